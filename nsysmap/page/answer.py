@@ -9,7 +9,7 @@ from nsysmap.base.terminal import escaped, told_apart
 from nsysmap.base.units import duration, percent, ranged, rounded
 from nsysmap.picture.swatches import CAUSES
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
-from nsysmap.summary import gains, hardware, whose, words
+from nsysmap.summary import gains, hardware, next_steps, whose, words
 from nsysmap.summary.costs import Cost, cost_rows, costs_heading, functions, inside
 from nsysmap.summary.model import REPLAY, GpuTime, LayerGroup, Summary
 
@@ -151,7 +151,7 @@ def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iter
         yield Answered("engine", "; ".join(part for part in (told, proofs.get(number, "")) if part))
     sure = "; ".join(part for part in (words.with_layer(summary), *whose.other_engines(summary), words.replayed(summary)) if part)
     yield Answered("how sure", sure, "sure", "how each layer is known")
-    yield Answered("unknown", words.doubts(summary, ""), "sure", "all of it")
+    yield Answered("unknown", next_steps.doubts(summary, ""), "sure", "all of it")
     yield Answered("do first", gains.cut_off(summary), "whatif", "all changes")
 
 

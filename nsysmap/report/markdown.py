@@ -31,7 +31,7 @@ from nsysmap.report.words import (
     unanswered,
 )
 from nsysmap.rules.finding import Finding
-from nsysmap.summary import gains, hardware
+from nsysmap.summary import gains, hardware, next_steps
 from nsysmap.summary import words as answer
 from nsysmap.summary.costs import cost_rows, costs_heading
 from nsysmap.summary.model import Part, Region, Summary
@@ -132,7 +132,7 @@ def _answer(summary: Summary) -> Iterator[str]:
     yield "\n".join(lines)
     rows = [("CUDA graph", gains.graph(summary))] if summary.inferences else []
     rows += [("not fused", answer.not_fused(summary))] if summary.rules else []
-    told = answer.doubts(summary, " (all are listed below)")
+    told = next_steps.doubts(summary, " (all are listed below)")
     rows += [("slowest", answer.slowest(summary)), ("how sure", answer.certainty(summary)), ("unknown", told)]
     yield _table(("", ""), [(word, plain(text)) for word, text in rows if text])
     yield from _costliest(summary)

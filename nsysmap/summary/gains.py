@@ -8,12 +8,12 @@ from itertools import pairwise
 
 from nsysmap.base.table import Row
 from nsysmap.base.terminal import columns
-from nsysmap.base.units import counted, percent, ranged, ranged_rate, rate, rounded
+from nsysmap.base.units import percent, ranged, ranged_rate, rate, rounded
 from nsysmap.engine.program import TORCH_ENGINES, TORCH_TENSORRT
 from nsysmap.summary.actions import LEAST_SHARE, PAUSES
 from nsysmap.summary.model import REPETITION, Action, Figure, Summary
 from nsysmap.summary.paste import CHANGES, PYTHON_BETWEEN
-from nsysmap.summary.words import each, figure, idle_words, in_its_words, none_of, not_replayed, per_second, rate_of
+from nsysmap.summary.words import each, figure, idle_words, in_its_words, none_of, not_replayed, of_the_trace, rate_of, rate_unit
 
 ACTIONS = 3
 """How many actions the answer names."""
@@ -33,18 +33,18 @@ _NO_CALL = "no CUDA call"  # as the table `gaps` says it
 _LEAST_SHARE = 0.03  # share of the time per inference for a second and third action
 _ACTION_LINES = 6
 _NAMED = 2  # actions that are left out are named, at most
-_AROUND = len("(also: ; 2 more: --full)")
 
 
 def gain(summary: Summary, action: Action, per: str = "", *, brief: bool = False) -> str:
     """What an action saves per inference (or pass); for throughput only, the new rate and its condition.
 
-    A rule's price is what may be saved at most, and perhaps nothing is; ``per`` follows the figures;
-    ``brief`` leaves out which idle time that is.
+    A rule's price is what may be saved at most, and perhaps nothing is; ``per`` follows the figures; ``brief`` leaves out which idle time
+    that is, and of a rate the one before it and the reason.
     """
     if action.throughput_only and action.share:
-        return _more_per_second(summary, action)
+        return _more_per_second(summary, action, brief=brief)
     of = f", {percent(action.share, 1, 0)} of {_whole(summary, action)}" if action.share else ""
+    of += f", {told}" if (told := of_the_trace(summary, action.saving.ns)) and of else ""
     if action.basis == "rule":
         return f"may save up to {rounded(action.saving.ns)}{of}{per}"
     made = _where(action) if brief else _made_of(action)
@@ -79,8 +79,8 @@ def _where(action: Action) -> str:
     return f" ({'in NVTX ' if where.startswith('range ') else 'in '}{where})"
 
 
-def _more_per_second(summary: Summary, action: Action) -> str:
-    """The throughput after an action, with its range, and the one before it; where it is not predicted, why it would rise."""
+def _more_per_second(summary: Summary, action: Action, *, brief: bool) -> str:
+    """The throughput after an action, with its range, the one before it and the condition; where it is not predicted, why it would rise."""
     if action.filled is not None and action.basis == "rule":
         return f"kernels leave {percent(1 - action.filled, 1, 0)} of SMs idle; gain unknown"
     before_ns = action.saving.ns / (action.share or 1.0)
@@ -90,8 +90,13 @@ def _more_per_second(summary: Summary, action: Action) -> str:
     if action.name == "two-in-flight" and summary.unprofiled and summary.unprofiled.low_ns:  # at most twice as many as one after another
         high = max(min(high, 2e9 / summary.unprofiled.low_ns), after)
     faster = ranged_rate(after, low, high) if action.basis == "replay" else f"may reach up to {rate(after)}"
-    independent = f"{_INDEPENDENT}; " if summary.unit == REPETITION or action.name == "async" else ""
-    return f"{faster} {per_second(summary)}, up from {now}; {independent}{_each_takes(action, before_ns, (after, low, high))}"
+    told = [f"{faster}{rate_unit(summary, brief=brief)}{'' if brief else f', up from {now}'}"]
+    told += [_INDEPENDENT] if summary.unit == REPETITION or action.name == "async" else []
+    told += [f"kernels are on {percent(action.filled, 1, 0)} of the SMs"] if action.filled is not None and not brief else []
+    takes = _each_takes(action, before_ns, (after, low, high))
+    if brief and ", " in takes:
+        return f"{'; '.join(told)}, {takes.partition(', ')[0].replace('takes ', '')}"
+    return "; ".join((*told, takes))
 
 
 def _each_takes(action: Action, before_ns: float, rates: tuple[float, float, float]) -> str:
@@ -131,7 +136,7 @@ def first_actions(summary: Summary) -> tuple[Action, ...]:
 
 def order(summary: Summary, shown: Sequence[Action], *, why: bool = True, room: int | None = None) -> str:
     """Which actions that pay are left out; and (``why``) why the others are in this order where a later one may save more than one before
-    it, and how many small ones there are.  In ``room`` columns as many are named as fit one line, but one at least."""
+    it.  In ``room`` columns as many are named as fit one line."""
     shorter = [one for one in shown if not one.throughput_only]
     later_more = why and any(two.saving.ns > one.saving.ns for one, two in pairwise(shorter))
     left = [one for one in summary.actions if one not in shown] if shown else []
@@ -140,14 +145,16 @@ def order(summary: Summary, shown: Sequence[Action], *, why: bool = True, room: 
     large.sort(key=lambda one: (one.throughput_only, -(one.share or 0.0)))
     unknown = [one for one in first_actions(summary) if one in left and one not in large]  # of unknown gain, for throughput
     large = [*unknown, *large]
-    named = [_also(one) for one in large[:_NAMED]]
-    while room is not None and len(named) > 1 and columns("; ".join(named)) > room - _AROUND:
-        named.pop()
-    parts = [f"also: {'; '.join(named)}"] if named else []
-    others = sum(1 for one in left if one not in large[: len(named)] and (one in large or not one.throughput_only))
-    parts += [f"{others} more" if named else counted(others, "smaller action")] if others and (named or why) else []
-    told = f"{'; '.join(parts)}: --full" if parts else ""
+    more = sum(1 for one in left if one in large or not one.throughput_only)
+    forms = [_left_out(large[:number], more) for number in range(min(_NAMED, len(large)), -1, -1)] if large else [""]
+    told = next((one for one in forms if room is None or columns(f"({one})") <= room), forms[-1])
     return "; ".join(part for part in ("what a replay predicts comes before upper bounds" if later_more else "", told) if part)
+
+
+def _left_out(named: Sequence[Action], number: int) -> str:
+    """So many actions that are left out, with these of them by name."""
+    others = [f"{number - len(named)} more"] if number > len(named) else []
+    return f"{'also: ' if named else ''}{'; '.join([*map(_also, named), *others])}: --full"
 
 
 def _also(action: Action) -> str:
@@ -218,20 +225,28 @@ def cut_off(summary: Summary) -> str:
     return f"{told}{' Next: ' if left else ''}{'; '.join(left)}"
 
 
-def graph(summary: Summary) -> str:
-    """Whether a CUDA graph is worth it: of each enqueue, and where Python works between launches, of all that it launches."""
+def graph(summary: Summary, *, alone: bool = False) -> str:
+    """Whether a CUDA graph is worth it: of each enqueue, and where Python works between launches, of all that it launches; only the former
+    where the latter has been told (``alone``)."""
     told = _graph(summary)
     if summary.program in (TORCH_TENSORRT, TORCH_ENGINES):
         told = f"of {'a whole repetition' if summary.unit == REPETITION else 'each engine alone'}: {told}"
-    whole = next((action for action in summary.actions if action.title in (PYTHON_BETWEEN.title, CHANGES["one-graph"].title)), None)
+    whole = next(filter(of_all_launches, summary.actions), None)
     if whole is None:
         return told
     sure = whole.basis == "replay"
     saves = f"saves {figure(whole.saving)}" if sure else f"may save up to {rounded(whole.saving.ns)}"
     told = re.sub(r"cannot tell: .*: (?=it may save )", "cannot tell: ", told)  # the reason is Python's work, which this one removes
     python = whole.title == PYTHON_BETWEEN.title
-    alone = told if told.startswith("of ") else f"{_ALONE[python]}: {told}"
-    return f"of all that {'Python launches' if python else 'is launched'}: {'worth it: ' if sure else ''}{saves}; {alone}"
+    enqueues = told if told.startswith("of ") else f"{_ALONE[python]}: {told}"
+    if alone:
+        return enqueues
+    return f"of all that {'Python launches' if python else 'is launched'}: {'worth it: ' if sure else ''}{saves}; {enqueues}"
+
+
+def of_all_launches(action: Action) -> bool:
+    """Whether an action is one CUDA graph of more than what an inference enqueues."""
+    return action.title in (PYTHON_BETWEEN.title, CHANGES["one-graph"].title)
 
 
 def _graph(summary: Summary) -> str:

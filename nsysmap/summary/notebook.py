@@ -7,7 +7,7 @@ from html import escape
 
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import percent, rounded
-from nsysmap.summary import gains, hardware, words
+from nsysmap.summary import gains, hardware, next_steps, words
 from nsysmap.summary.costs import cost_rows, costs_heading
 from nsysmap.summary.model import Action, Summary
 from nsysmap.summary.whose import engine_names
@@ -44,7 +44,7 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("not fused", words.not_fused(summary) if summary.rules else ""),
         ("slowest", words.slowest(summary)),
         ("how sure", words.certainty(summary)),
-        ("unknown", words.doubts(summary, " (skipped lists them)")),
+        ("unknown", next_steps.doubts(summary, " (skipped lists them)")),
     ):
         yield head, _lines([text])
 

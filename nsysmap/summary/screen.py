@@ -9,7 +9,7 @@ from nsysmap.base.lines import WHOLE, Line, prose_width, styled, table, wrapped
 from nsysmap.base.terminal import columns, escaped, told_apart
 from nsysmap.base.units import percent, rounded
 from nsysmap.names.layers import short_nodes
-from nsysmap.summary import gains, hardware
+from nsysmap.summary import gains, hardware, next_steps
 from nsysmap.summary import words as answer
 from nsysmap.summary.commands import commands
 from nsysmap.summary.costs import Cost, cost_rows, costs_heading, inside, kernel_titles, other_costs
@@ -17,12 +17,14 @@ from nsysmap.summary.model import Action, Region, Summary
 from nsysmap.summary.whose import engine_names
 
 _SCREEN = 24  # lines of the smallest terminal
-_DETAILS = ("places", "order", "idle", "slowest")
-"""What is left out where lines are too few, this first: where things are not fused, the note on the order of actions, which idle time is
-saved, why the slowest inference is (the command for it says so); if nothing else helps, "also": which other actions pay."""
-_NOTES = 2  # of these, that go before an action of unknown gain
 _TOP_LAYERS = 5
 _TOP_PARTS = 5
+_NEEDED = ("", "layers", "regions", "names")
+"""Purposes of the commands that the first lines name, above the table where it would push them further down; that of a cd is empty."""
+_HEAD = 2  # an empty line and the table's heading, which are to be seen too where no command says what costs most
+_CAPTURE = " Capture again with: "
+_KIND_LINES = 3  # that the times of several kinds of inferences take
+_LEAST_KINDS = 2
 _SHELL = ("nsys", "nsysmap", "polygraphy", "python", "trtexec")
 _SHELL_WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|\\.|[^\s'"\\])+""")
 _STATEMENT = re.compile(r"(?<=[,;]) +")
@@ -45,37 +47,45 @@ def screen(summary: Summary, width: int, given: Sequence[str] = ()) -> list[Line
     ``given`` are the paths of the report and of the engine files, as the commands that show more are to name them.
     """
     see = [(command, what) for what, command in commands(summary, given, None if width == WHOLE else width - _WORD)]
-    short = [one for one in see if columns(one[0]) + _WORD <= width or one[1] in ("layers", "regions", "")]
-    layers = any(what in ("layers", "regions") for _, what in short)
-    goes = int(bool(short) and short[0][1] == "")  # the first command is a cd
-    below = len(list(_see(short[: 2 + goes], width))) if layers else 3 + goes  # layers, names; or names and the table's heading
+    needed = [one for one in see if one[1] in _NEEDED]
+    costs = _costliest(summary, width)
+    below, layers = len(list(_see(needed, width))), any(what in ("layers", "regions") for _, what in needed)
     for shown, left_out in _choices(summary):
         lines = _answer(summary, shown, width, left_out)
-        if width == WHOLE or len(lines) + below <= _SCREEN:
+        if width == WHOLE or len(lines) + below + (0 if layers and not any(map(_unknown_gain, shown)) else _HEAD) <= _SCREEN:
             break
-    room = len(short) if layers or width == WHOLE else max(_SCREEN - len(lines) - 2, 1 + goes)
-    lines += _see(short[:room], width)
-    lines += [styled(""), *_costliest(summary, width)]
-    lines += _see([one for one in see if one not in short[:room]], width, "see also" if room else "see")
+    after = width == WHOLE or len(lines) + 1 + len(costs) + len(list(_see(needed, width))) <= _SCREEN
+    lines += [] if after else _see(needed, width)
+    lines += [styled(""), *costs]
+    lines += _see(see if after else [one for one in see if one not in needed], width, "see" if after or not needed else "see also")
     lines += _next_steps(summary, shown, width) if not summary.blocked else []
     if summary.gpus or summary.next_steps or not summary.blocked:  # without GPU work all is unknown, as said above
-        lines += _said("unknown", [told] if (told := answer.doubts(summary)) else [], width)
+        lines += _said("unknown", [told] if (told := next_steps.doubts(summary)) else [], width)
     for text in summary.warnings:
         lines += wrapped(f"warning: {text}", width, indent=0, style="yellow")
     return lines
 
 
 def _choices(summary: Summary) -> Iterator[tuple[Sequence[Action], Sequence[str]]]:
-    """What the answer may hold, the most first: these actions, without these details.  One of unknown gain goes before most."""
+    """What the answer may hold, the most first: these actions, without these details.
+
+    First go the note on their order and what held up the slowest inference, next an action of unknown gain, then why the slowest inference
+    is (the command for it says both), then one action after the other; if nothing else helps, the names of those that are left out.
+    """
     shown = gains.first_actions(summary)
     while True:
-        unknown = any(one.filled is not None and one.basis == "rule" for one in shown[1:])
-        yield from ((shown, _DETAILS[:count]) for count in range((_NOTES if unknown else len(_DETAILS)) + 1))
+        yield from ((shown, ()), (shown, ("order",)), (shown, ("order", "held up")))
         fewer = gains.without_least(shown)
+        if not any(map(_unknown_gain, shown[1:])):
+            yield shown, ("order", "held up", "slowest")
         if len(fewer) == len(shown):
-            yield shown, (*_DETAILS, "also")
+            yield shown, ("order", "held up", "slowest", "also")
             return
         shown = fewer
+
+
+def _unknown_gain(action: Action) -> bool:
+    return action.filled is not None and action.basis == "rule"
 
 
 def _answer(summary: Summary, shown: Sequence[Action], width: int, left_out: Sequence[str] = ()) -> list[Line]:
@@ -84,9 +94,11 @@ def _answer(summary: Summary, shown: Sequence[Action], width: int, left_out: Seq
     if summary.selected:
         lines += wrapped(summary.selected, width, indent=0)
     for text in summary.blocked:
-        lines += wrapped(f"error: {text}", width, indent=0, style="red")
-    lines += _said("time", answer.times(summary), width)
-    lines += _said("", [told] if (told := answer.kinds(summary)) else [], width)
+        told = text.partition(_CAPTURE)[0] if summary.next_steps else text  # the command follows as what to do first
+        lines += wrapped(f"error: {told}", width, indent=0, style="red")
+    times = zip(answer.times(summary), answer.times(summary, brief=True), strict=True)
+    lines += _said("time", [_fitting(forms, width) for forms in times], width)
+    lines += _kinds(summary, width)
     lines += _said("GPU", answer.where(summary), width)
     lines += _said("counters", hardware.told(summary), width)
     lines += _actions(summary, shown, width, left_out)
@@ -94,11 +106,35 @@ def _answer(summary: Summary, shown: Sequence[Action], width: int, left_out: Seq
     named = {action.name for action in shown}
     hidden = summary.blocked and summary.graph.answer == "cannot-tell"
     if summary.inferences and not hidden and not named & {"cuda-graph", "launch-bound"}:
-        lines += _said("CUDA graph", [gains.graph(summary)], width)
-    rows = [("not fused", answer.not_fused(summary, places="places" not in left_out))] if summary.rules else []
-    for word, text in (*rows, ("slowest", answer.slowest(summary, why="slowest" not in left_out)), ("how sure", answer.certainty(summary))):
+        alone = any(map(gains.of_all_launches, shown))
+        lines += _said("CUDA graph", [gains.graph(summary, alone=alone)], width)
+    why, held_up = "slowest" not in left_out, "held up" not in left_out
+    few = [answer.not_fused(summary, places=places, counts=counts) for places, counts in ((True, True), (False, True), (False, False))]
+    rows = [("not fused", few)] if summary.rules else []
+    rows += [("slowest", [answer.slowest(summary, why=why, usual=usual, held_up=held_up) for usual in (True, False)])]
+    rows += [("how sure", [answer.certainty(summary, methods=methods) for methods in (True, False)])]
+    for word, forms in rows:
+        text = _fitting(forms, width)
         lines += _said(word, [text] if text else [], width)
     return lines
+
+
+def _fitting(forms: Sequence[str], width: int, indent: int = _WORD, hang: int = 0) -> str:
+    """The first of these forms of a sentence, the longest first, that takes no more lines than the last one; in a pipe the first."""
+    if width == WHOLE:
+        return forms[0]
+    taken = [len(wrapped(one, prose_width(width) - indent, indent=0, hang=hang)) for one in forms]
+    return next(form for form, lines in zip(forms, taken, strict=True) if lines <= taken[-1])
+
+
+def _kinds(summary: Summary, width: int) -> Iterator[Line]:
+    """The times of several kinds of inferences, of as many as there are lines for."""
+    for most in range(answer.MOST_KINDS, _LEAST_KINDS - 1, -1):
+        told = answer.kinds(summary, most)
+        lines = list(_said("", [told] if told else [], width))
+        if len(lines) <= _KIND_LINES or most == _LEAST_KINDS or width == WHOLE:
+            yield from lines
+            return
 
 
 def _said(word: str, texts: list[str], width: int) -> Iterator[Line]:
@@ -115,17 +151,16 @@ def _actions(summary: Summary, shown: Sequence[Action], width: int, left_out: Se
     if not shorter:
         yield from _said("do first", [gains.no_action(summary)] if not (summary.blocked and summary.next_steps) else [], width)
     for number, action in enumerate(shorter, 1):
-        yield from _action(
-            f"{number}. {escaped(gains.action_title(action))}: {gains.gain(summary, action, brief='idle' in left_out)}",
-            action,
-            number,
-            width,
-        )
+        title = escaped(gains.action_title(action))
+        forms = [f"{number}. {title}: {gains.gain(summary, action, brief=brief)}" for brief in (False, True)]
+        yield from _action(_fitting(forms, width, hang=3), action, number, width)
     if "also" not in left_out and (told := gains.order(summary, shown, why="order" not in left_out, room=width - _WORD)):
         yield from _said("", [f"({told})"], width)
     for action in shown:
         if action.throughput_only:
-            yield from _said("throughput", [f"{gains.action_title(action)}: {gains.gain(summary, action)}"], width)
+            titles = (gains.action_title(action), action.title)
+            forms = [f"{title}: {gains.gain(summary, action, brief=brief)}" for title in titles for brief in (False, True)]
+            yield from _said("throughput", [_fitting(forms, width)], width)
             yield from _how(action, width)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 
 from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.terminal import escaped, told_apart
-from nsysmap.base.units import counted, multiple, of_repetitions, percent, ranged, ranged_rate, rate, rounded
+from nsysmap.base.units import counted, multiple, of_repetitions, percent, ranged, ranged_rate, rate, rounded, rounded_share
 from nsysmap.summary.costs import whose_unit
 from nsysmap.summary.model import (
     INFERENCE,
@@ -27,28 +28,17 @@ from nsysmap.summary.ranks import exchange, jointly, replayed_alone
 from nsysmap.summary.whose import among, engines_ran, outside, whose_slowest
 from nsysmap.trace.steady import OUTLIER
 
-UNFUSED = {
-    "attention-not-fused": "attention",
-    "norm-split": "norms",
-    "softmax-split": "softmaxes",
-    "split-inside-region": "attention or norms in a region",
-    "pointwise-chain": "element-wise kernels",
-    "epilogue-missed": "epilogues of products",
-    "qkv-not-merged": "products of Q, K and V",
-    "cast-chain": "casts that undo each other",
-    "data-movement": "kernels that only move data",
-    "fragmented-myelin": "Myelin's regions",
-    "unfused-quantize": "Q/DQ",
-}
-"""What was not fused, by the rule that finds it."""
-
 _LEAST_IDLE = 0.05  # share of the window; smaller causes are added up
+_LEAST_REST = 0.005  # of their sum: less is within the rounding of the others
 _SAME_TIME = 0.03  # by which two times may differ and be told once
+_SAME_WORK = 0.01  # by which the GPU's work and kernel time may differ and be told once: copies, memsets, and kernels side by side
 _LEAST_COPIES = 0.05  # of the time that a GPU is busy
-_KINDS = 4
+MOST_KINDS = 4
+"""How many kinds of inferences the answer names."""
 _UNLIKE = 1.1  # ratio to the time per inference; the GPU cannot be busy longer than that
 _FEW = 10  # inferences; of eleven, one more or less changes a mean by less than the ratio above
 _FEWER = 1.5  # ratio of the work implied by the busy share to the work measured
+_ONE_PERCENT = 0.01
 _LEFT_OUT = 1.25  # times the replayed inferences' time that all take on average, from which pauses too are left out of the replay
 _OF_ONE_ENGINE = re.compile(rf"(?:\bwith|^{OF_SO_MANY}) (?:profile )?\d")  # what tells its kinds apart: a profile, or how many kernels
 _PLACE = re.compile(r"\b(process|GPU|thread) (\d+)\b")  # in the summary's wording
@@ -58,14 +48,13 @@ _ALONGSIDE = ("parallel-small-kernels",)  # rules of that group about something 
 _NO_TENSORRT = "only TensorRT is checked, and the trace shows none"
 NOT_ABOUT_THIS = "they are about TensorRT, and the trace shows none"
 """Why rules about engines could not tell in a program without them."""
-_NOT_SAMPLED = "no hardware counters were sampled ("
 _PLACE_WIDTH = 44  # of the layers in which something was not fused
 _UNFUSED = {
     "attention-not-fused": "attention",
     "norm-split": "norms",
     "softmax-split": "softmaxes",
     "split-inside-region": "attention or norms in a region",
-    "pointwise-chain": "element-wise kernels",
+    "pointwise-chain": "element-wise",
     "epilogue-missed": "epilogues",
     "qkv-not-merged": "Q, K and V GEMMs",
     "cast-chain": "casts that undo each other",
@@ -94,7 +83,7 @@ def title(summary: Summary) -> str:
     gpus = [_models(name, names.count(name)) for name in dict.fromkeys(names)]
     parts += [f"on {', '.join(gpus)}{exchange(summary)}"] if gpus else []
     text = f"{summary.source}: {' '.join(parts)}"
-    version = summary.tensorrt_version or summary.tensorrt_bound
+    version = summary.tensorrt_version or (summary.tensorrt_bound or "").replace(" or later", "+")
     return text + (f", TensorRT {version}" if version else "") + (", PyTorch" if summary.pytorch else "")
 
 
@@ -124,8 +113,8 @@ def _models(name: str, count: int) -> str:
     return f"{count} x {name}" if count > 1 else name
 
 
-def times(summary: Summary) -> list[str]:
-    """Time per inference and throughput, in the trace and without the profiler."""
+def times(summary: Summary, *, brief: bool = False) -> list[str]:
+    """Time per inference and throughput, in the trace and without the profiler; the latter in fewer words if ``brief``."""
     unit = summary.unit
     lines = []
     if summary.traced and summary.per_second:
@@ -140,8 +129,8 @@ def times(summary: Summary) -> list[str]:
             f"{rounded(summary.trtexec_ns)} without the profiler, as trtexec measured it, {_throughput(summary, summary.trtexec_ns)}"
         )
     elif summary.unprofiled:
-        predicted = f"{figure(summary.unprofiled)} predicted without the profiler{_outliers(summary)}"
-        lines.append(f"{predicted}, {rate_of(summary.unprofiled)} {per_second(summary)}{replayed_alone(summary)}")
+        predicted = f"{figure(summary.unprofiled)} predicted without {'' if brief else 'the '}profiler{_outliers(summary)}"
+        lines.append(f"{predicted}, {rate_of(summary.unprofiled)}{rate_unit(summary, brief=brief)}{replayed_alone(summary)}")
     elif summary.traced:
         reason = "see above" if summary.blocked else not_replayed(summary)
         lines.append("without the profiler: cannot tell" + (f" ({reason})" if reason else ""))
@@ -175,14 +164,35 @@ def _drift(summary: Summary) -> str:
 
 
 def _outliers(summary: Summary) -> str:
-    """What else is left out of the time without the profiler, where that matters."""
-    replayed = None if summary.gpu_unprofiled is None else summary.gpu_unprofiled.device
-    if summary.replayed_ns is None or summary.traced is None or summary.traced_gpu not in (None, replayed):
-        return ""
-    longer = summary.traced.ns / max(summary.replayed_ns, 1)
+    """What else is left out of the time without the profiler, where that matters, and how much of the trace that is."""
+    longer = _longer(summary)
     if abs(longer - 1) <= _SAME_TIME:
         return ""
-    return ", pauses and outliers" if longer > _LEFT_OUT else " and outliers" if longer > 1 else " for those replayed"
+    if longer > _LEFT_OUT:
+        return f", pauses and outliers ({_most(1 - 1 / longer)} of the trace)"
+    return " and outliers" if longer > 1 else " for those replayed"
+
+
+def _longer(summary: Summary) -> float:
+    """How many times as long as what is replayed of the trace its time per inference is; 1 where the two are not of the same GPU."""
+    replayed = None if summary.gpu_unprofiled is None else summary.gpu_unprofiled.device
+    if summary.replayed_ns is None or summary.traced is None or summary.traced_gpu not in (None, replayed):
+        return 1.0
+    return summary.traced.ns / max(summary.replayed_ns, 1)
+
+
+def of_the_trace(summary: Summary, ns: int) -> str:
+    """What share of the trace's time per inference a time is, where the replay leaves out so much that this is another share than that of
+    the replayed time; otherwise empty."""
+    if summary.traced is None or _longer(summary) <= _LEFT_OUT:
+        return ""
+    share = ns / summary.traced.ns
+    return f"{percent(share, 1, 0 if share >= _ONE_PERCENT else 2)} of the trace"
+
+
+def _most(share: float) -> str:
+    """A share in percent that may be nearly all."""
+    return percent(share, 1, 0 if share <= 1 - _ONE_PERCENT else 1)
 
 
 def _throughput(summary: Summary, unit_ns: int) -> str:
@@ -199,6 +209,11 @@ def rate_of(value: Figure) -> str:
 def per_second(summary: Summary) -> str:
     """What a rate counts."""
     return "passes/s" if summary.unit.startswith("pass") else "per second"
+
+
+def rate_unit(summary: Summary, *, brief: bool) -> str:
+    """The same after a number; of inferences in one word if ``brief``."""
+    return "/s" if brief and per_second(summary) == "per second" else f" {per_second(summary)}"
 
 
 def each(summary: Summary) -> str:
@@ -227,13 +242,13 @@ def together(summary: Summary) -> str:
     return f"{each} ({len(most)} threads together)" if len(most) > 1 else each
 
 
-def kinds(summary: Summary) -> str:
-    """The time per inference of each kind, if there are several."""
+def kinds(summary: Summary, most: int = MOST_KINDS) -> str:
+    """The time per inference of each kind, if there are several; of ``most`` kinds at most."""
     known = [kind for kind in summary.kinds if kind.mean_ns is not None]
     if len(known) < 2:
         return ""
     phases = any(kind.phase for kind in known)
-    names = [_kind(kind) for kind in known[:_KINDS]]
+    names = [_kind(kind) for kind in known[:most]]
     several = any(not kind.phase for kind in known)
     head = ("mean with waits, in phases the median: " if several else "phases, median with waits: ") if phases else "mean with waits: "
     if all(name.startswith(OF_SO_MANY) for name in names) and not phases:
@@ -241,7 +256,7 @@ def kinds(summary: Summary) -> str:
         names = [first, *(f"of{name.removeprefix(OF_SO_MANY).removesuffix(' kernels')}" for name in names[1:])]
     took = [kind.median_ns if kind.phase else kind.mean_ns for kind in known]  # a pause between two phases is in the mean of one
     shown = [f"{name}: {rounded(ns)} ({kind.inferences:,}x)" for name, ns, kind in zip(names, took, known, strict=False)]
-    more = f" and {counted(len(known) - _KINDS, 'more kind')}" if len(known) > _KINDS else ""
+    more = f" and {counted(len(known) - most, 'more kind')}" if len(known) > most else ""
     return in_its_words(summary, f"{head}{', '.join(shown)}{more}")
 
 
@@ -261,15 +276,11 @@ def mixture(summary: Summary) -> str:
 
 
 def where(summary: Summary) -> list[str]:
-    """GPU work and idle time by cause, one line per GPU; of the one that was replayed a second one, without the profiler."""
+    """GPU work and idle time by cause of each GPU; of the one that was replayed, each share also without the profiler."""
     if not summary.gpus and summary.blocked:
         return ["busy and idle time unknown: the trace shows no GPU work"]
     without = summary.gpu_unprofiled
-    found = []
-    for gpu in summary.gpus:
-        found.append(_gpu(summary, gpu))
-        found += [unprofiled(summary)] if without is not None and without.device == gpu.device else []
-    return found
+    return [told for gpu in summary.gpus for told in _gpu(summary, gpu, without if without and without.device == gpu.device else None)]
 
 
 def idle_words(cause: str) -> str:
@@ -277,10 +288,11 @@ def idle_words(cause: str) -> str:
     return IDLE_CAUSES[cause][0] if cause in IDLE_CAUSES else cause
 
 
-def _gpu(summary: Summary, gpu: GpuTime) -> str:
+def _gpu(summary: Summary, gpu: GpuTime, without: GpuTime | None) -> list[str]:
+    """How busy a GPU was, and why it was idle; in two sentences that have both figures of each share where it was replayed."""
     which = f"GPU {gpu.device} " if len(summary.gpus) > 1 else ""
     if gpu.busy_share is None:
-        return f"{which}busy time unknown: the trace hides work"
+        return [f"{which}busy time unknown: the trace hides work"]
     span = "in the trace" if gpu.window == "inferences" else "from first to last work"
     work_ns = gpu.busy_ns if gpu.busy_ns is not None or len(summary.kinds) != 1 else summary.kinds[0].gpu_time_ns
     if work_ns is not None and summary.traced is not None and _unlike(summary, gpu, work_ns / max(summary.traced.ns, 1)):
@@ -294,27 +306,41 @@ def _gpu(summary: Summary, gpu: GpuTime) -> str:
     per += [f"{percent(gpu.copies_share, 1, 0)} of it copies"] if gpu.copies_share >= _LEAST_COPIES else []
     per += [told] if work_ns is not None and (told := _kernels(summary, gpu)) else []
     per += [f"{rounded(gpu.collectives_ns)} in collectives"] if gpu.collectives_ns and work_ns is not None else []
-    per += [f"on {percent(share, 1, 0)} of the SMs"] if (share := filled(summary)) is not None else []
-    told = f" ({', '.join(per)})" if per else ""
-    return f"{which}{percent(gpu.busy_share, 1, 0)} busy {span}{told}{_idle(gpu)}"
+    told = f"{which}{percent(gpu.busy_share, 1, 0)} busy {span}" + (f" ({', '.join(per)})" if per else "")
+    if without is None:
+        return [f"{told}; {idle}" if (idle := _idle([gpu])) else told]
+    left_out = " and pauses" if _longer(summary) > _LEFT_OUT else ""
+    told += f" → {percent(without.busy_share or 0.0, 1, 0)} without the profiler{left_out} ({rounded(without.busy_ns)})"
+    return [told, *([f"{which}{idle}"] if (idle := _idle([gpu, without])) else [])]
 
 
 def unprofiled(summary: Summary) -> str:
-    """The same of the replay without the profiler; empty if there is none."""
+    """The busy and idle share of the replay without the profiler; empty if there is none."""
     gpu = summary.gpu_unprofiled
     if gpu is None:
         return ""
     which = f"GPU {gpu.device} " if len(summary.gpus) > 1 else ""
-    return f"{which}{percent(gpu.busy_share or 0.0, 1, 0)} busy without the profiler ({rounded(gpu.busy_ns)}){_idle(gpu)}"
+    told = f"{which}{percent(gpu.busy_share or 0.0, 1, 0)} busy without the profiler ({rounded(gpu.busy_ns)})"
+    return f"{told}; {idle}" if (idle := _idle([gpu])) else told
 
 
-def _idle(gpu: GpuTime) -> str:
-    """The idle share by cause, small ones together."""
-    large = [cause for cause in gpu.idle if cause.share_of_window >= _LEAST_IDLE]
-    rest = max(1 - (gpu.busy_share or 0.0) - sum(cause.share_of_window for cause in large), 0.0)
-    parts = [f"{percent(cause.share_of_window, 1, 0)} {idle_words(cause.cause)}" for cause in large]
-    parts += [f"{percent(rest, 1, 0)} other"] if rest >= 0.005 and large else []
-    return f"; idle {', '.join(parts)}" if parts else f"; idle {percent(rest, 1, 0)}" if rest >= 0.005 else ""
+def _idle(worlds: Sequence[GpuTime]) -> str:
+    """The idle share by cause, small ones together: of the trace, or of the trace and then without the profiler."""
+    by_cause = [{one.cause: one.share_of_window for one in gpu.idle} for gpu in worlds]
+    causes = dict.fromkeys(one.cause for gpu in worlds for one in gpu.idle)
+    large = [cause for cause in causes if max(shares.get(cause, 0.0) for shares in by_cause) >= _LEAST_IDLE]
+    large.sort(key=lambda cause: [-shares.get(cause, 0.0) for shares in by_cause])
+    rest = [
+        max(1 - (gpu.busy_share or 0.0) - sum(shares.get(cause, 0.0) for cause in large), 0.0)
+        for gpu, shares in zip(worlds, by_cause, strict=True)
+    ]
+    parts = [f"{_shares([shares.get(cause, 0.0) for shares in by_cause])} {idle_words(cause)}" for cause in large]
+    parts += [f"{_shares(rest)}{' other' if large else ''}"] if max(rest) >= _LEAST_REST else []
+    return f"idle {', '.join(parts)}" if parts else ""
+
+
+def _shares(shares: Sequence[float]) -> str:
+    return "→".join(percent(rounded_share(share), 1, 0).removesuffix("%") for share in shares) + "%"
 
 
 def _kernels(summary: Summary, gpu: GpuTime) -> str:
@@ -323,7 +349,7 @@ def _kernels(summary: Summary, gpu: GpuTime) -> str:
         len(summary.gpus) != 1
         or gpu.busy_ns is None
         or not (summary.layers and summary.kernel_units)
-        or rounded(summary.kernel_ns) == rounded(gpu.busy_ns)
+        or abs(summary.kernel_ns - gpu.busy_ns) <= _SAME_WORK * gpu.busy_ns
     ):
         return ""
     if summary.kernel_ns > gpu.busy_ns:
@@ -362,15 +388,16 @@ def of_fusion(answer: RuleAnswer) -> bool:
     return (answer.group == _FUSION and answer.rule not in _ALONGSIDE) or answer.rule in _NOT_FUSED
 
 
-def not_fused(summary: Summary, *, places: bool = True) -> str:
-    """What was not fused, by rule, the costliest with its layers (``places``); or that nothing was found, or could not be determined."""
+def not_fused(summary: Summary, *, places: bool = True, counts: bool = True) -> str:
+    """What was not fused, by rule, with the number of places (``counts``), the costliest with its layers (``places``); or that nothing was
+    found, or could not be determined."""
     mine = [one for one in summary.rules if of_fusion(one)]
     found = [one for one in mine if one.outcome == "found" and one.places]
     clean = [one for one in mine if one.outcome == "clean"]
     skipped = [one for one in mine if one.outcome == "skipped"]
     if found:
-        told = ", ".join(_unfused(one, one.where if places and one is found[0] else None) for one in found)
-        return told + (f"; at most, per {_short(summary)}" if any(one.at_most_ns for one in found) else "")
+        told = ", ".join(_unfused(one, one.where if places and one is found[0] else None, counts=counts) for one in found)
+        return told + ("; at most" if any(one.at_most_ns for one in found) else "")
     if not mine:
         return "no rule ran"
     if summary.engines and all(engine.verdict == "did-not-run" for engine in summary.engines):
@@ -384,15 +411,16 @@ def not_fused(summary: Summary, *, places: bool = True) -> str:
     return f"nothing found by {counted(len(clean), 'rule')}" + (f"; {len(skipped)} could not tell" if skipped else "")
 
 
-def _unfused(answer: RuleAnswer, where: str | None) -> str:
-    count = f"{answer.places} places" if answer.places > 1 else ""
+def _unfused(answer: RuleAnswer, where: str | None, *, counts: bool) -> str:
+    count = f"{answer.places} places" if counts and answer.places > 1 else ""
     places = ": ".join(part for part in (count, "" if where is None else told_apart([escaped(where)], _PLACE_WIDTH)[0]) if part)
     what = _UNFUSED.get(answer.rule, answer.rule)
     return f"{what}{f' {rounded(answer.at_most_ns)}' if answer.at_most_ns else ''}{f' ({places})' if places else ''}"
 
 
-def slowest(summary: Summary, *, why: bool = True) -> str:
-    """The slowest inference, and what it waited for (``why``)."""
+def slowest(summary: Summary, *, why: bool = True, usual: bool = True, held_up: bool = True) -> str:
+    """The slowest inference, and what it waited for (``why``), and what the host did in a single wait (``held_up``); with the median time
+    of an outlier (``usual``)."""
     found = summary.slowest
     if found is None:
         return f"cannot tell: no two steady-state {each(summary)}s are of one kind" if summary.inferences else ""
@@ -401,13 +429,13 @@ def slowest(summary: Summary, *, why: bool = True) -> str:
     median = f"median of {found.whose}" if found.whose else median
     which = f"{each(summary)} {found.inference}{whose_slowest(summary, found)}{found.where}{kind}"
     told = f"{'pass of ' * (summary.unit == PASS_OF_ONE)}{which}: {rounded(found.time_ns)}, {multiple(ratio)} x {median}"
-    told += f" ({rounded(found.usual_ns, found.time_ns)})" if found.times_median >= OUTLIER or found.whose else ""
+    told += f" ({rounded(found.usual_ns, found.time_ns)})" if usual and (found.times_median >= OUTLIER or found.whose) else ""
     if found.times_median < OUTLIER:
         return f"{told}: not an outlier (below {OUTLIER} x)"
     if not why:
         return told
     more = [f"+{rounded(ns, found.time_ns)} {'GPU work' if what == WORK else idle_words(what)}" for what, ns in found.more]
-    told += f": {', '.join(more)}{_held_up(found)}" if more else ""
+    told += f": {', '.join(more)}{_held_up(found) if held_up else ''}" if more else ""
     told += ", an artefact of profiling" if found.artefact else ""
     told += "; mostly before it began" if found.later else ""
     return told + ("; one of the first, may be warm-up" if found.early else "")
@@ -421,20 +449,20 @@ def _held_up(found: Slowest) -> str:
     return f" ({rounded(longest.ns)} at once, {rounded(longest.ns - longest.in_calls_ns)} of it in no CUDA call: preempted or blocked?)"
 
 
-def certainty(summary: Summary) -> str:
-    """How sure the answer is: kernels with a layer, whether the engine files ran, how well the replay fits."""
-    return "; ".join(part for part in (with_layer(summary), *engines_ran(summary), replayed(summary)) if part)
+def certainty(summary: Summary, *, methods: bool = True) -> str:
+    """How sure the answer is: kernels with a layer (by which ``methods``), whether the engine files ran, how well the replay fits."""
+    return "; ".join(part for part in (with_layer(summary, methods=methods), *engines_ran(summary), replayed(summary)) if part)
 
 
-def with_layer(summary: Summary) -> str:
-    """How many kernels have a layer."""
+def with_layer(summary: Summary, *, methods: bool = True) -> str:
+    """How many kernels have a layer, and by which ``methods``."""
     mapped = summary.mapped
     if mapped.kernels and not mapped.with_layer and not (summary.engines and summary.tensorrt):
         why = "there is no engine file, and no range names a layer" if summary.tensorrt else "the trace shows no TensorRT"
         return f"no layers are known for the {counted(mapped.kernels, 'kernel')}: {why}"
     if not mapped.kernels:
         return ""
-    how = f" ({', '.join(mapped.methods)})" if mapped.methods else ""
+    how = f" ({', '.join(mapped.methods)})" if methods and mapped.methods else ""
     kernel = "visible kernel" if summary.hidden else "kernel"
     if mapped.with_layer == mapped.kernels > 1:
         return f"all {mapped.kernels:,} {kernel}s have a layer{how}"
@@ -446,34 +474,6 @@ def replayed(summary: Summary) -> str:
     """How well the replay that predictions rest on reproduces the captured time, and how much of that it leaves out."""
     if summary.replay_error is None:
         return ""
-    told = f"the replay reproduces the captured time to {percent(abs(summary.replay_error), 1)}"
-    if summary.traced is None or summary.replayed_ns is None or summary.traced.ns <= _LEFT_OUT * summary.replayed_ns:
-        return told
-    return f"{told}, without the {percent(summary.traced.ns - summary.replayed_ns, summary.traced.ns, 0)} that are pauses and outliers"
-
-
-def doubts(summary: Summary, where: str = " (--full lists all)") -> str:
-    """What could not be determined, in a sentence or two; rules on hardware counters are counted separately, because few captures have any.
-
-    ``where`` says where everything is listed.
-    """
-    skipped = [one for one in summary.rules if one.outcome == "skipped"]
-    sampled = not any(_NOT_SAMPLED in doubt.reason for doubt in summary.doubts)
-    optional = set() if sampled else {one.rule for one in skipped if one.group == "counters"}
-    rules = len(skipped) - len(optional)
-    changes = sum(1 for doubt in summary.doubts for name in doubt.what if name.startswith("what-if "))
-    parts = [f"{rules} of {counted(len(summary.rules), 'rule')}"] if rules else []
-    parts += [counted(changes, "what-if change")] if changes else []
-    counters = f"{counted(len(optional), 'rule')} would need hardware counters (nsys profile --gpu-metrics-devices)" if optional else ""
-    if not parts:
-        return counters and f"{counters}{where}"
-    reasons = {doubt.reason: sum(name not in optional for name in doubt.what) for doubt in summary.doubts}
-    graph = summary.graph.reason
-    # reasons shown in a row of their own, or that name a table's column, say least
-    largest = max(reasons, key=lambda reason: (not (graph and graph in reason), not reason.startswith("no value in "), reasons[reason]))
-    _, _, because = largest.partition(": ") if largest.startswith("no rows in ") else ("", "", largest)
-    share = reasons[largest] / (rules + changes)
-    several = "" if share == 1 else "mostly because " if share > 0.5 else "for example because "
-    because = NOT_ABOUT_THIS if "engine file" in largest and not summary.tensorrt else because or largest
-    told = f"{' and '.join(parts)} could not tell: {several}{in_its_words(summary, because)}"
-    return f"{told}; {counters}{where}" if counters else f"{told}{where}"
+    told = f"the replay is off by {percent(abs(summary.replay_error), 1)}"
+    longer = _longer(summary)
+    return f"{told}, and leaves out the {_most(1 - 1 / longer)} that are pauses and outliers" if longer > _LEFT_OUT else told

@@ -183,7 +183,7 @@ def named(analysis: Analysis, source: str) -> Analysis:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_figure_says_what_ran_where(analysis: Analysis, kind: str, tmp_path: Path) -> None:
     said = texts(analysis, kind, tmp_path / "x.svg")
-    assert "sync.nsys-rep: 50 inferences of engine.json on NVIDIA H200, TensorRT 10 or later" in " ".join(said)
+    assert "sync.nsys-rep: 50 inferences of engine.json on NVIDIA H200, TensorRT 10+" in " ".join(said)
     write_plot(named(analysis, "sync " * 500), kind, tmp_path / "y.svg")
     assert (tmp_path / "y.svg").stat().st_size < (tmp_path / "x.svg").stat().st_size + 3000  # a long name is cut
 

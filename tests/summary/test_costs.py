@@ -18,7 +18,7 @@ from nsysmap.report.words import cost_words
 from nsysmap.summary import words
 from nsysmap.summary.commands import commands
 from nsysmap.summary.costs import cost_rows
-from nsysmap.summary.model import WORK
+from nsysmap.summary.model import WORK, Summary
 from nsysmap.summary.screen import screen
 from nsysmap.timing.totals import in_steady_part
 from nsysmap.trace.steady import OUTLIER, steady_inferences
@@ -163,23 +163,39 @@ def test_times_of_an_engine_s_layers_add_up_to_its_kernel_time_per_inference() -
                 assert sum(row.maybe_integer("time_ns") or 0 for row in layers) == pytest.approx(spent / len(steady), abs=len(layers)), name
 
 
+def shares_of_gpus(summary: Summary) -> list[list[list[int]]]:
+    """Of each GPU, in the trace and where it was replayed without the profiler too: the busy share, then the idle ones, in percent."""
+    found = []
+    for line in re.split(r"\n(?!(?:GPU \d+ )?idle )", "\n".join(words.where(summary))):
+        told = re.sub(r"GPU \d+ |\([^)]*\)", "", line)
+        busy = [int(number) for number in re.findall(r"(\d+)% (?:busy|without)", told)]
+        idle = [
+            [int(number) for number in one.split("→")] for one in re.findall(r"([\d<→]+)%", told.partition("idle ")[2].replace("<", ""))
+        ]
+        assert {len(one) for one in idle} <= {len(busy)}, line
+        found.append([[one, *(shares[world] for shares in idle)] for world, one in enumerate(busy)])
+    assert len(found) == len(summary.gpus)
+    return found
+
+
 @pytest.mark.parametrize("name", CAPTURES)
 def test_the_shares_of_busy_and_idle_time_add_up_in_the_trace_and_without_the_profiler(name: str) -> None:
-    for line in words.where(held(name).summary):
-        busy, *idle = [int(number) for number in re.findall(r"(\d+)%", re.sub(r"\([^)]*\)", "", line))]
-        assert abs(busy + sum(idle) - 100) <= (1 + len(idle)) / 2, line
+    for worlds in shares_of_gpus(held(name).summary):
+        for busy, *idle in worlds:
+            assert abs(busy + sum(idle) - 100) <= (1 + len(idle)) / 2, worlds
 
 
 @pytest.mark.parametrize("name", CAPTURES)
 def test_the_gpu_work_of_either_world_is_its_share_of_the_time_of_the_same_world(name: str) -> None:
     summary = held(name).summary
     traced, without = summary.traced, summary.gpu_unprofiled
-    for line in words.where(summary):
-        found = re.search(rf"(\d+)% busy (in the trace|without the profiler)(, pauses included)? \({_TIME}", line)
-        assert found, line
-        whole = traced.ns if found[2] == "in the trace" and traced else summary.unprofiled.ns if summary.unprofiled else 0
+    text = "\n".join(words.where(summary))
+    told = list(re.finditer(rf"(\d+)% (busy in the trace|without the profiler)(, pauses included)? \({_TIME}", text))
+    assert len(told) == len(summary.gpus) + (without is not None), text
+    for found in told:
+        whole = traced.ns if found[2] == "busy in the trace" and traced else summary.unprofiled.ns if summary.unprofiled else 0
         work, said = ns(found[4], found[5]), int(found[1]) / 100 * whole
-        assert work > said if found[3] else work == pytest.approx(said, abs=0.005 * whole + 0.03 * said), line
+        assert work > said if found[3] else work == pytest.approx(said, abs=0.005 * whole + 0.03 * said), text
     assert (without is None) == (summary.unprofiled is None)
     if without is not None and summary.unprofiled is not None:
         assert (without.busy_ns or 0) + sum(one.ns or 0 for one in without.idle) == summary.unprofiled.ns

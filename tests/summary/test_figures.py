@@ -103,8 +103,9 @@ def in_text(where: str, text: str, analysis: Analysis) -> Iterator[Said]:
     """The figures that a text tells in words that are its own or those of all."""
     for found in re.finditer(rf"{TIME} mean (?:\(median [\d.,]+(?: \w+)?\) )?(?:per|from) [^,;]*? in the trace, ({NUMBER}) ", text):
         yield told("time in the trace", where, found[1], found[2])
-    for found in re.finditer(rf"{RANGED} predicted without the profiler", text):
+    for found in re.finditer(rf"{RANGED} predicted without (?:the )?profiler[^.:]*?, ({NUMBER})(?: per second| passes/s|/s)", text):
         yield from ranged("time without the profiler", where, found, 1)
+        yield told("rate without the profiler", where, found[5], "ns")
     if where == "page":
         for found in re.finditer(rf"per \w+(?: of \d \w+)?, profiler included {TIME} ", text):
             yield told("time in the trace", where, found[1], found[2])
@@ -121,21 +122,23 @@ def in_text(where: str, text: str, analysis: Analysis) -> Iterator[Said]:
             of_one_gpu = len(analysis.summary.gpus) == 1  # compare is of the one that was replayed
             yield told("time in the trace" if of_one_gpu else "time of one GPU", where, recorded[1], recorded[2])
     for action in analysis.summary.actions:
-        title = re.escape(plain(gains.action_title(action)) if where == "markdown" else gains.action_title(action))
+        titles = {plain(one) if where == "markdown" else one for one in (gains.action_title(action), action.title)}
+        title = f"(?:{'|'.join(map(re.escape, sorted(titles)))})"
         for found in re.finditer(rf"{title}: saves {RANGED}, (\d+)% of {TIME}", text):
             yield from ranged(f"saving of {action.name}", where, found, 1)
             yield Said(f"share of {action.name}", where, float(found[5]), 0.51)
             share = 100 * told("", "", found[1], found[2]).value / told("", "", found[6], found[7]).value
             assert abs(share - float(found[5])) <= 1.5, found[0]  # what a reader works out
-        for found in re.finditer(rf"{title}: ({NUMBER}) \(({NUMBER}) to ({NUMBER})\) (?:per second|passes/s), now ({NUMBER})", text):
+        rates = rf"{title}: ({NUMBER}) \(({NUMBER}) to ({NUMBER})\)(?: per second| passes/s|/s)(?:, up from ({NUMBER}))?"
+        for found in re.finditer(rates, text):
             for end, number in (("", found[1]), (", low", found[2]), (", high", found[3])):
                 yield told(f"rate with {action.name}{end}", where, number, "ns", found[3])
-            yield told("rate without the profiler", where, found[4], "ns")
+            yield from [told("rate without the profiler", where, found[4], "ns")] if found[4] else []
     for found in re.finditer(rf"worth it: saves {RANGED}", text):
         yield from ranged("saving of cuda-graph", where, found, 1)
     for found in re.finditer(rf"costliest layers, of {TIME}|take the most time, of {TIME}", text, re.IGNORECASE):
         yield told("kernel time", where, found[1] or found[3], found[2] or found[4])
-    for found in re.finditer(r"(\d+)% busy without the profiler", text):
+    for found in re.finditer(r"(\d+)% (?:busy )?without the profiler \(", text):
         yield Said("busy without the profiler", where, float(found[1]), 0.51)
 
 
@@ -208,6 +211,11 @@ def test_the_same_label_has_the_same_figure_wherever_it_is_shown(name: str) -> N
         both = {"time without the profiler", "time without the profiler, low", "time without the profiler, high"}
         assert all(forms | {"what-if json", "compare"} <= places[label] for label in both), places
         assert {"gate", "what-if"} <= places["time without the profiler"]
+        assert forms - {"page"} <= places["rate without the profiler"]
+        assert forms - {"page"} <= places["busy without the profiler"]
+        for action in gains.first_actions(analysis.summary):
+            if action.throughput_only and action.basis == "replay":
+                assert forms - {"json", "narrow"} <= places[f"rate with {action.name}"]  # the narrow one may not have room for it
         assert forms <= places["time in the trace"]
         assert "compare" in places["time in the trace"] or not analysis.summary.unprofiled or len(analysis.summary.gpus) > 1
 

@@ -117,11 +117,45 @@ def test_the_answer_is_the_first_ten_lines(name: str) -> None:
     first = "\n".join(report_text(held(name), width=80).splitlines()[:10])
     for told in (
         r"per (inference|repetition) in the trace, [\d,]+ per second",
-        r"predicted without the profiler",
+        r"predicted without (the )?profiler",
         r"\d+% busy",
         r"1\. .*saves .*\(.* to .*\)",
     ):
         assert re.search(told, first), told
+
+
+MOST_LINES = {80: 24, 140: 22}
+"""Lines above the table of what costs most, of every one of these screens; the measured most."""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", SCREENS)
+def test_the_table_is_not_pushed_down(name: str, width: int) -> None:
+    above = re.split(r"^ +share +(?:time|total) ", report_text(held(name), width=width), flags=re.MULTILINE)[0]
+    assert len(above.splitlines()) <= MOST_LINES[width]
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_of_two_engines_the_answer_says_why_the_slowest_inference_is_and_what_each_change_saves(width: int) -> None:
+    text = " ".join(report_text(held("two_engines"), width=width).split())
+    assert "inference 1 of head: 985 µs, 1.6 x median" in text
+    assert "+283 µs host busy elsewhere, +81.1 µs waiting for launches; mostly before it began; one of the first, may be warm-up" in text
+    assert "use a larger batch" in text
+    assert "CUDA graph of each engine alone: cannot tell: it may save" in text
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_throughput_is_predicted_in_a_line_of_its_own(width: int) -> None:
+    engines = [FIXTURES / f"decode_loop/{name}.engine.json" for name in ("context", "generation")]
+    told = report_text(report_of(analyze(FIXTURES / "decode_loop" / "sync.nsys-rep", engines, rules=golden_rules())), width=width)
+    (line,) = re.findall(r"^throughput .*", told, re.MULTILINE)
+    assert re.search(r"keep two inferences in flight.*: [\d,]+ \([\d,]+ to [\d,]+\)( per second|/s)", line)
+
+
+def test_a_sentence_says_as_much_as_fits_the_lines_that_it_needs() -> None:
+    text = report_text(held("bert_trt10"), width=80)
+    assert "\nslowest    inference 34: 603 µs, 1.7 x median: +256 µs waiting for launches\n" in text
+    assert "1.7 x median (351 µs): +256 µs" in report_text(held("bert_trt10"), width=140)
 
 
 def test_layers_of_repeated_blocks_are_one_row_with_their_count() -> None:
@@ -131,6 +165,8 @@ def test_layers_of_repeated_blocks_are_one_row_with_their_count() -> None:
 
 def test_nothing_is_cut_in_a_pipe() -> None:
     text = report_text(held("bert_trt10"))
+    assert "per second, up from 3,040; kernels are on 53% of the SMs; each takes 350 µs, up from 329 µs" in " ".join(text.split())
+    assert "attention 22.5 µs (2 places: /bert/encoder/layer.{2,5}/attention/self), " in text
     assert "/bert/encoder/layer.*/attention/self/query/MatMul+/bert/encoder/layer.*/attention/self/key/MatMul+" in text
     assert "…" not in text
 

@@ -73,15 +73,19 @@ def test_a_change_for_throughput_says_how_many_a_second_and_what_that_takes() ->
     assert [action.name for action in shorter] == ["cuda-graph", "attention-not-fused"]
     assert more.name == "two-in-flight"
     told = re.fullmatch(
-        r"(5,\d00) \(4,\d00 to 6,\d00\) per second, up from 3,040; each takes (\d+) µs, up from 329 µs", gains.gain(summary, more)
+        r"(5,\d00) \(4,\d00 to 6,\d00\) per second, up from 3,040; kernels are on 53% of the SMs; each takes (\d+) µs, up from 329 µs",
+        gains.gain(summary, more),
     )
     assert told is not None
     rate, each_us = (float(one.replace(",", "")) for one in told.groups())
     assert rate * each_us / 1e6 == pytest.approx(2, rel=0.02)  # Little's law: that many are in flight
+    assert re.fullmatch(rf"{told[1]} \(4,\d00 to 6,\d00\)/s, each {told[2]} µs", gains.gain(summary, more, brief=True))
     half = replace(more, share=0.5, saving=Figure(summary.unprofiled.ns // 2, 0, summary.unprofiled.ns // 2))
     assert gains.gain(summary, half).endswith("; each takes as long as before")
     waits = replace(more, name="async")
-    assert gains.gain(summary, waits).endswith("if none needs another's result; each takes longer")
+    for brief in (False, True):
+        assert "; if none needs another's result; " in gains.gain(summary, waits, brief=brief)
+        assert gains.gain(summary, waits, brief=brief).endswith("; each takes longer")
     assert gains.gain(summary, shorter[0]).startswith("saves 48 µs")
 
 
@@ -148,6 +152,7 @@ def test_of_a_wait_for_launches_that_is_one_interval_it_is_told_how_long_the_hos
     late, launching = slow_third(one, ((2900, 3100),)), slow_third(one, ((2900, 4100),))
     why = "(2.00 µs at once, 1.90 µs of it in no CUDA call: preempted or blocked?)"
     assert words.slowest(replace(summary, slowest=late)) == f"{told} {why}"
+    assert words.slowest(replace(summary, slowest=late), held_up=False) == told
     assert words.slowest(replace(summary, slowest=launching)) == told
     assert "at once" not in words.slowest(replace(summary, slowest=slow_third(one, ((2900, 3100),), cause="sync")))
 
@@ -210,9 +215,16 @@ def test_a_prediction_that_leaves_outliers_or_pauses_out_says_so() -> None:
     assert summary.traced is not None
     assert "predicted without the profiler and outliers, " in words.times(summary)[1]
     longer = replace(summary, traced=replace(summary.traced, ns=2 * summary.traced.ns))
-    assert "predicted without the profiler, pauses and outliers, " in words.times(longer)[1]
-    assert words.certainty(summary).endswith("the replay reproduces the captured time to 0.4%")
-    assert words.certainty(longer).endswith("to 0.4%, without the 52% that are pauses and outliers")
+    assert "predicted without the profiler, pauses and outliers (52% of the trace), " in words.times(longer)[1]
+    assert words.certainty(summary).endswith("the replay is off by 0.4%")
+    assert words.certainty(longer).endswith("; the replay is off by 0.4%, and leaves out the 52% that are pauses and outliers")
+    assert words.where(longer)[0].endswith(" → 73% without the profiler and pauses (242 µs)")
+    (action,) = (one for one in summary.actions if one.name == "cuda-graph")
+    assert "saves 48 µs (40 to 76), 15% of 329 µs, 6% of the trace" in gains.gain(longer, action)
+    assert "of the trace" not in gains.gain(summary, action)
+    hours = replace(summary, traced=replace(summary.traced, ns=4000 * summary.traced.ns))
+    assert "pauses and outliers (99.9% of the trace)" in words.times(hours)[1]
+    assert ", <0.01% of the trace" in gains.gain(hours, action)
     assert "predicted without the profiler, " in words.times(replace(summary, replayed_ns=summary.traced.ns))[1]
 
 
@@ -320,13 +332,14 @@ def test_what_quantisations_cost_beside_their_products_counts_as_not_fused() -> 
     summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
     alone = replace(summary.rules[0], rule="unfused-quantize", group="precision", outcome="found", places=17, at_most_ns=88_600)
     clean = tuple(replace(rule, outcome="clean", places=0) for rule in summary.rules)
-    assert words.not_fused(replace(summary, rules=(alone, *clean)), places=False) == ("Q/DQ 88.6 µs (17 places); at most, per inference")
+    assert words.not_fused(replace(summary, rules=(alone, *clean)), places=False) == ("Q/DQ 88.6 µs (17 places); at most")
 
 
 def test_what_was_not_fused_says_in_which_layers() -> None:
     summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
     assert words.not_fused(summary).startswith("attention 22.5 µs (2 places: /bert/encoder/layer.{2,5}/attention/self), ")
     assert words.not_fused(summary, places=False).startswith("attention 22.5 µs (2 places), ")
+    assert words.not_fused(summary, places=False, counts=False).startswith("attention 22.5 µs, ")
 
 
 def test_a_graph_that_mostly_shortens_the_time_between_queued_kernels_says_so() -> None:
@@ -378,7 +391,7 @@ def test_where_an_upper_bound_is_larger_than_a_replayed_saving_before_it_the_ord
     assert gains.order(summary, (attention,)).startswith(
         "also: for throughput only: keep two inferences in flight, "
     )  # a graph has a row of its own
-    assert gains.order(replace(summary, actions=(graph, small)), (graph,)) == "1 smaller action: --full"
+    assert gains.order(replace(summary, actions=(graph, small)), (graph,)) == ""  # --full has it
 
 
 def test_where_lines_are_few_the_actions_that_save_most_stay() -> None:

@@ -18,7 +18,7 @@ from nsysmap.comparison.inference_page import inference_text
 from nsysmap.report.build import report_of
 from nsysmap.report.text import report_text
 from nsysmap.report.whatif import whatif_text
-from nsysmap.summary import gains, words
+from nsysmap.summary import gains, next_steps, words
 from nsysmap.summary.actions import UnitTime, actions
 from nsysmap.summary.costs import kernel_titles
 from nsysmap.summary.model import Doubt, Figure, NextStep, Summary
@@ -39,7 +39,7 @@ def eager() -> Summary:
 def test_a_program_without_tensorrt_is_told_nothing_about_engine_files() -> None:
     summary = eager()
     assert not summary.tensorrt
-    told = [words.title(summary), words.not_fused(summary), words.certainty(summary), words.doubts(summary), gains.no_action(summary)]
+    told = [words.title(summary), words.not_fused(summary), words.certainty(summary), next_steps.doubts(summary), gains.no_action(summary)]
     assert not [text for text in told if "engine" in text]
     alone = replace(summary, inferences=0, unprofiled=None, traced=None)
     assert "no repeating work recognised on " in words.title(alone)
