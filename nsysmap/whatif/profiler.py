@@ -26,7 +26,7 @@ _CALL = 15.5  # a traced call takes this many times that call's duration longer 
 _EDGE = 1.8  # … and as much again before and after it, outside its recorded time
 _RANGE = 1.5  # cost of a range event if the trace has no empty range
 _KERNEL_NS = 600  # CUPTI reports kernels this much too long: 0.55 to 0.64 on an H200 …
-_NODE_NS = 760  # … and graph nodes 0 to 0.12 more
+_NODE_NS = 760  # … and graph nodes 0 to 0.12 more; with the gap of LIKELY, what graphs take as measured, within 1.1 % (docs/what-if.md)
 _STAGED_NS = 100_000  # at most, of a blocking copy: longer ones move at the speed of the link, with or without a profiler
 _FEW = 5
 
