@@ -102,16 +102,16 @@ def inferences_of(trace: Trace, tensorrt: TensorRtRanges, engines: Sequence[Engi
     if len(rows) == 0:
         return found, nothing
     from nsysmap.mapping.scores import expected_kernels
-    from nsysmap.trace.periods import find_periods
+    from nsysmap.trace.periods import find_periods, unit_of_work
 
     expected = expected_kernels(engines[0]) if len(engines) == 1 else None
     tried = _Tried(engines)
     periods = find_periods(trace, rows, expected=expected).inference
     by_period = find_inferences(trace, tensorrt, periods)
     open_rows = _unexplained(trace, by_period, tried, rows[~replayed[rows]]) if engines else rows[:0]
-    alone = _alone(trace, by_period, tried, periods)
-    if alone.any():
-        periods = _renumbered(np.where(alone, np.int64(MISSING), periods))
+    kept = _without_alone(trace, by_period, tried, periods) if engines else unit_of_work(trace, by_period, turns=not _tensorrt_in(trace))
+    if not np.array_equal(kept, periods):
+        periods = kept
         by_period = find_inferences(trace, tensorrt, periods)
     streams = align_streams(trace, open_rows, engines) if len(open_rows) else nothing
     if not streams.asked.any():
@@ -127,17 +127,19 @@ def _renumbered(number: IntArray) -> IntArray:
     return number
 
 
-def _alone(trace: Trace, inferences: Inferences, tried: _Tried, periods: IntArray) -> BoolArray:
-    """Kernels that do not repeat, and which no engine can have run: nothing says that these are an inference."""
+def _tensorrt_in(trace: Trace) -> bool:
+    """Whether any kernel's name is one that only TensorRT has."""
+    from nsysmap.engine.program import is_tensorrt
+    from nsysmap.names.decode import decode
+
+    return any(is_tensorrt(decode(name).family, name) for name in trace.kernels.text("name").values)
+
+
+def _without_alone(trace: Trace, inferences: Inferences, tried: _Tried, periods: IntArray) -> IntArray:
+    """The numbers without those of kernels that do not repeat, and which no engine can have run: nothing says that these are an
+    inference."""
     alone = np.zeros(len(periods), np.bool_)
     found = periods != MISSING
-    if not found.any():
-        return alone
-    if not tried.engines:
-        from nsysmap.trace.periods import unit_of_work
-
-        alone[found] = ~unit_of_work(trace, inferences)[found]
-        return alone
     for shapes in _homes(trace, inferences, found):
         if any(len(shape.rows) > 1 for shape in shapes):
             continue
@@ -147,7 +149,7 @@ def _alone(trace: Trace, inferences: Inferences, tried: _Tried, periods: IntArra
                     _match(shape, tried, number)[0].accepted for number in range(len(tried.engines))
                 )
                 alone[shape.rows[0]] = not known
-    return alone
+    return _renumbered(np.where(alone, np.int64(MISSING), periods))
 
 
 def _unexplained(trace: Trace, inferences: Inferences, tried: _Tried, rows: IntArray) -> IntArray:

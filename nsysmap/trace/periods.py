@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.groups import distinct, distinct_rows, numbered, rows_by_value
-from nsysmap.base.table import MISSING, BoolArray, IntArray
+from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.inferences import Inferences
 from nsysmap.trace.launch_order import launch_order, launch_time
+from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
-from nsysmap.trace.repeats import Launches, Pieces, cut_inferences, is_like, is_part
+from nsysmap.trace.repeats import Launches, Pieces, candidates, cut_inferences, is_like, is_part
 
 _OVERLAP = 0.5  # two streams of one thread run one engine if that part of the inferences on one overlap one on the other
 _LEAST = 3  # times: of fewer there are no two intervals, and whether they come at a rate cannot be seen
@@ -202,8 +203,9 @@ class Recurring:
     times: int  # that it comes on any stream of its thread and GPU; of a single kernel, with its most frequent grid
 
 
-def unit_of_work(trace: Trace, found: Inferences) -> BoolArray:
-    """For each kernel whether it is in a repetition of its process's unit of work; ``found`` is what was found to repeat.
+def unit_of_work(trace: Trace, found: Inferences, *, turns: bool) -> IntArray:
+    """For each kernel the number of the repetition of its process's unit of work that it is in, MISSING for none; ``found`` is what was
+    found to repeat, ``turns`` whether one repetition is all that comes in the same turn over and over (`whole_turns`).
 
     A repetition comes at least three times, or is too long to come twice by chance (`which_repeat`).  Those of a process are its unit of
     work if they are most of what it runs on GPUs between the first of them and the last; where there are two, or the host neither waits nor
@@ -235,7 +237,48 @@ def unit_of_work(trace: Trace, found: Inferences) -> BoolArray:
     for process, rows in rows_by_value(kernels.ints("process")):
         if process not in shown:
             result[rows] &= _most(trace, rows, result[rows], marked=_marked(trace, rows, begins))
-    return result
+    kept = np.zeros(len(found.table), np.bool_)
+    kept[number[result]] = True
+    unit = np.where(kept & found.table.text("found_by").equals("period"), np.arange(len(kept)), np.int64(MISSING))
+    if turns:
+        _join_turns(found.table, unit, shown)
+    _, numbered_anew = np.unique(unit[unit != MISSING], return_inverse=True)
+    unit[unit != MISSING] = numbered_anew
+    return gather(unit, number)
+
+
+def _join_turns(inferences: Table, unit: IntArray, shown: IntArray) -> None:
+    """Gives inferences of one turn the same number, and those outside all turns none, on each stream where most of the work is in turns."""
+    rows = np.flatnonzero((unit != MISSING) & ~np.isin(inferences.ints("process"), shown))
+    home = numbered(*(inferences.ints(name)[rows] for name in ("process", "context", "stream")))[1]
+    for _, members in rows_by_value(home):
+        mine = rows[members]
+        turns = whole_turns(inferences.ints("kernel_sequence")[mine])
+        if turns is None:
+            continue
+        first, size, count = turns
+        inside = mine[first : first + size * count]
+        if all(inferences.ints(name)[inside].sum() > _MOST * inferences.ints(name)[mine].sum() for name in ("kernels", "gpu_busy_ns")):
+            unit[mine] = MISSING
+            unit[inside] = np.repeat(inside[::size], size)
+
+
+def whole_turns(words: IntArray) -> tuple[int, int, int] | None:
+    """Where most of a sequence is turns of the same different words: the first, how many words a turn has, and how many turns there are."""
+    for size in candidates(words):
+        if size == 1 or _LEAST * size > len(words):
+            continue
+        again = np.concatenate([[False], words[size:] == words[:-size], [False]])
+        edges = np.flatnonzero(again[1:] != again[:-1])
+        if not len(edges):
+            continue
+        begins, ends = edges[::2], edges[1::2]
+        longest = int(np.argmax(ends - begins))
+        first, count = int(begins[longest]), int(ends[longest] - begins[longest]) // size + 1
+        if count >= _LEAST and size * count > _MOST * len(words):
+            different = len(np.unique(words[first : first + size])) > 1
+            return (first, size, count) if different else None
+    return None
 
 
 def _within(size: IntArray) -> IntArray:

@@ -198,7 +198,7 @@ def steady_period(codes: IntArray, gap_ns: IntArray | None = None) -> tuple[int,
     whole = _whole_period(codes)
     if whole is not None:
         return whole, 0
-    for period in _candidates(codes):
+    for period in candidates(codes):
         if period >= n:
             continue
         differs = np.flatnonzero(codes[period:] != codes[: n - period])
@@ -265,7 +265,7 @@ def _covered(head: IntArray, steady: IntArray, period: int) -> BoolArray:
     return covered
 
 
-def _candidates(codes: IntArray) -> Iterator[int]:
+def candidates(codes: IntArray) -> Iterator[int]:
     """Distances at which rare runs of kernels come again, ascending: a period is among them; longer runs are asked only if need be."""
     seen: set[int] = set()
     for gram in _GRAMS:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace
-from nsysmap.trace.periods import Recurring, which_repeat
+from nsysmap.trace.periods import Recurring, which_repeat, whole_turns
 from tests.nsys_file import THREAD, NsysFile
 from tests.reports import read_trace
 
@@ -170,3 +170,53 @@ def test_a_loop_that_the_host_waits_in_is_found_after_any_set_up(count: int, ker
     steps = ["start", "more", "another", WAIT, *[*word, WAIT] * count]
     with tempfile.TemporaryDirectory() as folder:
         assert sizes(Program(start=900).run(*steps).mapped(Path(folder))) == [kernels] * count
+
+
+# --- turns ------------------------------------------------------------------------------------------------------------
+
+
+def naive_turns(words: list[int]) -> tuple[int, int, int] | None:
+    """Every length, every beginning: the shortest turn that, three times or more, is most of the words, where it is longest."""
+    for size in range(2, len(words) // 3 + 1):
+        found = []
+        for first in range(len(words)):
+            end = first + size
+            while end < len(words) and words[end] == words[end - size]:
+                end += 1
+            found.append((end - first, -first))
+        longest, begins = max(found)
+        if longest // size >= 3 and 2 * size * (longest // size) > len(words):
+            return (-begins, size, longest // size) if len(set(words[-begins : -begins + size])) > 1 else None
+    return None
+
+
+@given(
+    st.lists(st.integers(0, 3), max_size=9),
+    st.lists(st.integers(0, 3), min_size=2, max_size=7),
+    st.integers(2, 6),
+    st.lists(st.integers(0, 5), max_size=9),
+)
+def test_turns_are_those_that_trying_every_length_finds(before: list[int], turn: list[int], count: int, behind: list[int]) -> None:
+    words = [*before, *turn * count, *behind]
+    assert whole_turns(np.array(words, np.int64)) == naive_turns(words)
+
+
+def test_an_iteration_that_the_host_waits_in_several_times_is_one_repetition(tmp_path: Path) -> None:
+    """As in a solver of linear equations: products, each waited for, then an update; set-up before, a result behind."""
+    iteration = ["multiply", "dot", WAIT, "update", WAIT, "multiply", "dot", WAIT, "norm", WAIT]
+    program = Program().run(*["fill", WAIT] * 4, *iteration * 6, "store", WAIT)
+    assert sizes(program.mapped(tmp_path)) == [6] * 6
+
+
+def test_two_sequences_in_an_irregular_order_remain_two(tmp_path: Path) -> None:
+    one, other = ["a", "b", "c", WAIT], ["a", "d", "e", "f", WAIT]
+    order = [one, one, other, one, other, other, other, one, one, other, one, one, other]
+    found = sizes(Program().run(*[step for word in order for step in word]).mapped(tmp_path))
+    assert found == [len(word) - 1 for word in order]
+
+
+def test_engines_in_turns_remain_inferences_where_names_show_tensorrt(tmp_path: Path) -> None:
+    one, other = ["trt_volta_scudnn_128x64_relu_nn_v1", "b", WAIT], ["c", "d", "e", WAIT]
+    assert sizes(Program().run(*[*one, *other] * 5).mapped(tmp_path)) == [2, 3] * 5
+    (tmp_path / "without").mkdir()
+    assert sizes(Program().run(*["a", *one[1:], *other] * 5).mapped(tmp_path / "without")) == [5] * 5
