@@ -23,7 +23,8 @@ from nsysmap.counters.ring import Factor
 from nsysmap.counters.series import LEFT_OPEN, ROUNDED2, Series, series_of
 from nsysmap.counters.shares import Layout, concurrent_share, summed
 
-_FAR = 8.0  # ratio to the usual deviation of samples of the same kernels: excluded
+_FAR = 10.0  # ratio to the usual deviation of the other samples of the same kernels: excluded
+_SUSPECT = 4.0  # the same for a first look at few samples, which outliers pull to themselves: a fit without these decides
 _LOOKS = 3  # rounds of the search for outliers, at most
 _TINY = 1e-6
 _ALONE = 1e-9  # of a sample: with less in others, none tells
@@ -112,7 +113,7 @@ def estimate(samples: Samples, work: Work, shift: Shift, *, member_of: IntArray 
     halves = [slice(at, None, _HALVES) for at in range(min(_HALVES, len(series)))]
     whole, outliers = problem, np.zeros(problem.shares.samples, np.bool_)
     looked = [_Looked(series[rows], series[rows], None, outliers) for rows in halves]
-    far = _FAR / 2 if whole.used.sum() <= FEW * whole.shares.columns else _FAR
+    far = _SUSPECT if whole.used.sum() <= FEW * whole.shares.columns else _FAR
     for _ in range(_LOOKS):
         looked = _of_halves(partial(_look, whole, problem, far), looked)
         found = np.any([each.outliers for each in looked], axis=0)

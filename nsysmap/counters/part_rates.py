@@ -21,6 +21,7 @@ _ROUNDS = (2, 3)  # with one level for all kernels, then with each its own
 _AGAIN = 2  # rounds if a fit to nearly the same samples is known
 _START = 0.5  # prior unevenness per square root of a µs: that of kernels on an H100
 _TRUST = 4.0  # weight of this prior, as a number of steps
+_NEWTON = 10  # iterations
 _FLOOR = 0.02  # share of the highest level: no kernel is assumed to be more even
 FEW = 20.0
 """Samples per part of a kernel: with more, they determine all, and the leverage of a sample is below 5 % and is neglected."""
@@ -171,8 +172,22 @@ def _round(sums: Sums, layout: Layout, steps: _Steps, state: State) -> None:
     free = np.maximum(sums.samples - (layout.columns - count) - told + _undetermined(factor, steps, vague), 1.0)
     state.rates = rates
     state.noise2 = np.maximum(_residual(sums, rates) / free, sums.rounding2)
-    state.unevenness = np.sqrt((jumps + _TRUST * _START**2) / (told + _TRUST))
+    state.unevenness = _most_probable(jumps, told)
     state.determined = told / max(count, 1)
+
+
+def _most_probable(jumps: FloatArray, told: FloatArray) -> FloatArray:
+    """The most probable unevenness for these sums of squared steps (for an unevenness of 1), of which that many are determined.
+
+    Its logarithm is known beforehand as well as some steps would tell it (Gaussian): what many determined steps tell is then not drawn to
+    a larger one, as by a prior of so many more squared steps.
+    """
+    relative = np.maximum(jumps / _START**2, _TINY)
+    logarithm = np.maximum(0.5 * np.log(relative / np.maximum(told, _TINY)), -told / (2 * _TRUST))
+    for _ in range(_NEWTON):
+        scaled = relative * np.exp(-2 * logarithm)
+        logarithm += (scaled - told - 2 * _TRUST * logarithm) / (2 * scaled + 2 * _TRUST)
+    return _START * np.exp(logarithm)
 
 
 def _undetermined(factor: Factor, steps: _Steps, vague: FloatArray) -> FloatArray:
