@@ -225,10 +225,10 @@ def made(  # noqa: PLR0913, PLR0917
 def inferences_needed(found: Found, ran: BoolArray) -> Iterator[tuple[float, float]]:
     """For each kernel its class of length, and how many inferences make its value known."""
     values, layout = found.estimates.by_metric[0].groups, found.estimates.layout
-    floor = values.timing**2 + values.rounding**2 + values.edges**2
+    floor, falls = values.rounding**2 + values.edges**2, values.sampling**2 + values.shape**2 + values.timing**2
     for group in np.flatnonzero(ran & (layout.executions >= FEWEST_RUNS)).tolist():
         if floor[group] < WELL_KNOWN**2:
-            count = layout.executions[group] * (values.sampling[group] ** 2 + values.shape[group] ** 2) / (WELL_KNOWN**2 - floor[group])
+            count = layout.executions[group] * falls[group] / (WELL_KNOWN**2 - floor[group])
             at = int(np.searchsorted(LENGTHS_US, layout.duration_ns[group] / 1e3, "right")) - 1
             yield LENGTHS_US[max(at, 0)], max(float(count), 10.0)
 

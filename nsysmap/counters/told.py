@@ -24,8 +24,8 @@ _FEWEST = 5  # executions: fewer do not show how much they differ …
 _LONG = 20.0  # … unless one is as long as this many samples
 _SLOPE = 1.25  # errors grow with this power of the sample's length divided by the kernel's (benchmarks/counter_rates.py)
 _ONE = 3.5  # error in points for one execution of a kernel as long as a sample, in nine of ten kernels (benchmarks/counter_rates.py)
-_SURE = 1.5  # times the executions at which the expected error is just small enough: nine in ten values are then known; errors fall with
-# the root of their number, from 5 points on with its power 0.5 to 0.8 (simulated at 10 and 20 kHz, 30 to 300 inferences, six timelines)
+_SURE = 2.0  # times the executions at which the expected error is just small enough: errors are themselves uncertain, and what is told from
+# the kernels whose errors happen to be small must hold too (simulated at 10 and 20 kHz, 30 to 300 inferences, six timelines)
 _TOLD_SHARE = 0.9  # share of kernel time: a frequency that determines this much is enough
 _TOGETHER = 0.9  # share of a kernel's time: with more concurrent work, more samples cannot separate it
 _BESIDE = 0.05  # share of a kernel's time: with less concurrent work it counts as alone
@@ -113,8 +113,9 @@ def remedies_for(estimates: Estimates, estimate: Estimate, group: int, *, most: 
     """The fewest executions at this frequency, and at the highest, with which the value would be known."""
     layout, values, period = estimates.layout, estimate.groups, estimates.period_ns
     executions = int(layout.executions[group])
-    error = float(values.sampling[group] ** 2 + values.shape[group] ** 2) ** 0.5
-    floor2 = WELL_KNOWN**2 - float(values.timing[group] ** 2 + values.rounding[group] ** 2 + values.edges[group] ** 2)
+    falls2 = values.sampling[group] ** 2 + values.shape[group] ** 2 + values.timing[group] ** 2  # more samples tell the clocks' offset too
+    error = float(falls2) ** 0.5
+    floor2 = WELL_KNOWN**2 - float(values.rounding[group] ** 2 + values.edges[group] ** 2)
     if not executions or floor2 <= 0 or not np.isfinite(error) or estimates.concurrent[group] > _TOGETHER:
         return ()
     found = []

@@ -34,6 +34,18 @@ def test_what_is_asked_for_does_tell() -> None:
     assert again.by_metric[0].groups.error[0] < 7
 
 
+def test_more_samples_tell_the_offset_of_the_clocks_too() -> None:
+    work = sequence([4000, 30_000], [9000, 9000], 40)
+    samples = sampled(work, [80.0, 30.0], 20_000, noise=0.7)
+    known = estimate(samples, work, Shift())
+    found = estimate(samples, work, Shift(0.0, 0.0, 0.0, 5000.0, 5000.0))
+    values = found.by_metric[0].groups
+    assert values.timing[0] > 5 > known.by_metric[0].groups.timing[0]
+    (here, _), before = remedies_for(found, found.by_metric[0], 0), remedies_for(known, known.by_metric[0], 0)
+    assert here.executions > max(40, before[0].executions)
+    assert "would be enough: nsys profile" in why_not(found, found.by_metric[0], 0, Capture())
+
+
 def test_few_executions_of_a_short_kernel_tell_nothing() -> None:
     work = sequence([3000, 90_000], [500, 0], 2)
     found = estimate(sampled(work, [80.0, 30.0], 5000, noise=0.3), work, Shift())
