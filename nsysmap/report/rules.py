@@ -35,7 +35,8 @@ def rule_text(rule: Rule) -> str:
         "What to do\n" + "\n".join(_filled(part) for part in _advice(rule)),
     ]
     if rule.supersedes:
-        parts.append(_block("Supersedes", f"findings at the same place from {', '.join(rule.supersedes)}"))
+        none = f"; those of {', '.join(rule.takes_back)} are no problem then" if rule.takes_back else ""
+        parts.append(_block("Supersedes", f"findings at the same place from {', '.join(rule.supersedes)}{none}"))
     if rule.params:
         lines = (f"  {rule.name}.{name} = {escaped(_value(value))}" for name, value in rule.params.items())
         parts.append("Parameters\n" + "\n".join(lines))
@@ -84,9 +85,9 @@ def _page(rule: Rule) -> str:
     ]
     if rule.supersedes:
         names = ", ".join(f"[{name}]({name}.md)" for name in rule.supersedes)
-        parts.append(
-            f"## Supersedes\n\nFindings of these rules about the same problem at the same place are listed under this rule: {names}."
-        )
+        told = f"Findings of these rules about the same problem at the same place are listed under this rule: {names}."
+        none = f" Those of {', '.join(rule.takes_back)} are no problem then: this finding is no more severe for them."
+        parts.append(f"## Supersedes\n\n{told}{none if rule.takes_back else ''}")
     if rule.params:
         rows = "\n".join(f"| `{name}` | {_value(value)} |" for name, value in rule.params.items())
         name, value = next(iter(rule.params.items()))
@@ -166,7 +167,8 @@ findings, none, or *skipped* with the reason, so that "cannot tell" never looks 
   finding's device (for a finding about several devices, by the sum of their windows). Findings about the trace itself cost the time that
   they hide, or 0; an unknown cost is empty, never 0. Costs of different rules overlap and are never added up.
 - **One problem, one finding, one cost.** If several rules report the same problem at the same place, one of them stands for the others
-  (`supersedes`): their findings are listed under its finding (`also` in JSON), and their costs are not counted again.
+  (`supersedes`): their findings are listed under its finding (`also` in JSON), and their costs are not counted again. It is as severe as
+  the most severe of them, but for those that it shows to be no problem (`takes_back`).
 - Severity `error` means that the report as a whole is unreliable, `warning` that time can be saved, `info` everything else.
 - Times are as traced, with the profiler's overhead; what-if figures are corrected for it.
 
@@ -192,6 +194,7 @@ advice: |
   What to do, with the exact flag or call, and how to check that it helped.
 seen: our BERT on an A100            # where it was found in real data, and checked; optional
 supersedes: [hot-layer]            # findings of these rules at the same place are listed under this one's
+takes_back: []                     # the same of rules whose findings this one shows to be no problem: it stays as severe as it is
 needs: [kernels, layers.share_of_kernel_time]     # tables or columns that must have rows or values; otherwise the rule is skipped
 requires:                          # further conditions; the first column of the first row says whether the rule can tell
   - sql: SELECT cuda_graph_trace <> 'graph' AS ok FROM capture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from nsysmap.rules.finding import Finding, Outcome, order
 
@@ -21,6 +22,14 @@ class Placed:
     def device(self) -> object:
         """Its device; None if it is about all of them."""
         return self.finding.evidence.get("device")
+
+
+@dataclass(frozen=True)
+class _Inside:
+    """A finding inside another."""
+
+    finding: Finding
+    no_problem: bool  # as the one that stands for it shows
 
 
 @dataclass(frozen=True)
@@ -64,12 +73,17 @@ def alike_on_gpus(placed: Sequence[Placed], windows: Windows) -> list[Placed]:
 
 
 def fold(
-    outcomes: Sequence[Outcome], placed: Mapping[str, Sequence[Placed]], supersedes: Mapping[str, Sequence[str]], windows: Windows
+    outcomes: Sequence[Outcome],
+    placed: Mapping[str, Sequence[Placed]],
+    supersedes: Mapping[str, Sequence[str]],
+    windows: Windows,
+    takes_back: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> tuple[Outcome, ...]:
     """The outcomes with each superseded finding inside the one that stands for it, and what each rule's findings cost together.
 
     ``placed`` has the findings of each rule, ``supersedes`` the rules whose findings a rule's own stand for.  A finding is superseded where
-    findings of such rules, on its device, are about everything that it is about.
+    findings of such rules, on its device, are about everything that it is about.  A finding is as severe as the most severe inside it, but
+    for those that are no problem, as a rule ``takes_back`` what they say.
     """
     found = sorted((one for mine in placed.values() for one in mine), key=lambda one: order(one.finding))
     above: dict[Placed, Placed] = {}
@@ -77,13 +91,13 @@ def fold(
         root = _root_of(one, found, supersedes, above)
         if root is not None:
             above[one] = root
-    inside: dict[Placed, list[Placed]] = {}
+    inside: dict[Placed, list[_Inside]] = {}
     for one in found:
         root = above.get(one)
         if root is not None:
             while root in above:
                 root = above[root]
-            inside.setdefault(root, []).append(one)
+            inside.setdefault(root, []).append(_Inside(one.finding, _taken_back(one, above, takes_back)))
     return tuple(_with_findings(outcome, placed.get(outcome.rule, ()), above, inside, windows) for outcome in outcomes)
 
 
@@ -115,14 +129,14 @@ def _meets(one: Placed, other: Placed) -> bool:
 
 
 def _with_findings(
-    outcome: Outcome, mine: Sequence[Placed], above: Mapping[Placed, Placed], inside: Mapping[Placed, list[Placed]], windows: Windows
+    outcome: Outcome, mine: Sequence[Placed], above: Mapping[Placed, Placed], inside: Mapping[Placed, list[_Inside]], windows: Windows
 ) -> Outcome:
     standing = [one for one in mine if one not in above]
     findings = []
     for one in standing:
-        also = tuple(other.finding for other in inside.get(one, ()))
-        level = max((one.finding.severity, *(other.severity for other in also)), key=LEVELS.index)
-        findings.append(replace(one.finding, severity=level, also=also))
+        within = inside.get(one, ())
+        levels = [one.finding.severity, *(other.finding.severity for other in within if not other.no_problem)]
+        findings.append(replace(one.finding, severity=max(levels, key=LEVELS.index), also=tuple(other.finding for other in within)))
     cost_ns, devices = _together(standing)
     window = windows.of(devices)
     return replace(
@@ -132,6 +146,15 @@ def _with_findings(
         cost_ns=cost_ns,
         share_of_window=min(cost_ns / window, 1.0) if cost_ns is not None and window else None,
     )
+
+
+def _taken_back(one: Placed, above: Mapping[Placed, Placed], takes_back: Mapping[str, Sequence[str]]) -> bool:
+    """Whether a finding, or one that stands for it, is shown to be no problem."""
+    while one in above:
+        if one.finding.rule in takes_back.get(above[one].finding.rule, ()):
+            return True
+        one = above[one]
+    return False
 
 
 def _together(placed: Sequence[Placed]) -> tuple[int | None, set[object]]:

@@ -39,7 +39,7 @@ ABOUT_LAYERS = frozenset({"drop-layers", "join-kernels"})
 """Those of them that are about layers: the ones that a finding's `about` lists."""
 
 _TEXTS = ("name", "group", "severity", "summary", "why", "sql", "message")
-_KEYS = (*_TEXTS, "advice", "needs", "requires", "clean_if", "supersedes", "what_if", "seen", "params", "cases")
+_KEYS = (*_TEXTS, "advice", "needs", "requires", "clean_if", "supersedes", "takes_back", "what_if", "seen", "params", "cases")
 _MOST_SHOWN = 60
 _BEYOND = 2**63  # what no integer column holds
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -83,6 +83,7 @@ class Rule:
     requires: tuple[Requirement, ...]
     clean_if: tuple[Requirement, ...]  # must hold for "found nothing" to be an answer
     supersedes: tuple[str, ...]  # rules whose findings at the same place its own stand for
+    takes_back: tuple[str, ...]  # those of them whose findings its own show to be no problem
     what_if: str | None  # the change of `nsysmap what-if` that works out its saving
     seen: str | None  # traces and engine files of real GPUs in which it was found, and checked by hand
     params: Mapping[str, Value]
@@ -122,6 +123,7 @@ def read_rule(path: Path, sandbox: AnySandbox | None) -> Rule:
     query, columns = _query(content["sql"], params, sandbox, f"{path}: sql")
     if sandbox is not None:
         _check_returned(columns, content["message"], str(path))
+    supersedes, takes_back = (_rules(content.get(key) or [], f"{path}: {key}") for key in ("supersedes", "takes_back"))
     rule = Rule(
         name=name,
         group=content["group"],
@@ -132,7 +134,8 @@ def read_rule(path: Path, sandbox: AnySandbox | None) -> Rule:
         needs=_needs(content.get("needs") or [], str(path)),
         requires=_requires(content.get("requires") or [], params, sandbox, f"{path}: requires"),
         clean_if=_requires(content.get("clean_if") or [], params, sandbox, f"{path}: clean_if"),
-        supersedes=_supersedes(content.get("supersedes") or [], f"{path}: supersedes"),
+        supersedes=(*supersedes, *takes_back),
+        takes_back=takes_back,
         what_if=content.get("what_if"),
         seen=content["seen"].strip() if "seen" in content else None,
         params=params,
@@ -322,7 +325,7 @@ def _when(value: object, columns: Set[str], where: str) -> dict[str, tuple[str, 
     return found
 
 
-def _supersedes(value: object, where: str) -> tuple[str, ...]:
+def _rules(value: object, where: str) -> tuple[str, ...]:
     names = _list(value, where)
     for name in names:
         if not isinstance(name, str) or not _NAME.fullmatch(name):

@@ -125,7 +125,8 @@ def _answers(
             except LimitError as error:
                 outcome = replace(outcome, skipped=f"it {error}")
         outcomes.append(outcome if outcome.skipped is None else replace(outcome, skipped=about.worded(outcome.skipped)))
-    return fold(outcomes, placed, {rule.name: rule.supersedes for rule in rules}, about.window.windows)
+    supersedes, takes_back = {rule.name: rule.supersedes for rule in rules}, {rule.name: rule.takes_back for rule in rules}
+    return fold(outcomes, placed, supersedes, about.window.windows, takes_back)
 
 
 @dataclass(frozen=True)

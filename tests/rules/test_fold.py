@@ -77,6 +77,15 @@ def test_a_finding_is_as_severe_as_the_most_severe_inside_it() -> None:
     assert answers["a"].findings[0].severity == "warning"
 
 
+def test_what_is_shown_to_be_no_problem_makes_no_finding_more_severe() -> None:
+    found = {name: [placed(name, 1, severity="info" if name == "a" else "warning")] for name in ("a", "b", "c")}
+    outcomes = [Outcome(rule, "fusion", "info") for rule in found]
+    for takes_back, level in (({"a": ("b",)}, "info"), ({"b": ("c",)}, "warning"), ({}, "warning")):  # c is inside b, which is inside a
+        answers = fold(outcomes, found, {"a": ("b",), "b": ("c",)}, WINDOWS, takes_back)
+        ((only,),) = [one.findings for one in answers if one.findings]
+        assert (only.rule, only.severity, {one.rule for one in only.also}) == ("a", level, {"b", "c"})
+
+
 def test_a_rule_counts_each_place_once() -> None:
     answers = folded([placed("a", 60, "1 2"), placed("a", 50, "2 3"), placed("a", 10, "4"), placed("a", None, "5")], {})
     assert answers["a"].cost_ns == 70
