@@ -37,6 +37,7 @@ from nsysmap.rules.packs import chosen_rules
 from nsysmap.rules.result_tables import findings_table, outcomes_table
 from nsysmap.rules.run import run_rules
 from nsysmap.rules.select import select
+from nsysmap.summary.gains import in_short
 from nsysmap.summary.model import Summary
 from nsysmap.summary.notebook import notebook_html
 from nsysmap.summary.summarize import summarize
@@ -153,15 +154,8 @@ class Analysis:
         return notebook_html(self.summary)
 
     def __repr__(self) -> str:
-        with_layer = int(np.count_nonzero(self.tables.kernels.ints("layer_id") != MISSING))
-        parts = [
-            counted(len(self.tables.inferences), "inference"),
-            f"{counted(len(self.tables.kernels), 'kernel')}, {with_layer:,} with a layer",
-            counted(len(self.findings), "finding"),
-            f"{counted(len(self.skipped), 'rule')} could not tell",
-        ]
         engines = f" with {', '.join(engine.source for engine in self.engines)}" if self.engines else ""
-        return f"<Analysis of {self.source}{engines}: {'; '.join(parts)}>"
+        return f"<Analysis of {self.source}{engines}: {in_short(self.summary)}>"
 
 
 def analyze(  # noqa: PLR0913  # one parameter a file or an option

@@ -39,7 +39,12 @@ def test_every_name_that_is_offered_is_there() -> None:
 def test_texts_for_people_are_short() -> None:
     told = analysis("bert_trt10", "sync.sqlite")
     assert len(repr(told)) < 200
-    assert repr(told).startswith("<Analysis of sync.sqlite with engine.json: 50 inferences; 2,800 kernels, 2,800 with a layer; ")
+    assert repr(told) == (
+        "<Analysis of sync.sqlite with engine.json: 375 µs per inference in the trace, 329 µs (320 to 359) without the profiler; "
+        "GPU 73% busy; first run it as a CUDA graph: saves 48 µs (40 to 76)>"
+    )
+    hidden = repr(analysis("bert_trt10", "graph_whole.sqlite"))
+    assert ": The trace hides the kernels of 50 CUDA graph launches; 291 µs per inference in the trace" in hidden
     assert len(repr(told.tables)) < 2000
     assert repr(told.engines[0]) == "<Engine engine.json: 57 layers>"
     assert repr(told.tables.devices).startswith("<Table devices: 1 rows of ")

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from nsysmap.base.table import Row
 from nsysmap.base.terminal import columns
-from nsysmap.base.units import percent, ranged, ranged_rate, rate, rounded
+from nsysmap.base.units import counted, percent, ranged, ranged_rate, rate, rounded
 from nsysmap.engine.program import TORCH_ENGINES, TORCH_TENSORRT
 from nsysmap.summary.actions import LEAST_SHARE, PAUSES
 from nsysmap.summary.model import REPETITION, Action, Figure, Summary
@@ -50,6 +50,19 @@ def gain(summary: Summary, action: Action, per: str = "", *, brief: bool = False
     made = _where(action) if brief else _made_of(action)
     phase = f"{';' if made else ':'} {action.in_phase}" if action.in_phase and not brief else ""
     return f"saves {figure(action.saving)}{of}{per}{made}{phase}"
+
+
+def in_short(summary: Summary) -> str:
+    """The answer in a line: the time per inference, with and without the profiler, how busy the GPU is, and what to do first."""
+    time = [f"{rounded(summary.traced.ns)} per {summary.unit} in the trace"] if summary.traced else []
+    time += [f"{figure(summary.unprofiled)} without the profiler"] if summary.unprofiled else []
+    busy = [gpu for gpu in summary.gpus if gpu.busy_share is not None]
+    parts = [", ".join(time) or f"{counted(summary.inferences, each(summary))}"]
+    parts += [f"{'GPU' if len(busy) == 1 else f'GPU {gpu.device}'} {percent(gpu.busy_share or 0.0, 1, 0)} busy" for gpu in busy[:_NAMED]]
+    first = next((action for action in first_actions(summary) if not action.throughput_only and not summary.blocked), None)
+    parts = [text.partition(":")[0].partition(". ")[0] for text in summary.blocked[:1]] + parts
+    parts += [f"first {action_title(first)}: {gain(summary, first, brief=True).partition(', ')[0]}"] if first else []
+    return "; ".join(parts)
 
 
 def ways(action: Action) -> tuple[str, ...]:
