@@ -444,6 +444,7 @@ def _differences(row: Mapping[str, object]) -> list[str]:
 def _by_ranges(fit: EngineFit) -> dict[str, object]:
     row: dict[str, object] = {"compared": fit.ranges, "known": fit.known}
     how = f"it has {fit.known} of the {fit.ranges} names in the trace's layer ranges"
+    how += f" ({fit.parts} of them inside its regions)" if fit.parts else ""
     if fit.accepted:
         return {**row, "verdict": RAN, "how": how}
     if fit.several:

@@ -35,6 +35,7 @@ class EngineFit:
     accepted: bool
     trace_layer: str | None  # one of the range texts that it does not know
     engine_layer: str | None  # one of its layers that no range names
+    parts: int = 0  # of the known ones: names of parts inside a region of the engine, which are no layers of it
     several: bool = False  # another file has the same layers, and this one is not known to have run
     named: frozenset[int] = frozenset()  # its layers that any range names, with kernels or without
 
@@ -184,7 +185,8 @@ def _choose(
         known_texts = knowing[number][texts]
         strange = next((names[code] for code in texts[~known_texts].tolist()), None)
         known_ones, lookup = int(np.count_nonzero(known_texts)), lookups[number]
-        fits.append(EngineFit(number, len(texts), known_ones, bool(here.any()), strange, lookup.unseen, named=lookup.named))
+        parts = sum(not lookup.found[code] for code in texts[known_texts].tolist())
+        fits.append(EngineFit(number, len(texts), known_ones, bool(here.any()), strange, lookup.unseen, named=lookup.named, parts=parts))
     return engine[group], tuple(fits)
 
 
