@@ -186,7 +186,7 @@ def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
     loops = {row.integer("loop_id"): row for row in tables["inference_loops"]}
     sources = short_engines([row.text("source") for row in tables["engines"]])
     open_ones = {row.integer("engine") for row in tables["engine_fits"] if row.text("verdict") == "cannot-tell"}
-    sources = [f"{name} or another" if number in open_ones else name for number, name in enumerate(sources)]
+    sources = [f"perhaps {name}" if number in open_ones else name for number, name in enumerate(sources)]
     known = {row.maybe_integer("engine") for row in groups}
     whose = known != {None} and (len(sources) > 1 or len(known) > 1)  # told only where it differs
     none = without_engine(row.text("verdict") for row in tables["engine_fits"])

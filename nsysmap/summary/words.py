@@ -75,8 +75,8 @@ def title(summary: Summary) -> str:
     own = sum(engine.inferences for engine in summary.engines)
     if ran:
         known = own == summary.inferences or not own
-        parts[0] += f" of {' and '.join(ran)}" if known else f", {own:,} of {' and '.join(ran)}"
-        parts[0] += " or another engine" if own and own == sum(engine.in_doubt for engine in summary.engines) else ""
+        doubtful = own and own == sum(engine.in_doubt for engine in summary.engines)
+        parts[0] += f"{'' if known else f', {own:,}'} {'perhaps ' if doubtful else ''}of {' and '.join(ran)}"
     parts[0] += f", perhaps of {' or '.join(perhaps)}" if perhaps and summary.inferences else ""
     parts[0] += among(summary)
     names = [gpu.name for gpu in summary.gpus]

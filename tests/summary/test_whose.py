@@ -96,7 +96,7 @@ def test_hidden_inferences_are_not_said_to_be_of_no_given_engine() -> None:
     assert "context.engine.json: " in words.kinds(found)
     assert whose.NO_GIVEN not in words.kinds(found) + words.slowest(found) + words.certainty(found)
     assert found.outside is None
-    assert "generation.engine.json or another: " in words.kinds(summary("decode_loop/graph_whole", "generation"))
+    assert ", perhaps generation.engine.json: " in words.kinds(summary("decode_loop/graph_whole", "generation"))
 
 
 def test_the_page_says_what_runs_outside_and_of_what_engine_inferences_are_not() -> None:
