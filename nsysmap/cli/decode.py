@@ -11,7 +11,7 @@ import click
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.lines import WHOLE
 from nsysmap.base.terminal import pasted
-from nsysmap.cli.console import colour, width
+from nsysmap.cli.console import colour, progress, width
 
 _ENGINES = (".json", ".engine", ".plan", ".trt")
 
@@ -26,13 +26,14 @@ _ENGINES = (".json", ".engine", ".plan", ".trt")
 def decode(*, names: tuple[str, ...], as_json: bool, as_filter: bool, explain: str | None) -> None:
     """Explain kernel, tactic and layer names.
 
-    Names are taken from the command line, or from standard input.  There, a line that is a single known name is
-    explained; any other line, such as a log's, is copied with each name in it followed by its meaning, as c++filt does (--filter:
-    all lines).
+    Names are taken from the command line, or from standard input.  The path of a report stands for the names of its kernels, those that
+    take the most time first.  On standard input, a line that is a single known name is explained; any other line, such as a log's, is
+    copied with each name in it followed by its meaning, as c++filt does (--filter: all lines).
 
     \b
     Examples:
       nsysmap decode __myl_AddCastMeanSubMulMeanAddSqrtDivMulCastMulAdd
+      nsysmap decode report.nsys-rep
       nsysmap decode --json < names.txt
       nsys stats --report cuda_gpu_kern_sum report.sqlite | nsysmap decode
       nsysmap decode --explain Sqr
@@ -48,27 +49,41 @@ def decode(*, names: tuple[str, ...], as_json: bool, as_filter: bool, explain: s
     if not names and sys.stdin.isatty():
         raise NsysmapError("decode", "no name given", "give names as arguments, or one a line on standard input")
     if names or as_json:
-        for name in names:
-            _check_no_file(name)
-        for name in names or _lines_in():
+        told = [one for name in names for one in _named(name)]
+        for name in told if names else _lines_in():
             _explain(name, as_json=as_json)
         return
     _copy(every_line=as_filter)
 
 
-def _check_no_file(name: str) -> None:
-    """Raises NsysmapError for the path of a file: of an engine or a report, whose names other commands show, or with names in it."""
+def _named(name: str) -> list[str]:
+    """The name itself; of the path of a report its kernels' names.  Raises NsysmapError for the path of another file."""
     if not isfile(name):  # noqa: PTH113  # Path.is_file() raises OSError for a text that is too long to be a path
-        return
+        return [name]
     from nsysmap.mapping.given_files import is_likely_report
 
     if is_likely_report(name):
-        remedy = f"show its kernels: nsysmap analyze {pasted(name)} --full"
-    elif name.lower().endswith(_ENGINES):
+        return _kernels_of(name)
+    if name.lower().endswith(_ENGINES):
         remedy = f"show its layers: nsysmap layers {pasted(name)}"
     else:
         remedy = f"explain the names in it: nsysmap decode < {pasted(name)}"
     raise NsysmapError(name, "is a file, not a name", remedy)
+
+
+def _kernels_of(report: str) -> list[str]:
+    """The names of the kernels in a report, those that take the most time first."""
+    import numpy as np
+
+    from nsysmap.trace.open_report import open_trace
+
+    with progress() as tell:
+        kernels = open_trace(report, progress=tell).kernels
+    if not len(kernels):
+        raise NsysmapError(report, "shows no kernels", f"see why: nsysmap analyze {pasted(report)}")
+    names, took = kernels.text("name"), kernels.ints("end_ns") - kernels.ints("start_ns")
+    spent = np.bincount(names.codes, weights=took, minlength=len(names.values))
+    return [names.values[code] for code in np.argsort(-spent, kind="stable") if spent[code] > 0]
 
 
 def _explain(name: str, *, as_json: bool) -> None:

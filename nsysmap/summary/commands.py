@@ -55,7 +55,7 @@ def _commands(summary: Summary, report: str, engines: Sequence[str], *, page: st
         found.append(("regions" if summary.regions else "layers", f"nsysmap layers {files} --sort time"))
     if summary.kernels:
         name = _name(summary)
-        found.append(("names", f"nsysmap decode {name}" if name else f"nsysmap analyze {files} --full"))
+        found.append(("names", f"nsysmap decode {name or pasted(report)}"))
     if engines and any(of_fusion(one) and one.outcome != "clean" for one in summary.rules):
         found.append(("not fused", f"nsysmap layers {files} --findings"))
     if summary.slowest and summary.slowest.times_median >= _SLOW:

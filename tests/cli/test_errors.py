@@ -493,9 +493,12 @@ def test_an_end_of_file_that_no_command_foresaw_is_no_interrupt(monkeypatch: pyt
 def test_a_file_given_as_a_name_is_not_explained_as_one(nsysmap: Command, tmp_path: Path) -> None:
     log = tmp_path / "build.log"
     log.write_text("[I] built\n")
-    for path, remedy in ((ENGINE, "nsysmap layers"), (REPORT, "nsysmap analyze"), (SYNC, "nsysmap analyze"), (log, "nsysmap decode <")):
+    for path, remedy in ((ENGINE, "nsysmap layers"), (log, "nsysmap decode <")):
         done = nsysmap("decode", "x", str(path))
         assert done.status == 2
         assert done.err.startswith(f"nsysmap: {path}: is a file, not a name; ")
         assert f"{remedy} {path}" in done.err
+    hidden = nsysmap("decode", str(FIXTURES / "bert_trt10" / "graph_whole.sqlite"))
+    assert (hidden.status, hidden.out) == (2, "")
+    assert "shows no kernels; see why: nsysmap analyze" in hidden.err
     assert nsysmap("decode", "/bert/encoder/layer.0/" + "x/" * 3000).status == 0  # too long to be a path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import click
 import pytest
 
 from nsysmap import __version__
+from nsysmap.analysis import analyze
 from nsysmap.cli.main import cli
 from tests.places import FIXTURES
 
@@ -199,6 +201,18 @@ def test_wrong_usage_is_one_line(arguments: tuple[str, ...], line: str) -> None:
 @pytest.mark.parametrize("arguments", [(), ("rules",), ("cache",)])
 def test_a_group_alone_shows_its_commands(arguments: tuple[str, ...]) -> None:
     assert "Commands:\n" in "".join((run(*arguments).stdout, run(*arguments).stderr))
+
+
+@pytest.mark.parametrize("report", ["bert_trt85/sync.sqlite", "bert_trt85/sync.nsys-rep"])
+def test_decode_explains_every_kernel_of_a_report_the_costliest_first(report: str) -> None:
+    done = run("decode", "--json", FIXTURES / report, "__myl_Add")
+    assert (done.returncode, done.stderr) == (0, "")
+    names = [json.loads(line)["name"] for line in done.stdout.splitlines()]
+    told = analyze(FIXTURES / report, rules=[]).tables.kernel_totals
+    spent = {row.text("name"): row.integer("time_ns") for row in told}
+    assert names.pop() == "__myl_Add"
+    assert set(names) == set(spent)
+    assert [spent[name] for name in names] == sorted(spent.values(), reverse=True)
 
 
 def test_decode_copies_a_log_as_it_is_but_for_the_names_in_it() -> None:
