@@ -156,6 +156,22 @@ def numbered(*columns: IntArray) -> tuple[tuple[IntArray, ...], IntArray]:
     return tuple(column[first] for column in columns), number
 
 
+def in_first_order(number: IntArray, count: int) -> tuple[IntArray, IntArray]:
+    """The numbers (0 to count - 1, all of them used) given anew in the order in which they appear, and for each new one its first row."""
+    first = np.empty(count, np.int64)
+    first[number[::-1]] = np.arange(len(number) - 1, -1, -1)  # the first row of a number is written last
+    order = np.argsort(first)
+    rank = np.empty(count, np.int64)
+    rank[order] = np.arange(count)
+    return rank[number], first[order]
+
+
+def by_first_row(*columns: IntArray) -> IntArray:
+    """A number for each combination of values, in order of first appearance."""
+    distinct, number = numbered(*columns)
+    return in_first_order(number, len(distinct[0]))[0]
+
+
 def _places(values: IntArray, column: IntArray) -> IntArray:
     """For each row of the column the index of its value among the distinct ones, which are ascending."""
     if len(values) > _FEW:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nsysmap.base.groups import by_first_row
 from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.comparison.noise import Mean, mean_of, run_to_run
 from nsysmap.comparison.shares import (
@@ -23,7 +24,6 @@ from nsysmap.comparison.shares import (
 from nsysmap.timing.device_times import hides_work
 from nsysmap.timing.idle_causes import CAUSES
 from nsysmap.timing.replayed_idle import Idle
-from nsysmap.trace.steady import by_first_row
 from nsysmap.whatif.model import regression_slope
 
 HOST_CAUSES = ("launch", "host", "sync", "copy", "dispatch", "unknown")

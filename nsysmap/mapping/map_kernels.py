@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nsysmap.base.engine_schema import LAYERS
-from nsysmap.base.groups import distinct_rows
+from nsysmap.base.groups import distinct_rows, in_first_order, numbered
 from nsysmap.base.note import Note
 from nsysmap.base.result_schema import MAPPING
 from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text, packed, slim
@@ -186,17 +186,14 @@ def _with_range_layers(tensorrt: TensorRtRanges, layers: Table, places: _Places)
     shown[tagged] = np.where(outer >= 0, outer, place[tagged])
     myelin = ranges.text("domain").take(tensorrt.layers).equals(MYELIN)
     occurrence = np.where(myelin, _occurrence(tensorrt, name.codes.astype(np.int64)), 0)
-    key = np.stack([name.codes[shown].astype(np.int64), occurrence[shown]])
-    distinct, first, inverse = np.unique(key, axis=1, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), np.int64)  # numbered in the order in which the trace shows them
-    rank[np.argsort(first)] = np.arange(len(first))
-    inverse = rank[inverse.reshape(-1)]
-    texts = [name.values[code] for code in distinct[0, np.argsort(first)].tolist()]
+    (codes, _), number = numbered(name.codes[shown].astype(np.int64), occurrence[shown])
+    number, first = in_first_order(number, len(codes))  # in the order in which the trace shows them
+    texts = [name.values[code] for code in name.codes[shown[first]].tolist()]
     rows = layers.records()
-    for number, text in enumerate(texts):
-        rows.append({"layer_id": len(layers) + number, "name": text, "kind": layer_kind(text, None)})
+    for layer_id, text in enumerate(texts, start=len(layers)):
+        rows.append({"layer_id": layer_id, "name": text, "kind": layer_kind(text, None)})
     layer = places.layer.copy()
-    layer[kernels] = len(layers) + inverse
+    layer[kernels] = len(layers) + number
     return Table.of_rows(LAYERS, rows), layer
 
 

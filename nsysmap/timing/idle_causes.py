@@ -169,8 +169,8 @@ class Host:
         calls = self.calls.near(idle)
         special = np.isin(self.call_kind.codes[calls], _codes(self.call_kind, ("sync", *_ELSEWHERE))) | self.blocking_copy[calls]
         long = self.calls.at("end_ns", calls) - self.calls.at("start_ns", calls) >= _WORTH_NAMING_NS
-        calls = calls[special | long | np.isin(self.call_kind.codes[calls], _codes(self.call_kind, _LAUNCHING))]
-        special = np.isin(self.call_kind.codes[calls], _codes(self.call_kind, ("sync", *_ELSEWHERE))) | self.blocking_copy[calls]
+        telling = special | long | np.isin(self.call_kind.codes[calls], _codes(self.call_kind, _LAUNCHING))
+        calls, special = calls[telling], special[telling]
         overheads, enqueues = self.overheads.near(idle), self.enqueues.near(idle)
         around = self.enqueues.take(enqueues)
         outside = innermost(around, self.calls.take(calls)) == MISSING

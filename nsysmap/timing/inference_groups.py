@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.groups import rows_by_value
+from nsysmap.base.groups import by_first_row, rows_by_value
+from nsysmap.base.intervals import covered
 from nsysmap.base.report_schema import ENGINE_INFERENCES, INFERENCE_GROUPS, INFERENCE_LOOPS, INFERENCE_TIMES
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
 from nsysmap.trace.copies import copied_memory
-from nsysmap.trace.steady import InLoops, by_first_row, in_loops, inferences_a_pass, phases, steady_inferences
+from nsysmap.trace.steady import InLoops, in_loops, inferences_a_pass, phases, steady_inferences
 
 _SPREADS = {"gpu_time": "gpu_busy_ns", "gpu_span": "gpu_span_ns", "enqueue": "enqueue_ns"}
 
@@ -227,15 +228,5 @@ def _idle_by_cause(gaps: Table, device: IntArray, begin_ns: IntArray, end_ns: In
         for code in range(len(cause.values)):
             rows = np.flatnonzero((gaps.ints("device") == one) & (cause.codes == code))
             start, stop = gaps.ints("start_ns")[rows], gaps.ints("end_ns")[rows]
-            result[mine, code] = _before(start, stop, end_ns[mine]) - _before(start, stop, begin_ns[mine])
-    return result
-
-
-def _before(start: IntArray, end: IntArray, moment: IntArray) -> IntArray:
-    """The part of disjoint, sorted intervals that is before each time."""
-    total = np.concatenate([[np.int64(0)], np.cumsum(end - start)])
-    at = np.searchsorted(start, moment, side="right")
-    last = np.maximum(at - 1, 0)
-    beyond = np.maximum(end[last] - moment, 0) if len(end) else np.zeros(len(moment), np.int64)
-    result: IntArray = total[at] - np.where(at > 0, beyond, 0)
+            result[mine, code] = covered(start, stop, within=(begin_ns[mine], end_ns[mine]))
     return result

@@ -8,9 +8,9 @@ from math import prod
 import numpy as np
 
 from nsysmap.base.groups import numbered, runs
-from nsysmap.base.memory import in_pieces
 from nsysmap.base.result_schema import KERNEL_TIME
 from nsysmap.base.table import MISSING, IntArray, Table, Text
+from nsysmap.timing.totals import counted_kernels
 
 _LARGEST = 2**62
 
@@ -23,10 +23,8 @@ def kernel_time(kernels: Table, inferences: Table, steady: IntArray) -> Table:
     """
     part, name = kernels.text("part"), kernels.text("name")
     parts = []
-    for rows, *columns in in_pieces(*(kernels.held_ints(one) for one in ("inference", "engine", "layer_id", "start_ns", "end_ns"))):
-        counts = np.isin(columns[0], steady) if len(steady) else np.ones(len(rows), np.bool_)
-        inference, own, layer, start, end = (column[counts] for column in columns)
-        places = [layer, *(text.codes[rows[counts]].astype(np.int64) for text in (part, name))]
+    for rows, inference, own, layer, start, end in counted_kernels(kernels, steady, "engine", "layer_id", "start_ns", "end_ns"):
+        places = [layer, *(text.codes[rows].astype(np.int64) for text in (part, name))]
         parts.append(_summed((_engine_of_kernel(own, inference, inferences), *places), end - start, np.ones(len(layer), np.int64)))
     keys, time, count = _summed(*_together(parts)) if parts else ((), np.zeros(0, np.int64), np.zeros(0, np.int64))
     if not len(time):

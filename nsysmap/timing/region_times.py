@@ -9,15 +9,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from nsysmap.base.groups import distinct, sorted_order
+from nsysmap.base.groups import distinct, in_first_order, sorted_order
 from nsysmap.base.intervals import Blocks
-from nsysmap.base.memory import in_pieces
 from nsysmap.base.result_schema import REGION_PARTS
 from nsysmap.base.table import MISSING, IntArray, Table, Text
 from nsysmap.names.decode import decode, summary
 from nsysmap.names.fusion import part_words
 from nsysmap.timing.kernel_time import combinations
 from nsysmap.timing.precision import region_of
+from nsysmap.timing.totals import counted_kernels
 
 _AT_ONCE = 1 << 19  # kernels whose parts are totalled at a time
 _TOLD_BY = {"pattern": "kernel", "onnx": "onnx"}  # of part_by; the others are ranges of the trace
@@ -74,18 +74,14 @@ def parts_of_kernels(kernels: Table, layers: Table) -> tuple[IntArray, list[tupl
         return number, [], order
     label = _labels(kernels, layers, order)
     place = region.codes[kernels.held_ints("layer_id").take(order)].astype(np.int64)
-    keys, codes = combinations(kernels.held_ints("engine").take(order), place, label.codes.astype(np.int64))
-    first = np.full(len(keys[0]), len(order), np.int64)
-    np.minimum.at(first, codes, np.arange(len(order)))
-    turn = np.argsort(first)
-    rank = np.empty(len(turn), np.int64)
-    rank[turn] = np.arange(len(turn))
-    number[order] = rank[codes]
+    columns = (kernels.held_ints("engine").take(order), place, label.codes.astype(np.int64))
+    keys, codes = combinations(*columns)
+    number[order], first = in_first_order(codes, len(keys[0]))
     labels = []
-    for engine, of_region, text in zip(*(key[turn].tolist() for key in keys), strict=True):
+    for engine, of_region, text in zip(*(column[first].tolist() for column in columns), strict=True):
         told_by, _, part = label.values[text].partition(":")
         labels.append((None if engine == MISSING else engine, region.values[of_region], told_by, part))
-    return number, labels, order[first[turn]]
+    return number, labels, order[first]
 
 
 @dataclass
@@ -109,9 +105,8 @@ class _Part:
 def _in_launch_order(kernels: Table, region: Text, steady: IntArray) -> Iterator[IntArray]:
     """The kernels in regions of the steady-state inferences, by inference and launch, in batches of inferences."""
     parts = [np.zeros(0, np.int64)]
-    for rows, inference, layer in in_pieces(kernels.held_ints("inference"), kernels.held_ints("layer_id")):
-        wanted = np.isin(inference, steady) if len(steady) else np.ones(len(rows), np.bool_)
-        parts.append(rows[wanted & _in_region(layer, region)])
+    for rows, _, layer in counted_kernels(kernels, steady, "layer_id"):
+        parts.append(rows[_in_region(layer, region)])
     rows = np.concatenate(parts)
     inference = kernels.held_ints("inference").take(rows)
     cuts = [int(inference.min(initial=0)), int(inference.max(initial=0)) + 1]

@@ -120,7 +120,7 @@ def other_kernels(kernels: Table, names: Table, steady: IntArray) -> Table:
 _PLACES = ("layer_id", "inference", "engine")
 
 
-def _counting(kernels: Table, steady: IntArray, *names: str) -> Iterator[tuple[IntArray, ...]]:
+def counted_kernels(kernels: Table, steady: IntArray, *names: str) -> Iterator[tuple[IntArray, ...]]:
     """Rows of the kernels of the steady-state inferences (of all kernels where there are none) and columns of them, a part at a time."""
     for rows, inference, *columns in in_pieces(*(kernels.held_ints(name) for name in ("inference", *names))):
         counts = np.isin(inference, steady) if len(steady) else np.ones(len(rows), np.bool_)
@@ -130,7 +130,7 @@ def _counting(kernels: Table, steady: IntArray, *names: str) -> Iterator[tuple[I
 def _by_layer(kernels: Table, steady: IntArray, layers: int) -> Iterator[tuple[slice, IntArray]]:
     """Batches of layers with about so many kernels together, and the rows of the counted kernels, by layer."""
     found: NDArray[Any] = np.full(len(kernels), layers, np.uint16 if layers < 2**16 else np.uint32)
-    for rows, _, layer in _counting(kernels, steady, "layer_id"):
+    for rows, _, layer in counted_kernels(kernels, steady, "layer_id"):
         found[rows] = np.where(layer >= 0, layer, layers)
     order = np.argsort(found, kind="stable")
     ends = np.cumsum(np.bincount(found, minlength=layers + 1)[:layers])
@@ -169,7 +169,7 @@ class _Engines:
             np.maximum.at(of_inference, np.maximum(inference, -1), np.maximum(engine, -1))  # -1 is the last entry, which no engine has
         known = _Engines(of_inference, np.zeros(engines + 2, np.int64), np.zeros(engines + 2, np.int64), inferences + 2)
         pairs = [np.zeros(0, np.int64)]
-        for _, inference, engine, start, end in _counting(kernels, steady, "engine", "start_ns", "end_ns"):
+        for _, inference, engine, start, end in counted_kernels(kernels, steady, "engine", "start_ns", "end_ns"):
             at = np.maximum(inference, -1)
             number = known.at(at, engine) + 1
             np.add.at(known.time_ns, number, end - start)

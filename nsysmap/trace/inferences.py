@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.base.groups import counts, distinct, distinct_rows, is_sorted, numbered, runs, scattered, sorted_order
+from nsysmap.base.groups import counts, distinct, distinct_rows, in_first_order, is_sorted, numbered, runs, scattered, sorted_order
 from nsysmap.base.intervals import Blocks, Spans, Timed, innermost, union_ns_by_group
 from nsysmap.base.memory import Ints, in_pieces, whole
 from nsysmap.base.table import MISSING, BoolArray, CodeArray, FloatArray, IntArray, Table, Text, slim, taken
@@ -152,10 +152,6 @@ def _executions(trace: Trace, call_rows: IntArray, graph_launches: IntArray) -> 
     ranges, calls = trace.nvtx_ranges, trace.api_calls
     names = ranges.text("name").take(call_rows)
     apis = calls.text("api").take(graph_launches)
-    both = Text(
-        np.concatenate([names.codes, np.where(apis.codes >= 0, apis.codes + len(names.values), -1)]).astype(np.int32),
-        (*names.values, *(value for value in apis.values)),
-    )
     from_ranges, from_graphs = len(call_rows), len(graph_launches)
     return _Executions(
         start_ns=np.concatenate([ranges.ints_at("start_ns", call_rows), calls.ints_at("start_ns", graph_launches)]),
@@ -163,7 +159,7 @@ def _executions(trace: Trace, call_rows: IntArray, graph_launches: IntArray) -> 
         process=np.concatenate([ranges.ints_at("process", call_rows), calls.ints_at("process", graph_launches)]),
         thread=np.concatenate([ranges.ints_at("thread", call_rows), calls.ints_at("thread", graph_launches)]),
         found_by=Text(np.repeat(np.array([0, 1], np.int32), [from_ranges, from_graphs]), ("range", "graph-launch")),
-        launch_api=Text.of(both.list()),
+        launch_api=Text.of([*names.list(), *apis.list()]),
         graph=np.repeat(np.array([False, True]), [from_ranges, from_graphs]),
     )
 
@@ -274,10 +270,8 @@ class _Ran:
         present = np.flatnonzero(self.kernels)
         if not len(present):
             return shape
-        _, where, inverse = np.unique(self.hashes[present], return_index=True, return_inverse=True)
-        rank = np.empty(len(where), np.int64)
-        rank[np.argsort(where)] = np.arange(len(where))
-        shape[present] = rank[inverse.reshape(-1)]
+        hashes, number = np.unique(self.hashes[present], return_inverse=True)
+        shape[present], _ = in_first_order(number.reshape(-1), len(hashes))
         return shape
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.base.groups import distinct
+from nsysmap.base.groups import distinct, in_first_order
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 
 _GRAMS = (1, 4, 16, 64, 256)  # lengths of the runs of kernels whose distances suggest a period
@@ -405,11 +405,9 @@ def _words(codes: IntArray, starts: IntArray) -> tuple[IntArray, IntArray, IntAr
     value = mix.integers(1, 2**63, int(codes.max(initial=0)) + 1, np.uint64)
     odd = mix.integers(1, 2**63, int(size.max()), np.uint64) | np.uint64(1)
     sums = np.add.reduceat(value[codes[starts[0] :]] * odd[place], starts - starts[0])
-    _, first, inverse, count = np.unique(sums, return_index=True, return_inverse=True, return_counts=True)
-    order = np.argsort(first)
-    rank = np.empty(len(first), np.int64)
-    rank[order] = np.arange(len(first))
-    return rank[inverse], first[order].astype(np.int64), count[order].astype(np.int64)
+    words, number = np.unique(sums, return_inverse=True)
+    number, first = in_first_order(number.reshape(-1), len(words))
+    return number, first, np.bincount(number)
 
 
 def _pieces(launches: Launches, starts: IntArray) -> Pieces:

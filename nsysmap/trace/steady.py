@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from nsysmap.base.groups import distinct, numbered, rows_by_value
+from nsysmap.base.groups import by_first_row, distinct, rows_by_value
 from nsysmap.base.intervals import union_ns
 from nsysmap.base.table import MISSING, FloatArray, IntArray, Table, Text
 from nsysmap.base.trace_schema import STEADY_STATE
@@ -104,19 +104,6 @@ def in_loops(inferences: Table) -> InLoops:
     follows = np.flatnonzero(loop[order[1:]] == loop[order[:-1]]) + 1
     time[order[follows]] = end[order[follows]] - end[order[follows - 1]]
     return InLoops(loop, order, end, time)
-
-
-def by_first_row(*columns: IntArray) -> IntArray:
-    """A number for each combination of values, in order of first appearance."""
-    if not len(columns[0]):
-        return np.zeros(0, np.int64)
-    distinct, number = numbered(*columns)
-    first = np.full(len(distinct[0]), len(number), np.int64)
-    np.minimum.at(first, number, np.arange(len(number)))
-    rank = np.empty(len(first), np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    result: IntArray = rank[number]
-    return result
 
 
 def phases(inferences: Table, loops: InLoops, copies: Text) -> IntArray:

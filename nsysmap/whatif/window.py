@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.groups import distinct
+from nsysmap.base.groups import by_first_row, distinct
 from nsysmap.base.intervals import covered
 from nsysmap.base.memory import in_pieces
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
@@ -15,7 +15,7 @@ from nsysmap.engine.program import is_collective
 from nsysmap.trace.copies import copied_memory
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.model import Trace
-from nsysmap.trace.steady import FEW, OUTLIER, by_first_row, in_loops, inferences_a_pass, phases
+from nsysmap.trace.steady import FEW, OUTLIER, in_loops, inferences_a_pass, phases
 
 REPLAYED = 24
 """Replayed inferences per thread: a third each from the begin, the middle and the end of the steady run, in each of its phases."""
