@@ -113,7 +113,7 @@ def sorted_in_groups(group: IntArray, values: IntArray) -> IntArray:
     return result
 
 
-def like_rows(size: IntArray, words: Sequence[NDArray[np.uint64]], whole: BoolArray) -> IntArray:
+def _like_rows(size: IntArray, words: Sequence[NDArray[np.uint64]], whole: BoolArray) -> IntArray:
     """For each row the representative of the rows with the same words and size, so that few rows need individual work.
 
     A row that is not ``whole`` has more than these words, and represents itself.
@@ -202,4 +202,4 @@ def like_texts(words: NDArray[Any], first: IntArray, size: IntArray) -> IntArray
         word = words[first + np.minimum(offset, size - 8)].astype(np.int64)  # the text's last 8 bytes, when it is at its end
         word <<= before
         held.append(word.view(np.uint64))
-    return like_rows(size, held, size <= longest)
+    return _like_rows(size, held, size <= longest)

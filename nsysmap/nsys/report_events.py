@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.base.groups import like_rows
+from nsysmap.base.groups import like_texts
 from nsysmap.base.table import MISSING, IntArray, Text
 from nsysmap.nsys.report_container import Container, damage, decompressed
 from nsysmap.nsys.report_layout import CLASS_FIELD, KINDS, NVTX, UNIT, Kind
 from nsysmap.nsys.report_wire import Bytes, Form, Spans, WireError, lengths, padded, split, varint, walk
-
-Wanted = Mapping[str, Sequence[str]]
-"""Tables by nsys's names, and which columns of each."""
+from nsysmap.nsys.tables import decoded
 
 _EVENT, _GENERIC = 0x0A, 0x12  # the tags of the two kinds of messages in a block
 _TYPE_TAG = 0x08  # the first byte of an event: its type follows
 _BATCH_BYTES = 4 << 20
-_MOST_WORDS = 8  # longer texts are few, or each is another
-_KEPT = np.array([(1 << 8 * size) - 1 for size in range(8)] + [(1 << 64) - 1], np.uint64)  # the bytes of a word that are in a text
 
 
 @dataclass(frozen=True)
@@ -48,7 +44,6 @@ class Generic:
 class _Parts:
     """What has been read so far."""
 
-    wanted: tuple[Kind, ...]
     payloads: Mapping[int, int]  # type of the generic events that are wanted → bytes of each
     columns: dict[str, dict[str, list[IntArray]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
     texts: dict[str, dict[bytes, int]] = field(default_factory=lambda: defaultdict(dict))
@@ -58,14 +53,14 @@ class _Parts:
     generic_events: int = 0
 
 
-def read_events(container: Container, payloads: Mapping[int, int], wanted: Wanted | None = None) -> Events:
-    """The report's events as columns in the order of the file; of only the tables and columns that are ``wanted``, if that is given.
+def read_events(container: Container, payloads: Mapping[int, int]) -> Events:
+    """The report's events as columns in the order of the file.
 
     ``payloads`` says which types of generic events to keep, and how many bytes an event of each has.
 
     Raises NsysmapError if the bytes are damaged, or there are more or fewer events than the file says.
     """
-    parts = _Parts(_chosen(wanted), payloads)
+    parts = _Parts(payloads)
     with container.path.open("rb") as file:
         batch: list[bytes] = []
         for number, block in enumerate(container.blocks):
@@ -81,22 +76,6 @@ def read_events(container: Container, payloads: Mapping[int, int], wanted: Wante
                 f"{parts.events} and {parts.generic_events} events, but the file says {counts.events} and {counts.generic_events}"
             )
         return Events(_joined(parts), _generic(parts), dict(parts.unread))
-
-
-def _chosen(wanted: Wanted | None) -> tuple[Kind, ...]:
-    if wanted is None:
-        return KINDS
-    chosen = []
-    for kind in KINDS:
-        if kind.table in wanted:
-            names = {*wanted[kind.table], *kind.needed, *kind.always}
-            parts, texts = _only(kind.part_columns, names), _only(kind.texts, names)
-            chosen.append(replace(kind, columns=_only(kind.columns, names), part_columns=parts, texts=texts))
-    return tuple(chosen)
-
-
-def _only(columns: Mapping[str, int], names: set[str]) -> dict[str, int]:
-    return {name: number for name, number in columns.items() if name in names}
 
 
 # --- some blocks ----------------------------------------------------------------------------------------------------
@@ -136,14 +115,14 @@ def _read_events(buffer: Bytes, events: Spans, parts: _Parts) -> None:
             found[table].append((rows[here], columns))
     for table, pieces in found.items():
         order = np.argsort(np.concatenate([rows for rows, _ in pieces]), kind="stable") if len(pieces) > 1 else None
-        for name in _names(parts.wanted, table):
+        for name in _names(table):
             column = np.concatenate([_column(columns, name, len(rows)) for rows, columns in pieces])
             parts.columns[table][name].append(column if order is None else column[order])
 
 
-def _names(kinds: Sequence[Kind], table: str) -> list[str]:
+def _names(table: str) -> list[str]:
     """All columns of a table, of which some kinds of its events have only a few."""
-    names = (name for kind in kinds if kind.table == table for name in (*kind.columns, *kind.texts, *kind.part_columns))
+    names = (name for kind in KINDS if kind.table == table for name in (*kind.columns, *kind.texts, *kind.part_columns))
     return [name for name in dict.fromkeys(names) if name != UNIT]
 
 
@@ -177,10 +156,9 @@ def _opened(buffer: Bytes, events: Spans) -> tuple[IntArray, IntArray, Spans]:
 
 def _read_group(buffer: Bytes, body: int, spans: Spans, parts: _Parts) -> Iterator[tuple[str, slice | IntArray, dict[str, IntArray]]]:
     """For each kind of event among these bodies its table, which of them are of that kind, and their columns."""
-    kinds = [kind for kind in parts.wanted if kind.body == body]
-    if not kinds and not any(kind.body == body for kind in KINDS):
-        parts.unread[body, -1] += len(spans.begin)
+    kinds = [kind for kind in KINDS if kind.body == body]
     if not kinds:
+        parts.unread[body, -1] += len(spans.begin)
         return
     forms: dict[int, Form] = {}
     for kind in kinds:
@@ -194,7 +172,7 @@ def _read_group(buffer: Bytes, body: int, spans: Spans, parts: _Parts) -> Iterat
         classes = np.zeros(len(spans.begin), np.int64)
     else:
         classes = read.numbers[class_field]
-        known = np.isin(classes, [value for kind in KINDS if kind.body == body for value in kind.classes])
+        known = np.isin(classes, [value for kind in kinds for value in kind.classes])
         if not known.all():
             for value, count in zip(*np.unique(classes[~known], return_counts=True), strict=True):
                 parts.unread[body, int(value)] += int(count)
@@ -245,7 +223,8 @@ def _codes(buffer: Bytes, spans: Spans, seen: dict[bytes, int]) -> IntArray:
     if not len(filled):
         return codes
     first, size = spans.begin[filled], (spans.end - spans.begin)[filled]
-    same = _alike(buffer, first, size)
+    words = np.ndarray((len(buffer) - 7,), ">u8", buffer, 0, (1,))
+    same = like_texts(words, first, size)
     distinct, inverse = np.unique(same, return_inverse=True)
     data = buffer.data
     numbers = np.fromiter(
@@ -258,16 +237,6 @@ def _codes(buffer: Bytes, spans: Spans, seen: dict[bytes, int]) -> IntArray:
     )
     codes[filled] = numbers[inverse]
     return codes
-
-
-def _alike(buffer: Bytes, first: IntArray, size: IntArray) -> IntArray:
-    """For each of these texts one that is the same, which is alike to itself: few are left to be looked at one by one."""
-    words = np.ndarray((len(buffer) - 7,), "<u8", buffer, 0, (1,))
-    longest = min(int(size.max(initial=0)), _MOST_WORDS * 8)
-    kept = _KEPT[np.minimum(size, 8)]
-    last = np.maximum(size - 8, 0)  # where a text's last 8 bytes are
-    held = [words[first + np.minimum(offset, last)] & kept for offset in range(0, longest, 8)]
-    return like_rows(size, held, size <= longest)
 
 
 # --- generic events, and the end ------------------------------------------------------------------------------------
@@ -301,7 +270,7 @@ def _joined(parts: _Parts) -> dict[str, dict[str, IntArray | Text]]:
         for name in list(columns):
             column = _concatenated(columns.pop(name), sum(rows))
             key = f"{table}.{name}"
-            tables[table][name] = _text(column, parts.texts[key]) if key in parts.texts else column
+            tables[table][name] = decoded(column.astype(np.int32), list(parts.texts[key])) if key in parts.texts else column
     return tables
 
 
@@ -311,10 +280,3 @@ def _concatenated(pieces: list[IntArray], rows: int) -> IntArray:
     if len(column) != rows:
         raise AssertionError("columns of different lengths")
     return column
-
-
-def _text(codes: IntArray, seen: Mapping[bytes, int]) -> Text:
-    values = [value.decode("utf-8", "replace") for value in seen]
-    number = {value: code for code, value in enumerate(dict.fromkeys(values))}
-    lookup = np.array([*(number[value] for value in values), -1], np.int32)  # code -1 reads the last one
-    return Text(lookup[codes], tuple(number))

@@ -35,7 +35,6 @@ class Kind:
     part_columns: Mapping[str, int] = field(default_factory=dict)
     texts: Mapping[str, int] = field(default_factory=dict)
     needed: tuple[str, ...] = ("start", "end")  # columns that every row has
-    always: tuple[str, ...] = ()  # columns that are read even if they are not wanted: others are made from them
 
 
 _ON_GPU = {
@@ -88,7 +87,6 @@ KINDS = (
         (5,),
         105,
         {"eventId": 1, "deprecatedSyncType": 2, "eventSyncId": 3, "syncType": 4},
-        always=("deprecatedSyncType",),
     ),
     Kind(f"{_CUPTI}CUDA_EVENT", CUDA, _ON_GPU, (6,), 106, {"eventId": 1, "eventSyncId": 2}),
     Kind(f"{_CUPTI}GRAPH_TRACE", CUDA, _ON_GPU, (7,), 107, {"graphId": 1, "graphExecId": 2}, needed=(*_GPU_NEEDED, "graphId")),
@@ -119,7 +117,6 @@ KINDS = (
         part_columns={"uint64Value": 1, "int64Value": 2, "uint32Value": 4, "int32Value": 5, "jsonTextId": 7},
         texts={"text": 7},
         needed=("start", "eventType"),
-        always=(UNIT,),
     ),
     Kind(
         "PROCESSES",
@@ -127,7 +124,6 @@ KINDS = (
         {"timestamp": 1, "globalPid": 2},
         texts={"command": 5, "name": 6},
         needed=("globalPid",),
-        always=("command", "name"),
     ),
     Kind(
         "DIAGNOSTIC_EVENT",

@@ -73,12 +73,12 @@ def test_what_is_no_report_is_named(tmp_path: Path, change: Callable[[bytes], by
 def test_white_space_behind_the_end_is_no_part_of_the_report(tmp_path: Path) -> None:
     path = tmp_path / "a.nsys-rep"
     path.write_bytes(made().data() + b"\r\n")
-    assert len(read_report(path).read("CUPTI_ACTIVITY_KIND_KERNEL", ("start",))["start"]) == 10
+    assert len(read_report(path).tables["CUPTI_ACTIVITY_KIND_KERNEL"]["start"]) == 10
 
 
 def test_the_first_line_decides_nothing(tmp_path: Path) -> None:
     path = made(line=b"Some Other Profiler 7\n").write(tmp_path / "a.nsys-rep")
-    assert len(read_report(path).read("CUPTI_ACTIVITY_KIND_KERNEL", ("start",))["start"]) == 10
+    assert len(read_report(path).tables["CUPTI_ACTIVITY_KIND_KERNEL"]["start"]) == 10
 
 
 def test_a_block_that_would_fill_the_memory_is_an_error(tmp_path: Path) -> None:

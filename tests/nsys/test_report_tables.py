@@ -11,31 +11,46 @@ import pytest
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import MISSING, Text
 from nsysmap.nsys import report_events
-from nsysmap.nsys.own_reader import version_in_report
+from nsysmap.nsys.own_reader import own_tables, version_in_report
 from nsysmap.nsys.report_tables import Report, read_report
+from nsysmap.nsys.tables import NsysTables
 from tests.made_report import Made, message
 from tests.report_events import PID, TID, call, kernel, nvtx, on_gpu, process
 
+Writing = Callable[..., Path]
 Reading = Callable[..., Report]
+Opening = Callable[..., NsysTables]
 KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
 STRINGS = ["[Unknown]", "void k<float>(float*)", "cudaLaunchKernel_v7000", "poll"]
 
 
 @pytest.fixture
-def report(tmp_path: Path) -> Reading:
-    """Reads a report of these events."""
+def written(tmp_path: Path) -> Writing:
+    """Writes a report of these events."""
 
-    def read(*events: bytes, **changes: object) -> Report:
+    def write(*events: bytes, **changes: object) -> Path:
         held = Made(events=list(events), strings=STRINGS)
         for name, value in changes.items():
             setattr(held, name, value)
-        return read_report(held.write(tmp_path / "a.nsys-rep"))
+        return held.write(tmp_path / "a.nsys-rep")
 
-    return read
+    return write
 
 
-def test_a_kernel_has_its_columns(report: Reading) -> None:
-    read = report(kernel(-5, 10), kernel(20, 30, node=8589934593)).read(
+@pytest.fixture
+def report(written: Writing) -> Reading:
+    """Reads a report of these events."""
+    return lambda *events, **changes: read_report(written(*events, **changes))
+
+
+@pytest.fixture
+def opened(written: Writing) -> Opening:
+    """Opens a report of these events as every form of nsys's tables is opened."""
+    return lambda *events, **changes: own_tables(written(*events, **changes))
+
+
+def test_a_kernel_has_its_columns(opened: Opening) -> None:
+    read = opened(kernel(-5, 10), kernel(20, 30, node=8589934593)).read(
         KERNEL, ("start", "end", "gridX", "blockZ", "globalPid", "graphNodeId")
     )
     assert {name: column.tolist() for name, column in read.items()} == {
@@ -44,9 +59,9 @@ def test_a_kernel_has_its_columns(report: Reading) -> None:
     }  # fmt: skip
 
 
-def test_work_without_a_green_context_reads_as_with_one(report: Reading) -> None:
+def test_work_without_a_green_context_reads_as_with_one(opened: Opening) -> None:
     copy = [(1, 4096), (2, 1), (4, 0), (5, 2)]
-    held = report(on_gpu(1, 102, copy), on_gpu(1, 102, [*copy, (11, 77)], node=False)).read(
+    held = opened(on_gpu(1, 102, copy), on_gpu(1, 102, [*copy, (11, 77)], node=False)).read(
         "CUPTI_ACTIVITY_KIND_MEMCPY", ("bytes", "copyKind", "graphNodeId", "greenContextId")
     )
     assert held["bytes"].tolist() == [4096, 4096]
@@ -54,15 +69,15 @@ def test_work_without_a_green_context_reads_as_with_one(report: Reading) -> None
     assert held["greenContextId"].tolist() == [0, MISSING]
 
 
-def test_a_synchronisation_has_its_kind_wherever_it_is_written(report: Reading) -> None:
+def test_a_synchronisation_has_its_kind_wherever_it_is_written(opened: Opening) -> None:
     old, new = [(1, 4294967295), (2, 3)], [(1, 4294967295), (3, 4294967295), (4, 2)]
-    assert report(on_gpu(5, 105, old), on_gpu(5, 105, new)).read("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", ("syncType",))[
+    assert opened(on_gpu(5, 105, old), on_gpu(5, 105, new)).read("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", ("syncType",))[
         "syncType"
     ].tolist() == [3, 2]
 
 
-def test_calls_are_told_apart_by_class_and_keep_their_order(report: Reading) -> None:
-    calls = report(call(1, 2, start=1), call(27, 3, start=2), call(0, 2, start=3, result=-7), call(3, 2, start=4), call(1, 2, start=5))
+def test_calls_are_told_apart_by_class_and_keep_their_order(opened: Opening) -> None:
+    calls = opened(call(1, 2, start=1), call(27, 3, start=2), call(0, 2, start=3, result=-7), call(3, 2, start=4), call(1, 2, start=5))
     runtime = calls.read("CUPTI_ACTIVITY_KIND_RUNTIME", ("start", "eventClass", "globalTid", "returnValue", "nameId"))
     assert runtime["start"].tolist() == [1, 3, 5]
     assert runtime["eventClass"].tolist() == [1, 0, 1]
@@ -71,8 +86,8 @@ def test_calls_are_told_apart_by_class_and_keep_their_order(report: Reading) -> 
     assert calls.read("PROFILER_OVERHEAD", ("start",))["start"].tolist() == [4]
 
 
-def test_graph_nodes_and_whole_graphs(report: Reading) -> None:
-    held = report(
+def test_graph_nodes_and_whole_graphs(opened: Opening) -> None:
+    held = opened(
         call(77, 2, more=((33, [(1, 4294967296)]),)),
         call(77, 2, more=((33, [(1, 8589934592), (2, 4294967296)]),)),
         on_gpu(7, 107, [(1, 1), (2, 2)]),
@@ -83,8 +98,8 @@ def test_graph_nodes_and_whole_graphs(report: Reading) -> None:
     assert held.read("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", ("graphId", "graphExecId"))["graphExecId"].tolist() == [2]
 
 
-def test_nvtx_events_of_every_kind(report: Reading) -> None:
-    held = report(
+def test_nvtx_events_of_every_kind(opened: Opening) -> None:
+    held = opened(
         nvtx(75, (7, "TensorRT"), (13, 1)),
         nvtx(59, (7, "a"), (10, 200)),
         nvtx(59, (10, 300), (12, 3), (13, 1)),
@@ -120,8 +135,8 @@ def test_nvtx_times_in_another_unit_are_an_error(report: Reading) -> None:
         report(nvtx(59, (7, "a"), unit=0))
 
 
-def test_processes_are_called_by_their_short_name(report: Reading) -> None:
-    held = report(process(PID, (5, "./bert")), process(PID + (1 << 24), (5, "/usr/bin/nsys"), (6, "nsys")), process(PID + (2 << 24)))
+def test_processes_are_called_by_their_short_name(opened: Opening) -> None:
+    held = opened(process(PID, (5, "./bert")), process(PID + (1 << 24), (5, "/usr/bin/nsys"), (6, "nsys")), process(PID + (2 << 24)))
     read = held.read("PROCESSES", ("globalPid", "pid"), ("name",))
     assert read["name"].list() == ["./bert", "nsys"]
     assert read["pid"].tolist() == [484, 485]
@@ -132,7 +147,7 @@ def test_what_is_not_known_is_said(report: Reading) -> None:
         kernel(1, 2), call(250, 2), call(250, 2), call(10, 2), message((1, 7), (200, [(1, 1)])), message((1, 31), (104, [(1, 1)]))
     )
     assert held.unread == {"event 108 of class 250": 2, "event 200": 1}
-    assert len(held.read(KERNEL, ("start",))["start"]) == 1
+    assert len(held.tables[KERNEL]["start"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -149,34 +164,6 @@ def test_what_is_not_known_is_said(report: Reading) -> None:
 def test_an_event_of_another_form_is_an_error(report: Reading, event: bytes, what: str) -> None:
     with pytest.raises(NsysmapError, match=what):
         report(kernel(1, 2), event)
-
-
-def test_only_what_is_wanted_is_kept(tmp_path: Path) -> None:
-    path = Made(events=[kernel(1, 2), call(0, 2)], strings=STRINGS).write(tmp_path / "a.nsys-rep")
-    held = read_report(path, {KERNEL: ("start", "demangledName")})
-    assert not held.has("CUPTI_ACTIVITY_KIND_RUNTIME")
-    assert held.has(KERNEL, "demangledName")
-    assert not held.has(KERNEL, "gridId")
-
-
-def test_every_column_can_be_wanted_alone(tmp_path: Path) -> None:
-    sync = on_gpu(5, 105, [(1, 4294967295), (2, 3)])
-    events = [
-        kernel(1, 2),
-        call(0, 2),
-        nvtx(59, (7, "a"), (8, [(7, 1)])),
-        process(PID, (5, "./bert")),
-        sync,
-        call(77, 2, more=((33, [(1, 5)]),)),
-    ]
-    path = Made(events=events, strings=STRINGS).write(tmp_path / "a.nsys-rep")
-    whole = read_report(path)
-    for table, columns in whole.tables.items():
-        for name, column in columns.items():
-            alone = read_report(path, {table: (name,)}).tables[table][name]
-            assert (alone.list() if isinstance(alone, Text) else alone.tolist()) == (
-                column.list() if isinstance(column, Text) else column.tolist()
-            )
 
 
 def test_many_blocks_give_what_one_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,13 +184,13 @@ def test_many_blocks_give_what_one_gives(tmp_path: Path, monkeypatch: pytest.Mon
                 assert column.tolist() == other.tolist()  # type: ignore[union-attr]
 
 
-def test_gpu_metrics_are_signed_numbers_of_their_sizes(report: Reading) -> None:
+def test_gpu_metrics_are_signed_numbers_of_their_sizes(opened: Opening) -> None:
     source = 0x1000100000000
     names = ["[Unknown]", "GpuMetrics", "", "SMs Active [Throughput %]", "Warps [Avg]"]
     fields = [(3, [(1, 3), (2, 0), (3, 1), (8, 1)]), (3, [(1, 4), (2, 1), (3, 3), (8, 1)])]
     registry = [(13, [(1, source), (2, 3), (3, 1)]), (14, [(1, source), (2, 2), *fields])]
     samples = [message((1, source), (2, 100), (3, b"\x64\xfd\xff\xff")), message((1, source), (2, 300), (3, b"\x00\x01\x02\x00"))]
-    held = report(generic=samples, registry=registry, strings=names)
+    held = opened(generic=samples, registry=registry, strings=names)
     read = held.read("GPU_METRICS", ("timestamp", "metricId", "value"))
     assert read["value"].tolist() == [100, -3, 0, 513]
     assert read["timestamp"].tolist() == [100, 100, 300, 300]
@@ -217,13 +204,13 @@ def test_a_sample_of_another_length_is_an_error(report: Reading) -> None:
         report(generic=[message((1, source), (2, 100), (3, b"\x64"))], registry=registry, strings=["", "GpuMetrics"])
 
 
-def test_the_machine_and_the_session(report: Reading) -> None:
+def test_the_machine_and_the_session(written: Writing) -> None:
     gpu = [(1, 0), (2, "NVIDIA H100"), (7, "GH100"), (11, 85017493504), (13, 1980000000), (14, 132), (15, 0), (41, 9), (42, 0)]
     clocks = [
         (1, [(1, 1), (2, 3), (5, "18446744003739283955"), (6, "Offset")]),
         (1, [(1, 3), (2, 9), (5, "16651476287318337649"), (6, "Offset")]),
     ]
-    held = report(
+    path = written(
         kernel(1, 2),
         machine=[
             (1, [(1, 281474976710656), (2, [(7, gpu), (9, [(1, 0), (2, 0), (3, 484)])])]),
@@ -233,12 +220,13 @@ def test_the_machine_and_the_session(report: Reading) -> None:
         session=[(2, [(2, [(1, 12), (1, 123)]), (26, [(49, [(1, 1)])])]), (16, clocks), (17, 998992392), (18, 1024432968)],
         threads=[message((2, 1), (3, 20), (4, TID))],
     )
+    held, report = own_tables(path), read_report(path)
     read = held.read("TARGET_INFO_GPU", ("smCount", "clockRate", "computeMajor", "l2CacheSize"), ("name", "chipName"))
     assert (read["smCount"].tolist(), read["name"].list(), read["l2CacheSize"].tolist()) == ([132], ["NVIDIA H100"], [MISSING])
     assert held.read("ANALYSIS_DETAILS", ("duration",))["duration"].tolist() == [25440576]
     assert held.read("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",))["utcEpochNs"].tolist() == [1795267857360474020]
     assert held.read("ThreadNames", ("globalTid",))["globalTid"].tolist() == [TID]
-    assert (held.collected, held.graph_trace, held.nsys_version) == (("NvtxEvents", "Cuda"), "node", "2025.3.1.90")
+    assert (report.collected, report.graph_trace, report.nsys_version) == (("NvtxEvents", "Cuda"), "node", "2025.3.1.90")
 
 
 def test_nsys_own_count_is_held_against_the_rows(report: Reading) -> None:
@@ -263,7 +251,7 @@ def test_the_session_has_its_time_of_day_where_clocks_have_a_section(tmp_path: P
         session=[(17, 6324391262083), (18, 6326362987432)],
         sections={"Time Conversion Data": clocks},
     )
-    held = read_report(made.write(tmp_path / "a.nsys-rep"))
+    held = own_tables(made.write(tmp_path / "a.nsys-rep"))
     assert held.read("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",))["utcEpochNs"].tolist() == [1769308002162486533]
 
 
