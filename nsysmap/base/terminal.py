@@ -16,6 +16,7 @@ _ALNUMS_BEHIND, _ALNUMS_BEFORE = re.compile(r"[A-Za-z0-9]+$"), re.compile(r"^[A-
 _MARKS = re.compile(r"([\\`*_\[\]|~<>&$]|^[-+#])")  # of Markdown
 _BEYOND = re.compile(r"[^\x00-\x7e]")
 _LEAST_BACK = 5  # characters of a word that are worth showing
+_MOST_NUMBERS = 3  # of names that differ in a number
 _LEAST_CUT = 12  # columns that a cut name keeps, whatever the width of its number
 
 
@@ -163,16 +164,14 @@ def told_apart(names: Sequence[str], width: int) -> list[str]:
     return [taken[name] for name in names]
 
 
-def in_one(names: Sequence[str], most: int = 3) -> str:
-    """The first name, with the numbers of the others in braces if they differ only in one: layer.{2,5}/attention; else how many there are.
-
-    At most so many numbers are shown.
-    """
+def in_one(names: Sequence[str]) -> str:
+    """The first name, with the numbers of the others in braces if they differ only in one: layer.{2,5}/attention;
+    else how many there are."""
     parts = [_NUMBER.split(name) for name in dict.fromkeys(names)]
     slots = {at for mine in parts for at in range(len(mine)) if len(mine) != len(parts[0]) or mine[at] != parts[0][at]}
     if len(parts) > 1 and len(slots) == 1 and (slot := slots.pop()) % 2 and all(len(mine) == len(parts[0]) for mine in parts):
         numbers = sorted((mine[slot] for mine in parts), key=int)
-        told = ",".join([*numbers[:most], *(["…"] if len(numbers) > most else [])])
+        told = ",".join([*numbers[:_MOST_NUMBERS], *(["…"] if len(numbers) > _MOST_NUMBERS else [])])
         return "".join([*parts[0][:slot], "{", told, "}", *parts[0][slot + 1 :]])
     return names[0] + (f" and {len(parts) - 1} more" if len(parts) > 1 else "")
 

@@ -167,12 +167,12 @@ def run_to_run(time_ns: float, host_ns: float) -> float:
     return gpu * abs(time_ns) + (host - gpu) * min(max(host_ns, 0.0), abs(time_ns))
 
 
-def beyond_chance(chances: list[float], alpha: float = ALPHA) -> list[bool]:
+def beyond_chance(chances: list[float]) -> list[bool]:
     """Which of several tests are significant together, by Holm's method; an unknown p-value (NaN) is not significant."""
     order = sorted((p, place) for place, p in enumerate(chances) if not math.isnan(p))
     held = [False] * len(chances)
     for rank, (p, place) in enumerate(order):
-        if p > alpha / (len(order) - rank):
+        if p > ALPHA / (len(order) - rank):
             break
         held[place] = True
     return held

@@ -77,21 +77,15 @@ class Pace:
         return run_to_run(self.likely, host) if self.runs == 1 and self.known else 0.0
 
 
-def pace_of(tables: dict[str, Table], *, only: tuple[int, int] | None = None, device: int | None = None) -> Pace:
-    """The pace of a capture, from the tables of its analysis.
-
-    ``only`` takes the inferences from one number to before another, ``device`` those of one GPU.
-    """
+def pace_of(tables: dict[str, Table], *, device: int | None = None) -> Pace:
+    """The pace of a capture, or of one GPU of it (``device``), from the tables of its analysis."""
     kinds = Kinds(len(tables["layers"]))
-    home = _home(tables, only, device)
+    home = _home(tables, device)
     if home is None:
         return _nothing(kinds)
     process, gpu = home[0], known_device(tables, home)
     replayed = tables["replayed_inferences"]
-    if only is not None:
-        mine = (replayed.ints("inference") >= only[0]) & (replayed.ints("inference") < only[1])
-        replayed = replayed.take(mine)
-    loops = _loops(tables, home, only)
+    loops = _loops(tables, home)
     idle = idle_of(tables["gaps"], gpu, kinds)
     works = recorded_works(tables, gpu, process, kinds)
     replayed_at = {int(number): row for row, number in enumerate(replayed.ints("inference").tolist())}
@@ -138,7 +132,7 @@ def pace_of(tables: dict[str, Table], *, only: tuple[int, int] | None = None, de
         kernel_excess=_excess(tables, replayed, kinds) * (weight @ (kernels > 0)) if without is not None else np.zeros(kinds.layers),
         steady_span_ns=(min(int(one.begin_ns[0]) for one in lasts), max(int(one.end_ns[-1]) for one in lasts)),
     )
-    return pace if without is None or only is not None else _as_predicted(pace, tables["whatif"])
+    return pace if without is None else _as_predicted(pace, tables["whatif"])
 
 
 def _as_predicted(pace: Pace, whatif: Table) -> Pace:
@@ -203,14 +197,12 @@ class _Loop:
         return even if found is None else found
 
 
-def _home(tables: dict[str, Table], only: tuple[int, int] | None, device: int | None) -> tuple[int, int] | None:
+def _home(tables: dict[str, Table], device: int | None) -> tuple[int, int] | None:
     """Process and device of the replay, otherwise of most of the steady-state inferences, or of those on ``device``."""
     inferences = tables["inferences"]
     numbers = tables["replayed_inferences"].ints("inference")
     if not len(numbers):
         numbers = tables["inference_times"].ints("inference")
-    if only is not None:
-        numbers = numbers[(numbers >= only[0]) & (numbers < only[1])]
     mine = np.isin(inferences.ints("inference"), numbers)
     rows = np.flatnonzero(mine if device is None else mine & (inferences.ints("device") == device))
     if not len(rows):
@@ -220,12 +212,10 @@ def _home(tables: dict[str, Table], only: tuple[int, int] | None, device: int | 
     return int(process), int(gpu)
 
 
-def _loops(tables: dict[str, Table], home: tuple[int, int], only: tuple[int, int] | None) -> list[_Loop]:
+def _loops(tables: dict[str, Table], home: tuple[int, int]) -> list[_Loop]:
     inferences, times = tables["inferences"], tables["inference_times"]
     number, group, time = (times.ints(name) for name in ("inference", "group_id", "time_ns"))
     usable = time != MISSING
-    if only is not None:
-        usable &= (number > only[0]) & (number < only[1])
     row_of = {int(one): row for row, one in enumerate(inferences.ints("inference").tolist())}
     at = np.array([row_of[int(one)] for one in number.tolist()], np.int64)
     usable &= (inferences.ints("process")[at] == home[0]) & (inferences.ints("device")[at] == home[1])

@@ -26,6 +26,7 @@ _SLOPE = 1.25  # errors grow with this power of the sample's length divided by t
 _ONE = 3.5  # error in points for one execution of a kernel as long as a sample, in nine of ten kernels (benchmarks/counter_rates.py)
 _SURE = 2.0  # times the executions at which the expected error is just small enough: errors are themselves uncertain, and what is told from
 # the kernels whose errors happen to be small must hold too (simulated at 10 and 20 kHz, 30 to 300 inferences, six timelines)
+_MOST_EXECUTIONS = 100_000  # that are asked for
 _TOLD_SHARE = 0.9  # share of kernel time: a frequency that determines this much is enough
 _TOGETHER = 0.9  # share of a kernel's time: with more concurrent work, more samples cannot separate it
 _BESIDE = 0.05  # share of a kernel's time: with less concurrent work it counts as alone
@@ -109,7 +110,7 @@ def why_not(  # noqa: PLR0913  # two words that differ for copies
     return f"{said}; no sampling would be enough{other}"
 
 
-def remedies_for(estimates: Estimates, estimate: Estimate, group: int, *, most: int = 100_000) -> tuple[Remedy, ...]:
+def remedies_for(estimates: Estimates, estimate: Estimate, group: int) -> tuple[Remedy, ...]:
     """The fewest executions at this frequency, and at the highest, with which the value would be known."""
     layout, values, period = estimates.layout, estimate.groups, estimates.period_ns
     executions = int(layout.executions[group])
@@ -123,7 +124,7 @@ def remedies_for(estimates: Estimates, estimate: Estimate, group: int, *, most: 
         ratio = 1e9 / frequency / period
         expected = error * min(ratio, 1.0) ** _SLOPE
         needed = max(int(np.ceil(_SURE * executions * expected**2 / floor2)), 2 * _FEWEST)
-        if needed <= most:
+        if needed <= _MOST_EXECUTIONS:
             found.append(Remedy(frequency, _rounded_up(needed)))
     return tuple(found)
 

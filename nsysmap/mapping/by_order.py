@@ -229,7 +229,7 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
     layer[~wanted], confidence[~wanted], by_tactic[~wanted], reason[~wanted] = MISSING, 0.0, False, -1
     refused &= wanted
     if streams.asked.any():
-        _place_streams(streams, engines, asked.wanted, SURE, (layer, confidence, by_tactic, reason, reasons))
+        _place_streams(streams, engines, asked.wanted, (layer, confidence, by_tactic, reason, reasons))
         refused |= streams.asked & (streams.layer < 0)
         for one in streams.verdicts:
             kind, several = one.kind, bool(one.kind.several)
@@ -251,14 +251,14 @@ def _place_streams(
     streams: Streams,
     engines: Sequence[Engine],
     wanted: BoolArray,
-    least: float,
     into: tuple[IntArray, FloatArray, BoolArray, np.ndarray[tuple[int], np.dtype[np.int32]], dict[str, int]],
 ) -> None:
-    """Writes what was found of whole threads: layers of kernels that are at least that sure of theirs."""
+    """Writes what was found of whole threads: layers of kernels that are sure of theirs (SURE)."""
+    from nsysmap.mapping.kernel_alignment import SURE
     layer, confidence, by_tactic, reason, reasons = into
     offsets = np.array(first_layers(engines))
     rows = np.flatnonzero(streams.asked & wanted)
-    sure = (streams.layer[rows] >= 0) & (streams.confidence[rows] >= least)
+    sure = (streams.layer[rows] >= 0) & (streams.confidence[rows] >= SURE)
     layer[rows] = np.where(sure, streams.layer[rows] + offsets[np.maximum(streams.engine[rows], 0)], np.int64(MISSING))
     confidence[rows] = np.minimum(streams.confidence[rows], np.where(streams.unproved[rows], _UNPROVED, 1.0))
     by_tactic[rows] = streams.by_tactic[rows] & sure

@@ -22,7 +22,7 @@ ACCEPTED = 0.95
 Measured on the captures: 1.00 for the right engine, 0.93 at most for a wrong one."""
 ACCEPTED_TACTICS = 0.9
 """Least share of the tactics that must have run: a kernel's name can differ from the tactic's in ways not yet seen."""
-ROUNDS = 2  # alignments that learn from the one before
+_ROUNDS = 2  # alignments that learn from the one before
 _DOUBTFUL = 0.9  # below this confidence the reason says what else it could be
 _PINNED = 50.0  # nats: what is known by other evidence
 _SHUFFLES = 3
@@ -75,29 +75,21 @@ def align_inference(
     *,
     cut: tuple[bool, bool] = (False, False),
     pins: IntArray | None = None,
-    rounds: int = ROUNDS,
 ) -> Alignment:
     """The layers of the kernels of one inference, given in launch order.
 
     ``cut``: the inference lacks its first, its last kernels.  ``pins``: for each kernel the index of the layer that it is known to
-    belong to, -1 where none is.  ``rounds``: how often what was learnt of the kernels' habits and times is used to align again.
+    belong to, -1 where none is.
     Aligned with each optimization profile's layers in each order that they can run in; what explains the kernels best is taken.
     """
     best: Alignment | None = None
     for layers in optimization_profiles(engine):
         for number, order in enumerate(execution_orders(layers)):
-            found = _align(kernels, engine, [layers[at] for at in order], _How(cut, pins, rounds))
+            found = _align(kernels, engine, [layers[at] for at in order], cut=cut, pins=pins)
             if best is None or found.evidence > best.evidence + (0.5 if number else 0.0):
                 best = found
     assert best is not None  # an engine has layers, and a list of layers an order
     return best
-
-
-@dataclass(frozen=True)
-class _How:
-    cut: tuple[bool, bool]
-    pins: IntArray | None
-    rounds: int
 
 
 def optimization_profiles(engine: Engine) -> list[tuple[Layer, ...]]:
@@ -108,17 +100,19 @@ def optimization_profiles(engine: Engine) -> list[tuple[Layer, ...]]:
     return [tuple(layer for layer in engine.layers if layer.optimization_profile in (None, profile)) for profile in profiles]
 
 
-def _align(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer], how: _How) -> Alignment:
+def _align(
+    kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer], *, cut: tuple[bool, bool], pins: IntArray | None
+) -> Alignment:
     scores = score(kernels, engine, layers)
-    fixed = _pinned(how.pins, len(kernels), layers)
+    fixed = _pinned(pins, len(kernels), layers)
     profile = profile_of(engine, layers)
     timed = any(profile) and any(kernel.duration_ns > 0 for kernel in kernels)
     by_kernel = timed or fixed is not None
     row = np.arange(len(kernels)) if by_kernel else scores.row
     match = scores.match[scores.row] + (0.0 if fixed is None else fixed) if by_kernel else scores.match
     more, drop = (scores.more[scores.row], scores.drop[scores.row]) if by_kernel else (scores.more, scores.drop)
-    costs = Costs(match, row, scores.skip, more, drop, *how.cut)
-    for _ in range(how.rounds):
+    costs = Costs(match, row, scores.skip, more, drop, *cut)
+    for _ in range(_ROUNDS):
         slot, chance = likely_slots(costs)
         habit = habits(scores, chance)
         if by_kernel:

@@ -144,15 +144,13 @@ def spelling(tables: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, dict[s
     return found
 
 
-def in_memory(
-    path: Path, form: str, tables: Mapping[str, Columns], *, written_by: str | None = None, notes: tuple[Note, ...] = ()
-) -> NsysTables:
+def in_memory(path: Path, form: str, tables: Mapping[str, Columns], *, notes: tuple[Note, ...] = ()) -> NsysTables:
     """Tables that are read already."""
 
     def fetch(table: str, integers: Sequence[str], texts: Sequence[str]) -> Columns:
         return {name: tables[table][name] for name in (*integers, *texts)}
 
-    return NsysTables(path, form, spelling(tables), fetch, written_by, notes)
+    return NsysTables(path, form, spelling(tables), fetch, notes=notes)
 
 
 def filled(column: NDArray[Any], values: NDArray[Any] | int, rows: slice) -> NDArray[Any]:

@@ -47,14 +47,14 @@ def type_cells(rows: Rows) -> list[tuple[str, ...]]:
     return [(_share(one, whole), _microseconds(one), f"{one.layers:,}" if one.layers else "–", *_words(one.key)) for one in found]
 
 
-def region_cells(rows: Rows, most: int | None = None) -> list[tuple[str, ...]]:
+def region_cells(rows: Rows) -> list[tuple[str, ...]]:
     """One line per Myelin region and one for everything else: share, µs, and shares of its own time by tensor cores, conversions, types."""
     regions = totals(rows, "region")
     if all(one.key == (None,) for one in regions):
         return []
     whole = _time(regions)
     cells = []
-    for one in regions[:most]:
+    for one in regions:
         mine = [row for row in rows if row["region"] == one.key[0]]
         of = one.time_ns or 0
         cores = {str(part.key[0]): part.time_ns or 0 for part in totals(mine, "tensor_cores")}

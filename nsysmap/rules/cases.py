@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from nsysmap.base.errors import NsysmapError
@@ -10,7 +10,7 @@ from nsysmap.base.schema import RULE_TABLES
 from nsysmap.base.table import Table
 from nsysmap.rules.finding import Finding, Outcome
 from nsysmap.rules.rule_file import Case, Rule
-from nsysmap.rules.run import TIME_LIMIT_S, run_rules
+from nsysmap.rules.run import run_rules
 from nsysmap.rules.strangers import AnySandbox, Strangers
 
 _SPECS = {spec.name: spec for spec in RULE_TABLES}
@@ -25,13 +25,13 @@ class CaseResult:
     wrong: str | None
 
 
-def run_cases(rules: Iterable[Rule], *, time_limit_s: float = TIME_LIMIT_S) -> tuple[CaseResult, ...]:
+def run_cases(rules: Iterable[Rule]) -> tuple[CaseResult, ...]:
     """Every case of these rules."""
     with Strangers() as sandbox:
-        return tuple(run_case(rule, case, sandbox, time_limit_s=time_limit_s) for rule in rules for case in rule.cases)
+        return tuple(run_case(rule, case, sandbox) for rule in rules for case in rule.cases)
 
 
-def run_case(rule: Rule, case: Case, sandbox: AnySandbox, *, time_limit_s: float = TIME_LIMIT_S) -> CaseResult:
+def run_case(rule: Rule, case: Case, sandbox: AnySandbox) -> CaseResult:
     """One case of a rule.  Raises NsysmapError if its rows do not fit their tables."""
     tables = {}
     for name, rows in case.given.items():
@@ -41,7 +41,7 @@ def run_case(rule: Rule, case: Case, sandbox: AnySandbox, *, time_limit_s: float
             raise NsysmapError(
                 f"{rule.source}: case {case.name!r}: given.{name}", f"does not fit the table: {error}", "see its columns"
             ) from None
-    (outcome,) = run_rules([replace(rule, params={**rule.params, **case.params})], tables, time_limit_s=time_limit_s, sandbox=sandbox)
+    (outcome,) = run_rules([replace(rule, params={**rule.params, **case.params})], tables, sandbox=sandbox)
     return CaseResult(rule.name, case.name, _wrong(case, outcome))
 
 
@@ -64,18 +64,8 @@ def _wrong(case: Case, outcome: Outcome) -> str | None:
 
 
 def _of(finding: Finding, key: str) -> object:
-    if key in finding.evidence:
-        return finding.evidence[key]
-    fields: Mapping[str, object] = {
-        "message": finding.message,
-        "start_ns": finding.start_ns,
-        "end_ns": finding.end_ns,
-        "cost_ns": finding.cost_ns,
-        "share_of_window": finding.share_of_window,
-        "layer_index": finding.layer_index,
-        "layer": finding.layer,
-    }
-    return fields[key]
+    value: object = finding.evidence[key] if key in finding.evidence else getattr(finding, key)
+    return value
 
 
 def _same(found: object, expected: object, key: str) -> bool:

@@ -23,7 +23,6 @@ from nsysmap.rules.finding import Finding, Outcome
 from nsysmap.rules.fold import Placed, Windows, alike_on_gpus, fold
 from nsysmap.rules.given_tables import given_table
 from nsysmap.rules.message import Each, Shown, fill
-from nsysmap.rules.parameters import Params, with_params
 from nsysmap.rules.rule_file import ABOUT_LAYERS, OPTIONAL, PLACE, Requirement, Rule, check_answer, check_requirement
 from nsysmap.rules.sandbox import Answer, LimitError, Query, QueryError
 from nsysmap.rules.strangers import AnySandbox, Strangers
@@ -70,11 +69,10 @@ _COUNTED = frozenset({"gpu_sampling", "kernel_counters", "kernel_ends", "device_
 """Tables that hold nothing without hardware counters."""
 
 
-def run_rules(  # noqa: PLR0913  # one parameter an option
+def run_rules(
     rules: Sequence[Rule],
     tables: Mapping[str, Table],
     *,
-    params: Params | None = None,
     time_limit_s: float = TIME_LIMIT_S,
     sandbox: AnySandbox | None = None,
     progress: Callable[[str], None] | None = None,
@@ -83,7 +81,6 @@ def run_rules(  # noqa: PLR0913  # one parameter an option
 
     A rule that runs into its time or memory limit is skipped for that reason.  Raises NsysmapError if its SQL fails on these rows.
     """
-    rules = with_params(rules, params or {})
     held = {spec.name: tables.get(spec.name) or Table.empty(spec) for spec in RULE_TABLES}
     if not len(held[STEADY_STATE.name]):
         held[STEADY_STATE.name] = steady_windows(held["inferences"])

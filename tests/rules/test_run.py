@@ -18,6 +18,7 @@ from nsysmap.base.trace_schema import CAPTURE, INFERENCES
 from nsysmap.rules.cases import run_cases
 from nsysmap.rules.finding import by_cost
 from nsysmap.rules.packs import load_rules
+from nsysmap.rules.parameters import with_params
 from nsysmap.rules.run import MOST_FINDINGS, run_rules
 from nsysmap.trace.steady import steady_windows
 from tests.rule_packs import ANY_CASES, gaps, inferences, one_rule, write_rule
@@ -68,8 +69,8 @@ def test_a_requirement_that_is_not_met_gives_its_reason_with_its_values(tmp_path
 def test_parameters_change_what_is_found(tmp_path: Path) -> None:
     rule = one_rule(tmp_path)
     tables = {"gaps": gaps(150, 50)}
-    assert len(run_rules([rule], tables, params={"long-gap": {"min_ns": "10"}})[0].findings) == 2
-    assert len(run_rules([rule], tables, params={"long-gap": {"min_ns": 151}})[0].findings) == 0
+    assert len(run_rules(with_params([rule], {"long-gap": {"min_ns": "10"}}), tables)[0].findings) == 2
+    assert len(run_rules(with_params([rule], {"long-gap": {"min_ns": 151}}), tables)[0].findings) == 0
 
 
 def test_a_share_is_of_the_steady_window_of_the_finding_s_device_and_never_above_one(tmp_path: Path) -> None:
