@@ -45,13 +45,13 @@ class Narrow:
             values[self.codes == np.iinfo(self.codes.dtype).max] = _MISSING
         return values
 
-    def part(self, rows: slice) -> Narrow:
-        """These rows, over the same memory."""
+    def part(self, rows: slice | NDArray[Any]) -> Narrow:
+        """These rows; those of a slice over the same memory."""
         return Narrow(self.codes[rows], self.least, None if self.near is None else self.near[rows], self.missing)
 
     def take(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         """The values of the rows at these positions."""
-        return Narrow(self.codes[rows], self.least, None if self.near is None else self.near[rows], self.missing).wide()
+        return self.part(rows).wide()
 
 
 def narrowed(values: NDArray[np.int64], near: NDArray[np.int64] | None) -> Narrow | None:

@@ -7,7 +7,7 @@ import re
 import shlex
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 _NUMBER = re.compile(r"(\d+)")
 _WORD = re.compile(r"[^A-Za-z0-9]*[A-Za-z0-9]+|[^A-Za-z0-9]+")  # with the separator before it
@@ -96,12 +96,17 @@ def shortened(text: str, width: int) -> str:
         room = max(width - 1, 0)
         begin = (room + 1) // 2
         return f"{text[:begin]}…{text[len(text) - (room - begin) :]}"
+    return without_middle(text, lambda cut: columns(cut) <= width)
+
+
+def without_middle(text: str, fits: Callable[[str], bool]) -> str:
+    """The text with the least of its middle cut out that lets it fit, as far as ``fits`` tells."""
     left, right = "", ""
     for head, tail in zip(text, reversed(text), strict=True):
-        if columns(left + head + right) > width - 1:
+        if not fits(f"{left}{head}…{right}"):
             break
         left += head
-        if columns(left + tail + right) > width - 1:
+        if not fits(f"{left}…{tail}{right}"):
             break
         right = tail + right
     return f"{left}…{right}"

@@ -125,12 +125,6 @@ def told_change(before_ns: int, saving_ns: int, low_ns: int, high_ns: int) -> tu
     return shown[0], shown[1], shown[2], shown[3], shown[4]
 
 
-def as_told(text: str) -> float:
-    """The nanoseconds that a rounded time tells, such as 385,000 for "385 µs (371 to 433)": what a reader subtracts."""
-    number, unit = text.split()[:2]
-    return float(number.replace(",", "")) * next(size for size, name in _DURATIONS if name == unit)
-
-
 def rate(per_second: float) -> str:
     """A rate per second with three significant digits."""
     digits = 0 if per_second >= 100 else 1 if per_second >= 10 else 2

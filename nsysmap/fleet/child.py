@@ -29,8 +29,6 @@ class Outcome:
     key: str | None  # of its rows in the dataset; None if it failed
     kept: bool  # its rows were already there
     failed: str | None  # why
-    seconds: float
-    peak_bytes: int  # peak memory of the task, sampled ten times per second
 
 
 def run_task(job: Mapping[str, Any], *, timeout_s: float, memory_bytes: int) -> Outcome:
@@ -40,15 +38,14 @@ def run_task(job: Mapping[str, Any], *, timeout_s: float, memory_bytes: int) -> 
         process = subprocess.Popen(
             [sys.executable, "-m", "nsysmap.fleet.task"], stdin=subprocess.PIPE, stdout=out, stderr=err, start_new_session=True
         )
-        killed, peak = None, 0
+        killed = None
         try:
             assert process.stdin is not None
             with suppress(BrokenPipeError):
                 process.stdin.write(json.dumps(dict(job)).encode() + b"\n")
                 process.stdin.flush()
             while killed is None and _running(process):
-                peak = max(peak, _resident(process.pid))
-                if peak > memory_bytes:
+                if _resident(process.pid) > memory_bytes:
                     killed = f"took more than {memory_bytes / 2**30:g} GiB of memory (--memory)"
                 elif time.monotonic() - began > timeout_s:
                     killed = f"took longer than {timeout_s:g} s (--timeout)"
@@ -65,7 +62,7 @@ def run_task(job: Mapping[str, Any], *, timeout_s: float, memory_bytes: int) -> 
     failed = killed or answer.get("failed")
     if failed is None and "key" not in answer:
         failed = f"its task {_ended(process.returncode)}" + (f": {without_secrets(told[-1])}" if told else "")
-    return Outcome(job["name"], None if failed else answer["key"], bool(answer.get("kept")), failed, time.monotonic() - began, peak)
+    return Outcome(job["name"], None if failed else answer["key"], bool(answer.get("kept")), failed)
 
 
 def _running(process: subprocess.Popen[bytes]) -> bool:

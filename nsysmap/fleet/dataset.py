@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import Spec, Table
 from nsysmap.fleet.schema import FLEET_REPORTS, FLEET_TABLES, OF_REPORT
@@ -109,9 +111,8 @@ def sweep(folder: Path) -> None:
                     path.unlink()
 
 
-def rows_of(spec: Spec, columns: dict[str, object], rows: dict[str, Any], count: int) -> Table:
-    """The table with ``count`` rows: the columns about the report, then its own columns."""
-    import numpy as np
-
+def rows_of(spec: Spec, columns: dict[str, object], rows: dict[str, Any]) -> Table:
+    """The table with these rows: the columns about the report, then its own columns."""
+    count = len(next(iter(rows.values())))
     report = Table.of_rows(Spec("report", "the columns about the report", OF_REPORT), [columns])
     return Table(spec, {**report.take(np.zeros(count, np.int64)).columns, **rows})

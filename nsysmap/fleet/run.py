@@ -107,9 +107,9 @@ def _outcomes(client: Any, sources: Sequence[Source], settings: Settings) -> Ite
         try:
             yield future.result()
         except KilledWorker:
-            yield Outcome(name, None, False, f"its worker was killed, {_KILLS} times over", 0.0, 0)
+            yield Outcome(name, None, False, f"its worker was killed, {_KILLS} times over")
         except (OSError, FutureCancelledError) as error:
-            yield Outcome(name, None, False, f"its worker could not run it ({type(error).__name__}: {error})", 0.0, 0)
+            yield Outcome(name, None, False, f"its worker could not run it ({type(error).__name__}: {error})")
         more = submitted()
         if more is not None:
             done.add(more)

@@ -114,9 +114,8 @@ def tables_of(analysis: Analysis, mapped: MappedTrace, columns: dict[str, object
         FLEET_FINDINGS: _same(FLEET_FINDINGS, tables.findings),
         FLEET_IDLE: _same(FLEET_IDLE, tables.idle_totals),
     }
-    counts = {FLEET_INFERENCES: inferences, FLEET_LAYERS: ran, FLEET_FINDINGS: tables.findings, FLEET_IDLE: tables.idle_totals}
     reports = Table.of_rows(FLEET_REPORTS, [{**columns, **_summary(analysis, mapped, steady)}])
-    return tuple(reports if spec is FLEET_REPORTS else rows_of(spec, columns, rows[spec], len(counts[spec])) for spec in FLEET_TABLES)
+    return tuple(reports if spec is FLEET_REPORTS else rows_of(spec, columns, rows[spec]) for spec in FLEET_TABLES)
 
 
 def _same(spec: Spec, table: Table) -> dict[str, object]:

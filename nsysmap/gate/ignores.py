@@ -24,9 +24,8 @@ class Ignore:
 
     def covers(self, finding: Finding, today: datetime.date) -> bool:
         """Whether this finding is ignored on that date."""
-        if self.until is not None and today > self.until:
-            return False
-        return fnmatchcase(finding.rule, self.rule) and (not self.place or fnmatchcase(finding.layer or "", self.place))
+        on_it = fnmatchcase(finding.rule, self.rule) and (not self.place or fnmatchcase(finding.layer or "", self.place))
+        return on_it and not self.expired(today)
 
     def expired(self, today: datetime.date) -> bool:
         """Whether it has expired."""

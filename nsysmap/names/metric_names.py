@@ -28,11 +28,6 @@ class Metric:
     clock: Clock  # whose cycles it is a part of; empty: time's
 
     @property
-    def activity(self) -> bool:
-        """Whether it is 0 as long as no kernel runs."""
-        return self.meaning in ACTIVITY and self.unit == "percent"
-
-    @property
     def of_kernels(self) -> bool:
         """Whether it is what kernels do: clocks follow power and temperature over the whole run, and links between devices carry what
         copies, the host's launches and the profiler send."""

@@ -7,14 +7,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from nsysmap.base.table import IntArray
 from nsysmap.engine.model import Engine, Layer
 from nsysmap.names.layers import nodes_of, split_layer_name
 from nsysmap.timing.precision import region_of
-
-if TYPE_CHECKING:
-    import numpy as np
 
 _NUMBERED = re.compile(r"(.{0,80}?)(\d{1,9})$")
 _NUMBERS = re.compile(r"\d+")
@@ -166,8 +165,6 @@ def _fill(layers: Sequence[Layer], paths: Sequence[Sequence[Sequence[str]]], ass
 
 def _by_order(layers: Sequence[Layer]) -> tuple[Group, ...]:
     """Stretches of layers that repeat consecutively, the longest first: one block per repetition."""
-    import numpy as np
-
     words = [f"{layer.kind} {_NUMBERS.sub('', split_layer_name(layer.name).node)}" for layer in layers]
     index = {word: number for number, word in enumerate(dict.fromkeys(words))}
     codes = np.array([index[word] for word in words], np.int64)
@@ -185,10 +182,8 @@ def _by_order(layers: Sequence[Layer]) -> tuple[Group, ...]:
     return tuple(sorted(groups, key=lambda group: group.layers))
 
 
-def _best_repeat(codes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[int, int, int]:
+def _best_repeat(codes: IntArray) -> tuple[int, int, int]:
     """First layer, period and number of repetitions of the stretch that covers the most layers, with the shortest period."""
-    import numpy as np
-
     found: list[tuple[int, int, int]] = []
     for period in range(_SHORTEST_PERIOD, len(codes) // 2 + 1):
         same = np.concatenate([[False], codes[:-period] == codes[period:], [False]])

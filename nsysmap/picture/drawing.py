@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from nsysmap.base.terminal import columns, escaped, told_apart
+from nsysmap.base.terminal import columns, escaped, told_apart, without_middle
 from nsysmap.picture.layout import BOX_HEIGHT, BOX_WIDTH, Point, Segment
 from nsysmap.picture.model import Box, Picture
 from nsysmap.picture.swatches import Legend, ink_on
@@ -159,15 +159,7 @@ def fitted(text: str, room: float, size: float) -> str:
     text = escaped(text)
     if text_width(text, size) <= room:
         return text
-    left, right = "", ""
-    for head, tail in zip(text, reversed(text), strict=True):
-        if text_width(left + head + "…" + right, size) > room:
-            break
-        left += head
-        if text_width(left + "…" + tail + right, size) > room:
-            break
-        right = tail + right
-    return f"{left}…{right}"
+    return without_middle(text, lambda cut: text_width(cut, size) <= room)
 
 
 def text_width(text: str, size: float) -> float:

@@ -25,8 +25,6 @@ from nsysmap.timing.precision import engine_precision_table
 MODES = ("time", "kind", "precision")
 """The ways to colour boxes."""
 
-"""What is drawn as one box: repeated blocks, Myelin regions or nothing; auto chooses blocks or regions if there are many layers."""
-
 MANY = 150
 """The number of layers above which `auto` collapses."""
 
@@ -281,9 +279,8 @@ def _box(engine: Engine, shades: _Shades, title: str | None, layers: tuple[int, 
     else:
         words = [counted(len(layers), "layer"), timed]
     parts = {mode: _parts(shades, mode, layers) for mode in shades.told.swatches}
-    own = {
-        mode: swatches[layer.index] for mode, swatches in shades.told.swatches.items()
-    }  # a region's own, although the strip shows its kernels
+    # a region's own, although the strip shows its kernels
+    own = {mode: swatches[layer.index] for mode, swatches in shades.told.swatches.items()}
     swatch = {mode: found[0][0] if title else own[mode] for mode, found in parts.items()} | {"time": _hot(shades, spent)}
     colours = {mode: tuple((one.fill, share) for one, share in found) for mode, found in parts.items()}
     subtitle = " · ".join(word for word in words if word)

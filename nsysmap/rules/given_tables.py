@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.base.memory import Narrow, arrow_ints, arrow_texts, small_codes
+from nsysmap.base.memory import Narrow, arrow_array, arrow_ints, arrow_texts, small_codes
 from nsysmap.base.table import MISSING, BoolArray, Table, Text, uniform
 
 if TYPE_CHECKING:
@@ -76,5 +76,4 @@ def _codes(held: Narrow) -> pyarrow.Array:
 def _indices(codes: NDArray[Any], missing: BoolArray | None) -> pyarrow.Array:
     import pyarrow as pa
 
-    validity = None if missing is None or not missing.any() else pa.py_buffer(np.packbits(~missing, bitorder="little"))
-    return pa.Array.from_buffers(pa.from_numpy_dtype(codes.dtype), len(codes), [validity, pa.py_buffer(np.ascontiguousarray(codes))])
+    return arrow_array(pa.from_numpy_dtype(codes.dtype), codes, missing)

@@ -27,13 +27,12 @@ _GRID = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 
 @dataclass(frozen=True)
 class Periods:
-    """Inferences found by what repeats: two columns with one row per kernel, three with one row per inference."""
+    """Inferences found by what repeats: two columns with one row per kernel, two with one row per inference."""
 
     inference: IntArray  # MISSING: belongs to none
     slot: IntArray  # place in the full sequence of its inference's shape, from 0; a cut first inference begins later; MISSING for none
     shape: IntArray  # inferences with the same number launch the same kernels in the same order
     complete: BoolArray
-    expected: IntArray  # kernels of a complete inference of that shape
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,6 @@ def find_periods(trace: Trace, rows: IntArray | None = None, *, expected: int | 
     begins: list[IntArray] = []
     shapes: list[IntArray] = []
     complete: list[BoolArray] = []
-    size: list[IntArray] = []
     done = shapes_done = 0
     for group in groups:
         pieces = group.pieces
@@ -70,14 +68,10 @@ def find_periods(trace: Trace, rows: IntArray | None = None, *, expected: int | 
         begins.append(launch_time(kernels)[group.rows[pieces.start]])
         shapes.append(pieces.shape + shapes_done)
         complete.append(pieces.complete)
-        full = np.zeros(int(pieces.shape.max(initial=-1)) + 1, np.int64)
-        np.maximum.at(full, pieces.shape, pieces.size + pieces.offset)
-        size.append(full[pieces.shape])
         done += len(pieces.start)
-        shapes_done += len(full)
+        shapes_done += int(pieces.shape.max(initial=-1)) + 1
     if not groups:
-        nothing = np.zeros(0, np.int64)
-        return Periods(inference, slot, nothing, np.zeros(0, np.bool_), nothing)
+        return Periods(inference, slot, np.zeros(0, np.int64), np.zeros(0, np.bool_))
     by_time = np.argsort(np.concatenate(begins), kind="stable")
     number = np.empty(count + 1, np.int64)
     number[by_time] = np.arange(count)
@@ -87,7 +81,6 @@ def find_periods(trace: Trace, rows: IntArray | None = None, *, expected: int | 
         slot,
         np.concatenate(shapes)[by_time],
         np.concatenate(complete)[by_time],
-        np.concatenate(size)[by_time],
     )
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysmap.base.terminal import columns, escaped, shortened
-from nsysmap.base.units import about, as_told, counted, duration, percent, ranged, rate, rounded, size
+from nsysmap.base.units import about, counted, duration, percent, ranged, rate, rounded, size
 
 
 @given(st.integers(0, 10**15), st.integers(1, 10**15), st.integers(0, 3))
@@ -100,9 +100,8 @@ def test_a_range_tells_how_precise_a_prediction_is() -> None:
 @given(st.integers(1_000, 10**8), st.integers(0, 10**8), st.integers(0, 10**8))
 def test_no_figure_of_a_range_moves_by_more_than_an_eightieth_of_the_largest(middle: int, less: int, more: int) -> None:
     told = ranged(middle, middle - less, middle + more)
-    unit = told.split()[1]
-    shown = [as_told(f"{number} {unit}") for number in (told.split()[0], *told.partition("(")[2].removesuffix(")").split(" to "))]
-    size = as_told(f"1 {unit}")
+    size = {"s": 1e9, "ms": 1e6, "µs": 1e3, "ns": 1}[told.split()[1]]
+    shown = [size * float(number.replace(",", "")) for number in (told.split()[0], *told.partition("(")[2].removesuffix(")").split(" to "))]
     for value, said in zip((middle, middle - less, middle + more), shown, strict=True):
         assert abs(value - said) <= max(max(middle + more, abs(middle - less)) / 80, size / 2) + 1e-6
 

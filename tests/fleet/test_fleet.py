@@ -221,7 +221,6 @@ def test_a_task_that_is_killed_or_takes_too_much_says_so(tmp_path: Path) -> None
     assert not list((tmp_path / "out").rglob("*.parquet"))
     well = run_task(job, timeout_s=60, memory_bytes=4 * GIB)
     assert well.failed is None
-    assert 0 < well.peak_bytes < 4 * GIB
 
 
 def test_a_task_ends_with_the_worker_that_started_it(tmp_path: Path) -> None:
