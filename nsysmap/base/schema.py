@@ -9,98 +9,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nsysmap.base.counter_schema import (
-    COPY_COUNTERS,
-    DEVICE_COUNTERS,
-    GPU_SAMPLING,
-    KERNEL_COUNTERS,
-    KERNEL_ENDS,
-    LAYER_COUNTERS,
-    NCU_KERNELS,
-)  # fmt: skip
-from nsysmap.base.engine_schema import (
-    ATTENTION,
-    ATTENTION_LAYERS,
-    CHAIN_LAYERS,
-    CHAINS,
-    EDGES,
-    ENGINES,
-    ENGINES_WITH_TENSORS,
-    LAYERS,
-    QUANTIZERS,
-    REFORMATS,
-    SIBLING_LAYERS,
-    SIBLINGS,
-    TENSORS,
-    WORK,
-)
-from nsysmap.base.report_schema import (
-    DEVICE_TIMES,
-    ENGINE_INFERENCES,
-    FINDINGS,
-    HIDDEN_REPLAYS,
-    IDLE_TOTALS,
-    INFERENCE_GROUPS,
-    INFERENCE_LOOPS,
-    INFERENCE_TIMES,
-    KERNEL_FAMILIES,
-    LAYER_KINDS,
-    NOTES,
-    OTHER_KERNELS,
-    REPEATED_LAYERS,
-    RULE_OUTCOMES,
-)
-from nsysmap.base.result_schema import (
-    COVERAGE,
-    ENGINE_FITS,
-    GAPS,
-    KERNEL_RUNS,
-    KERNEL_TIME,
-    KERNEL_TOTALS,
-    KERNELS,
-    LAYER_TIMES,
-    NAMES,
-    PRECISION,
-    REGION_PARTS,
-    REPLAYED_INFERENCES,
-    REPLAYED_TIMES,
-    REPLAYED_WORK,
-    ROOFLINE,
-    TRTEXEC_TIMES,
-    UNMAPPED,
-    WHATIF,
-    WHATIF_INFERENCES,
-)
+from nsysmap.base import counter_schema as counter
+from nsysmap.base import engine_schema as engine
+from nsysmap.base import report_schema as report
+from nsysmap.base import result_schema as result
+from nsysmap.base import trace_schema as trace
 from nsysmap.base.table import Table
-from nsysmap.base.trace_schema import (
-    API_CALLS,
-    CAPTURE,
-    CUDA_GRAPH_NODES,
-    CUDA_GRAPH_TRACES,
-    DEVICES,
-    INFERENCES,
-    MEMCPYS,
-    MEMSETS,
-    NVTX_RANGES,
-    OSRT_CALLS,
-    OVERHEADS,
-    STEADY_STATE,
-    SYNCS,
-)
 
 RULE_TABLES = (
-    KERNELS, NAMES, LAYERS, TENSORS, EDGES, INFERENCES, GAPS, API_CALLS, NVTX_RANGES, MEMCPYS, MEMSETS, SYNCS, CUDA_GRAPH_NODES,
-    CUDA_GRAPH_TRACES, OVERHEADS, OSRT_CALLS, DEVICES, CAPTURE, WHATIF, STEADY_STATE,
-    WORK, ROOFLINE, ENGINES_WITH_TENSORS, CHAINS, CHAIN_LAYERS, ATTENTION, ATTENTION_LAYERS, REFORMATS, QUANTIZERS, PRECISION,
-    LAYER_TIMES, KERNEL_RUNS, SIBLINGS, SIBLING_LAYERS, KERNEL_TIME, ENGINE_FITS, REGION_PARTS, COVERAGE, UNMAPPED, KERNEL_TOTALS,
-    KERNEL_FAMILIES, ENGINES, ENGINE_INFERENCES, INFERENCE_LOOPS, INFERENCE_GROUPS, INFERENCE_TIMES, DEVICE_TIMES, IDLE_TOTALS,
-    HIDDEN_REPLAYS, LAYER_KINDS,
-    REPEATED_LAYERS, OTHER_KERNELS, TRTEXEC_TIMES, REPLAYED_INFERENCES, REPLAYED_WORK, REPLAYED_TIMES, GPU_SAMPLING, KERNEL_COUNTERS,
-    KERNEL_ENDS, LAYER_COUNTERS, DEVICE_COUNTERS, COPY_COUNTERS, NCU_KERNELS, WHATIF_INFERENCES,
+    result.KERNELS, result.NAMES, engine.LAYERS, engine.TENSORS, engine.EDGES, trace.INFERENCES, result.GAPS, trace.API_CALLS,
+    trace.NVTX_RANGES, trace.MEMCPYS, trace.MEMSETS, trace.SYNCS, trace.CUDA_GRAPH_NODES, trace.CUDA_GRAPH_TRACES, trace.OVERHEADS,
+    trace.OSRT_CALLS, trace.DEVICES, trace.CAPTURE, result.WHATIF, trace.STEADY_STATE, engine.WORK, result.ROOFLINE,
+    engine.ENGINES_WITH_TENSORS, engine.CHAINS, engine.CHAIN_LAYERS, engine.ATTENTION, engine.ATTENTION_LAYERS, engine.REFORMATS,
+    engine.QUANTIZERS, result.PRECISION, result.LAYER_TIMES, result.KERNEL_RUNS, engine.SIBLINGS, engine.SIBLING_LAYERS,
+    result.KERNEL_TIME, result.ENGINE_FITS, result.REGION_PARTS, result.COVERAGE, result.UNMAPPED, result.KERNEL_TOTALS,
+    report.KERNEL_FAMILIES, engine.ENGINES, report.ENGINE_INFERENCES, report.INFERENCE_LOOPS, report.INFERENCE_GROUPS,
+    report.INFERENCE_TIMES, report.DEVICE_TIMES, report.IDLE_TOTALS, report.HIDDEN_REPLAYS, report.LAYER_KINDS, report.REPEATED_LAYERS,
+    report.OTHER_KERNELS, result.TRTEXEC_TIMES, result.REPLAYED_INFERENCES, result.REPLAYED_WORK, result.REPLAYED_TIMES,
+    counter.GPU_SAMPLING, counter.KERNEL_COUNTERS, counter.KERNEL_ENDS, counter.LAYER_COUNTERS, counter.DEVICE_COUNTERS,
+    counter.COPY_COUNTERS, counter.NCU_KERNELS, result.WHATIF_INFERENCES,
 )  # fmt: skip
 """The tables that the SQL of rules can read: all of an analysis except those made from the rules' answers."""
 
-ANSWER_TABLES = (RULE_OUTCOMES, FINDINGS, NOTES)
+ANSWER_TABLES = (report.RULE_OUTCOMES, report.FINDINGS, report.NOTES)
 """The tables made from the rules' answers; the SQL of users can read them too."""
 
 ALL_TABLES = (*RULE_TABLES, *ANSWER_TABLES)
