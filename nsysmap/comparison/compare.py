@@ -257,7 +257,7 @@ def _interval_of(side: Side, timed: Timed) -> tuple[int, int]:
     """The 95 % interval of a side's own time, which includes the uncertainty of the profiler's overhead on that side only."""
     if timed.time_ns is None or timed.low_ns is None or timed.high_ns is None:
         return 0, 0
-    noise = side.pace.recorded_noise if timed.profiled else side.pace.noise
+    noise = _noise(side.pace, recorded=bool(timed.profiled))
     none = replace(noise, value=0.0, error=0.0, freedom=1.0, drift=0.0)
     found = difference(none, noise)
     half = 0.0 if math.isnan(found.low) else (found.high - found.low) / 2 * timed.time_ns / noise.value
@@ -304,14 +304,17 @@ def _told(before: Side, after: Side, scale: int) -> _Told:
     interval = round((ends[0] - apart) * scale), round((ends[1] + apart) * scale)
     unknown = " the uncertainty of the profiler's overhead"
     test += f", by{unknown}{_BY_RUNS}" if apart else f" and by{unknown}" if ours.runs == 1 else f" by{unknown}"
-    verdict = SLOWER if interval[0] > 0 else FASTER if interval[1] < 0 else NO_DIFFERENCE
     notes = [
         f"{side.source} is traced as whole CUDA graphs: their kernels, layers and idle time are not known and not compared, and the "
         "profiler's overhead is assumed to be 0 to 6 %. Capture with --cuda-graph-trace=node to see where the difference comes from."
         for side in (before, after)
         if side.pace.hidden
     ]
-    return _Told(verdict, interval, noise, found.p, test, notes)
+    return _Told(_verdict(interval), interval, noise, found.p, test, notes)
+
+
+def _verdict(interval: tuple[int, int]) -> str:
+    return SLOWER if interval[0] > 0 else FASTER if interval[1] < 0 else NO_DIFFERENCE
 
 
 def _test_words(ours: Pace, theirs: Pace) -> str:
@@ -377,8 +380,7 @@ def _told_recorded(before: Side, after: Side, p: float, intervals: tuple[tuple[i
             "The other side launches its kernels in a different way, so its profiler overhead is different: the two are not compared.",
         ]
         return _Told(CANNOT_TELL, None, noise, p, test, notes)
-    verdict = SLOWER if interval[0] > 0 else FASTER if interval[1] < 0 else NO_DIFFERENCE
-    return _Told(verdict, interval, noise, p, test, [told])
+    return _Told(_verdict(interval), interval, noise, p, test, [told])
 
 
 _BY_RUNS = " and by what two runs of one program may differ"
@@ -394,9 +396,9 @@ def _launching(side: Side) -> tuple[bool, str]:
 
 
 def _machines(before: Side, after: Side) -> tuple[float, float]:
-    """How far the difference may lie below and above the likely one, depending on the speed of host and driver without the
+    """How far the difference may lie below and above the likely one, depending on the speed of host and driver without the profiler.
 
-    profiler. On one machine both sides are fast or both slow; on two machines they may differ.
+    On one machine both sides are fast or both slow; on two machines they may differ.
     """
     ours, theirs = before.pace, after.pace
     likely = theirs.likely - ours.likely

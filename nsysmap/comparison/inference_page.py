@@ -9,7 +9,7 @@ from nsysmap.base.table import Row
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import counted, duration, microseconds, multiple, percent
 from nsysmap.comparison.inference import OneInference
-from nsysmap.comparison.pages import Grid, Page, page_text, signed_microseconds
+from nsysmap.comparison.pages import Grid, Page, contribution_rows, page_text, signed_microseconds
 
 SCHEMA = "nsysmap/inference/1"
 WENT_TO = "Where its time went, µs"
@@ -41,7 +41,7 @@ def page_of_inference(found: OneInference) -> Page:
     """The answer, the contributions to the difference, and the kernels and gaps that differ most from the median."""
     extra = found.time_ns - found.usual_ns
     shown = [one for one in found.contributions if one.ns][:TOP]
-    rows = [(signed_microseconds(one.ns), microseconds(one.before_ns), microseconds(one.after_ns), escaped(one.name)) for one in shown]
+    rows = contribution_rows(shown)
     rest = extra - sum(one.ns for one in shown)
     if rest:
         rows.append((signed_microseconds(rest), "", "", "all others"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from nsysmap.base.comparison_schema import JOINED_LAYERS, REGION_KINDS, REGION_PARTS
@@ -276,7 +276,7 @@ def _range(side: Timed) -> str:
 
 def _waterfall(found: Comparison) -> Grid:
     shown, rest = found.contributions[:TOP_CONTRIBUTIONS], found.contributions[TOP_CONTRIBUTIONS:]
-    rows = [(signed_microseconds(one.ns), microseconds(one.before_ns), microseconds(one.after_ns), escaped(one.name)) for one in shown]
+    rows = contribution_rows(shown)
     if rest:
         sums = [sum(values) for values in zip(*((one.ns, one.before_ns, one.after_ns) for one in rest), strict=True)]
         rows.append((signed_microseconds(sums[0]), microseconds(sums[1]), microseconds(sums[2]), f"{len(rest):,} others"))
@@ -285,6 +285,11 @@ def _waterfall(found: Comparison) -> Grid:
             (signed_microseconds(found.difference_ns), microseconds(found.before.time_ns), microseconds(found.after.time_ns), "total")
         )
     return Grid(WATERFALL, ("difference", "before", "after", ""), tuple(rows), "rrrn")
+
+
+def contribution_rows(shown: Iterable[Contribution]) -> list[tuple[str, ...]]:
+    """The difference, both times and the name of each contribution."""
+    return [(signed_microseconds(one.ns), microseconds(one.before_ns), microseconds(one.after_ns), escaped(one.name)) for one in shown]
 
 
 def signed_microseconds(time_ns: int | None) -> str:

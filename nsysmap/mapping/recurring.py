@@ -24,10 +24,8 @@ _ENOUGH = 4  # values that a usual one can be told from
 _VARIES, _OTHER_GRID = 0.5, 0.3  # share of a kernel's runs with its most frequent grid; with one that is not its own
 _CHANCE, _CHANCE_AT_END = 1e-3, 1e-2  # that so many runs lack a kernel which all of them launch: else it comes and goes
 _BLOCK_RUNS, _BLOCK_RUNS_LEAST = 0.15, 3  # share of the runs, and runs, that lack a block of kernels, for it to be one that comes and goes
-_PART, _BLOCK = (
-    0.8,
-    3,
-)  # share of a kind's kernels that another one has, with so many more, mostly in one place: it is that one among others
+# share of a kind's kernels that another one has, with so many more, mostly in one place: it is that one among others
+_PART, _BLOCK = 0.8, 3
 _GRID_ONLY = 0.25  # what a kernel counts that differs in its grid only
 _WHOLE = 0.9  # share of a known sequence that is there, and of its place that it fills, for it to be that sequence
 _PART_RUNS = 0.1  # … if it has many runs for each of the other's
@@ -123,7 +121,7 @@ def usual_kernels(
             for mine, theirs in common_places(own, sequence):
                 found[mine].append(int(piece[theirs]))
         for name, there in zip(own, found, strict=True):
-            columns.append((name, slot, len(there) / len(some), *_usual_value(value, there)))
+            columns.append((name, slot, len(there) / len(some), *usual_value(value, there)))
             near.append(np.bincount(row[there], minlength=len(scores.name)) / len(some))
             had.append(np.bincount(run_of[there], minlength=len(some)))
     table = np.array(columns, np.float64).reshape(-1, 5)
@@ -161,10 +159,11 @@ def _missed_together(had: BoolArray, share: FloatArray) -> FloatArray:
     return missed
 
 
-def _usual_value(value: FloatArray | None, items: Sequence[int]) -> tuple[float, float]:
+def usual_value(value: FloatArray | None, items: Sequence[int] | IntArray) -> tuple[float, float]:
+    """The usual value of these items and its spread; NaN if they have none, are too few or differ too much."""
     if value is None or len(items) < _ENOUGH:
         return np.nan, 1.0
-    values = value[np.array(items, np.int64)]
+    values = value[np.asarray(items, np.int64)]
     middle = float(np.median(values))
     off = 1.5 * float(np.median(np.abs(values - middle)))
     return (middle, max(off, _LEAST_SPREAD)) if off <= _STEADY else (np.nan, 1.0)

@@ -29,6 +29,7 @@ from nsysmap.mapping.recurring import (
     steady,
     usual_kernels,
     usual_track,
+    usual_value,
     within,
 )
 from nsysmap.mapping.scores import ANY_NUMBER, KernelFacts, Scores, between_costs, score
@@ -44,7 +45,6 @@ _SKIP_FILLED, _SKIP_EMPTY = -5.0, -0.3
 _SAME_SHARE = 0.5  # share of the kernels, of two kinds of runs of a network that do the same
 _LIKE = 0.2  # runs that differ in less than that share of their kernels ran the same
 _NEAR = 0.9  # share of kernels placed and layers used of a single run whose tactics are not the file's: a warm-up, another profile
-_STEADY, _LEAST_SPREAD = 0.5, 0.1  # of the log of a kernel's time: more says nothing, less is not believed
 _DAMAGED, _DAMAGED_LIKE = 0.6, 0.5  # … of a run of which there is one, and that differs from the others in at most that share
 _POOLED = 0.25  # … of which one learns what they usually launch
 _OUTSIDE, _RECURS = -1.0, 3  # nats for a kernel between two runs that recurs so often outside all of them, and never within
@@ -223,16 +223,10 @@ def _learnt(stream: Stream, runs: Runs, lanes: Sequence[Lane], among: BoolArray)
 def _times(stream: Stream, runs: Runs, items: IntArray, slots: int) -> tuple[FloatArray, FloatArray]:
     """The usual value of each slot's kernels, nan if they are several or too few; and its spread."""
     usual, spread = np.full(slots, np.nan), np.ones(slots)
-    if stream.value is None:
-        return usual, spread
     order = items[np.argsort(runs.slot[items], kind="stable")]
     at, first, size = runs_of(runs.slot[order])
     for slot, begin, count in zip(at.tolist(), first.tolist(), size.tolist(), strict=True):
-        values = stream.value[order[begin : begin + count]]
-        middle = float(np.median(values))
-        off = 1.5 * float(np.median(np.abs(values - middle)))
-        if count >= _ENOUGH and off <= _STEADY:
-            usual[slot], spread[slot] = middle, max(off, _LEAST_SPREAD)
+        usual[slot], spread[slot] = usual_value(stream.value, order[begin : begin + count])
     return usual, spread
 
 

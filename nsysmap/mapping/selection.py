@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,6 +43,11 @@ class Selection:
     pids: tuple[int, ...] = ()
     streams: tuple[int, ...] = ()
 
+    @property
+    def places(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """The chosen values of the columns that say where work ran; none where all are chosen."""
+        return ("device", self.devices), ("pid", self.pids), ("stream", self.streams)
+
     def words(self) -> str:
         """What was chosen, for people."""
         parts = []
@@ -54,7 +58,7 @@ class Selection:
             parts.append(f"from {self.since_ns:,} ns on")
         if self.until_ns is not None:
             parts.append(f"before {self.until_ns:,} ns")
-        for name, values in (("device", self.devices), ("pid", self.pids), ("stream", self.streams)):
+        for name, values in self.places:
             if values:
                 parts.append(f"{name} {' or '.join(map(str, values))}")
         return ", ".join(parts)
@@ -156,7 +160,7 @@ def _inference_of_work(trace: Trace, found: Inferences) -> dict[str, IntArray]:
 def _placed(table: Table, selection: Selection) -> BoolArray:
     """Which rows are of the chosen devices, processes and streams."""
     chosen = np.ones(len(table), np.bool_)
-    for name, values in (("device", selection.devices), ("pid", selection.pids), ("stream", selection.streams)):
+    for name, values in selection.places:
         if values:
             chosen &= np.isin(table.ints(name), values)
     return chosen
@@ -164,11 +168,16 @@ def _placed(table: Table, selection: Selection) -> BoolArray:
 
 def _timed(table: Table, inference: IntArray, selection: Selection) -> BoolArray:
     """Which rows are of the chosen time and inferences."""
-    chosen = np.ones(len(table), np.bool_)
-    if selection.inferences is not None:
-        chosen &= (inference >= selection.inferences[0]) & (inference <= selection.inferences[1])
+    chosen = _of_inferences(inference, selection)
     if selection.since_ns is not None or selection.until_ns is not None:
         chosen &= _within(launch_time(table), selection)
+    return chosen
+
+
+def _of_inferences(inference: IntArray, selection: Selection) -> BoolArray:
+    if selection.inferences is None:
+        return np.ones(len(inference), np.bool_)
+    chosen: BoolArray = (inference >= selection.inferences[0]) & (inference <= selection.inferences[1])
     return chosen
 
 
@@ -186,9 +195,7 @@ def _kept_inferences(found: Inferences, inference_of: dict[str, IntArray], chose
     table = found.table
     number = table.ints("inference")
     hidden = np.isin(number, _distinct(inference_of, {name: np.ones(len(rows), np.bool_) for name, rows in chosen.items()}), invert=True)
-    hidden &= _placed(table, selection) & _within(table.ints("start_ns"), selection)
-    if selection.inferences is not None:
-        hidden &= (number >= selection.inferences[0]) & (number <= selection.inferences[1])
+    hidden &= _placed(table, selection) & _within(table.ints("start_ns"), selection) & _of_inferences(number, selection)
     return np.union1d(_distinct(inference_of, chosen), number[hidden])
 
 
@@ -257,15 +264,15 @@ def _check(trace: Trace, found: Inferences, selection: Selection, *, anything: b
     if selection.inferences is not None and selection.inferences[0] >= len(found.table):
         those = f"its inferences are 0 to {len(found.table) - 1}" if len(found.table) else "no inference was recognised in it"
         raise NsysmapError(trace.source, f"has no {replace(Selection(), inferences=selection.inferences).words()}", those)
-    for name, values in (("device", selection.devices), ("pid", selection.pids), ("stream", selection.streams)):
+    for name, values in selection.places:
         if not values:
             continue
         held = distinct(np.concatenate([distinct(table.ints(name)) for table in (*work, found.table)]))
         held = held[held != MISSING]
         absent = [value for value in values if value not in held]
         if absent:
-            shown = ", ".join(map(str, held[:_NAMED].tolist())) + (", …" if len(held) > _NAMED else "")
-            raise NsysmapError(trace.source, f"has no GPU work of {name} {absent[0]}", f"it has GPU work of {name} {shown or '(none)'}")
+            there = _listed(held) or "(none)"
+            raise NsysmapError(trace.source, f"has no GPU work of {name} {absent[0]}", f"it has GPU work of {name} {there}")
     if not anything:
         starts = [int(table.ints("start_ns").min()) for table in work if len(table)]
         ends = [int(table.ints("end_ns").max()) for table in work if len(table)]
@@ -276,22 +283,14 @@ def _check(trace: Trace, found: Inferences, selection: Selection, *, anything: b
 def _notes(trace: Trace, part: Trace, selection: Selection, cut: IntArray) -> list[Note]:
     """What was chosen, and what that does to the figures."""
     chosen = f"{len(part.kernels):,} of {counted(len(trace.kernels), 'kernel')}"
-    notes = [
-        Note(
-            "info",
-            f"{SELECTED}{selection.words()}; {chosen}. All figures are of it; inference numbers and times are the whole report's.",
-        )
-    ]
+    told = f"{SELECTED}{selection.words()}; {chosen}. All figures are of it; inference numbers and times are the whole report's."
+    notes = [Note("info", told)]
     if len(cut):
-        numbers = ", ".join(map(str, cut[:_NAMED].tolist())) + (", …" if len(cut) > _NAMED else "")
-        notes.append(
-            Note(
-                "warning",
-                f"The selection cuts {_inferences(cut)} {numbers}: only part of their work is selected, and the medians leave them out.",
-            )
-        )
+        those = f"inference {cut[0]}" if len(cut) == 1 else f"{len(cut):,} inferences: {_listed(cut)}"
+        notes.append(Note("warning", f"The selection cuts {those}: only part of their work is selected, and the medians leave them out."))
     return notes
 
 
-def _inferences(numbers: Sequence[int] | IntArray) -> str:
-    return "inference" if len(numbers) == 1 else f"{len(numbers):,} inferences:"
+def _listed(numbers: IntArray) -> str:
+    """The first of the numbers."""
+    return ", ".join(map(str, numbers[:_NAMED].tolist())) + (", …" if len(numbers) > _NAMED else "")

@@ -79,20 +79,20 @@ def _first_that_reads(path: Path, digest: str, written_by: str | None, progress:
     raise refused
 
 
-class _NoNsysError(Exception):
+class _ToldError(Exception):
+    """An error that is told unless there is another way to the export."""
+
+    def __init__(self, told: NsysmapError) -> None:
+        super().__init__(told)
+        self.told = told
+
+
+class _NoNsysError(_ToldError):
     """There is no nsys that runs."""
 
-    def __init__(self, told: NsysmapError) -> None:
-        super().__init__(told)
-        self.told = told
 
-
-class _RefusedError(Exception):
+class _RefusedError(_ToldError):
     """What one nsys could not read; a newer one may."""
-
-    def __init__(self, told: NsysmapError) -> None:
-        super().__init__(told)
-        self.told = told
 
 
 def _in_turn(written_by: str | None) -> Iterator[Nsys]:
