@@ -10,6 +10,8 @@ from nsysmap.base.report_schema import NOTES
 from nsysmap.base.table import Table
 
 Level = Literal["info", "warning", "error"]
+LEVELS: tuple[Level, ...] = ("error", "warning", "info")
+"""The gravest first."""
 SELECTED = "Selected: "
 """The beginning of the note that says which part of a report all figures cover."""
 
@@ -24,6 +26,9 @@ class Note:
 
 def notes_table(notes: Sequence[Note]) -> Table:
     """The table `notes`: errors first, otherwise in the given order."""
-    levels = ("error", "warning", "info")
-    ordered = sorted(notes, key=lambda note: levels.index(note.level))
-    return Table.of_rows(NOTES, [{"level": note.level, "text": note.text} for note in ordered])
+    return Table.of_rows(NOTES, [{"level": note.level, "text": note.text} for note in gravest_first(notes)])
+
+
+def gravest_first(notes: Sequence[Note]) -> list[Note]:
+    """The notes, errors first, otherwise in the given order."""
+    return sorted(notes, key=lambda note: LEVELS.index(note.level))

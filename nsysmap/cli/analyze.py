@@ -153,10 +153,11 @@ def _json(content: Report) -> str:
 
 def _failures(analysis: Analysis) -> dict[str, bytes]:
     """For each severity why `--fail-on` it fails; empty if it does not."""
+    from nsysmap.base.note import LEVELS
     from nsysmap.report.findings import failed_text
-    from nsysmap.rules.finding import SEVERITIES, at_least
+    from nsysmap.rules.finding import at_least
 
-    failing = {severity: at_least(analysis.findings, severity) for severity in SEVERITIES}
+    failing = {severity: at_least(analysis.findings, severity) for severity in LEVELS}
     return {f"failed {severity}": _bytes(failed_text(found, severity)) if found else b"" for severity, found in failing.items()}
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
+from nsysmap.base.note import LEVELS
 from nsysmap.base.units import counted, duration, percent
 from nsysmap.comparison.noise import Mean, difference, run_to_run
 from nsysmap.comparison.pace import HOST_CAUSES
@@ -19,7 +20,6 @@ from nsysmap.rules.finding import Finding
 
 KEPT, BROKEN, UNKNOWN = "kept", "broken", "cannot-tell"
 _MANY = 10  # ratio to the limit above which a percentage says little
-_SEVERITIES = ("error", "warning", "info")
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def _run_to_run(limit: Limit, was: Mean, baseline: Baseline) -> float:
 
 def _findings(name: str, limit: Limit, rules: _Rules) -> Check:
     words = f"at most {limit.value:.0f}"
-    if limit.name in _SEVERITIES:
+    if limit.name in LEVELS:
         found = [one for one in rules.counted if one.severity == limit.name]
         told = f"{len(rules.skipped)} of {counted(len(rules.known), 'rule')} could not tell" if rules.skipped else ""
         if len(found) <= limit.value:

@@ -122,5 +122,5 @@ def _kernel(name: str) -> _Kernel:
 def _plain_words(name: str) -> str:
     """The operations one by one, where nothing is recognised in them but an addition."""
     decoded = decode(name)
-    words = [op.op if op.op != "unknown" else op.code for op in decoded.ops]
+    words = [op.word for op in decoded.ops]
     return " ".join(words[:8]) + (" …" if len(words) > 8 else "") if words else part_words(decoded)

@@ -224,7 +224,7 @@ def summary(decoded: KernelName) -> str:
         head += f" {decoded.kind}"
     details = pattern_words(decoded)
     if not details and decoded.ops:
-        words = [op.op if op.op != "unknown" else op.code for op in decoded.ops]
+        words = [op.word for op in decoded.ops]
         details = [" ".join(words[:12]) + (" …" if len(words) > 12 else "")]
     if not details and not _types(fields) and "function" in fields:
         details = [str(fields["function"])]
@@ -261,7 +261,7 @@ def _row(decoded: KernelName) -> dict[str, object]:
         "name": decoded.name,
         "family": decoded.family,
         "summary": summary(decoded),
-        "ops": ",".join(op.op if op.op != "unknown" else op.code for op in decoded.ops) or None,
+        "ops": ",".join(op.word for op in decoded.ops) or None,
         "patterns": ",".join(pattern.name for pattern in decoded.patterns) or None,
         "arch": fields.get("arch"),
         "input_type": fields.get("input_type"),

@@ -15,7 +15,7 @@ def part_words(decoded: KernelName) -> str:
     if patterns:
         return " + ".join(([] if "attention" in patterns else products) + patterns)
     if decoded.ops:
-        words = [op.op if op.op != "unknown" else op.code for op in decoded.ops]
+        words = [op.word for op in decoded.ops]
         return " ".join(words[:_WORDS_SHOWN]) + (" …" if len(words) > _WORDS_SHOWN else "")
     operation = str(decoded.fields.get("operation", "unknown"))
     return operation if operation != "unknown" else str(decoded.fields.get("function", decoded.name))

@@ -19,6 +19,11 @@ class Op:
     cls: str
     evidence: str  # confirmed, aligned, likely, guess, none
 
+    @property
+    def word(self) -> str:
+        """The operation, or its code where the tables do not have it."""
+        return self.op if self.op != "unknown" else self.code
+
 
 @dataclass(frozen=True, slots=True)
 class Pattern:

@@ -10,6 +10,7 @@ from typing import cast
 import numpy as np
 
 from nsysmap.analysis import Analysis
+from nsysmap.base.note import LEVELS
 from nsysmap.base.schema import Tables
 from nsysmap.base.table import IntArray, Row
 from nsysmap.base.terminal import escaped
@@ -49,8 +50,6 @@ METHODS = {
     "none": "no layer is known",
 }
 """The evidence of each mapping method."""
-
-_SEVERITIES = ("error", "warning", "info")
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def findings(tables: Tables) -> list[Row]:
 
     def place(row: Row) -> tuple[int, int, str, int]:
         rule = row.text("rule")
-        return _SEVERITIES.index(row.text("severity")), -costs.get(rule, 0), rule, -(row.maybe_integer("cost_ns") or 0)
+        return LEVELS.index(row.text("severity")), -costs.get(rule, 0), rule, -(row.maybe_integer("cost_ns") or 0)
 
     return sorted(own, key=place)
 

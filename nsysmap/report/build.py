@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from nsysmap.analysis import Analysis
-from nsysmap.base.note import Level
+from nsysmap.base.note import gravest_first
 from nsysmap.base.schema import Tables
 from nsysmap.base.table import Row
 from nsysmap.base.units import rounded_share
@@ -21,7 +21,6 @@ from nsysmap.report.model import (
 )
 
 _NO_INFERENCES = InferenceFigures(None, 0, 0, 0, 0, None, None, None, None, None)
-_LEVELS: tuple[Level, ...] = ("error", "warning", "info")
 
 
 def report_of(analysis: Analysis) -> Report:
@@ -58,7 +57,7 @@ def report_of(analysis: Analysis) -> Report:
         idle=_idle(tables),
         tables=tables,
         outcomes=analysis.outcomes,
-        notes=tuple(sorted(analysis.notes, key=lambda note: _LEVELS.index(note.level))),
+        notes=tuple(gravest_first(analysis.notes)),
     )
 
 

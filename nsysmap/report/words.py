@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from nsysmap.base.note import LEVELS
 from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.table import Row
 from nsysmap.base.units import counted, duration, percent, rounded, size
@@ -20,7 +21,6 @@ from nsysmap.summary.words import NOT_ABOUT_THIS, each, idle_words, in_its_words
 CAUSES = {cause: meaning for cause, (_, meaning) in IDLE_CAUSES.items()}
 """The meaning of each cause of a gap (schema.GAPS)."""
 
-_SEVERITIES = ("error", "warning", "info")
 _FOUND_BY = {"range": "ExecutionContext:: ranges", "graph-launch": "graph launches", "period": "the period with which kernels repeat"}
 _GRAPH_MODES = {
     "none": "none",
@@ -229,7 +229,7 @@ def by_rule(findings: Sequence[Finding]) -> list[list[Finding]]:
     rules: dict[str, list[Finding]] = {}
     for finding in findings:
         rules.setdefault(finding.rule, []).append(finding)
-    return sorted(rules.values(), key=lambda mine: (_SEVERITIES.index(mine[0].severity), -(mine[0].cost_ns or 0), mine[0].rule))
+    return sorted(rules.values(), key=lambda mine: (LEVELS.index(mine[0].severity), -(mine[0].cost_ns or 0), mine[0].rule))
 
 
 def because(reason: str, summary: Summary | None = None) -> str:

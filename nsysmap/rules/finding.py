@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from nsysmap.base.note import Level
+from nsysmap.base.note import LEVELS, Level
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,9 @@ class Outcome:
         return self.skipped is None and not self.findings and not self.folded
 
 
-SEVERITIES: tuple[Level, ...] = ("error", "warning", "info")
-"""The gravest first."""
-
-
 def at_least(findings: Iterable[Finding], severity: Level) -> tuple[Finding, ...]:
     """Those findings that are so severe, or more; the gravest first."""
-    grave = SEVERITIES[: SEVERITIES.index(severity) + 1]
+    grave = LEVELS[: LEVELS.index(severity) + 1]
     chosen = (finding for finding in findings if finding.severity in grave)
     return tuple(sorted(chosen, key=lambda finding: grave.index(finding.severity)))
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from nsysmap.base.note import LEVELS
 from nsysmap.rules.finding import Finding, Outcome, order
-
-LEVELS = ("info", "warning", "error")
 
 
 @dataclass(frozen=True, eq=False)  # the same only as itself: two findings may say the same
@@ -136,7 +135,7 @@ def _with_findings(
     for one in standing:
         within = inside.get(one, ())
         levels = [one.finding.severity, *(other.finding.severity for other in within if not other.no_problem)]
-        findings.append(replace(one.finding, severity=max(levels, key=LEVELS.index), also=tuple(other.finding for other in within)))
+        findings.append(replace(one.finding, severity=min(levels, key=LEVELS.index), also=tuple(other.finding for other in within)))
     cost_ns, devices = _together(standing)
     window = windows.of(devices)
     return replace(

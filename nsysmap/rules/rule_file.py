@@ -22,7 +22,6 @@ from nsysmap.rules.strangers import AnySandbox
 
 Group = Literal["capture", "launch", "host", "copy", "fusion", "reformat", "precision", "mapping", "hotspot", "counters"]
 GROUPS: tuple[Group, ...] = get_args(Group)
-LEVELS: tuple[Level, ...] = get_args(Level)
 
 PLACE = ("start_ns", "end_ns", "cost_ns")
 """Columns that every rule's SQL returns."""
@@ -112,7 +111,7 @@ def read_rule(path: Path, sandbox: AnySandbox | None) -> Rule:
     name = content["name"].strip()
     if not _NAME.fullmatch(name) or name != path.stem:
         raise NsysmapError(f"{path}: name", f"is {name!r}", f"name the rule as its file, in kebab case: {path.stem}")
-    for key, allowed in (("group", GROUPS), ("severity", LEVELS)):
+    for key, allowed in (("group", GROUPS), ("severity", get_args(Level))):
         if content[key] not in allowed:
             raise NsysmapError(f"{path}: {key}", f"is {content[key]!r}", f"use one of {', '.join(allowed)}")
     if content.get("what_if") not in (None, *CHANGES):
