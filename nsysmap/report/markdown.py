@@ -9,7 +9,7 @@ from pathlib import Path
 from nsysmap.base.terminal import code, pasted, plain
 from nsysmap.base.units import counted, duration, microseconds, percent, rounded
 from nsysmap.report import precision
-from nsysmap.report.model import Report, Spread
+from nsysmap.report.model import Report
 from nsysmap.report.whatif import assumptions
 from nsysmap.report.words import (
     answered_changes,
@@ -19,13 +19,17 @@ from nsysmap.report.words import (
     change_words,
     cost_words,
     engine_words,
+    family_cells,
     idle_cells,
     idle_heading,
+    inference_cells,
     inferences_heading,
     kernel_words,
+    mapping_cells,
     mapping_words,
     median_and_p95,
     number_words,
+    replay_cells,
     saving_cells,
     to_do,
     unanswered,
@@ -92,14 +96,7 @@ def _parts(report: Report) -> Iterator[str]:
         yield _table(header, cells, right=len(header) - 2)
     if report.tables.coverage:
         yield f"## {plain(mapping_words(report))}"
-        total = report.kernel_time_ns
-        methods = [(one, one.text("method")) for one in report.mapped]
-        methods += [(one, f"none: {plain(one.text('reason'))}") for one in report.tables.unmapped]
-        rows = [
-            (percent(time := one.integer("time_ns"), total, 2), duration(time), f"{one.integer('kernels'):,}", method)
-            for one, method in methods
-        ]
-        yield _table(("share", "time", "kernels", "method"), rows, right=3)
+        yield _table(("share", "time", "kernels", "method"), mapping_cells(report, plain), right=3)
     yield from _layers(report)
     yield from _precision(report)
     yield from _kernels(report)
@@ -202,12 +199,7 @@ def _notes(report: Report) -> str:
 def _inferences(report: Report) -> Iterator[str]:
     figures = report.inferences
     yield f"## {plain(inferences_heading(report))}" + ("" if figures.count else "\n\nTimes are totals over the trace.")
-    rows = [
-        ("GPU time", figures.gpu_time_ns, "its kernels, copies and memsets; overlaps counted once"),
-        ("GPU span", figures.gpu_span_ns, "from its first to its last GPU work"),
-        ("enqueue", figures.enqueue_ns, "host time to launch it"),
-    ]
-    yield _spreads(rows)
+    yield _spreads(inference_cells(figures))
     yield "\n".join(f"- {line}" for gpu in report.gpus if (line := busy_words(report, gpu)))
     if report.by_engine:
         header = ("inferences", "GPU time", "p95", "enqueue", "p95", "engine")
@@ -218,8 +210,7 @@ def _inferences(report: Report) -> Iterator[str]:
         yield _table(header, cells, right=5)
 
 
-def _spreads(rows: Sequence[tuple[str, Spread | None, str]]) -> str:
-    cells = [(name, *median_and_p95(spread), hint) for name, spread, hint in rows if spread is not None]
+def _spreads(cells: Sequence[tuple[str, ...]]) -> str:
     return _table(("", "median", "p95", ""), cells, right=3) if cells else ""
 
 
@@ -228,15 +219,7 @@ def _replays(report: Report) -> Iterator[str]:
     if found is None:
         return
     yield f"## CUDA graphs: {found.launches:,} replays measured from outside, because their kernels are hidden"
-    between = "GPU idle between two replays" if found.gaps_of_gpu else "from that synchronisation to the next launch"
-    yield _spreads(
-        [
-            ("replay", found.gpu_time_ns, "on the GPU, from the trace's whole-graph rows"),
-            ("launch call", found.launch_ns, "host time of one graph launch"),
-            ("round trip", found.round_trip_ns, "from that call to the host's next synchronisation: an upper bound for the replay"),
-            ("between", found.gap_ns, between),
-        ]
-    )
+    yield _spreads(replay_cells(found))
 
 
 def _layers(report: Report) -> Iterator[str]:
@@ -298,17 +281,7 @@ def _kernels(report: Report) -> Iterator[str]:
     if not kernels:
         return
     yield "## Kernels (over the whole trace)"
-    families = [
-        (
-            percent(row.real("share_of_kernel_time"), 1),
-            duration(row.integer("time_ns")),
-            f"{row.integer('kernels'):,}",
-            f"{row.integer('names'):,}",
-            row.text("family"),
-        )
-        for row in report.tables.kernel_families
-    ]
-    yield _table(("share", "time", "kernels", "names", "family"), families, right=4)
+    yield _table(("share", "time", "kernels", "names", "family"), family_cells(report), right=4)
     rows = [
         (
             percent(row.integer("time_ns"), report.kernel_time_ns),

@@ -19,13 +19,17 @@ from nsysmap.report.words import (
     change_words,
     cost_words,
     engine_words,
+    family_cells,
     idle_cells,
     idle_heading,
+    inference_cells,
     inferences_heading,
     kernel_words,
+    mapping_cells,
     mapping_words,
     median_and_p95,
     number_words,
+    replay_cells,
     saving_cells,
     to_do,
     unanswered,
@@ -93,14 +97,7 @@ def _inferences(report: Report, width: int) -> list[Line]:
         busy = [line for gpu in report.gpus for line in wrapped(busy_words(report, gpu), width)]
         return [*heading(inferences_heading(report), width), *wrapped("Times below are totals over the trace.", width), *busy]
     lines: list[Line] = [*heading(inferences_heading(report), width)]
-    rows = [
-        ("GPU time", figures.gpu_time_ns, "its kernels, copies and memsets; overlaps counted once"),
-        ("GPU span", figures.gpu_span_ns, "from its first to its last GPU work"),
-        ("enqueue", figures.enqueue_ns, "host time to launch it"),
-    ]
-    known = [(name, spread, hint) for name, spread, hint in rows if spread is not None]
-    if known:
-        cells = [(name, duration(spread.median_ns), duration(spread.p95_ns), hint) for name, spread, hint in known]
+    if cells := inference_cells(figures):
         lines.extend(table(("", "median", "p95", ""), cells, width, "lrrh"))
     for gpu in report.gpus:
         lines.extend(wrapped(busy_words(report, gpu), width))
@@ -117,13 +114,7 @@ def _inferences(report: Report, width: int) -> list[Line]:
 def _replays(report: Report, width: int) -> list[Line]:
     found = report.replays
     assert found is not None
-    rows = [
-        ("replay", found.gpu_time_ns, "on the GPU, from the trace's whole-graph rows"),
-        ("launch call", found.launch_ns, "host time of one graph launch"),
-        ("round trip", found.round_trip_ns, "from that call to the host's next synchronisation: an upper bound for the replay"),
-        ("between", found.gap_ns, "GPU idle between two replays" if found.gaps_of_gpu else "from that synchronisation to the next launch"),
-    ]
-    cells = [(name, duration(one.median_ns), duration(one.p95_ns), hint) for name, one, hint in rows if one is not None]
+    cells = replay_cells(found)
     head = heading(f"CUDA graphs: {counted(found.launches, 'replay')} measured from outside, because their kernels are hidden", width)
     if not cells:
         return [*head, *wrapped("The trace has neither whole-graph rows nor the calls that launched the replays.", width)]
@@ -136,12 +127,7 @@ def _idle(report: Report, width: int) -> list[Line]:
 
 
 def _mapping(report: Report, width: int) -> list[Line]:
-    total = report.kernel_time_ns
-    rows = [(row, row.text("method")) for row in report.mapped]
-    rows += [(row, f"none: {escaped(row.text('reason'))}") for row in report.tables.unmapped]
-    cells = [
-        (percent(time := row.integer("time_ns"), total, 2), duration(time), f"{row.integer('kernels'):,}", method) for row, method in rows
-    ]
+    cells = mapping_cells(report, escaped)
     return [*heading(mapping_words(report), width), *table(("share", "time", "kernels", "method"), cells, width, "rrrw")]
 
 
@@ -201,19 +187,9 @@ def _precision(report: Report, width: int) -> list[Line]:
 
 
 def _families(report: Report, width: int) -> list[Line]:
-    cells = [
-        (
-            percent(row.real("share_of_kernel_time"), 1),
-            duration(row.integer("time_ns")),
-            f"{row.integer('kernels'):,}",
-            f"{row.integer('names'):,}",
-            row.text("family"),
-        )
-        for row in report.tables.kernel_families
-    ]
     return [
         *heading("By family of kernel (over the whole trace)", width),
-        *table(("share", "time", "kernels", "names", "family"), cells, width, "rrrrl"),
+        *table(("share", "time", "kernels", "names", "family"), family_cells(report), width, "rrrrl"),
     ]
 
 

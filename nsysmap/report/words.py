@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from nsysmap.base.note import LEVELS
 from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.table import Row
 from nsysmap.base.units import counted, duration, percent, rounded, size
-from nsysmap.report.model import Gpu, InferenceFigures, Report, Spread, TraceFacts
+from nsysmap.report.model import Gpu, InferenceFigures, ReplayFigures, Report, Spread, TraceFacts
 from nsysmap.report.whatif import change_figures
 from nsysmap.rules.advice import joined
 from nsysmap.rules.finding import Finding
@@ -185,6 +185,54 @@ def saving_cells(row: Row) -> tuple[str, str, str]:
 def median_and_p95(spread: Spread | None) -> tuple[str, str]:
     """The median and the 95th percentile of a time; "–" for none."""
     return ("–", "–") if spread is None else (duration(spread.median_ns), duration(spread.p95_ns))
+
+
+def inference_cells(figures: InferenceFigures) -> list[tuple[str, ...]]:
+    """The known times of an inference: name, median, 95th percentile and meaning."""
+    return _spread_cells(
+        ("GPU time", figures.gpu_time_ns, "its kernels, copies and memsets; overlaps counted once"),
+        ("GPU span", figures.gpu_span_ns, "from its first to its last GPU work"),
+        ("enqueue", figures.enqueue_ns, "host time to launch it"),
+    )
+
+
+def replay_cells(found: ReplayFigures) -> list[tuple[str, ...]]:
+    """The known times of a replay whose kernels are hidden, in the same way."""
+    between = "GPU idle between two replays" if found.gaps_of_gpu else "from that synchronisation to the next launch"
+    return _spread_cells(
+        ("replay", found.gpu_time_ns, "on the GPU, from the trace's whole-graph rows"),
+        ("launch call", found.launch_ns, "host time of one graph launch"),
+        ("round trip", found.round_trip_ns, "from that call to the host's next synchronisation: an upper bound for the replay"),
+        ("between", found.gap_ns, between),
+    )
+
+
+def _spread_cells(*rows: tuple[str, Spread | None, str]) -> list[tuple[str, ...]]:
+    return [(name, *median_and_p95(spread), hint) for name, spread, hint in rows if spread is not None]
+
+
+def mapping_cells(report: Report, shown: Callable[[str], str]) -> list[tuple[str, ...]]:
+    """Share, time and number of kernels by mapping method, and by the reason why they have none, which ``shown`` makes inert."""
+    rows = [(row, row.text("method")) for row in report.mapped]
+    rows += [(row, f"none: {shown(row.text('reason'))}") for row in report.tables.unmapped]
+    return [
+        (percent(time := row.integer("time_ns"), report.kernel_time_ns, 2), duration(time), f"{row.integer('kernels'):,}", method)
+        for row, method in rows
+    ]
+
+
+def family_cells(report: Report) -> list[tuple[str, ...]]:
+    """Share, time, kernels, names and family of the kernels by family."""
+    return [
+        (
+            percent(row.real("share_of_kernel_time"), 1),
+            duration(row.integer("time_ns")),
+            f"{row.integer('kernels'):,}",
+            f"{row.integer('names'):,}",
+            row.text("family"),
+        )
+        for row in report.tables.kernel_families
+    ]
 
 
 def number_words(row: Row, column: str) -> str:
