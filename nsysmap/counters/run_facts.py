@@ -148,9 +148,8 @@ def others_work(sm_active: FloatArray, samples: Joined, work: Work) -> OthersWor
     """SM activity between the trace's work; None if there was hardly any time without work."""
     if not len(work.start_ns):
         return None
-    within = (samples.start >= work.start_ns.min()) & (
-        samples.end <= work.end_ns.max()
-    )  # outside the run, the program's own work may not have been traced
+    # outside the run, the program's own work may not have been traced
+    within = (samples.start >= work.start_ns.min()) & (samples.end <= work.end_ns.max())
     idle = samples.idle & within
     if idle.sum() < _FEWEST:
         return None

@@ -147,11 +147,9 @@ def _stream_kernels(trace: Trace, rows: IntArray) -> StreamKernels:
         distinct, row = numbered(codes, *(np.ones(len(rows), np.int64) for _ in range(3)))
     took = (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows]
     names = kernels.text("name").values
-    order = np.argsort(row, kind="stable")
-    pieces = np.split(took[order], np.cumsum(np.bincount(row, minlength=len(distinct[0])))[:-1])
     facts = tuple(
-        KernelFacts(names[code] if code >= 0 else "", float(np.median(piece)), (x, y, z))
-        for code, x, y, z, piece in zip(*(column.tolist() for column in distinct), pieces, strict=True)
+        KernelFacts(names[code] if code >= 0 else "", float(np.median(took[members])), (x, y, z))
+        for code, x, y, z, (_, members) in zip(*(column.tolist() for column in distinct), rows_by_value(row), strict=True)
     )
     time = launch_time(kernels)[rows]
     waits = calls_between(trace, rows, waits_of(trace))

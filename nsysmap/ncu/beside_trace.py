@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.counter_schema import NCU_KERNELS
-from nsysmap.base.groups import numbered
+from nsysmap.base.groups import numbered, rows_by_value
 from nsysmap.base.note import Note
 from nsysmap.base.table import MISSING, IntArray, Table
 from nsysmap.base.units import counted
@@ -164,10 +164,8 @@ def _medians(kernels: Table, inferences: Table, wanted: set[tuple[int, int]]) ->
     sequence = inferences.ints("kernel_sequence")[kernels.ints("inference")[inside]]
     (of_sequence, position), number = numbered(sequence, kernels.ints("position")[inside])
     took = (kernels.ints("end_ns") - kernels.ints("start_ns"))[inside]
-    order = np.argsort(number, kind="stable")
-    parts = np.split(took[order], np.cumsum(np.bincount(number, minlength=len(position)))[:-1])
-    places = zip(of_sequence.tolist(), position.tolist(), parts, strict=True)
-    return {(one, at): float(np.median(part)) for one, at, part in places if (one, at) in wanted}
+    places = zip(of_sequence.tolist(), position.tolist(), rows_by_value(number), strict=True)
+    return {(one, at): float(np.median(took[rows])) for one, at, (_, rows) in places if (one, at) in wanted}
 
 
 def dram_bytes(kernel: NcuKernel) -> float | None:
@@ -178,10 +176,7 @@ def dram_bytes(kernel: NcuKernel) -> float | None:
     read, wrote = (_in(kernel, "byte", f"dram__bytes_{way}.sum") for way in ("read", "write"))
     if read is not None and wrote is not None:
         return read + wrote
-    rate, took_ns = (
-        _in(kernel, "byte/s", "dram__bytes.sum.per_second"),
-        _in(kernel, "ns", "gpu__time_duration.sum"),
-    )  # on the page "details"
+    rate, took_ns = _in(kernel, "byte/s", "dram__bytes.sum.per_second"), _in(kernel, "ns", "gpu__time_duration.sum")  # the page "details"
     return None if rate is None or took_ns is None else rate * took_ns / 1e9
 
 

@@ -35,9 +35,8 @@ class Matched:
 
 
 _EXACT = ("name", "grid", "block")
-_MOST = (
-    0.8  # share of the profile, or of the sequence, that has to be matched: of other programs' profiles 0.17 at most was (four networks)
-)
+_MOST = 0.8
+"""Share of the profile, or of the sequence, that has to be matched: of other programs' profiles 0.17 at most was (four networks)."""
 _HARDLY = 0.2  # share of the profile whose names the sequence has, up to which names are taken to be written in another way
 
 

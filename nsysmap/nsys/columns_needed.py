@@ -41,9 +41,8 @@ def missing_columns(tables: NsysTables) -> Iterator[Note]:
         return
     for table, needed in NEEDED.items():
         lacking = [column for column in needed if tables.has(table) and not tables.has(table, column)]
-        if lacking and (
-            table == "StringIds" or tables.has(table, "start")
-        ):  # one without times is not read at all, which is said elsewhere
+        read = table == "StringIds" or tables.has(table, "start")  # one without times is not, which is said elsewhere
+        if lacking and read:
             unknown = " and ".join(dict.fromkeys(needed[column] for column in lacking))
             columns = f"column{'' if len(lacking) == 1 else 's'} {', '.join(lacking)}"
             told = f"{table} has no {columns}, which nsys always writes: {unknown} is unknown, and what depends on it may be wrong."

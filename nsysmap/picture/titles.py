@@ -111,9 +111,7 @@ def _main(nodes: Sequence[str]) -> str:
 
 
 def _parts(node: str) -> tuple[str, ...]:
-    if (
-        node.startswith("[") and node.endswith("]") and "]-[" in node
-    ):  # Torch-TensorRT: [CONVOLUTION]-[aten_ops.…]-[/features/0/convolution]
+    if node.startswith("[") and node.endswith("]") and "]-[" in node:  # Torch-TensorRT: [CONVOLUTION]-[aten_ops.…]-[/features/0/conv]
         node = node[:-1].rpartition("]-[")[2]
     return tuple(part for part in node.split("/") if part) or (node,)
 

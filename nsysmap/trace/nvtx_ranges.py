@@ -34,9 +34,8 @@ def ranges_table(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -
     if len(rows) < len(event):
         held = {key: taken(raw.pop(key), rows) for key in list(raw)}  # each is let go of before the next is made
     held = _with_mpi(tables, held)
-    open_ended = (held["end"] == MISSING) | (
-        (held["end"] == 0) & (held["start"] > 0)
-    )  # never closed: lasts as long as the trace; 0 until 2021
+    # never closed: lasts as long as the trace; 0 until 2021
+    open_ended = (held["end"] == MISSING) | ((held["end"] == 0) & (held["start"] > 0))
     if open_ended.any():
         held["end"] = np.where(open_ended, max(int(held["end"].max()), int(held["start"].max())), held["end"])
     held = kept("nvtx_ranges", held, dropped, gpu=False)

@@ -437,9 +437,8 @@ def _pieces(launches: Launches, starts: IntArray) -> Pieces:
             if others:
                 typical = int(size[first[others[0]]])
                 near = np.isin(part, codes[starts[first[others[0]]] : ends[first[others[0]]]]).mean()
-                none[at] = (
-                    count[others[0]] >= 2 and len(part) < _SIZE[0] * typical and near < _LIKE
-                )  # something else that ran before or after
+                # something else that ran before or after
+                none[at] = count[others[0]] >= 2 and len(part) < _SIZE[0] * typical and near < _LIKE
                 complete[at] = not (front and len(part) < typical and near >= _LIKE)
     _, shape = np.unique(shape, return_inverse=True)
     kept = np.flatnonzero(~none)

@@ -20,9 +20,8 @@ class Needs:
     """What a layer waits for."""
 
     layers: tuple[int, ...]  # layer_ids of layers with kernels from which it reads, directly or through layers without kernels
-    unwritten: tuple[
-        str, ...
-    ]  # tensors that no layer in the file writes and that are not engine inputs: anything that ran before may write them
+    unwritten: tuple[str, ...]
+    """Tensors that no layer in the file writes and that are not engine inputs: anything that ran before may write them."""
 
 
 Before = dict[int, Needs]

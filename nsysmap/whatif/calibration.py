@@ -25,7 +25,8 @@ _DEFAULTS = Costs(
     idle_sync_ns=1_000,
     submit_ns=4_300,
     graph_launch_ns=10_000,
-)  # medians over the captures
+)
+"""Medians over the captures."""
 _SLACK_NS = 4_000  # work whose launch returned this long before the GPU was free waited only for dispatch
 _FEW = 5  # fewest examples for a median
 _LATE_NS = 20_000  # a longer wait had another cause

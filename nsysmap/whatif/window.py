@@ -36,9 +36,7 @@ class Window:
     device: int
     threads: tuple[int, ...]
     inferences: tuple[IntArray, ...]  # per thread the rows in INFERENCES, by time, including those that only precede a counted one
-    weights: tuple[
-        dict[int, float], ...
-    ]  # per thread: for each counted position in `inferences`, how many inferences of the trace it represents
+    weights: tuple[dict[int, float], ...]  # per thread: for each counted position in `inferences`, how many of the trace it represents
     begin_ns: IntArray  # of each stretch; they do not overlap
     end_ns: IntArray
     inferences_a_pass: int  # inferences per pass, if engines always take turns in the same order; 1 otherwise
