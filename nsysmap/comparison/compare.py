@@ -42,18 +42,18 @@ class Timed:
 
     source: str
     engines: tuple[str, ...]
-    runs: int  # captures
-    inferences: int  # counted inferences; the number of runs if the side has several captures
-    held_up: int  # inferences excluded because they took far longer than the median of their kind
-    held_up_ns: int | None  # what these would add to the mean as recorded
-    time_ns: int | None  # without the profiler
-    low_ns: int | None  # on a faster host and driver
-    high_ns: int | None  # on a slower one
-    recorded_ns: int | None  # as the trace has it, without those held up
-    per_second: float | None
-    effective: float | None  # effective number of independent inferences
-    drift_ns: int | None
-    profiled: str  # why the profiler's overhead is included; empty if it is not
+    runs: int = 0  # captures
+    inferences: int = 0  # counted inferences; the number of runs if the side has several captures
+    held_up: int = 0  # inferences excluded because they took far longer than the median of their kind
+    held_up_ns: int | None = None  # what these would add to the mean as recorded
+    time_ns: int | None = None  # without the profiler
+    low_ns: int | None = None  # on a faster host and driver
+    high_ns: int | None = None  # on a slower one
+    recorded_ns: int | None = None  # as the trace has it, without those held up
+    per_second: float | None = None
+    effective: float | None = None  # effective number of independent inferences
+    drift_ns: int | None = None
+    profiled: str = ""  # why the profiler's overhead is included; empty if it is not
     with_outliers_ns: int | None = None  # the mean of all steady-state inferences as the trace has it, held up or not
 
 
@@ -481,19 +481,4 @@ def _profiled(side: Side, *, by_layer: bool) -> Timed:
     """The sum of the layers' times in a profile, or otherwise the time of the whole engine in trtexec's log."""
     times = side.tables["layers"].ints("trtexec_ns")
     value = int(times[times >= 0].sum()) if (times >= 0).any() else None if by_layer else side.compute_ns
-    return Timed(
-        source=side.source,
-        engines=tuple(engine.source for engine in side.engines),
-        runs=0,
-        inferences=0,
-        held_up=0,
-        held_up_ns=None,
-        time_ns=value,
-        low_ns=None,
-        high_ns=None,
-        recorded_ns=None,
-        per_second=None,
-        effective=None,
-        drift_ns=None,
-        profiled="",
-    )
+    return Timed(side.source, tuple(engine.source for engine in side.engines), time_ns=value)
