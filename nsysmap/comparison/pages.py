@@ -147,7 +147,7 @@ def _answer(found: Comparison) -> Iterator[str]:
         yield f"No time to compare: {told}." if missing else "A capture and a profile measure times differently: they are not compared."
         yield from (*_conditions_told(found), *layers)
         return
-    unit = _unit(found)
+    unit = unit_words(found.inferences_a_pass)
     share = percent(abs(found.difference_ns), before.time_ns)
     way = "less" if found.difference_ns < 0 else "more"
     recorded = f" as recorded, profiler included{', without outliers' if before.held_up or after.held_up else ''}"
@@ -222,10 +222,6 @@ def _only_runs_tell(found: Comparison) -> bool:
     return low + found.run_to_run_ns > 0 or high - found.run_to_run_ns < 0
 
 
-def _unit(found: Comparison) -> str:
-    return unit_words(found.inferences_a_pass)
-
-
 def _signed(time_ns: int) -> str:
     return ("+" if time_ns > 0 else "−" if time_ns < 0 else "") + duration(abs(time_ns))
 
@@ -258,7 +254,7 @@ def _times(found: Comparison) -> Grid:
     row("file", told_apart([escaped(side.source) for side in sides], _LONGEST_NAME))
     if any(side.engines != (side.source,) for side in sides):
         row("engine", told_apart([escaped(", ".join(side.engines)) for side in sides], _LONGEST_NAME))
-    row(f"time per {_unit(found)}", [duration(side.time_ns) for side in sides])
+    row(f"time per {unit_words(found.inferences_a_pass)}", [duration(side.time_ns) for side in sides])
     row("  on a faster to a slower host", [_range(side) for side in sides])
     row("  as recorded, profiler included", [duration(side.with_outliers_ns) for side in sides])
     if any(side.held_up for side in sides):
