@@ -47,14 +47,8 @@ function graphsOf(doc, on) {
     marked();
   }
   function legend() {
-    const { made, data } = graph(), given = data.views[made.view].legends[made.mode], to = document.getElementById("graph-legend");
-    to.replaceChildren();
-    element("b", given.title, to);
-    for (const [fill, said, untold] of given.swatches) {
-      const swatch = element("span", null, to);
-      element("i", null, swatch, untold ? "untold" : "").style.background = fill;
-      swatch.append(said);
-    }
+    const { made, data } = graph();
+    drawLegend(data.views[made.view].legends[made.mode], document.getElementById("graph-legend"));
   }
   function marked() {
     if (!drawn[shown]) return;

@@ -1,12 +1,5 @@
-// Numbers as words, and elements: text is only ever set as text.
+// Numbers as words, and buttons; picture/graph.js has elements.
 
-function element(name, text, parent, className) {
-  const made = document.createElement(name);
-  if (text !== undefined && text !== null) made.textContent = text;
-  if (className) made.className = className;
-  if (parent) parent.append(made);
-  return made;
-}
 function button(text, parent, act, className = "link") {
   const made = element("button", text, parent, className);
   made.type = "button";

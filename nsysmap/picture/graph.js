@@ -10,6 +10,25 @@ function drawn(name, attributes, parent) {
   return made;
 }
 
+/** An HTML element; its text is only ever set as text. */
+function element(name, text, parent, className) {
+  const made = document.createElement(name);
+  if (text !== undefined && text !== null) made.textContent = text;
+  if (className) made.className = className;
+  if (parent) parent.append(made);
+  return made;
+}
+/** Puts a legend into `place`: its title, and its colours with what they mean. */
+function drawLegend(legend, place) {
+  place.replaceChildren();
+  element("b", legend.title, place);
+  for (const [fill, said, untold] of legend.swatches) {
+    const swatch = element("span", null, place);
+    element("i", null, swatch, untold ? "untold" : "").style.background = fill;
+    swatch.append(said);
+  }
+}
+
 /** Draws the views of `data` into `place`; `on.select(view, box)` is called for clicks (box is null for a click outside all boxes). */
 function engineGraph(place, data, on) {
   const views = data.views.map(view => drawView(view));

@@ -9,13 +9,6 @@ const words = data.layers.map(layer => [layer.name, ...layer.onnx, layer.tactic 
 let found = [], next = 0;
 const graph = engineGraph(document.querySelector("main"), data, { select: (view, box) => select(box) });
 
-function element(name, text, parent, className) {
-  const made = document.createElement(name);
-  if (text !== undefined && text !== null) made.textContent = text;
-  if (className) made.className = className;
-  if (parent) parent.append(made);
-  return made;
-}
 function rows(heading, given) {
   const kept = given.filter(row => row[1] !== null && row[1] !== undefined && row[1] !== "");
   if (!kept.length) return;
@@ -83,14 +76,7 @@ function color(mode) {
   legends();
 }
 function legends() {
-  const place = document.getElementById("legend"), legend = data.views[graph.view].legends[graph.mode];
-  place.replaceChildren();
-  element("b", legend.title, place);
-  for (const [fill, said, untold] of legend.swatches) {
-    const swatch = element("span", null, place);
-    element("i", null, swatch, untold ? "untold" : "").style.background = fill;
-    swatch.append(said);
-  }
+  drawLegend(data.views[graph.view].legends[graph.mode], document.getElementById("legend"));
 }
 
 find.addEventListener("input", search);
