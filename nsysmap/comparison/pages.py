@@ -401,13 +401,8 @@ def _findings(found: Comparison) -> Grid:
     for one in found.findings:
         alike.setdefault((one.change, one.rule), []).append(one)
     rows = [row for held in alike.values() for row in (map(_finding, held) if len(held) < _FOLDED else [_folded(held)])]
-    return Grid(
-        "Findings, µs per inference",
-        ("", "rule", "before", "after", ""),
-        tuple(rows[:_TOP_FINDINGS]),
-        "llrrw",
-        max(len(rows) - _TOP_FINDINGS, 0),
-    )
+    header = ("", "rule", "before", "after", "")
+    return Grid("Findings, µs per inference", header, tuple(rows[:_TOP_FINDINGS]), "llrrw", max(len(rows) - _TOP_FINDINGS, 0))
 
 
 def _finding(one: FindingChange) -> tuple[str, ...]:
