@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysmap.base.groups import distinct, numbered
-from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text, packed, repeated
+from nsysmap.base.table import MISSING, BoolArray, CodeArray, FloatArray, IntArray, Table, Text, packed, repeated
 from nsysmap.engine.model import Engine, first_layers
 from nsysmap.mapping.streams import Streams, align_streams, no_streams
 from nsysmap.mapping.twins import SEVERAL, Ran, twins_in, which_ran
@@ -248,13 +248,11 @@ def _nothing_placed(asked: Asked, streams: Streams) -> Placed:
 
 
 def _place_streams(
-    streams: Streams,
-    engines: Sequence[Engine],
-    wanted: BoolArray,
-    into: tuple[IntArray, FloatArray, BoolArray, np.ndarray[tuple[int], np.dtype[np.int32]], dict[str, int]],
+    streams: Streams, engines: Sequence[Engine], wanted: BoolArray, into: tuple[IntArray, FloatArray, BoolArray, CodeArray, dict[str, int]]
 ) -> None:
     """Writes what was found of whole threads: layers of kernels that are sure of theirs (SURE)."""
     from nsysmap.mapping.kernel_alignment import SURE
+
     layer, confidence, by_tactic, reason, reasons = into
     offsets = np.array(first_layers(engines))
     rows = np.flatnonzero(streams.asked & wanted)
