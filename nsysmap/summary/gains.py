@@ -235,6 +235,9 @@ def cut_off(summary: Summary) -> str:
     least, later = percent(LEAST_SHARE, 1, 0), percent(_LEAST_SHARE, 1, 0)
     told = f"At most {ACTIONS} are listed; each saves at least {least} even at the low end of its range, and from the second on {later}."
     told += " What a replay predicts (saves) comes before what a rule prices (may save up to), which may save nothing."
+    if any(one.basis == "rule" and not one.throughput_only for one in summary.actions):
+        told += " A price is kernel time as recorded, as if all else took as long as now"
+        told += "; where the GPU waits for launches, those that go save more."
     return f"{told}{' Next: ' if left else ''}{'; '.join(left)}"
 
 

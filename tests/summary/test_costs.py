@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -271,6 +272,32 @@ def test_a_rule_tells_a_prediction_as_the_answer_does() -> None:
     (action,) = [one for one in analysis.summary.actions if one.name == "cuda-graph"]
     assert f" would take {words.figure(action.saving)}, or " in finding.message
     assert cost_words(finding.cost_ns or 0, finding.group, analysis.summary) == f"{rounded(action.saving.ns)} per inference"
+
+
+@pytest.mark.parametrize(
+    ("report", "rules", "file", "before", "after"),
+    [
+        ("bert_split_trt10/sync", {"norm-split"}, "timings.tsv", "bert_split_trt10", "bert_joined_trt10"),
+        (
+            "aux_streams/graph",
+            {"reformat-cost", "reformat-at-input", "reformat-at-output"},
+            "timings_h100.tsv",
+            "inception_aux_trt10",
+            "inception_aux_trt10_noreformat",
+        ),
+    ],
+)
+def test_what_rules_price_is_what_engines_without_these_kernels_took_less(
+    report: str, rules: set[str], file: str, before: str, after: str
+) -> None:
+    """As CUDA graphs, in which no launch that goes is saved too."""
+    rows = csv.DictReader((FIXTURES / file).read_text(encoding="utf-8").splitlines(), delimiter="\t")
+    took = {row["engine"]: float(row["us_per_inference"]) for row in rows if (row["mode"], row["scale"]) == ("graph", "1")}
+    engine = FIXTURES / report.partition("/")[0] / "engine.json"
+    chosen = [rule for rule in golden_rules() if rule.name in rules]
+    found = analyze(FIXTURES / f"{report}.nsys-rep", engine, rules=chosen)
+    priced = sum(one.cost_ns or 0 for one in found.outcomes) / found.summary.units
+    assert priced / 1e3 == pytest.approx(took[before] - took[after], rel=0.1)
 
 
 def test_kernels_without_a_layer_are_one_row_as_they_are_one_share_of_how_sure() -> None:
