@@ -70,6 +70,7 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
     swatch_of = {swatch: number for number, swatch in enumerate(kinds)}
     return {
         "duration": events.duration_ns,
+        "origin": events.origin_ns,
         "hidden": analysis.summary.hidden,
         "devices": len({lane["device"] for lane in events.lanes}),
         "capabilities": {row.integer("device"): _capability(row) for row in tables.devices},

@@ -18,7 +18,9 @@ function detailsOf(trace, panel, on) {
       if (means) element("small", means, cell);
     }
   }
-  const at = (type, row) => [["begins", duration(trace.startOf(type, row), 10)], ["takes", duration(trace.endOf(type, row) - trace.startOf(type, row))]];
+  /** When something begins: since the begin of the timeline, and in the report's own time. */
+  const begins = time => ["begins", duration(time, 10), null, `${inReport(doc, time)} in the report, as for --since`];
+  const at = (type, row) => [begins(trace.startOf(type, row)), ["takes", duration(trace.endOf(type, row) - trace.startOf(type, row))]];
   const inferenceRow = row => row >= 0 && [doc.one, row, () => on.inference(row)];
   const laneWords = type => row => {
     const lane = doc.lanes[shared(type, "lane", row)];
@@ -187,9 +189,16 @@ function detailsOf(trace, panel, on) {
       ["its box in the timeline", duration(all.end[row] - all.start[row]), null, "from its first call or GPU work to its last"],
       ["GPU time", all.gpu_busy[row] < 0 ? null : duration(all.gpu_busy[row])], ["first to last GPU work", all.gpu_start[row] < 0 ? null : duration(all.gpu_end[row] - all.gpu_start[row])],
       ["enqueue", all.enqueue_start[row] < 0 ? null : duration(all.enqueue_end[row] - all.enqueue_start[row])], ["idle", all.idle[row] < 0 ? null : duration(all.idle[row])],
-      ["more idle than the median", all.cause[row] < 0 ? null : `${duration(all.extra[row])} ${doc.causes[doc.texts.inferences.cause[all.cause[row]]].name}`, null, trace.artefact(row) ? ARTEFACT : null], ["kernels", doc.hidden && !all.kernels[row] ? "hidden" : all.kernels[row]],
+      ["more idle than the median", all.cause[row] < 0 ? null : `${duration(all.extra[row])} ${doc.causes[doc.texts.inferences.cause[all.cause[row]]].name}`, null, trace.artefact(row) ? ARTEFACT : null], longestOf(row), ["kernels", doc.hidden && !all.kernels[row] ? "hidden" : all.kernels[row]],
     ]);
     counters(...trace.windowOf({ inference: row, range: null }), all.device[row]);
+  }
+  /** The longest idle interval, in an inference, of the cause that it has more of than the median. */
+  function longestOf(row) {
+    const { cause } = tables.inferences, all = cause[row] < 0 ? [] : trace.idleIn(row, doc.texts.inferences.cause[cause[row]]);
+    if (!all.length) return null;
+    const length = one => trace.endOf(GAP, one) - trace.startOf(GAP, one), longest = all.reduce((best, one) => length(one) > length(best) ? one : best), next = tables.gaps.after[longest];
+    return ["the longest of that", `${duration(length(longest))}${next < 0 ? "" : ` before ${trace.kernelWords(next)}`}`, () => on.pick({ type: GAP, row: longest }), `of ${counted(all.length, "interval")}`];
   }
   /** The sampled counters of a GPU, or of all, as means over a part of time. */
   function counters(from, to, device = -1) {
@@ -201,7 +210,7 @@ function detailsOf(trace, panel, on) {
     open();
     const chosen = { range: [from, to], inference: null, layer: null, layers: null }, ran = trace.summed(chosen, () => 0).get(0), { found } = trace.idle(chosen);
     element("h2", `${duration(to - from)} from ${duration(from, 1000)}`, panel);
-    rows(null, [ran && ["kernels", ran.kernels.toLocaleString("en"), null, `${duration(ran.time)} in all`], ...[...found].sort(([, one], [, two]) => two.time - one.time).map(([cause, { time }]) => [`idle, ${doc.causes[cause].name}`, duration(time)])]);
+    rows(null, [["in the report", `${inReport(doc, from)} to ${inReport(doc, to)}`, null, "as for --since and --until"], ran && ["kernels", ran.kernels.toLocaleString("en"), null, `${duration(ran.time)} in all`], ...[...found].sort(([, one], [, two]) => two.time - one.time).map(([cause, { time }]) => [`idle, ${doc.causes[cause].name}`, duration(time)])]);
     counters(from, to);
     panel.scrollTop = 0;
   }

@@ -28,6 +28,7 @@ async function start() {
 
   function change(given) {
     selection = { ...selection, ...("layer" in given ? { layers: null } : {}), ...given };
+    if (selection.cause && !("cause" in given)) { hits = intervals(row => selection.found(GAP, row)); next = -1; count.textContent = ""; }
     timeline.select(selection);
     layers.update(selection);
     kernels.update(selection);
@@ -126,20 +127,26 @@ async function start() {
     const { top, bottom } = document.getElementById("lanes").getBoundingClientRect(), head = document.querySelector("header").offsetHeight;
     if (top < head || Math.min(bottom, top + window.innerHeight / 2) > window.innerHeight) to("timeline");
   }
-  /** Selects the idle time of a cause and shows its longest interval in a typical inference, or of all; next and previous go through them. */
+  /** Selects the idle time of a cause and shows its longest interval within the selection, without one in a typical inference, or of all; next and previous go through them. */
   function cause(name, device = null) {
-    const passes = row => trace.shared(GAP, "cause", row) === name && (device === null || trace.shared(GAP, "device", row) === device);
-    hits = [];
-    for (let row = 0; row < tables.gaps.rows; row++) if (passes(row)) hits.push({ type: GAP, row });
-    if (!hits.length) return to("idle");
+    const passes = row => trace.shared(GAP, "cause", row) === name && (device === null || trace.shared(GAP, "device", row) === device), part = isPart(selection);
+    hits = intervals(passes);
+    if (!hits.length && !part) return to("idle");
     find.value = "";
     byType = new Map();
     list();
     graphs.search(null);
     change({ cause: name, found: (type, row) => type === INFERENCE || (type === GAP && passes(row)) });
-    const [from, till] = typicalInference() || [0, doc.duration], long = hit => trace.endOf(GAP, hit.row) - trace.startOf(GAP, hit.row);
+    if (!hits.length) { next = -1; count.textContent = "none within the selection"; return toLanes(); }
+    const [from, till] = (!part && typicalInference()) || [0, doc.duration], long = hit => trace.endOf(GAP, hit.row) - trace.startOf(GAP, hit.row);
     const within = hits.filter(hit => trace.startOf(GAP, hit.row) >= from && trace.endOf(GAP, hit.row) <= till);
     go(hits.indexOf((within.length ? within : hits).reduce((best, hit) => long(hit) > long(best) ? hit : best)));
+  }
+  /** The idle intervals within the selection that pass a test. */
+  function intervals(passes) {
+    const inside = isPart(selection) ? trace.chosenBy({ ...selection, found: null }) : () => true, found = [];
+    for (let row = 0; row < tables.gaps.rows; row++) if (passes(row) && inside(GAP, row)) found.push({ type: GAP, row });
+    return found;
   }
   function toGraph(id) {
     layer(id);

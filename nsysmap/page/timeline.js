@@ -123,6 +123,7 @@ function timelineOf(trace, place, on) {
     pen.fillStyle = ink.faint;
     for (let at = from; at < to; at++) {
       const left = Math.max(toX(trace.waitOf(row[at])), GUTTER), right = toX(start[at]);
+      pen.globalAlpha = !passes || passes(INFERENCE, row[at]) ? 1 : 0.15;
       if (right - left >= 2) pen.fillRect(left, top + tall / 2, right - left, 1);
     }
   }
@@ -191,6 +192,7 @@ function timelineOf(trace, place, on) {
     pen.fillRect(0, 0, GUTTER - 1, height);
     pen.fillStyle = ink.rule;
     pen.fillRect(GUTTER - 1, 0, 1, height);
+    label(`0 = ${duration(trace.doc.origin, 1000)} of the report`, 4, 13, GUTTER - 8, ink.faint);
     for (const lane of lanes) label(lane.name, 4, lane.top + lane.height / 2 + 4, GUTTER - 8, ink.ink);
   }
   function ruler() {
@@ -221,13 +223,20 @@ function timelineOf(trace, place, on) {
   }
 
   function set(from, to) {
+    tip.hidden = true;  // what it names is no longer below the mouse
     const span = Math.min(Math.max(to - from, 50), end * 1.02);
     const begin = Math.min(Math.max(from, -end * 0.01), end * 1.01 - span);
     view = { from: begin, to: begin + span };
     redraw();
     on.move();
   }
-  function zoom(factor, x = (width + GUTTER) / 2) {
+  /** What keys zoom about: the mouse, without it over the lanes the selected event if it is in view, otherwise the middle. */
+  function centre() {
+    if (mouse !== null) return mouse;
+    const at = picked ? toX((trace.startOf(picked.type, picked.row) + trace.endOf(picked.type, picked.row)) / 2) : -1;
+    return at >= GUTTER && at <= width ? at : (width + GUTTER) / 2;
+  }
+  function zoom(factor, x = centre()) {
     const fixed = toTime(Math.max(x, GUTTER)), span = (view.to - view.from) / factor;
     const part = (fixed - view.from) / (view.to - view.from);
     set(fixed - part * span, fixed + (1 - part) * span);
@@ -264,7 +273,7 @@ function timelineOf(trace, place, on) {
     return null;
   }
 
-  let drag = null;
+  let drag = null, mouse = null;  // mouse: how far right it is, while it is over the lanes
   const here = event => { const box = canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
   canvas.addEventListener("wheel", event => {
     const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
@@ -280,6 +289,7 @@ function timelineOf(trace, place, on) {
   });
   canvas.addEventListener("pointermove", event => {
     const [x, y] = here(event);
+    mouse = event.pointerType === "mouse" && x >= GUTTER ? x : null;
     if (!drag) return hover(x, y, event);
     if (Math.abs(x - drag.x) > 3) drag.moved = true;
     if (!drag.moved) return;
@@ -295,7 +305,8 @@ function timelineOf(trace, place, on) {
     if (at && at.type === METRIC) on.sampled(at); else on.pick(at);
   });
   canvas.addEventListener("pointercancel", () => { drag = null; });
-  canvas.addEventListener("pointerleave", () => { tip.hidden = true; });
+  canvas.addEventListener("pointerleave", () => { tip.hidden = true; mouse = null; });
+  place.addEventListener("scroll", () => { tip.hidden = true; });
   canvas.addEventListener("dblclick", event => { const at = eventAt(...here(event)); if (at && at.type !== METRIC) show(trace.startOf(at.type, at.row), trace.endOf(at.type, at.row)); });
   function hover(x, y, event) {
     const at = eventAt(x, y);
@@ -330,7 +341,7 @@ function timelineOf(trace, place, on) {
   function key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return false;
     const act = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-    if (act) { event.preventDefault(); act(); }
+    if (act) { event.preventDefault(); tip.hidden = true; act(); }
     return Boolean(act);
   }
   canvas.addEventListener("keydown", event => { if (key(event)) event.stopPropagation(); });
@@ -348,7 +359,7 @@ function timelineOf(trace, place, on) {
       passes = any ? trace.chosenBy(given) : null;
       redraw();
     },
-    pick(event) { picked = event; if (!event) tip.hidden = true; redraw(); },
+    pick(event) { picked = event; tip.hidden = true; redraw(); },
     /** Scrolls the lanes so that the event's one is in sight. */
     uncover(type, row) {
       const lane = lanes.find(one => one.types.includes(type) && one.row.some((other, at) => other === row && one.types[at] === type));

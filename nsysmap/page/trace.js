@@ -1,6 +1,7 @@
 // The trace as the page's script works with it: events by table, lanes that the timeline draws, and what lies in a selection.
 
 const KERNEL = 0, COPY = 1, FILL = 2, GRAPH = 3, LEFT_OUT = 4, GAP = 5, CALL = 6, RANGE = 7, INFERENCE = 8, OSRT = 9, OVERHEAD = 10;
+const ON_GPU = new Set([COPY, FILL, GRAPH]);
 const TABLES = ["kernels", "copies", "fills", "graphs", "left_out", "gaps", "calls", "ranges", "inferences", "osrt", "overheads"];
 
 /** The index of the first of the ascending `values` that is greater than `wanted`. */
@@ -60,15 +61,14 @@ function traceOf(doc, tables) {
 
   /** Whether the selection (a layer, an inference, an interval) contains an event. */
   function chosenBy(selection) {
-    const { inference, range, found } = selection, chosen = chosenLayers(selection);
-    const whole = inference === null ? null : [inferences.start[inference], inferences.end[inference]];
+    const { inference, range, found } = selection, chosen = chosenLayers(selection), mine = inference === null ? null : alongside(inference);
     return (type, row) => {
       if (found && !found(type, row)) return false;
       if (range && (endOf(type, row) <= range[0] || startOf(type, row) >= range[1])) return false;
       if (inference !== null) {
         if (type === KERNEL) { if (kernels.inference[row] !== inference) return false; }
         else if (type === INFERENCE) { if (row !== inference) return false; }
-        else if (endOf(type, row) <= whole[0] || startOf(type, row) >= whole[1]) return false;
+        else if (!mine(type, row)) return false;
       }
       if (chosen) {
         if (type === KERNEL) return chosen.has(layerOf(row));
@@ -77,6 +77,15 @@ function traceOf(doc, tables) {
         return type === INFERENCE;
       }
       return true;
+    };
+  }
+  /** A test whether an event is in the time of an inference, and on its GPU or its thread. */
+  function alongside(inference) {
+    const [from, to] = windowOf({ range: null, inference }), device = inferences.device[inference], thread = inferences.thread[inference];
+    return (type, row) => {
+      if (endOf(type, row) <= from || startOf(type, row) >= to) return false;
+      const on = type === GAP ? shared(GAP, "device", row) : type === LEFT_OUT ? doc.lanes[tables.left_out.lane[row]].device : ON_GPU.has(type) ? doc.lanes[shared(type, "lane", row)].device : -1;
+      return on >= 0 ? device < 0 || on === device : thread < 0 || shared(type, "thread", row) === thread;
     };
   }
   /** The layer of the kernel at whose begin idle time ends; -1 for none. */
@@ -131,6 +140,11 @@ function traceOf(doc, tables) {
     }
     return { found, window: to - from, devices: device < 0 ? doc.devices : 1 };
   }
+  /** The idle intervals of a cause in the time of an inference, on its GPU. */
+  function idleIn(inference, cause) {
+    const inside = chosenBy({ inference, range: null, layer: null, layers: null, found: null });
+    return [...gaps.start.keys()].filter(row => shared(GAP, "cause", row) === cause && inside(GAP, row));
+  }
   function windowOf({ range, inference }) {
     if (range) return range;
     if (inference === null) return [0, doc.duration];
@@ -181,7 +195,7 @@ function traceOf(doc, tables) {
     return total;
   }
   return {
-    doc, tables, lanes, layers, shared, text, layerOf, kernelTitle, kernelWords, titleOf, startOf, endOf, chosenBy, summed, idle, windowOf, waitOf, median, timesOf, artefact,
+    doc, tables, lanes, layers, shared, text, layerOf, kernelTitle, kernelWords, titleOf, startOf, endOf, chosenBy, summed, idle, idleIn, windowOf, waitOf, median, timesOf, artefact,
     rangesAt, inCalls,
   };
 }

@@ -14,6 +14,10 @@ function duration(time, step = Math.abs(time) / 1000) {
   const digits = size === 1 ? 0 : Math.min(6, Math.max(0, Math.ceil(-Math.log10(Math.max(step, 1) / size))));
   return (time / size).toLocaleString("en", { minimumFractionDigits: Math.min(digits, 2), maximumFractionDigits: Math.min(digits, 3) }) + " " + unit;
 }
+/** A time of the timeline as the report counts it, to the nanosecond. */
+function inReport(doc, time) {
+  return ((doc.origin + Math.round(time)) / 1e6).toLocaleString("en", { useGrouping: false, minimumFractionDigits: 6, maximumFractionDigits: 6 }) + " ms";
+}
 function microseconds(time) {
   return time === null ? "–" : (time / 1000).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 }

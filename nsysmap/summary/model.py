@@ -169,6 +169,9 @@ class Wait:
 
     ns: int
     in_calls_ns: int | None  # of that, how long the thread that ended it was in CUDA calls; None if unknown
+    call: str = ""  # the single call of that thread that more than half of it is in; empty if there is none
+    in_call_ns: int = 0  # of the interval, how long it was in that call
+    call_ns: int = 0  # how long that call took
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -121,4 +121,10 @@ def _longest_wait(tables: Mapping[str, Table], own: _Span, cause: str | None, lo
         return Wait(longest.integer("dur_ns"), None)
     called = np.flatnonzero((calls.ints("thread") == thread) & (calls.ints("start_ns") < finish) & (calls.ints("end_ns") > begin))
     start, stop = (calls.ints(name)[called] for name in ("start_ns", "end_ns"))
-    return Wait(longest.integer("dur_ns"), union_ns(np.maximum(start, begin), np.minimum(stop, finish)))
+    left, right, ns = np.maximum(start, begin), np.minimum(stop, finish), longest.integer("dur_ns")
+    waited = Wait(ns, union_ns(left, right))
+    if not len(called) or 2 * int((right - left).max()) <= ns:
+        return waited
+    most = int(np.argmax(right - left))
+    call = calls.text("api").take(called[most : most + 1]).list()[0] or "CUDA call"
+    return replace(waited, call=call, in_call_ns=int(right[most] - left[most]), call_ns=int(stop[most] - start[most]))

@@ -442,9 +442,15 @@ def slowest(summary: Summary, *, why: bool = True, usual: bool = True, held_up: 
 
 
 def _held_up(found: Slowest) -> str:
-    """What the host did in the one interval that the GPU mostly waited for launches, if that was not launching."""
+    """What held the host up in the one interval that the GPU mostly waited for launches: a single call, or nothing that CUDA shows."""
     longest, cause = found.longest, next((what for what, _ in found.more if what != WORK), None)
-    if cause != "launch" or longest is None or longest.in_calls_ns is None or 2 * longest.in_calls_ns >= longest.ns:
+    if cause != "launch" or longest is None or longest.in_calls_ns is None:
+        return ""
+    if longest.call:
+        mostly = "mostly " if longest.in_call_ns < longest.ns else ""
+        inside = f"{mostly}in one {escaped(longest.call)} of {rounded(longest.call_ns)}"
+        return f" ({rounded(longest.ns)} at once, {inside}: preempted or blocked?)"
+    if 2 * longest.in_calls_ns >= longest.ns:
         return ""
     return f" ({rounded(longest.ns)} at once, {rounded(longest.ns - longest.in_calls_ns)} of it in no CUDA call: preempted or blocked?)"
 

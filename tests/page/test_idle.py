@@ -111,3 +111,36 @@ def test_a_cause_of_idle_time_is_selected_by_a_click_on_the_bar_its_legend_or_it
         assert page.locator("#chips").is_hidden()
         assert page.inner_text("#count") == ""
     assert len(longest) == 1
+
+
+def test_a_cause_is_shown_within_the_selected_inference(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written(*CAPTURES["two engines in turns"]), "inference=16")
+    page.locator("#answer .legend [data-cause=launch]").click()
+    for _ in range(3):
+        assert page.inner_text("#details h2") == "GPU 0 idle: waiting for launches"
+        assert re.search(r"\ninference\s+16\n", page.inner_text("#details"))
+        if page.inner_text("#count").startswith("1 "):
+            break
+        page.keyboard.press("n")
+    within = int(page.inner_text("#count").split()[-1])
+    page.locator("#idle tbody button:text-is('waiting for launches')").click()
+    longest = re.search(r"\ntakes\s+([\d.,]+ \S+)", page.inner_text("#details"))
+    assert longest is not None
+    assert seconds(longest[1]) == pytest.approx(482e-6, rel=0.01)  # as the answer says
+    row = page.locator("#idle tbody tr", has_text="waiting for launches").locator("td").nth(2)
+    assert int(row.inner_text()) == within
+    page.keyboard.press("]")  # the inference after: n and p go through its intervals
+    page.keyboard.press("n")
+    assert page.inner_text("#count").split(",")[0].split()[-1] == row.inner_text() != str(within)
+
+
+def test_a_slow_inference_leads_to_the_interval_that_made_it_slow(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written("bert_trt10/sync.nsys-rep", "bert_trt10/engine.json"))
+    assert "(242 µs at once, in one cudaLaunchKernel of 275 µs: preempted or blocked?)" in page.inner_text("#answer .more")
+    page.locator("#answer .more [data-inference]").click()
+    row = page.locator("#details tr", has_text="the longest of that")
+    assert row.locator("button").inner_text().startswith("242.0 µs before ")
+    row.locator("button").click()
+    told = page.inner_text("#details")
+    assert told.count("GPU 0 idle: waiting for launches") == 1
+    assert re.search(r"\ntook\s+274.6 µs", told)

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nsysmap.analysis import analyze
 from tests.browser import Browser
+from tests.places import FIXTURES
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 from tests.page.opening import CAPTURES, bert, opened, seconds
 
 INFERENCES, STREAM = 30, 78  # pixels from the top of the lanes
+GUTTER = 168  # pixels on the left that name the lanes
 
 
 def in_view(page: Page) -> tuple[float, float]:
@@ -26,6 +29,18 @@ def in_view(page: Page) -> tuple[float, float]:
     found = re.search(r"([\d.,]+ \S+) from ([\d.,]+ \S+)", page.inner_text("#chips"))
     assert found is not None
     page.keyboard.press("Escape")
+    return seconds(found[2]), seconds(found[1])
+
+
+def in_view_kept(page: Page) -> tuple[float, float]:
+    """The same without a change of what is selected in the end: a part of time is taken out of it by its chip."""
+    page.keyboard.press("r")
+    page.locator("#chips", has_text=" from ").wait_for()
+    page.wait_for_timeout(80)
+    chip = page.locator("#chips button", has_text=" from ")
+    found = re.search(r"([\d.,]+ \S+) from ([\d.,]+ \S+)", chip.inner_text())
+    assert found is not None
+    chip.click()
     return seconds(found[2]), seconds(found[1])
 
 
@@ -179,3 +194,45 @@ def test_the_engine_graph_is_dragged_zoomed_and_clicked(browser: Browser, writte
     assert page.locator("#chips button").count() == 1
     page.locator("#graph-color").select_option("kind")
     assert page.inner_text("#graph-legend b").startswith("Kind")
+
+
+def test_keys_zoom_about_the_mouse_or_the_selected_event_and_hide_what_the_mouse_was_over(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
+    page = opened(browser, bert(written))
+    x, y, width = lanes(page)
+    at = 300 / (width - GUTTER)  # of the lanes' width
+    page.mouse.move(x + GUTTER + 300, y + STREAM)
+    begin, length = in_view(page)
+    for key in "www":
+        page.mouse.move(x + GUTTER + 300, y + STREAM + 1)
+        page.mouse.move(x + GUTTER + 300, y + STREAM)
+        page.keyboard.press(key)
+        assert page.locator("#tip").is_hidden()
+    closer, shorter = in_view(page)
+    assert shorter == pytest.approx(length / 1.5**3, rel=0.02)
+    assert closer + at * shorter == pytest.approx(begin + at * length, abs=0.01 * length)
+    page.mouse.move(x + GUTTER + 300, y - 200)  # not over the lanes
+    page.keyboard.press("0")
+    page.fill("#find", "gemm_mha")
+    page.locator("#find").press("Enter")
+    page.keyboard.press("a")  # the selected kernel is no longer in the middle
+    begins = re.search(r"\nbegins\s+([\d.,]+ \S+)", page.inner_text("#details"))
+    assert begins is not None
+    kernel = seconds(begins[1])
+    begin, length = in_view_kept(page)
+    page.keyboard.press("w")
+    closer, shorter = in_view_kept(page)
+    assert (kernel - closer) / shorter == pytest.approx((kernel - begin) / length, abs=0.02)
+    assert (kernel - begin) / length != pytest.approx(0.5, abs=0.1)
+
+
+def test_times_are_also_told_as_the_report_counts_them(browser: Browser, written: Callable[..., Path]) -> None:
+    tables = analyze(FIXTURES / "bert_trt103/sync.nsys-rep", [FIXTURES / "bert_trt103/engine.json"], rules=()).tables
+    page = opened(browser, bert(written))
+    page.fill("#find", "gemm_mha")
+    page.locator("#find").press("Enter")
+    told = page.inner_text("#details")
+    number, start = re.search(r"kernel_id\s+(\d+)", told), re.search(r"([\d.]+) ms in the report", told)
+    assert number is not None and start is not None
+    assert round(float(start[1]) * 1e6) == tables.kernels.ints("start_ns")[int(number[1])]

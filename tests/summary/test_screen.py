@@ -154,7 +154,7 @@ def test_throughput_is_predicted_in_a_line_of_its_own(width: int) -> None:
 
 def test_a_sentence_says_as_much_as_fits_the_lines_that_it_needs() -> None:
     text = report_text(held("bert_trt10"), width=80)
-    assert "\nslowest    inference 34: 603 µs, 1.7 x median: +256 µs waiting for launches\n" in text
+    assert "\nslowest    inference 34: 603 µs, 1.7 x median: +256 µs waiting for launches (242\n" in text
     assert "1.7 x median (351 µs): +256 µs" in report_text(held("bert_trt10"), width=140)
 
 

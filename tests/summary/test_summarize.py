@@ -153,7 +153,14 @@ def test_of_a_wait_for_launches_that_is_one_interval_it_is_told_how_long_the_hos
     why = "(2.00 µs at once, 1.90 µs of it in no CUDA call: preempted or blocked?)"
     assert words.slowest(replace(summary, slowest=late)) == f"{told} {why}"
     assert words.slowest(replace(summary, slowest=late), held_up=False) == told
-    assert words.slowest(replace(summary, slowest=launching)) == told
+    assert words.slowest(replace(summary, slowest=launching)) == (
+        f"{told} (2.00 µs at once, mostly in one cudaLaunchKernel of 1.20 µs: preempted or blocked?)"
+    )
+    within = slow_third(one, ((2900, 5100),))
+    assert within.longest == Wait(2000, 2000, "cudaLaunchKernel", 2000, 2200)
+    why = "(2.00 µs at once, in one cudaLaunchKernel of 2.20 µs: preempted or blocked?)"
+    assert words.slowest(replace(summary, slowest=within)) == f"{told} {why}"
+    assert words.slowest(replace(summary, slowest=slow_third(one, ((2900, 3700), (3700, 4300), (4300, 5100))))) == told  # it launches
     assert "at once" not in words.slowest(replace(summary, slowest=slow_third(one, ((2900, 3100),), cause="sync")))
 
 
