@@ -37,7 +37,7 @@ def predictions(
     """The changes that AFTER made and that BEFORE's what-if answered; ``interval_ns`` has AFTER's measured time."""
     if measured_ns is None or not before.pace.known or not after.pace.known:
         return ()
-    made = [name for name, test in _MADE.items() if test(before, after)]
+    made = [name for name, test in MADE.items() if test(before, after)]
     low, high = interval_ns
     work = [one.what for one in conditions if one.other_work]
     found = []
@@ -98,12 +98,12 @@ def _reformats(side: Side) -> int:
     return sum(layer.kind == "reformat" for layer in side.layers)
 
 
-_MADE: dict[str, Callable[[Side, Side], bool]] = {
+MADE: dict[str, Callable[[Side, Side], bool]] = {
     "cuda-graph": lambda before, after: not before.cuda_graphs and after.cuda_graphs and not _one_graph(before, after),
     "one-graph": _one_graph,
     "two-in-flight": lambda before, after: before.pace.threads == 1 and after.pace.threads == 2,
     "pinned-copies": _pinned,
-    "no-host-gap": _host_gone,
+    "no-host-gap": lambda before, after: _host_gone(before, after) and not _one_graph(before, after),
     "one-stream": lambda before, after: _streams(before) > 1 and _streams(after) == 1,
     "aux-streams": lambda before, after: _streams(before) == 1 and _streams(after) > 1,
     "drop-layers": lambda before, after: bool(after.layers) and 0 == _reformats(after) < _reformats(before),

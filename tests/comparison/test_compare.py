@@ -16,13 +16,14 @@ import pytest
 from nsysmap.analysis import analyze
 from nsysmap.base.comparison_schema import JOINED_LAYERS
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import Table
+from nsysmap.base.table import MISSING, Table
 from nsysmap.comparison.compare import Comparison, compare
 from nsysmap.comparison.conditions import conditions
 from nsysmap.comparison.finding_changes import FindingChange, finding_changes
 from nsysmap.comparison.joined import joined_table
 from nsysmap.comparison.pages import comparison_text
-from nsysmap.comparison.side import side_of
+from nsysmap.comparison.predictions import MADE, predictions
+from nsysmap.comparison.side import Side, side_of
 from nsysmap.rules.finding import Finding, Outcome
 from tests.places import FIXTURES
 
@@ -443,6 +444,30 @@ def test_a_measurement_has_its_own_range_and_not_that_of_what_it_is_compared_wit
     assert told.measured_high_ns - told.measured_low_ns < 0.2 * told.measured_ns
     assert told.measured_low_ns < (found.after.low_ns or 0) <= told.measured_ns <= (found.after.high_ns or 0) < told.measured_high_ns
     assert told.inside is False and told.measured_high_ns < told.low_ns
+
+
+def test_one_graph_was_made_where_graphs_launch_all_that_was_launched_one_by_one_and_else_a_graph_of_each_inference() -> None:
+    side = side_of(analyze(FIXTURES / "torch_mixed" / "sync.nsys-rep", rules=[]))
+    kernels, inferences = side.tables["kernels"], side.tables["inferences"]
+    nodes = all_nodes(side).ints("graph_node_id")
+    outside = kernels.ints("inference") == MISSING
+    assert 0.1 < outside.mean() < 0.5  # what PyTorch launches
+    for name, of_graphs in (("one-graph", nodes), ("cuda-graph", np.where(outside, MISSING, nodes))):
+        tables = {
+            "kernels": Table(kernels.spec, {**kernels.columns, "graph_node_id": of_graphs}),
+            "inferences": Table(inferences.spec, {**inferences.columns, "cuda_graph": np.ones(len(inferences), np.bool_)}),
+        }
+        after = replace(side, tables={**side.tables, **tables})
+        made = [one for one, test in MADE.items() if one in ("one-graph", "cuda-graph") and test(side, after)]
+        assert made == [name]
+    whole = replace(after, tables={**after.tables, "kernels": all_nodes(side)})
+    (told,) = predictions(side, whole, 325_860, (320_100, 328_130), ())
+    assert (told.change, told.inside) == ("one-graph", True)  # as measured: timings_h100.tsv
+
+
+def all_nodes(side: Side) -> Table:
+    kernels = side.tables["kernels"]
+    return Table(kernels.spec, {**kernels.columns, "graph_node_id": np.arange(len(kernels), dtype=np.int64)})
 
 
 def test_regions_with_other_numbers_of_norms_may_be_networks_of_other_depth() -> None:
