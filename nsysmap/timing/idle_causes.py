@@ -13,6 +13,7 @@ from nsysmap.base.memory import whole
 from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text, packed
 from nsysmap.trace.copies import blocking_copies
+from nsysmap.trace.inferences import enqueue_spans
 from nsysmap.trace.model import Trace
 
 CAUSES = tuple(IDLE_CAUSES)
@@ -104,17 +105,12 @@ class Host:
         """Made from the trace and its inferences."""
         labels: dict[str, int] = {NO_CALL: 0}
         calls, os_names = trace.api_calls, trace.osrt_calls.text("name")
-        enqueued = (inferences.ints("enqueue_start_ns") != MISSING) & (inferences.ints("thread") != MISSING)
         return Host(
             calls=Timed.of(calls),
             call_kind=calls.held_text("kind"),
             blocking_copy=packed(blocking_copies(trace)),
             overheads=Timed.of(trace.overheads),
-            enqueues=Timed.held(
-                inferences.ints("thread")[enqueued],
-                inferences.ints("enqueue_start_ns")[enqueued],
-                inferences.ints("enqueue_end_ns")[enqueued],
-            ),
+            enqueues=Timed.held(*vars(enqueue_spans(trace, inferences)).values()),
             ranges=Timed.of(trace.nvtx_ranges),
             osrt_calls=Timed.of(trace.osrt_calls),
             waiting=np.isin(os_names.codes, [code for code, name in enumerate(os_names.values) if name in _WAITS]),

@@ -14,6 +14,7 @@ from nsysmap.base.intervals import Blocks, Spans, Timed, innermost, union_ns_by_
 from nsysmap.base.memory import Ints, in_pieces, whole
 from nsysmap.base.table import MISSING, BoolArray, CodeArray, FloatArray, IntArray, Table, Text, slim, taken
 from nsysmap.base.trace_schema import INFERENCES, MEMBERSHIP
+from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.launch_order import launch_order, positions
 from nsysmap.trace.launches import gather
@@ -415,3 +416,37 @@ def _slow(took: IntArray, sequence: IntArray, times: float) -> BoolArray:
     ratio: FloatArray = took / np.maximum(usual, 1.0)
     slow: BoolArray = ratio[:half] > times
     return slow & (not (slow.any() and falls_throughout(ratio)))
+
+
+# --- when hosts enqueue -----------------------------------------------------------------------------------------------
+
+
+def enqueue_spans(trace: Trace, inferences: Table) -> Spans:
+    """When threads were enqueuing these inferences (see schema.INFERENCES).
+
+    Of repetitions that neither ranges nor engine files mark, that is from a first launch to a last one between which the host never waited:
+    what it did between a wait and the next launch may be anything.
+    """
+    known = (inferences.ints("enqueue_start_ns") != MISSING) & (inferences.ints("thread") != MISSING)
+    thread, start, end = (inferences.ints(name)[known] for name in ("thread", "enqueue_start_ns", "enqueue_end_ns"))
+    unmarked = (inferences.text("found_by").equals("period") & (inferences.ints("engine") == MISSING))[known]
+    parts = [(thread[~unmarked], start[~unmarked], end[~unmarked])]
+    calls, kind = trace.api_calls, trace.api_calls.text("kind")
+    waits = kind.equals("sync") | blocking_copies(trace) if unmarked.any() else np.zeros(len(calls), np.bool_)
+    launches = kind.equals("launch") | kind.equals("graph-launch")
+    for key in distinct(thread[unmarked]).tolist():
+        mine = np.flatnonzero(unmarked & (thread == key))
+        mine = mine[np.argsort(start[mine], kind="stable")]
+        own = np.flatnonzero(launches & (calls.ints("thread") == key))
+        own = own[np.argsort(calls.ints("start_ns")[own], kind="stable")]
+        begun, ended = calls.ints("start_ns")[own], calls.ints("end_ns")[own]
+        of = np.searchsorted(start[mine], begun, side="right") - 1
+        inside = (of >= 0) & (begun <= end[mine[np.maximum(of, 0)]])
+        waited = np.searchsorted(np.sort(calls.ints("start_ns")[waits & (calls.ints("thread") == key)]), begun)
+        begun, ended, of, waited = (values[inside] for values in (begun, ended, of, waited))
+        first = np.flatnonzero((np.diff(of, prepend=-1) != 0) | (np.diff(waited, prepend=-1) != 0))
+        last = np.append(first[1:], len(of)) - 1
+        without = np.setdiff1d(np.arange(len(mine)), of)  # launched before the trace began
+        begins, ends = (np.concatenate(pair) for pair in ((begun[first], start[mine[without]]), (ended[last], end[mine[without]])))
+        parts.append((np.full(len(begins), key), begins, ends))
+    return Spans(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))

@@ -12,6 +12,7 @@ from nsysmap.base.intervals import covered
 from nsysmap.base.memory import Ints
 from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, slim
 from nsysmap.trace.copies import blocking_copies
+from nsysmap.trace.inferences import enqueue_spans
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
 from nsysmap.whatif.gpu_share import kernel_needs
@@ -109,7 +110,8 @@ class _Source:
         previous = np.where(fresh, entered[stretch[mine]], previous)
         between = (previous, begun)
         profiler = self._profiler_time(thread, rows, between)
-        outside = begun - previous - covered(begins, ends, within=between)
+        spans = enqueue_spans(self.trace, self.inferences.take(own))
+        outside = begun - previous - covered(spans.start_ns, spans.end_ns, within=between)
         inference = np.maximum(np.searchsorted(begins, begun, side="right") - 1, 0)
         columns = (
             taken, begun, ended, self.blocking[taken], inference, ended <= ends[inference], begun - previous, profiler, outside,

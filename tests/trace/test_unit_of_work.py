@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsysmap.base.trace_schema import INFERENCES
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace
+from nsysmap.trace.inferences import enqueue_spans
 from nsysmap.trace.periods import Recurring, which_repeat, whole_turns
 from tests.nsys_file import THREAD, NsysFile
 from tests.reports import read_trace
@@ -220,3 +222,22 @@ def test_engines_in_turns_remain_inferences_where_names_show_tensorrt(tmp_path: 
     assert sizes(Program().run(*[*one, *other] * 5).mapped(tmp_path)) == [2, 3] * 5
     (tmp_path / "without").mkdir()
     assert sizes(Program().run(*["a", *one[1:], *other] * 5).mapped(tmp_path / "without")) == [5] * 5
+
+
+def test_between_a_wait_and_the_next_launch_of_a_repetition_nothing_was_enqueued(tmp_path: Path) -> None:
+    iteration = ["multiply", "dot", WAIT, "update", WAIT, WAIT, "multiply", "dot", WAIT, "norm", WAIT]
+    mapped = Program().run(*["fill", WAIT] * 4, *iteration * 6).mapped(tmp_path)
+    spans, calls = enqueue_spans(mapped.trace, mapped.inferences), mapped.trace.api_calls
+    assert sizes(mapped) == [6] * 6
+    launch, wait = (calls.take(calls.text("kind").equals(kind)) for kind in ("launch", "sync"))
+    begun, waits = launch.ints("start_ns")[4:], wait.ints("start_ns")
+    expected: list[list[int]] = []
+    for moment, before in zip(begun.tolist(), [*[-1], *begun.tolist()], strict=False):
+        if not expected or ((waits > before) & (waits < moment)).any():
+            expected.append([moment, moment])
+        expected[-1][1] = moment + 2
+    assert np.stack([spans.start_ns, spans.end_ns], axis=1).tolist() == expected
+    assert len(expected) == 24
+    known = mapped.inferences.with_columns(INFERENCES, {"engine": np.zeros(6, np.int64)})
+    whole = enqueue_spans(mapped.trace, known)
+    assert whole.start_ns.tolist() == known.ints("enqueue_start_ns").tolist()
