@@ -337,6 +337,14 @@ RULES: Mapping[str, Change | ByEvidence] = {
         "compute neighbouring layers in one type", _model("make the layers on both sides of each conversion compute in one type")
     ),
     "fp32-in-reduced-engine": Change("run FP32 layers in half precision", _HALF, unsure=_TO_HALF),
+    "fp32-without-tf32": Change(
+        "let FP32 products use TF32",
+        {
+            PYTORCH: (_line('torch.set_float32_matmul_precision("high")'),),
+            ANY: (_say("allow TF32 where products are made: cublasSetMathMode(handle, CUBLAS_TF32_TENSOR_OP_MATH)"),),
+        },
+        around=True,
+    ),
     "tensor-cores-missed": _by_evidence(
         "cause",
         "run products on tensor cores",

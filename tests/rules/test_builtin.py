@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from nsysmap.base.schema import RULE_TABLES
@@ -18,6 +19,7 @@ from nsysmap.rules.cases import run_case
 from nsysmap.rules.packs import builtin_rules_dir, load_rules
 from nsysmap.rules.rule_file import Rule
 from nsysmap.rules.sandbox import Sandbox
+from nsysmap.timing.peak_rates import CORES, TENSOR
 from tests.places import ROOT
 from tests.trtexec_options import lacking
 
@@ -151,6 +153,15 @@ def test_who_runs_pytorch_is_told_pytorchs_way_first(name: str) -> None:
 def test_a_rule_that_others_stand_for_says_what_it_is_about_or_means_its_whole_device() -> None:
     superseded = {other for rule in rules().values() for other in rule.supersedes}
     assert {name for name in superseded if "about" not in rules()[name].columns} == {"enqueue-bound"}
+
+
+def test_tf32_is_said_to_be_as_many_times_as_fast_as_fp32_as_the_peak_rates_have_it() -> None:
+    (case,) = re.findall(r"CASE WHEN compute_major.*?END", rules()["fp32-without-tf32"].query.sql, re.DOTALL)
+    for (major, minor), rates in TENSOR.items():
+        if "TF32" in rates:
+            device = f"SELECT {major} AS compute_major, {minor} AS compute_minor, 'a board' AS name"
+            found = duckdb.connect().execute(f"SELECT {case} FROM ({device})").fetchall()
+            assert found == [(rates["TF32"] // CORES[major, minor]["FP32"],)], (major, minor)
 
 
 def test_only_what_makes_the_whole_report_unreliable_is_an_error() -> None:
