@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Instead, show what the rules find: in the engine, with the times of --profile, or with a report all that analyze finds.",
 )
+@click.option("--not-fused", is_flag=True, help="As --findings, but show only what could be fused and is not.")
 @click.option("--rules", "folders", metavar="DIR", multiple=True, help="With --findings: also run the rules in this folder. Repeatable.")
 @click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="With --findings: set a rule's parameter. Repeatable.")
 @click.option(
@@ -49,6 +50,7 @@ def layers(  # noqa: PLR0913  # one parameter an option
     onnx_file: str | None,
     precision: bool,
     findings: bool,
+    not_fused: bool,
     folders: tuple[str, ...],
     params: tuple[str, ...],
     sort: Sort,
@@ -69,6 +71,7 @@ def layers(  # noqa: PLR0913  # one parameter an option
       nsysmap layers context.json generation.json report.nsys-rep
       nsysmap layers engine.json report.nsys-rep --precision
       nsysmap layers engine.json report.nsys-rep --findings
+      nsysmap layers engine.json report.nsys-rep --not-fused
     """
     from dataclasses import replace
 
@@ -77,26 +80,28 @@ def layers(  # noqa: PLR0913  # one parameter an option
     from nsysmap.report.layers import OfTrace, costs_text, layers_json, layers_text, precision_text
 
     engine_files, report = engines_and_report(files if trace is None else (*files, trace))
-    if findings:
+    if findings or not_fused:
         if precision or as_json:
-            raise click.UsageError(f"--findings and {'--precision' if precision else '--json'} are two pages; ask for one of them.")
+            both = f"{'--not-fused' if not_fused else '--findings'} and {'--precision' if precision else '--json'}"
+            raise click.UsageError(f"{both} are two pages; ask for one of them.")
         from nsysmap.report.findings import findings_text
         from nsysmap.rules.packs import chosen_rules
         from nsysmap.rules.parameters import parse_params
 
         rules = chosen_rules(folders, params=parse_params(params))
         if report is None:
-            click.echo(findings_text(engine_outcomes(engine_runs(engine_files, profile=profile)[0].engine, rules=rules)))
+            outcomes = engine_outcomes(engine_runs(engine_files, profile=profile)[0].engine, rules=rules)
+            click.echo(findings_text(outcomes, fusion=not_fused))
             return
         with progress() as tell:
             analysis = analyze(
                 report, engine_files, profile=profile, onnx=onnx_file, rules=rules, reader=reader, selection=chosen(), progress=tell
             )  # fmt: skip
         unknown = frozenset(row.text("name") for row in analysis.tables.layers if row.maybe_integer("engine") is None)
-        click.echo(findings_text(analysis.outcomes, analysis.summary, unknown))
+        click.echo(findings_text(analysis.outcomes, analysis.summary, unknown, fusion=not_fused))
         return
     if folders or params:
-        raise click.UsageError("--rules and --param are about what --findings shows.")
+        raise click.UsageError("--rules and --param are about what --findings and --not-fused show.")
     if onnx_file is not None and report is None:
         raise click.UsageError("--onnx needs the report of a run too.")
     if chosen() is not None and report is None:

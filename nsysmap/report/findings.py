@@ -10,29 +10,32 @@ from nsysmap.base.units import counted
 from nsysmap.report.words import because, cost_words
 from nsysmap.rules.finding import Finding, Outcome, by_cost
 from nsysmap.summary.model import Summary
+from nsysmap.summary.words import not_fused, of_fusion
 
 WIDTH = 80
 
 
-def findings_text(outcomes: Sequence[Outcome], summary: Summary | None = None, unknown: frozenset[str] = frozenset()) -> str:
-    """Every finding, the most costly first, then the rules that could not tell, by reason.
+def findings_text(
+    outcomes: Sequence[Outcome], summary: Summary | None = None, unknown: frozenset[str] = frozenset(), *, fusion: bool = False
+) -> str:
+    """Every finding, or of rules about ``fusion`` only, the most costly first, then the rules that could not tell, by reason.
 
     Costs are in the unit of the answer; of an engine file alone, which has none, they are of one inference.  ``unknown`` has the layers of
     engines whose files were not given.
     """
-    lines: list[str] = []
+    lines = folded(f"not fused: {not_fused(summary)}", WIDTH, first="", later="  ", whole=True) if fusion and summary is not None else []
+    outcomes = [one for one in outcomes if of_fusion(one.group, one.rule)] if fusion else outcomes
     findings = by_cost(outcomes)
     for finding in findings:
         cost = f", {cost_words(finding.cost_ns, finding.group, summary)}" if finding.cost_ns else ""
         lines += [f"{finding.severity:<8} {finding.rule}{cost}", *_wrapped(finding.message, "         ")]
         if summary is not None and summary.engines and finding.layer in unknown:
             lines += _wrapped("This is in an engine whose file was not given.", "         ")
-        for other in finding.also:
+        for other in (one for one in finding.also if not fusion or of_fusion(one.group, one.rule)):
             lines += _wrapped(f"also {other.rule}: {other.message}", "           ")
     told = [outcome for outcome in outcomes if outcome.skipped is None]
-    lines.append(
-        f"{counted(len(findings), 'finding')} of {len(told)} rules that could tell. Costs of different rules overlap: do not add them."
-    )
+    rules = f"{counted(len(told), 'rule')}{' about fusion' if fusion else ''}"
+    lines.append(f"{counted(len(findings), 'finding')} of {rules} that could tell. Costs of different rules overlap: do not add them.")
     reasons: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.skipped is not None:

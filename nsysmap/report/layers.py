@@ -249,7 +249,7 @@ def _heading(engine: Engine, measured: OfTrace | None, room: int) -> list[Line]:
 def _see(engine: Engine, room: int) -> Iterator[Line]:
     """What else an engine file alone can answer, and how to get its times."""
     file = shlex.quote(escaped(engine.source))
-    commands = [(f"nsysmap layers {file} --findings", "what did not fuse")] if engine.detailed else []
+    commands = [(f"nsysmap layers {file} --not-fused", "what did not fuse")] if engine.detailed else []
     commands += [(f"nsysmap graph {file} -o graph.html", "drawn"), (f"nsysmap layers {file} report.nsys-rep", "times; or --profile FILE")]
     fitting = [(command, what) for command, what in commands if columns(command) <= room]
     longest = max((len(command) for command, _ in fitting), default=0)

@@ -56,8 +56,8 @@ def _commands(summary: Summary, report: str, engines: Sequence[str], *, page: st
     if summary.kernels:
         name = _name(summary)
         found.append(("names", f"nsysmap decode {name or pasted(report)}"))
-    if engines and any(of_fusion(one) and one.outcome != "clean" for one in summary.rules):
-        found.append(("not fused", f"nsysmap layers {files} --findings"))
+    if engines and any(of_fusion(one.group, one.rule) and one.outcome != "clean" for one in summary.rules):
+        found.append(("not fused", f"nsysmap layers {files} --not-fused"))
     if summary.slowest and summary.slowest.times_median >= _SLOW:
         found.append(("slowest", f"nsysmap inference {files} {summary.slowest.inference}"))
     if not summary.blocked:

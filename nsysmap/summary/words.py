@@ -383,15 +383,15 @@ def figure(value: Figure) -> str:
     return ranged(value.ns, value.low_ns, value.high_ns)
 
 
-def of_fusion(answer: RuleAnswer) -> bool:
-    """Whether a rule is about something that could be fused."""
-    return (answer.group == _FUSION and answer.rule not in _ALONGSIDE) or answer.rule in _NOT_FUSED
+def of_fusion(group: str, rule: str) -> bool:
+    """Whether a rule of this group is about something that could be fused."""
+    return (group == _FUSION and rule not in _ALONGSIDE) or rule in _NOT_FUSED
 
 
 def not_fused(summary: Summary, *, places: bool = True, counts: bool = True) -> str:
     """What was not fused, by rule, with the number of places (``counts``), the costliest with its layers (``places``); or that nothing was
     found, or could not be determined."""
-    mine = [one for one in summary.rules if of_fusion(one)]
+    mine = [one for one in summary.rules if of_fusion(one.group, one.rule)]
     found = [one for one in mine if one.outcome == "found" and one.places]
     clean = [one for one in mine if one.outcome == "clean"]
     skipped = [one for one in mine if one.outcome == "skipped"]

@@ -62,9 +62,9 @@ def test_an_engine_file_by_itself_names_what_answers_the_rest() -> None:
     folder = FIXTURES / "bert_trt10"
     engine = replace(read_engine(folder / "engine.json"), source="engine.json")
     first = layers_text(engine, width=80).splitlines()[:4]
-    assert any("layers engine.json --findings" in line for line in first)
+    assert any("layers engine.json --not-fused" in line for line in first)
     assert any("graph engine.json -o" in line for line in first)
-    assert "--findings" not in layers_text(read_engine(folder / "engine.json", profile=folder / "profile.json"), width=80)
+    assert "--not-fused" not in layers_text(read_engine(folder / "engine.json", profile=folder / "profile.json"), width=80)
 
 
 def test_a_names_only_file_is_said_to_be_one(tmp_path: Path) -> None:

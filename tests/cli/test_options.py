@@ -115,6 +115,20 @@ def test_findings_on_an_engine_have_the_times_of_a_report(capfd: pytest.CaptureF
     assert {rule for rule in found if rule not in told.out} == set()
 
 
+def test_what_was_not_fused_can_be_asked_for_alone(capfd: pytest.CaptureFixture[str]) -> None:
+    told = run(capfd, "layers", ENGINE, REPORT, "--not-fused").out
+    every = run(capfd, "layers", ENGINE, REPORT, "--findings").out
+    (row,) = (line for line in run(capfd, "analyze", REPORT, ENGINE).out.splitlines() if line.startswith("not fused"))
+    assert told.splitlines()[0].removeprefix("not fused: ")[:25] == row.removeprefix("not fused").strip()[:25]
+    for text, rules in ((told, {"attention-not-fused", "epilogue-missed", "pointwise-chain"}), (every, {"under-filled-gpu"})):
+        shown = set(re.findall(r"^(?:error|warning|info) +([a-z-]+)", text, re.MULTILINE))
+        assert rules <= shown, shown
+    assert not {"under-filled-gpu", "launch-bound", "cuda-graph-would-help"} & set(re.findall(r"[a-z-]+", told))
+    alone = run(capfd, "layers", ENGINE, "--not-fused").out
+    assert alone.startswith("warning  attention-not-fused\n") and "rules about fusion that could tell" in alone
+    assert run(capfd, "layers", ENGINE, REPORT, "--not-fused", "--precision").status == 2
+
+
 @pytest.mark.parametrize("color", ["time", "kind", "precision"])
 def test_the_picture_is_coloured_as_asked(color: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pictures = []
