@@ -160,6 +160,9 @@ IDLE_CAUSES: Mapping[str, tuple[str, str]] = {
 }
 """The causes of idle time in the tables, each with its name wherever people read it, and what it means."""
 
+INFERRED = "profiler, inferred: "
+"""Begins the evidence of idle time that no row of the trace shows to be the profiler's: what it does follows from the calls."""
+
 GAPS = Spec(
     "gaps",
     "Idle time of a device between two pieces of GPU work, split where its cause changes.",

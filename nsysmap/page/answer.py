@@ -195,11 +195,14 @@ def _parts(summary: Summary, gpu: GpuTime) -> tuple[Part, ...]:
         left += share
 
     filled = None if replayed else words.filled(summary)
-    on = "" if filled is None else f" (on {percent(filled, 1, 0)} of the SMs)"
+    whose = words.filled_kernels(summary).removesuffix("kernels").strip()
+    on = "" if filled is None else f" ({f'{whose} kernels ' if whose else ''}on {percent(filled, 1, 0)} of the SMs)"
     add(f"GPU work{on}", "kernels, copies and memsets; overlaps counted once", gpu.busy_share or 0.0, gpu.busy_ns)
     for one in gpu.idle:
-        word = words.idle_words(one.cause)
-        add(word, f"idle, {word}: {CAUSE_WORDS[one.cause]}", one.share_of_window, one.ns, one.cause)
+        word = words.idle_words(one.cause, inferred=one.inferred)
+        add(
+            word, f"idle, {word}: {CAUSE_WORDS[one.cause]}{', as inferred' if one.inferred else ''}", one.share_of_window, one.ns, one.cause
+        )
     if 1 - left >= _LEAST_PART:  # idle time with a cause is between two pieces of work
         means = "idle, before the first or after the last work of this GPU in the trace: its cause is unknown"
         rest, whole_ns = 1 - left, (gpu.busy_ns or 0) / (gpu.busy_share or 1)

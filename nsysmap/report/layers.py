@@ -238,7 +238,8 @@ def _precision(engine: Engine, measured: OfTrace | None) -> Rows:
 
 def _heading(engine: Engine, measured: OfTrace | None, room: int) -> list[Line]:
     version = f", TensorRT {engine.tensorrt_version}" if engine.tensorrt_version else ""
-    lines = [f"{escaped(engine.source)}: {counted(len(engine.layers), 'layer')}{version}"]
+    share = f", {percent(measured.share, 1, 1)} of all kernel time" if measured and measured.share else ""
+    lines = [f"{escaped(engine.source)}: {counted(len(engine.layers), 'layer')}{version}{share}"]
     if measured:
         shown = any(row["time_ns"] is not None for row in measured.layers.values())
         lines.append(f"times of {escaped(measured.source)}: {measured.time_words if shown else 'the trace shows no kernel of this engine'}")

@@ -108,14 +108,15 @@ def idle_heading(report: Report) -> str:
 def idle_cells(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """The header and the cells of the table of idle times; with the GPU if there are several."""
     several = len(report.gpus) > 1
+    inferred = {(gpu.device, one.cause) for gpu in report.summary.gpus for one in gpu.idle if one.inferred}
     cells = [
         (
             *((str(row.device),) if several else ()),
             percent(row.share_of_window, 1),
             duration(row.time_ns),
             f"{row.gaps:,}",
-            idle_words(row.cause),
-            CAUSES[row.cause],
+            idle_words(row.cause, inferred=(row.device, row.cause) in inferred),
+            CAUSES[row.cause] + (" (inferred: the trace has no row of it)" if (row.device, row.cause) in inferred else ""),
         )
         for row in report.idle
     ]

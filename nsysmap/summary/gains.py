@@ -13,7 +13,18 @@ from nsysmap.engine.program import TORCH_ENGINES, TORCH_TENSORRT
 from nsysmap.summary.actions import LEAST_SHARE, PAUSES
 from nsysmap.summary.model import REPETITION, Action, Figure, Summary
 from nsysmap.summary.paste import CHANGES, PYTHON_BETWEEN
-from nsysmap.summary.words import each, figure, idle_words, in_its_words, none_of, not_replayed, of_the_trace, rate_of, rate_unit
+from nsysmap.summary.words import (
+    each,
+    figure,
+    filled_kernels,
+    idle_words,
+    in_its_words,
+    none_of,
+    not_replayed,
+    of_the_trace,
+    rate_of,
+    rate_unit,
+)
 
 ACTIONS = 3
 """How many actions the answer names."""
@@ -95,7 +106,7 @@ def _where(action: Action) -> str:
 def _more_per_second(summary: Summary, action: Action, *, brief: bool) -> str:
     """The throughput after an action, with its range, the one before it and the condition; where it is not predicted, why it would rise."""
     if action.filled is not None and action.basis == "rule":
-        return f"kernels leave {percent(1 - action.filled, 1, 0)} of SMs idle; gain unknown"
+        return f"{filled_kernels(summary)} leave {percent(1 - action.filled, 1, 0)} of SMs idle; gain unknown"
     before_ns = action.saving.ns / (action.share or 1.0)
     now = rate_of(summary.unprofiled) if summary.unprofiled else rate(1e9 / max(before_ns, 1.0))
     saved = (action.saving.ns, action.saving.low_ns or 0, action.saving.high_ns or action.saving.ns)

@@ -56,6 +56,7 @@ class IdleCause:
     cause: str
     ns: int | None  # per unit (see Summary.unit); None if no inference is known
     share_of_window: float
+    inferred: bool = False  # no row of the trace shows most of it: it follows from what is known of the calls
 
 
 @dataclass(frozen=True)

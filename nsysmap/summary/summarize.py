@@ -8,7 +8,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from nsysmap.base.groups import distinct
 from nsysmap.base.note import SELECTED
+from nsysmap.base.result_schema import INFERRED
 from nsysmap.base.table import Row, Table
 from nsysmap.base.terminal import in_one
 from nsysmap.base.units import unit_words
@@ -247,13 +251,18 @@ def _place(loops: Mapping[int, Row], loop_id: int) -> str:
 
 def _gpus(tables: Mapping[str, Table], unit: _Unit) -> tuple[GpuTime, ...]:
     names = {row.integer("device"): row.text("name") for row in tables["devices"]}
-    collectives = collective_times(tables)
+    collectives, inferred = collective_times(tables), _inferred(tables["gaps"])
     found = []
     for row in tables["device_times"]:
         device, inferences, busy = row.integer("device"), row.integer("inferences"), row.maybe_integer("busy_ns")
         units = inferences / unit.inferences
         idle = [
-            IdleCause(one.text("cause"), round(one.integer("time_ns") / units) if units else None, one.real("share_of_window"))
+            IdleCause(
+                one.text("cause"),
+                round(one.integer("time_ns") / units) if units else None,
+                one.real("share_of_window"),
+                inferred=one.text("cause") == "profiler" and device in inferred,
+            )
             for one in tables["idle_totals"]
             if one.integer("device") == device
         ]
@@ -271,6 +280,14 @@ def _gpus(tables: Mapping[str, Table], unit: _Unit) -> tuple[GpuTime, ...]:
             )
         )
     return tuple(found)
+
+
+def _inferred(gaps: Table) -> set[int]:
+    """The devices on which most of the idle time that is the profiler's is so by inference."""
+    told, mine = gaps.text("evidence"), gaps.text("cause").equals("profiler")
+    inferred = np.array([value.startswith(INFERRED) for value in told.values] + [False], np.bool_)[told.codes]
+    device, took = gaps.ints("device")[mine], gaps.ints("dur_ns")[mine]
+    return {one for one in distinct(device).tolist() if 2 * took[(device == one) & inferred[mine]].sum() > took[device == one].sum()}
 
 
 def _without_profiler(tables: Mapping[str, Table]) -> GpuTime | None:

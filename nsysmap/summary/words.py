@@ -32,6 +32,7 @@ _LEAST_IDLE = 0.05  # share of the window; smaller causes are added up
 _LEAST_REST = 0.005  # of their sum: less is within the rounding of the others
 _SAME_TIME = 0.03  # by which two times may differ and be told once
 _SAME_WORK = 0.01  # by which the GPU's work and kernel time may differ and be told once: copies, memsets, and kernels side by side
+_LEAST_OUTSIDE = 0.005  # of the kernel time; less changes no figure that is told
 _LEAST_COPIES = 0.05  # of the time that a GPU is busy
 MOST_KINDS = 4
 """How many kinds of inferences the answer names."""
@@ -283,9 +284,9 @@ def where(summary: Summary) -> list[str]:
     return [told for gpu in summary.gpus for told in _gpu(summary, gpu, without if without and without.device == gpu.device else None)]
 
 
-def idle_words(cause: str) -> str:
+def idle_words(cause: str, *, inferred: bool = False) -> str:
     """A cause of idle time in a few words."""
-    return IDLE_CAUSES[cause][0] if cause in IDLE_CAUSES else cause
+    return f"{'likely ' if inferred else ''}{IDLE_CAUSES[cause][0] if cause in IDLE_CAUSES else cause}"
 
 
 def _gpu(summary: Summary, gpu: GpuTime, without: GpuTime | None) -> list[str]:
@@ -334,7 +335,9 @@ def _idle(worlds: Sequence[GpuTime]) -> str:
         max(1 - (gpu.busy_share or 0.0) - sum(shares.get(cause, 0.0) for cause in large), 0.0)
         for gpu, shares in zip(worlds, by_cause, strict=True)
     ]
-    parts = [f"{_shares([shares.get(cause, 0.0) for shares in by_cause])} {idle_words(cause)}" for cause in large]
+    inferred = {one.cause for gpu in worlds for one in gpu.idle if one.inferred}
+    told = [(_shares([shares.get(cause, 0.0) for shares in by_cause]), idle_words(cause, inferred=cause in inferred)) for cause in large]
+    parts = [" ".join(words) for words in told]
     parts += [f"{_shares(rest)}{' other' if large else ''}"] if max(rest) >= _LEAST_REST else []
     return f"idle {', '.join(parts)}" if parts else ""
 
@@ -360,6 +363,12 @@ def _kernels(summary: Summary, gpu: GpuTime) -> str:
 def filled(summary: Summary) -> float | None:
     """The share of the SMs that have a block while kernels run, where the one GPU's kernels were found to be small."""
     return next((one.filled for one in summary.actions if one.filled is not None), None) if len(summary.gpus) == 1 else None
+
+
+def filled_kernels(summary: Summary) -> str:
+    """Whose kernels that share is of."""
+    others = summary.outside is not None and summary.outside.share >= _LEAST_OUTSIDE
+    return "the inferences' kernels" if others else "kernels"
 
 
 def _unlike(summary: Summary, gpu: GpuTime, part: float) -> bool:
@@ -473,7 +482,8 @@ def with_layer(summary: Summary, *, methods: bool = True) -> str:
     if mapped.with_layer == mapped.kernels > 1:
         return f"all {mapped.kernels:,} {kernel}s have a layer{how}"
     told = f"{mapped.with_layer:,} of {counted(mapped.kernels, kernel)} have a layer"
-    return f"{told}, {percent(mapped.share_of_time or 0, 1, 1)} of {kernel} time{how}"
+    steady = "steady-state " if summary.layers and summary.units else ""
+    return f"{told}, {percent(mapped.share_of_time or 0, 1, 1)} of {steady}{kernel} time{how}"
 
 
 def replayed(summary: Summary) -> str:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from nsysmap.base.groups import distinct, is_sorted, sorted_order
 from nsysmap.base.intervals import Spans, holes
 from nsysmap.base.memory import Ints, whole
-from nsysmap.base.result_schema import GAPS
+from nsysmap.base.result_schema import GAPS, INFERRED
 from nsysmap.base.table import (
     MISSING,
     BoolArray,
@@ -60,7 +60,7 @@ _AT_ONCE = 1 << 18  # pieces of GPU work at a time: the data about the interval 
 _NO_LAUNCH = "its launch call is not in the trace"
 _HELD_BACK = "queued in time, then delayed: another stream, a dependency or a lock"
 _TIME_SLICE = "queued in time; the GPU switched from one process to another"
-_NODES_TRACED = "profiler: traces each node of the CUDA graph"
+_NODES_TRACED = f"{INFERRED}traces each node of the CUDA graph"
 
 
 @dataclass(frozen=True)

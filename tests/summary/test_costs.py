@@ -305,8 +305,22 @@ def test_kernels_without_a_layer_are_one_row_as_they_are_one_share_of_how_sure()
     (row,) = [row for row in cost_rows(summary) if row.group is None]
     assert row.share == pytest.approx(1 - (summary.mapped.share_of_time or 0), abs=1e-9)
     assert row.name == "(without a layer: pytorch, cutlass, cublas)"
+    assert "2,000 of 2,800 kernels have a layer, 82.8% of steady-state kernel time" in words.certainty(summary)
     apart = [row for row in cost_rows(summary, families=True) if row.group is None]
     assert [row.what for row in apart] == ["pytorch kernel", "cutlass kernel", "cublas kernel"]
     assert sum(row.share for row in apart) == pytest.approx(row.share)
     more = replace(summary, other_kernels=(*summary.other_kernels, *summary.other_kernels))
     assert [row.name for row in cost_rows(more) if row.group is None] == ["(without a layer: pytorch, cutlass, cublas and 3 more)"]
+
+
+def test_the_share_of_sms_says_whose_kernels_it_is_of_where_others_run_too() -> None:
+    mixed, alone = held("two engines in turn").summary, held("one engine").summary
+    assert mixed.outside is not None and mixed.outside.share > 0.1
+    assert words.filled_kernels(mixed) == "the inferences' kernels"
+    assert words.filled_kernels(alone) == "kernels"
+
+
+def test_what_follows_from_the_calls_alone_is_called_likely() -> None:
+    told = " ".join(words.where(held("auxiliary streams in a graph").summary))
+    assert re.search(r"\b36(→0)?% likely nsys's own work", told)
+    assert "likely" not in " ".join(words.where(held("one engine").summary))
