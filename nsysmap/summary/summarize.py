@@ -8,11 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from nsysmap.base.groups import distinct
 from nsysmap.base.note import SELECTED
-from nsysmap.base.result_schema import INFERRED
 from nsysmap.base.table import Row, Table
 from nsysmap.base.terminal import in_one
 from nsysmap.base.units import unit_words
@@ -49,7 +45,7 @@ from nsysmap.summary.next_steps import next_steps
 from nsysmap.summary.phases import drift_words, phase_words, saved_in
 from nsysmap.summary.ranks import collective_times, in_step
 from nsysmap.summary.slowest import slowest
-from nsysmap.summary.whose import is_much, outside_of, short_engines, without_engine
+from nsysmap.summary.whose import inferred_profiler, is_much, outside_of, short_engines, without_engine
 from nsysmap.trace.steady import only_repeats
 
 _TOP_KERNELS = 10
@@ -251,7 +247,7 @@ def _place(loops: Mapping[int, Row], loop_id: int) -> str:
 
 def _gpus(tables: Mapping[str, Table], unit: _Unit) -> tuple[GpuTime, ...]:
     names = {row.integer("device"): row.text("name") for row in tables["devices"]}
-    collectives, inferred = collective_times(tables), _inferred(tables["gaps"])
+    collectives, inferred = collective_times(tables), inferred_profiler(tables["gaps"])
     found = []
     for row in tables["device_times"]:
         device, inferences, busy = row.integer("device"), row.integer("inferences"), row.maybe_integer("busy_ns")
@@ -280,14 +276,6 @@ def _gpus(tables: Mapping[str, Table], unit: _Unit) -> tuple[GpuTime, ...]:
             )
         )
     return tuple(found)
-
-
-def _inferred(gaps: Table) -> set[int]:
-    """The devices on which most of the idle time that is the profiler's is so by inference."""
-    told, mine = gaps.text("evidence"), gaps.text("cause").equals("profiler")
-    inferred = np.array([value.startswith(INFERRED) for value in told.values] + [False], np.bool_)[told.codes]
-    device, took = gaps.ints("device")[mine], gaps.ints("dur_ns")[mine]
-    return {one for one in distinct(device).tolist() if 2 * took[(device == one) & inferred[mine]].sum() > took[device == one].sum()}
 
 
 def _without_profiler(tables: Mapping[str, Table]) -> GpuTime | None:

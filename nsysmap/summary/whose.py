@@ -7,6 +7,8 @@ from pathlib import PurePath
 
 import numpy as np
 
+from nsysmap.base.groups import distinct
+from nsysmap.base.result_schema import INFERRED
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.base.units import counted, percent, rounded
 from nsysmap.engine.program import is_tensorrt
@@ -68,6 +70,14 @@ def _in_steady_part(kernels: Table, inferences: Table, windows: Table) -> tuple[
         inside |= (device == (row.maybe_integer("device") or 0)) & (start >= begin) & (start <= end)
     rows = np.flatnonzero(inside & np.isin(kernels.ints("process"), inferences.ints("process")))
     return rows, (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows], kernels.ints("inference")[rows] == MISSING
+
+
+def inferred_profiler(gaps: Table) -> set[int]:
+    """The devices on which most of the idle time that is the profiler's is so by inference."""
+    told, mine = gaps.text("evidence"), gaps.text("cause").equals("profiler")
+    inferred = np.array([value.startswith(INFERRED) for value in told.values] + [False], np.bool_)[told.codes]
+    device, took = gaps.ints("device")[mine], gaps.ints("dur_ns")[mine]
+    return {one for one in distinct(device).tolist() if 2 * took[(device == one) & inferred[mine]].sum() > took[device == one].sum()}
 
 
 def is_much(found: Outside | None) -> bool:
