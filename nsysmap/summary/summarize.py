@@ -45,7 +45,7 @@ from nsysmap.summary.next_steps import next_steps
 from nsysmap.summary.phases import drift_words, phase_words, saved_in
 from nsysmap.summary.ranks import collective_times, in_step
 from nsysmap.summary.slowest import slowest
-from nsysmap.summary.whose import inferred_profiler, is_much, outside_of, short_engines, without_engine
+from nsysmap.summary.whose import idle_causes, is_much, outside_of, short_engines, without_engine
 from nsysmap.trace.steady import only_repeats
 
 _TOP_KERNELS = 10
@@ -247,21 +247,12 @@ def _place(loops: Mapping[int, Row], loop_id: int) -> str:
 
 def _gpus(tables: Mapping[str, Table], unit: _Unit) -> tuple[GpuTime, ...]:
     names = {row.integer("device"): row.text("name") for row in tables["devices"]}
-    collectives, inferred = collective_times(tables), inferred_profiler(tables["gaps"])
+    collectives = collective_times(tables)
     found = []
     for row in tables["device_times"]:
         device, inferences, busy = row.integer("device"), row.integer("inferences"), row.maybe_integer("busy_ns")
         units = inferences / unit.inferences
-        idle = [
-            IdleCause(
-                one.text("cause"),
-                round(one.integer("time_ns") / units) if units else None,
-                one.real("share_of_window"),
-                inferred=one.text("cause") == "profiler" and device in inferred,
-            )
-            for one in tables["idle_totals"]
-            if one.integer("device") == device
-        ]
+        idle = idle_causes(tables, device, units)
         found.append(
             GpuTime(
                 device=device,
@@ -271,7 +262,7 @@ def _gpus(tables: Mapping[str, Table], unit: _Unit) -> tuple[GpuTime, ...]:
                 busy_share=row.maybe_real("busy_share"),
                 busy_ns=round(busy / units) if busy is not None and units else None,
                 copies_share=(row.maybe_integer("copies_ns") or 0) / (busy or 1),
-                idle=tuple(idle),
+                idle=idle,
                 collectives_ns=round(collectives[device] * unit.inferences) if device in collectives else None,
             )
         )

@@ -7,12 +7,11 @@ from pathlib import PurePath
 
 import numpy as np
 
-from nsysmap.base.groups import distinct
 from nsysmap.base.result_schema import INFERRED
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.base.units import counted, percent, rounded
 from nsysmap.engine.program import is_tensorrt
-from nsysmap.summary.model import EngineRan, Outside, Slowest, Summary
+from nsysmap.summary.model import EngineRan, IdleCause, Outside, Slowest, Summary
 from nsysmap.trace.steady import steady_windows
 
 _MUCH = 0.1
@@ -72,12 +71,23 @@ def _in_steady_part(kernels: Table, inferences: Table, windows: Table) -> tuple[
     return rows, (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows], kernels.ints("inference")[rows] == MISSING
 
 
-def inferred_profiler(gaps: Table) -> set[int]:
-    """The devices on which most of the idle time that is the profiler's is so by inference."""
-    told, mine = gaps.text("evidence"), gaps.text("cause").equals("profiler")
-    inferred = np.array([value.startswith(INFERRED) for value in told.values] + [False], np.bool_)[told.codes]
-    device, took = gaps.ints("device")[mine], gaps.ints("dur_ns")[mine]
-    return {one for one in distinct(device).tolist() if 2 * took[(device == one) & inferred[mine]].sum() > took[device == one].sum()}
+def idle_causes(tables: Mapping[str, Table], device: int, units: float) -> tuple[IdleCause, ...]:
+    """The idle time of a device by cause, per unit, the most first; the profiler's is inferred where no row of the trace shows most of it."""
+    gaps = tables["gaps"]
+    mine = np.flatnonzero(gaps.text("cause").equals("profiler") & (gaps.ints("device") == device))
+    told, took = gaps.text("evidence").take(mine), gaps.ints("dur_ns")[mine]
+    shown = [not value.startswith(INFERRED) for value in told.values]
+    seen_ns = sum(int(took[told.codes == code].sum()) for code, seen in enumerate(shown) if seen)
+    return tuple(
+        IdleCause(
+            row.text("cause"),
+            round(row.integer("time_ns") / units) if units else None,
+            row.real("share_of_window"),
+            inferred=row.text("cause") == "profiler" and 2 * seen_ns < int(took.sum()),
+        )
+        for row in tables["idle_totals"]
+        if row.integer("device") == device
+    )
 
 
 def is_much(found: Outside | None) -> bool:
