@@ -72,7 +72,7 @@ def _in_steady_part(kernels: Table, inferences: Table, windows: Table) -> tuple[
 
 
 def idle_causes(tables: Mapping[str, Table], device: int, units: float) -> tuple[IdleCause, ...]:
-    """The idle time of a device by cause, per unit, the most first; the profiler's is inferred where no row of the trace shows most of it."""
+    """The idle time of a device by cause, per unit, the most first; the profiler's is inferred where no row of the trace shows most."""
     gaps = tables["gaps"]
     mine = np.flatnonzero(gaps.text("cause").equals("profiler") & (gaps.ints("device") == device))
     told, took = gaps.text("evidence").take(mine), gaps.ints("dur_ns")[mine]
