@@ -127,7 +127,9 @@ def test_of_several_engines_each_has_its_own_layers_inferences_and_sum() -> None
         assert whole
         assert float(whole[1]) == pytest.approx(spent / count / 1e3, abs=0.06)
         assert sum(shown) == pytest.approx(float(whole[1]), abs=0.05 * len(shown))
-    assert pages[1].count("kernels have no layer") == told.stdout.count("kernels have no layer") == 1  # what holds for the trace is said once
+    assert (
+        pages[1].count("kernels have no layer") == told.stdout.count("kernels have no layer") == 1
+    )  # what holds for the trace is said once
     value = json.loads(run(*ENGINES, str(DECODE / "sync.nsys-rep"), "--json").stdout)
     assert [engine["inferences"] for engine in value["engines"]] == [3, 96]
 
