@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import Samples, Shift, Work
-from nsysmap.counters.odds import Explained, by_place, explained, less_likely
-from nsysmap.counters.part_rates import Fit, Sums, fit_rates, quick_misfit
-from nsysmap.counters.problem import FAR_SAMPLES, TOGETHER, at_once, coarse_enough, in_sequence_order
+from nsysmap.counters.odds import Explained, explained, less_likely, likely, spread
+from nsysmap.counters.part_rates import Fit, State, Sums, fit_rates, quick_factor, quick_misfit
+from nsysmap.counters.problem import FAR_SAMPLES, PARTS_PER_SAMPLE, TOGETHER, at_once, coarse_enough, in_sequence_order
 from nsysmap.counters.ring import Gram
 from nsysmap.counters.series import ROUNDED2
-from nsysmap.counters.shares import BusyTime, Layout, Parts, Shares, busy_time, by_company, gram, overlapping, parts_of, shares_in, touched
+from nsysmap.counters.shares import (
+    BusyTime,
+    Layout,
+    Parts,
+    Shares,
+    blurred,
+    busy_time,
+    by_company,
+    change_in,
+    gram,
+    overlapping,
+    parts_of,
+    shares_in,
+    touched,
+)
 
 _FEWEST_SAMPLES = 50
 _STRETCHES = 8  # that the search looks at, spread over the run
@@ -22,27 +36,26 @@ _LAGS = np.arange(-2 * FAR_SAMPLES, 2 * FAR_SAMPLES + 1)  # half samples
 _MOST_PEAKS = 3  # offsets that are looked at more closely: in simulations the right one was always among the best three
 _AGREES = 0.15  # correlation of activity and busy time below which busy time does not determine the offset
 _EXPLAINED = 0.8  # residual standard deviation relative to the samples', in the metric explained best: above this the rates explain nothing
-_COARSE = 0.1  # of a sample's length: the steps of the search …
-_STEPS = 10  # … this many in either direction
-_NEAR_NS = 500.0  # longest steps near the begin: with many samples, offsets half a µs apart can be distinguished …
-_NEAR_STEPS = 8  # … this many in either direction
-_QUICK = 800  # samples per stretch used by the first search …
-_FIRST = 200  # … which tries each offset with these alone, and longer parts, and goes on with those not less probable by this power of e
+_COARSE = 0.1  # of a sample's length: the steps of the search, one length in either direction …
+_NEAR_NS = 500.0  # … or this, if it is shorter: with many samples, offsets half a µs apart can be distinguished
+_MANY = 50  # steps: the first look then takes some at once, of kernels about as long
+_AT_ONCE = 4
+_QUICK = 800  # samples per stretch used by the search for a drift, and by the last look of the search for an offset
+_FIRST = 200  # … and by looks before that, with longer parts: they leave so many offsets, not less probable by this power of e
+_MOST_HOPEFUL = 12
 _HOPELESS = 10.0
 _BESIDE_SAMPLES = 3  # the first search moves samples by less than that many of their lengths
 _SHORTEST_PART_NS = 1000.0  # parts are coarser than those of the estimate: whole kernels determine the offset …
 _LONGEST_PART_NS = 1500.0  # … but their blocks start and end within µs: with parts of a quarter of a sample, another kernel's begin, 2 µs
 _FEWEST_PARTS = 3  # away, explained samples at 10 kHz better (against the same programs at 200 kHz, 2 of 5 networks on an H100)
-_FINE = 0.01  # of a sample's length, or this many ns: finest steps of the search
-_FINE_NS = 40.0
+_FINE_NS = 20.0  # a smaller move of the offset ends the search …
 _USUAL_NS = 500.0  # half of all offsets are smaller (a Cauchy prior); on an H100 they were -14 to -452 ns at 200 to 10 kHz
-_CLOSER = 3.6  # ratio of one step to the next, shorter one
 _MOST_MOVES = 12
 _SEARCHES = 3
-_UNLIKELY = 0.05  # probability of all offsets together that do not count in a value's 90 % interval
 _TICK_NS = 32.0 / 12.0**0.5  # standard deviation of one kernel's timestamps, which are on ticks of 32 ns
 _CERTAIN = 4.0  # ratio to its error: a smaller drift counts as none
-_CLOSE = 0.25  # of the error: finest steps of the search
+_LEAST_BENT = 0.2  # share of the curvature without misfits: no less is taken
+_CLOSE = 0.25  # … as does this share of its error
 _FAR = 8.0  # ratio to the usual deviation of samples of the same kernels: excluded …
 _LOOKS = 3  # … in at most this many rounds
 
@@ -89,13 +102,52 @@ class _Scene:
         return _Looked(self.values, used, shares, gram(shares))
 
     def places(self, shift: Shift) -> IntArray:
-        """The group that runs, or ran last, where each sample begins, plus 1; 0 for none."""
-        row = np.searchsorted(self.work.start_ns, shift.moved(self.start_ns), "right") - 1
-        return np.where(row >= 0, self.work.group[row], -1) + 1
+        """The column of the part that runs, or ran last, where each sample begins, plus 1; 0 for none."""
+        work, layout = self.work, self.parts.layout
+        begin = shift.moved(self.start_ns)
+        row = np.searchsorted(work.start_ns, begin, "right") - 1
+        group = work.group[row]
+        done = (begin - work.start_ns[row]) / np.maximum(work.end_ns[row] - work.start_ns[row], 1)
+        part = np.clip(done * layout.parts[group], 0, layout.parts[group] - 1).astype(np.int64)
+        return np.where((row >= 0) & (group >= 0), layout.first[group] + part, -1) + 1
+
+    @property
+    def kernel(self) -> IntArray:
+        """The group of each place, plus 1; 0 for none."""
+        layout = self.parts.layout
+        return np.append(0, np.repeat(np.arange(layout.groups) + 1, layout.parts))
 
     def explained(self, looked: _Looked, like: Fit, place: IntArray) -> Explained:
         """How well rates explain these samples."""
-        return explained(looked.values, looked.shares, looked.sums(), like, self.parts.layout, place)
+        return explained(looked.values, looked.shares, looked.sums(), like, place)
+
+    def plainest(self, like: Fit) -> tuple[_Scene, Fit]:
+        """The metric that rates explain best, alone, and its fit."""
+        row = int(np.argmin(like.noise / np.maximum(self.values.std(axis=1), 1e-12)))
+        some = slice(row, row + 1)
+        return replace(self, values=self.values[some]), replace(like, noise=like.noise[some], stiffness=like.stiffness[some])
+
+    def pulled(self, shift: Shift, left_out: BoolArray, like: Fit) -> _Pulled:
+        """Where the samples pull the offset from there (Gauss and Newton: rates and the offset together are fitted to what is left)."""
+        looked = self.at(shift, left_out)
+        factor = quick_factor(sums := looked.sums(), like)
+        rates = factor.solve(sums.target)
+        change = change_in(self.parts, shift.moved(self.start_ns), shift.moved(self.end_ns)).kept(looked.used)
+        moved = np.stack([change.applied(row) for row in rates])
+        follows = factor.solve(np.stack([looked.shares.gathered(row) for row in moved]))  # change of the rates
+        alone = np.where(looked.used, moved - np.stack([looked.shares.applied(row) for row in follows]), 0.0)
+        left = np.where(looked.used, looked.values - np.stack([looked.shares.applied(row) for row in rates]), 0.0)
+        weight = 1.0 / like.noise[:, None] ** 2
+        return _Pulled(moved * left * weight, moved**2 * weight, (moved * alone * weight).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class _Pulled:
+    """What the samples say of the offset."""
+
+    score: FloatArray  # derivative of the logarithm of the likelihood by the offset in ns: [metric, sample]
+    alone: FloatArray  # minus its second derivative, if the rates do not follow: [metric, sample]
+    certainty: FloatArray  # minus its second derivative, if they do: [metric]
 
 
 @dataclass(frozen=True)
@@ -120,17 +172,6 @@ class _Looked:
         return Sums(self.matrix, target, (used**2).sum(axis=1), used.shape[1], rounding2)
 
 
-@dataclass
-class _Search:
-    """The data for every step of the search, and the results so far."""
-
-    scene: _Scene
-    period_ns: float
-    left_out: BoolArray
-    like: Fit  # at an offset nearby
-    tried: dict[float, FloatArray]  # the misfit of each metric by offset
-
-
 def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shift | None:
     """The shift with which the samples fit the kernels best; None if nothing in the samples follows the kernels.
 
@@ -146,92 +187,65 @@ def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shif
     work = in_sequence_order(by_company(work) if at_once(work) else work)[0]
     none = Shift(0.0, 0.0, origin)  # nsys itself aligns the clocks
     layout = coarse_enough(work, min(max(samples.period_ns / 4, _SHORTEST_PART_NS), _LONGEST_PART_NS), _FEWEST_PARTS)
-    looks = _looks(layout, stretches)
+    looks = _looks(work, layout, stretches, samples.period_ns)
     drift = _drift_of_busy_time(work, [each.begin(_QUICK) for each in stretches], samples.period_ns)
-    peaks = _by_kernel(work, looks[0][1], samples.period_ns, Shift(0.0, drift, origin))
-    rough = _best_explained(_scene(work, *looks[0]), peaks, samples.period_ns) if peaks[0].offset_ns else peaks[0]
-    shift = _searched(work, looks, samples.period_ns, none)
-    whole = _scene(work, layout, stretches)
-    if (rough.offset_ns or rough.drift) and _hopeful(work, looks, samples.period_ns, rough, shift):
-        shift = _likelier(whole, (shift, _searched(work, looks, samples.period_ns, rough)))
+    peaks = _by_kernel(work, [each.begin(_FIRST) for each in stretches], samples.period_ns, Shift(0.0, drift, origin))
+    rough = _best_explained(_scene(looks[0]), peaks, samples.period_ns) if peaks[0].offset_ns else peaks[0]
+    shift, begun = _searched(looks, samples.period_ns, none)
+    whole = _scene(_Look(work, layout, stretches, 1))
+    if (abs(rough.offset_ns) > samples.period_ns or rough.drift) and _hopeful(looks, samples.period_ns, rough, shift):
+        shift, begun = _likelier(whole, (shift, _searched(looks, samples.period_ns, rough)[0])), None
     for _ in range(_SEARCHES):
-        left_out, looked, like = _without_wild(whole, shift)
+        left_out, looked, like = _without_wild(whole, shift, begun)
         if not (like.noise < _EXPLAINED * looked.values[:, looked.used].std(axis=1)).any():
             return None
-        search = _Search(whole, samples.period_ns, left_out, like, {})
-        found = _closed_in(search, shift)
-        slope, error = _slope(search, found)
+        found, pulled = _closed_in(whole, shift, left_out, like, samples.period_ns)
+        slope, error = _slope(whole, pulled)
         if abs(slope) <= _CERTAIN * error:
             return found
         drifting = Shift(found.offset_ns, found.drift + slope, origin, found.error_ns)
-        shift = _searched(work, looks, samples.period_ns, drifting)  # without the drift the search may have been misled
+        shift, begun = _searched(looks, samples.period_ns, drifting)  # without the drift the search may have been misled
     return found
 
 
-def _closed_in(search: _Search, shift: Shift) -> Shift:
-    """The shift at which rates of kernels explain the samples best."""
-    step, best = _step(search.period_ns), float(round(shift.offset_ns))
-    finest = min(_FINE * search.period_ns, _FINE_NS)
-    moves = 0
-    while moves < _MOST_MOVES:
-        moves += 1
-        low, here, high = (float(_misfit(search, shift, at).sum() + _unusual(at)) for at in (best - step, best, best + step))
-        if low < here or high < here:
-            best += -step if low < high else step
-            continue
-        bend = max(low - 2 * here + high, 1e-9)
-        best = float(round(best + 0.5 * step * (low - high) / bend))
-        if step <= max(finest, _CLOSE * step / np.sqrt(bend)):
+def _closed_in(scene: _Scene, shift: Shift, left_out: BoolArray, like: Fit, period: float) -> tuple[Shift, _Pulled]:
+    """The shift at which rates of kernels explain the samples best, and what the samples say of it there."""
+    step, best = _step(period), float(round(shift.offset_ns))
+    before: tuple[float, float] | None = None
+    for _ in range(_MOST_MOVES):
+        pulled = scene.pulled(Shift(best, shift.drift, shift.origin_ns), left_out, like)
+        slope, certainty = float(pulled.score.sum()) - 2.0 * best / (best**2 + _USUAL_NS**2), pulled.certainty.sum()
+        bend = certainty if before is None or best == before[0] else (before[1] - slope) / (best - before[0])  # secant: misfits bend it
+        bend = float(np.clip(bend, _LEAST_BENT * certainty, certainty)) + 1e-12
+        before, move = (best, slope), slope / bend
+        best = float(round(best + np.clip(move, -step, step)))
+        if abs(move) <= max(_FINE_NS, _CLOSE / np.sqrt(bend)):
             break
-        step = max(step / _CLOSER, finest)
-    own = _offset_error(search, shift, best)
-    return Shift(best, shift.drift, shift.origin_ns, float(np.hypot(own, shift.error_ns)), float(np.hypot(own, shift.likely_ns)))
+    own = _offset_error(scene, pulled, bend, scene.places(shift), period)
+    both = float(np.hypot(own, shift.error_ns)), float(np.hypot(own, shift.likely_ns))
+    return Shift(best, shift.drift, shift.origin_ns, *both), pulled
 
 
-def _misfit(search: _Search, shift: Shift, offset: float) -> FloatArray:
-    """For each metric the misfit of kernels' rates to the samples at that offset: minus the logarithm of the likelihood."""
-    if offset not in search.tried:
-        looked = search.scene.at(Shift(offset, shift.drift, shift.origin_ns), search.left_out)
-        search.tried[offset] = quick_misfit(looked.sums(), search.like)
-    return search.tried[offset]
-
-
-def _offset_error(search: _Search, shift: Shift, best: float) -> float:
-    """The error of the offset: from the curvature of the misfit and how places of the sequence pull at it (sandwich estimator: Huber 1967),
-    and from the scatter between metrics."""
-    step = _step(search.period_ns)
-    place = search.scene.places(shift)
-    looked = (search.scene.at(Shift(best + way * step, shift.drift, shift.origin_ns), search.left_out) for way in (-1, 1))
-    before, after = (search.scene.explained(each, search.like, place) for each in looked)
-    low, here, high = before.misfit, _misfit(search, shift, best), after.misfit
-    bend = np.maximum((low - 2 * here + high) / step**2, 1e-12)
-    own = np.clip(0.5 * (low - high) / (bend * step), -step, step)
-    weight = bend / bend.sum()
+def _offset_error(scene: _Scene, pulled: _Pulled, bend: float, place: IntArray, period: float) -> float:
+    """The error of the offset: from the curvature of the likelihood and how places of the sequence pull at it (sandwich estimator: Huber
+    1967), and from the scatter between metrics."""
+    step = _step(period)
+    weight = pulled.certainty / max(float(pulled.certainty.sum()), 1e-12)
+    own = np.clip(pulled.score.sum(axis=1) / np.maximum(bend * weight, 1e-12), -step, step)
     apart = float(weight @ (own - weight @ own) ** 2) / max(len(own) - 1, 1)
-    ticks = _TICK_NS**2 / max(len(search.scene.work.spans_ns[0]), 1)
-    pull = by_place(before, after) / (2 * step)
-    error = float(np.sqrt(ticks + apart + max(1.0 / bend.sum(), float(pull @ pull) / bend.sum() ** 2)))
-    return min(error, FAR_SAMPLES * search.period_ns)  # in which the offset was searched
+    ticks = _TICK_NS**2 / max(len(scene.work.spans_ns[0]), 1)
+    pull = np.bincount(scene.kernel[place], pulled.score.sum(axis=0))
+    error = float(np.sqrt(ticks + apart + max(1.0 / bend, float(pull @ pull) / bend**2)))
+    return min(error, FAR_SAMPLES * period)  # in which the offset was searched
 
 
-def _slope(search: _Search, shift: Shift) -> tuple[float, float]:
+def _slope(scene: _Scene, pulled: _Pulled) -> tuple[float, float]:
     """The change of the offset over the run, and its error: from each stretch, with the rates common to all."""
-    scene = search.scene
     count = int(scene.stretch[-1]) + 1
     if count < 3:
         return 0.0, 1.0
-    step = _step(search.period_ns) / 2
-    middle = scene.at(shift, search.left_out)
-    fit = fit_rates(middle.sums(), scene.parts.layout, like=search.like.state())
-    squares = np.zeros((3, count))
-    for at, way in enumerate((-1, 0, 1)):
-        moved = Shift(shift.offset_ns + way * step, shift.drift, shift.origin_ns)
-        looked = scene.at(moved, search.left_out) if way else middle
-        for row, rates, noise in zip(looked.values, fit.rates, fit.noise, strict=True):
-            away = np.where(looked.used & middle.used, row - looked.shares.applied(rates), 0.0)
-            squares[at] += np.bincount(scene.stretch, away**2, count) / (2 * noise**2)
-    bend = np.maximum((squares[0] - 2 * squares[1] + squares[2]) / step**2, 1e-12)
-    offset = np.clip(0.5 * (squares[0] - squares[2]) / (bend * step), -4 * step, 4 * step)
+    bend = np.maximum(np.bincount(scene.stretch, pulled.alone.sum(axis=0), count), 1e-12)
+    offset = np.bincount(scene.stretch, pulled.score.sum(axis=0), count) / bend
     time = np.bincount(scene.stretch, scene.start_ns) / np.bincount(scene.stretch)
     time -= float(bend @ time / bend.sum())
     slope = float(bend @ (time * offset) / (bend @ time**2))
@@ -353,59 +367,67 @@ def _agreement(time: BusyTime, stretch: _Stretch, standard: FloatArray, lags: Fl
     return agreement
 
 
-_Look = tuple[Layout, list[_Stretch]]
-"""Parts of kernels and samples that some offsets are tried with."""
+@dataclass(frozen=True)
+class _Look:
+    """Kernels, their parts, and samples that offsets are tried with, so many steps apart."""
+
+    work: Work
+    layout: Layout
+    stretches: list[_Stretch]
+    steps: int
 
 
-def _looks(layout: Layout, stretches: list[_Stretch]) -> list[_Look]:
-    """A quick look that rules out most offsets, if there are so many samples, and a closer one."""
-    looks = [(layout.halved()[0], _FIRST)] if len(stretches[0].start_ns) > _FIRST else []
-    return [(parts, [each.begin(samples) for each in stretches]) for parts, samples in [*looks, (layout, _QUICK)]]
+def _looks(work: Work, layout: Layout, stretches: list[_Stretch], period: float) -> list[_Look]:
+    """Quick looks that rule out most offsets, if there are so many offsets and samples, and a closer one."""
+    looks = [_Look(work, layout, [each.begin(_QUICK) for each in stretches], 1)]
+    few = [each.begin(_FIRST) for each in stretches]
+    if len(stretches[0].start_ns) > _FIRST:
+        looks.insert(0, _Look(work, layout.halved()[0], few, 1))
+    if period / _step(period) > _MANY:
+        together = blurred(work, period / PARTS_PER_SAMPLE)
+        looks.insert(0, _Look(together, coarse_enough(together, period / PARTS_PER_SAMPLE, 1), few, _AT_ONCE))
+    return looks
 
 
-def _hopeful(work: Work, looks: list[_Look], period: float, rough: Shift, found: Shift) -> bool:
+def _hopeful(looks: list[_Look], period: float, rough: Shift, found: Shift) -> bool:
     """Whether a quick look does not rule out that an offset near the rough one is more probable than the one found."""
     if len(looks) == 1:
         return True
-    there, here = _odds(_scene(work, *looks[0]), (_searched(work, looks[:1], period, rough), found))
+    there, here = _odds(_scene(looks[0]), (_searched(looks[:1], period, rough)[0], found))
     return bool(there <= here + _HOPELESS)
 
 
-def _searched(work: Work, looks: list[_Look], period: float, rough: Shift) -> Shift:
-    """The shift near the rough one at which rates of kernels explain the samples best; its error is from others that fit nearly as well."""
+def _searched(looks: list[_Look], period: float, rough: Shift) -> tuple[Shift, State | None]:
+    """The shift near the rough one at which rates of kernels explain the samples best, and what a fit there can begin with.
+
+    Its error is from others that fit nearly as well.
+    """
     near = _step(period)
-    steps = {round(at * _COARSE * period) for at in range(-_STEPS, _STEPS + 1)} | {
-        round(at * near) for at in range(-_NEAR_STEPS, _NEAR_STEPS + 1)
-    }
-    offsets = np.array(sorted(steps, key=abs))
-    moved = [Shift(rough.offset_ns + step, rough.drift, rough.origin_ns) for step in offsets.tolist()]
+    most = round(period / near)
+    steps = np.arange(-most, most + 1)
+    away: FloatArray = (steps * near).astype(np.float64)
+    moved = [Shift(rough.offset_ns + each, rough.drift, rough.origin_ns) for each in away.tolist()]
     unusual = _unusual(np.array([each.offset_ns for each in moved]))
-    hopeful = np.arange(len(moved))
-    for parts, stretches in looks:
-        scene = _scene(work, parts, stretches, rough)
+    odds = np.full(len(moved), np.inf)
+    tried = steps % looks[0].steps == 0
+    for look in looks:
+        scene = _scene(look, rough)
         left_out, _, like = _without_wild(scene, rough)
-        misfit = np.full(len(moved), np.inf)
+        if look is not looks[-1]:
+            scene, like = scene.plainest(like)
         place = scene.places(rough)
-        misfit[hopeful] = less_likely([scene.explained(scene.at(moved[each], left_out), like, place) for each in hopeful.tolist()])
-        misfit += unusual
-        hopeful = np.flatnonzero(misfit <= misfit.min() + _HOPELESS)
-    best = int(np.argmin(misfit))
-    apart = (offsets - offsets[best]).astype(np.float64)
-    others = np.where(np.abs(apart) > 1.5 * near, np.exp(misfit[best] - misfit), 0.0)  # that explain the samples nearly as well
-    return Shift(moved[best].offset_ns, rough.drift, rough.origin_ns, _spread(apart, others), _spread(apart, _likely(others)))
-
-
-def _spread(apart: FloatArray, odds: FloatArray) -> float:
-    """Root mean square distance of offsets from the best one, each with its probability relative to the best one's."""
-    return float(np.sqrt(odds @ apart**2 / (1.0 + odds.sum())))
-
-
-def _likely(odds: FloatArray) -> FloatArray:
-    """The same without those that are least probable, and together hardly at all."""
-    by_odds = np.argsort(odds)
-    likely = np.zeros(len(odds))
-    likely[by_odds] = np.where(np.cumsum(odds[by_odds]) > _UNLIKELY * (1.0 + odds.sum()), odds[by_odds], 0.0)
-    return likely
+        at = np.flatnonzero(tried)
+        found = [scene.explained(scene.at(moved[each], left_out), like, place) for each in at.tolist()]
+        odds[at] = less_likely(found, away[at], scene.kernel) + unusual[at]
+        odds[at] -= odds[at].min()
+        likeliest = at[np.argsort(odds[at], kind="stable")[:_MOST_HOPEFUL]]
+        hopeful = steps[likeliest if look.steps > 1 else likeliest[odds[likeliest] <= _HOPELESS]]
+        tried = np.abs(steps[:, None] - hopeful).min(axis=1) <= look.steps // 2
+    best = int(at[np.argmin(odds[at])])
+    apart = away - away[best]
+    others = np.where((odds <= odds[best] + _HOPELESS) & (np.abs(apart) > 1.5 * near), np.exp(odds[best] - odds), 0.0)
+    shift = Shift(moved[best].offset_ns, rough.drift, rough.origin_ns, spread(apart, others), spread(apart, likely(others)))
+    return shift, like.state() if abs(int(steps[best])) <= 1 else None
 
 
 def _unusual(offset_ns: float | FloatArray) -> FloatArray:
@@ -432,13 +454,15 @@ def _odds(scene: _Scene, shifts: tuple[Shift, ...]) -> FloatArray:
     if wild.any():
         looked = [scene.at(each, wild) for each in shifts]
         likes = [fit_rates(each.sums(), scene.parts.layout) for each in looked]
-    misfit = np.mean([less_likely([scene.explained(each, like, place) for each in looked]) for like in likes], axis=0)
-    odds: FloatArray = misfit + _unusual(np.array([each.offset_ns for each in shifts]))
+    offset_ns = np.array([each.offset_ns for each in shifts])
+    each_way = [[scene.explained(each, like, place) for each in looked] for like in likes]
+    odds: FloatArray = np.mean([less_likely(each, offset_ns, scene.kernel) for each in each_way], axis=0) + _unusual(offset_ns)
     return odds
 
 
-def _scene(work: Work, layout: Layout, stretches: list[_Stretch], near: Shift | None = None) -> _Scene:
+def _scene(look: _Look, near: Shift | None = None) -> _Scene:
     """The stretches with all of the work, or with what is close to them at shifts ``near`` that one."""
+    work, layout, stretches = look.work, look.layout, look.stretches
     if near is not None:
         begins, ends = (near.moved(np.array(each)) for each in zip(*((one.start_ns[0], one.end_ns[-1]) for one in stretches), strict=True))
         margin = _BESIDE_SAMPLES * float((ends - begins).sum()) / sum(len(each.start_ns) for each in stretches)
@@ -450,13 +474,13 @@ def _scene(work: Work, layout: Layout, stretches: list[_Stretch], near: Shift | 
     return _Scene(start, end, values, stretch, work, parts_of(work, layout))
 
 
-def _without_wild(scene: _Scene, shift: Shift) -> tuple[BoolArray, _Looked, Fit]:
+def _without_wild(scene: _Scene, shift: Shift, begun: State | None = None) -> tuple[BoolArray, _Looked, Fit]:
     """Samples far from the usual ones of their kernels, in any metric; the others, and the fit to these.
 
     Large outliers hide others, which a further round finds.
     """
     looked, wild = scene.at(shift), np.zeros(len(scene.start_ns), np.bool_)
-    fit = fit_rates(looked.sums(), scene.parts.layout)
+    fit = fit_rates(looked.sums(), scene.parts.layout, like=begun)
     for _ in range(_LOOKS):
         weight = np.maximum(looked.shares.gathered(np.ones(len(wild))), 1e-12)
         more = np.zeros(len(wild), np.bool_)

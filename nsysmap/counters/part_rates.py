@@ -135,9 +135,14 @@ def quick_misfit(sums: Sums, like: Fit) -> FloatArray:
 
 def quick_fit(sums: Sums, like: Fit) -> tuple[FloatArray, FloatArray]:
     """That misfit, and the rates that explain the samples best with steps as stiff."""
-    factor = _quick_systems(sums, like).factor()
+    factor = quick_factor(sums, like)
     rates = factor.solve(sums.target)
     return _misfit(sums, sums.squares - (rates * sums.target).sum(axis=1), factor.log_determinant), rates
+
+
+def quick_factor(sums: Sums, like: Fit) -> Factor:
+    """What solves for the rates with steps as stiff."""
+    return _quick_systems(sums, like).factor()
 
 
 def _quick_systems(sums: Sums, like: Fit) -> Systems:

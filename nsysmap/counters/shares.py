@@ -269,6 +269,22 @@ def by_company(work: Work) -> Work:
     return Work(begin[by_start], finish[by_start], of_row[by_start], repeat[by_start], len(named))
 
 
+def blurred(work: Work, length_ns: float) -> Work:
+    """The work with those kernels as one that begin within the same stretch of that length of their sequence."""
+    inside = np.flatnonzero((work.group >= 0) & (work.repeat >= 0))
+    group, repeat = work.group[inside], work.repeat[inside]
+    begin = np.full(int(repeat.max(initial=-1)) + 1, _NEVER)
+    np.minimum.at(begin, repeat, work.start_ns[inside])
+    late = summed(group, work.start_ns[inside] - begin[repeat], work.groups) / np.maximum(np.bincount(group, minlength=work.groups), 1)
+    sequence = np.full(work.groups, len(begin))
+    np.minimum.at(sequence, group, repeat)  # its first repetition
+    named, into = np.unique(np.stack([sequence, (late // length_ns).astype(np.int64)]), axis=1, return_inverse=True)
+    number = np.where(work.group >= 0, into.reshape(-1)[work.group], -1)
+    first = np.flatnonzero(np.append(True, (np.diff(number) != 0) | (np.diff(work.repeat) != 0) | (number[1:] < 0))[: len(number)])
+    end = np.maximum.reduceat(work.end_ns, first) if len(first) else work.end_ns
+    return Work(work.start_ns[first], end, number[first], work.repeat[first], named.shape[1])
+
+
 def gram(shares: Shares) -> Gram:
     """The transposed matrix times the matrix."""
     by_sample = np.bincount(shares.sample, minlength=shares.samples)
@@ -334,8 +350,8 @@ def _dense_gram(shares: Shares) -> FloatArray:
     total = np.zeros((shares.columns, shares.columns))
     bounds = np.searchsorted(shares.sample, np.arange(0, shares.samples + _ROWS, _ROWS))
     for first, begin, end in zip(range(0, shares.samples, _ROWS), bounds[:-1].tolist(), bounds[1:].tolist(), strict=False):
-        rows = np.zeros((_ROWS, shares.columns))
-        np.add.at(rows, (shares.sample[begin:end] - first, shares.column[begin:end]), shares.share[begin:end])
+        place = (shares.sample[begin:end] - first) * shares.columns + shares.column[begin:end]
+        rows = summed(place, shares.share[begin:end], _ROWS * shares.columns).reshape(_ROWS, shares.columns)
         total += rows.T @ rows
     return total
 

@@ -11,6 +11,8 @@ import pytest
 from nsysmap.counters import clock_shift as searching
 from nsysmap.counters.clock_shift import clock_shift
 from nsysmap.counters.model import Samples, Shift, Work
+from nsysmap.counters.part_rates import quick_misfit
+from nsysmap.counters.shares import layout_of
 from tests.counters.made import sampled, sequence
 
 DURATIONS = [4000, 9000, 2500, 14_000, 6000]
@@ -48,6 +50,42 @@ def test_offsets_of_many_samples_are_found_where_activity_hardly_follows_busy_ti
     found = clock_shift(sampled(work, rates, 5000, noise=0.4, offset=offset), work, (0,))
     assert found is not None
     assert abs(found.offset_ns - offset) < 4 * found.error_ns < 80
+
+
+@pytest.mark.parametrize(("seed", "offset"), [(0, 12_000), (1, 30_000), (2, -20_000), (3, 55_000)])
+def test_offsets_of_less_than_a_long_sample_are_found(seed: int, offset: int) -> None:
+    """At 10 kHz they lie between steps of a tenth of a sample, where the likelihood changes within half a µs."""
+    random = np.random.default_rng(seed)
+    work = sequence(random.integers(2500, 9000, 40).tolist(), [700] * 40, 200, seed=seed)
+    found = clock_shift(sampled(work, random.uniform(5, 95, 40).tolist(), 100_000, noise=0.3, offset=offset), work, (0,))
+    assert found is not None
+    assert abs(found.offset_ns - offset) < 200
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_quick_looks_leave_the_offset_that_the_closest_one_prefers(seed: int) -> None:
+    """Against the closest look at each offset."""
+    random = np.random.default_rng(seed)
+    work = sequence(random.integers(1500, 7000, 40).tolist(), [500] * 40, 150, seed=seed)
+    samples = sampled(work, random.uniform(0, 95, 40).tolist(), 50_000, noise=0.4, offset=int(random.integers(-40_000, 40_000)))
+    looks = searching._looks(work, layout_of(work, 1500.0, fewest=3), searching._stretches(samples, work, (0,)), 50_000.0)
+    assert [look.steps for look in looks] == [4, 1, 1]
+    quick, every = (searching._searched(some, 50_000.0, Shift(0.0, 0.0, 0.0))[0] for some in (looks, looks[-1:]))
+    assert quick.offset_ns == every.offset_ns
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_offset_has_the_least_misfit_of_all_nearby(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    work = sequence(random.integers(2500, 9000, 20).tolist(), [700] * 20, 100, seed=seed)
+    samples = sampled(work, random.uniform(5, 95, 20).tolist(), 20_000, noise=0.4, offset=300)
+    look = searching._Look(work, layout_of(work, 1500.0, fewest=3), searching._stretches(samples, work, (0,)), 1)
+    scene = searching._scene(look)
+    left_out, _, like = searching._without_wild(scene, Shift(0.0, 0.0, 0.0))
+    found, _ = searching._closed_in(scene, Shift(0.0, 0.0, 0.0), left_out, like, 20_000.0)
+    offsets = np.arange(0.0, 600.0, 20.0)
+    misfit = [quick_misfit(scene.at(Shift(each), left_out).sums(), like).sum() + searching._unusual(each) for each in offsets.tolist()]
+    assert abs(found.offset_ns - offsets[int(np.argmin(misfit))]) < 30 + found.error_ns
 
 
 def test_a_drift_is_found() -> None:
@@ -129,7 +167,8 @@ def test_kernels_that_begin_late_and_end_early_leave_the_offset_as_uncertain_as_
 
 def test_an_offset_is_no_more_uncertain_than_the_range_in_which_it_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     work = sequence(DURATIONS, GAPS, 60)
-    monkeypatch.setattr(searching, "by_place", lambda *_sides: np.full(3, 1e15))
+    pulled = searching._Scene.pulled
+    monkeypatch.setattr(searching._Scene, "pulled", lambda *given: replace(found := pulled(*given), certainty=0.0 * found.certainty))
     found = clock_shift(sampled(work, RATES, 5000, noise=0.4), work, (0,))
     assert found is not None
     assert found.error_ns == pytest.approx(64 * 5000)
@@ -161,11 +200,3 @@ def test_the_stretches_that_are_looked_at_have_no_hole_and_do_not_overlap() -> N
     for each in found:
         assert (each.start_ns[1:] == each.end_ns[:-1]).all()
     assert all(one.end_ns[-1] <= other.start_ns[0] for one, other in pairwise(found))
-
-
-def test_offsets_that_are_hardly_probable_widen_the_error_but_no_interval() -> None:
-    apart = np.array([1000.0, -5000.0, 4000.0])
-    far, near = np.array([0.0, 0.02, 0.01]), np.array([0.2, 0.02, 0.01])
-    assert searching._spread(apart, far) > 700
-    assert searching._spread(apart, searching._likely(far)) == 0
-    assert searching._spread(apart, searching._likely(near)) == pytest.approx(1000 * (0.2 / 1.2) ** 0.5)

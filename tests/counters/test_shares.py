@@ -16,6 +16,7 @@ from nsysmap.counters.shares import (
     Shares,
     _band_by_blocks,
     _band_by_pairs,
+    blurred,
     busy_time,
     by_company,
     change_in,
@@ -199,3 +200,16 @@ def test_merged_parts_of_a_kernel_have_its_time() -> None:
     coarse, into = fine.halved()
     assert coarse.parts.tolist() == [2, 5, 1]
     assert into.tolist() == [0, 0, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7, 7]
+
+
+def test_kernels_that_begin_near_one_another_are_taken_together() -> None:
+    """Two sequences, one after another, and work of no sequence between them."""
+    start = np.array([0, 3000, 6000, 12_000, 20_000, 21_000, 30_000, 34_000])
+    end = np.array([2000, 5000, 11_000, 13_000, 20_500, 22_000, 33_000, 35_000])
+    work = Work(start, end, np.array([0, 1, 2, 3, -1, -1, 4, 5]), np.array([0, 0, 0, 0, -1, -1, 1, 1]), 6)
+    found = blurred(work, 5000.0)
+    assert found.start_ns.tolist() == [0, 6000, 12_000, 20_000, 21_000, 30_000]
+    assert found.end_ns.tolist() == [5000, 11_000, 13_000, 20_500, 22_000, 35_000]
+    assert found.repeat.tolist() == [0, 0, 0, -1, -1, 1]
+    assert found.group.tolist() == [0, 1, 2, -1, -1, 3]
+    assert found.groups == 4
