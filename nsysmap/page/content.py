@@ -12,12 +12,13 @@ import numpy as np
 from nsysmap.analysis import Analysis
 from nsysmap.base.note import LEVELS
 from nsysmap.base.schema import Tables
-from nsysmap.base.table import IntArray, Row
+from nsysmap.base.table import MISSING, IntArray, Row
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import counted
+from nsysmap.mapping.launch_ranges import root_nodes
 from nsysmap.names.decode import decode, summary
 from nsysmap.names.reference import field_words
-from nsysmap.page.events import Events
+from nsysmap.page.events import TID, Events
 from nsysmap.page.regions import Regions
 from nsysmap.page.samples import MEASURED, Sampled, of_layers, of_positions
 from nsysmap.page.unit import Unit
@@ -50,6 +51,10 @@ METHODS = {
     "none": "no layer is known",
 }
 """The evidence of each mapping method."""
+
+
+_LAUNCH, _HOST = ("launch", "dispatch", "graph"), ("host", "sync", "no-work")
+"""Causes of idle time that rules of the groups `launch` and `host` are about, where they name none."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,7 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
         "mean": f"mean {unit.words}" if _inferences(tables) else f"total {unit.words}",
         "one": REPETITION if REPETITION in analysis.summary.unit else INFERENCE,
         "runs": {-1 if engine is None else engine: unit.runs.get(engine, 1) for engine in (None, *range(len(analysis.engines)))},
+        "ran": {number: engine.inferences for number, engine in enumerate(analysis.summary.engines)},
         "layers": _layers(analysis, unit, swatch_of),
         "others": [
             {
@@ -109,7 +115,8 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
         "groups": [{"id": row.integer("group_id"), "median": row.maybe_integer("median_ns")} for row in tables.inference_groups],
         "idle": _idle(tables, analysis.summary),
         "idle_of": f"of the time from the first to the last {window_words(report)}{', all GPUs added up' if len(report.gpus) > 1 else ''}",
-        "findings": [_finding(number, row, events.origin_ns, len(tables.layers)) for number, row in enumerate(findings(tables))],
+        "findings": [_finding(number, row, events.origin_ns, tables) for number, row in enumerate(findings(tables))],
+        "nodes": _captured(tables, events),
         "graphs": _graphs(analysis),
         "samples": [_samples(one, number) for number, one in enumerate(shown.sampled)],
         "measured": of_positions(tables.kernel_counters),
@@ -347,7 +354,37 @@ def _about_layers(tables: Tables) -> dict[str, list[int]]:
     return {change: [layer for layer, name in names if name in mine] for change, mine in named.items() if change in ABOUT_LAYERS}
 
 
-def _finding(number: int, row: Row, origin_ns: int, layers: int) -> dict[str, object]:
+def _captured(tables: Tables, events: Events) -> dict[str, tuple[int, int]]:
+    """When, and by which thread (a row of `Events.threads`; -1 for another), each node of a CUDA graph was captured, by process and id."""
+    kernels, nodes = tables.kernels, tables.cuda_graph_nodes
+    rows = np.flatnonzero(kernels.ints("graph_node_id") != MISSING)
+    process, node = (kernels.ints(name)[rows] for name in ("process", "graph_node_id"))
+    first = np.unique(np.stack([process, node]), axis=1, return_index=True)[1]
+    roots = root_nodes(nodes, process[first], node[first])
+    first, roots = first[roots != MISSING], roots[roots != MISSING]
+    threads = {(one["pid"], one["tid"]): at for at, one in enumerate(events.threads)}
+    found = zip(
+        kernels.ints("pid")[rows[first]].tolist(),
+        node[first].tolist(),
+        nodes.ints("start_ns")[roots].tolist(),
+        nodes.ints("thread")[roots].tolist(),
+        strict=True,
+    )
+    return {f"{pid} {one}": (start_ns - events.origin_ns, threads.get((pid, thread & TID), -1)) for pid, one, start_ns, thread in found}
+
+
+def _matches(row: Row, tables: Tables) -> dict[str, list[str]]:
+    """What a finding that is about no layers is about: idle time by its causes, copies by their kinds; kernels if neither."""
+    told, kinds = (row.maybe_text("about") or "").split(), list(tables.memcpys.text("kind").values)
+    causes, copies, group = [one for one in told if one in CAUSES], [one for one in told if one in kinds], row.text("rule_group")
+    if not causes and not copies:
+        causes = list(_LAUNCH if group == "launch" else _HOST if group == "host" else ())
+        copies = kinds if group == "copy" else []
+    return {"causes": causes, "copies": copies}
+
+
+def _finding(number: int, row: Row, origin_ns: int, tables: Tables) -> dict[str, object]:
+    layers = len(tables.layers)
     about = [int(word) for word in (row.maybe_text("about") or "").split() if word.isdecimal() and int(word) < layers]
     layer = row.maybe_integer("layer_id")
     return {
@@ -358,6 +395,7 @@ def _finding(number: int, row: Row, origin_ns: int, layers: int) -> dict[str, ob
         "end": row.integer("end_ns") - origin_ns,
         "layer": layer,
         "layers": list(dict.fromkeys(([] if layer is None or about else [layer]) + about)),
+        **_matches(row, tables),
     }
 
 

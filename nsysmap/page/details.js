@@ -59,11 +59,21 @@ function detailsOf(trace, panel, on) {
     if (layer) layerRows(layer, "The layer in the engine");
     if (told.said.length || told.rest) rows("What its name says", [...told.said.map(([label, value, means]) => [label, value, null, means]), ["not understood", told.rest]]);
     launch(tables.kernels.launch[row], tables.kernels.start[row]);
+    captured(row);
     rows("Grid and resources", [
       ["grid", three("grid_")], ["block", three("block_")], ["registers per thread", shared(KERNEL, "registers", row)],
       ["shared memory per block", `${(shared(KERNEL, "static_shared_bytes", row) + shared(KERNEL, "dynamic_shared_bytes", row)).toLocaleString("en")} bytes`],
       ...laneWords(KERNEL)(row), ["CUDA graph", shared(KERNEL, "graph_id", row)], ["graph node", shared(KERNEL, "graph_node_id", row)], ["kernel_id", tables.kernels.id[row]],
     ]);
+  }
+  /** When the node of a CUDA graph was captured, which a graph's launch replays, and the ranges around that, which name its layer. */
+  function captured(row) {
+    const node = shared(KERNEL, "graph_node_id", row), found = doc.nodes[`${doc.lanes[shared(KERNEL, "lane", row)].pid} ${node}`];
+    if (!found) return;
+    const [time, thread] = found;
+    rows("The capture of its graph node", [["node", node], ["captured", duration(time, 10), null, `${inReport(doc, time)} in the report`], ["thread", doc.threads[thread]?.tid]]);
+    const open = thread < 0 ? [] : trace.rangesAt(thread, time);
+    rows("NVTX ranges around that capture, outermost first", open.length ? open.map(one => [shared(RANGE, "domain", one) || "NVTX", shared(RANGE, "name", one), () => on.pick({ type: RANGE, row: one })]) : [["", "none is on this page"]]);
   }
   /** What a kernel's name says beside its GPU and its layer: facts, none of them a finding. */
   function remarks(told, layer, device) {

@@ -25,7 +25,7 @@ _KERNEL_TEXTS = ("name", "part", "method", "reason", "part_by")
 _INFERENCE_TIMES = ("start_ns", "end_ns", "gpu_start_ns", "gpu_end_ns", "enqueue_start_ns", "enqueue_end_ns")
 _INFERENCE_FIGURES = ("gpu_busy_ns", "kernels", "device", "engine", "kernel_sequence")
 _LANE = ("device", "pid", "context", "stream")
-_TID = 0xFFFFFF  # the bits of nsys's globalTid with the thread's id; the process's are above them
+TID = 0xFFFFFF  # the bits of nsys's globalTid with the thread's id; the process's are above them
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def _threads(ids: IntArray, tables: Tables) -> list[dict[str, int]]:
     for table in (tables.api_calls, tables.nvtx_ranges, tables.osrt_calls, tables.inferences):
         known, first = np.unique(table.ints("thread"), return_index=True)
         pid_of |= dict(zip(known.tolist(), table.ints("pid")[first].tolist(), strict=True))
-    return [{"pid": pid_of.get(one, (one >> 24) & _TID), "tid": one & _TID} for one in ids.tolist()]
+    return [{"pid": pid_of.get(one, (one >> 24) & TID), "tid": one & TID} for one in ids.tolist()]
 
 
 def _records(columns: Mapping[str, IntArray]) -> list[dict[str, int]]:

@@ -5,8 +5,9 @@ async function start() {
   const doc = (await inflated("doc")).head;
   const trace = traceOf(doc, unpacked(await inflated("rows")));
   const { tables } = trace;
-  let selection = { inference: null, layer: null, layers: null, range: null, found: null, cause: null };  // layers: those of a finding, instead of a single one
-  const listed = document.getElementById("hits"), MOST_LISTED = 60, NOUNS = { [KERNEL]: ["kernel"], [COPY]: ["copy", "copies"], [RANGE]: ["NVTX range"], [CALL]: ["call"], [GAP]: ["interval"] };
+  let selection = { inference: null, layer: null, layers: null, range: null, found: null, cause: null, rule: null };  // layers: those of a finding, instead of a single one
+  const listed = document.getElementById("hits"), MOST_LISTED = 60, NOUNS = { [KERNEL]: ["kernel"], [COPY]: ["copy", "copies"], [RANGE]: ["NVTX range"], [CALL]: ["call"], [GAP]: ["interval"], [INFERENCE]: [doc.one] };
+  let went = false;  // whether the last click led to another part of the page
   let hits = [], next = -1, byType = new Map(), sought = "";  // sought: what the matches are of
 
   const details = detailsOf(trace, panel, {
@@ -50,6 +51,7 @@ async function start() {
     if (selection.layers) chip(`${fitted(selection.title, 40)}: ${counted(selection.layers.length, "layer")}`, { layers: null });
     if (selection.range) chip(`${duration(selection.range[1] - selection.range[0])} from ${duration(selection.range[0], 1000)}`, { range: null });
     if (selection.cause) button(`idle: ${doc.causes[selection.cause].name} ×`, chips, search, "chip");
+    if (selection.rule) button(`${selection.rule} ×`, chips, search, "chip");
     chips.hidden = !chips.children.length;
     heading();
     const told = new URLSearchParams();
@@ -120,6 +122,7 @@ async function start() {
     return best === null ? null : trace.windowOf({ inference: best, range: null });
   }
   function to(id) {
+    went = true;
     document.getElementById(id).scrollIntoView({ block: "start" });
   }
   /** Scrolls to the timeline unless its lanes are in sight. */
@@ -136,7 +139,7 @@ async function start() {
     byType = new Map();
     list();
     graphs.search(null);
-    change({ cause: name, found: (type, row) => type === INFERENCE || (type === GAP && passes(row)) });
+    change({ cause: name, rule: null, found: (type, row) => type === INFERENCE || (type === GAP && passes(row)) });
     if (!hits.length) { next = -1; count.textContent = "none within the selection"; return toLanes(); }
     const [from, till] = (!part && typicalInference()) || [0, doc.duration], long = hit => trace.endOf(GAP, hit.row) - trace.startOf(GAP, hit.row);
     const within = hits.filter(hit => trace.startOf(GAP, hit.row) >= from && trace.endOf(GAP, hit.row) <= till);
@@ -147,6 +150,19 @@ async function start() {
     const inside = isPart(selection) ? trace.chosenBy({ ...selection, found: null }) : () => true, found = [];
     for (let row = 0; row < tables.gaps.rows; row++) if (passes(row) && inside(GAP, row)) found.push({ type: GAP, row });
     return found;
+  }
+  /** Selects the idle time, copies or kernels that a finding about no layers is about; next and previous go through them. */
+  function matching(one, [from, till]) {
+    const type = one.causes.length ? GAP : one.copies.length ? COPY : KERNEL;
+    const passes = row => type === KERNEL || (type === GAP ? one.causes.includes(trace.shared(GAP, "cause", row)) : one.copies.includes(trace.shared(COPY, "kind", row)));
+    hits = [...tables[TABLES[type]].start.keys()].filter(row => passes(row) && trace.endOf(type, row) > one.start && trace.startOf(type, row) < one.end).map(row => ({ type, row }));
+    find.value = "";
+    byType = new Map();
+    list();
+    graphs.search(null);
+    change({ rule: `${one.rule}: ${counted(hits.length, ...NOUNS[type])}`, found: (other, row) => other === INFERENCE || (other === type && passes(row)) });
+    const long = hit => trace.endOf(type, hit.row) - trace.startOf(type, hit.row), near = hits.filter(hit => trace.startOf(type, hit.row) >= from && trace.endOf(type, hit.row) <= till);
+    if (hits.length) go(hits.indexOf((near.length ? near : hits).reduce((best, hit) => long(hit) > long(best) ? hit : best)));
   }
   function toGraph(id) {
     layer(id);
@@ -160,6 +176,7 @@ async function start() {
     const card = cards.find(one => +one.dataset.finding === number), rest = card.closest(".rest");
     if (rest) rest.open = true;
     card.scrollIntoView({ block: "center" });
+    went = true;
     card.classList.add("flash");
     setTimeout(() => card.classList.remove("flash"), 1500);
   }
@@ -174,12 +191,14 @@ async function start() {
   for (const card of cards) {
     const one = doc.findings[+card.dataset.finding], place = card.querySelector(".places");
     button("show in the timeline", place, () => {
+      if (selection.cause || selection.rule) search();
       change({ inference: null, range: null });
-      mark(one.layers, one.rule);
+      if (one.layers.length) mark(one.layers, one.rule); else change({ layer: null });
       const whole = one.end - one.start > doc.duration * 0.5, [from, till] = (whole && typicalInference([one.start, one.end])) || [one.start, one.end];
       if (!whole) change({ range: [one.start, one.end] });
       if (one.layers.length === 1 && first(one.layers[0], [from, till])) return;
       timeline.show(from, till);
+      if (!one.layers.length) matching(one, [from, till]);
       to("timeline");
     });
     if (one.layers.length) button(one.layers.length === 1 ? "its layer" : `its ${one.layers.length} layers`, place, () => { mark(one.layers, one.rule); to("layers"); layers.uncover(); });
@@ -199,7 +218,7 @@ async function start() {
   for (const one of document.querySelectorAll("[data-repeat]")) {
     const mine = doc.layers.filter(other => other.repeat !== null && other.kind === one.dataset.kind && String(other.engine ?? "") === one.dataset.engine && doc.repeats[other.repeat] === one.dataset.repeat);
     const repeat = mine.length ? mine[0].repeat : null, ids = mine.filter(other => other.repeat === repeat).map(other => other.id);
-    if (ids.length) one.addEventListener("click", () => mark(ids, one.dataset.repeat)); else one.disabled = true;
+    if (ids.length) one.addEventListener("click", () => mark(ids, doc.repeat_titles[repeat] || one.dataset.repeat)); else one.disabled = true;
   }
   function touched() {
     const [from, till] = trace.windowOf(selection), timed = selection.range || selection.inference !== null, chosen = chosenLayers(selection);
@@ -241,14 +260,18 @@ async function start() {
         for (let row = 0; row < of.length; row++) if (classes[type][of[row]]) mine.push({ type, row });
         if (mine.length) byType.set(type, mine);
       }
-      if (byType.size) [hits] = byType.values();  // next and previous go through kernels if any, otherwise copies, ranges, calls
-      const found = (type, row) => type === INFERENCE || Boolean(classes[type] && classes[type][tables[TABLES[type]].class[row]]);
-      change({ found, cause: null });
+      const gaps = [...tables.gaps.start.keys()].filter(row => passes(`idle: ${doc.causes[trace.shared(GAP, "cause", row)].name}`)), among = new Set(gaps);
+      if (gaps.length) byType.set(GAP, gaps.map(row => ({ type: GAP, row })));
+      const number = new RegExp(`^${doc.one}\\s+(\\d+)$`, "i").exec(find.value.trim()), named = number && +number[1] < tables.inferences.rows ? +number[1] : null;
+      if (named !== null) byType = new Map([[INFERENCE, [{ type: INFERENCE, row: named }]], ...byType]);
+      if (byType.size) [hits] = byType.values();  // next and previous go through the inference named, or kernels if any, otherwise copies, ranges, calls, idle time
+      const found = (type, row) => type === INFERENCE || (type === GAP && among.has(row)) || Boolean(classes[type] && classes[type][tables[TABLES[type]].class[row]]);
+      change({ found, cause: null, rule: null });
       count.textContent = hits.length ? told(hits) : "nothing found";
       list();
     } else {
       count.textContent = "";
-      change({ found: null, cause: null });
+      change({ found: null, cause: null, rule: null });
       list();
     }
     graphs.search(passes);
@@ -309,6 +332,11 @@ async function start() {
   }
   find.addEventListener("focus", () => { if (byType.size) listed.hidden = false; });
   document.addEventListener("pointerdown", event => { if (!event.target.closest(".find")) listed.hidden = true; });
+  document.addEventListener("pointerdown", () => { went = false; }, true);
+  document.addEventListener("click", event => {
+    const sheet = panel.getBoundingClientRect(), covers = sheet.height && getComputedStyle(panel).position === "fixed" && event.detail && !panel.contains(event.target);
+    if (covers && !went && event.clientY > sheet.top - 40) window.scrollBy(0, event.clientY - sheet.top + 80);  // what was clicked would be below the details
+  });
   let typing = 0;
   find.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(search, 120); });
   find.addEventListener("keydown", event => {
@@ -334,7 +362,7 @@ async function start() {
       clearTimeout(typing);
       if (event.target === find) find.blur();
       find.value = "";
-      if (searched || selection.cause) search();
+      if (searched || selection.cause || selection.rule) search();
       if (!searched) { timeline.pick(null); details.close(); change({ inference: null, layer: null, range: null }); }
       return;
     }

@@ -14,6 +14,7 @@ function layersOf(trace, place, on) {
   for (const head of heads) {
     const name = head.textContent;
     head.textContent = "";
+    head.addEventListener("click", event => { if (event.target === head) head.querySelector("button").click(); });
     button(name, head, () => {
       down = sort === head.dataset.by ? !down : !["title", "kind", "index", "precision", "source", "verdict"].includes(head.dataset.by);
       sort = head.dataset.by;
@@ -149,6 +150,7 @@ function kernelsOf(trace, place) {
       const told = found ? [percent(found.time / whole), duration(found.time), found.each.length.toLocaleString("en"), duration(medianOf(found.each.sort((one, two) => one - two)))] : of;
       cells.forEach((cell, at) => { cell.textContent = told[at]; });
     }
+    place.querySelector(".whole-run").hidden = Boolean(some);
     said.textContent = (some ? "within the selection; " : "") + (left < rows.length ? `${left} of ${counted(rows.length, "row")}` : counted(rows.length, "row"));
   }
   filter.addEventListener("input", update);
@@ -210,8 +212,8 @@ function alikeParts(parts) {
   })).sort((one, two) => two.time - one.time);
 }
 
-/** Regions of one engine whose names differ in numbers only as one, their parts together, the most time first. */
-function alikeRegions(regions) {
+/** Regions of one engine whose names differ in numbers only as one, their parts together, the most time first: over the run, if `ran` says how often each engine ran. */
+function alikeRegions(regions, ran = {}) {
   const found = new Map();
   for (const region of regions) {
     const key = `${region.engine} ${region.name.replace(/\d+/g, "*")}`;
@@ -224,7 +226,7 @@ function alikeRegions(regions) {
       name: mine[0].name.replace(/\d+/g, "*"), engine: mine[0].engine, time, regions: mine.length,
       parts: mine.flatMap(region => region.parts.map(part => ({ ...part, share: time ? part.time / time : 0 }))),
     };
-  }).sort((one, two) => two.time - one.time);
+  }).sort((one, two) => two.time * (ran[two.engine] ?? 1) - one.time * (ran[one.engine] ?? 1));
 }
 
 /** The opaque regions and those of Myelin with their parts, of the whole trace or within a selection; similar regions and parts as one on request. */
@@ -233,7 +235,7 @@ function regionsOf(trace, place) {
   let selection = null;
   function list() {
     const some = isPart(selection) ? within() : doc.regions.map(region => ({ ...region, parts: region.parts.filter(one => one.kernels) })).filter(region => region.parts.length);
-    const regions = alike.checked ? alikeRegions(some) : some;
+    const regions = alike.checked ? alikeRegions(some, isPart(selection) ? {} : doc.ran) : some;
     place.replaceChildren(...regions.map(region => pictured(region, regions.length === 1)));
     said.textContent = !isPart(selection) ? `times: ${doc.mean}` : regions.length ? "times and kernels within the selection" : "no kernel of a region is in the selection";
   }

@@ -1,6 +1,6 @@
 // The timeline: lanes of events on a canvas.  Events narrower than a pixel are drawn as the share of each pixel's time that they take.
 
-const GUTTER = 168, RULER = 22, GAP_BETWEEN = 3, NEXT_TEXT = 26;
+const GUTTER = Math.min(168, Math.round(window.innerWidth / 4)), RULER = 22, GAP_BETWEEN = 3, NEXT_TEXT = 26;
 
 /** Draws the trace's lanes into `place`; `on.pick(event)`, `on.range(range)` and `on.move()` are called for the reader's actions. */
 function timelineOf(trace, place, on) {

@@ -53,10 +53,17 @@ def run_words(summary: Summary, tables: Tables) -> str:
     loops = [row for row in tables.inference_loops if row.integer("steady")]
     median = loops[0].maybe_integer("median_ns") if len(loops) == 1 else None
     spread = f" (median {rounded(median)})" if median is not None else ""
-    told = f"Mean of {counted(summary.steady, f'steady-state {one}')}{spread}"
+    each, count, whose = f"steady-state {one}", summary.steady, ""
+    if summary.unit.startswith("pass") and not summary.one_a_unit:
+        each, count = "steady-state pass", round(summary.steady / int(summary.unit.split()[2]))
+    own = [kind for kind in summary.kinds if kind.mean_ns == summary.traced.ns]
+    if len(summary.gpus) > 1 and not summary.in_step and len(own) == 1 < len(summary.kinds):
+        count, whose = own[0].inferences - own[0].warmup - own[0].cut, f"{own[0].what}: "
+    told = f"{whose}{'m' if whose else 'M'}ean of {counted(count, each)}{spread}"
+    prediction = f"the prediction for GPU {summary.gpu_unprofiled.device}" if whose and summary.gpu_unprofiled else "the prediction"
     if summary.replayed_ns is None:
         return f"{told}."
     left_out = f"outliers (from {OUTLIER} × the median) and long pauses"
     if rounded(summary.replayed_ns) == rounded(summary.traced.ns):
-        return f"{told}; the prediction leaves out {left_out}."
-    return f"{told}; the prediction starts from {rounded(summary.replayed_ns)}, without {left_out}."
+        return f"{told}; {prediction} leaves out {left_out}."
+    return f"{told}; {prediction} starts from {rounded(summary.replayed_ns)}, without {left_out}."

@@ -28,11 +28,13 @@ from nsysmap.report.whatif import assumptions, change_figures, unanswered
 from nsysmap.report.words import captured, mapping_words
 from nsysmap.summary import gains
 from nsysmap.summary.costs import whose_unit
+from nsysmap.summary.model import Summary
 from nsysmap.summary.paste import CHANGES
 
 HERE = Path(__file__).parent
 SUFFIX = ".html"
 _MOST_NAMES = 200
+_LEAST_PROFILER = 0.05  # share of the time, from which it is said why that rule found nothing: its own threshold
 _SCRIPTS = (
     "unpack.js",
     "words.js",
@@ -64,6 +66,18 @@ def _figures(row: Row) -> tuple[str, ...]:
     """What a change saves, the range of that, and the time before and after it."""
     before, after, *saving = change_figures(row)
     return (*saving, before, after)
+
+
+def _bridge(summary: Summary, report: Report) -> str:
+    """Why the rule about the profiler's stops found nothing, where the GPU was idle for the profiler's work; empty where that is not so."""
+    share = max((one.share_of_window for gpu in summary.gpus for one in gpu.idle if one.cause == "profiler"), default=0.0)
+    if "profiler-overhead" not in report.clean or share < _LEAST_PROFILER:
+        return ""
+    return (
+        f"The GPU was idle for nsys's own work for {percent(share, 1)} of the time, though profiler-overhead found nothing: that rule is "
+        "about how long nsys stopped the launching thread, this share also about its work within launch calls, such as tracing each node "
+        "of a CUDA graph."
+    )
 
 
 def _by_reason(report: Report) -> dict[str, list[str]]:
@@ -121,6 +135,7 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
         mapping=mapping_words(report),
         report=report,
         could_not_tell=_by_reason(report),
+        bridge=_bridge(analysis.summary, report),
         cost_unit=whose_unit(analysis.summary),
         per_unit={one.rule: one.at_most_ns for one in analysis.summary.rules},
         kernels=list(report.tables.kernel_totals),

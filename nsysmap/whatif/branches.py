@@ -112,7 +112,10 @@ def on_auxiliary_streams(timeline: Timeline, dependencies: Dependencies, *, even
     kernels = [work for work in all_works(timeline) if work.kind == "kernel"]
     lost = sum(work.dur_ns for work in kernels if dependencies.layer(work) not in dependencies.before)
     if lost > _MOST_LOST * sum(work.dur_ns for work in kernels):
-        return CannotTell("too many kernels have no layer, or one whose inputs the engine file does not show")
+        unmapped = sum(work.dur_ns for work in kernels if dependencies.layer(work) == MISSING)
+        if 2 * unmapped > lost:
+            return CannotTell("too many kernels have no layer")
+        return CannotTell("too many kernels have a layer whose inputs the engine file does not show")
     first_free = 1 + max((work.queue for work in all_works(timeline)), default=0)
     threads = []
     for number, steps in enumerate(timeline.threads):

@@ -94,9 +94,12 @@ def test_times_of_several_threads_or_gpus_say_so(browser: Browser, written: Call
     assert "per second (2 threads together)" in page.inner_text("#answer .facts")
     page = opened(browser, written("two_gpus/tp_sync.nsys-rep", "two_gpus/tp.engine.json"))
     assert "per second on each GPU" in page.inner_text("#answer .facts")
-    assert "Mean of 79 steady-state inferences; the prediction starts from 257 µs, without outliers" in page.inner_text("#answer")
+    assert "GPU 1: mean of 39 steady-state inferences; the prediction for GPU 0 starts from 257 µs, without outliers" in page.inner_text(
+        "#answer"
+    )
     page = opened(browser, written(*MIXED))
     assert "817 passes/s" in page.inner_text("#answer .facts")
+    assert "Mean of 40 steady-state passes (median 1,190 µs)" in page.inner_text("#answer")
 
 
 def test_kernels_that_a_graph_hides_are_not_counted_as_none(browser: Browser, written: Callable[..., Path]) -> None:

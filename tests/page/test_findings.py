@@ -118,3 +118,25 @@ def test_the_graph_opens_at_the_engine_that_takes_most(browser: Browser, written
     page.wait_for_selector("#graph-canvas .box")
     assert page.locator("#graph-engine").evaluate("one => one.selectedOptions[0].text") == "generation.engine.json"
     assert "mean of 96 inferences" in page.inner_text("#graph-legend")
+
+
+def test_findings_about_no_layers_select_the_events_that_they_are_about(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written(*MIXED))
+    for rule, chip, shown in (
+        ("pageable-copy", r"pageable-copy: \d+ copies", "copy DtoH"),
+        ("launch-bound", r"launch-bound: [\d,]+ intervals", "GPU 0 idle: waiting for launches"),
+        ("under-filled-gpu", r"under-filled-gpu: [\d,]+ kernels", None),
+    ):
+        card = page.locator("#findings article", has=page.locator("h3", has_text=rule)).first
+        card.get_by_text("show in the timeline").first.click()
+        assert re.search(chip, page.inner_text("#chips")), rule
+        if shown:
+            assert page.inner_text("#details h2") == shown
+        count = page.inner_text("#count")
+        page.keyboard.press("n")
+        assert page.inner_text("#count") != count
+        page.keyboard.press("Escape")
+        assert page.locator("#chips").is_hidden()
+    page = opened(browser, written("bert_trt10/sync.nsys-rep", "bert_trt10/engine.json"))
+    page.locator("#findings article", has=page.locator("h3", has_text="fp16-norm")).get_by_text("show in the timeline").first.click()
+    assert "fp16-norm: 13 layers" in page.inner_text("#chips")

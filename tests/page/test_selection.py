@@ -16,7 +16,7 @@ from tests.places import FIXTURES
 
 if TYPE_CHECKING:
     pass
-from tests.page.opening import MIXED, bert, opened
+from tests.page.opening import CAPTURES, MIXED, bert, opened
 
 
 def test_one_selection_filters_every_figure(browser: Browser, written: Callable[..., Path]) -> None:
@@ -85,3 +85,72 @@ def test_a_selection_adds_up_the_kernels_that_are_in_it(browser: Browser, writte
     assert sum(times) == pytest.approx(spent.sum() / 1000, abs=0.006 * len(times))
     counts = page.locator("#kernels tbody tr:visible td:nth-child(3)").all_text_contents()
     assert sum(int(text.replace(",", "")) for text in counts) == np.count_nonzero(spent)
+
+
+ALONGSIDE = """async ([inference]) => {
+  const doc = (await inflated("doc")).head, trace = traceOf(doc, unpacked(await inflated("rows")));
+  const passes = trace.chosenBy({ inference, range: null, layer: null, layers: null, found: null });
+  const rows = type => [...trace.tables[TABLES[type]].start.keys()].filter(row => passes(type, row));
+  const of = (type, column) => [...new Set(rows(type).map(row => trace.shared(type, column, row)))];
+  const { device, thread } = trace.tables.inferences;
+  return [of(GAP, "device"), of(RANGE, "thread"), of(CALL, "thread"), device[inference], thread[inference]];
+}"""
+
+
+def test_an_inference_selects_what_is_on_its_gpu_and_its_thread_only(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, written("two_gpus/tp_sync.nsys-rep", "two_gpus/tp.engine.json"))
+    gaps, ranges, calls, device, thread = page.evaluate(ALONGSIDE, [20])
+    assert gaps == [device]
+    assert ranges == calls == [thread]
+
+
+def test_a_search_finds_an_inference_by_its_number_and_idle_time_by_its_cause(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    page.fill("#find", "inference 34")
+    page.locator("#find").press("Enter")
+    assert page.inner_text("#details h2") == "Inference 34"
+    assert "inference 34" in page.inner_text("#chips")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    page.fill("#find", "waiting")
+    page.locator("#hits li button", has_text="waiting for launches").first.click()
+    assert page.inner_text("#details h2") == "GPU 0 idle: waiting for launches"
+
+
+def test_a_kernel_of_a_graph_shows_the_capture_of_its_node_and_the_ranges_around_that(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
+    page = opened(browser, written(*CAPTURES["auxiliary streams in a graph"]))
+    page.fill("#find", "inception3/branch2/conv2")
+    page.locator("#find").press("Enter")
+    told = page.inner_text("#details")
+    ranges = told.split("ranges around that capture, outermost first")[1].split("Grid and resources")[0]
+    assert "ExecutionContext::enqueueV3" in ranges
+    assert "/inception3/branch2/conv2/Conv" in ranges
+    assert re.search(r"captured\s+[\d.]+ \S+\s+[\d.]+ ms in the report", told)
+    assert "that rule is about how long nsys stopped the launching thread" in page.inner_text("#sure")
+
+
+def test_a_whole_heading_sorts_and_figures_of_the_whole_run_say_so(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written), "inference=5")
+    assert "over the whole trace" not in page.inner_text("#kernels .note")
+    head = page.locator("#layers th[data-by=count]")
+    assert head.get_attribute("aria-sort") == "none"
+    box = head.bounding_box()
+    assert box is not None
+    head.click(position={"x": 2, "y": box["height"] / 2})
+    assert head.get_attribute("aria-sort") == "descending"
+
+
+def test_on_a_phone_the_details_do_not_cover_what_was_tapped(browser: Browser, written: Callable[..., Path]) -> None:
+    page = opened(browser, bert(written))
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    row = page.locator("#layers tbody tr button.link").nth(6)
+    row.evaluate("one => window.scrollBy(0, one.getBoundingClientRect().bottom - 800)")
+    row.click()
+    page.wait_for_timeout(100)
+    sheet, tapped = page.locator("#details").bounding_box(), row.bounding_box()
+    assert sheet is not None and tapped is not None
+    assert tapped["y"] + tapped["height"] <= sheet["y"]
