@@ -28,7 +28,7 @@ FAMILY_ROWS: tuple[FamilyRow, ...] = (
     FamilyRow("cusparse", "sparse matrix product of cuSPARSE or cuSPARSELt", "void cusparse::csrmv_v3_kernel<float>(int)"),
     FamilyRow("cutensor", "cuTENSOR kernel, in TensorRT a permutation", "void CUTENSOR_NAMESPACE::permutationKernelPLC3<float, (unsigned int)4, (int)128, (int)2, (bool)0>(long long)"),
     FamilyRow("reformat", "TensorRT reformat: change of layout or data type; also the layer that asks for it", "void genericReformat::copyVectorizedKernel<double, __half, float, true, false, 1>(unsigned int)"),
-    FamilyRow("native-pointwise", "TensorRT's run-time generated pointwise kernel (layers PWN(...))", "generatedNativePointwise"),
+    FamilyRow("native-pointwise", "kernel that TensorRT generated for one layer of fused element-wise operations, PWN(...); all have this one name: the name of the layer that ran it lists the operations (nsysmap layers ENGINE REPORT)", "generatedNativePointwise"),
     FamilyRow("tensorrt", "other kernel of TensorRT itself", "void cuSliceLayer::naiveSlice<float, (cuSliceLayer::Mode)2, (int)4>(cuSliceLayer::LaunchParams<T1>)"),
     FamilyRow("plugin", "kernel of TensorRT's plugin library; also a plugin layer", "void nvinfer1::plugin::gatherTopDetections_kernel<float, float, 256u>(bool, int, int)"),
     FamilyRow("tensorrt-llm", "kernel of TensorRT-LLM or TensorRT Edge-LLM", "void tensorrt_llm::kernels::generalRmsNorm<__half, false>(const T1 *)"),

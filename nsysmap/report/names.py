@@ -50,9 +50,13 @@ def names_text(decoded: KernelName, *, colour: bool, width: int = WHOLE) -> str:
 
     By default each of these is one line, whatever its length.
     """
+    from nsysmap.names.families import FAMILY_ROWS
     from nsysmap.names.reference import field_words
 
-    entries = [("is", printable(summary(decoded)))]
+    told = summary(decoded)
+    entries = [("is", printable(told))]
+    if told.endswith(f": {decoded.name}"):  # the name says no more than whose it is
+        entries += [("family", row.text) for row in FAMILY_ROWS if row.name == decoded.family]
     if decoded.ops:
         entries.append(("ops", "  ".join(_op_word(op) for op in decoded.ops)))
     for pattern in decoded.patterns:

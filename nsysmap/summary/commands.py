@@ -12,7 +12,7 @@ from nsysmap.summary.model import Summary
 from nsysmap.summary.words import of_fusion
 
 _ONE_OF = re.compile(r" \(engine \d+ of \d+\)$")  # after the name of a file that lists several engines
-_NAME = 48  # columns of a kernel's name in a command
+_NAME = 69  # columns of a kernel's name in a command: it fits a line of the narrowest terminal
 _SLOW = 1.1  # ratio to the median from which the slowest inference is worth a look
 
 
@@ -66,6 +66,7 @@ def _commands(summary: Summary, report: str, engines: Sequence[str], *, page: st
 
 
 def _name(summary: Summary) -> str:
-    """The name of the costliest kernel that says something and is short enough to be read in a command; empty if there is none."""
-    names = (pasted(one.name) for one in summary.kernels if not one.what.startswith("unknown"))
+    """The name of the costliest kernel that has a meaning beside itself and is short enough for a command; empty if there is none."""
+    telling = (one for one in summary.kernels if not one.what.startswith("unknown") and not one.what.endswith(f": {one.name}"))
+    names = (pasted(one.name) for one in telling)
     return next((name for name in names if columns(name) <= _NAME), "")

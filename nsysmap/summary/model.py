@@ -335,6 +335,7 @@ class Summary:
     blocked: tuple[str, ...]  # errors: why there is no answer, or a wrong one
     warnings: tuple[str, ...]  # what else the reader must know before trusting the figures
     next_steps: tuple[NextStep, ...]
+    opaque_layers: int | None = None  # {ForeignNode[…]} layers of the engines that ran; None if no given engine did
     selected: str | None = None  # the part of the report that all figures cover; None for the whole
     collectives: bool = False  # inferences exchange data with other GPUs, by NCCL
     in_step: bool | None = None  # whether those of the GPUs are joint inferences, their collectives ending together; None if unknown

@@ -45,7 +45,7 @@ from nsysmap.summary.next_steps import next_steps
 from nsysmap.summary.phases import drift_words, phase_words, saved_in
 from nsysmap.summary.ranks import collective_times, in_step
 from nsysmap.summary.slowest import slowest
-from nsysmap.summary.whose import idle_causes, is_much, outside_of, short_engines, without_engine
+from nsysmap.summary.whose import idle_causes, is_much, opaque_layers, outside_of, short_engines, without_engine
 from nsysmap.trace.steady import only_repeats
 
 _TOP_KERNELS = 10
@@ -126,6 +126,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         kernel_kinds=_kernel_kinds(tables),
         slowest=slowest(tables),
         regions=_regions(tables, kernel_units),
+        opaque_layers=opaque_layers(tables),
         rules=_rules(tables, counted_in),
         graph=_graph(tables["whatif"]),
         replayed_ns=None if prediction is None else prediction.maybe_integer("recorded_ns"),

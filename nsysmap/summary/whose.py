@@ -90,6 +90,19 @@ def idle_causes(tables: Mapping[str, Table], device: int, units: float) -> tuple
     )
 
 
+def opaque_layers(tables: Mapping[str, Table]) -> int | None:
+    """How many layers of the engines that ran are opaque regions of Myelin; None if no given engine is known to have run."""
+    ran = {row.integer("engine") for row in tables["engine_fits"] if row.text("verdict") == "ran"}
+    if not ran or any(row.maybe_integer("engine") is None for row in tables["inference_groups"]):
+        return None
+    return sum(row.text("kind") == "foreign_node" for row in tables["layers"] if row.maybe_integer("engine") in {*ran, None})
+
+
+def no_region(summary: Summary) -> str:
+    """That no layer is an opaque region, whose insides would be told; empty where one is, or where that is unknown."""
+    return "no opaque region" if summary.opaque_layers == 0 else ""
+
+
 def is_much(found: Outside | None) -> bool:
     """Whether so much runs outside the inferences that the time from one to the next is not that of an inference."""
     return found is not None and found.share >= _MUCH

@@ -25,7 +25,7 @@ from nsysmap.summary.model import (
     Summary,
 )
 from nsysmap.summary.ranks import exchange, jointly, replayed_alone
-from nsysmap.summary.whose import among, engines_ran, outside, whose_slowest
+from nsysmap.summary.whose import among, engines_ran, no_region, outside, whose_slowest
 from nsysmap.trace.steady import OUTLIER
 
 _LEAST_IDLE = 0.05  # share of the window; smaller causes are added up
@@ -466,7 +466,8 @@ def _held_up(found: Slowest) -> str:
 
 def certainty(summary: Summary, *, methods: bool = True) -> str:
     """How sure the answer is: kernels with a layer (by which ``methods``), whether the engine files ran, how well the replay fits."""
-    return "; ".join(part for part in (with_layer(summary, methods=methods), *engines_ran(summary), replayed(summary)) if part)
+    parts = (with_layer(summary, methods=methods), no_region(summary), *engines_ran(summary), replayed(summary))
+    return "; ".join(part for part in parts if part)
 
 
 def with_layer(summary: Summary, *, methods: bool = True) -> str:
@@ -482,8 +483,8 @@ def with_layer(summary: Summary, *, methods: bool = True) -> str:
     if mapped.with_layer == mapped.kernels > 1:
         return f"all {mapped.kernels:,} {kernel}s have a layer{how}"
     told = f"{mapped.with_layer:,} of {counted(mapped.kernels, kernel)} have a layer"
-    steady = "steady-state " if summary.layers and summary.units else ""
-    return f"{told}, {percent(mapped.share_of_time or 0, 1, 1)} of {steady}{kernel} time{how}"
+    steady = " in steady state" if summary.layers and summary.units else ""
+    return f"{told}, {percent(mapped.share_of_time or 0, 1, 1)} of {kernel} time{steady}{how}"
 
 
 def replayed(summary: Summary) -> str:

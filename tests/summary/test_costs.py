@@ -305,7 +305,7 @@ def test_kernels_without_a_layer_are_one_row_as_they_are_one_share_of_how_sure()
     (row,) = [row for row in cost_rows(summary) if row.group is None]
     assert row.share == pytest.approx(1 - (summary.mapped.share_of_time or 0), abs=1e-9)
     assert row.name == "(without a layer: pytorch, cutlass, cublas)"
-    assert "2,000 of 2,800 kernels have a layer, 82.8% of steady-state kernel time" in words.certainty(summary)
+    assert "2,000 of 2,800 kernels have a layer, 82.8% of kernel time in steady state" in words.certainty(summary)
     apart = [row for row in cost_rows(summary, families=True) if row.group is None]
     assert [row.what for row in apart] == ["pytorch kernel", "cutlass kernel", "cublas kernel"]
     assert sum(row.share for row in apart) == pytest.approx(row.share)

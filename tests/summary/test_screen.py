@@ -285,3 +285,13 @@ def test_a_trace_without_any_work_has_a_screen_without_commands() -> None:
     assert commands(nothing) == []
     lines = report_text(replace(told, summary=nothing), width=80, given=["report.nsys-rep"]).splitlines()
     assert any("no CUDA events were recorded" in line for line in lines)
+
+
+def test_the_name_to_decode_is_the_costliest_that_has_a_meaning_beside_itself() -> None:
+    kernels = held("bert_trt10").summary.kernels
+    pointwise = replace(kernels[0], name="generatedNativePointwise", what="native-pointwise kernel: generatedNativePointwise")
+    myelin = replace(kernels[0], name="__myl_AddMulMeanAddSqrtDivMulMul_0x" + "a" * 32, what="myelin kernel: likely residual-add, rmsnorm")
+    found = dict(commands(replace(held("bert_trt10").summary, kernels=(pointwise, myelin))))
+    assert found["names"] == f"nsysmap decode {myelin.name}"
+    alone = dict(commands(replace(held("bert_trt10").summary, kernels=(pointwise,))))
+    assert alone["names"] == "nsysmap decode sync.sqlite"  # every name of the report

@@ -124,6 +124,16 @@ def test_engines_that_only_the_names_of_their_layers_speak_for_are_not_said_to_h
     assert words.certainty(hidden) == "engine.json fits by layer names (its kernels are hidden)"
 
 
+@pytest.mark.parametrize(("report", "engines", "told"), [
+    ("torch_mixed/sync", MIXED, True), ("decode_loop/sync", ("generation", "context"), False), ("torch_mixed/sync", (), False),
+    ("torch_mixed/sync", ("head",), False),  # nothing is known of the other engine
+])  # fmt: skip
+def test_that_no_region_is_opaque_is_said_where_it_is_known(report: str, engines: Sequence[str], told: bool) -> None:
+    found = summary(report, *engines)
+    assert ("no opaque region" in words.certainty(found)) == told
+    assert not (told and found.regions)
+
+
 def test_the_full_report_has_the_evidence_for_each_engine() -> None:
     folder = FIXTURES / "decode_loop"
     report = report_of(analyze(folder / "sync.nsys-rep", [folder / f"{name}.engine.json" for name in ("context", "generation")], rules=()))
