@@ -19,7 +19,7 @@ function detailsOf(trace, panel, on) {
     }
   }
   /** When something begins: since the begin of the timeline, and in the report's own time. */
-  const begins = time => ["begins", duration(time, 10), null, `${inReport(doc, time)} in the report, as for --since`];
+  const begins = time => ["begins", duration(time, 10), null, `${inReport(doc, time)} in the report`];
   const at = (type, row) => [begins(trace.startOf(type, row)), ["takes", duration(trace.endOf(type, row) - trace.startOf(type, row))]];
   const inferenceRow = row => row >= 0 && [doc.one, row, () => on.inference(row)];
   const laneWords = type => row => {
@@ -220,7 +220,7 @@ function detailsOf(trace, panel, on) {
     open();
     const chosen = { range: [from, to], inference: null, layer: null, layers: null }, ran = trace.summed(chosen, () => 0).get(0), { found } = trace.idle(chosen);
     element("h2", `${duration(to - from)} from ${duration(from, 1000)}`, panel);
-    rows(null, [["in the report", `${inReport(doc, from)} to ${inReport(doc, to)}`, null, "as for --since and --until"], ran && ["kernels", ran.kernels.toLocaleString("en"), null, `${duration(ran.time)} in all`], ...[...found].sort(([, one], [, two]) => two.time - one.time).map(([cause, { time }]) => [`idle, ${doc.causes[cause].name}`, duration(time)])]);
+    rows(null, [["in the report", `--since ${inReport(doc, from).replace(" ", "")} --until ${inReport(doc, to).replace(" ", "")}`], ran && ["kernels", ran.kernels.toLocaleString("en"), null, `${duration(ran.time)} in all`], ...[...found].sort(([, one], [, two]) => two.time - one.time).map(([cause, { time }]) => [`idle, ${doc.causes[cause].name}`, duration(time)])]);
     counters(from, to);
     panel.scrollTop = 0;
   }

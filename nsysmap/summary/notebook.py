@@ -15,6 +15,7 @@ from nsysmap.summary.whose import engine_names
 _MOST = 5  # layers or kernels
 _FIGURE = ' style="text-align:right;vertical-align:top;white-space:nowrap"'
 _HEAD = ' style="text-align:left;vertical-align:top;white-space:nowrap"'
+_WORDS = ' style="text-align:left;vertical-align:top;overflow-wrap:break-word"'  # a column is at least as wide as its longest word
 _CELL = ' style="text-align:left;vertical-align:top;overflow-wrap:anywhere"'
 
 
@@ -75,7 +76,7 @@ def _costliest(summary: Summary) -> str:
 
 def _table(heads: Sequence[str | None], rows: Sequence[Sequence[str | None]]) -> str:
     """A table without the columns whose head is None; the first three are figures."""
-    styles = [_FIGURE] * 3 + [_CELL] * (len(heads) - 3)
+    styles = [_FIGURE] * 3 + [_WORDS] * (len(heads) - 4) + [_CELL]
     lines = ["".join(f"<td{style}>{_text(cell)}</td>" for style, cell in zip(styles, row, strict=True) if cell is not None) for row in rows]
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f"<table><tr>{''.join(f'<th{_HEAD}>{_text(head)}</th>' for head in heads if head is not None)}</tr>{body}</table>"

@@ -67,6 +67,16 @@ def test_the_words_of_its_first_column_are_not_broken() -> None:
     assert all("white-space:nowrap" in style for style in heads)
 
 
+def test_only_the_names_of_its_tables_are_broken_within_words() -> None:
+    html = notebook_html(analysis("bert_trt10", "sync.sqlite").summary)
+    rows = [re.findall(r"<td([^>]*)>", row) for row in html.split("<table>")[2].split("</tr>")]
+    cells = [row for row in rows if row]
+    assert len(cells) > 3
+    for *others, name in cells:
+        assert "overflow-wrap:anywhere" in name
+        assert not any("anywhere" in style for style in others)
+
+
 @pytest.mark.parametrize("report", ["graph_whole.sqlite"])
 def test_a_trace_that_hides_its_kernels_says_so_first_and_how_to_capture_it(report: str) -> None:
     summary = analysis("bert_trt10", report).summary
