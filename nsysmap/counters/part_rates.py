@@ -171,10 +171,11 @@ def _round(sums: Sums, layout: Layout, steps: _Steps, state: State) -> None:
     factor = _systems(sums.matrix, steps.left, weight, vague).factor()
     rates = factor.solve(sums.target)
     count = len(steps.left)
-    (apart,) = spreads(factor, steps.weighted)
+    apart, *each = spreads(factor, steps.weighted, *([] if steps.each is None else [steps.each]))
     told = np.clip(count - (weight * apart).sum(axis=1), 0.0, count)
     jumps = ((rates[:, steps.left + 1] - rates[:, steps.left]) ** 2 / _variance(steps, state)).sum(axis=1)
-    free = np.maximum(sums.samples - (layout.columns - count) - told + _undetermined(factor, steps, vague), 1.0)
+    undetermined = vague * each[0].sum(axis=1) if each else 0.0  # number of kernels that take no degrees of freedom, by metric
+    free = np.maximum(sums.samples - (layout.columns - count) - told + undetermined, 1.0)
     state.rates = rates
     state.noise2 = np.maximum(_residual(sums, rates) / free, sums.rounding2)
     state.unevenness = _most_probable(jumps, told)
@@ -193,15 +194,6 @@ def _most_probable(jumps: FloatArray, told: FloatArray) -> FloatArray:
         scaled = relative * np.exp(-2 * logarithm)
         logarithm += (scaled - told - 2 * _TRUST * logarithm) / (2 * scaled + 2 * _TRUST)
     return _START * np.exp(logarithm)
-
-
-def _undetermined(factor: Factor, steps: _Steps, vague: FloatArray) -> FloatArray:
-    """The effective number of kernels of which the samples determine nothing, by metric: they take no degrees of freedom."""
-    if steps.each is None:
-        return np.zeros(len(vague))
-    (spread,) = spreads(factor, steps.each)
-    lost: FloatArray = vague * spread.sum(axis=1)
-    return lost
 
 
 def _residual(sums: Sums, rates: FloatArray) -> FloatArray:
