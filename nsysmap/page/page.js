@@ -260,12 +260,12 @@ async function start() {
         for (let row = 0; row < of.length; row++) if (classes[type][of[row]]) mine.push({ type, row });
         if (mine.length) byType.set(type, mine);
       }
-      const gaps = [...tables.gaps.start.keys()].filter(row => passes(`idle: ${doc.causes[trace.shared(GAP, "cause", row)].name}`)), among = new Set(gaps);
+      const causes = new Set(Object.keys(doc.causes).filter(one => passes(`idle: ${doc.causes[one].name}`))), gaps = [...tables.gaps.start.keys()].filter(row => causes.has(trace.shared(GAP, "cause", row)));
       if (gaps.length) byType.set(GAP, gaps.map(row => ({ type: GAP, row })));
       const number = new RegExp(`^${doc.one}\\s+(\\d+)$`, "i").exec(find.value.trim()), named = number && +number[1] < tables.inferences.rows ? +number[1] : null;
       if (named !== null) byType = new Map([[INFERENCE, [{ type: INFERENCE, row: named }]], ...byType]);
       if (byType.size) [hits] = byType.values();  // next and previous go through the inference named, or kernels if any, otherwise copies, ranges, calls, idle time
-      const found = (type, row) => type === INFERENCE || (type === GAP && among.has(row)) || Boolean(classes[type] && classes[type][tables[TABLES[type]].class[row]]);
+      const found = (type, row) => type === INFERENCE || (type === GAP && causes.has(trace.shared(GAP, "cause", row))) || Boolean(classes[type] && classes[type][tables[TABLES[type]].class[row]]);
       change({ found, cause: null, rule: null });
       count.textContent = hits.length ? told(hits) : "nothing found";
       list();

@@ -125,3 +125,12 @@ def test_the_header_stays_together_beside_links_to_other_pages(browser: Browser,
             assert box.evaluate(script) >= 0, box.get_attribute("placeholder")
     page.set_viewport_size({"width": 1400, "height": 900})
     assert page.locator("header").evaluate("one => one.offsetHeight") < 70
+
+
+def test_without_scripts_the_page_says_what_is_missing(browser: Browser, written: Callable[..., Path]) -> None:
+    page = browser.chromium.new_page(java_script_enabled=False)
+    page.goto(bert(written).as_uri())
+    assert "Scripts are switched off" in page.inner_text("#timeline")
+    assert "What to do first" in page.inner_text("#answer")
+    page.close()
+    assert "Scripts are switched off" not in opened(browser, bert(written)).inner_text("#timeline")

@@ -15,7 +15,7 @@ from tests.places import FIXTURES
 
 if TYPE_CHECKING:
     pass
-from tests.page.opening import CAPTURES, opened
+from tests.page.opening import CAPTURES, opened, seconds
 
 
 def test_parts_of_a_region_that_are_alike_are_one_row(browser: Browser, written: Callable[..., Path]) -> None:
@@ -85,3 +85,14 @@ def test_what_is_inside_regions_follows_the_selection(browser: Browser, written:
     assert sum(shares) == pytest.approx(100, abs=0.05 * len(shares))
     page.keyboard.press("Escape")
     assert page.inner_text("#region-list tbody") == whole
+
+
+def test_regions_that_took_most_of_the_run_are_first_however_often_their_engines_ran(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
+    page = opened(browser, written(*CAPTURES["two engines in turns"]))
+    told = page.locator("#region-list summary").all_inner_texts()
+    engines = ["generation" if "(generation)" in one else "context" for one in told]
+    assert len(engines) > 3
+    assert engines[0] == "generation"  # of 96 of the 99 inferences
+    assert seconds(" ".join(told[0].split()[:2])) < max(seconds(" ".join(one.split()[:2])) for one in told)
