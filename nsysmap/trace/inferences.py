@@ -445,7 +445,7 @@ def enqueue_spans(trace: Trace, inferences: Table) -> Spans:
         waited = np.searchsorted(np.sort(calls.ints("start_ns")[waits & (calls.ints("thread") == key)]), begun)
         begun, ended, of, waited = (values[inside] for values in (begun, ended, of, waited))
         first = np.flatnonzero((np.diff(of, prepend=-1) != 0) | (np.diff(waited, prepend=-1) != 0))
-        last = np.append(first[1:], len(of)) - 1
+        last = np.append(first[1:], len(of))[: len(first)] - 1
         without = np.setdiff1d(np.arange(len(mine)), of)  # launched before the trace began
         begins, ends = (np.concatenate(pair) for pair in ((begun[first], start[mine[without]]), (ended[last], end[mine[without]])))
         parts.append((np.full(len(begins), key), begins, ends))

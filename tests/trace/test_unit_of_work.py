@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -238,6 +239,8 @@ def test_between_a_wait_and_the_next_launch_of_a_repetition_nothing_was_enqueued
         expected[-1][1] = moment + 2
     assert np.stack([spans.start_ns, spans.end_ns], axis=1).tolist() == expected
     assert len(expected) == 24
+    hidden = replace(mapped.trace, api_calls=calls.take(calls.text("kind").equals("sync")))
+    assert len(enqueue_spans(hidden, mapped.inferences).thread) == 6  # no launch is in the trace
     known = mapped.inferences.with_columns(INFERENCES, {"engine": np.zeros(6, np.int64)})
     whole = enqueue_spans(mapped.trace, known)
     assert whole.start_ns.tolist() == known.ints("enqueue_start_ns").tolist()
