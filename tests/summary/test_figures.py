@@ -109,7 +109,7 @@ def in_text(where: str, text: str, analysis: Analysis) -> Iterator[Said]:
     if where == "page":
         for found in re.finditer(rf"per \w+(?: of \d \w+)?, profiler included {TIME} ", text):
             yield told("time in the trace", where, found[1], found[2])
-        for found in re.finditer(rf"without the profiler, predicted {TIME} ({NUMBER}) to ({NUMBER})", text):
+        for found in re.finditer(rf"without the profiler, predicted(?: on GPU \d+)? {TIME} ({NUMBER}) to ({NUMBER})", text):
             yield from ranged("time without the profiler", where, found, 1)
     if where == "compare" and not analysis.summary.hidden:
         pass_words = analysis.summary.unit if analysis.summary.unit.startswith("pass") else "inference"
