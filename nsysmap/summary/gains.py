@@ -185,8 +185,8 @@ def _also(action: Action) -> str:
     """An action that is left out, with its share of the time, or by how much it raises throughput."""
     if action.throughput_only:
         share = min(action.share or 0.0, 0.99)
-        more = "" if action.filled is not None and action.basis == "rule" else f", {percent(share / (1 - share), 1, 0)} more"
-        return f"for throughput only: {action.title}{more}"
+        more = "" if action.filled is not None and action.basis == "rule" else f", +{percent(share / (1 - share), 1, 0)}"
+        return f"for throughput: {action.title}{more}"
     return f"{action.title}, {'up to ' if action.basis == 'rule' else ''}{percent(action.share or 0.0, 1, 0)}"
 
 

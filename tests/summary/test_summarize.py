@@ -396,7 +396,7 @@ def test_where_an_upper_bound_is_larger_than_a_replayed_saving_before_it_the_ord
     small = replace(attention, share=0.02)
     assert gains.order(replace(summary, actions=(graph, small)), (graph,), why=False) == ""
     assert gains.order(summary, (attention,)).startswith(
-        "also: for throughput only: keep two inferences in flight, "
+        "also: for throughput: keep two inferences in flight, +"
     )  # a graph has a row of its own
     assert gains.order(replace(summary, actions=(graph, small)), (graph,)) == ""  # --full has it
 
@@ -431,8 +431,12 @@ def test_an_action_that_pays_is_named_even_where_there_is_no_room_for_it() -> No
     assert told == "also: other 0, 5%; other 1, 5%; 2 more: --full"
     most = replace(others[2], share=0.07)
     told = gains.order(replace(summary, actions=(graph, copies, most)), (graph,))  # what shortens an inference first
-    assert told == "also: other 2, 7%; for throughput only: synchronise once, at the end, 11% more: --full"
+    assert told == "also: other 2, 7%; for throughput: synchronise once, at the end, +11%: --full"
     assert gains.order(replace(summary, actions=(graph, *others[:2], most)), (graph,), room=40) == "also: other 2, 7%; 2 more: --full"
+    assert gains.order(replace(summary, actions=(graph, copies)), (graph,), room=69) == (
+        "also: for throughput: synchronise once, at the end, +11%: --full"
+    )
+    assert gains.order(replace(summary, actions=(graph, copies)), (graph,), room=40) == "1 more: --full"
     assert gains.order(replace(summary, actions=(graph, copies)), (graph, copies)) == ""
 
 
