@@ -237,7 +237,7 @@ def test_every_command_on_the_screen_names_every_engine_that_ran(name: str) -> N
     summary = held(name).summary
     ran = [engine.source for engine in summary.engines if engine.verdict != "did-not-run"]
     for _, command in commands(summary):
-        if summary.source in command:
+        if summary.source in command and not command.startswith("nsysmap decode "):  # which explains the names in a report
             assert [engine for engine in ran if f" {engine} " not in command] == []
 
 
