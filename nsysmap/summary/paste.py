@@ -292,18 +292,22 @@ RULES: Mapping[str, Change | ByEvidence] = {
         {"True": "replace the plugins between the regions by standard operators"},
         "build with a newer TensorRT, which may take the layers between the regions into them; keep one type and layout around them",
     ),
-    "reformat-cost": _by_evidence(
-        "cause",
-        CHANGES["drop-layers"].title,
-        {
-            "input": "give the engine its input in the type and layout of its first layer",
-            "output": "take its output in the type and layout of its last layer",
-            "precision": "make neighbouring layers compute in one type",
-            "quantize": "put Q/DQ directly before the layers that compute in INT8 or FP8",
-            "plugin": "let supportsFormatCombination() of the plugin accept its neighbours' formats",
-            "concat": "let the branches of each concatenation write the type and layout that its reader needs",
-        },
-        CHANGES["drop-layers"],
+    "reformat-cost": replace(
+        _by_evidence(
+            "cause",
+            CHANGES["drop-layers"].title,
+            {
+                "input": "give the engine its input in the type and layout of its first layer",
+                "output": "take its output in the type and layout of its last layer",
+                "precision": "make neighbouring layers compute in one type",
+                "quantize": "put Q/DQ directly before the layers that compute in INT8 or FP8",
+                "plugin": "let supportsFormatCombination() of the plugin accept its neighbours' formats",
+                "placement": "try a newer TensorRT, which may write parts of a concatenation in place: these copies convert nothing",
+                "concat": "let the branches of each concatenation write the type and layout that its reader needs",
+            },
+            CHANGES["drop-layers"],
+        ),
+        most=3,  # its saving is of all
     ),
     "reformat-at-input": Change(
         "give the engine its input as its first layer needs it",

@@ -87,6 +87,7 @@ class ByEvidence:
     column: str
     changes: Mapping[str, Change]
     otherwise: Change  # what to do about others; all have its title
+    most: int = _SENTENCES  # sentences that are told
 
     @property
     def title(self) -> str:
@@ -113,7 +114,7 @@ def how(action: Change | ByEvidence, program: Program, evidence: Sequence[Mappin
         asked = dict.fromkeys(str(one.get(action.column)) for one in evidence)
         made = [how(action.changes.get(name, action.otherwise), program) for name in asked] or [how(action.otherwise, program)]
         sentences = dict.fromkeys(one.change for one in made if one.change is not None)
-        return made[0] if made[0].paste else How(None, change="; ".join(list(sentences)[:_SENTENCES]) or None)
+        return made[0] if made[0].paste else How(None, change="; ".join(list(sentences)[: action.most]) or None)
     kind = PYTORCH if action.around and program.kind == TORCH_ENGINES and PYTORCH in action.ways else program.kind
     way = action.way(kind, program)
     if way is None or not way.paste:

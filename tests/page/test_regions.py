@@ -47,7 +47,8 @@ def test_regions_that_are_alike_are_one(browser: Browser, written: Callable[...,
     regions = page.locator("#region-list summary")
     together = regions.all_inner_texts()
     assert "4 regions, 4 parts" in together[0]
-    assert "(context)" in together[0]
+    assert "(generation)" in together[0]  # which spends more time in them over the run
+    assert any("(context)" in one for one in together)
     page.uncheck("#region-alike")
     assert regions.count() == 18 > len(together)
 

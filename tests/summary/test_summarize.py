@@ -363,12 +363,12 @@ def test_avoiding_reformats_is_advised_by_why_they_are_there() -> None:
     whatif = [answered("drop-layers", 100, 80, 120)]
     why = [
         {**finding("reformat-cost", inside=inside), "finding_id": cost, "cost_ns": cost, "evidence": json.dumps({"cause": cause})}
-        for cost, cause, inside in ((1, "output", 0), (2, "input", 0), (3, "concat", None))
+        for cost, cause, inside in ((1, "output", 0), (2, "input", 0), (3, "placement", None))
     ]
     [action] = actions(tables(whatif, [], why), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
     assert action.change == (
-        "let the branches of each concatenation write the type and layout that its reader needs; "
-        "give the engine its input in the type and layout of its first layer"
+        "try a newer TensorRT, which may write parts of a concatenation in place: these copies convert nothing; "
+        "give the engine its input in the type and layout of its first layer; take its output in the type and layout of its last layer"
     )
     [action] = actions(tables(whatif, [], []), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
     assert action.change is not None and action.change.startswith("give neighbouring layers one type and one layout")
