@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from nsysmap.base.terminal import columns, escaped, told_apart
 from nsysmap.base.units import counted, percent, rounded
 from nsysmap.names.decode import decode
-from nsysmap.summary.model import INFERENCE, REPETITION, LayerGroup, OtherKernels, Summary
+from nsysmap.summary.model import INFERENCE, OF_SO_MANY, REPETITION, LayerGroup, OtherKernels, Summary
 
 _LEAST_NAME = 16  # width of a kernel's name if it is shown
 _FAMILIES = 3  # of kernels without a layer that are named
@@ -44,7 +44,13 @@ def costs_heading(summary: Summary, room: int | None = None) -> str:
     whose = f"per {whose_unit(summary)}"
     if not summary.kernel_units:
         per = whose = whole_part(summary)
-    forms = [f"costliest layers, of {what} {whose}", f"costliest layers, of {what} {per}"]
+    kinds = sum(kind.mean_ns is not None and kind.what.startswith(OF_SO_MANY) for kind in summary.kinds) if summary.kernel_units else 0
+    if kinds > 1:  # whose rows none of them may have
+        both = "both kinds" if kinds == 2 else f"{kinds} kinds"
+        forms = [f"costliest layers, of {told}, mean over {both}" for told in (f"{what} {whose}", f"{what} {per}")]
+        forms.append(f"costliest layers, of {rounded(summary.kernel_ns)} mean over {both}")
+    else:
+        forms = [f"costliest layers, of {what} {whose}", f"costliest layers, of {what} {per}"]
     forms += [f"costliest layers, of {rounded(summary.kernel_ns)}{end}" for end in (f" {per}", "")]
     return next((one for one in forms if room is None or columns(one) <= room), forms[-1])
 

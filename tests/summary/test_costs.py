@@ -18,7 +18,7 @@ from nsysmap.comparison.inference_page import inference_text
 from nsysmap.report.words import cost_words
 from nsysmap.summary import words
 from nsysmap.summary.commands import commands
-from nsysmap.summary.costs import cost_rows
+from nsysmap.summary.costs import cost_rows, costs_heading
 from nsysmap.summary.model import WORK, Summary
 from nsysmap.summary.screen import screen
 from nsysmap.timing.totals import in_steady_part
@@ -324,3 +324,9 @@ def test_what_follows_from_the_calls_alone_is_called_likely() -> None:
     told = " ".join(words.where(held("auxiliary streams in a graph").summary))
     assert re.search(r"\b36(→0)?% likely nsys's own work", told)
     assert "likely" not in " ".join(words.where(held("one engine").summary))
+
+
+def test_of_two_kinds_of_inferences_the_table_says_that_its_times_are_of_both() -> None:
+    for name, said in (("two shapes", True), ("two engines in turn", False), ("one engine", False)):
+        for room in (None, 54):  # as wide as it may be, and on a narrow terminal
+            assert ("mean over both kinds" in costs_heading(held(name).summary, room)) is said
