@@ -21,7 +21,7 @@ function inferencesOf(trace, place, on) {
     cut = Math.ceil(cut / step) * step;
   }
   const ran = [...new Set(shown.map(row => all.engine[row]))].sort((one, two) => one - two), several = ran.length > 1;
-  const of = row => several && all.engine[row] >= 0 ? ` of ${doc.short_engines[all.engine[row]]}` : "";
+  const of = row => several && all.engine[row] >= 0 ? ` (${doc.short_engines[all.engine[row]]})` : "";
   const fill = row => { const plain = ENGINE_FILLS[several ? ran.indexOf(all.engine[row]) % ENGINE_FILLS.length : outlier(row) ? 1 : 0]; return isDark() ? onDark(plain) : plain; };
   let selection = null, width = 0;
   if (!shown.length) { place.hidden = true; return { update() {}, theme() {} }; }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -72,6 +73,7 @@ class Runs:
     uploads: bool = False  # data is copied to a GPU while inferences run
     repeats: bool = False  # inferences are known by their repetition only: one may hold several engines, and Python's work between them
     graphs: bool = False  # most inferences are replayed from CUDA graphs
+    kinds: int = 1  # the most kernel sequences that inferences of one engine have, as of several shapes
 
 
 def runs(tables: Mapping[str, Table], program: Program) -> Runs:
@@ -84,7 +86,13 @@ def runs(tables: Mapping[str, Table], program: Program) -> Runs:
     gaps_each = _intervals(gaps, rows) / inferences if inferences else 0.0
     replayed = tables["inferences"].bools("cuda_graph")
     graphs = 2 * int(replayed.sum()) > len(replayed)
-    return Runs(program, gaps_each, _host_work(gaps.take(rows)), uploads, repeats, graphs)
+    return Runs(program, gaps_each, _host_work(gaps.take(rows)), uploads, repeats, graphs, _kinds(tables["inference_groups"]))
+
+
+def _kinds(groups: Table) -> int:
+    """The most kernel sequences that the steady-state inferences of one engine have; one that ran once does not count."""
+    often = {(row.maybe_integer("engine"), row.maybe_integer("kernel_sequence")) for row in groups if row.integer("steady") > 1}
+    return max(Counter(engine for engine, sequence in often if None not in (engine, sequence)).values(), default=1)
 
 
 def _steady(tables: Mapping[str, Table], rows: Table) -> BoolArray:
@@ -221,6 +229,8 @@ def _what(change: str, runs: Runs) -> Change:
         return CHANGES[change] if runs.uploads and runs.host_gaps < _MANY_GAPS else PYTHON_ALONE
     if runs.program.pytorch and runs.program.engine and change == "cuda-graph":
         return _WHOLE_REPETITION if runs.repeats else EACH_ENGINE
+    if change == "cuda-graph" and runs.kinds > 1:
+        return replace(CHANGES[change], title="run each kind of inference as a CUDA graph")
     if runs.graphs and change == "two-in-flight":
         return TWO_GRAPHS
     return CHANGES[change]

@@ -139,7 +139,7 @@ def whose_slowest(summary: Summary, found: Slowest) -> str:
     if not own or alone or (found.engine is None and summary.hidden):
         return ""
     none = without_engine(engine.verdict for engine in summary.engines)
-    return f" of {none if found.engine is None else engine_names(summary)[found.engine]}"
+    return f" ({none if found.engine is None else engine_names(summary)[found.engine]})"
 
 
 def engines_ran(summary: Summary) -> list[str]:

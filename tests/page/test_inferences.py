@@ -23,8 +23,8 @@ def test_inferences_of_two_engines_have_colours_and_a_legend(browser: Browser, w
     assert page.locator("#inferences .legend span").all_inner_texts() == ["backbone.engine.json", "head.engine.json"]
     slow = page.inner_text("#inferences .slow")
     assert "among the first of its kind: may be warm-up" in slow
-    assert re.search(r"inference \d+ of head: [\d.]+ µs", slow)
-    assert re.search(r"inference \d+ of backbone: [\d.]+ µs", slow)
+    assert re.search(r"inference \d+ \(head\): [\d.]+ µs", slow)
+    assert re.search(r"inference \d+ \(backbone\): [\d.]+ µs", slow)
 
 
 def test_an_outlier_by_the_profiler_s_own_work_is_called_an_artefact(browser: Browser, written: Callable[..., Path]) -> None:

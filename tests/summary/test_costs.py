@@ -242,7 +242,7 @@ def test_every_command_on_the_screen_names_every_engine_that_ran(name: str) -> N
 
 
 def test_of_several_engines_the_slowest_inference_names_its_own() -> None:
-    assert words.slowest(held("a decode loop").summary).startswith("inference 16 of generation: ")
+    assert words.slowest(held("a decode loop").summary).startswith("inference 16 (generation): ")
     assert words.slowest(held("one engine").summary).startswith("inference 34: ")
 
 

@@ -37,7 +37,8 @@ QUESTIONS = {
     "which layer costs the time": r"costliest (layers|kernels)|# layers|nsysmap layers( \S+)+ --sort time|hidden",
     "what is inside the region": rf"inside {{ForeignNode|nsysmap layers( \S+)+ --sort time|capture again|{NO_ENGINE}|is not the engine",
     "why is the GPU idle": r"^GPU +.*idle",
-    "is a CUDA graph worth it": r"run it as a CUDA graph|^CUDA graph |CUDA graphs? are hidden|kernels of \d+ CUDA graph",
+    "is a CUDA graph worth it": r"run (it|each kind of inference) as a CUDA graph|^CUDA graph |"
+    r"CUDA graphs? are hidden|kernels of \d+ CUDA graph",
     "what did not fuse": r"^not fused ",
     "what does the name mean": r"nsysmap decode|kernels .* hidden|hides the kernels",
     "is this the right engine": rf"(is|are)\s+(NOT\s+)?the\s+engine\s+that\s+ran|engines\s+ran|fits?\s+by\s+layer\s+names|"
@@ -138,7 +139,7 @@ def test_the_table_is_not_pushed_down(name: str, width: int) -> None:
 @pytest.mark.parametrize("width", [80, 100, 140])
 def test_of_two_engines_the_answer_says_why_the_slowest_inference_is_and_what_each_change_saves(width: int) -> None:
     text = " ".join(report_text(held("two_engines"), width=width).split())
-    assert "inference 1 of head: 985 µs, 1.6 x median" in text
+    assert "inference 1 (head): 985 µs, 1.6 x median" in text
     assert "+283 µs host busy elsewhere, +81.1 µs waiting for launches; mostly before it began; one of the first, may be warm-up" in text
     assert "use a larger batch" in text
     assert "CUDA graph of each engine alone: cannot tell: it may save" in text

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from nsysmap.analysis import analyze
 from nsysmap.base.report_schema import DEVICE_TIMES, FINDINGS, INFERENCE_LOOPS, INFERENCE_TIMES, RULE_OUTCOMES
 from nsysmap.base.result_schema import GAPS, WHATIF
 from nsysmap.base.table import MISSING, Table
@@ -22,6 +23,7 @@ from nsysmap.summary.paste import TWO_GRAPHS
 from nsysmap.summary.slowest import slowest
 from nsysmap.summary.summarize import summarize
 from nsysmap.summary.ways import how
+from tests.places import FIXTURES
 from tests.reports import analysis
 
 TENSORRT = Runs(Program())
@@ -357,6 +359,15 @@ def test_a_graph_that_mostly_shortens_the_time_between_queued_kernels_says_so() 
         (action,) = actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000), idle=idle)
         assert gains.gain(summary, action) == f"saves 100 ns (80 to 120), 10% of 329 µs{told}"
         assert "queued" not in gains.gain(summary, action, brief=True)
+
+
+def test_inferences_of_several_shapes_need_a_graph_for_each() -> None:
+    def title(name: str, *engines: str) -> str | None:
+        given = analyze(FIXTURES / name / "sync.nsys-rep", [FIXTURES / name / engine for engine in engines])
+        return next((one.title for one in given.summary.actions if one.name == "cuda-graph"), None)
+
+    assert title("two_shapes", "engine.json") == "run each kind of inference as a CUDA graph"
+    assert title("decode_loop", "context.engine.json", "generation.engine.json") == "run it as a CUDA graph"
 
 
 def test_avoiding_reformats_is_advised_by_why_they_are_there() -> None:
