@@ -11,10 +11,10 @@ from nsysmap.base.note import Note
 from nsysmap.base.plain_json import plain_json
 from nsysmap.engine.layer_info import REBUILD, Document, documents_of, engine_of, parse_json, parse_json_values
 from nsysmap.engine.model import Engine
+from nsysmap.engine.plan_header import PLAN_MAGIC
 from nsysmap.engine.tool_file import begins_json_list, head_of, is_binary, refuse_other_files, text_of
 
 _PLAN_SUFFIXES = {".engine", ".plan", ".trt", ".rtx"}
-_PLAN_MAGIC = (b"ftrt", b"ptrt")
 _TRTEXEC_LOG = re.compile(r"^&&&& (?:RUNNING|PASSED|FAILED) TensorRT\.trtexec|=== Performance summary ===", re.MULTILINE)
 _NETWORK = re.compile(r"^[ \t]*Layer \d{1,9} +\| .* \[Op: \w+\.\w+\]", re.MULTILINE)
 
@@ -46,7 +46,7 @@ def read_engines_in(path: str | Path) -> tuple[Engine, ...]:
     refuse_other_files(file, head, "an engine", REBUILD)
     source = str(file)
     if is_binary(head):
-        if file.suffix.lower() not in _PLAN_SUFFIXES and not head.startswith(_PLAN_MAGIC):
+        if file.suffix.lower() not in _PLAN_SUFFIXES and not head.startswith(PLAN_MAGIC):
             raise NsysmapError(source, "is a binary file, not an engine that TensorRT wrote", REBUILD)
         from nsysmap.engine.inspector import inspect_plan
 

@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.terminal import pasted
+from nsysmap.engine.plan_header import PLAN_MAGIC
 from nsysmap.engine.tool_file import head_of, is_binary
 from nsysmap.nsys.arrow_tables import ARROW_MAGIC, PARQUET_MAGIC
 from nsysmap.nsys.json_lines import is_json_lines
@@ -15,7 +16,6 @@ from nsysmap.nsys.sqlite_columns import SQLITE_MAGIC
 
 _REPORT_MAGICS = (b"NVIDIA Tegra Profiler", b"NVIDIA Nsight Systems", SQLITE_MAGIC, ARROW_MAGIC, PARQUET_MAGIC, b"NVR\0", b"\x89HDF\r\n")
 _REPORT_SUFFIXES = {".nsys-rep", ".qdrep", ".qdstrm", ".sqlite"}
-_ENGINE_MAGICS = (b"ftrt", b"ptrt")
 _ENGINE_SUFFIXES = {".engine", ".plan", ".trt", ".rtx", ".json", ".onnx"}
 _REPORT, _NAMED_SO, _UNKNOWN, _ENGINE = 3, 2, 1, 0
 
@@ -82,7 +82,7 @@ def _likeness(path: str) -> int:
     if head.startswith(_REPORT_MAGICS) or is_json_lines(head):
         return _REPORT
     suffix = file.suffix.lower()
-    if head.startswith(_ENGINE_MAGICS) or suffix in _ENGINE_SUFFIXES:
+    if head.startswith(PLAN_MAGIC) or suffix in _ENGINE_SUFFIXES:
         return _ENGINE
     if suffix in _REPORT_SUFFIXES:
         return _NAMED_SO

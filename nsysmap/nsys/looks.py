@@ -24,6 +24,7 @@ _MAGICS = (
     (b"\x7fELF", "is a program or a library, not a report", _REPORT),
     (b"ftrt", "is a TensorRT engine, not a report", _REPORT_TOO),
     (b"ptrt", "is a TensorRT engine, not a report", _REPORT_TOO),
+    (b"vtrt", "is an engine of TensorRT for RTX, not a report", _REPORT_TOO),
 )
 _ENGINE_SUFFIXES = (".engine", ".plan", ".trt", ".rtx")
 

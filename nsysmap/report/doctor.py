@@ -65,7 +65,14 @@ def _nsys() -> Iterator[Found]:
 
 
 def _tensorrt() -> Found:
-    for package in ("tensorrt", "tensorrt_rtx", "tensorrt-cu12", "tensorrt-cu13"):
+    for package in (
+        "tensorrt",
+        "tensorrt_rtx",
+        "tensorrt-cu12",
+        "tensorrt-cu13",
+        "tensorrt-rtx-cu12-bindings",
+        "tensorrt-rtx-cu13-bindings",
+    ):
         if told := _version(package):
             allows = "opens .engine and .plan files built by this version, on a GPU like the one they were built for"
             return Found("TensorRT", "yes", f"{told} (Python package {package})", allows)

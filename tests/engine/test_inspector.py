@@ -22,7 +22,7 @@ STAND_IN = """
 import sys
 __version__ = "10.9.0.34"
 class Logger:
-    ERROR = 1
+    INFO = 1
     def __init__(self, level): pass
 class LayerInformationFormat:
     JSON = 1
@@ -37,6 +37,15 @@ class Runtime:
 def init_libnvinfer_plugins(logger, namespace): print("noise on standard output")
 """
 LAYERS = json.dumps({"Layers": [{"Name": "c", "LayerType": "CaskConvolution", "Inputs": [], "Outputs": []}], "Bindings": ["x"]})
+
+
+RTX_VERSION = "10.9.0.34"  # what the stand-in says of itself
+
+
+def rtx_plan(version: str = RTX_VERSION, *, length: int = 512) -> bytes:
+    """The header that TensorRT for RTX 1.4 to 1.7 write, and nothing after it."""
+    numbers = bytes(int(number) for number in version.split("."))
+    return (b"vtrt\0\0\0\0" + (2).to_bytes(8, "little") + length.to_bytes(8, "little") + numbers + b"vtrt").ljust(length, b"\0")
 
 
 def stand_in(folder: Path, deserialize: str, *, package: str = "tensorrt", text: str = LAYERS) -> str:
@@ -55,15 +64,12 @@ def plan(folder: Path, data: bytes = b"ftrt\0\0\0plan", name: str = "model.engin
 def without_tensorrt() -> bool:
     import importlib.util
 
-    return all(importlib.util.find_spec(package) is None for package in ("tensorrt", "tensorrt_rtx"))
+    return all(importlib.util.find_spec(package) is None for package in ("tensorrt", "tensorrt_rtx", "tensorrt_rtx_bindings"))
 
 
-@pytest.mark.parametrize("package", ["tensorrt", "tensorrt_rtx"])
 @pytest.mark.parametrize("name", ["model.engine", "model.plan", "model.bin"])
-def test_the_inspectors_layers_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, name: str) -> None:
-    if package == "tensorrt_rtx" and not without_tensorrt():
-        pytest.skip("the real tensorrt is installed and comes first")
-    monkeypatch.setenv("PYTHONPATH", stand_in(tmp_path, "return Engine()", package=package))
+def test_the_inspectors_layers_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("PYTHONPATH", stand_in(tmp_path, "return Engine()"))
     engine = read_engine(plan(tmp_path, name=name))
     assert [layer.name for layer in engine.layers] == ["c"]
     assert engine.tensorrt_version == "10.9.0.34"
@@ -81,11 +87,14 @@ def test_the_header_that_ultralytics_writes_before_a_plan_is_skipped(tmp_path: P
     ("said", "expected"),
     [
         ("Error Code 1: Serialization (Serialization assertion stdVersionRead == kSERIALIZATION_VERSION failed.Version tag does not match. Note: Current Version: 240, Serialized Engine Version: 236)", "another version"),
-        ("The engine plan file is not compatible with this version of TensorRT, expecting library version 8.6.1.6 got 8.5.3.1, please rebuild.", "built by TensorRT 8.6.1.6, but 8.5.3.1"),
-        ("The engine plan file is generated on an incompatible device, expecting compute 8.6 got compute 7.5, please rebuild.", "capability 8.6, but this machine's is 7.5"),
+        ("The engine plan file is not compatible with this version of TensorRT, expecting library version 8.6.1.6 got 8.5.3.1, please rebuild.", "built by TensorRT 8.5.3.1, but 8.6.1.6 is installed; install tensorrt==8.5.3.1"),
+        ("The engine plan file is generated on an incompatible device, expecting compute 8.6 got compute 7.5, please rebuild.", "capability 7.5, but this machine's is 8.6"),
         ("CUDA initialization failure with error: 100", "no usable NVIDIA GPU"),
         ("Error Code 4: API Usage Error (getPluginCreator could not find plugin EfficientNMS_TRT version 1)", "plugin that is not loaded (EfficientNMS_TRT)"),
         ("something new", "something new"),
+        ("[F] Error reading CUDA GPU properties: In getCurrentCC at /_src/runtime/dispatch/planHeaders.cpp:101 Ensure that the GPU driver is installed and up to date.", "no usable NVIDIA GPU"),
+        ("The engine does not support the current compute capability 9.0. Supported compute capabilities are: 8.9", "not built for this machine's GPU, of compute capability 9.0"),
+        ("The engine cannot run on this GPU, which has compute capability 9.0.", "not built for this machine's GPU, of compute capability 9.0"),
     ],
 )  # fmt: skip
 def test_what_tensorrt_says_becomes_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, expected: str) -> None:
@@ -96,6 +105,50 @@ def test_what_tensorrt_says_becomes_one_line(tmp_path: Path, monkeypatch: pytest
     assert expected in line
     assert "model.engine" in line
     assert "\n" not in line
+
+
+@pytest.mark.parametrize("package", ["tensorrt_rtx", "tensorrt_rtx_bindings"])
+@pytest.mark.parametrize("name", ["model.plan", "model.bin"])
+def test_an_engine_of_tensorrt_for_rtx_is_opened_by_it_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, name: str
+) -> None:
+    folder = stand_in(tmp_path, "return Engine()", package=package)
+    (Path(folder) / "tensorrt.py").write_text("raise SystemExit(9)", encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", folder)
+    engine = read_engine(plan(tmp_path, rtx_plan(), name=name))
+    assert [layer.name for layer in engine.layers] == ["c"]
+    assert engine.tensorrt_version == RTX_VERSION
+
+
+@pytest.mark.parametrize("deserialize", ["return None", "import os; os.kill(os.getpid(), 11)"])
+def test_an_engine_of_another_version_of_tensorrt_for_rtx_names_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deserialize: str
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", stand_in(tmp_path, deserialize, package="tensorrt_rtx"))
+    with pytest.raises(NsysmapError) as raised:
+        read_engine(plan(tmp_path, rtx_plan("1.7.1.116")))
+    assert raised.value.what == f"was built by TensorRT for RTX 1.7.1.116, but {RTX_VERSION} is installed"
+    assert raised.value.remedy.startswith("pip install tensorrt-rtx==1.7.1.116, or run tensorrt_rtx --loadEngine=")
+
+
+def test_another_version_that_opens_all_the_same_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", stand_in(tmp_path, "return Engine()", package="tensorrt_rtx"))
+    assert len(read_engine(plan(tmp_path, rtx_plan("10.9.0.35"))).layers) == 1
+
+
+def test_an_engine_of_tensorrt_for_rtx_that_was_cut_short_is_told_without_opening_it(tmp_path: Path) -> None:
+    with pytest.raises(NsysmapError, match="is cut short: 300 of 512 bytes are there; copy it again"):
+        read_engine(plan(tmp_path, rtx_plan()[:300]))
+
+
+def test_without_tensorrt_for_rtx_the_remedy_is_to_install_its_version(tmp_path: Path) -> None:
+    if not without_tensorrt():
+        pytest.skip("TensorRT is installed here")
+    with pytest.raises(
+        NsysmapError,
+        match=r"is an engine of TensorRT for RTX 1\.5\.0\.114, and .* not installed; pip install tensorrt-rtx==1\.5\.0\.114, or",
+    ):
+        read_engine(plan(tmp_path, rtx_plan("1.5.0.114")))
 
 
 def test_a_crash_names_the_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
