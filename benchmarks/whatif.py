@@ -1,9 +1,13 @@
 """Predicted beside measured: what-if answers from profiled captures, and the same programs timed without the profiler before and after.
 
-    python benchmarks/whatif.py [CAPTURES...] [--leave-one-out]
+    python benchmarks/whatif.py [CAPTURES...] [--held-out FILE] [--leave-one-out]
 
-Each folder of CAPTURES (fixtures/ unless given) holds engine files and *.nsys-rep or *.sqlite reports; the
-timings are in timings*.tsv there (engine, mode, scale, us_per_inference).  A report may say its scale: sync-0.3.sqlite.
+CAPTURES (fixtures/ and fixtures/real_trt unless given) are folders of one of two forms.  Programs that imitate engines: each folder in it
+holds engine files and *.nsys-rep or *.sqlite reports; the timings are in timings*.tsv beside them (engine, mode, scale, us_per_inference).
+A report may say its scale: sync-0.3.sqlite.  Engines that TensorRT built and ran: MODEL-MODE.nsys-rep, MODEL.engine.json and timings.tsv
+(engine, mode, us_median, us_min, us_max) in the folder itself.  Figures are summed up for each form.
+
+--held-out FILE names models, one a line, that are summed up by themselves.
 
 --leave-one-out chooses the constants that were fitted to these programs (how long a launch takes without the profiler, how far queued
 kernels are apart, how long two threads keep each other from launching) on all engines but one, and shows that one's figures.
@@ -41,8 +45,11 @@ PROGRAMS = {
 ENGINES = {"newer/aux": "aux_streams", "newer/torch": "torch_mixed", "newer/bert": "bert_trt10"}
 """Reports whose engine files are in another folder."""
 
-MODES = {"nonvtx": "sync", "aux_graph": "graph", "torch_sync": "sync"}
+MODES = {"nonvtx": "sync", "aux_graph": "graph", "torch_sync": "sync", "sync_nonvtx": "sync", "graph_nonvtx": "graph", "captured": "graph"}
 """Reports that are not named after the mode in which the program ran."""
+
+OTHER_NAMES = {"gm_bert": "bert_eager"}
+"""Models of TensorRT's own captures that stand under another name in the timings."""
 
 AFTER = {
     ("cuda-graph", "sync"): ("engine_graphs", "graphs", "graph"),
@@ -59,6 +66,13 @@ AFTER = {
 }
 """Change and mode of the capture to the mode that the program then runs in (the first that was timed)."""
 
+AFTER_REAL = {
+    ("cuda-graph", "threads"): ("graph_threads",),
+    ("pinned-copies", "pageable"): ("pinned",),
+    ("no-host-gap", "hostgap"): ("sync",),
+}
+"""The same for what only TensorRT's own captures have."""
+
 RENAMED = {"drop-layers": "{}_noreformat", "join-kernels": "split→joined"}
 """Changes to the engine: what it is called then; the mode stays."""
 
@@ -69,11 +83,16 @@ GRIDS: Mapping[str, tuple[float, ...]] = {
 
 Timings = Mapping[tuple[str, str, str, str], float]
 
+REAL = "TensorRT itself"
+IMITATIONS = "imitations"
+HELD_OUT = "TensorRT itself, held out"
+
 
 @dataclass(frozen=True)
 class Row:
     capture: str
     engine: str
+    group: str
     change: str
     times_us: tuple[float, float, float]  # after (of "before": before): likely, least, most
     measured_us: float
@@ -98,7 +117,7 @@ class Row:
 
     def line(self) -> str:
         likely, low, high = self.times_us
-        shown = f"{self.capture:<26}{self.change:<15}{likely:>9.2f}{self.measured_us:>9.2f}{self.off:>+8.1%}{low:>9.2f}{high:>9.2f}"
+        shown = f"{self.capture:<30}{self.change:<15}{likely:>9.2f}{self.measured_us:>9.2f}{self.off:>+8.1%}{low:>9.2f}{high:>9.2f}"
         if self.savings_us is not None and self.measured_saving_us is not None:
             saving, least, most = self.savings_us
             shown += f"{saving:>9.2f}{self.measured_saving_us:>9.2f}{least:>9.2f}{most:>9.2f}"
@@ -108,17 +127,27 @@ class Row:
 
 
 HEADER = (
-    f"{'capture':<26}{'change':<15}{'time':>9}{'measured':>9}{'off':>8}{'low':>9}{'high':>9}"
+    f"{'capture':<30}{'change':<15}{'time':>9}{'measured':>9}{'off':>8}{'low':>9}{'high':>9}"
     f"{'saving':>9}{'measured':>9}{'low':>9}{'high':>9}  in range"
 )
 
 
 def main(arguments: Sequence[str]) -> int:
-    folders = [Path(one) for one in arguments if not one.startswith("--")] or [ROOT / "fixtures"]
-    reports = {f"{path.parent.name}/{path.stem}": path for folder in reversed(folders) for path in find_reports(folder)}
-    timings = {
-        key: value for folder in reversed(folders) for path in sorted(folder.glob("timings*.tsv")) for key, value in read_timings(path)
-    }
+    arguments = list(arguments)
+    held_out: set[str] = set()
+    if "--held-out" in arguments:
+        at = arguments.index("--held-out")
+        held_out = set(Path(arguments[at + 1]).read_text(encoding="utf-8").split())
+        del arguments[at : at + 2]
+    folders = [Path(one) for one in arguments if not one.startswith("--")] or [ROOT / "fixtures", ROOT / "fixtures" / "real_trt"]
+    real = [folder for folder in folders if is_real(folder)]
+    imitated = [folder for folder in folders if folder not in real]
+    reports = {f"{path.parent.name}/{path.stem}": path for folder in reversed(imitated) for path in find_reports(folder)}
+    reports |= {f"{folder}/{path.stem}": path for folder in real for path in sorted(folder.glob("*-*.nsys-rep"))}
+    timings: dict[tuple[str, str, str, str], float] = {}
+    for folder in reversed(folders):
+        for path in sorted(folder.glob("timings*.tsv")):
+            timings |= read_timings(path)
     chosen = [path for _, path in sorted(reports.items()) if measured_before(path, timings) is not None]
     print("wall time per inference (or pass) without the profiler, us")
     print(HEADER)
@@ -128,14 +157,18 @@ def main(arguments: Sequence[str]) -> int:
         others = [path for path in chosen if program(path)[0] != engine]
         machines = fitted(others, timings) if "--leave-one-out" in arguments else MACHINES
         for path in mine:
-            found = list(rows_of(path, timings, machines))
+            group = (HELD_OUT if engine in held_out else REAL) if is_real(path.parent) else IMITATIONS
+            found = list(rows_of(path, timings, machines, group))
             rows += found
             for row in found:
                 print(row.line())
-    print()
-    for change in dict.fromkeys(row.change for row in rows):
-        print(f"{change}: {summary([row for row in rows if row.change == change])}")
-    print(f"all savings: {summary([row for row in rows if row.savings_us is not None])}")
+    for group in dict.fromkeys(row.group for row in rows):
+        mine_too = [row for row in rows if row.group == group]
+        print(f"\n{group}")
+        for change in dict.fromkeys(row.change for row in mine_too):
+            print(f"{change}: {summary([row for row in mine_too if row.change == change])}")
+        if savings := [row for row in mine_too if row.savings_us is not None]:
+            print(f"all savings: {summary(savings)}")
     return 0
 
 
@@ -153,14 +186,28 @@ def find_reports(folder: Path) -> list[Path]:
     return list(found.values())
 
 
+@cache
+def is_real(folder: Path) -> bool:
+    """Whether a folder holds captures of TensorRT itself: its timings have no scale."""
+    timings = folder / "timings.tsv"
+    return timings.is_file() and "us_median" in timings.read_text(encoding="utf-8").partition("\n")[0]
+
+
 def read_timings(path: Path) -> Iterator[tuple[tuple[str, str, str, str], float]]:
+    """The file of the timings is the folder's where TensorRT itself ran."""
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t"):
-            yield (path.name, row["engine"], row["mode"], row["scale"]), float(row["us_per_inference"])
+            if "us_median" in row:
+                yield (str(path.parent), row["engine"], row["mode"], "1"), float(row["us_median"])
+            else:
+                yield (path.name, row["engine"], row["mode"], row["scale"]), float(row["us_per_inference"])
 
 
 def program(report: Path) -> tuple[str, str, str, str]:
     """Engine, file of timings, mode and scale of a report."""
+    if is_real(report.parent):
+        model, _, mode = report.stem.rpartition("-")
+        return OTHER_NAMES.get(model, model), str(report.parent), MODES.get(mode, mode), "1"
     mode, _, scale = report.stem.partition("-")
     name = f"{report.parent.name}/{mode}"
     engine, file = next((found for begin, found in PROGRAMS.items() if name.startswith(begin)), (report.parent.name, "timings.tsv"))
@@ -180,7 +227,8 @@ def measured_after(report: Path, change: str, timings: Timings) -> float | None:
         return per_inference(timings.get((file, other, mode, scale)), mode) if other != engine else None
     if change == "one-graph" and (file, engine, "engine_graphs", scale) not in timings:  # nothing is launched between its inferences
         return None
-    for then in AFTER.get((change, report.stem), AFTER.get((change, mode), ())):
+    real = AFTER_REAL.get((change, mode), ()) if is_real(report.parent) else ()
+    for then in (*AFTER.get((change, report.stem), AFTER.get((change, mode), ())), *real):
         if (file, engine, then, scale) in timings:
             return per_inference(timings[file, engine, then, scale], then)
     return None
@@ -194,12 +242,15 @@ def per_inference(time_us: float | None, mode: str) -> float | None:
 @cache
 def observed(report: Path) -> tuple[Observed, EngineFacts]:
     """What the replay builds on; the engine files are those of the report's folder, or of the one that it says in ENGINES."""
+    if is_real(report.parent):
+        engine = report.parent / f"{program(report)[0]}.engine.json"
+        return observed_of(map_report(report, read_engines([engine] if engine.exists() else [])))
     name = f"{report.parent.name}/{report.stem}"
     folder = next((report.parents[1] / found for begin, found in ENGINES.items() if name.startswith(begin)), report.parent)
     return observed_of(map_report(report, read_engines(sorted(folder.glob("*engine.json")))))
 
 
-def rows_of(report: Path, timings: Timings, machines: tuple[Machine, ...]) -> Iterator[Row]:
+def rows_of(report: Path, timings: Timings, machines: tuple[Machine, ...], group: str = "") -> Iterator[Row]:
     before = measured_before(report, timings)
     name, engine = f"{report.parent.name}/{report.stem}", program(report)[0]
     try:
@@ -209,8 +260,10 @@ def rows_of(report: Path, timings: Timings, machines: tuple[Machine, ...]) -> It
         return
     answers = what_if(of, facts, default_changes(facts), machines=machines).records()
     first = answers[0]
+    if first["before_ns"] is None:
+        print(f"{name}: no replay: {first['reason']}", file=sys.stderr)
     if before is not None and first["before_ns"] is not None:
-        yield Row(name, engine, "before", micro(first, "before_ns", "low_before_ns", "high_before_ns"), before, None, None)
+        yield Row(name, engine, group, "before", micro(first, "before_ns", "low_before_ns", "high_before_ns"), before, None, None)
     for answer in answers:
         after = measured_after(report, str(answer["change"]), timings)
         if after is None or before is None:
@@ -220,7 +273,7 @@ def rows_of(report: Path, timings: Timings, machines: tuple[Machine, ...]) -> It
             continue
         times = micro(answer, "after_ns", "low_after_ns", "high_after_ns")
         savings = micro(answer, "saving_ns", "low_saving_ns", "high_saving_ns")
-        yield Row(name, engine, str(answer["change"]), times, after, savings, before - after)
+        yield Row(name, engine, group, str(answer["change"]), times, after, savings, before - after)
 
 
 def micro(answer: Mapping[str, object], *names: str) -> tuple[float, float, float]:

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from nsysmap.analysis import analyze_mapped, observed_of, predict_changes
 from nsysmap.base.errors import NsysmapError
+from nsysmap.base.table import MISSING
 from nsysmap.base.trace_schema import INFERENCES
 from nsysmap.cli.main import cli
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, read_engines
@@ -22,7 +23,7 @@ from nsysmap.whatif.changes import uses_several_streams
 from nsysmap.whatif.model import TOLERANCE, Model, NoModel, read_model
 from nsysmap.whatif.predict import predicted, what_if
 from nsysmap.whatif.profiler import MACHINES
-from nsysmap.whatif.timeline import Step, each_step
+from nsysmap.whatif.timeline import Step, all_works, each_step
 from nsysmap.whatif.window import Window, steady_window
 from tests.exports import exported
 from tests.places import CAPTURES, FIXTURES
@@ -120,6 +121,33 @@ def test_inferences_of_one_kernel_each_on_streams_in_turns_use_one_stream() -> N
     assert not uses_several_streams(turns)
     split = each_step(model.likely, lambda step: step._replace(works=tuple(work._replace(queue=work.number % 2) for work in step.works)))
     assert uses_several_streams(split)
+
+
+def test_work_that_another_thread_launches_is_in_the_replay() -> None:
+    observed, facts = observed_of(mapped("bert_trt10/sync"))
+    calls, launch = observed.trace.api_calls, observed.trace.kernels.ints("launch")
+    thread = calls.ints("thread").copy()
+    thread[launch[launch % 3 == 0]] += 1  # as PyTorch's backward thread does
+    two = replace(observed, trace=replace(observed.trace, api_calls=calls.with_columns(calls.spec, {"thread": thread})))
+    alone, helped = read_model(observed, facts, MACHINES), read_model(two, facts, MACHINES)
+    assert isinstance(alone, Model)
+    assert isinstance(helped, Model)
+    assert [work.row for work in all_works(helped.timeline)] == [work.row for work in all_works(alone.timeline)]
+    assert helped.recorded_ns == alone.recorded_ns
+    assert abs(helped.error) < 0.01
+    assert list(helped.before.values()) == pytest.approx(list(alone.before.values()), rel=0.01)
+
+
+def test_a_replay_without_all_gpu_work_of_its_inferences_is_none() -> None:
+    observed, facts = observed_of(mapped("bert_trt10/sync"))
+    kernels = observed.trace.kernels
+    launch = np.where(np.arange(len(kernels)) % 20 == 0, np.int64(MISSING), kernels.ints("launch"))  # in no stream that it waits for
+    less = replace(observed, trace=replace(observed.trace, kernels=kernels.with_columns(kernels.spec, {"launch": launch})))
+    found = read_model(less, facts, MACHINES)
+    assert isinstance(found, NoModel)
+    assert "% of the GPU work" in found.reason
+    assert found.error is not None
+    assert -0.15 < found.error < -0.01
 
 
 def test_an_inference_that_does_not_count_is_no_part_of_the_hosts_share() -> None:
