@@ -135,8 +135,8 @@ def _document_of(value: Any, source: str) -> Document:
     rows = value[keys["layers"]]
     if not isinstance(rows, list):
         raise NsysmapError(source, f'"Layers" is {_described(rows)}, not a list', REBUILD)
-    bindings = value[keys["bindings"]] if "bindings" in keys else []
-    return Document(rows, texts_in(bindings))
+    bindings = texts_in(value[keys["bindings"]]) if "bindings" in keys else ()
+    return Document(rows, bindings or (_names_in(value[keys["i/o tensors"]]) if "i/o tensors" in keys else ()))
 
 
 def engine_of(document: Document, source: str) -> Engine:
@@ -358,6 +358,12 @@ def _refuse_other_lists(rows: list[Any], source: str) -> None:
 def texts_in(value: object) -> tuple[str, ...]:
     """The texts in a list; none in anything else."""
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
+
+
+def _names_in(value: object) -> tuple[str, ...]:
+    """The names of a list of tensors, as TensorRT for RTX lists an engine's inputs and outputs since 1.5; 1.4 writes `Bindings`."""
+    rows = value if isinstance(value, list) else []
+    return texts_in([row.get("Name") for row in rows if isinstance(row, dict)])
 
 
 def has_layers(value: object) -> bool:

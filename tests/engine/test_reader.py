@@ -15,7 +15,7 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.engine.layer_info import documents_of, engine_of, onnx_nodes, parse_json
 from nsysmap.engine.reader import read_engine
 from nsysmap.engine.tables import edges_table, layers_table, tensors_table
-from tests.places import SHARED
+from tests.places import FIXTURES, SHARED
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -492,3 +492,39 @@ def test_a_packed_file_of_millions_of_empty_lists_is_refused_before_they_are_mad
     assert path.stat().st_size < 300_000
     with pytest.raises(NsysmapError, match="holds more than 20,000,000 values"):
         read_engine(path)
+
+
+RTX_FORMS: dict[str, tuple[dict[str, object], dict[str, object]]] = {
+    "1.4": ({"Format/Datatype": "Row major linear FP16 format"}, {"Bindings": ["x", "y"]}),
+    "1.5": (
+        {"Strides": [64, 1], "StrideOrder": [1, 0], "Datatype": "Half", "Format": "(Linear) Row major linear format"},
+        {"I/O Tensors": [{"Name": "x", "IOMode": "Input", "DataType": "Half"}, {"Name": "y", "IOMode": "Output", "DataType": "Half"}]},
+    ),
+    "1.6 and 1.7": (
+        {"Strides": [64, 1], "StrideOrder": [1, 0], "Datatype": "Half", "Format": "Format not available due to dynamic shapes"},
+        {"I/O Tensors": [{"Name": "x", "IOMode": "Input"}, {"Name": "y", "IOMode": "Output"}], "Engine Metadata": {"Multi-Device": "1"}},
+    ),
+}
+
+
+@pytest.mark.parametrize("version", RTX_FORMS)
+def test_the_forms_of_tensorrt_for_rtx_are_read(tmp_path: Path, version: str) -> None:
+    """The keys are those that the libraries of these versions hold; a whole file was there of 1.5 only (fixtures/real_trt)."""
+    tensor, beside = RTX_FORMS[version]
+    layer = {
+        "Name": "__myl_Relu_myl0_0", "LayerType": "kgen", "Inputs": [{"Name": "x", "Dimensions": [8, 64], **tensor}], "Constants": [],
+        "Outputs": [{"Name": "y", "Dimensions": [8, 64], **tensor}], "TacticName": "__myl_Relu_0x1", "StreamId": 0,
+        "Metadata": "[ONNX Layer: /Relu]",
+    }  # fmt: skip
+    file = tmp_path / "engine.json"
+    file.write_text(json.dumps({"Layers": [layer], **beside}), encoding="utf-8")
+    engine = read_engine(file)
+    assert engine.bindings == ("x", "y")
+    assert not engine.notes
+    assert [(t.dimensions, t.datatype) for t in (*engine.layers[0].inputs, *engine.layers[0].outputs)] == [((8, 64), "FP16")] * 2
+    assert engine.layers[0].onnx == ("/Relu",)
+
+
+def test_inputs_and_outputs_of_engines_that_tensorrt_for_rtx_built_are_known() -> None:
+    engine = read_engine(FIXTURES / "real_trt" / "llama.engine.json")
+    assert engine.bindings == ("ids", "past", "cos", "sin", "output", "new_kv")
