@@ -15,7 +15,7 @@ _TENSORRT_NAMESPACE = re.compile(r"cu[A-Z]")  # cuEltwise, cuDepthwise, …: Ten
 _OPEN = {")": "(", "]": "[", ">": "<", "}": "{"}
 _STORED = re.compile(r"Vector(Read|Write)\w*TensorView<(?:\([^()]*\)\d+, )*\w+, (\w+)")  # cuTENSOR's views: computed in, stored in
 _VIEWS = {"Read": "input", "Write": "output"}
-_NO_CORES = re.compile(r"(?<![a-z])[sdh]gemm|winograd|gemmSN|gemmk1|direct_kernel|simt|SIMT")
+_NO_CORES = re.compile(r"(?<![a-z])[sdh]gemm|winograd|gemmSN|gemmk1|wgrad_alg|dgrad_engine|direct_kernel|simt|SIMT")
 _CORES = re.compile(
     r"[hdiq]gmma|[hid]mma_|_mma_|wmma|wgmma|tensorop|tcgen05|utcmma|(?<![a-z])(?:[hsi](?:884|1688|16816|8816|16832)(?:gemm|cudnn|fprop))"
 )

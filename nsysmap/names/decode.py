@@ -31,7 +31,7 @@ __all__ = [
 
 _ARCH_WORD = r"(?:sm_?\d+[af]?|volta|turing|ampere|maxwell|pascal|kepler|hopper|ada|blackwell)"
 _TACTIC = (
-    rf"(?:trt_|cudnn_(?:infer_|train_)?)?{_ARCH_WORD}_(?=[A-Za-z0-9])|"
+    rf"(?:trt_|(?:_5[x0-9]_)?cudnn_(?:infer_|train_)?)?{_ARCH_WORD}_(?=[A-Za-z0-9])|trt_conv_act_pool_|"
     r"cutlass\w{0,2}_|nvjet_|cudnn_|fmha_|fused_multihead_|cublas_|xmma_|cask_"
 )
 _FUNCTION = r"(?!onnx::|ExecutionContext::)(?:[A-Za-z_][\w]*|<unnamed>|\(anonymous namespace\))(?:::|<(?!\d)|<\d|\((?!Unnamed)[^()]*[*&)])"
@@ -230,6 +230,7 @@ def summary(decoded: KernelName) -> str:
         details = [str(fields["function"])]
     details += _types(fields)
     details += [f"tile {fields['tile']}"] if "tile" in fields else []
+    details += [f"{fields['fused_nodes']} fused nodes"] if "fused_nodes" in fields else []
     details += [str(fields["epilogue"])] if "epilogue" in fields else []
     return head + ": " + ", ".join(details) if details else head
 

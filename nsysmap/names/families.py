@@ -63,7 +63,7 @@ FUNCTION_FAMILIES: tuple[tuple[str, str], ...] = (
     ("softmax_warp", "pytorch"), ("elementwise_kernel_with_index", "pytorch"), ("multi_tensor_apply", "pytorch"),
     ("cutlass::", "cutlass"), ("cutlass_", "cutlass"), ("cutlass", "cutlass"),
     ("cublas", "cublas"), ("cudnn", "cudnn"), ("cusparse", "cusparse"), ("nccl", "nccl"), ("cub::", "cub"), ("thrust::", "cub"),
-    ("convolve", "cudnn"), ("winograd", "cudnn"), ("flip_filter", "cudnn"), ("fft2d", "cudnn"), ("regular_fft", "cufft"), ("vector_fft", "cufft"),
+    ("convolve", "cudnn"), ("wgrad_alg", "cudnn"), ("dgrad_engine", "cudnn"), ("winograd", "cudnn"), ("flip_filter", "cudnn"), ("fft2d", "cudnn"), ("regular_fft", "cufft"), ("vector_fft", "cufft"),
     ("gemvx", "cublas"), ("gemv2", "cublas"), ("gemvNSP", "cublas"), ("gemmSN_", "cublas"), ("gemmk1_", "cublas"), ("gemm_kernel2x2", "cublas"), ("gemm_kernel1x1", "cublas"), ("gemm_largek", "cublas"), ("compute_gemm_pointers", "cublas"),
     ("splitKreduce", "cublas"), ("dot_kernel", "cublas"), ("reduce_1Block_kernel", "cublas"), ("asum_kernel", "cublas"), ("scal_kernel", "cublas"), ("fmha", "fmha"),
 )  # fmt: skip
@@ -93,7 +93,7 @@ OPERATION_WORDS: tuple[tuple[str, str], ...] = (
     ("concat", "catarray concat"),
     ("slice", "slice _pad_ padkernel pad_kernel reflection_pad padding splitkernel split_kernel"),
     ("cast", "convert float2half half2float cast_kernel castkernel"),
-    ("convolution", "conv depthwise winograd im2col"),
+    ("convolution", "conv depthwise winograd im2col wgrad dgrad"),
     ("gemv", "gemv matvec"),
     ("gemm", "gemm bmm_ splitk matmul _mm_ scaled_mm moe_kernel mlp_"),
     ("pooling", "pool"),

@@ -6,6 +6,7 @@ import re
 
 from nsysmap.names.families import FUNCTION_FAMILIES, MATRIX_OPERATIONS, WORD_FAMILIES, operation_of
 from nsysmap.names.model import Fields, Reading
+from nsysmap.names.trtllm_gen import read_trtllm_gen
 
 _KERNEL_WORDS = ("kernel", "pointwise", "memcpy", "memset")
 _ARGUMENTS = 2  # the fewest that are taken for a signature
@@ -196,7 +197,7 @@ def read_symbol(name: str) -> Reading | None:
     special = read_triton(name) if name.startswith("triton_") else read_nccl(name) if name.startswith("nccl") else read_mangled(name)
     if special is not None or not name.isidentifier():
         return special
-    special = read_offloaded(name) or read_xla(name) or read_signed(name)
+    special = read_offloaded(name) or read_xla(name) or read_signed(name) or read_trtllm_gen(name)
     if special is not None:
         return special
     operation = operation_of(name)

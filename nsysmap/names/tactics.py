@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from nsysmap.names.model import Fields, Reading
-from nsysmap.names.tactic_words import DATATYPES, FAMILIES, WORDS
+from nsysmap.names.tactic_words import DATATYPES, FAMILIES, GRAPH_NODES, NUMBERED, WORDS
 
 _LAUNCH = re.compile(
     r"(?:_(?:exec(?:ute)?_(?:split_k_|segment_k_(?:on_|off_)|[a-z]\w{0,40}?_)?)?kernel\d*(?:_\d+)?(?:_kernel)?"
@@ -18,7 +18,8 @@ _TYPE = (
     r"ue8m0x(?:f4|e4m3|e2m1)|e4m3|e5m2|e2m1|f4|s[48]|u8|s32|b1|void)"
 )
 _LEX = (  # compiled where it is first used: that takes longer than most commands need for all else that they import
-    rf"(?P<types>(?:{_TYPE}){{1,3}})$"
+    rf"f32x(?P<scaled>{_TYPE})$"  # block-scaled: the scales are FP32, the values what follows
+    rf"|(?P<types>(?:{_TYPE}){{1,3}})$"
     r"|tile(?:size)?(?P<tile>\d+(?:x\d+)+)$"
     r"|stages?(?P<stages>\d+)$"
     r"|warpsize(?P<warps>\d+(?:x\d+)+)$"
@@ -57,13 +58,15 @@ _PARAMETER = re.compile(r"([A-Za-z]+?)(\d+)$")
 _ONLY_TYPES = re.compile(_TYPE)
 _LETTER = {"s": "FP32", "h": "FP16", "d": "FP64", "i": "INT32", "c": "FP32", "gc": "FP32", "z": "FP64", "b": "BF16", "f": "FP16"}
 _JOIN = {"layout": "_", "parameters": " "}
-_NUMBERS = frozenset(("stages", "groups", "version", "load_width", "beta", "head_size", "sequence"))
+_NUMBERS = frozenset(("stages", "groups", "version", "load_width", "beta", "head_size", "sequence", "knob", "fused_nodes"))
 _NO_FIELD = frozenset(("types", "math", "rest"))
 _ROLES = {"scales": "variant", "number": "parameters", "stride2": "stride", "vector": "variant"}
 _SEVERAL = frozenset(("epilogue", "variant", "layout", "schedule", "align", "parameters"))
 _CUTLASS_ARCHS = frozenset(("50", "60", "61", "70", "72", "75", "80", "86", "89", "90", "100", "103", "120"))
+_NATIVE = ("gemm", "convolution", "attention")
+"""What cuDNN 9's natively generated kernels compute on tensor cores (measured by Nsight Compute on an H200); those without say ``ffma``."""
 _NVJET = re.compile(r"[a-z]{3,6}$")
-_NVJET_EPILOGUE = re.compile(r"(?=.)(d?gelu|d?relu)?(?:[aA]ux)?(bias|bgrad[ab]?)?$")
+_NVJET_EPILOGUE = re.compile(r"(?=.)(d?gelu|d?relu)?(?:[aA]ux)?(bias|bgrad[ab]?)?t?$")
 _NVJET_TYPES = {"h": "FP16", "s": "FP32", "t": "BF16", "q": "FP8", "o": "FP4", "d": "FP64", "i": "INT8"}
 
 
@@ -75,8 +78,11 @@ def read_tactic(name: str) -> Reading:
     tokens = (symbol[: len(symbol) - len(launch)] if launch else symbol).split("_")
     family = _family(tokens)
     found: dict[str, list[str]] = {}
+    graph = family == "cudnn" and "generated" in tokens
+    numbered = ""
     for token in tokens:
-        role, value = WORDS.get(token) or _lex(token, family)
+        role, value = _generated(token, numbered, family) if graph else WORDS.get(token) or _lex(token, family)
+        numbered = token
         if role in found:
             found[role].append(value)
         elif role:
@@ -90,6 +96,7 @@ def read_tactic(name: str) -> Reading:
             found["split_k"] = ["yes"]
     if parameters:
         pieces.append(parameters)
+    _place_activation(found, family)
     fields = _fields(found, family)
     math = found.get("math", [])
     _set_types(fields, family, math, found.get("types", []))
@@ -118,6 +125,15 @@ def _family(tokens: list[str]) -> str:
     return "tactic"
 
 
+def _generated(token: str, before: str, family: str) -> tuple[str, str]:
+    """The field of a word in the name of a kernel that cuDNN generated: a node of the graph that it computes, or how."""
+    if token in GRAPH_NODES:
+        return "nodes", token
+    if before in NUMBERED and token.isdigit():
+        return NUMBERED[before], token
+    return WORDS.get(token) or _lex(token, family)
+
+
 @lru_cache(maxsize=4096)
 def _lex(token: str, family: str) -> tuple[str, str]:
     """The field that a word fills and its value; the role is "rest" for a word that no grammar has."""
@@ -125,6 +141,8 @@ def _lex(token: str, family: str) -> tuple[str, str]:
     if match is None:
         return _lex_cased(token, family) if token else ("", "")
     role = match.lastgroup or ""
+    if role == "scaled":
+        return "types", match["scaled"]
     if role in ("math", "math_op", "mma"):
         return "math", token
     if role == "transpose":
@@ -163,6 +181,7 @@ def _fields(found: dict[str, list[str]], family: str) -> Fields:
                 found.setdefault("types", []).append(match["types"].lower())
             if match["layout"]:
                 found.setdefault("layout", []).append(match["layout"])
+    nodes = found.pop("nodes", [])
     _set_tile(found, family)
     numbers = found.pop("parameters", [])
     if "layout" in found and "c" in found["layout"]:  # nchw_vect_c_32: the number belongs to the layout
@@ -174,7 +193,9 @@ def _fields(found: dict[str, list[str]], family: str) -> Fields:
         numbers = numbers[3:]
     if family == "cutlass" and numbers and numbers[0] in _CUTLASS_ARCHS:
         found["arch"] = ["sm" + numbers.pop(0)]
-    if family in ("cutlass", "nvjet") and numbers and "stages" not in found:
+    if nodes:
+        _set_nodes(found, nodes)
+    if (family in ("cutlass", "nvjet") or (nodes and "warps" not in found)) and numbers and "stages" not in found:
         found["stages"] = [numbers.pop(0)]  # 0: as many as fit
     if numbers := [*found.pop("named", ()), *numbers]:
         found["parameters"] = numbers
@@ -186,6 +207,38 @@ def _fields(found: dict[str, list[str]], family: str) -> Fields:
         else:
             fields[role] = int(values[0]) if role in _NUMBERS and values[0].isdigit() and len(values[0]) < 10 else values[0]
     return fields
+
+
+def _place_activation(found: dict[str, list[str]], family: str) -> None:
+    """Puts ``relu`` where it belongs: nvjet's kernels do apply it; any other kernel of that name can, and runs without one too.
+
+    cuBLAS runs …gemm_relu… for plain products, cuDNN …scudnn_…_relu… for plain convolutions, and TensorRT …_bias_f16_relu in a model that
+    has no ReLU at all (openpi's).
+    """
+    variant, epilogue = found.get("variant", []), found.get("epilogue", [])
+    if "relu" not in variant:
+        return
+    if family == "nvjet":
+        variant.remove("relu")
+        found["epilogue"] = [*epilogue, "relu"]
+    elif "bias" in epilogue:
+        epilogue.remove("bias")
+        variant.insert(variant.index("relu"), "bias")
+
+
+def _set_nodes(found: dict[str, list[str]], nodes: list[str]) -> None:
+    """What the nodes of cuDNN's graph say: the operation is that of the first which is not pointwise, the others are fused into it."""
+    main = next((node for node in nodes if GRAPH_NODES[node][0] != "pointwise"), nodes[0])
+    operation, direction = GRAPH_NODES[main]
+    found["operation"] = [operation]
+    if direction:
+        found["direction"] = [direction]
+    others = [GRAPH_NODES[node][0] for node in nodes]
+    others.remove(operation)
+    if others:
+        found["fused_nodes"] = [str(len(others))]
+        if different := [one for one in dict.fromkeys(others) if one != "pointwise"]:
+            found["epilogue"] = different
 
 
 def _into_layout(found: dict[str, list[str]], numbers: list[str]) -> list[str]:
@@ -240,6 +293,8 @@ def _set_types(fields: Fields, family: str, math: list[str], types: list[str]) -
     for word in math:
         if word.endswith(("gemm", "cudnn", "fprop", "dgrad", "wgrad")):
             fields["accumulate_type"] = letter = _LETTER.get(word.removeprefix("cuda:")[:1], "")
+            if "tf32" in word:  # s1688tf32gemm: FP32 in memory, rounded to TF32 by the instruction
+                fields["compute_type"] = "TF32"
         if not word.startswith("cuda:"):
             fields.setdefault("instruction", word)
     if not flat:
@@ -300,6 +355,7 @@ def _tensor_cores(fields: Fields, math: list[str], family: str) -> str:
     if (
         math
         or family == "nvjet"
+        or (family == "cudnn" and "native" in str(fields.get("variant")) and fields.get("operation") in _NATIVE)
         or "warpgroups" in fields
         or fields.get("compute_type") == "TF32"
         or "tensor" in str(fields.get("instruction", ""))
