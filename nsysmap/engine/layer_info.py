@@ -16,6 +16,7 @@ from nsysmap.base.terminal import escaped
 from nsysmap.engine.model import PROFILE, Engine, Layer, Tensor
 from nsysmap.engine.tensor_formats import FLOATING, data_type, layout
 from nsysmap.names.decode import layer_kind
+from nsysmap.names.match import NAMES_NO_KERNEL
 
 REBUILD = "export it again with trtexec --loadEngine=… --profilingVerbosity=detailed --exportLayerInfo=FILE.json"
 
@@ -238,13 +239,18 @@ def _layer(row: object, index: int, source: str) -> Layer:
         inputs=tensors["inputs"],
         outputs=tensors["outputs"],
         constants=tensors["constants"],
-        tactic=_text(held.get("tacticname")),
+        tactic=_tactic(_text(held.get("tacticname"))),
         stream=_small(held.get("streamid")),
         onnx=onnx_nodes(_text(held.get("metadata"))),
         origin=_text(held.get("origin")),
         parameters={str(key): value for key, value in row.items() if str(key).lower() not in _OWN_KEYS},
     )
     return replace(filled, precision=_precision(filled))
+
+
+def _tactic(name: str | None) -> str | None:
+    """The kernel that a TacticName names, None if it stands for one that is chosen at run time."""
+    return None if name in NAMES_NO_KERNEL else name
 
 
 def _named_layer(name: str, index: int) -> Layer:

@@ -57,6 +57,7 @@ class Placed:
 
     layer: IntArray  # layer number over all engines, MISSING for none
     confidence: FloatArray  # probability of that layer; of the likeliest one where it is left empty
+    probability: FloatArray  # that its engine ran, 1 where no engine was found
     by_tactic: BoolArray  # the name is that layer's tactic, besides the order
     refused: BoolArray  # of an inference that none of the engines can have run
     reason: Text
@@ -194,6 +195,7 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
     layer = np.full(count, MISSING, np.int64)
     confidence = np.zeros(count)
     by_tactic = np.zeros(count, np.bool_)
+    probability = np.ones(count)
     refused = np.zeros(count, np.bool_)
     reasons: dict[str, int] = {}
     reason = np.full(count, -1, np.int32)
@@ -217,12 +219,13 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
                 text = TOO_FEW if not found or any(verdict.match.undecided for verdict in found) else NO_FIT
                 reason[rows] = reasons.setdefault(text if place < _MOST else TOO_MANY, len(reasons))
                 continue
-            aligned = _aligned(shape, shapes, (tried, engine), _pins(known, rows[0], engines, engine))
+            aligned = _believed(shape, shapes, (tried, engine), _pins(known, rows[0], engines, engine))
             sure = (aligned.layer >= 0) & (aligned.confidence >= SURE)
             layer[rows] = np.where(sure, aligned.layer + offsets[engine], np.int64(MISSING))
             unproved = _match(shape, tried, engine)[0].undecided
-            confidence[rows] = np.minimum(aligned.confidence, _UNPROVED if unproved else 1.0)
+            confidence[rows] = aligned.confidence
             by_tactic[rows] = aligned.by_tactic & sure
+            probability[rows] = _probability(shape, shapes, (tried, engine))
             texts = [aligned.reason(place, engines[engine]) for place in range(len(aligned.layer))]
             texts = [PERHAPS if text is None and unproved else text for text in texts]
             reason[rows] = [-1 if text is None else reasons.setdefault(text, len(reasons)) for text in texts]
@@ -230,6 +233,7 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
     refused &= wanted
     if streams.asked.any():
         _place_streams(streams, engines, asked.wanted, (layer, confidence, by_tactic, reason, reasons))
+        probability[streams.asked] = streams.probability[streams.asked]
         refused |= streams.asked & (streams.layer < 0)
         for one in streams.verdicts:
             kind, several = one.kind, bool(one.kind.several)
@@ -238,13 +242,14 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
                 for engine in kind.several or (kind.engine,)
             )
     why = Text(reason, tuple(reasons))
-    return Placed(layer, confidence, by_tactic, refused, why, tuple(verdicts), asked.wanted, packed(known), streams)
+    return Placed(layer, confidence, probability, by_tactic, refused, why, tuple(verdicts), asked.wanted, packed(known), streams)
 
 
 def _nothing_placed(asked: Asked, streams: Streams) -> Placed:
     count = len(asked.wanted)
     none, no = repeated(np.int64(MISSING), count), repeated(np.bool_(False), count)
-    return Placed(none, repeated(np.float64(0), count), no, no, Text(np.full(count, -1, np.int32), ()), (), no, none, streams)
+    nought, one = repeated(np.float64(0), count), repeated(np.float64(1), count)
+    return Placed(none, nought, one, no, no, Text(np.full(count, -1, np.int32), ()), (), no, none, streams)
 
 
 def _place_streams(
@@ -286,7 +291,7 @@ def considered(trace: Trace, inferences: Inferences, engines: Sequence[Engine], 
     engine = chosen[place]
     if engine is None or engine < 0:
         return None
-    aligned = _aligned(shape, shapes, (tried, engine), _pins(placed.known, shape.rows[0], engines, engine))
+    aligned = _believed(shape, shapes, (tried, engine), _pins(placed.known, shape.rows[0], engines, engine))
     return Considered(engine, int(np.flatnonzero((shape.rows == kernel).any(axis=0))[0]), aligned, len(shape.rows))
 
 
@@ -465,6 +470,24 @@ def _aligned(shape: _Shape, shapes: list[_Shape], by: tuple[_Tried, int], pins: 
         return whole.part(begin, begin + len(shape.codes))
     cut = _match(shape, tried, number)[1] if _maybe_cut(shape) else (False, False)
     return _align(shape, by, cut, pins)
+
+
+def _believed(shape: _Shape, shapes: list[_Shape], by: tuple[_Tried, int], pins: IntArray) -> Alignment:
+    """The same, no surer of any layer than that the engine ran."""
+    aligned = _aligned(shape, shapes, by, pins)
+    return replace(aligned, confidence=aligned.confidence * _probability(shape, shapes, by))
+
+
+def _probability(shape: _Shape, shapes: list[_Shape], by: tuple[_Tried, int]) -> float:
+    """How probable it is that this engine ran the shape, or one that is known to be its: a warm-up may have other tactics."""
+    found = _part_of(shape, shapes)
+    match = _match(found[0] if found is not None else shape, *by)[0]
+    if match.accepted:
+        return match.probability
+    if match.undecided:
+        return min(_UNPROVED, match.probability)
+    accepted = [match.probability for match in (_match(one, *by)[0] for one in shapes[:_MOST] if one.complete) if match.accepted]
+    return max(accepted, default=_UNPROVED)
 
 
 def _align(shape: _Shape, by: tuple[_Tried, int], cut: tuple[bool, bool], pins: IntArray) -> Alignment:

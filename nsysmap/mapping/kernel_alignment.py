@@ -10,6 +10,7 @@ import numpy as np
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.engine.execution_order import execution_orders
 from nsysmap.engine.model import Engine, Layer
+from nsysmap.mapping.engine_odds import engine_odds
 from nsysmap.mapping.scores import ANY_NUMBER, SPEAKS, KernelFacts, Scores, habits, profile_of, score, surely_run, times
 from nsysmap.mapping.sequence_alignment import Costs, Path, best_path, evidence, likely_slots
 
@@ -20,13 +21,11 @@ SURE = 0.5
 ACCEPTED = 0.95
 """Least share of kernels placed and of layers used for an engine to be taken as the one that ran.
 Measured on the captures: 1.00 for the right engine, 0.93 at most for a wrong one."""
-ACCEPTED_TACTICS = 0.9
-"""Least share of the tactics that must have run: a kernel's name can differ from the tactic's in ways not yet seen."""
 _ROUNDS = 2  # alignments that learn from the one before
 _DOUBTFUL = 0.9  # below this confidence the reason says what else it could be
 _PINNED = 50.0  # nats: what is known by other evidence
 _SHUFFLES = 3
-_ENOUGH_TACTICS = 0.3  # of the layers that run kernels: fewer say little about the engine
+_LIKELIER = 0.5  # least probability that the file's engine ran, and not another of the same structure
 _BETTER_THAN_CHANCE, _BETTER_PER_KERNEL = 5.0, 0.3  # nats over the whole inference, and for each of its kernels
 _SPEAKS = 0.25  # nats a kernel: on the whole the names must speak for their layers
 
@@ -153,11 +152,12 @@ class EngineMatch:
 
     placed: float  # of the engine's kernels (not the application's own): in a layer that is theirs alone, or that they suit by name
     used: float  # of the layers that must run kernels: got one
-    tactics: float | None  # of the layers with a tactic: got a kernel of that name; None for an engine file without (enough) tactics
+    tactics: float | None  # of the layers with a tactic: got a kernel of that name, or of code that may be the same; None without tactics
     evidence: float  # nats a kernel, for the kernels as they ran
     by_chance: float  # the same for the kernels in random order, mean of several
     accepted: bool
     undecided: bool = False  # nothing speaks against it, but as much could be said of the same kernels in any order
+    probability: float = 1.0  # that this engine ran, and not another of the same structure: by the names of its kernels
 
     @property
     def share(self) -> float:
@@ -177,20 +177,21 @@ def engine_match(kernels: Sequence[KernelFacts], engine: Engine, *, cut: tuple[b
     got = set(found.layer.tolist())
     first = np.array([at >= 0 and at not in found.layer[:place].tolist() for place, at in enumerate(found.layer.tolist())], np.bool_)
     must = [layer.index for layer, runs in zip(layers, surely_run(engine, layers).tolist(), strict=True) if runs]
-    named = [layer.index for layer in layers if layer.tactic]
-    tactics = None
-    if named and len(named) >= _ENOUGH_TACTICS * max(len(must), 1):
-        tactics = len({int(at) for at in found.layer[found.by_tactic]} & set(named)) / len(named)
+    ran: dict[int, list[KernelFacts]] = {}
+    for kernel, at in zip(kernels, found.layer.tolist(), strict=True):
+        ran.setdefault(at, []).append(kernel)
+    odds = engine_odds(ran, layers, engine)
     count = max(len(kernels), 1)
     match = EngineMatch(
         placed=float((first | _own(found, engine, scores))[~found.foreign].mean()) if not found.foreign.all() else 0.0,
         used=sum(at in got for at in must) / len(must) if must else 1.0,
-        tactics=tactics,
+        tactics=odds.tactics,
         evidence=in_order / count,
         by_chance=by_chance / count,
         accepted=False,
+        probability=odds.probability,
     )
-    same = min(match.placed, match.used) >= ACCEPTED and (tactics is None or tactics >= ACCEPTED_TACTICS)
+    same = min(match.placed, match.used) >= ACCEPTED and odds.probability >= _LIKELIER
     better = in_order - by_chance >= max(_BETTER_THAN_CHANCE, _BETTER_PER_KERNEL * count)
     speaks = same and match.evidence >= _SPEAKS
     return replace(match, accepted=speaks and better, undecided=speaks and not better)

@@ -25,6 +25,7 @@ from nsysmap.mapping.range_layers import RangeLayers, resolve_ranges
 from nsysmap.mapping.streams import Streams
 from nsysmap.mapping.twins import SEVERAL, settle_ranges
 from nsysmap.names.decode import decode, layer_kind, matches_tactic
+from nsysmap.names.match import is_generated
 from nsysmap.trace.inferences import Inferences
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
@@ -259,12 +260,15 @@ def _by_order(
     open_ones = ~exact & ~chosen.several & (inferences.membership.ints("inference") >= 0)
     _by_tactic(trace, inferences, engines, chosen)
     placed = place_by_order(trace, inferences, engines, Asked(open_ones, known), streams)
-    agreed = (placed.layer == chosen.layer) | ((placed.layer == MISSING) & ~placed.refused)
-    by_tactic = (chosen.method == _TACTIC) & (sure | agreed)
+    code = trace.kernels.text("name").where(is_generated)  # a symbol that stands for all equal code
+    agreed = (placed.layer == chosen.layer) | ((placed.layer == MISSING) & ~placed.refused & ~code)
+    by_tactic = (chosen.method == _TACTIC) & (agreed | (~code if sure else np.False_))
     ordered = open_ones & ~by_tactic
     chosen.layer[ordered] = placed.layer[ordered]
     chosen.method[ordered] = np.where(placed.layer[ordered] >= 0, _ORDER, _NONE)
     confidence = np.where(chosen.method == _NONE, 0.0, 1.0)
+    if not sure:
+        confidence[by_tactic] = placed.probability[by_tactic]
     in_order = chosen.method == _ORDER
     confidence[in_order] = placed.confidence[in_order]
     placed.reason.codes[by_tactic] = -1

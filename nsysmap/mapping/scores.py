@@ -10,10 +10,13 @@ import numpy as np
 
 from nsysmap.base.table import BoolArray, FloatArray, IntArray, Table
 from nsysmap.engine.model import Engine, Layer
+from nsysmap.mapping.launch_shapes import tiles_agree
 from nsysmap.names.decode import KernelName, affinity, decode, matches_tactic, split_layer_name
+from nsysmap.names.match import is_generated
 
 # Nats.  What counts is how they compare: to force a wrong layer on one kernel must cost more than an odd name does.
 _TACTIC = 6.0  # the kernel's name is the layer's tactic
+_EQUAL_CODE = 4.0  # its name is a symbol of the operations of the layer's tactic, with another hash: code may be shared
 _NOT_TACTIC = -6.0  # … is the tactic of other layers, and this one has a different tactic
 _ELSEWHERE = -2.5  # … is the tactic of other layers, and of this one no tactic is known
 _HELPER = -1.0  # the kernel is no layer's tactic: at best a helper of a layer that has one
@@ -29,6 +32,7 @@ _FOREIGN_ELSE = -4.0  # … in any other layer that is no plugin
 _FOREIGN_TACTIC = -12.0  # … in one whose tactic is known, and another
 _NEVER_RUN = -30.0  # a kernel of a framework in any layer that is no plugin, and one of TensorRT itself in a plugin
 _BETWEEN_FRAMEWORK, _BETWEEN_FOREIGN, _BETWEEN_TENSORRT = -0.3, -0.7, -4.0  # such kernels between two inferences, and TensorRT's own
+_TILES = (2.0, -3.4)  # the launch has as many blocks as the layer's output needs (of own layers 0.97 at least, of others 0.13), or not
 _HABIT = 1.5  # at most this for what kernels of that name did elsewhere in the engine
 SPEAKS = 1.0  # from that on a kernel's name speaks for its layer
 _TIME_SPREAD = 0.35  # of the log of measured over profiled time
@@ -54,7 +58,8 @@ _MAIN_LATER = -1.5  # besides, where the kernel that the layer is known by is no
 _MAIN_TWICE, _MAIN_AGAIN = frozenset(("softmax", "normalization", "reduce")), -4.6
 """Layers that may run their main kernel in two steps, and what a second main kernel of any other layer is worth: less than one of TensorRT
 between two inferences, so that a layer takes none of the inference that follows, and more than one of no layer within an inference."""
-_SPLIT_K, _FOLLOWS = "splitk", 2.0  # kernels that add up what the matrix product before them left: they begin no layer
+_SPLIT_K, _FOLLOWS = re.compile("splitk(?!_\\d)", re.IGNORECASE), 2.0
+"""Kernels that add up what the matrix product before them left: they begin no layer.  A product that is split names its parts."""
 _COMPILER_MADE = re.compile(r"__mye\d+_\d+$|dummy_shape_call|cast_hvar\^")
 _DIGITS = re.compile(r"\d+")
 
@@ -120,7 +125,9 @@ def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer
     main = (match >= SPEAKS) & ~own_order
     once = np.array([layer.kind not in _MORE and layer.kind not in _MAIN_TWICE for layer in layers])
     more = np.where(main & once, np.minimum(more + _MAIN_LATER, _MAIN_AGAIN - match), more + np.where((more < 0) & main, _MAIN_LATER, 0.0))
-    follows = np.array([_SPLIT_K in name.lower() for name in names], np.bool_)[:, None]
+    agree, told = tiles_agree(list(index), layers)
+    match = np.where(told & ~tactic, match + np.where(agree, *_TILES), match)
+    follows = np.array([_SPLIT_K.search(name) is not None for name in names], np.bool_)[:, None]
     match, more = np.where(follows, match - _FOLLOWS, match), np.where(follows, more + _FOLLOWS, more)
     idle = [
         at
@@ -271,10 +278,23 @@ def _matches(decoded: Sequence[KernelName], layers: Sequence[Layer], tactic: Boo
     match: FloatArray = _AFFINITY * (like[:, column] - 0.5)
     has = np.array([bool(layer.tactic) for layer in layers])
     known = np.asarray(tactic.any(axis=1)).reshape(-1, 1)
-    match = np.where(has & ~tactic & known, _NOT_TACTIC, match)
+    code = np.array([layer.tactic is not None and is_generated(layer.tactic) for layer in layers])
+    shared = code & np.array([is_generated(kernel.name) for kernel in decoded], np.bool_).reshape(-1, 1)  # equal code has one symbol
+    match = np.where(has & ~tactic & known & ~shared, _NOT_TACTIC, match)
     match = np.where(has & ~tactic & ~known, np.minimum(match, np.where(match > 3.5, 1.5, _HELPER)), match)
     match = np.where(~has & known, np.minimum(match, 0.0) + _ELSEWHERE, match)
+    match = np.where(shared & _same_operations(decoded, layers), _EQUAL_CODE, match)
     return np.where(tactic, _TACTIC, match)
+
+
+def _same_operations(decoded: Sequence[KernelName], layers: Sequence[Layer]) -> BoolArray:
+    """Which kernels' names are symbols of the operations of which layers' tactics."""
+    numbers: dict[str, int] = {}
+    mine, its = (
+        np.array([numbers.setdefault(name.partition("_0x")[0], len(numbers)) if is_generated(name) else none for name in names], np.int64)
+        for names, none in (([kernel.name for kernel in decoded], -1), ([layer.tactic or "" for layer in layers], -2))
+    )
+    return np.equal.outer(mine, its)
 
 
 def _told(kernel: KernelName, *, named: bool) -> tuple[object, ...]:

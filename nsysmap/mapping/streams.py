@@ -48,6 +48,7 @@ class Streams:
     rival_confidence: FloatArray
     explained: BoolArray
     by_tactic: BoolArray
+    probability: FloatArray  # that its engine ran, which no confidence exceeds
     foreign: BoolArray
     unproved: BoolArray  # nothing proves that this engine ran, or speaks against it
     several: BoolArray  # nothing tells which of several engines with the same layers ran: the kernel has no layer
@@ -90,6 +91,7 @@ def no_streams(count: int) -> Streams:
         rival_confidence=nought,
         explained=no,
         by_tactic=no,
+        probability=repeated(np.float64(1), count),
         foreign=no,
         unproved=no,
         several=no,
@@ -165,6 +167,7 @@ def _write(result: Streams, rows: IntArray, found: Found, offset: tuple[int, int
     from nsysmap.mapping.scores import SPEAKS
 
     runs, sure = found.runs, found.sure
+    probability = _probabilities(found)
     engine_of = np.array([lane.engine for lane in found.lanes], np.int64)
     unproved = np.array([kind.unproved for kind in found.kinds], np.bool_)
     foreign = found.lanes[0].scores.foreign
@@ -186,9 +189,23 @@ def _write(result: Streams, rows: IntArray, found: Found, offset: tuple[int, int
         result.by_tactic[mine] = (slot >= 0) & scores.tactic[found.row[items], at]
         anything = np.array([layer.kind in _ANYTHING for layer in found.lanes[track].layers])[at] & ~result.by_tactic[mine]
         result.confidence[mine] = np.where(anything, np.minimum(result.confidence[mine], MOST_OF_ANYTHING), result.confidence[mine])
+        result.probability[mine] = probability[found.kind[number]]
+        result.confidence[mine] *= result.probability[mine]
         result.unproved[mine] = unproved[found.kind[number]]
         if found.kinds[int(found.kind[number])].several:
             result.several[mine], result.layer[mine] = True, -1
         same = (sure.rival[items] >= 0) & (sure.rival_run[items] == number)
         result.rival[mine] = np.where(same, index[track][np.maximum(sure.rival[items], 0)], -1)
         result.rival_confidence[mine] = sure.rival_chance[items]
+
+
+def _probabilities(found: Found) -> FloatArray:
+    """For each kind of runs how probable it is that its engine ran: what is accepted by that says so for its other kinds too."""
+    accepted = {
+        kind.engine: max(one.match.probability for one in found.kinds if one.engine == kind.engine and one.match.accepted)
+        for kind in found.kinds
+        if kind.match.accepted
+    }
+    return np.array([
+        kind.match.probability if kind.match.accepted or kind.unproved else accepted.get(kind.engine, 1.0) for kind in found.kinds
+    ])  # fmt: skip

@@ -33,6 +33,20 @@ def matches_tactic(kernel: str, tactic: str) -> bool:
     return _same_words(base, tactic)
 
 
+NAMES_NO_KERNEL = frozenset(("__myelin_CASK_STUB",))
+"""TacticNames that stand for whichever kernel of a library is chosen at run time (TensorRT for RTX)."""
+
+
+def is_generated(name: str) -> bool:
+    """Whether a kernel's or a tactic's name is the symbol of code that Myelin compiled: its operations and a hash."""
+    return name.startswith(("__my", "_gem")) and name not in NAMES_NO_KERNEL
+
+
+def same_operations(kernel: str, tactic: str) -> bool:
+    """Whether two symbols of compiled code have the same operations, whatever their hashes."""
+    return is_generated(kernel) and is_generated(tactic) and kernel.partition("_0x")[0] == tactic.partition("_0x")[0]
+
+
 def _without_com(kernel: str) -> str:
     suffix = _MYELIN_SUFFIX.search(kernel)
     start = suffix.start() if suffix else len(kernel)

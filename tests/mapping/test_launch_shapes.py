@@ -1,0 +1,57 @@
+"""The blocks of a launch against the tiles of a layer's output."""
+
+from __future__ import annotations
+
+import pytest
+
+from nsysmap.engine.model import Layer, Tensor
+from nsysmap.mapping.launch_shapes import tiles_agree
+
+PRODUCT = "cudnn_generated_fort_native_sm80_matMul_knob_24_splitk_5_64x64x32_5_0"
+CONVOLUTION = "cudnn_generated_fort_native_sm90_convFwd_pointwise_pointwise_knob_39_128x16x32_12_0"
+POOLING = "cudnn_generated_resampleFwd_cutlass_sm80_knob_34_16x32x1_8x32x1_1_kernel0_0"
+
+
+def _layer(*shapes: tuple[int, ...]) -> Layer:
+    return Layer(0, "layer", "gemm", outputs=tuple(Tensor("out", shape) for shape in shapes))
+
+
+def _answer(name: str, grid: tuple[int, int, int], layer: Layer) -> bool | None:
+    agree, told = tiles_agree([(name, grid)], [layer])
+    return bool(agree[0, 0]) if told[0, 0] else None
+
+
+@pytest.mark.parametrize(
+    ("name", "grid", "layer"),
+    [
+        (PRODUCT, (2, 12, 5), _layer((1, 128, 768))),
+        (CONVOLUTION, (100, 1, 1), _layer((1, 64, 56, 56))),
+        (POOLING, (196, 2, 1), _layer((1, 64, 56, 56))),
+        ("cudnn_generated_fort_native_sm90_matMul_knob_55_64x64x64_8_0", (72, 1, 1), _layer((1, 128, 2304))),
+        ("cudnn_generated_fort_native_sm90_matMul_knob_55_64x64x64_8_0", (72, 1, 1), _layer((128, 768), (128, 768), (128, 768))),
+        ("cudnn_generated_fort_native_sm80_matMul_knob_1_32x32x32_8_0", (4, 4, 12), _layer((12, 128, 128))),
+        ("cudnn_generated_fort_native_sm80_matMul_pointwise_knob_25_128x32x32_3_0", (2, 32, 1), _layer((1, 1024, 14, 14))),
+    ],
+)
+def test_a_layer_with_as_many_tiles_as_blocks_agrees(name: str, grid: tuple[int, int, int], layer: Layer) -> None:
+    assert _answer(name, grid, layer) is True
+
+
+def test_another_batch_size_does_not() -> None:
+    assert _answer(CONVOLUTION, (100, 1, 1), _layer((8, 64, 56, 56))) is False
+
+
+def test_an_extent_that_the_file_does_not_tell_may_be_any() -> None:
+    assert _answer(PRODUCT, (7, 12, 5), _layer((1, -1, 768))) is True
+    assert _answer(PRODUCT, (7, 11, 5), _layer((1, -1, 768))) is False
+
+
+@pytest.mark.parametrize(
+    "name", ["cudnn_generated_matMul_fort_ffma_grouped_sm50_kernel0_0", "sm80_xmma_gemm_f16f16_tilesize128x64x64_stage3"]
+)
+def test_a_name_without_such_a_tile_tells_nothing(name: str) -> None:
+    assert _answer(name, (72, 1, 1), _layer((1, 128, 2304))) is None
+
+
+def test_neither_does_a_layer_without_outputs() -> None:
+    assert _answer(PRODUCT, (2, 12, 5), _layer()) is None

@@ -1,0 +1,67 @@
+"""Captures of engines that TensorRT itself built and ran: every kernel's layer, in every mode, and which file it was."""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from nsysmap.mapping.mapped_trace import MappedTrace, map_trace, read_engines
+from nsysmap.trace.model import Trace
+from nsysmap.trace.open_report import open_trace
+
+FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "real_trt"
+REPORTS = sorted(path.stem.removesuffix(".kernels") for path in FOLDER.glob("*.kernels.tsv"))
+OF_RUN = {"gm_bert": "bert_eager"}
+
+
+@cache
+def _trace(report: str) -> Trace:
+    return open_trace(FOLDER / f"{report}.nsys-rep")
+
+
+def _mapped(report: str, *engines: str) -> MappedTrace:
+    return map_trace(_trace(report), read_engines([FOLDER / f"{engine}.engine.json" for engine in engines]))
+
+
+def _own(report: str) -> str:
+    model = report.rpartition("-")[0]
+    return OF_RUN.get(model, model)
+
+
+def _verdicts(result: MappedTrace) -> list[str | None]:
+    return result.mapped.engine_fits.text("verdict").list()
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_every_kernel_has_its_layer(report: str) -> None:
+    result = _mapped(report, _own(report))
+    kernels = result.kernels
+    keys = zip(kernels.ints("start_ns").tolist(), kernels.ints("stream").tolist(), strict=True)
+    layer = dict(zip(keys, kernels.ints("layer_index").tolist(), strict=True))
+    with (FOLDER / f"{report}.kernels.tsv").open(newline="") as file:
+        truth = {(int(row["start_ns"]), int(row["stream"])): int(row["layer_index"]) for row in csv.DictReader(file, delimiter="\t")}
+    assert {key: layer[key] for key, index in truth.items() if index >= 0} == {key: index for key, index in truth.items() if index >= 0}
+    assert _verdicts(result) == ["ran"]
+
+
+@pytest.mark.parametrize("report", ["bert_eager-graph", "llama-sync_nonvtx", "resnet50_b1-graph", "googlenet-sync_nonvtx"])
+@pytest.mark.parametrize("engine", ["bert_op13", "bert_dyn", "llama", "googlenet", "resnet50_b1", "resnet50_b8"])
+def test_another_engine_is_refused(report: str, engine: str) -> None:
+    if engine != _own(report):
+        result = _mapped(report, engine)
+        assert _verdicts(result) == ["did-not-run"]
+        assert (result.kernels.ints("layer_index") < 0).all()
+
+
+def test_an_export_that_ends_in_the_same_kernels_is_no_surer_than_that_allows() -> None:
+    result = _mapped("bert_eager-graph", "bert_qkv")
+    assert result.kernels.floats("confidence").max() <= 0.95
+
+
+def test_two_exports_that_end_in_the_same_kernels_cannot_be_told_apart() -> None:
+    result = _mapped("bert_eager-graph", "bert_eager", "bert_qkv")
+    assert _verdicts(result) == ["cannot-tell", "cannot-tell"]
+    assert result.kernels.floats("confidence").max() <= 0.5
