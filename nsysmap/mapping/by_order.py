@@ -95,30 +95,54 @@ def inferences_of(trace: Trace, tensorrt: TensorRtRanges, engines: Sequence[Engi
     nothing = no_streams(len(trace.kernels))
     process = trace.kernels.ints("process")
     inside = found.membership.ints("inference") != MISSING
-    if inside.all():
+    tried = _Tried(engines)
+    mixed = _mixed_graphs(trace, found, tried)
+    if inside.all() and not len(mixed):
         return found, nothing
     shown = distinct(process[inside])
     replayed = (trace.kernels.ints("graph_node_id") != MISSING) & (trace.kernels.ints("launch") == MISSING)
     rows = np.flatnonzero(~inside & (replayed | ~np.isin(process, shown)))
-    if len(rows) == 0:
+    periods, open_rows = np.full(len(process), MISSING, np.int64), rows[:0]
+    if len(rows):
+        periods, open_rows = _by_periods(trace, tensorrt, tried, (rows, replayed))
+        found = find_inferences(trace, tensorrt, periods)
+    open_rows = np.sort(np.concatenate([open_rows, mixed]))
+    streams = align_streams(trace, open_rows, engines) if len(open_rows) else nothing
+    if not streams.asked.any():
         return found, nothing
+    number = np.where(streams.asked, np.where(streams.run >= 0, streams.run + periods.max(initial=-1) + 1, np.int64(MISSING)), periods)
+    return find_inferences(trace, tensorrt, _renumbered(number)), streams
+
+
+def _by_periods(trace: Trace, tensorrt: TensorRtRanges, tried: _Tried, rows: tuple[IntArray, BoolArray]) -> tuple[IntArray, IntArray]:
+    """What repeats among these kernels (a number per kernel of the trace), and those of them that the engines do not explain that way."""
     from nsysmap.mapping.scores import expected_kernels
     from nsysmap.trace.periods import find_periods, unit_of_work
 
+    (mine, replayed), engines = rows, tried.engines
     expected = expected_kernels(engines[0]) if len(engines) == 1 else None
-    tried = _Tried(engines)
-    periods = find_periods(trace, rows, expected=expected).inference
+    periods = find_periods(trace, mine, expected=expected).inference
     by_period = find_inferences(trace, tensorrt, periods)
-    open_rows = _unexplained(trace, by_period, tried, rows[~replayed[rows]]) if engines else rows[:0]
+    open_rows = _unexplained(trace, by_period, tried, mine[~replayed[mine]]) if engines else mine[:0]
     kept = _without_alone(trace, by_period, tried, periods) if engines else unit_of_work(trace, by_period, turns=not _tensorrt_in(trace))
-    if not np.array_equal(kept, periods):
-        periods = kept
-        by_period = find_inferences(trace, tensorrt, periods)
-    streams = align_streams(trace, open_rows, engines) if len(open_rows) else nothing
-    if not streams.asked.any():
-        return by_period, nothing
-    number = np.where(streams.asked, np.where(streams.run >= 0, streams.run + periods.max(initial=-1) + 1, np.int64(MISSING)), periods)
-    return find_inferences(trace, tensorrt, _renumbered(number)), streams
+    return kept, open_rows
+
+
+def _mixed_graphs(trace: Trace, found: Inferences, tried: _Tried) -> IntArray:
+    """The kernels of graph launches that no range explains and of which no engine runs the whole: it may run a part of them."""
+    number = found.membership.ints("inference")
+    graphs = found.table.text("found_by").equals("graph-launch")
+    if not tried.engines or not graphs.any():
+        return np.zeros(0, np.int64)
+    created = np.isin(trace.kernels.ints("graph_node_id"), trace.cuda_graph_nodes.ints("graph_node_id"))
+    wanted = (number >= 0) & graphs[np.maximum(number, 0)] & ~created
+    mixed: list[IntArray] = []
+    for shapes in _homes(trace, found, wanted):
+        recurring = [shape for shape in shapes[:_MOST] if len(shape.rows) >= _RECURS and len(shape.codes) <= _LONGEST]
+        fits = [_match(shape, tried, at)[0] for shape in recurring for at in range(len(tried.engines))]
+        if fits and not any(match.accepted or match.undecided for match in fits):
+            mixed.extend(shape.rows.ravel() for shape in shapes)
+    return np.concatenate(mixed) if mixed else np.zeros(0, np.int64)
 
 
 def _renumbered(number: IntArray) -> IntArray:

@@ -372,6 +372,10 @@ def _explained(row: Mapping[str, object], engine: tuple[int, bool], whose: Whose
         how.append(f"{counted(explained.lacking, 'layer')} that must run kernels ran none")
     if explained.refused:
         how.append(f"{counted(explained.refused, 'inference')} with these names are of another engine")
+    unnamed = int(str(row["compared"])) - int(str(row["known"])) if row.get("known") is not None else 0
+    if unnamed and explained.lacking and not explained.in_doubt:
+        values["verdict"] = CANNOT_TELL
+        how.append(f"{counted(unnamed, 'layer')} that the trace names are not in it: it may be of another build or export of the network")
     if 2 * explained.tactics_ran < explained.tactics:
         values["verdict"] = CANNOT_TELL
         how.append("it may be another build of the same network, or describe another optimization profile than the one that ran")

@@ -29,7 +29,8 @@ def matches_tactic(kernel: str, tactic: str) -> bool:
     if tactic.endswith(_BY_FUSION):
         return kernel.endswith(_FUSED) and _same_words(kernel.removesuffix(_FUSED), tactic.removesuffix(_BY_FUSION))
     launch = launch_suffix(kernel)
-    base = kernel[: len(kernel) - len(launch)] if launch not in _NOT_LAUNCHED and not launch_suffix(tactic) else kernel
+    launched = launch not in _NOT_LAUNCHED and launch_suffix(tactic) in _NOT_LAUNCHED
+    base = kernel[: len(kernel) - len(launch)] if launched else kernel
     return _same_words(base, tactic)
 
 

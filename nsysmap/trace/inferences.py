@@ -79,6 +79,8 @@ def find_inferences(trace: Trace, tensorrt: TensorRtRanges, periods: IntArray | 
         joined = distinct(process[trace.kernels.ints("launch") != MISSING])
         unjoined = np.setdiff1d(distinct(process), joined)
         graph_launches = graph_launches[~np.isin(calls.ints("process")[graph_launches], unjoined)]
+        told = trace.kernels.ints("launch")[periods != MISSING]  # the caller found several inferences in what one of them launched
+        graph_launches = graph_launches[~np.isin(graph_launches, told)]
     of_call[graph_launches] = len(used) + np.arange(len(graph_launches))
     executions = _executions(trace, tensorrt.calls[used], graph_launches)
     of_kernel = gather(of_call, trace.kernels.ints("launch"))

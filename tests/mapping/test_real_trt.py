@@ -65,3 +65,10 @@ def test_two_exports_that_end_in_the_same_kernels_cannot_be_told_apart() -> None
     result = _mapped("bert_eager-graph", "bert_eager", "bert_qkv")
     assert _verdicts(result) == ["cannot-tell", "cannot-tell"]
     assert result.kernels.floats("confidence").max() <= 0.5
+
+
+def test_a_file_that_lacks_layers_which_the_ranges_name_and_has_others_that_never_ran_is_not_said_to_have_run() -> None:
+    result = _mapped("bert_eager-sync", "bert_qkv")
+    assert _verdicts(result) == ["cannot-tell"]
+    assert _verdicts(_mapped("bert_eager-sync", "bert_eager")) == ["ran"]
+    assert _verdicts(_mapped("resnet50_b1-sync", "resnet50_b8")) == ["cannot-tell"]

@@ -29,6 +29,7 @@ MYELIN = "__myl_AddMulCastReshTran_0xf7e2b434b541645892ba84e278dad6f5"
         (GEMM + "_execute_split_k_kernel__5x_cublas", GEMM),
         (GEMM + "_execute_segment_k_off_kernel__5x_cublas", GEMM),
         (GEMM + "_fused", GEMM + "_by_fusion_tactic"),
+        (GEMM + "_fused_execute_kernel_trt", GEMM + "_fused"),
         (MYELIN, MYELIN),
         (MYELIN + "_com", MYELIN),
         (MYELIN + "_com_vec", MYELIN),
