@@ -18,7 +18,7 @@ from nsysmap.base.result_schema import KERNELS
 from nsysmap.base.schema import ANSWER_TABLES, Tables
 from nsysmap.base.table import MISSING, Row, Table, Text
 from nsysmap.base.trace_schema import CAPTURE, DEVICES
-from nsysmap.base.units import counted, of_repetitions
+from nsysmap.base.units import counted, of_repetitions, rounded
 from nsysmap.counters.of_trace import Counters, counters_of, sampling_notes
 from nsysmap.engine.model import Engine
 from nsysmap.engine.onnx_model import read_model as onnx_model
@@ -57,7 +57,7 @@ from nsysmap.trace.capture_facts import capture_facts
 from nsysmap.trace.gpu_metrics import GpuMetrics
 from nsysmap.trace.lacking import lacking
 from nsysmap.trace.open_report import Reader
-from nsysmap.trace.steady import only_repeats, steady_inferences
+from nsysmap.trace.steady import excluded_spans, only_repeats, steady_inferences
 from nsysmap.trace.whole_graph import hidden_replays
 from nsysmap.whatif.change import chosen_changes
 from nsysmap.whatif.engine_facts import EngineFacts
@@ -292,7 +292,8 @@ def analyze_mapped(  # noqa: PLR0913  # what else is known, and what is asked
     gaps = find_gaps(trace, inferences, mapped.found.membership, mapped.mapped.table, progress)
     tell("adding up by layer and kernel")
     capture = _capture(mapped)
-    busy = device_times(trace, spent.steady_state, hidden=hides_work(capture))
+    excluded = excluded_spans(inferences)
+    busy = device_times(trace, spent.steady_state, excluded, hidden=hides_work(capture))
     by_name = totals.by_kernel_name(kernels, names)
     counted = _counters(mapped, tell)
     observed, facts = _observed(mapped, spent, inside, (counted.layer_counters, counted.gpu_sampling))
@@ -329,7 +330,7 @@ def analyze_mapped(  # noqa: PLR0913  # what else is known, and what is asked
         other_kernels=totals.other_kernels(kernels, names, mapped.steady),
         gaps=gaps,
         device_times=busy,
-        idle_totals=idle_totals(gaps, busy),
+        idle_totals=idle_totals(gaps, busy, excluded),
         hidden_replays=_hidden(mapped, capture),
         trtexec_times=trtexec_table(times, figures.inference_groups),
         ncu_kernels=ncu_table(ncu, kernels, inferences, trace.devices),
@@ -434,7 +435,12 @@ def _notes(mapped: MappedTrace, capture: Row) -> list[Note]:
         notes.append(Note("info", told))
     inferences = mapped.inferences
     one = _of_what_repeats("inference", mapped)
-    if warmup := int(np.count_nonzero(inferences.bools("warmup"))):
+    compiled = inferences.text("compile_evidence").codes >= 0
+    if compiled.any():
+        took = rounded(int(inferences.ints("compile_ns")[compiled].sum()))
+        where = f"{counted(int(np.count_nonzero(compiled)), one)} in which kernels were compiled or their code was loaded"
+        notes.append(Note("info", f"Not in the medians: {where}, for {took} in all."))
+    if warmup := int(np.count_nonzero(inferences.bools("warmup") & ~compiled)):
         notes.append(Note("info", f"Not in the medians: {counted(warmup, f'warm-up {one}')} (slower than later ones)."))
     cut_here = 0 if mapped.selected is None else len(mapped.selected.cut)
     if (cut := int(np.count_nonzero(~inferences.bools("complete"))) - cut_here) > 0:

@@ -154,6 +154,7 @@ IDLE_CAUSES: Mapping[str, tuple[str, str]] = {
     "copy": ("in blocking copies", "the host waited in a blocking or pageable copy"),
     "dispatch": ("between queued kernels", "queued in time: the hardware's own dispatch latency"),
     "graph": ("before CUDA graphs", "before a CUDA graph began"),
+    "compile": ("compiling or loading kernels", "the host compiled kernels, or loaded their code: their first use"),
     "profiler": ("nsys's own work", "the profiler itself held up the host"),
     "no-work": ("without work", "there was no request to serve"),
     "unknown": ("for unknown reasons", "the trace does not show why"),

@@ -186,11 +186,6 @@ DEVICES = Spec(
 )
 
 
-TRTEXEC, TENSORRT_RTX, PYTHON, OTHER_HOST = "trtexec", "tensorrt_rtx", "python", "other"
-HOSTS = (TRTEXEC, TENSORRT_RTX, PYTHON, OTHER_HOST)
-"""What can launch GPU work (`capture.host`): the two tools of NVIDIA that run engines, Python, and every other program."""
-
-
 CAPTURE = Spec(
     "capture",
     "One row of facts about the trace itself.",
@@ -223,8 +218,6 @@ CAPTURE = Spec(
         integer("unmatched_launches", "kernels whose launch call is not in the trace"),
         integer("overhead_ns", "time for which the profiler stopped a thread that launched work, within the window of GPU work", "ns"),
         text("tensorrt_version", "TensorRT's version, if the trace or an engine file has it", null=True),
-        text("environment_tensorrt", "TENSORRT_VERSION in the program's environment: that of its container", null=True),
-        text("host", "what launched the GPU work, as the processes' names tell: trtexec, tensorrt_rtx, python or other", null=True),
     ),
 )
 
@@ -259,13 +252,19 @@ INFERENCES = Spec(
         text("found_by", "range (ExecutionContext::…), graph-launch or period"),
         text("launch_api", "call that enqueued it: ExecutionContext::enqueueV3, cudaGraphLaunch, …", null=True),
         flag("cuda_graph", "replayed from a CUDA graph"),
-        flag("warmup", "excluded: slower than the later ones, before the first steady-state one"),
+        flag("warmup", "excluded: slower than the later ones, before the first steady-state one; or kernels were compiled or loaded in it"),
         flag("complete", "has all kernels of its kind; one cut off by the start or end of the capture has fewer"),
         integer("kernels", "number of kernels"),
         integer("launches", "number of launch calls"),
         integer("enqueue_start_ns", "start of the enqueue range or launch call", "ns", null=True),
         integer("enqueue_end_ns", "its end", "ns", null=True),
         integer("enqueue_ns", "host time to enqueue it", "ns", null=True),
+        integer("compile_ns", "of that, in which its thread compiled kernels or loaded their code", "ns", null=True),
+        text(
+            "compile_evidence",
+            "of one excluded for that, what most of it was: before CALL (the host's own work until it loaded code), the call, or the range",
+            null=True,
+        ),
         integer("gpu_start_ns", "start of its first kernel, copy or memset", "ns", null=True),
         integer("gpu_end_ns", "end of its last", "ns", null=True),
         integer("gpu_busy_ns", "GPU time: union of its kernels, copies and memsets", "ns", null=True),
@@ -284,7 +283,11 @@ STEADY_STATE = Spec(
         integer("device", "CUDA device ordinal", null=True),
         integer("start_ns", "start of the first of them, host call or GPU work", "ns"),
         integer("end_ns", "end of the last", "ns"),
-        integer("window_ns", "from start_ns to end_ns; a finding's share is a share of this", "ns"),
+        integer(
+            "window_ns",
+            "from start_ns to end_ns, without inferences between them that do not count; a finding's share is a share of this",
+            "ns",
+        ),
         integer("inferences", "number of them"),
         integer("span_ns", "union of their spans on the GPU, from first to last GPU work of each", "ns"),
     ),

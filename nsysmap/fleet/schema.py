@@ -90,7 +90,7 @@ FLEET_IDLE = Spec(
     (
         *OF_REPORT,
         integer("device", "CUDA device ordinal"),
-        text("cause", "launch, host, sync, copy, dispatch, graph, profiler, no-work or unknown"),
+        text("cause", "launch, host, sync, copy, dispatch, graph, compile, profiler, no-work or unknown"),
         integer("gaps", "how many"),
         integer("time_ns", "their time within the window", "ns"),
         real("share_of_window", "share of the device's window"),

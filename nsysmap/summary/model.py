@@ -201,6 +201,17 @@ class Slowest:
 
 
 @dataclass(frozen=True)
+class FirstUse:
+    """The inferences that count in no time because kernels were compiled, or their code was loaded, in them."""
+
+    inferences: tuple[int, ...]  # their numbers
+    compile_ns: int  # host time that it took in them
+    longest_ns: int  # in the one that took longest
+    compiled: bool  # most of it was a compiler's work; otherwise code was loaded that existed
+    remedy: str  # what avoids it, in a sentence for the program that ran
+
+
+@dataclass(frozen=True)
 class Action:
     """Something to do, and its predicted saving."""
 
@@ -339,6 +350,7 @@ class Summary:
     selected: str | None = None  # the part of the report that all figures cover; None for the whole
     collectives: bool = False  # inferences exchange data with other GPUs, by NCCL
     in_step: bool | None = None  # whether those of the GPUs are joint inferences, their collectives ending together; None if unknown
+    first_use: FirstUse | None = None  # compilation in the run; None if no inference was excluded for it
     tensorrt_bound: str | None = None  # where its version is unknown: "before 10" or "10 or later", as names of Myelin's layers tell
 
     @property

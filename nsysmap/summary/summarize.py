@@ -15,6 +15,7 @@ from nsysmap.base.units import unit_words
 from nsysmap.engine.program import Program, program_of
 from nsysmap.names.decode import decode, pattern_words
 from nsysmap.summary.actions import UnitTime, actions, runs
+from nsysmap.summary.first_use import first_use
 from nsysmap.summary.hardware import better_capture, counted_limits, hardware_use
 from nsysmap.summary.kernel_sequences import what_differs
 from nsysmap.summary.model import (
@@ -142,6 +143,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         selected=next((row.text("text") for row in tables["notes"] if row.text("text").startswith(SELECTED)), None),
         collectives=program.collectives,
         in_step=together,
+        first_use=first_use(tables, program),
         tensorrt_bound=None if version else program.bound,
     )
 

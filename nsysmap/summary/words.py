@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.terminal import escaped, told_apart
 from nsysmap.base.units import counted, multiple, of_repetitions, percent, ranged, ranged_rate, rate, rounded, rounded_share
+from nsysmap.summary import first_use
 from nsysmap.summary.costs import whose_unit
 from nsysmap.summary.model import (
     INFERENCE,
@@ -135,7 +136,8 @@ def times(summary: Summary, *, brief: bool = False) -> list[str]:
     elif summary.traced:
         reason = "see above" if summary.blocked else not_replayed(summary)
         lines.append("without the profiler: cannot tell" + (f" ({reason})" if reason else ""))
-    return lines
+    left_out = first_use.told(summary.first_use, each(summary), summary.traced.ns if summary.traced else 0)
+    return [*lines, *([left_out] if left_out else [])]
 
 
 def not_replayed(summary: Summary) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from nsysmap.base.intervals import covered
@@ -10,43 +12,58 @@ from nsysmap.base.table import IntArray, Table
 from nsysmap.trace.gpu_work import gpu_work, gpu_work_by_device
 from nsysmap.trace.model import Trace
 
+_Spans = Mapping[int, Sequence[tuple[int, int]]]  # by device
 
-def device_times(trace: Trace, steady_state: Table, *, hidden: bool) -> Table:
-    """The table `device_times`; ``steady_state`` is STEADY_STATE, ``hidden`` says that work on the GPUs is not in the trace."""
+
+def device_times(trace: Trace, steady_state: Table, excluded: _Spans, *, hidden: bool) -> Table:
+    """The table `device_times`; ``steady_state`` is STEADY_STATE, ``excluded`` is what does not count of it (`steady.excluded_spans`),
+    ``hidden`` says that work on the GPUs is not in the trace."""
     work = gpu_work_by_device(trace)
     found = []
     for device, window, inferences, (start, end) in _windows(work, steady_state):
         known = device in work and not hidden
-        busy = _covered_ns(*work[device], (start, end)) if known else None
+        parts = _parts((start, end), excluded.get(device, ()) if inferences else ())
+        window_ns = sum(stop - begin for begin, stop in parts)
+        busy = _covered_ns(*work[device], parts) if known else None
         found.append(
             {
                 "device": device,
                 "window": window,
                 "start_ns": start,
                 "end_ns": end,
-                "window_ns": end - start,
+                "window_ns": window_ns,
                 "inferences": inferences,
                 "busy_ns": busy,
-                "copies_ns": None if busy is None else busy - _without_copies_ns(trace, device, (start, end), busy),
-                "idle_ns": None if busy is None else end - start - busy,
-                "busy_share": None if busy is None or end == start else busy / (end - start),
+                "copies_ns": None if busy is None else busy - _without_copies_ns(trace, device, parts, busy),
+                "idle_ns": None if busy is None else window_ns - busy,
+                "busy_share": None if busy is None or not window_ns else busy / window_ns,
             }
         )
     return Table.of_rows(DEVICE_TIMES, found)
 
 
-def _covered_ns(start: IntArray, end: IntArray, window: tuple[int, int]) -> int:
-    """How much of the window these pieces of work cover."""
-    return int(covered(start, end, (np.array(window[:1]), np.array(window[1:])))[0])
+def _parts(window: tuple[int, int], excluded: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What is left of a window without these times, which do not overlap."""
+    begin, found = window[0], []
+    for left, right in sorted(excluded):
+        if right > begin and left < window[1]:
+            found += [(begin, left)] if left > begin else []
+            begin = right
+    return [*found, (begin, window[1])] if window[1] > begin else found
 
 
-def _without_copies_ns(trace: Trace, device: int, window: tuple[int, int], busy_ns: int) -> int:
-    """How much of the window a device's work covers but for its copies."""
+def _covered_ns(start: IntArray, end: IntArray, parts: Sequence[tuple[int, int]]) -> int:
+    """How much of these parts of the time these pieces of work cover."""
+    return int(covered(start, end, (np.array([begin for begin, _ in parts]), np.array([stop for _, stop in parts]))).sum())
+
+
+def _without_copies_ns(trace: Trace, device: int, parts: Sequence[tuple[int, int]], busy_ns: int) -> int:
+    """How much of these parts of the time a device's work covers but for its copies."""
     if not (trace.memcpys.ints("device") == device).any():
         return busy_ns
     others = [table.take(table.ints("device") == device) for table in gpu_work(trace) if table is not trace.memcpys]
     start, end = (np.concatenate([one.ints(name) for one in others]) for name in ("start_ns", "end_ns"))
-    return _covered_ns(start, end, window)
+    return _covered_ns(start, end, parts)
 
 
 def _windows(work: dict[int, tuple[IntArray, IntArray]], steady_state: Table) -> list[tuple[int, str, int, tuple[int, int]]]:
@@ -61,18 +78,21 @@ def _windows(work: dict[int, tuple[IntArray, IntArray]], steady_state: Table) ->
     return [(device, "trace", 0, (int(start.min()), int(end.max()))) for device, (start, end) in sorted(work.items())]
 
 
-def idle_totals(gaps: Table, devices: Table) -> Table:
-    """The table `idle_totals`, from GAPS and DEVICE_TIMES: gaps are clipped to the windows."""
+def idle_totals(gaps: Table, devices: Table, excluded: _Spans) -> Table:
+    """The table `idle_totals`, from GAPS and DEVICE_TIMES: gaps are clipped to the windows without what is ``excluded`` of them."""
     cause = gaps.text("cause")
     found = []
     for row in devices:
-        left = np.maximum(gaps.ints("start_ns"), row.integer("start_ns"))
-        right = np.minimum(gaps.ints("end_ns"), row.integer("end_ns"))
-        within = (gaps.ints("device") == row.integer("device")) & (right > left)
-        time = np.zeros(len(cause.values), np.int64)
-        np.add.at(time, cause.codes[within], (right - left)[within])
-        count = np.bincount(cause.codes[within], minlength=len(cause.values))
         inferences = row.integer("inferences")
+        time, count = np.zeros(len(cause.values), np.int64), np.zeros(len(cause.values), np.int64)
+        mine = gaps.ints("device") == row.integer("device")
+        for begin, end in _parts(
+            (row.integer("start_ns"), row.integer("end_ns")), excluded.get(row.integer("device"), ()) if inferences else ()
+        ):
+            left, right = np.maximum(gaps.ints("start_ns"), begin), np.minimum(gaps.ints("end_ns"), end)
+            within = mine & (right > left)
+            np.add.at(time, cause.codes[within], (right - left)[within])
+            count += np.bincount(cause.codes[within], minlength=len(cause.values))
         found += [
             {
                 "device": row.integer("device"),

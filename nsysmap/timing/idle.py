@@ -8,6 +8,7 @@ runs; all processes and streams together).  The launch call of the next piece en
 - Else the part from the call's begin (or from where the GPU went idle, if later) to the start on the GPU is ``launch``, ``graph``
 for a graph launch, ``copy`` for a copy that holds the host.  Where the nodes of the graph are traced and none began before the call
 returned, the call is ``profiler`` but for what a graph launch takes without.
+- Of both parts, the time in which the thread compiled kernels or loaded their code is ``compile`` (see `trace.compilation`).
 - The part before the call's begin is cut where the thread turned to something else: see :meth:`nsysmap.timing.idle_causes.Host.causes`.
 
 So where a program synchronises once per inference, the hole between two inferences is split in up to three: ``sync`` from the GPU's last
@@ -262,7 +263,9 @@ def _pieces(idle: _Idle, host: Host) -> Pieces:
         _queued(idle, np.flatnonzero(queued), host),
         *_late(idle, np.flatnonzero(late), host),
     ]
-    return joined(parts)
+    pieces = joined(parts)
+    thread = host.calls.at("thread", launch[pieces.owner])
+    return joined([host.compile_pieces(pieces, thread, call_end[pieces.owner])])
 
 
 _Proof = tuple[IntArray, IntArray, IntArray]  # evidence, its start, its end

@@ -12,12 +12,13 @@ from nsysmap.base.intervals import Spans, Timed, cut, innermost, union
 from nsysmap.base.memory import whole
 from nsysmap.base.result_schema import IDLE_CAUSES
 from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text, packed
+from nsysmap.trace.compilation import compilation
 from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.inferences import enqueue_spans
 from nsysmap.trace.model import Trace
 
 CAUSES = tuple(IDLE_CAUSES)
-LAUNCH, HOST, SYNC, COPY, DISPATCH, GRAPH, PROFILER, NO_WORK, UNKNOWN = range(len(CAUSES))
+LAUNCH, HOST, SYNC, COPY, DISPATCH, GRAPH, COMPILE, PROFILER, NO_WORK, UNKNOWN = range(len(CAUSES))
 
 _ELSEWHERE = ("alloc", "free", "host-register", "module-load", "graph-build", "capture")  # not part of launching, even inside an enqueue
 _LAUNCHING = ("launch", "graph-launch", "copy", "memset", "event", "stream-wait")
@@ -28,6 +29,7 @@ _WAITS = (
     "recvmsg", "futex", "pthread_cond_wait", "pthread_cond_timedwait", "sem_wait", "sem_timedwait", "nanosleep", "clock_nanosleep",
     "usleep", "sleep", "sigwait", "mq_receive",
 )  # fmt: skip
+_OF_THE_HOST = (LAUNCH, HOST, SYNC, COPY, GRAPH, NO_WORK)  # causes that compiling or loading takes the place of
 NO_CALL = "no CUDA call"
 
 
@@ -93,18 +95,21 @@ class Host:
     enqueues: Timed  # of the inferences
     ranges: Timed
     osrt_calls: Timed
+    compiling: Timed  # when threads compiled kernels or loaded their code
     waiting: BoolArray  # per OS call
     labels: tuple[str, ...]
     call_label: Labels
     overhead_label: Labels
     range_label: Labels
     os_label: Labels
+    compile_label: Labels
 
     @staticmethod
     def of(trace: Trace, inferences: Table) -> Host:
         """Made from the trace and its inferences."""
         labels: dict[str, int] = {NO_CALL: 0}
         calls, os_names = trace.api_calls, trace.osrt_calls.text("name")
+        first_use = compilation(trace)
         return Host(
             calls=Timed.of(calls),
             call_kind=calls.held_text("kind"),
@@ -113,11 +118,13 @@ class Host:
             enqueues=Timed.held(*vars(enqueue_spans(trace, inferences)).values()),
             ranges=Timed.of(trace.nvtx_ranges),
             osrt_calls=Timed.of(trace.osrt_calls),
+            compiling=Timed.held(*vars(first_use.spans).values()),
             waiting=np.isin(os_names.codes, [code for code, name in enumerate(os_names.values) if name in _WAITS]),
             call_label=_label(calls.held_text("api"), labels, ""),
             overhead_label=_label(trace.overheads.held_text("name"), labels, "profiler: "),
             range_label=_label(trace.nvtx_ranges.held_text("name"), labels, "range "),
             os_label=_label(os_names, labels, ""),
+            compile_label=_label(Text.of(first_use.words(trace, np.arange(len(first_use)))), labels, ""),
             labels=tuple(labels),
         )
 
@@ -134,26 +141,15 @@ class Host:
         left, right = self.held_up
         at = np.searchsorted(right, pieces.start_ns, side="right")
         touched = (at < len(left)) & (left[np.minimum(at, len(left) - 1)] < pieces.end_ns)
-        if not touched.any():
+        return _replaced(pieces, thread, touched, (self.overheads, self.overhead_label, PROFILER), pieces.end_ns)
+
+    def compile_pieces(self, pieces: Pieces, thread: IntArray, launched_ns: IntArray) -> Pieces:
+        """The same pieces, with the time in which their thread compiled kernels or loaded their code told as such, if it began before the
+        launch call returned (``launched_ns``)."""
+        if len(self.compiling) == 0 or len(pieces.owner) == 0:
             return pieces
-        rest, pieces, thread = pieces.take(np.flatnonzero(~touched)), pieces.take(np.flatnonzero(touched)), thread[touched]
-        spans = Spans(thread, pieces.start_ns, pieces.end_ns)
-        near = self.overheads.near(spans)
-        overheads = self.overheads.take(near)
-        start, end, row = _cut_by_thread(spans, [overheads])
-        held = _rows(near, innermost(overheads, Spans(thread[row], start, end)))
-        is_held = held >= 0
-        safe = np.where(is_held, held, 0)
-        cut_up = Pieces(
-            pieces.owner[row],
-            start,
-            end,
-            np.where(is_held, PROFILER, pieces.cause[row]),
-            np.where(is_held, self.overhead_label.at(safe), pieces.evidence[row]),
-            np.where(is_held, self.overheads.at("start_ns", safe), pieces.proof_start_ns[row]),
-            np.where(is_held, self.overheads.at("end_ns", safe), pieces.proof_end_ns[row]),
-        )
-        return Pieces(*(np.concatenate([getattr(rest, name), getattr(cut_up, name)]) for name in Pieces.__dataclass_fields__))
+        touched = np.isin(pieces.cause, _OF_THE_HOST)
+        return _replaced(pieces, thread, touched, (self.compiling, self.compile_label, COMPILE), launched_ns)
 
     def causes(self, idle: Spans, launch: IntArray) -> Pieces:
         """Why each of these idle times passed before its thread began the launch call that ended it (``launch``: that call's row).
@@ -231,6 +227,33 @@ class Host:
             np.select(choices, [self.osrt_calls.at("start_ns", safe_wait), self.ranges.at("start_ns", safe_named)], default=nothing),
             np.select(choices, [self.osrt_calls.at("end_ns", safe_wait), self.ranges.at("end_ns", safe_named)], default=nothing),
         )
+
+
+def _replaced(pieces: Pieces, thread: IntArray, touched: BoolArray, by: tuple[Timed, Labels, int], before_ns: IntArray) -> Pieces:
+    """The pieces, of which those touched get another cause where one of these spans of their thread, that began before a time of each,
+    covers them: (spans, labels, cause)."""
+    if not touched.any():
+        return pieces
+    covering, label, cause = by
+    rest, pieces = pieces.take(np.flatnonzero(~touched)), pieces.take(np.flatnonzero(touched))
+    thread, before_ns = thread[touched], before_ns[touched]
+    spans = Spans(thread, pieces.start_ns, pieces.end_ns)
+    near = covering.near(spans)
+    found = covering.take(near)
+    start, end, row = _cut_by_thread(spans, [found])
+    held = _rows(near, innermost(found, Spans(thread[row], start, end)))
+    is_held = (held >= 0) & (covering.at("start_ns", held) < before_ns[row])
+    safe = np.where(is_held, held, 0)
+    cut_up = Pieces(
+        pieces.owner[row],
+        start,
+        end,
+        np.where(is_held, cause, pieces.cause[row]),
+        np.where(is_held, label.at(safe), pieces.evidence[row]),
+        np.where(is_held, covering.at("start_ns", safe), pieces.proof_start_ns[row]),
+        np.where(is_held, covering.at("end_ns", safe), pieces.proof_end_ns[row]),
+    )
+    return Pieces(*(np.concatenate([getattr(rest, name), getattr(cut_up, name)]) for name in Pieces.__dataclass_fields__))
 
 
 def _take(spans: Spans, rows: IntArray) -> Spans:

@@ -90,7 +90,7 @@ def _loops(known: _Inferences) -> Table:
     for loop_id, places in rows_by_value(known.loops.loop[known.loops.order]):
         rows = known.loops.order[places]
         steady = rows[known.steady[rows]]
-        a_pass = inferences_a_pass(known.kind[steady])
+        a_pass = inferences_a_pass(np.where(known.steady[rows], known.kind[rows], np.int64(MISSING)))
         passes = _passes(known, rows, a_pass)
         mean = float(passes.mean()) if len(passes) else None
         first = int(rows[0])
@@ -113,10 +113,11 @@ def _loops(known: _Inferences) -> Table:
 
 
 def _passes(known: _Inferences, rows: IntArray, inferences_a_pass: int) -> IntArray:
-    """The times of the passes that end with a steady inference; each inference begins one, so that they overlap."""
+    """The times of the passes of steady inferences; each inference begins one, so that they overlap."""
     end, steady = known.loops.end_ns[rows], known.steady[rows]
     last = np.arange(inferences_a_pass, len(rows))
-    whole = last[steady[last]]
+    count = np.concatenate([[0], np.cumsum(steady)])
+    whole = last[count[last + 1] - count[last + 1 - inferences_a_pass] == inferences_a_pass]
     result: IntArray = end[whole] - end[whole - inferences_a_pass]
     return result
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from nsysmap.base.groups import counts, distinct, distinct_rows, in_first_order, is_sorted, numbered, runs, scattered, sorted_order
 from nsysmap.base.intervals import Blocks, Spans, Timed, innermost, union_ns_by_group
 from nsysmap.base.memory import Ints, in_pieces, whole
-from nsysmap.base.table import MISSING, BoolArray, CodeArray, FloatArray, IntArray, Table, Text, slim, taken
+from nsysmap.base.table import MISSING, BoolArray, CodeArray, Data, FloatArray, IntArray, Table, Text, slim, taken
 from nsysmap.base.trace_schema import INFERENCES, MEMBERSHIP
+from nsysmap.trace.compilation import compilation
 from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.launch_order import launch_order, positions
@@ -24,6 +25,8 @@ from nsysmap.trace.tensorrt_ranges import TensorRtRanges, spans
 
 _SLOW_ENQUEUE = 1.5  # a warm-up inference takes that much longer to enqueue than the median of the later ones …
 _SLOW_GPU = 1.25  # … or that much longer on the GPU
+_COMPILES = 0.1  # … or compiles kernels, or loads their code, for that part of the median; more than that is no noise
+_MOST = 0.5  # of a thread's inferences: if more do, they always do
 _AT_ONCE = 1 << 19  # kernels whose inferences are totalled together
 
 
@@ -115,7 +118,8 @@ def part_of(trace: Trace, whole: Inferences, of_kernel: IntArray, cut: BoolArray
         graph=table.bools("cuda_graph"),
     )
     part = _summary(trace, executions, whole.of_call, of_kernel, whole.empty_calls)
-    judged = {"warmup": table.bools("warmup"), "complete": table.bools("complete") & ~cut}
+    kept: dict[str, Data] = {name: table.column(name) for name in ("warmup", "compile_ns", "compile_evidence")}
+    judged = {**kept, "complete": table.bools("complete") & ~cut}
     return replace(part, table=part.table.with_columns(INFERENCES, judged))
 
 
@@ -218,6 +222,10 @@ def _summary(trace: Trace, executions: _Executions, of_call: IntArray, of_kernel
     enqueue = end - start
     graph = executions.graph[order]
     complete = _complete(kernels, shape, thread, graph)
+    enqueues = Spans(thread, _enqueue_begin(thread, start, end, executions.found_by.take(order).equals("period")), end)
+    first_use = compilation(trace)
+    compiled = first_use.within(enqueues) if len(trace.api_calls) else np.full(count, MISSING, np.int64)
+    compiles = _compiles(compiled, enqueue, thread, complete)
     table = Table(
         INFERENCES,
         {
@@ -235,13 +243,15 @@ def _summary(trace: Trace, executions: _Executions, of_call: IntArray, of_kernel
             "found_by": executions.found_by.take(order),
             "launch_api": executions.launch_api.take(order),
             "cuda_graph": graph,
-            "warmup": _warmup(enqueue, busy, shape, thread, complete),
+            "warmup": _warmup(enqueue, busy, shape, thread, complete) | compiles,
             "complete": complete,
             "kernels": kernels,
             "launches": np.bincount(launch_of[launch_of >= 0], minlength=count),
             "enqueue_start_ns": start,
             "enqueue_end_ns": end,
             "enqueue_ns": enqueue,
+            "compile_ns": compiled,
+            "compile_evidence": Text.of(first_use.most(trace, enqueues, compiles)),
             "gpu_start_ns": first_start,
             "gpu_end_ns": last_end,
             "gpu_busy_ns": busy,
@@ -405,6 +415,30 @@ def _warmup(enqueue: IntArray, busy: IntArray, sequence: IntArray, thread: IntAr
             slow |= _slow(busy[rows], sequence[rows], _SLOW_GPU)
         warmup[rows[: int(np.append(~slow, True).argmax())]] = True
     return warmup
+
+
+def _enqueue_begin(thread: IntArray, start: IntArray, end: IntArray, repeated: BoolArray) -> IntArray:
+    """When the host's work for each inference began.
+
+    Repetitions that nothing marks begin with their first launch: what is done before it, since the one before them, is theirs.
+    """
+    begin = start.copy()
+    for key in distinct(thread[repeated]).tolist():
+        mine = np.flatnonzero(repeated & (thread == key))
+        mine = mine[np.argsort(start[mine], kind="stable")]
+        begin[mine[1:]] = np.minimum(begin[mine[1:]], np.maximum.accumulate(end[mine])[:-1])
+    return begin
+
+
+def _compiles(compile_ns: IntArray, enqueue: IntArray, thread: IntArray, complete: BoolArray) -> BoolArray:
+    """The inferences of a thread that compile kernels, or load their code, for long, if they are not most of them."""
+    found = np.zeros(len(thread), np.bool_)
+    for key in distinct(thread).tolist():
+        rows = np.flatnonzero((thread == key) & complete)
+        if len(rows) and (compile_ns[rows] != MISSING).all():
+            long = compile_ns[rows] > _COMPILES * float(np.median((enqueue - compile_ns)[rows]))
+            found[rows] = long & (long.mean() <= _MOST)
+    return found
 
 
 def _slow(took: IntArray, sequence: IntArray, times: float) -> BoolArray:

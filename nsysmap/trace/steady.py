@@ -33,6 +33,7 @@ def steady_windows(inferences: Table) -> Table:
     """One row per device that ran complete inferences after the warm-up: when, how many, how long (see schema.STEADY_STATE)."""
     rows = inferences.take(inferences.bools("complete") & ~inferences.bools("warmup"))
     starts, ends = rows.ints("start_ns"), rows.ints("end_ns")
+    excluded = excluded_spans(inferences)
     parts = []
     for device in distinct(rows.ints("device")).tolist():
         mine = rows.ints("device") == device
@@ -43,12 +44,45 @@ def steady_windows(inferences: Table) -> Table:
                 "device": None if device == MISSING else int(device),
                 "start_ns": start,
                 "end_ns": end,
-                "window_ns": end - start,
+                "window_ns": end - start - sum(stop - begin for begin, stop in excluded.get(device, ())),
                 "inferences": int(mine.sum()),
                 "span_ns": union_ns(spans.ints("gpu_start_ns"), spans.ints("gpu_end_ns")),
             }
         )
     return Table.of_rows(STEADY_STATE, parts)
+
+
+def excluded_spans(inferences: Table) -> dict[int, list[tuple[int, int]]]:
+    """By device, when inferences ran that do not count, between two of their loop that do: from the end of the one before to their own.
+
+    Not those beside which an inference of another loop that counts ran for long: the GPU worked for that.
+    """
+    loops = in_loops(inferences)
+    steady = inferences.bools("complete") & ~inferences.bools("warmup")
+    start, end, device = (inferences.ints(name) for name in ("start_ns", "end_ns", "device"))
+    found: dict[int, list[tuple[int, int]]] = {}
+    for _, places in rows_by_value(loops.loop[loops.order]):
+        rows = loops.order[places]
+        counting = np.flatnonzero(steady[rows])
+        inner = np.arange(counting[0], counting[-1]) if len(counting) else counting
+        for at in inner[~steady[rows[inner]]].tolist():
+            begin, stop = int(loops.end_ns[rows[at - 1]]), int(loops.end_ns[rows[at]])
+            others = steady & (loops.loop != loops.loop[rows[at]]) & (device == device[rows[at]]) & (start < stop) & (end > begin)
+            beside = union_ns(np.maximum(start[others], begin), np.minimum(end[others], stop))
+            if stop > begin and beside <= FEW * (stop - begin):
+                found.setdefault(int(device[rows[at]]), []).append((begin, stop))
+    return {one: _merged(spans) for one, spans in found.items()}
+
+
+def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same times, without overlaps."""
+    found: list[tuple[int, int]] = []
+    for begin, stop in sorted(spans):
+        if found and begin <= found[-1][1]:
+            found[-1] = (found[-1][0], max(stop, found[-1][1]))
+        else:
+            found.append((begin, stop))
+    return found
 
 
 def steady_inferences(inferences: Table) -> IntArray:
@@ -71,12 +105,18 @@ _LONGEST_TURN = 8  # inferences of a pass
 
 
 def inferences_a_pass(sequence: IntArray) -> int:
-    """How many inferences make a pass: kinds of inferences (numbers, in order of time) that come in the same turn throughout; else 1."""
-    kinds = len(distinct(sequence))
+    """How many inferences make a pass: kinds of inferences (numbers, in order of time) that come in the same turn throughout; else 1.
+
+    One that does not count (MISSING: it compiled kernels) holds its place in the turn.
+    """
+    known = np.flatnonzero(sequence != MISSING)
+    sequence = sequence[known[0] : known[-1] + 1] if len(known) else sequence
+    kinds = len(distinct(sequence[sequence != MISSING]))
     for period in range(2, _LONGEST_TURN + 1):
         if kinds < 2 or len(sequence) < 3 * period:
             return 1
-        if (sequence[period:] == sequence[:-period]).all():
+        later, earlier = sequence[period:], sequence[:-period]
+        if ((later == earlier) | (later == MISSING) | (earlier == MISSING)).all():
             return period
     return 1
 

@@ -260,7 +260,7 @@ def _window(trace: Trace, inferences: Table, home: tuple[int, int], threads: lis
     if not any(weights):
         return NoWindow("the trace has no three consecutive, complete inferences of one thread after the warm-up")
     notes = tuple(dict.fromkeys(note for one in threads for note in one.notes))
-    a_pass = inferences_a_pass(main.like[main.like != MISSING])
+    a_pass = inferences_a_pass(main.like)
     window = Window(*home, tuple(numbers), tuple(kept), tuple(weights), begins, ends, a_pass, notes, rate / rate_of_all)
     foreign = _foreign_share(trace, window)
     if foreign > _FOREIGN_BUSY:

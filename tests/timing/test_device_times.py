@@ -21,10 +21,12 @@ def test_gaps_are_cut_at_the_ends_of_the_window_and_added_up_by_device_and_cause
         {"device": 0, "start_ns": 300, "end_ns": 400, "cause": "sync"},
         {"device": 1, "start_ns": 100, "end_ns": 200, "cause": "launch"},
     ]
-    found = idle_totals(Table.of_rows(GAPS, gaps), Table.of_rows(DEVICE_TIMES, devices))
+    found = idle_totals(Table.of_rows(GAPS, gaps), Table.of_rows(DEVICE_TIMES, devices), {})
     told = [(row.text("cause"), row.integer("gaps"), row.integer("time_ns"), row.integer("ns_per_inference")) for row in found]
     assert told == [("host", 1, 30, 15), ("launch", 2, 15, 8), ("sync", 1, 10, 5)]
     assert found.floats("share_of_window").tolist() == [0.3, 0.15, 0.1]
+    without = idle_totals(Table.of_rows(GAPS, gaps), Table.of_rows(DEVICE_TIMES, devices), {0: [(105, 130), (170, 175)], 1: [(0, 999)]})
+    assert [(row.text("cause"), row.integer("time_ns")) for row in without] == [("host", 25), ("sync", 10), ("launch", 5)]
 
 
 @pytest.mark.parametrize(

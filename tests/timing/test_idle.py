@@ -202,6 +202,8 @@ def _before_the_call(program: Program, thread: int, tick: int) -> str:
                 return call.kind
             if call.kind == "alloc":
                 return "host"
+            if call.kind == "module-load":
+                return "compile"
             if call.kind == "launch":
                 return "launch"
     if enqueuing:
@@ -213,7 +215,13 @@ def _before_the_call(program: Program, thread: int, tick: int) -> str:
 
 # --- random programs ------------------------------------------------------------------------------------------------
 
-_APIS = (("cudaLaunchKernel", "launch"), ("cudaStreamSynchronize", "sync"), ("cudaMemcpy", "copy"), ("cudaMalloc", "alloc"))
+_APIS = (
+    ("cudaLaunchKernel", "launch"),
+    ("cudaStreamSynchronize", "sync"),
+    ("cudaMemcpy", "copy"),
+    ("cudaMalloc", "alloc"),
+    ("cuModuleGetFunction", "module-load"),
+)
 
 
 @st.composite
