@@ -14,7 +14,7 @@ from nsysmap.base.note import Note
 from nsysmap.base.plain_json import MOST_VALUES, plain_json, values_in
 from nsysmap.base.terminal import escaped
 from nsysmap.engine.model import PROFILE, Engine, Layer, Tensor
-from nsysmap.engine.tensor_formats import FLOATING, data_type, layout
+from nsysmap.engine.tensor_formats import FLOATING, data_type, elements, layout
 from nsysmap.names.decode import layer_kind
 from nsysmap.names.match import NAMES_NO_KERNEL
 
@@ -276,7 +276,10 @@ def _precision(layer: Layer) -> str | None:
     weights = layer.parameters.get("Weights", layer.parameters.get("weights"))
     declared = data_type(_text(weights.get("Type", weights.get("type")))) if isinstance(weights, dict) else None
     arithmetic = FLOATING | {"INT8", "INT4", "UINT8"}
-    found = [tensor.datatype for tensor in (*layer.inputs, *layer.outputs) if tensor.datatype in arithmetic]
+    read: tuple[Tensor, ...] = layer.inputs
+    if layer.kind in ("gemm", "convolution", "deconvolution"):  # the operand, not a scale or a bias that is listed before it
+        read = tuple(sorted(read, key=lambda tensor: -(elements(tensor) or 0)))
+    found = [tensor.datatype for tensor in (*read, *layer.outputs) if tensor.datatype in arithmetic]
     precision = declared if declared in arithmetic else (found[0] if found else None)
     if precision == "FP32" and layer.tactic and "tf32" in layer.tactic:
         return "TF32"

@@ -22,7 +22,8 @@ LAYER_KINDS = (
     "normalization", "reduce", "pooling", "reformat", "shuffle", "slice", "concat", "gather", "scatter", "resize", "topk", "nms", "cast",
     "quantize", "constant", "plugin", "shape", "signal", "loop", "noop", "other", "unknown",
 )  # fmt: skip
-"""What ``Layer.kind`` can be.  ``foreign_node`` is an opaque region; ``myelin_kernel`` one kernel that Myelin generated (kgen, fusion);
+"""What ``Layer.kind`` can be.  ``foreign_node`` is an opaque region; ``myelin_kernel`` one kernel that Myelin generated (kgen, fusion,
+runtime_fusion) and that holds no product: one with a product is of that product's kind; ``signal`` also a jump between instructions;
 ``other`` a type that we do not class; ``unknown`` a layer of which the file gives the name only and the name does not tell."""
 
 

@@ -85,11 +85,12 @@ def _only_quantizes(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _operations(name: str, kind: str) -> Operations:
-    decoded = decode(name) if kind == "myelin_kernel" else None
+    generated = kind == "myelin_kernel" or (kind in PRODUCTS and name.startswith("__myl_"))
+    decoded = decode(name) if generated else None
     ops = decoded.ops if decoded is not None else ()
     patterns = tuple(pattern.name for pattern in decoded.patterns) if decoded is not None else ()
     classes = {op.cls for op in ops}
-    cut = kind == "myelin_kernel" and (not ops or bool(classes & {"cut", "unknown"}))
+    cut = generated and (not ops or bool(classes & {"cut", "unknown"}))
     product = kind in PRODUCTS or bool(classes & {"gemm", "convolution"})
     softmax = kind == "softmax" or bool(_SOFTMAX_PATTERNS & {*patterns})
     arithmetic = bool(ops) and not cut and classes <= _ARITHMETIC | {"cast"} and bool(classes & _ARITHMETIC)

@@ -78,6 +78,9 @@ def layer_work(layer: Layer, written: Mapping[str, Shape] | None = None) -> Work
         bits = TYPE_BITS.get(layer.precision or "")
         weights = None if bits is None else (count.weight_elements * bits + 7) // 8
     moved_in, moved_out = _total(layer.inputs), _total(layer.outputs)
+    if _gathers(layer) and moved_out is not None:  # of a table, the rows that it looks up
+        moved_in = _looked_up(layer.inputs, layer.outputs)
+        weights = _looked_up(layer.constants, layer.outputs) if layer.constants else weights
     reason = count.reason
     if reason is None and (moved_in is None or moved_out is None):
         reason = "a dimension or type is not in the file"
@@ -232,17 +235,19 @@ def _count(layer: Layer, written: Mapping[str, Shape]) -> _Count:
 def _convolution(layer: Layer) -> _Count:
     """N*K*P*Q*(C/G)*R*S for a convolution; for a deconvolution every input element meets (K/G)*R*S weights."""
     source, target = _shape_of(layer.inputs), _shape_of(layer.outputs)
-    if source is None or target is None:
-        return _Count(reason="a dimension is dynamic or not in the file")
     transposed = layer.kind == "deconvolution" or layer.parameters.get("ParameterType") == "Deconvolution"
+    filters = _filters(layer, transposed=transposed)
+    if source is None or target is None:
+        inward, outward = filters.channels or (-1, -1)
+        channels = filters.channels if inward > 0 and outward > 0 else None
+        return _Count(reason="a dimension is dynamic or not in the file", channels=channels, groups=filters.groups)
     each = source if transposed else target
-    kernel, groups = _whole_numbers(layer.parameters.get("Kernel")), _number(layer.parameters.get("Groups")) or 1
-    if kernel and len(kernel) < len(source) == len(target):
-        axis = len(source) - len(kernel) - 1
-        inward, outward = source[axis], target[axis]
+    groups = filters.groups or 1
+    if filters.kernel and filters.channels:
+        inward, outward = filters.channels
         across = outward if transposed else inward
-        macs = prod(each) * across * prod(kernel) // groups
-        return _Count(macs, 2 * macs, inward * outward * prod(kernel) // groups, None, (inward, outward), groups)
+        macs = prod(each) * across * prod(filters.kernel) // groups
+        return _Count(macs, 2 * macs, inward * outward * prod(filters.kernel) // groups, None, (inward, outward), groups)
     weights = _weight_count(layer)
     maps = _number(layer.parameters.get("OutMaps")) or (target[1] if len(target) > 2 else 0)
     if weights is None or not maps or transposed:
@@ -251,10 +256,50 @@ def _convolution(layer: Layer) -> _Count:
     return _Count(macs, 2 * macs, weights, "from the number of weights", (source[1], maps) if len(source) > 2 else None, groups)
 
 
+@dataclass(frozen=True)
+class _Filters:
+    """What a convolution's file row says of its filters, whatever the batch or the size of the image is."""
+
+    kernel: Shape = ()
+    channels: tuple[int, int] | None = None  # in, out
+    groups: int | None = None
+
+
+def _filters(layer: Layer, *, transposed: bool) -> _Filters:
+    """The filters, from the parameters of the layer, otherwise from its weights where the file lists them: K x C/G x R x S (C x K/G of
+    a deconvolution)."""
+    source, target = (tensors[0].dimensions or () if tensors else () for tensors in (layer.inputs, layer.outputs))
+    kernel, groups = _whole_numbers(layer.parameters.get("Kernel")), _number(layer.parameters.get("Groups"))
+    if len(source) != len(target) or not source:
+        return _Filters(groups=groups)
+    if kernel and len(kernel) < len(source):
+        axis = len(source) - len(kernel) - 1
+        return _Filters(kernel, (source[axis], target[axis]), groups or 1)
+    first = source if transposed else target
+    for tensor in sorted(layer.constants, key=lambda one: -(elements(one) or 0)):
+        weights = _shape(tensor)
+        if weights is None or len(weights) != len(source) or len(weights) < 3 or weights[0] != first[1] or not weights[1]:
+            continue
+        over, other = (target[1], weights[1]) if transposed else (source[1], weights[1])
+        if over > 0 and over % other == 0:
+            return _Filters(weights[2:], (source[1], target[1]), over // other)
+    return _Filters(groups=groups)
+
+
+def _constant_product(layer: Layer) -> tuple[int, int] | None:
+    """K and N of a product with constant weights, where the batch or the number of rows is dynamic; None if the file does not tell."""
+    source, target = (tensors[0].dimensions or () if tensors else () for tensors in (layer.inputs, layer.outputs))
+    weights = [shape for tensor in layer.constants if (shape := _shape(tensor)) is not None and len(shape) > 1 and min(shape[-2:]) > 1]
+    if not source or not target or not weights:
+        return None
+    k, n = source[-1], target[-1]
+    return (k, n) if k > 0 and n > 0 and any({k, n} == {*shape[-2:]} or shape[-2:] == (k, n) for shape in weights) else None
+
+
 def _gemm(layer: Layer, written: Mapping[str, Shape]) -> _Count:
     result = _shape_of(layer.outputs)
     if result is None:
-        return _Count(reason="a dimension is dynamic or not in the file")
+        return _Count(reason="a dimension is dynamic or not in the file", channels=_constant_product(layer))
     weights, maps = _weight_count(layer), _number(layer.parameters.get("OutMaps"))
     if weights is not None and maps and layer.parameters.get("Weights") is not None:
         macs = prod(result) * weights // maps
@@ -278,7 +323,8 @@ def _gemm(layer: Layer, written: Mapping[str, Shape]) -> _Count:
 
 def _attention(layer: Layer) -> _Count:
     """Q*K^T and P*V: 2 * batch * heads * Sq * Sk * d multiply-adds; the softmax between them is not counted."""
-    result = _shape_of(layer.outputs)
+    shapes = [shape for tensor in layer.outputs if (shape := _shape(tensor)) is not None and len(shape) > 1]
+    result = max(shapes, key=prod, default=None)  # besides it, a decoding step writes its new keys and values
     inputs = [shape for tensor in layer.inputs if (shape := _shape(tensor)) is not None]
     if result is None or len(inputs) != len(layer.inputs) or len(result) < 2:
         return _Count(reason="a dimension is dynamic or not in the file")
@@ -291,8 +337,12 @@ def _attention(layer: Layer) -> _Count:
 
 
 def _key_length(result: Shape, inputs: Sequence[Shape]) -> int | None:
-    """Sk, from separate Q, K, V in any order of the last two axes, from packed QKV, or from Q with packed KV."""
+    """Sk, from separate Q, K, V in any order of the last two axes with a mask or without, from packed QKV, or from Q with packed KV."""
     size = prod(result)
+    sizes = [prod(shape) for shape in inputs if result[-1] in shape[-2:]]  # not a mask, nor a scale
+    if len(sizes) >= 3 and sizes[0] == size and sizes[1] == sizes[2]:
+        keys = sizes[1] * result[-2]
+        return keys // size if size and keys % size == 0 else None
     if len(inputs) >= 3 and prod(inputs[0]) == size and prod(inputs[1]) == prod(inputs[2]):
         keys = prod(inputs[1]) * result[-2]
         return keys // size if size and keys % size == 0 else None
@@ -306,6 +356,9 @@ def _key_length(result: Shape, inputs: Sequence[Shape]) -> int | None:
 
 def _pooling(layer: Layer) -> _Count:
     target, window = _shape_of(layer.outputs), _whole_numbers(layer.parameters.get("WindowSize"))
+    source = _shape_of(layer.inputs)
+    if target is not None and source is not None and not window:
+        return _Count(0, prod(source), reason="the window is not in the file: assumed to be one operation per element read")
     if target is None or not window:
         return _Count(reason="the window or a dimension is not in the file")
     return _Count(0, prod(target) * prod(window))
@@ -374,6 +427,22 @@ def _weight_count(layer: Layer) -> int | None:
 def _total(tensors: Sequence[Tensor]) -> int | None:
     """Bytes of the tensors in device memory; None if one is not known."""
     return total_bytes(tensor for tensor in tensors if tensor.location != "Host")
+
+
+def _gathers(layer: Layer) -> bool:
+    return layer.kind == "gather" or any(op.op == "Gather" for op in operations(layer).ops)
+
+
+def _looked_up(tensors: Sequence[Tensor], outputs: Sequence[Tensor]) -> int | None:
+    """Bytes of what a gather reads: of each tensor at most as many elements as the largest output has; None if one is not known."""
+    most = max((elements(tensor) or 0 for tensor in outputs), default=0)
+    sizes = []
+    for tensor in tensors:
+        size, held = _total([tensor]), elements(tensor)
+        if size is None or (size and not held):
+            return None
+        sizes.append(size * min(held or 0, most) // held if held else 0)
+    return sum(sizes)
 
 
 def _shape_of(tensors: Sequence[Tensor]) -> Shape | None:

@@ -193,7 +193,7 @@ def operations_of(name: str, kind: str, nodes: Sequence[str]) -> tuple[str, ...]
     """What a layer or kernel of that name does, in ONNX terms: from the codes in its name, otherwise from its nodes."""
     if kind == "attention":
         return _ATTENTION_OPS
-    codes = tuple(op.word for op in decode(name).ops) if kind in ("myelin_kernel", "unknown") else ()
+    codes = tuple(op.word for op in decode(name).ops) if kind in ("myelin_kernel", "unknown") or name.startswith("__myl_") else ()
     return codes or tuple(op.op for op in layer_ops(nodes))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nsysmap.names.layers import layer_kind, normalized_range_text, read_layer, split_layer_name
 from nsysmap.names.model import KernelName, Op, Pattern, Reading, compiled
-from nsysmap.names.myelin import known_codes, read_myelin, read_ops
+from nsysmap.names.myelin import PRODUCTS, known_codes, read_myelin, read_ops
 
 if TYPE_CHECKING:
     from nsysmap.base.table import Table
@@ -203,8 +203,10 @@ _SURE = {"likely": "likely ", "guess": "perhaps "}
 
 
 def pattern_words(decoded: KernelName) -> list[str]:
-    """The patterns recognised in a name, each once, with how sure that is unless it is confirmed."""
-    return list(dict.fromkeys(_SURE.get(pattern.evidence, "") + pattern.name for pattern in decoded.patterns))
+    """The product in a name and the patterns recognised in it, each once, with how sure that is unless it is confirmed."""
+    words = list(dict.fromkeys(_SURE.get(pattern.evidence, "") + pattern.name for pattern in decoded.patterns))
+    products = [op.cls for op in decoded.ops if op.cls in PRODUCTS][:1] if words and "attention" not in words else []
+    return products + words
 
 
 def summary(decoded: KernelName) -> str:

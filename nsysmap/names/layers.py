@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nsysmap.names.model import Op, compiled
+from nsysmap.names.myelin import product_of
 from nsysmap.names.onnx_words import LAYER_TYPES, MAIN_KINDS, NODES, NodeRow
 
 _AROUND_ROW = NODES["reshape"]
@@ -144,11 +145,16 @@ def layer_kind(name: str, layer_type: str | None) -> str:
     if not words:
         return _read_node(split.node, myelin=split.region is not None)[0]
     kind = LAYER_TYPES.get(words[0].lower()) or LAYER_TYPES.get(words[-1].lower())
-    if kind == "myelin_kernel" and "_mha_v" in split.node:
-        return "attention"
+    if kind == "myelin_kernel":
+        return "attention" if "_mha_v" in split.node else product_of(split.node) or kind
     if kind in ("scale", "reformat") and _read_node(split.node, myelin=False)[0] == "quantize":
         return "quantize"  # a QuantizeLinear that nothing took in runs as a reformat, before TensorRT 8.4 as a scale
-    return kind or ("plugin" if words[0].lower().startswith("plugin") else "other")
+    if kind is None and words[0].lower().startswith("plugin"):
+        return "plugin"
+    if kind is None:
+        told = _read_node(split.node, myelin=split.region is not None)[0]
+        return told if told != "unknown" else "other"
+    return kind
 
 
 def _read_node(node: str, *, myelin: bool) -> tuple[str, list[str], list[NodeRow | None]]:
@@ -187,7 +193,7 @@ def _special_kind(node: str) -> str:
     first = node[:1]
     if first == "_":
         if node.startswith("__myl_"):
-            return "myelin_kernel"
+            return product_of(node) or "myelin_kernel"
         if "_mha_v" in node and node.startswith(("_gem", "__mye")):
             return "attention"
         if node.startswith("__mye"):

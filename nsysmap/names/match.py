@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from nsysmap.names.families import operation_of
 from nsysmap.names.layers import layer_ops, split_layer_name
-from nsysmap.names.model import KernelName
+from nsysmap.names.model import KernelName, Op
 from nsysmap.names.myelin import read_myelin
 from nsysmap.names.onnx_words import MAIN_KINDS
 from nsysmap.names.tactics import launch_suffix
@@ -104,7 +104,7 @@ def affinity(kernel: KernelName, layer_kind: str, layer_name: str, onnx: Sequenc
         kinds = [op.cls for op in layer_ops(list(onnx))]
         told = next((kind for kind in MAIN_KINDS if kind in kinds), kinds[0] if kinds else "")
         return affinity(kernel, told, layer_name, ()) if told in _SUITS else (0.05 if layer_name.startswith("__mye") else 0.5)
-    if layer_kind == "myelin_kernel":
+    if layer_kind == "myelin_kernel" or layer_name.startswith("__myl_"):
         return _fused_affinity(kernel, operation, layer_name, onnx)
     if layer_kind == "foreign_node":
         return {"gemm": 0.65, "gemv": 0.65, "convolution": 0.5, "attention": 0.5, "unknown": 0.5}.get(operation, 0.15)
@@ -112,6 +112,8 @@ def affinity(kernel: KernelName, layer_kind: str, layer_name: str, onnx: Sequenc
         return _plugin_affinity(kernel, operation, layer_name)
     if operation == "unknown":
         return 0.4
+    if layer_kind == "gemm" and "fused_nodes" in kernel.fields:
+        return 0.2  # a plain product fuses nothing
     if layer_kind == "gemm" and kernel.fields.get("launcher") in _WITH_EPILOGUE:
         return 0.5  # seen only in layers whose name says that an epilogue is generated
     # many a layer changes its own tensors' layout before or behind its work
@@ -154,12 +156,21 @@ def _fused_affinity(kernel: KernelName, operation: str, layer_name: str, onnx: S
         return 0.2
     if wanted is None:
         return 0.02
+    if wanted in classes and layer is not None and kernel.family == "cudnn" and "knob" in kernel.fields:
+        return 0.95 if _fused_nodes(layer.ops.ops) == kernel.fields.get("fused_nodes", 0) else 0.3
     if wanted in classes:
         return 0.95 if kernel.fields.get("launcher") in _WITH_EPILOGUE else 0.7
     if "cut" in classes or not classes:
         return 0.4
     named = any(op.cls == wanted for op in layer_ops(list(onnx)))
     return 0.1 if named else 0.02
+
+
+def _fused_nodes(ops: Sequence[Op]) -> int | None:
+    """How many nodes cuDNN's kernel for these operations fuses: all but the product, casts and data movement; None: not all are listed."""
+    if any(op.cls in ("cut", "unknown") for op in ops):
+        return None
+    return sum(op.cls not in ("gemm", "convolution", "cast", "data movement") for op in ops)
 
 
 def _myelin_affinity(kernel: KernelName, layer_kind: str, layer_name: str) -> float:

@@ -116,10 +116,22 @@ def _pattern_expression() -> tuple[re.Pattern[str], list[tuple[str, str, str]]]:
     parts: list[str] = []
     for row in PATTERNS:
         body = re.sub(r">\(", "(?=", row.expression)
+        body = re.sub(r"<\(", "(?<=", body)
         body = re.sub(r"\((?!\?)", "(?:", body)
         body = re.sub(r"[A-Z][a-z0-9]*", lambda code: keys[code.group()], body).replace(" ", "")
         parts.append(f"{body}()")
     return re.compile("|".join(parts)), [(row.name, row.text, row.evidence) for row in PATTERNS]
+
+
+PRODUCTS = ("convolution", "gemm")
+"""Classes of operations that name the kind of a generated kernel which holds one, whatever else is fused into it."""
+
+
+def product_of(name: str) -> str:
+    """The class of the product in a generated kernel of that name, such as ``__myl_FcAddRelu``; empty if it holds none, or is none."""
+    found = read_myelin(name) if name.startswith("__myl_") else None
+    classes = {op.cls for op in found.ops.ops} if found is not None else set()
+    return next((cls for cls in PRODUCTS if cls in classes), "")
 
 
 class MyelinName(NamedTuple):

@@ -50,7 +50,7 @@ def _split(layer: Layer) -> tuple[tuple[str, ...], tuple[str, ...]]:
     node = split_layer_name(layer.name).node
     if reformat := _of_reformat(node):
         return reformat
-    if layer.kind in ("myelin_kernel", "attention") and (decoded := decode(node)).ops:
+    if (layer.kind in ("myelin_kernel", "attention") or node.startswith("__myl_")) and (decoded := decode(node)).ops:
         return _path(layer.onnx), (part_words(decoded),)
     return _of_nodes(node)
 

@@ -430,4 +430,4 @@ def _tactic(layer: Layer) -> str:
     if not layer.tactic:
         return ""
     decoded = decode(layer.tactic)
-    return escaped(layer.tactic if decoded.family == "unknown" else "generated" if layer.kind == "myelin_kernel" else summary(decoded))
+    return escaped(layer.tactic if decoded.family == "unknown" else "generated" if layer.tactic.startswith("__myl_") else summary(decoded))

@@ -302,7 +302,7 @@ def _layers(tables: Mapping[str, Table], units: float) -> tuple[LayerGroup, ...]
         LayerGroup(
             name=row.text("name"),
             kind=row.text("kind"),
-            does=_does(row.text("name")) if row.text("kind") == "myelin_kernel" else "",
+            does=_does(row.text("name")) if row.text("kind") == "myelin_kernel" or row.text("name").startswith("__myl_") else "",
             engine=row.maybe_integer("engine"),
             layers=row.integer("layers"),
             kernels=row.integer("kernels"),

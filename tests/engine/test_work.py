@@ -295,3 +295,72 @@ def test_products_know_their_channels() -> None:
     gemm = row("/fc/MatMul{}", "gemm", [("x", [1, 64, 384], half)], [("y", [1, 64, 1536], half)])
     rows = work_table([made(conv, gemm)]).records()
     assert [(item["channels_in"], item["channels_out"], item["groups"]) for item in rows] == [(24, 48, 2), (384, 1536, None)]
+
+
+REAL = FIXTURES / "real_trt"
+
+
+@pytest.mark.parametrize(
+    ("engine", "gflops"),
+    [
+        # 4 layers of 12 * 768^2 weights and two products of 128 * 128 * 768, for 128 tokens
+        ("bert_eager", 2 * 4 * (12 * 768 * 768 * 128 + 2 * 128 * 128 * 768) / 1e9),
+        ("bert_qkv", 2 * 4 * (12 * 768 * 768 * 128 + 2 * 128 * 128 * 768) / 1e9),
+        # the networks' published multiply-adds, with the classifier: 4.09 G (ResNet-50, stride in the 3x3) and 1.50 G
+        ("resnet50_b1", 2 * 4.09),
+        ("resnet50_b8", 2 * 8 * 4.09),
+        ("googlenet", 2 * 1.50),
+        # one token of 4 layers: q, k and v, the output, the gate, up and down products, keys and values of 256 positions; the head
+        ("llama", 2 * (4 * (1024 * 1536 + 1024 * 1024 + 3 * 1024 * 2816 + 2 * 256 * 1024) + 1024 * 1000) / 1e9),
+    ],
+)
+def test_the_operations_of_engines_that_tensorrt_built_are_those_of_their_models(engine: str, gflops: float) -> None:
+    total = sum(work.flops or 0 for _, work in engine_work(read_engine(REAL / f"{engine}.engine.json")))
+    assert total / 1e9 == pytest.approx(gflops, rel=0.03)
+
+
+@pytest.mark.parametrize("engine", ["bert_eager", "bert_op13", "googlenet", "llama", "resnet50_b1"])
+def test_no_layer_of_an_engine_that_tensorrt_built_is_of_a_kind_that_says_nothing(engine: str) -> None:
+    found = list(engine_work(read_engine(REAL / f"{engine}.engine.json")))
+    assert not {layer.kind for layer, _ in found} & {"other", "unknown"}
+    assert all(layer.precision == "FP16" for layer, work in found if work.macs)
+    assert all(work.bytes_moved is not None for _, work in found)
+
+
+def test_a_runtime_fusion_of_a_product_is_a_product() -> None:
+    engine = read_engine(REAL / "bert_eager.engine.json")
+    up, work = next((layer, work) for layer, work in engine_work(engine) if layer.type == "runtime_fusion")
+    assert up.name == "__myl_FcAddDivCastErfCastAddMulMul_myl0_9"
+    assert (up.kind, does(up), up.precision) == ("gemm", "product", "FP16")
+    assert (work.macs, work.channels_in, work.channels_out) == (128 * 768 * 3072, 768, 3072)
+    assert work.bytes_moved == 2 * (128 * 768 + 128 * 3072 + 768 * 3072 + 3072)
+
+
+def test_a_mask_beside_queries_keys_and_values_is_no_key() -> None:
+    reads = [tensor("q", 12, 128, 64), tensor("k", 12, 64, 128), tensor("mask", 1, 1, 1, 128), tensor("v", 12, 128, 64)]
+    assert layer_work(layer("attention", reads, [tensor("o", 12, 128, 64)])).macs == 2 * 12 * 128 * 128 * 64
+
+
+@pytest.mark.parametrize("dynamic", [0, 2])
+def test_products_of_which_one_dimension_is_dynamic_know_their_channels(dynamic: int) -> None:
+    half = "Half"
+    read, written = [1, 24, 8, 8], [1, 48, 8, 8]
+    read[dynamic] = written[dynamic] = -1
+    conv = row("c", "CaskConvolution", [("x", read, half)], [("y", written, half)], ParameterType="Convolution", Kernel=[3, 3], Groups=1)
+    listed = row("c{}", "correlation", [("x", read, half)], [("y", written, half)], Constants=[_constant("w", [48, 12, 3, 3])])
+    gemm = row(
+        "/fc/MatMul{}", "gemm", [("x", [1, -1, 384], half)], [("y", [1, -1, 1536], half)], Constants=[_constant("w", [1, 384, 1536])]
+    )
+    rows = work_table([made(conv, listed, gemm)]).records()
+    assert [(item["channels_in"], item["channels_out"], item["groups"]) for item in rows] == [(24, 48, 1), (24, 48, 2), (384, 1536, None)]
+    assert {item["macs"] for item in rows} == {None}
+
+
+def test_a_gather_reads_of_its_table_what_it_looks_up() -> None:
+    table = [_constant("table", [50000, 768])]
+    found = made(row("__myl_CastGath{}", "kgen", [("ids", [1, 128], "Int64")], [("y", [1, 128, 768], "Half")], Constants=table))
+    assert layer_work(found.layers[0]).bytes_moved == 128 * 8 + 2 * 2 * 128 * 768
+
+
+def _constant(name: str, dimensions: list[int]) -> dict[str, object]:
+    return {"Name": name, "Dimensions": dimensions, "Datatype": "Half", "Format": "(Linear) Row major linear format"}

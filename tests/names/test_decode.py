@@ -90,6 +90,12 @@ def test_a_name_without_maximum_and_sum_is_a_silu_or_behind_the_statistics_of_a_
         ("SlicSlicMulMulMulAddMulTanhAddMulMulMul", ["geglu"]),
         ("SlicSiluSlicMul", ["swiglu"]),
         ("SlicNegSlicConcMulMulAdd", ["rope"]),
+        ("FcAddDivCastErfCastAddMulMul", ["bias", "gelu-erf"]),
+        ("CorrMulAddMinMaxMul", ["hard-swish"]),
+        ("CorrAddMaxMin", ["bias", "clip"]),
+        ("GnorSilu", ["groupnorm", "silu"]),
+        ("AddAddMeanSubCastMulMeanAddSqrtDivMulCastMulAdd", ["residual-add", "layernorm"]),
+        ("SlicMulMulSlicMulAddMulSubConc", ["rope"]),
         ("MulMinMaxRounCast", ["int8-quantize"]),
         ("MulMinMaxRounCastCastMul", ["int8-quantize-dequantize"]),
         ("ReshTranMulCast", ["fp8-quantize"]),
@@ -421,3 +427,9 @@ def test_what_a_name_only_makes_likely_is_called_so_in_every_table() -> None:
 )
 def test_an_nccl_kernel_without_parameters_is_no_call_of_nccl(name: str, family: str) -> None:
     assert decode(name).family == family
+
+
+def test_the_words_for_a_generated_kernel_begin_with_its_product() -> None:
+    decoded = decode("__myl_FcAddDivCastErfCastAddMulMul_myl0_9")
+    assert pattern_words(decoded) == ["gemm", "likely bias", "gelu-erf"]
+    assert pattern_words(decode("_gemm_mha_v2_0x5c2a")) == ["attention"]

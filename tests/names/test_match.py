@@ -167,7 +167,15 @@ def test_10_3_ranges_leave_out_the_number_and_write_dots_as_underscores() -> Non
         ("{ForeignNode[a...b]}", "Myelin", "foreign_node"),
         ("__myl_AddMul_myl0_1", "kgen", "myelin_kernel"),
         ("_gemm_mha_v2_myl0_4", "kgen", "attention"),
-        ("__myl_FcAdd_myl0_1", "fusion", "myelin_kernel"),
+        ("__myl_FcAdd_myl0_1", "fusion", "gemm"),
+        ("__myl_FcAddDivCastErfCastAddMulMul_myl0_9", "runtime_fusion", "gemm"),
+        ("__myl_FcAddDivCastErfCastAddMulMul_myl0_9", None, "gemm"),
+        ("__myl_CorrMulAddMinMaxMul_myl0_9", "kgen", "convolution"),
+        ("__myl_AddMul_myl0_9", "runtime_fusion", "myelin_kernel"),
+        ("/maxpool1/MaxPool_myl0_2", "maxpool", "pooling"),
+        ("__mye5_myl0_2", "cjmp", "signal"),
+        ("__mye5_myl0_2", "memset", "constant"),
+        ("/conv1/Conv_myl0_2", "newconvtype", "convolution"),
         ("/a/MatMul_myl0_3", "gemm", "gemm"),
         ("/a/Conv_myl0_2", "correlation", "convolution"),
         ("__mye1_0_myl0_0", "shape_call", "shape"),
@@ -258,3 +266,21 @@ def test_the_nodes_of_a_pointwise_layer_are_named_whatever_constants_stand_among
 def test_nodes_of_torch_tensorrt_name_the_operation_that_they_are_made_of(node: str, op: str) -> None:
     row = node_row(node)
     assert row is not None and row.op == op
+
+
+@pytest.mark.parametrize(
+    ("layer", "kind", "nodes"),
+    [
+        ("__myl_FcAddDivCastErfCastAddMulMul_myl0_9", "gemm", 6),
+        ("__myl_FcAddRelu_myl0_5", "gemm", 2),
+        ("__myl_FcAdd_myl0_5", "gemm", 1),
+        ("/down/MatMul_myl0_10", "gemm", 0),
+    ],
+)
+def test_a_kernel_that_cudnn_generated_fuses_as_many_nodes_as_its_layer_has_operations(layer: str, kind: str, nodes: int) -> None:
+    kernels = {
+        fused: decode(f"cudnn_generated_fort_native_sm80_matMul{'_pointwise' * fused}_knob_24_64x64x32_5_0") for fused in (0, 1, 2, 3, 6)
+    }
+    degrees = {fused: affinity(kernel, kind, layer, ()) for fused, kernel in kernels.items()}
+    assert degrees.pop(nodes) >= 0.9
+    assert all(degree < 0.5 for degree in degrees.values())
