@@ -54,7 +54,7 @@ _MYELIN_INDEX = re.compile(r"_myl\d+_\d+$")
 _PLACES = ("block", "part")  # evidence of rules that says better than the layer where a finding is
 _ALL_KERNELS = (("repeated_layers", "total_ns"), ("other_kernels", "time_ns"))
 _SAME_RATE = 0.03  # by which the rates of two GPUs may differ and be told once
-_TOLD = 2  # patterns or classes of a kernel's operations shown at most
+_TOLD = 3  # patterns or classes of a kernel's operations shown at most
 _ORDINAL = re.compile(r" #\d+$")
 _NUMBER = re.compile(r"(?<![A-Za-z])\d+|(?<=[a-z]{3})\d+")
 
