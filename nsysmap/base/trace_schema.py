@@ -186,6 +186,11 @@ DEVICES = Spec(
 )
 
 
+TRTEXEC, TENSORRT_RTX, PYTHON, OTHER_HOST = "trtexec", "tensorrt_rtx", "python", "other"
+HOSTS = (TRTEXEC, TENSORRT_RTX, PYTHON, OTHER_HOST)
+"""What can launch GPU work (`capture.host`): the two tools of NVIDIA that run engines, Python, and every other program."""
+
+
 CAPTURE = Spec(
     "capture",
     "One row of facts about the trace itself.",
@@ -218,6 +223,8 @@ CAPTURE = Spec(
         integer("unmatched_launches", "kernels whose launch call is not in the trace"),
         integer("overhead_ns", "time for which the profiler stopped a thread that launched work, within the window of GPU work", "ns"),
         text("tensorrt_version", "TensorRT's version, if the trace or an engine file has it", null=True),
+        text("environment_tensorrt", "TENSORRT_VERSION in the program's environment: that of its container", null=True),
+        text("host", "what launched the GPU work, as the processes' names tell: trtexec, tensorrt_rtx, python or other", null=True),
     ),
 )
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from nsysmap.base.groups import distinct
 from nsysmap.base.table import MISSING, IntArray, Table
+from nsysmap.base.trace_schema import PYTHON, TENSORRT_RTX, TRTEXEC
 
 Version = tuple[int, ...]
 
@@ -30,6 +31,7 @@ _TENSORRT_FAMILIES = frozenset({"myelin", "trt", "native-pointwise", "reformat",
 """Families of kernels that only TensorRT runs."""
 _MYELIN_9, _MYELIN_10 = re.compile(r"__myl_bb\d+_\d+_"), re.compile(r"_myl\d+_\d+$|^__myl_\w+_0x[0-9a-f]{32}")
 """Names that Myelin gave to kernels before TensorRT 10, and to layers and kernels from then on (docs/names.md)."""
+_HASHED, _GENERATED, _STUB = re.compile(r"^__myl_\w+_0x[0-9a-f]{32}"), "cudnn_generated_", "__myelin_CASK_STUB"
 _COMPILED = frozenset({"offload", "xla", "triton"})
 """Families of kernels that nobody launches with <<<…>>>."""
 _COMPILED_NAME = re.compile(
@@ -49,10 +51,17 @@ class Program:
     since: Version | None = None  # where it is unknown: the first version that it can be, as names of Myelin's layers tell
     before: Version | None = None  # and the first later than it
     assumed: bool = False  # nothing shows what ran
+    rtx: bool = False  # its TensorRT is TensorRT for RTX, whose versions (1.x), tool and flags are its own
+    host: str | None = None  # what called it, as processes are named: trtexec, tensorrt_rtx, python or other; None if that is unknown
     collectives: bool = False  # its inferences exchange data with other GPUs, by NCCL
 
     def at_least(self, version: Version) -> bool | None:
-        """Whether its TensorRT is of this version or newer; None if unknown."""
+        """Whether its TensorRT is of this version or newer; None if unknown.
+
+        TensorRT for RTX has what TensorRT 10 has, and as in TensorRT 11 the types of tensors are those of the model.
+        """
+        if self.rtx:
+            return True
         if self.tensorrt is not None:
             return self.tensorrt >= version
         if self.since is not None and self.since >= version:
@@ -62,7 +71,7 @@ class Program:
     @property
     def bound(self) -> str | None:
         """What is known of its TensorRT's version where that is unknown; None if nothing is."""
-        if self.tensorrt is not None:
+        if self.tensorrt is not None or self.rtx:
             return None
         if self.before is not None:
             return f"before {'.'.join(map(str, self.before))}"
@@ -84,9 +93,19 @@ class Program:
         return self.engine and not self.assumed
 
     @property
+    def calls_tensorrt(self) -> bool:
+        """Whether its engines are run by TensorRT's API, and by no framework that has options of its own for that."""
+        return self.kind in (TENSORRT, TORCH_ENGINES)
+
+    @property
     def trtexec(self) -> bool:
-        """Whether trtexec can run its engines, one at a time and on one GPU."""
-        return self.kind in (TENSORRT, TORCH_ENGINES) and not self.collectives
+        """Whether trtexec can run its engines: one at a time, on one GPU, of TensorRT itself."""
+        return self.calls_tensorrt and not self.collectives and not self.rtx
+
+    @property
+    def own_calls(self) -> bool:
+        """Whether TensorRT's API is, or may be, called by a program of one's own rather than by NVIDIA's tool."""
+        return self.calls_tensorrt and self.host not in (TRTEXEC, TENSORRT_RTX)
 
 
 def is_collective(kernel: str) -> bool:
@@ -104,7 +123,35 @@ def program_of(tables: Mapping[str, Table]) -> Program:
 
     Without kernels and without any sign of TensorRT it is taken to be one of TensorRT: nothing says otherwise.
     """
-    return replace(_alone(tables), collectives=_collectives(tables))
+    found, host = _alone(tables), next(iter(tables["capture"].text("host").list()), None)
+    if host is None and found.pytorch:
+        host = PYTHON
+    rtx = found.engine and not found.assumed and _for_rtx(tables, host)
+    if rtx:
+        found = replace(found, tensorrt=None, since=None, before=None)
+    elif found.shows_engine and found.tensorrt is None:
+        found = _of_environment(found, tables)
+    return replace(found, collectives=_collectives(tables), host=host, rtx=rtx)
+
+
+def _of_environment(program: Program, tables: Mapping[str, Table]) -> Program:
+    """The program with the version that its environment names, where nothing contradicts it."""
+    version = version_of(next(iter(tables["capture"].text("environment_tensorrt").list()), None))
+    fits = version is not None and (program.since or ()) <= version and (program.before is None or version < program.before)
+    return replace(program, tensorrt=version, since=None, before=None) if fits else program
+
+
+def _for_rtx(tables: Mapping[str, Table], host: str | None) -> bool:
+    """Whether its engines are of TensorRT for RTX.
+
+    That chooses products and convolutions when an engine is loaded, so their tactic in the engine file is a stub; TensorRT's names a kernel
+    there.  They run as kernels that cuDNN generates, which no TensorRT with such names of Myelin's kernels has.
+    """
+    if host == TENSORRT_RTX or _STUB in _texts(tables, "layers", "tactic"):
+        return True
+    kernels = _texts(tables, "kernels", "name")
+    pytorch = bool(tables["capture"].bools("has_pytorch").any())  # its products may be cuDNN's
+    return not pytorch and any(_HASHED.search(name) for name in kernels) and any(name.startswith(_GENERATED) for name in kernels)
 
 
 def _alone(tables: Mapping[str, Table]) -> Program:
@@ -153,7 +200,7 @@ def _of_engines_that_ran(tables: Mapping[str, Table], table: str) -> IntArray:
 
 def _texts(tables: Mapping[str, Table], table: str, column: str) -> list[str]:
     """The distinct texts of a column, without those of engine files that did not run; none if there is no such table."""
-    if table not in tables:
+    if table not in tables or column not in tables[table].columns:
         return []
     told = tables[table].text(column)
     codes = told.codes[_of_engines_that_ran(tables, table)].astype(np.int64)

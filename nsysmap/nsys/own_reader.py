@@ -14,7 +14,7 @@ from nsysmap.nsys.report_container import open_container
 from nsysmap.nsys.report_facts import nsys_version
 from nsysmap.nsys.report_metrics import GPU_METRICS, metric_blocks
 from nsysmap.nsys.report_tables import METRIC_COLUMNS, Report, read_report
-from nsysmap.nsys.tables import Columns, NsysTables, spelling
+from nsysmap.nsys.tables import ENVIRONMENT_VARIABLE, Columns, NsysTables, spelling
 
 FORM = "nsys-rep read by nsysmap"
 
@@ -51,9 +51,10 @@ def version_in_report(path: Path) -> str | None:
 
 
 def _said_of_the_capture(report: Report) -> Columns:
-    """What was asked for, in the form of an export's rows; environment and command line are not read."""
+    """What was asked for, in the form of an export's rows; of environment and command line only TensorRT's version is read."""
     rows = [("CAPTURE_EVENT_TYPE", what) for what in report.collected]
     rows += [("CUDA_GRAPH_TRACE_OPTIONS:MODE", report.graph_trace)] if report.graph_trace else []
+    rows += [(ENVIRONMENT_VARIABLE, f"TENSORRT_VERSION={report.tensorrt}")] if report.tensorrt else []
     return {"name": Text.of(name for name, _ in rows), "value": Text.of(value for _, value in rows)}
 
 

@@ -35,7 +35,7 @@ _GRAPH_MODES = {0: "graph", 1: "node"}
 _OF_DAY, _MONOTONIC = 11, 7  # kinds of clocks
 _SLOPE_ONE = struct.pack("<d", 1.0)
 _STEPS_NS = (1, 100_000, 1_000_000)
-_COMMAND_LINE, _COLLECTED, _GRAPH_TRACE = 26, 2, 49
+_COMMAND_LINE, _COLLECTED, _GRAPH_TRACE, _VARIABLE = 26, 2, 49, 30
 
 
 def nsys_version(container: Container) -> str | None:
@@ -125,6 +125,18 @@ def graph_trace(container: Container) -> str | None:
                     number = mode.number(1)
                     return None if number is None else _GRAPH_MODES.get(number)
     return None
+
+
+def environment_variable(container: Container, name: str) -> str | None:
+    """The value of this variable in the environment that the program was started with; the value of no other is looked at.
+
+    None also where the report has something else at that place: nothing depends on it.
+    """
+    try:
+        launched = [one for options in container.session.messages(2) for one in options.messages(_COMMAND_LINE)]
+        return next((one.text(2) for command in launched for one in command.messages(_VARIABLE) if one.text(1) == name), None)
+    except WireError:
+        return None
 
 
 def collected(container: Container) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from nsysmap.nsys.report_events import read_events
 from nsysmap.nsys.report_facts import (
     capture_tables,
     collected,
+    environment_variable,
     graph_trace,
     machine_tables,
     nsys_version,
@@ -37,6 +38,7 @@ class Report:
     tables: Mapping[str, Mapping[str, IntArray | Text]]
     samples: tuple[Samples, ...]  # of GPU metrics
     graph_trace: str | None  # node, graph, or None if the report does not say
+    tensorrt: str | None  # TENSORRT_VERSION in the environment of the program
     collected: tuple[str, ...]  # what the capture was asked for: Cuda, NvtxEvents, OSRuntime …
     unread: Mapping[str, int]  # what kinds of events there are that are not known → how many of each
     disagreements: tuple[str, ...]  # where nsys's own count of what it collected is not that of the rows
@@ -77,7 +79,17 @@ def read_report(path: Path) -> Report:
         if body not in KNOWN_BODIES and number not in KNOWN_CLASSES
     }
     counts = disagreements(tables)
-    return Report(nsys_version(container), strings, tables, sampled_here, graph_trace(container), collected(container), unread, counts)
+    return Report(
+        nsys_version(container),
+        strings,
+        tables,
+        sampled_here,
+        graph_trace(container),
+        environment_variable(container, "TENSORRT_VERSION"),
+        collected(container),
+        unread,
+        counts,
+    )
 
 
 def _processes(raw: Mapping[str, IntArray | Text]) -> dict[str, IntArray | Text]:

@@ -25,6 +25,9 @@ Fetch = Callable[[str, Sequence[str], Sequence[str]], Columns]
 FetchBlocks = Callable[[str, Sequence[str]], Iterator[Mapping[str, IntArray]]]
 """The same of integer columns, some rows after the other: the whole of a large table takes much memory."""
 
+ENVIRONMENT_VARIABLE = "ENVIRONMENT_VARIABLE"
+"""What the names of rows of META_DATA_CAPTURE end with that have a variable of the program's environment: NAME="VALUE"."""
+
 ROW = "row"
 """The column of the numbers of rows in pieces of a table."""
 

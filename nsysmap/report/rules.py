@@ -235,7 +235,9 @@ cases:                             # at least one that finds something and one t
   and together they are about everything that it is about; without `about`, a finding is about its whole device. Findings of one rule that
   share a place are counted once in the rule's total cost.
 - `advice` is a text, or a list of parts: `- {to: pytorch, say: …}` for programs that run PyTorch (also `torch-tensorrt`, `onnxruntime`,
-  `tensorrt-llm`, `tensorrt`: all that run engines, `trtexec`: those whose engines trtexec can run, `onnx`: those whose engines are built
+  `tensorrt-llm`, `tensorrt`: all that run engines, `trtexec`: trtexec itself, and programs of which it is not known whether they are,
+  `tensorrt-api`: programs that call TensorRT's API themselves, `tensorrt-python` and `tensorrt-cpp`: those in Python and in others,
+  `builder`: engines that TensorRT's builder makes for one of these, `tensorrt-rtx`: engines of TensorRT for RTX, `onnx`: engines built
   from ONNX models, `network`: engines or PyTorch, `cuda`: CUDA C++, neither), `- {to: "tensorrt < 11", say: …}`,
   `- {to: "trtexec >= 8.4 < 11", say: …}` and `- {to: "onnx >= 8.6", say: …}` for those versions of TensorRT (if it is unknown, all are
   shown, each with its version), `- {say: …}` for everyone. `when: {cause: input}` keeps a part to findings with this evidence: a column

@@ -7,10 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from nsysmap.base.trace_schema import PYTHON
+from nsysmap.base.trace_schema import TRTEXEC as HOST_TRTEXEC
 from nsysmap.engine.program import ONNX_RUNTIME, TENSORRT, TENSORRT_LLM, TORCH_TENSORRT, Program, version_of
 
 PYTORCH, CUDA, TRTEXEC, ONNX, NETWORK = "pytorch", "cuda", "trtexec", "onnx", "network"
-_VERSION = re.compile(r"(?:tensorrt|trtexec|onnx)(?: >= (?P<since>\d+(?:\.\d+)*))?(?: < (?P<before>\d+(?:\.\d+)*))?")
+BUILDER, API, API_PYTHON, API_CPP, RTX = "builder", "tensorrt-api", "tensorrt-python", "tensorrt-cpp", "tensorrt-rtx"
+_VERSIONED = "|".join(("tensorrt", API, API_PYTHON, API_CPP, BUILDER, TRTEXEC, ONNX))
+_VERSION = re.compile(rf"(?:{_VERSIONED})(?: >= (?P<since>\d+(?:\.\d+)*))?(?: < (?P<before>\d+(?:\.\d+)*))?")
 
 _HEADINGS = {
     PYTORCH: "In PyTorch: ",
@@ -18,7 +22,12 @@ _HEADINGS = {
     ONNX_RUNTIME: "In ONNX Runtime: ",
     TENSORRT_LLM: "In TensorRT-LLM: ",
     TENSORRT: "With TensorRT: ",
-    TRTEXEC: "With TensorRT's API or trtexec: ",
+    TRTEXEC: "With trtexec: ",
+    BUILDER: "With an engine that TensorRT's builder makes: ",
+    API: "In a program that calls TensorRT's API: ",
+    API_PYTHON: "In Python: ",
+    API_CPP: "In C++: ",
+    RTX: "With TensorRT for RTX: ",
     ONNX: "With an engine built from an ONNX model: ",
     NETWORK: "With a neural network: ",
     CUDA: "In CUDA C++ without TensorRT and PyTorch: ",
@@ -29,10 +38,13 @@ _HEADINGS = {
 class Part:
     """One paragraph of advice, and to whom it is given: None is everybody.
 
-    "pytorch", "torch-tensorrt", "onnxruntime", "tensorrt-llm", "tensorrt" (all that run engines), "trtexec" (those whose engines trtexec
-    can run), "onnx" (those whose engines are built from ONNX models), "network" (engines or PyTorch) and "cuda" (CUDA C++, neither) are
-    programs; "tensorrt < 11", "trtexec >= 8.4 < 11" and "onnx >= 8.6" are some versions of TensorRT.  ``when`` says what a finding's
-    evidence must be, by its column: one of these texts, or true (it has a value, and that is not false) or false (the opposite).
+    "pytorch", "torch-tensorrt", "onnxruntime", "tensorrt-llm", "tensorrt" (all that run engines), "trtexec" (trtexec itself, and programs
+    of which it is not known whether they are), "tensorrt-api" (those that call TensorRT's API themselves; "tensorrt-python" and
+    "tensorrt-cpp" those in Python and in other languages), "builder" (engines that TensorRT's builder makes for one of all these),
+    "tensorrt-rtx" (engines of TensorRT for RTX), "onnx" (those whose engines are built from ONNX models), "network" (engines or PyTorch)
+    and "cuda" (CUDA C++, neither) are programs; "tensorrt < 11", "trtexec >= 8.4 < 11" and "onnx >= 8.6" are some versions of TensorRT.
+    ``when`` says what a finding's evidence must be, by its column: one of these texts, or true (it has a value, and that is not false) or
+    false (the opposite).
     """
 
     text: str
@@ -109,8 +121,13 @@ def _runs(program: Program, what: str) -> bool:
     of = {
         PYTORCH: program.pytorch,
         TENSORRT: program.engine,
-        TRTEXEC: program.trtexec,
-        ONNX: program.trtexec or program.kind == ONNX_RUNTIME,
+        TRTEXEC: program.trtexec and program.host in (None, HOST_TRTEXEC),
+        BUILDER: program.trtexec,
+        API: program.own_calls,
+        API_PYTHON: program.own_calls and program.host == PYTHON,
+        API_CPP: program.own_calls and program.host != PYTHON,
+        RTX: program.rtx,
+        ONNX: (program.calls_tensorrt and not program.collectives) or program.kind == ONNX_RUNTIME,
         NETWORK: program.engine or program.pytorch,
         CUDA: program.kind == CUDA,
     }

@@ -13,7 +13,7 @@ import numpy as np
 from nsysmap.base.table import BoolArray, IntArray, Row, Table
 from nsysmap.engine.program import Program
 from nsysmap.summary.model import Action, Figure, IdleCause
-from nsysmap.summary.paste import CHANGES, EACH_ENGINE, PYTHON_ALONE, PYTHON_BETWEEN, RULES, TWO_GRAPHS
+from nsysmap.summary.paste import CHANGES, EACH_ENGINE, PYTHON_ALONE, PYTHON_BETWEEN, RULES, TWO_GRAPHS, WITH_DATA_LOADER
 from nsysmap.summary.ways import Change, How, how
 from nsysmap.trace.steady import only_repeats
 
@@ -73,6 +73,7 @@ class Runs:
     uploads: bool = False  # data is copied to a GPU while inferences run
     repeats: bool = False  # inferences are known by their repetition only: one may hold several engines, and Python's work between them
     graphs: bool = False  # most inferences are replayed from CUDA graphs
+    data_loader: bool = False  # NVTX ranges show PyTorch's DataLoader
     kinds: int = 1  # the most kernel sequences that inferences of one engine have, as of several shapes
 
 
@@ -86,7 +87,8 @@ def runs(tables: Mapping[str, Table], program: Program) -> Runs:
     gaps_each = _intervals(gaps, rows) / inferences if inferences else 0.0
     replayed = tables["inferences"].bools("cuda_graph")
     graphs = 2 * int(replayed.sum()) > len(replayed)
-    return Runs(program, gaps_each, _host_work(gaps.take(rows)), uploads, repeats, graphs, _kinds(tables["inference_groups"]))
+    loader = bool(tables["nvtx_ranges"].text("name").where(lambda name: "DataLoader" in name).any()) if program.pytorch else False
+    return Runs(program, gaps_each, _host_work(gaps.take(rows)), uploads, repeats, graphs, loader, _kinds(tables["inference_groups"]))
 
 
 def _kinds(groups: Table) -> int:
@@ -226,7 +228,9 @@ def _what(change: str, runs: Runs) -> Change:
     if runs.program.pytorch and change == "one-graph":
         return PYTHON_BETWEEN
     if runs.program.pytorch and change == "no-host-gap":
-        return CHANGES[change] if runs.uploads and runs.host_gaps < _MANY_GAPS else PYTHON_ALONE
+        if runs.uploads and runs.host_gaps < _MANY_GAPS:
+            return WITH_DATA_LOADER if runs.data_loader else CHANGES[change]
+        return PYTHON_ALONE
     if runs.program.pytorch and runs.program.engine and change == "cuda-graph":
         return _WHOLE_REPETITION if runs.repeats else EACH_ENGINE
     if change == "cuda-graph" and runs.kinds > 1:

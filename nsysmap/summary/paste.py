@@ -19,7 +19,7 @@ from nsysmap.engine.program import (
     TORCH_ENGINES,
     TORCH_TENSORRT,
 )
-from nsysmap.summary.ways import ANY, ONNX, ByEvidence, Change, Way
+from nsysmap.summary.ways import ANY, API_CPP, API_PYTHON, ONNX, RTX, RTX_CPP, RTX_PYTHON, ByEvidence, Change, Way
 
 
 def _line(text: str, *since: int, release: str = "") -> Way:
@@ -31,27 +31,48 @@ def _say(text: str, *since: int) -> Way:
 
 
 _EXPORT = "trtexec --onnx=model.onnx --profilingVerbosity=detailed --exportLayerInfo=engine.json"
+_INSPECTED = 'open("engine.json", "w").write(engine.create_engine_inspector().get_engine_information(trt.LayerInformationFormat.JSON))'
 _GRAPH = "cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal); {} cudaStreamEndCapture(stream, &graph);"
 _TORCH_GRAPH = "with torch.cuda.graph(graph): out = model(x)"
 _WHOLE_PASS = _line(f"{_TORCH_GRAPH}  # no blocking copies")
 _LLM_GRAPH = "knobs = ExtendedRuntimePerfKnobConfig(cuda_graph_mode=True); LLM(engine, extended_runtime_perf_knob_config=knobs)"
-_COMPILED = _line('model = torch.compile(model, mode="reduce-overhead")')
+_COMPILED = _line('model = torch.compile(model, mode="reduce-overhead")  # from PyTorch 2 on')
+_ENQUEUED = _line(_GRAPH.format("context->enqueueV3(stream);"), 8, 5)
+_ENQUEUED_V2 = _line(_GRAPH.format("context->enqueueV2(bindings, stream, nullptr);"))
+_CURRENT = "torch.cuda.current_stream().cuda_stream"
+_PYTHON_GRAPH = (
+    _line(f"with torch.cuda.graph(graph): context.execute_async_v3({_CURRENT})  # or cudaStreamBeginCapture() of cuda-python", 8, 5),
+    _line(f"with torch.cuda.graph(graph): context.execute_async_v2(bindings, {_CURRENT})  # or cudaStreamBeginCapture() of cuda-python"),
+)
+_RTX_PYTHON_GRAPH = _line(
+    "config = engine.create_runtime_config(); config.cuda_graph_strategy = trt.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE"
+    "; context = engine.create_execution_context(config)  # from TensorRT for RTX 1.2 on"
+)
+_RTX_GRAPH = _line(
+    "config->setCudaGraphStrategy(CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE); context = engine->createExecutionContext(config);"
+    "  // config = engine->createRuntimeConfig(), from TensorRT for RTX 1.2 on"
+)
 _ALL_OF_PYTHON = {TORCH_TENSORRT: (_WHOLE_PASS,), TORCH_ENGINES: (_WHOLE_PASS,), PYTORCH: (_COMPILED,)}
 _PROVIDER = 'providers=[("TensorrtExecutionProvider", {{"{}": {}}})]'
 _TWO_MODELS = _line("with torch.cuda.stream(streams[i % 2]): out[i] = models[i % 2](batch[i])")  # a context runs one at a time
 _TWO_GRAPHS = _line("with torch.cuda.stream(streams[i % 2]): graphs[i % 2].replay()  # each with tensors of its own")
+_LAUNCHED_GRAPHS = _line("cudaGraphLaunch(exec[i % 2], streams[i % 2]);  // each with buffers of its own")
 _OPSET_17 = 'torch.onnx.export(model, inputs, "model.onnx", opset_version=17)'
 _COPY = "cudaMemcpyAsync(next, host, bytes, cudaMemcpyHostToDevice, copies);"
 _LAYER_NORM = _line("y = torch.nn.functional.layer_norm(x, shape, weight, bias)")
 _TORCH_86 = "from Torch-TensorRT 2.2 on"  # the first whose compile() takes them; it has TensorRT 8.6
 _PLAIN_NORM = _say("keep casts, reshapes and transposes out of each norm in the model")
 _PATTERN = "scale Q or K rather than the scores, use head sizes of a multiple of 8, and keep casts out of norms"
+_OLD_REGION = _say("build with TensorRT 10 or later, which fuses more of them; in this version, " + _PATTERN)
 _UNCHAINED = _say("move slices, casts and reshapes out from between these operations in the model")
 _NO_STREAMS = _say("merge the branches: TensorRT has no such streams before 8.6")
 _LLM_ASYNC = _line("outputs = [llm.generate_async(prompt) for prompt in prompts]")
 _ONE_STREAM = _say("enqueue everything on one stream")
 _STREAMS = {
     TENSORRT: (_line("trtexec --onnx=model.onnx --maxAuxStreams=2", 8, 6), _NO_STREAMS),
+    API_PYTHON: (_line("config.max_aux_streams = 2  # when the engine is built", 8, 6), _NO_STREAMS),
+    API_CPP: (_line("config->setMaxAuxStreams(2);  // when the engine is built", 8, 6), _NO_STREAMS),
+    RTX: (_say("merge the branches in the model into one wider layer"),),
     ONNX_RUNTIME: (_line(_PROVIDER.format("trt_auxiliary_streams", 2), 8, 6), _NO_STREAMS),
     TORCH_TENSORRT: (
         _line("torch_tensorrt.compile(model, inputs=inputs, max_aux_streams=2)", 8, 6, release=_TORCH_86),
@@ -62,8 +83,14 @@ _STREAMS = {
     OTHER: (_say("give independent kernels streams (or queues) of their own"),),
     ANY: (_say("merge the branches in the model into one wider layer"),),
 }
+_BY_API = "in the type and layout of that layer: setAllowedFormats() of the {}"
+_INPUT_FORMATS = dict.fromkeys((API_PYTHON, API_CPP, RTX), (_say("write the input " + _BY_API.format("network's input")),))
+_OUTPUT_FORMATS = dict.fromkeys((API_PYTHON, API_CPP, RTX), (_say("take the output " + _BY_API.format("network's output")),))
+_LARGER = _say("export the model with a larger or a dynamic batch, and run it with context.set_input_shape()")
 _AUTOCAST = _line("python -m modelopt.onnx.autocast --onnx_path model.onnx", 10, 12)
 _HALF = {
+    API_PYTHON: (_AUTOCAST, _line("config.set_flag(trt.BuilderFlag.FP16)  # when the engine is built")),
+    API_CPP: (_AUTOCAST, _line("config->setFlag(nvinfer1::BuilderFlag::kFP16);  // when the engine is built")),
     ONNX: (_AUTOCAST, _line("trtexec --onnx=model.onnx --fp16")),
     ONNX_RUNTIME: (_AUTOCAST, _line(_PROVIDER.format("trt_fp16_enable", True))),
     TORCH_TENSORRT: (
@@ -104,8 +131,14 @@ CHANGES: Mapping[str, Change] = {
             TENSORRT: (
                 _line(_GRAPH.format("context->enqueueV3(stream);"), 11),  # trtexec does it by default
                 _line("trtexec --loadEngine=model.plan --useCudaGraph"),
-                _line(_GRAPH.format("context->enqueueV3(stream);")),  # where trtexec cannot run the engine
+                _ENQUEUED,  # where trtexec cannot run the engine
+                _ENQUEUED_V2,
             ),
+            API_PYTHON: _PYTHON_GRAPH,
+            API_CPP: (_ENQUEUED, _ENQUEUED_V2),
+            RTX: (_line("tensorrt_rtx --loadEngine=model.plan --rtxCudaGraphStrategy=wholeGraph"),),
+            RTX_PYTHON: (_RTX_PYTHON_GRAPH,),
+            RTX_CPP: (_RTX_GRAPH,),
             ONNX_RUNTIME: (
                 _line(_PROVIDER.format("trt_cuda_graph_enable", True), 8, 6),
                 _say("use ONNX Runtime 1.15 or later: its TensorRT provider has the option trt_cuda_graph_enable"),
@@ -140,6 +173,15 @@ CHANGES: Mapping[str, Change] = {
                 _line("trtexec --loadEngine=model.plan --infStreams=2", 8, 6),
                 _line("trtexec --loadEngine=model.plan --streams=2"),
             ),
+            API_PYTHON: (
+                _line("contexts[i % 2].execute_async_v3(streams[i % 2])  # own buffers each", 8, 5),
+                _line("contexts[i % 2].execute_async_v2(bindings[i % 2], streams[i % 2])"),
+            ),
+            API_CPP: (
+                _line("contexts[i % 2]->enqueueV3(streams[i % 2]);  // own buffers each", 8, 5),
+                _line("contexts[i % 2]->enqueueV2(bindings[i % 2], streams[i % 2], nullptr);"),
+            ),
+            RTX: (_line("tensorrt_rtx --loadEngine=model.plan --infStreams=2"),),
             ONNX_RUNTIME: (_say("run two InferenceSessions, each on its own thread"),),
             TENSORRT_LLM: (_LLM_ASYNC,),
             TORCH_TENSORRT: (_TWO_MODELS,),
@@ -156,6 +198,7 @@ CHANGES: Mapping[str, Change] = {
             TENSORRT_LLM: (_LLM_ASYNC,),
             PYTORCH: (_line("torch.cuda.synchronize()  # once, after the last batch"),),
             OTHER: (_say("wait for the GPU once, after the last step"),),
+            API_PYTHON: (_line("stream.synchronize()  # once, after the last inference"),),
             ANY: (_line("cudaStreamSynchronize(stream);  // once, after the last enqueue"),),
         },
         around=True,
@@ -168,6 +211,7 @@ CHANGES: Mapping[str, Change] = {
             OTHER: (
                 _say("copy to and from pinned memory: CUDA.pin() in CUDA.jl, cupyx.empty_pinned() in CuPy, cuda.pinned_array() in Numba"),
             ),
+            API_PYTHON: (_line("host = torch.empty(shape, dtype=dtype, pin_memory=True)  # or pagelocked_empty() of PyCUDA"),),
             ANY: (_line("cudaHostRegister(buffer, bytes, cudaHostRegisterDefault);"),),
         },
         around=True,
@@ -177,7 +221,8 @@ CHANGES: Mapping[str, Change] = {
         {
             ONNX_RUNTIME: (_line("following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before session.run()"),),
             TENSORRT_LLM: (_LLM_ASYNC,),
-            PYTORCH: (_line("for x in DataLoader(data, num_workers=4, pin_memory=True):"),),
+            PYTORCH: (_line("following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before model(x)"),),
+            API_PYTHON: (_line("following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before the inference"),),
             OTHER: (_say("prepare the next step on another thread while the GPU runs this one"),),
             ANY: (_line("auto next = std::async(std::launch::async, preprocess, i + 1);"),),
         },
@@ -187,6 +232,9 @@ CHANGES: Mapping[str, Change] = {
         "run all kernels on one stream",
         {
             TENSORRT: (_line("trtexec --onnx=model.onnx --maxAuxStreams=0", 8, 6), _ONE_STREAM),
+            API_PYTHON: (_line("config.max_aux_streams = 0  # when the engine is built", 8, 6), _ONE_STREAM),
+            API_CPP: (_line("config->setMaxAuxStreams(0);  // when the engine is built", 8, 6), _ONE_STREAM),
+            RTX: (_ONE_STREAM,),
             ONNX_RUNTIME: (_line(_PROVIDER.format("trt_auxiliary_streams", 0), 8, 6), _ONE_STREAM),
             TORCH_TENSORRT: (
                 _line("torch_tensorrt.compile(model, inputs=inputs, max_aux_streams=0)", 8, 6, release=_TORCH_86),
@@ -218,8 +266,10 @@ TWO_GRAPHS = replace(
             _line("trtexec --loadEngine=model.plan --infStreams=2 --useCudaGraph", 8, 6),
             _line("trtexec --loadEngine=model.plan --streams=2 --useCudaGraph"),
         ),
+        API_PYTHON: (_TWO_GRAPHS,),
+        API_CPP: (_LAUNCHED_GRAPHS,),
         **dict.fromkeys((TORCH_TENSORRT, TORCH_ENGINES, PYTORCH), (_TWO_GRAPHS,)),
-        CUDA: (_line("cudaGraphLaunch(exec[i % 2], streams[i % 2]);  // each with buffers of its own"),),
+        CUDA: (_LAUNCHED_GRAPHS,),
     },
 )
 """Instead of `two-in-flight` where inferences run as CUDA graphs: what is predicted is two of those."""
@@ -233,6 +283,13 @@ PYTHON_ALONE = Change(
     around=True,
 )
 """Instead of `no-host-gap` where the host's own work is Python's, and no batch is uploaded that could be prepared earlier."""
+
+WITH_DATA_LOADER = Change(
+    CHANGES["no-host-gap"].title,
+    {PYTORCH: (_line("for x in DataLoader(data, num_workers=4, pin_memory=True):"),)},
+    around=True,
+)
+"""Instead of `no-host-gap` where ranges show that PyTorch's DataLoader prepares the batches."""
 
 EACH_ENGINE = replace(CHANGES["cuda-graph"], title="run each engine as a CUDA graph")
 """Instead of `cuda-graph` where PyTorch has work of its own between engines."""
@@ -249,10 +306,12 @@ RULES: Mapping[str, Change | ByEvidence] = {
     "split-inside-region": Change(
         "fuse attention or norms inside the region",
         {
-            TENSORRT: (
-                _line(_EXPORT, 10),
-                _say("build with TensorRT 10 or later, which fuses more of them; in this version, " + _PATTERN),
+            TENSORRT: (_line(_EXPORT, 10), _OLD_REGION),
+            API_PYTHON: (
+                _line("config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED  # then export the layers again", 10),
+                _OLD_REGION,
             ),
+            RTX: (_say(_PATTERN),),
             PYTORCH: _ATTENTION[PYTORCH],
             ANY: (_say(_PATTERN),),
         },
@@ -262,12 +321,15 @@ RULES: Mapping[str, Change | ByEvidence] = {
         "join element-wise kernels",
         {
             TENSORRT: (_line("trtexec --onnx=model.onnx --builderOptimizationLevel=5", 8, 6), _UNCHAINED),
+            API_PYTHON: (_line("config.builder_optimization_level = 5  # when the engine is built", 8, 6), _UNCHAINED),
+            API_CPP: (_line("config->setBuilderOptimizationLevel(5);  // when the engine is built", 8, 6), _UNCHAINED),
+            **dict.fromkeys((RTX, RTX_PYTHON, RTX_CPP), (_UNCHAINED,)),  # it does not time tactics
             ONNX_RUNTIME: (_line(_PROVIDER.format("trt_builder_optimization_level", 5), 8, 6), _UNCHAINED),
             TORCH_TENSORRT: (
                 _line("torch_tensorrt.compile(model, inputs=inputs, optimization_level=5)", 8, 6, release=_TORCH_86),
                 _UNCHAINED,
             ),
-            PYTORCH: (_line("model = torch.compile(model)"),),
+            PYTORCH: (_line("model = torch.compile(model)  # from PyTorch 2 on"),),
             ANY: (_UNCHAINED,),
         },
     ),
@@ -317,6 +379,7 @@ RULES: Mapping[str, Change | ByEvidence] = {
                     "write the input in the type and layout of that layer: --inputIOFormats in trtexec, setAllowedFormats() in the builder"
                 ),
             ),
+            **_INPUT_FORMATS,
             TORCH_TENSORRT: (_line("torch_tensorrt.Input(shape, dtype=torch.half)"),),
             ANY: (_say("write the input in the type of that layer: declare the model's input so"),),
         },
@@ -329,6 +392,7 @@ RULES: Mapping[str, Change | ByEvidence] = {
                     "take the output in the type and layout of that layer: --outputIOFormats in trtexec, setAllowedFormats() in the builder"
                 ),
             ),
+            **_OUTPUT_FORMATS,
             TENSORRT_LLM: (_line("trtllm-build --checkpoint_dir=CHECKPOINT --output_dir=ENGINE --logits_dtype=float16"),),
             ANY: (_say("take the output in the type of that layer: declare the model's output so"),),
         },
@@ -385,6 +449,9 @@ RULES: Mapping[str, Change | ByEvidence] = {
         "use a larger batch",
         {
             TENSORRT: (_line("trtexec --onnx=model.onnx --shapes=INPUT:2xDIMS"),),
+            API_PYTHON: (_LARGER,),
+            API_CPP: (_say("export the model with a larger or a dynamic batch, and run it with context->setInputShape()"),),
+            RTX: (_line("tensorrt_rtx --onnx=model.onnx --shapes=INPUT:2xDIMS"),),
             ONNX_RUNTIME: (_line('session.run(None, {"x": numpy.concatenate([x0, x1])})'),),
             TENSORRT_LLM: (_line("trtllm-build --checkpoint_dir=CHECKPOINT --output_dir=ENGINE --max_batch_size=16"),),
             PYTORCH: (_line("out = model(torch.cat([x0, x1]))"),),
@@ -409,6 +476,11 @@ ENGINE_FILE = Change(
     "No engine file was given; one comes from the build",
     {
         TENSORRT: (_line(_EXPORT, 8, 2), _say("TensorRT writes no engine file before 8.2")),
+        API_PYTHON: (_line(_INSPECTED, 8, 2), _say("TensorRT writes no engine file before 8.2")),
+        RTX: (_line("tensorrt_rtx --onnx=model.onnx --profilingVerbosity=detailed --dumpLayerInfo > engine.log"),),
+        RTX_CPP: (
+            _line("inspector->getEngineInformation(LayerInformationFormat::kJSON);  // inspector = engine->createEngineInspector()"),
+        ),
         ONNX_RUNTIME: (
             _line("trtexec --loadEngine=CACHED.engine --exportLayerInfo=engine.json", 8, 2),
             _say("TensorRT writes no engine file before 8.2"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from nsysmap.base.trace_schema import OTHER_HOST, PYTHON
 from nsysmap.engine.program import (
     CUDA,
     ONNX_RUNTIME,
@@ -21,10 +22,13 @@ from nsysmap.engine.program import (
 UNKNOWN: Version = (10, 14)
 """The version that is assumed where none was detected: what it accepts, version 11 does as well, but for the flags of precision."""
 
+_NEWEST: Version = (11,)  # what TensorRT for RTX is like
 _OLD: Version = (8, 6)  # the same where names of Myelin's kernels are of a version before 10
 _RECENT: Version = (10,)  # what every version before it has too needs no mention
 ONNX, ANY = "onnx", "any"
 """Ways of engines built from an ONNX model, and of all programs."""
+API_PYTHON, API_CPP, RTX, RTX_PYTHON, RTX_CPP = "tensorrt-python", "tensorrt-cpp", "rtx", "rtx-python", "rtx-cpp"
+"""Ways of programs that call TensorRT's API themselves, and of TensorRT for RTX: its tool, and the same two."""
 _WAYS: Mapping[str, tuple[str, ...]] = {
     TENSORRT: (TENSORRT, ONNX, ANY),
     ONNX_RUNTIME: (ONNX_RUNTIME, ONNX, ANY),
@@ -40,6 +44,21 @@ _SENTENCES = 2  # about findings of different evidence
 _VERSIONED = frozenset({TENSORRT, ONNX_RUNTIME, TORCH_ENGINES})  # kinds whose ways follow TensorRT's version
 
 
+def _ways(kind: str, program: Program) -> tuple[str, ...]:
+    """Whose ways a program of this kind takes, its own first: those of who calls TensorRT's API before those of its tools."""
+    if kind not in (TENSORRT, TORCH_ENGINES):
+        return _WAYS[kind]
+    api: tuple[str, ...] = ()
+    if program.host == PYTHON:
+        api = (RTX_PYTHON, API_PYTHON) if program.rtx else (API_PYTHON,)
+    elif program.host == OTHER_HOST:
+        api = (RTX_CPP, API_CPP) if program.rtx else (API_CPP,)
+    elif program.rtx:
+        api = (RTX,)
+    first, *rest = _WAYS[kind]
+    return (first, *api, *rest) if kind == TORCH_ENGINES else (*api, first, *rest)
+
+
 @dataclass(frozen=True)
 class Way:
     """A line to paste from some version of TensorRT on, or a sentence that says what to change."""
@@ -49,10 +68,16 @@ class Way:
     paste: bool = True
     release: str = ""  # the release of what makes the change, if not TensorRT's, that goes with that version
 
-    @property
-    def trtexec(self) -> bool:
-        """Whether trtexec is what makes the change: it runs no engine that exchanges data with other GPUs."""
-        return self.text.startswith("trtexec")
+    def fits(self, program: Program) -> bool:
+        """Whether the program can go this way where trtexec makes the change.
+
+        It runs neither engines that exchange data with other GPUs nor those of TensorRT for RTX, and who runs engines by a program of their
+        own has no line of trtexec's to change.
+        """
+        if not self.text.startswith("trtexec"):
+            return True
+        runs = "--loadEngine" in self.text and program.calls_tensorrt
+        return not (program.collectives or program.rtx or (runs and program.host in (PYTHON, OTHER_HOST)))
 
 
 @dataclass(frozen=True)
@@ -66,9 +91,9 @@ class Change:
 
     def way(self, kind: str, program: Program) -> Way | None:
         """The way that a program of this kind, with this one's TensorRT, makes the change; None if there is none."""
-        ways = (way for one in _WAYS[kind] for way in self.ways.get(one, ()))
-        assumed = program.tensorrt or (_OLD if program.before is not None else UNKNOWN)
-        found = next((way for way in ways if assumed >= way.since and not (program.collectives and way.trtexec)), None)
+        ways = (way for one in _ways(kind, program) for way in self.ways.get(one, ()))
+        assumed = program.tensorrt or (_OLD if program.before is not None else _NEWEST if program.rtx else UNKNOWN)
+        found = next((way for way in ways if assumed >= way.since and way.fits(program)), None)
         if found is None or program.at_least(found.since or (0,)):
             return found
         if self.unsure is not None and kind in _VERSIONED and program.before is None:

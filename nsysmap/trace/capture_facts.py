@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from nsysmap.base.groups import distinct, rows_by_value
@@ -64,6 +66,8 @@ def capture_facts(trace: Trace, tensorrt: TensorRtRanges, tensorrt_version: str 
         "unmatched_launches": int(np.count_nonzero(kernels.ints("launch") == MISSING)),
         "overhead_ns": _overhead(trace),
         "tensorrt_version": tensorrt_version,
+        "environment_tensorrt": trace.recording.environment_tensorrt,
+        "host": host_program(trace, {process for process, _ in places}),
     }
     return Table.of_rows(CAPTURE, [row])
 
@@ -72,6 +76,12 @@ def has_pytorch(trace: Trace) -> bool:
     """Whether a kernel is PyTorch's own, or a range is of one of its operators (torch.autograd.profiler.emit_nvtx)."""
     kernels = any(decode(name).family == "pytorch" for name in trace.kernels.text("name").values if any(word in name for word in _PYTORCH))
     return kernels or bool(trace.nvtx_ranges.text("name").where(lambda name: name.startswith("aten::")).any())
+
+
+def host_program(trace: Trace, processes: Collection[int]) -> str | None:
+    """What these processes are (see host_program.HOSTS); None if not all are of one kind, or that of one is not known."""
+    hosts = {trace.hosts.get(process) for process in processes}
+    return hosts.pop() if len(hosts) == 1 else None
 
 
 def _pairs(table: Table, first: str, second: str) -> set[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nsysmap.base.note import Note
@@ -42,4 +43,5 @@ class Trace:
     absent: tuple[str, ...]  # which of these tables the report does not have at all
     gpu_metrics: GpuMetrics = field(default_factory=GpuMetrics)
     recording: Recording = field(default_factory=Recording)  # what the report says of how it was captured
+    hosts: Mapping[int, str] = field(default_factory=dict)  # what each process is, see host_program
     notes: tuple[Note, ...] = ()  # what the reader must know of how it was read

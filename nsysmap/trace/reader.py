@@ -33,6 +33,7 @@ from nsysmap.trace import cuda_api
 from nsysmap.trace.devices import devices_table
 from nsysmap.trace.gpu_metrics import GpuMetrics, has_gpu_metrics
 from nsysmap.trace.gpu_work import gpu_work
+from nsysmap.trace.host_program import hosts_of
 from nsysmap.trace.launches import Launches
 from nsysmap.trace.model import Dropped, Trace
 from nsysmap.trace.nvtx_ranges import ranges_table
@@ -108,6 +109,7 @@ def trace_of(tables: NsysTables, *, source: str) -> Trace:
         dropped=tuple(dropped),
         absent=(*_absent(tables), *unread),
         recording=recording,
+        hosts=hosts_of(tables, strings),
         notes=(*tables.notes, *_names_notes(tables), *_schema_notes(recording), *_unread_notes(unread), *missing_columns(tables)),
     )
     _check_sums(tables.path, trace)

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 
 from nsysmap.base.table import Text
 from nsysmap.nsys.record import PERMISSION
-from nsysmap.nsys.tables import NsysTables
+from nsysmap.nsys.tables import ENVIRONMENT_VARIABLE, NsysTables
 
 _VERSION = re.compile(r"\d{1,4}(?:\.\d{1,10}){0,4}")
 _INSTALLED = re.compile(r"nsight[- ]systems(?:-cli)?[-/ \\]+(20\d\d\.\d+(?:\.\d+)*)", re.IGNORECASE)
+# the only variable whose value is read; between the variables of the machine nsys writes 0 or ; (seen in 2023.4 and 2025.3)
+_TENSORRT = re.compile(r"(?:^|[\0;])TENSORRT_VERSION=\"?(?P<version>\d{1,2}(?:\.\d{1,6}){1,3})")
 _GRAPH_MODE = re.compile(r"(?:PROCESS_\d+:)?CUDA_GRAPH_TRACE_OPTIONS:MODE")
 # What nsys writes into DIAGNOSTIC_EVENT (from schema 3.11 on) that concerns what is missing, and what we say of it.
 _WARNINGS = tuple(
@@ -78,20 +80,24 @@ class Recording:
     began_at_ns: int | None = None  # when the session began, since 1970
     counters_asked_for: bool = False  # nsys was told to sample hardware counters
     no_counters: str | None = None  # why it could not
+    environment_tensorrt: str | None = None  # TENSORRT_VERSION of the program, as containers of NVIDIA have it
 
 
 def recording_of(tables: NsysTables) -> Recording:
     """What the file says of its own recording."""
     export = _exported(tables)
     exported_by = _number(export.get("EXPORT_PRODUCT_VERSION"))
-    traced, graph_modes, sampled = set(), set(), False
+    traced, graph_modes, sampled, variables = set(), set(), False, []
     for name, value in _pairs(tables, "META_DATA_CAPTURE", ("name", "value")):
         if name == "CAPTURE_EVENT_TYPE":
             traced.add(value)
         elif _GRAPH_MODE.fullmatch(name):
             graph_modes.add(value.lower())
+        elif name.endswith(ENVIRONMENT_VARIABLE):
+            variables.append(value)
         sampled |= name.endswith(_SAMPLED_HZ)
     environment = dict(_pairs(tables, "TARGET_INFO_SYSTEM_ENV", ("name", "value")))
+    variables.append(environment.get("DeviceEnvironment", ""))
     installed = _INSTALLED.search(environment.get("TargetInstallDir", ""))
     captured_by = tables.written_by or (installed.group(1) if installed else None)
     if captured_by is None or (exported_by or "").startswith(f"{captured_by}."):
@@ -109,6 +115,7 @@ def recording_of(tables: NsysTables) -> Recording:
         began_at_ns=_began_at(tables),
         counters_asked_for=sampled,
         no_counters=next(_reported(tables, _NO_COUNTERS), None),
+        environment_tensorrt=next((found.group("version") for text in variables if (found := _TENSORRT.search(text))), None),
     )
 
 

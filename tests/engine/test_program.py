@@ -6,6 +6,7 @@ import pytest
 
 from nsysmap.base.columns import flag, integer, text
 from nsysmap.base.table import Spec, Table
+from nsysmap.base.trace_schema import OTHER_HOST, PYTHON, TENSORRT_RTX, TRTEXEC
 from nsysmap.engine.program import (
     CUDA,
     ONNX_RUNTIME,
@@ -26,12 +27,14 @@ from tests.reports import analysis
 @pytest.mark.parametrize(
     ("folder", "report", "engines", "program"),
     [
-        ("torch_mixed", "sync.nsys-rep", False, Program(TORCH_TENSORRT, since=(10,))),
-        ("torch_mixed", "nonvtx.nsys-rep", False, Program(TORCH_ENGINES, since=(10,))),
-        ("torch_encoder", "eager.nsys-rep", False, Program(PYTORCH)),
-        ("decode_loop", "nonvtx.nsys-rep", False, Program(TENSORRT_LLM, since=(10,))),
-        ("bert_trt85", "sync.nsys-rep", True, Program(TENSORRT, before=(10,))),
-        ("bert_trt10", "sync.nsys-rep", False, Program(TENSORRT, since=(10,))),
+        ("torch_mixed", "sync.nsys-rep", False, Program(TORCH_TENSORRT, since=(10,), host=PYTHON)),
+        ("torch_mixed", "nonvtx.nsys-rep", False, Program(TORCH_ENGINES, since=(10,), host=PYTHON)),
+        ("torch_encoder", "eager.nsys-rep", False, Program(PYTORCH, host=PYTHON)),
+        ("decode_loop", "nonvtx.nsys-rep", False, Program(TENSORRT_LLM, since=(10,), host=OTHER_HOST)),
+        ("bert_trt85", "sync.nsys-rep", True, Program(TENSORRT, before=(10,), host=OTHER_HOST)),
+        ("real_trt", "llama-sync.nsys-rep", False, Program(TENSORRT, rtx=True, host=PYTHON)),
+        ("real_trt", "googlenet-sync_nonvtx.nsys-rep", False, Program(TENSORRT, rtx=True, host=PYTHON)),
+        ("bert_trt10", "sync.nsys-rep", False, Program(TENSORRT, since=(10,), host=OTHER_HOST)),
     ],
 )
 def test_a_capture_tells_its_program(folder: str, report: str, engines: bool, program: Program) -> None:
@@ -57,17 +60,27 @@ def test_kernels_tell_the_program(names: tuple[str, ...], kind: str) -> None:
     assert program_of(tables(kernels=names)).kind == kind
 
 
-def tables(*, kernels: tuple[str, ...] = (), layers: tuple[str, ...] = (), version: str | None = None) -> dict[str, Table]:
+def tables(  # each is a column of some table
+    *,
+    kernels: tuple[str, ...] = (),
+    layers: tuple[str, ...] = (),
+    version: str | None = None,
+    environment: str | None = None,
+    host: str | None = None,
+    tactic: str | None = None,
+) -> dict[str, Table]:
     """Of a trace without TensorRT's ranges, with these kernels and these layers of an engine file that ran."""
     family = ["myelin" if "__myl" in name else "cuda" for name in kernels]
     facts = dict.fromkeys(("has_pytorch", "has_tensorrt_ranges", "has_layer_ranges"), False)
-    capture = Spec("capture", "", (*(flag(name, "") for name in facts), text("tensorrt_version", "", null=True)))
+    texts = ("tensorrt_version", "environment_tensorrt", "host")
+    capture = Spec("capture", "", (*(flag(name, "") for name in facts), *(text(name, "", null=True) for name in texts)))
     return {
-        "capture": Table.of_rows(capture, [{**facts, "tensorrt_version": version}]),
+        "capture": Table.of_rows(capture, [{**facts, "tensorrt_version": version, "environment_tensorrt": environment, "host": host}]),
         "kernels": Table.of_rows(Spec("kernels", "", (text("name", ""),)), [{"name": name} for name in kernels]),
         "names": Table.of_rows(Spec("names", "", (text("family", ""),)), [{"family": name} for name in family]),
         "layers": Table.of_rows(
-            Spec("layers", "", (text("name", ""), integer("engine", "", null=True))), [{"name": name, "engine": 0} for name in layers]
+            Spec("layers", "", (text("name", ""), integer("engine", "", null=True), text("tactic", "", null=True))),
+            [{"name": name, "engine": 0, "tactic": tactic} for name in layers],
         ),
     }
 
@@ -83,6 +96,37 @@ def test_a_version_that_a_file_tells_is_the_version_and_of_two_none_is() -> None
     assert program_of(tables(kernels=("k",), version="8.6.1")) == Program(TENSORRT, (8, 6, 1))
     assert program_of(tables(kernels=("__myl_bb0_1_Mov",))) == Program(TENSORRT, before=(10,))
     assert program_of(tables(kernels=("__myl_bb0_1_Mov",), version="8.5.1")) == Program(TENSORRT, (8, 5, 1))
+
+
+HASHED = "__myl_Fc_0x0123456789abcdef0123456789abcdef"
+GENERATED = "cudnn_generated_fort_native_sm80_matMul_knob_24_splitk_5_64x64x32_5_0"
+
+
+def test_engines_of_tensorrt_for_rtx_are_told_by_their_stubs_or_by_the_kernels_that_run_for_them() -> None:
+    assert program_of(tables(layers=("/fc/MatMul_myl0_1",), tactic="__myelin_CASK_STUB")).rtx
+    assert program_of(tables(kernels=(HASHED, GENERATED))) == Program(TENSORRT, rtx=True)
+    assert program_of(tables(kernels=("k", HASHED), host=TENSORRT_RTX)).rtx
+    # TensorRT 10 has such names of Myelin's kernels too, and the names of the kernels that it chose
+    assert not program_of(tables(kernels=(HASHED,))).rtx
+    assert not program_of(tables(layers=("/fc/MatMul_myl0_1",), tactic="sm80_xmma_gemm_f16f16_f16f32_f32_nn_n_tilesize96x128x32")).rtx
+    assert not program_of(tables(kernels=(GENERATED,))).rtx  # cuDNN's in some other program
+
+
+def test_the_version_in_the_environment_is_believed_where_tensorrt_ran_and_nothing_tells_another() -> None:
+    assert program_of(tables(kernels=("__myl_bb0_1_Mov",), environment="8.2.1")) == Program(TENSORRT, (8, 2, 1))
+    assert program_of(tables(kernels=("__myl_bb0_1_Mov",), environment="10.3")) == Program(TENSORRT, before=(10,))
+    assert program_of(tables(kernels=("__myl_bb0_1_Mov",), environment="8.2.1", version="8.6.1")).tensorrt == (8, 6, 1)
+    assert program_of(tables(kernels=(HASHED, GENERATED), environment="10.3")) == Program(TENSORRT, rtx=True)
+    assert program_of(tables(kernels=("my_kernel",), environment="10.3")) == Program(CUDA)
+
+
+def test_a_tool_runs_engines_for_nobody_who_calls_the_api_himself() -> None:
+    assert Program(host=TRTEXEC).trtexec
+    assert not Program(host=TRTEXEC).own_calls
+    assert Program(host=PYTHON).own_calls
+    assert Program(host=PYTHON).trtexec  # it can, for it is TensorRT's engine; whether it does is another thing
+    assert not Program(rtx=True).trtexec
+    assert not Program(ONNX_RUNTIME, host=PYTHON).own_calls
 
 
 def test_of_a_file_that_did_not_run_nothing_is_told() -> None:

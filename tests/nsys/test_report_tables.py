@@ -229,6 +229,14 @@ def test_the_machine_and_the_session(written: Writing) -> None:
     assert (report.collected, report.graph_trace, report.nsys_version) == (("NvtxEvents", "Cuda"), "node", "2025.3.1.90")
 
 
+def test_of_the_environment_in_the_session_only_the_version_of_tensorrt_is_read(opened: Opening) -> None:
+    variables = [(30, [(1, "TOKEN"), (2, "8.1.s3cr3t")]), (30, [(1, "TENSORRT_VERSION"), (2, "8.2.1")])]
+    held = opened(kernel(1, 2), session=[(2, [(26, variables)]), (17, 1000), (18, 2000)])
+    assert held.read("META_DATA_CAPTURE", (), ("name", "value"))["value"].list() == ["TENSORRT_VERSION=8.2.1"]
+    held = opened(kernel(1, 2), session=[(2, [(26, [(30, 7)])]), (17, 1000), (18, 2000)])  # something else there
+    assert held.read("META_DATA_CAPTURE", (), ("value",))["value"].list() == []
+
+
 def test_nsys_own_count_is_held_against_the_rows(report: Reading) -> None:
     def said(count: int) -> bytes:
         return message(

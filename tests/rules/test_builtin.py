@@ -12,6 +12,7 @@ import duckdb
 import pytest
 
 from nsysmap.base.schema import RULE_TABLES
+from nsysmap.base.trace_schema import OTHER_HOST, PYTHON
 from nsysmap.engine.program import CUDA, ONNX_RUNTIME, PYTORCH, TENSORRT, TENSORRT_LLM, TORCH_ENGINES, TORCH_TENSORRT, Program
 from nsysmap.report.rules import pages
 from nsysmap.rules.advice import advice_to
@@ -141,6 +142,20 @@ def test_advice_sends_nobody_to_trtexec_who_cannot_run_it(name: str, kind: str) 
     said = advice_to(Program(kind), rules()[name].advice)
     assert "trtexec" not in said
     assert "enqueueV" not in said
+
+
+@pytest.mark.parametrize("name", rules())
+def test_engines_of_tensorrt_for_rtx_are_sent_neither_to_trtexec_nor_to_flags_for_types(name: str) -> None:
+    for host in (None, PYTHON, OTHER_HOST):
+        said = advice_to(Program(rtx=True, host=host), rules()[name].advice)
+        assert not re.search(r"trtexec|--fp16|--int8|--best|--layerPrecisions|From TensorRT \d|Before TensorRT", said), said
+
+
+@pytest.mark.parametrize("name", rules())
+def test_who_calls_tensorrt_himself_is_not_told_how_to_run_trtexec(name: str) -> None:
+    for host in (PYTHON, OTHER_HOST):
+        said = advice_to(Program(TENSORRT, (10, 3), host=host), rules()[name].advice)
+        assert not re.search(r"--useCudaGraph|--infStreams|--warmUp|trtexec --shapes|Enqueue Time", said), said
 
 
 @pytest.mark.parametrize("name", ["cuda-graph-would-help", "launch-bound", "enqueue-bound"])

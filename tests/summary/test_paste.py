@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from nsysmap.base.trace_schema import HOSTS, OTHER_HOST, PYTHON, TENSORRT_RTX, TRTEXEC
 from nsysmap.engine.program import (
     CUDA,
     KINDS,
@@ -21,7 +22,7 @@ from nsysmap.engine.program import (
 )
 from nsysmap.rules.packs import builtin_rules_dir, load_rules
 from nsysmap.summary.actions import RULE_GROUPS
-from nsysmap.summary.paste import CHANGES, EACH_ENGINE, ENGINE_FILE, PYTHON_ALONE, PYTHON_BETWEEN, RULES, TWO_GRAPHS
+from nsysmap.summary.paste import CHANGES, EACH_ENGINE, ENGINE_FILE, PYTHON_ALONE, PYTHON_BETWEEN, RULES, TWO_GRAPHS, WITH_DATA_LOADER
 from nsysmap.summary.ways import ByEvidence, How, how
 from nsysmap.whatif.change import CHANGE_NAMES
 from tests.trtexec_options import OPTIONS, lacking
@@ -52,10 +53,11 @@ EVERYTHING = {
     "python-between": PYTHON_BETWEEN,
     "python-alone": PYTHON_ALONE,
     "each-engine": EACH_ENGINE,
+    "with-data-loader": WITH_DATA_LOADER,
     "two-graphs": TWO_GRAPHS,
     "engine-file": ENGINE_FILE,
 }
-ONLY_SOME = ("python-between", "python-alone", "engine-file")  # of some programs
+ONLY_SOME = ("python-between", "python-alone", "with-data-loader", "engine-file")  # of some programs
 _SINCE = re.compile(r"# from TensorRT ([\d.]+) on$")
 _RELEASE = re.compile(r"# from (TensorRT-LLM|Torch-TensorRT) [\d.]+")
 
@@ -126,7 +128,7 @@ def test_a_rule_that_can_be_an_action_has_a_title_of_its_own() -> None:
             Program(TORCH_TENSORRT, since=(10,)),
             "torch_tensorrt.runtime.set_cudagraphs_mode(True)  # from Torch-TensorRT 2.5 on",
         ),
-        ("cuda-graph", Program(PYTORCH), 'model = torch.compile(model, mode="reduce-overhead")'),
+        ("cuda-graph", Program(PYTORCH), 'model = torch.compile(model, mode="reduce-overhead")  # from PyTorch 2 on'),
         ("cuda-graph", Program(ONNX_RUNTIME, (8, 6)), 'providers=[("TensorrtExecutionProvider", {"trt_cuda_graph_enable": True})]'),
         ("cuda-graph", Program(TENSORRT_LLM, (9, 3)), "GenerationSession(model_config, engine, mapping, cuda_graph_mode=True)"),
         ("join-kernels", Program(TENSORRT, (8, 6)), 'torch.onnx.export(model, inputs, "model.onnx", opset_version=17)'),
@@ -241,4 +243,47 @@ def test_no_line_runs_an_engine_that_exchanges_data_with_trtexec(name: str, kind
     for version in (None, (8, 5), (8, 6), (10, 3), (11,)):
         told = said(how(EVERYTHING[name], Program(kind, version, collectives=True)))
         assert not [text for text in told if text.startswith("trtexec")]
-        assert told or name in ("two-in-flight", "two-graphs", "python-between", "python-alone")
+        assert told or name in ("two-in-flight", "two-graphs", "python-between", "python-alone", "with-data-loader")
+
+
+@pytest.mark.parametrize("name", sorted(EVERYTHING))
+def test_who_calls_tensorrt_himself_gets_lines_of_his_language_and_none_of_a_tool_that_he_does_not_run(name: str) -> None:
+    for version in VERSIONS:
+        for kind in (TENSORRT, TORCH_ENGINES):
+            python = " ".join(said(how(EVERYTHING[name], Program(kind, version, host=PYTHON))))
+            other = " ".join(said(how(EVERYTHING[name], Program(kind, version, host=OTHER_HOST))))
+            assert "--loadEngine" not in python + other
+            assert "execute_async" not in other
+            assert not re.search(r"->|;  //", python) or name in ("one-graph", "copy-not-overlapped"), python
+
+
+@pytest.mark.parametrize("host", [None, *HOSTS])
+@pytest.mark.parametrize("name", sorted(EVERYTHING))
+def test_for_engines_of_tensorrt_for_rtx_no_line_is_one_of_trtexec(name: str, host: str | None) -> None:
+    for kind in (TENSORRT, TORCH_ENGINES):
+        text = " ".join(said(how(EVERYTHING[name], Program(kind, rtx=True, host=host))))
+        assert text or name in ONLY_SOME
+        assert not re.search(r"trtexec|--fp16|--useCudaGraph|BuilderFlag|from TensorRT \d", text), text
+
+
+@pytest.mark.parametrize(
+    ("program", "begin"),
+    [
+        (Program(TENSORRT, (10, 3), host=TRTEXEC), "trtexec --loadEngine=model.plan --useCudaGraph"),
+        (Program(TENSORRT, (10, 3), host=PYTHON), "with torch.cuda.graph(graph): context.execute_async_v3("),
+        (Program(TENSORRT, (8, 2), host=PYTHON), "with torch.cuda.graph(graph): context.execute_async_v2("),
+        (
+            Program(TENSORRT, (10, 3), host=OTHER_HOST),
+            "cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal); context->enqueueV3(",
+        ),
+        (
+            Program(TENSORRT, (8, 2, 1), host=OTHER_HOST),
+            "cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal); context->enqueueV2(",
+        ),
+        (Program(TENSORRT, rtx=True, host=PYTHON), "config = engine.create_runtime_config(); config.cuda_graph_strategy = "),
+        (Program(TENSORRT, rtx=True, host=TENSORRT_RTX), "tensorrt_rtx --loadEngine=model.plan --rtxCudaGraphStrategy=wholeGraph"),
+        (Program(TENSORRT, rtx=True), "tensorrt_rtx --loadEngine=model.plan --rtxCudaGraphStrategy=wholeGraph"),
+    ],
+)
+def test_a_cuda_graph_is_made_by_what_runs_the_engine(program: Program, begin: str) -> None:
+    assert (how(CHANGES["cuda-graph"], program).paste or "").startswith(begin)

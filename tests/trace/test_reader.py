@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from nsysmap.base.errors import NsysmapError
+from nsysmap.base.trace_schema import HOSTS, OTHER_HOST, PYTHON, TENSORRT_RTX, TRTEXEC
+from nsysmap.trace.capture_facts import host_program
 from nsysmap.trace.model import Dropped
 from tests.nsys_file import PID, PROCESS, THREAD, NsysFile
 from tests.places import SHARED
@@ -369,3 +371,42 @@ def test_an_overhead_without_a_time_is_left_out_and_counted(tmp_path: Path) -> N
     trace = read_trace(file.write(tmp_path / "r.sqlite"))
     assert len(trace.overheads) == 1
     assert trace.dropped == (Dropped("overheads", "ends before it starts, or has no time", 1),)
+
+
+def test_of_the_environment_only_the_version_of_tensorrt_is_known(small: Path) -> None:
+    rows = [
+        ("PROCESS_0:ENVIRONMENT_VARIABLE", 'KEY="8.1 s3cr3t"'),
+        ("PROCESS_0:ENVIRONMENT_VARIABLE", 'TENSORRT_VERSION="8.2.1-1+cuda s3cr3t"'),
+    ]
+    made = "CREATE TABLE META_DATA_CAPTURE (name TEXT, value TEXT)"
+    trace = read_trace(alter(small, made, *(f"INSERT INTO META_DATA_CAPTURE VALUES {row!r}" for row in rows)))
+    assert trace.recording.environment_tensorrt == "8.2.1"
+    assert "s3cr3t" not in str(trace.recording)
+    other = "UPDATE META_DATA_CAPTURE SET value = 'MY_TENSORRT_VERSION=\"9.1\"'"
+    assert read_trace(alter(small, other)).recording.environment_tensorrt is None
+
+
+@pytest.mark.parametrize(
+    ("name", "host"),
+    [
+        ("/usr/src/tensorrt/bin/trtexec", TRTEXEC), ("trtexec.exe", TRTEXEC), ("tensorrt_rtx", TENSORRT_RTX), ("/bin/python3.10", PYTHON),
+        ("python3 /home/me/trtexec.py", PYTHON), ("pt_main_thread", PYTHON), ("./my_trtexec", OTHER_HOST), ("trtexec-wrapper", OTHER_HOST),
+        ("C:\\tools\\trtexec.exe", TRTEXEC),
+    ],
+)  # fmt: skip
+def test_what_launched_is_told_by_the_name_of_its_process(small: Path, name: str, host: str) -> None:
+    made = "CREATE TABLE PROCESSES (globalPid INTEGER, pid INTEGER, name TEXT)"
+    trace = read_trace(alter(small, made, f"INSERT INTO PROCESSES VALUES ({PROCESS}, {PID}, '{name}')"))
+    assert host_program(trace, {PROCESS}) == host
+    assert host_program(trace, {PROCESS, PROCESS + (1 << 24)}) is None  # another process, of which nothing is known
+    assert name not in str(trace.hosts) or name in HOSTS
+
+
+def test_without_names_of_processes_that_of_the_main_thread_tells(small: Path) -> None:
+    made = "CREATE TABLE ThreadNames (nameId INTEGER, priority INTEGER, globalTid INTEGER)"
+    names = "INSERT INTO StringIds VALUES (901, 'pt_autograd_0'), (900, 'trtexec')"
+    trace = read_trace(
+        alter(small, made, names, f"INSERT INTO ThreadNames VALUES (901, 0, {PROCESS + PID + 1}), (900, 0, {PROCESS + PID})")
+    )
+    assert host_program(trace, {PROCESS}) == TRTEXEC
+    assert host_program(read_trace(alter(small, f"DELETE FROM ThreadNames WHERE globalTid = {PROCESS + PID}")), {PROCESS}) is None
