@@ -203,8 +203,9 @@ def without_waits(timeline: Timeline) -> Changed:
     return replace(timeline, threads=tuple(tuple(step for step in steps if step.kind != "sync") for steps in timeline.threads))
 
 
-def two_in_flight(timeline: Timeline, *, locked: float) -> Changed:
-    """A second host thread that does the same in its own streams; during the share ``locked`` of a launch call, the other cannot launch."""
+def two_in_flight(timeline: Timeline, *, locked: float, serial: bool = False) -> Changed:
+    """A second host thread that does the same in its own streams; during the share ``locked`` of a launch call, the other cannot launch,
+    or (``serial``) at no time at which the first is at work on the host."""
     if len({main_queue(steps) for steps in timeline.threads}) > 1:
         return DoesNotApply(f"{len(timeline.threads)} threads already keep {len(timeline.threads)} inferences in flight")
     queues = 1 + max((work.queue for work in all_works(timeline)), default=0)
@@ -226,8 +227,16 @@ def two_in_flight(timeline: Timeline, *, locked: float) -> Changed:
         mine = [step._replace(queue=main) if step.kind == "sync" and step.queue == ALL_QUEUES else step for step in steps]
         threads += [tuple(mine), tuple(other(step) for step in mine)]
     weights = tuple(weights for weights in timeline.weights for _ in range(2))
+    phases = tuple(phases for phases in timeline.phases for _ in range(2))
     costs = replace(timeline.costs, dispatch_ns=timeline.costs.dispatch_ns + BESIDE_NS)
-    return replace(timeline, threads=tuple(threads), weights=weights, costs=costs, locked=locked)
+    return replace(
+        timeline, threads=tuple(threads), weights=weights, phases=phases, costs=costs, locked=locked, serial=serial, queues_a_thread=queues
+    )  # fmt: skip
+
+
+def on_own_sms(timeline: Timeline) -> Timeline:
+    """The timeline in which a kernel keeps the SMs that have a block of it from others."""
+    return each_step(timeline, lambda step: step._replace(works=tuple(work._replace(need=max(work.need, work.sms)) for work in step.works)))
 
 
 def needing_most(timeline: Timeline) -> Timeline:
@@ -319,27 +328,15 @@ def shortest_kernel_ns(timeline: Timeline) -> int:
     return min((work.dur_ns for work in all_works(timeline) if work.kind == "kernel"), default=EMPTY_KERNEL_NS)
 
 
-def share_needed(timeline: Timeline) -> tuple[float, float]:
-    """The share of the device that kernels use, likely and at most, weighted by time."""
+def share_needed(timeline: Timeline) -> tuple[float, float, float]:
+    """The share of the device that kernels use, weighted by time: at least, where each keeps its SMs from others, and at most."""
     kernels = [work for work in all_works(timeline) if work.kind == "kernel"]
     total = sum(work.dur_ns for work in kernels)
     if not total:
-        return 1.0, 1.0
-    return sum(work.need * work.dur_ns for work in kernels) / total, sum(work.most_need * work.dur_ns for work in kernels) / total
-
-
-def gpu_needs_ns(timeline: Timeline) -> float:
-    """What the GPU needs for an inference however many run at once, mean: for its kernels by the share of it that they take, and for its
-    copies in one direction, which come one after another.
-    """
-    needed = {"kernel": 0.0, "HtoD": 0.0, "DtoH": 0.0}
-    for steps, weights in zip(timeline.threads, timeline.weights, strict=True):
-        for step in steps:
-            for work in step.works:
-                if work.kind in needed:
-                    share = min(work.need, 1.0) if work.kind == "kernel" else 1.0
-                    needed[work.kind] += weights.get(step.inference, 0.0) * share * work.dur_ns
-    return max(needed.values()) / max(sum(sum(weights.values()) for weights in timeline.weights), 1e-9)
+        return 1.0, 1.0, 1.0
+    needs = ((work.need * work.dur_ns, max(work.need, work.sms) * work.dur_ns, work.most_need * work.dur_ns) for work in kernels)
+    least, own, most = (sum(each) / total for each in zip(*needs, strict=True))
+    return least, own, most
 
 
 def outside_ns(timeline: Timeline) -> float:

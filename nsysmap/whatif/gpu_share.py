@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
@@ -12,13 +14,21 @@ _SHARED_BYTES_OF_SM = 233_472  # 228 KiB, compute capability 9.0 and 10.0; 164 K
 _MEMORY_LATENCY_S = 0.6e-6  # from a load to its data, DRAM of 7.0 to 10.0: 0.5 to 0.8
 
 
-def kernel_needs(kernels: Table, rows: IntArray, devices: Table, device: int, roofline: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Per kernel (rows) its likely share and its largest possible share, both at most 1.
+@dataclass(frozen=True)
+class Needs:
+    """The share of a GPU that each kernel uses while it runs, 1 where nothing is known of the GPU."""
 
-    Likely: the largest share of threads, registers or shared memory that its blocks occupy at once, or of ``roofline`` (per row, NaN if
-    unknown: the share of the peak bandwidth or rate that its layer's work needs).  At most: each block keeps a
-    whole SM from others, or all registers and shared memory of its blocks receive data from memory.
-    """
+    least: FloatArray
+    """The largest share of threads, registers or shared memory that its blocks occupy at once, or of the peak bandwidth or rate that its
+    layer's work needs: what another kernel on the same SMs must leave it."""
+    sms: FloatArray
+    """The share of the SMs that have a block of it: what it needs where another block on the same SM only slows both.  No more than the
+    share of the bandwidth that its registers and shared memory can keep on the way: a kernel with few of them leaves room on its SMs."""
+    most: FloatArray  # all registers and shared memory of its blocks receive data from memory
+
+
+def kernel_needs(kernels: Table, rows: IntArray, devices: Table, device: int, roofline: FloatArray) -> Needs:
+    """What these kernels (rows) need of the device; ``roofline`` is the share of its peak that a kernel's layer needs, NaN if unknown."""
     facts = {
         name: int(devices.ints(name)[at])
         for at in np.flatnonzero(devices.ints("device") == device)[:1]
@@ -26,7 +36,7 @@ def kernel_needs(kernels: Table, rows: IntArray, devices: Table, device: int, ro
     }
     sms, bandwidth = facts.get("sm_count", MISSING), facts.get("bandwidth_bytes_per_s", MISSING)
     if sms <= 0:
-        return np.ones(len(rows)), np.ones(len(rows))
+        return Needs(*(np.ones(len(rows)) for _ in range(3)))
     blocks, threads = np.ones(len(rows)), np.ones(len(rows))
     for axis in ("x", "y", "z"):
         blocks = blocks * np.maximum(kernels.ints(f"grid_{axis}")[rows], 1)
@@ -38,5 +48,8 @@ def kernel_needs(kernels: Table, rows: IntArray, devices: Table, device: int, ro
     on_the_way = resident * (4 * registers + shared)
     by_memory = on_the_way / (bandwidth * _MEMORY_LATENCY_S) if bandwidth > 0 else np.ones(len(rows))
     likely = np.fmax(blocks * of_sm / sms, roofline)
-    most = np.max([likely, blocks / sms, by_memory], axis=0)
-    return np.minimum(likely, 1.0), np.minimum(most, 1.0)
+    return Needs(
+        least=np.minimum(likely, 1.0),
+        sms=np.minimum(np.minimum(blocks / sms, by_memory), 1.0),
+        most=np.minimum(np.max([likely, blocks / sms, by_memory], axis=0), 1.0),
+    )

@@ -11,6 +11,7 @@ import numpy as np
 
 from nsysmap.base.memory import in_pieces
 from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
+from nsysmap.base.trace_schema import PYTHON
 from nsysmap.base.units import rounded
 from nsysmap.trace.capture_facts import has_pytorch
 from nsysmap.trace.gpu_work import gpu_work
@@ -71,6 +72,7 @@ class Model:
     error: float
     python: bool  # PyTorch runs: the host's own work is Python's
     without: dict[Machine, Timeline]  # without the profiler, on each machine; the likely one first
+    interpreter: str = ""  # what shows that the program is Python's, whose threads launch one at a time; empty if nothing does
 
     @cached_property
     def placed(self) -> list[tuple[Work, int, int]]:
@@ -234,7 +236,9 @@ def _read(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine
         )
     python = has_pytorch(trace)
     without = {machine: unprofiled(timeline, profiler, machine) for machine in machines}
-    model = Model(observed, facts, window, timeline, profiler, round(wanted * window.of_all), error, python, without)
+    model = Model(
+        observed, facts, window, timeline, profiler, round(wanted * window.of_all), error, python, without, _interpreter(trace, window)
+    )
     unmarked = only_repeats(inferences, tensorrt=True)
     if python and (model.own_share if unmarked else model.outside_share)(model.likely) >= PYTHON_PACED:
         without = {machine: unprofiled(timeline, profiler, machine, unmarked=unmarked) for machine in as_python(machines)}
@@ -259,6 +263,13 @@ def lost_share(trace: Trace, window: Window, timeline: Timeline) -> float:
         whole += taken_ns(there.ints("start_ns")[mine], there.ints("end_ns")[mine])
     held = np.array([(work.start_ns, work.end_ns) for work in all_works(timeline)], np.int64).reshape(-1, 2)
     return max(1 - taken_ns(held[:, 0], held[:, 1]) / whole, 0.0) if whole else 0.0
+
+
+def _interpreter(trace: Trace, window: Window) -> str:
+    """What shows that Python runs the program: the name of its process, or PyTorch, whose programs are nearly all Python's."""
+    if trace.hosts.get(window.process) == PYTHON:
+        return "The program is Python's"
+    return "PyTorch runs, from Python most likely" if has_pytorch(trace) else ""
 
 
 def regression_slope(was: FloatArray, now: FloatArray, weight: FloatArray) -> float:

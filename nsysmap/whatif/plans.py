@@ -20,6 +20,7 @@ from nsysmap.whatif.changes import (
     as_one_graph,
     needing_most,
     on_one_stream,
+    on_own_sms,
     outside_ns,
     share_needed,
     shortest_kernel_ns,
@@ -32,8 +33,10 @@ from nsysmap.whatif.changes import (
 )
 from nsysmap.whatif.model import Model
 from nsysmap.whatif.profiler import Machine
+from nsysmap.whatif.throughput import phases_in_flight
 from nsysmap.whatif.timeline import Timeline, kernel_rows
 
+_NEARLY_ALL = 0.95  # of the time, or of the GPU
 _NEXT_TO_NOTHING = 0.01  # share of an inference's time
 _EVENT_NS = 450  # a call that records an event or makes a stream wait for one, without the profiler: one_sync against sync, on two scales
 
@@ -132,18 +135,38 @@ def _pinned_copies(model: Model) -> Plan:
     )
 
 
-def _two_in_flight(model: Model) -> Plan:
-    likely, most = share_needed(model.likely)
-    makes: list[Make] = [lambda timeline, machine: two_in_flight(timeline, locked=machine.locked)]
-    if most > likely:
-        makes.append(lambda timeline, machine: two_in_flight(needing_most(timeline), locked=machine.locked))
+def _two_in_flight(model: Model) -> Plan | DoesNotApply:
+    already = phases_in_flight(model.likely, model.finished)
+    if already > _NEARLY_ALL:
+        return DoesNotApply("several inferences are in flight already: most begin on the GPU before the one before them has ended")
+
+    def make(needing: Callable[[Timeline], Timeline]) -> Make:
+        return lambda timeline, machine: two_in_flight(needing(timeline), locked=machine.locked, serial=bool(model.interpreter))
+
+    kept = f" In phases that take {already:.0%} of the time, several inferences are in flight already; these take as long as they do."
     return Plan(
-        tuple(makes),
+        (make(on_own_sms), make(lambda timeline: timeline), make(needing_most)),
         "Throughput, not latency: two host threads, each with its own execution context and stream, take turns; the time is from the end "
-        "of one inference to the end of the next, and each inference takes twice that. Kernels of the two run concurrently as far as the "
-        f"GPU has room: judging by its blocks and its layer's work, a kernel needs {likely:.0%} of the GPU's threads, registers and "
-        f"bandwidth on average (a block leaves room on its SM), {most:.0%} at most. "
-        "While one thread launches, the driver makes the other wait.",
+        f"of one inference to the end of the next, and each inference takes twice that. {_room_for_two(model.likely)} "
+        + (
+            f"{model.interpreter}: while one thread launches, the other is taken to wait."
+            if model.interpreter
+            else "While one thread launches, the driver makes the other wait."
+        )
+        + (kept if already else ""),
+    )
+
+
+def _room_for_two(timeline: Timeline) -> str:
+    """What is assumed of kernels of two inferences that run at the same time."""
+    least, own, most = share_needed(timeline)
+    if least >= _NEARLY_ALL:
+        return "Kernels fill the GPU: those of the two run one after another."
+    return (
+        f"Kernels of the two run concurrently as far as the GPU has room: their blocks are on {own:.0%} of the SMs on average, which each "
+        f"keeps for itself. How much two kernels on one SM slow each other is not known: the range is from not at all (judging by its "
+        f"blocks and its layer's work, a kernel needs {least:.0%} of the GPU's threads, registers and bandwidth) to as if a kernel needed "
+        f"{most:.0%} of the GPU."
     )
 
 

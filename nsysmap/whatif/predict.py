@@ -18,12 +18,13 @@ from nsysmap.base.table import Table
 from nsysmap.base.units import duration, percent, ranged
 from nsysmap.engine.program import is_collective
 from nsysmap.whatif.change import Change
-from nsysmap.whatif.changes import ALREADY_A_GRAPH, DoesNotApply, as_cuda_graph, as_one_graph, gpu_needs_ns
+from nsysmap.whatif.changes import ALREADY_A_GRAPH, DoesNotApply, as_cuda_graph, as_one_graph
 from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.model import Model, NoModel, Observed, read_model
 from nsysmap.whatif.plans import Make, plan_of
 from nsysmap.whatif.profiler import MACHINES, Machine
 from nsysmap.whatif.replay import Finished, lengths_ns, replay
+from nsysmap.whatif.throughput import least_ns
 from nsysmap.whatif.timeline import Timeline, all_works, inference_count
 
 NOISE = 0.007
@@ -37,7 +38,6 @@ change."""
 _MORE_AT_ONCE = frozenset({"two-in-flight", "aux-streams"})
 """Changes that let more kernels run concurrently than in the trace; others save nothing if the GPU is never idle."""
 
-_PYTHON_BUSY = 0.5  # share of the time in which the host is busy
 _AT_THE_ENDS = 2  # inferences of a thread: one has none before it, one none behind it
 _PYTHON_STAYS = 0.3  # share of the time after a change that is Python's own work
 _SURE = 0.25  # lower end of a saving as a share of it, from which on the saving of a program bound by Python is given
@@ -92,7 +92,7 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
     plan = plan_of(model, change)
     if isinstance(plan, DoesNotApply):
         return {**row, "answer": "does-not-apply", "reason": plan.reason}
-    if reason := _communicator_reason(model, change) or _interpreter_reason(model, change):
+    if reason := _communicator_reason(model, change):
         return {**row, "answer": "cannot-tell", "reason": reason}
     likeliest: Timeline | None = None
     ends: Finished = ()  # of its inferences
@@ -164,8 +164,9 @@ def _inferences(model: Model, change: Change, timeline: Timeline, ends: Finished
 
 
 def _period(model: Model, change: Change, timeline: Timeline, before_ns: int, finished: Finished | None) -> int:
-    """Time per inference or pass of the changed timeline: where more kernels run at once, no less than the GPU needs for one."""
-    needed = gpu_needs_ns(timeline) * model.window.inferences_a_pass if change.name in _MORE_AT_ONCE else 0
+    """Time per inference or pass of the changed timeline: where more kernels run at once, no less than the hardware needs for one."""
+    more = change.name in _MORE_AT_ONCE
+    needed = least_ns(timeline, (model.likely, model.finished)) * model.window.inferences_a_pass if more else 0
     return max(model.period(timeline, finished), min(round(needed), before_ns))
 
 
@@ -180,17 +181,6 @@ def _communicator_reason(model: Model, change: Change) -> str:
     return (
         "the inferences exchange data with other GPUs (NCCL), and the replay is of one GPU; on one communicator, both in flight must be "
         "launched in the same order on every GPU, or they wait for each other forever"
-    )
-
-
-def _interpreter_reason(model: Model, change: Change) -> str:
-    """Why the effect of a second thread on a Python program cannot be determined; empty for other changes and programs."""
-    share = model.host_share(model.likely)
-    if not model.python or change.name != "two-in-flight" or share < _PYTHON_BUSY:
-        return ""
-    return (
-        f"Python is at work on the host for {share:.0%} of the time, in one thread at a time: what a second thread gains depends on how "
-        "much of that work releases the interpreter lock (GIL)"
     )
 
 

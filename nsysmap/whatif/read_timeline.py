@@ -33,7 +33,7 @@ def read_timeline(trace: Trace, inferences: Table, window: Window, costs: tuple[
     threads = [
         source.thread((thread, *helpers.get(thread, ())), own) for thread, own in zip(window.threads, window.inferences, strict=True)
     ]
-    return Timeline(tuple(threads), costs[0], window.weights)
+    return Timeline(tuple(threads), costs[0], window.weights, window.phases)
 
 
 def _helpers(trace: Trace, window: Window, pieces: Pieces) -> dict[int, tuple[int, ...]]:
@@ -78,7 +78,7 @@ class _Source:
     inferences: Table
     window: Window
     pieces: Pieces
-    listed: list[tuple[int, int, int, int, int, float, float, float]]  # the pieces' start_ns, end_ns, row, kind, queue, needs and pinned
+    listed: list[tuple[int, int, int, int, int, float, float, float, float]]  # their start_ns, end_ns, row, kind, queue, needs, pinned, sms
     queues: dict[int, int]  # stream id to number
     costs: Costs
     profiler: ProfilerCosts
@@ -94,13 +94,13 @@ class _Source:
         pieces = find_pieces(trace, window)
         streams, queue = np.unique(pieces.stream, return_inverse=True)
         queues = {stream: number for number, stream in enumerate(streams.tolist())}
-        likely, most = np.zeros(len(queue)), np.zeros(len(queue))
+        likely, most, sms = (np.zeros(len(queue)) for _ in range(3))
         rows = pieces.row[pieces.row != MISSING]
-        likely[pieces.row != MISSING], most[pieces.row != MISSING] = kernel_needs(
-            trace.kernels, rows, trace.devices, window.device, known[2](rows)
-        )
+        needs = kernel_needs(trace.kernels, rows, trace.devices, window.device, known[2](rows))
+        for column, need in ((likely, needs.least), (most, needs.most), (sms, needs.sms)):
+            column[pieces.row != MISSING] = need
         pinned = pieces.pinned_ns / np.maximum(pieces.end_ns - pieces.start_ns, 1)
-        columns = (pieces.start_ns, pieces.end_ns, pieces.row, pieces.kind, queue, likely, most, pinned)
+        columns = (pieces.start_ns, pieces.end_ns, pieces.row, pieces.kind, queue, likely, most, pinned, sms)
         listed = list(zip(*(column.tolist() for column in columns), strict=True))
         launch_start = gather(calls.ints("start_ns"), pieces.launch)
         return _Source(

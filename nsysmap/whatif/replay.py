@@ -20,6 +20,7 @@ class _Gpu:
 
     costs: Costs
     shared: bool  # kernels of several queues may together need more than the GPU
+    queues_a_thread: int = 0  # see Timeline
     tail: dict[int, int] = field(default_factory=dict)  # end of each queue's last work
     tail_copy: dict[int, bool] = field(default_factory=dict)
     done: dict[int, int] = field(default_factory=dict)  # end of each work, by number
@@ -81,7 +82,8 @@ class _Gpu:
     def _end_beside_others(self, work: Work, start: int) -> int:
         """The end of a kernel that gets the part of the GPU left by earlier ones, and no more than it needs."""
         need, now, left = max(work.need, _LEAST_NEED), start, float(work.dur_ns)
-        others = [lists for queue, lists in self.busy.items() if queue != work.queue]
+        own = self.queues_a_thread or 1
+        others = [lists for queue, lists in self.busy.items() if queue // own != work.queue // own]
         while left > 0:
             taken, until = 0.0, -1
             for starts, ends, needs in others:
@@ -116,11 +118,12 @@ Finished = tuple[dict[int, int], ...]
 
 def replay(timeline: Timeline, *, placed: list[tuple[Work, int, int]] | None = None) -> Finished:
     """When each inference is done on the GPU; every piece of GPU work is added to ``placed`` with its start and end."""
-    gpu = _Gpu(timeline.costs, _may_share(timeline), placed=placed)
+    gpu = _Gpu(timeline.costs, _may_share(timeline), timeline.queues_a_thread, placed=placed)
     finished: list[dict[int, int]] = [{} for _ in timeline.threads]
     waiting = [(steps[0].own_ns, number, 0) for number, steps in enumerate(timeline.threads) if steps]
     locked = timeline.locked if len(waiting) > 1 else 0.0
-    lock = MISSING  # the time until which another thread holds the driver's lock
+    serial = timeline.serial and len(waiting) > 1
+    lock = MISSING  # the time until which another thread holds the driver's lock, or the interpreter's
     waited = [False] * len(timeline.threads)
     heapq.heapify(waiting)
     turn = heapq.heappop(waiting) if waiting else None
@@ -128,7 +131,10 @@ def replay(timeline: Timeline, *, placed: list[tuple[Work, int, int]] | None = N
         now, number, place = turn
         steps, ends = timeline.threads[number], finished[number]
         step = steps[place]
-        if locked and step.kind in ("submit", "event"):
+        if serial:
+            now = max(now, lock + step.own_ns)
+            lock = now + (0 if step.kind in ("sync", "block") else step.call_ns)
+        elif locked and step.kind in ("submit", "event"):
             now = max(now, lock)
             lock = now + round(step.call_ns * locked)
         if step.works and step.kind == "submit":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -26,9 +26,10 @@ class Work(NamedTuple):  # like Step not a dataclass: what-if makes hundreds of 
     dur_ns: int
     lead_ns: int  # for a graph's node: from the end of its dependencies (for the first ones: from the graph's begin) to its start
     after: tuple[int, ...]  # numbers of the work in other queues for which it waits; for a graph's node: of all nodes for which it waits
-    need: float  # likely share of the GPU that it uses while it runs
+    need: float  # share of the GPU that it uses while it runs, and others cannot
     most_need: float  # the same at most
     pinned: float = 1.0  # what its duration would be multiplied by if its host memory were pinned
+    sms: float = 0.0  # share of the SMs that it keeps busy, see gpu_share.Needs
 
 
 class Step(NamedTuple):
@@ -75,7 +76,10 @@ class Timeline:
     threads: tuple[tuple[Step, ...], ...]
     costs: Costs
     weights: tuple[dict[int, float], ...]  # per thread, for each counted inference: how many inferences of the trace it represents
+    phases: tuple[Mapping[int, int], ...] = ()  # per thread, the phase of the run that each inference is of; empty if there is one phase
     locked: float = 0.0  # share of a launch call in which no other thread of the process can launch
+    serial: bool = False  # host work of one thread at a time: no other is between its calls, or in one, but for waits
+    queues_a_thread: int = 0  # with queues numbered thread by thread: kernels of one thread take as long side by side as recorded
 
 
 def each_step(timeline: Timeline, change: Callable[[Step], Step]) -> Timeline:

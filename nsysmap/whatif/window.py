@@ -39,6 +39,7 @@ class Window:
     weights: tuple[dict[int, float], ...]  # per thread: for each counted position in `inferences`, how many of the trace it represents
     begin_ns: IntArray  # of each stretch; they do not overlap
     end_ns: IntArray
+    phases: tuple[dict[int, int], ...]  # per thread the phase of each position in `inferences`, see steady.phases
     inferences_a_pass: int  # inferences per pass, if engines always take turns in the same order; 1 otherwise
     notes: tuple[str, ...]  # what was left out, in sentences
     of_all: float  # mean time of all inferences of the run that count, divided by that of the replayed ones
@@ -239,7 +240,7 @@ def _window(trace: Trace, inferences: Table, home: tuple[int, int], threads: lis
     places = _stretches(inferences, main)
     begins = begin[main.rows[places[:, 0]]]
     ends = begin[main.rows[places[:, 1] + 1]]
-    kept, weights, numbers = [], [], []
+    kept, weights, numbers, phase = [], [], [], []
     gpu_end, rate, rate_of_all = inferences.ints("gpu_end_ns"), 0.0, 0.0
     for one in threads:
         start = begin[one.rows]
@@ -251,6 +252,7 @@ def _window(trace: Trace, inferences: Table, home: tuple[int, int], threads: lis
         whole = inferences.ints("enqueue_end_ns")[one.rows[inside]] <= ends[at[inside]]
         counts = np.isin(inside, one.counting) & ~first & whole
         kept.append(one.rows[inside])
+        phase.append(dict(enumerate(one.phase[inside].tolist())))
         numbers.append(int(inferences.ints("thread")[one.rows[0]]))
         weights.append(_weights(one, inside, counts))
         took = np.diff(gpu_end[one.rows], prepend=0)
@@ -261,7 +263,7 @@ def _window(trace: Trace, inferences: Table, home: tuple[int, int], threads: lis
         return NoWindow("the trace has no three consecutive, complete inferences of one thread after the warm-up")
     notes = tuple(dict.fromkeys(note for one in threads for note in one.notes))
     a_pass = inferences_a_pass(main.like)
-    window = Window(*home, tuple(numbers), tuple(kept), tuple(weights), begins, ends, a_pass, notes, rate / rate_of_all)
+    window = Window(*home, tuple(numbers), tuple(kept), tuple(weights), begins, ends, tuple(phase), a_pass, notes, rate / rate_of_all)
     foreign = _foreign_share(trace, window)
     if foreign > _FOREIGN_BUSY:
         return NoWindow(f"another process kept GPU {home[1]} busy for {foreign:.0%} of the time: the delays it caused cannot be separated")

@@ -182,6 +182,9 @@ def test_where_kernels_fill_the_gpu_no_change_saves_that_leaves_them_as_they_are
 
 @cache
 def mapped(name: str) -> MappedTrace:
+    if name.startswith("real_trt/"):  # of nsys 2025.3
+        folder, model = FIXTURES / "real_trt", name.removeprefix("real_trt/").partition("-")[0]
+        return map_report(f"{FIXTURES / name}.nsys-rep", read_engines([folder / f"{model}.engine.json"]), reader="own")
     return map_report(exported(name), read_engines(engine_files(name)))
 
 
@@ -195,6 +198,13 @@ def timings(file: str) -> dict[tuple[str, str, str], float]:
     with (FIXTURES / file).open(encoding="utf-8", newline="") as lines:
         rows = csv.DictReader(lines, delimiter="\t")
         return {(row["engine"], row["mode"], row["scale"]): 1000 * float(row["us_per_inference"]) for row in rows}
+
+
+def real_ns(model: str, mode: str) -> float:
+    """The un-profiled time of TensorRT itself; of two threads it is that of one inference of each."""
+    with (FIXTURES / "real_trt" / "timings.tsv").open(encoding="utf-8", newline="") as lines:
+        rows = {(row["engine"], row["mode"]): row["us_median"] for row in csv.DictReader(lines, delimiter="\t")}
+    return 1000 * float(rows[model, mode])
 
 
 def measured_ns(engine: str, mode: str, file: str = "timings.tsv") -> float:
@@ -323,6 +333,26 @@ def test_auxiliary_streams_bring_back_about_what_one_stream_took() -> None:
 def test_two_in_flight_reach_the_throughput_of_two_threads(name: str, engine: str, mode: str, file: str) -> None:
     assert number(name, "two-in-flight", "after_ns") == pytest.approx(measured_ns(engine, mode, file), rel=0.08)
     assert "Throughput, not latency" in str(answers(name)["two-in-flight"]["assumptions"])
+
+
+@pytest.mark.parametrize("model", ["bert_eager", "llama", "resnet50_b1"])
+def test_two_graphs_of_real_kernels_in_flight_reach_the_throughput_of_two_threads(model: str) -> None:
+    """Each program beside itself: what a capture's own time is off by is another question."""
+    name, measured = f"real_trt/{model}-graph", real_ns(model, "graph_threads") / 2
+    share = number(name, "two-in-flight", "after_ns") / number(name, "two-in-flight", "before_ns")
+    assert share == pytest.approx(measured / real_ns(model, "graph"), rel=0.1)
+    if model != "resnet50_b1":  # whose replay is 18 % faster than the program
+        assert number(name, "two-in-flight", "low_after_ns") < measured < number(name, "two-in-flight", "high_after_ns")
+
+
+def test_a_second_thread_of_a_python_program_that_launches_all_the_time_gains_nothing() -> None:
+    """Measured: 308 us with one thread, 314 with two."""
+    answer = answers("real_trt/bert_eager-sync")["two-in-flight"]
+    assert real_ns("bert_eager", "threads") / 2 > 0.98 * real_ns("bert_eager", "sync")
+    assert int(str(answer["after_ns"])) > 0.94 * int(str(answer["before_ns"]))
+    assert int(str(answer["low_saving_ns"])) < 0
+    assert "The program is Python's: while one thread launches, the other is taken to wait" in str(answer["assumptions"])
+    assert "Python" not in str(answers("bert_trt10/sync")["two-in-flight"]["assumptions"])
 
 
 @pytest.mark.parametrize(
@@ -489,7 +519,7 @@ def test_where_python_sets_the_pace_a_change_is_answered_only_if_it_saves_more_t
     mixed = answers("torch_mixed/sync")
     assert (mixed["cuda-graph"]["answer"], mixed["two-in-flight"]["answer"]) == ("cannot-tell", "cannot-tell")
     assert "Python's own work, then" in str(mixed["cuda-graph"]["reason"])
-    assert "interpreter lock (GIL)" in str(mixed["two-in-flight"]["reason"])
+    assert "Python's own work, then" in str(mixed["two-in-flight"]["reason"])
     row = mixed["no-host-gap"]
     assert row["answer"] == "answered"
     assert int(str(row["low_before_ns"])) < 829_810 < int(str(row["high_before_ns"]))  # timings_h100.tsv: 745 to 909 us

@@ -15,8 +15,8 @@ from nsysmap.whatif.changes import (
     DoesNotApply,
     as_cuda_graph,
     as_one_graph,
-    gpu_needs_ns,
     on_one_stream,
+    on_own_sms,
     outside_ns,
     two_in_flight,
     with_joined_kernels,
@@ -27,7 +27,8 @@ from nsysmap.whatif.changes import (
 )
 from nsysmap.whatif.profiler import LIKELY, ProfilerCosts, unprofiled
 from nsysmap.whatif.replay import period_ns, replay
-from nsysmap.whatif.timeline import ALL_QUEUES, Costs, Step, StepKind, Timeline, Work, WorkKind
+from nsysmap.whatif.throughput import least_ns, phases_in_flight
+from nsysmap.whatif.timeline import ALL_QUEUES, Costs, Step, StepKind, Timeline, Work, WorkKind, each_step
 
 LATENCY, DISPATCH, RETURN, GRAPH = 2_000, 1_000, 2_500, 1_700
 COSTS = Costs(
@@ -232,13 +233,70 @@ def test_two_in_flight_do_no_more_work_than_the_gpu_has_room_for(need: float) ->
     assert period(two_in_flight(timeline, locked=0)) < period(timeline)
 
 
+def least_now(changed: Changed, timeline: Timeline) -> float:
+    assert isinstance(changed, Timeline)
+    return least_ns(changed, (timeline, replay(timeline)))
+
+
 def test_what_the_gpu_needs_is_its_kernels_by_the_share_that_they_take_or_its_copies_in_one_direction() -> None:
     few, copied = program(kernels=[20_000, 5_000], need=0.4), program(kernels=[1_000], copies=True)
     for timeline, needed in ((few, 0.4 * 25_000), (copied, COPY_NS)):
-        twice = two_in_flight(timeline, locked=0)
-        assert isinstance(twice, Timeline)
-        assert gpu_needs_ns(timeline) == pytest.approx(needed)
-        assert gpu_needs_ns(twice) == pytest.approx(needed)  # of one inference, however many run
+        assert least_now(timeline, timeline) == pytest.approx(needed)
+        assert least_now(two_in_flight(timeline, locked=0), timeline) == pytest.approx(needed)  # of one inference, however many run
+
+
+def test_copies_of_one_phase_do_not_hide_behind_kernels_of_another() -> None:
+    """A run of kernels only, then one of copies: as one run, both would fit into the time of the longer."""
+    kernels, copies = program(kernels=[COPY_NS], need=1.0, inferences=12), program(kernels=[100], copies=True, inferences=12)
+    later = tuple(
+        step._replace(inference=step.inference + 12, works=tuple(work._replace(number=work.number + 1_000) for work in step.works))
+        for step in copies.threads[0]
+    )
+    weights = {**kernels.weights[0], **{one + 12: weight for one, weight in copies.weights[0].items()}}
+    both = replace(kernels, threads=((*kernels.threads[0], *later),), weights=(weights,))
+    assert least_now(both, both) == pytest.approx(COPY_NS / 2, rel=0.01)
+    apart = replace(both, phases=({one: int(one >= 12) for one in range(24)},))
+    assert least_now(apart, apart) == pytest.approx(COPY_NS, rel=0.01)
+
+
+def test_a_phase_with_two_in_flight_takes_as_long_as_it_does() -> None:
+    timeline = program(kernels=[20_000] * 4, need=0.1, inferences=12)
+    assert phases_in_flight(timeline, replay(timeline)) == 0.0
+    begun = tuple(
+        step._replace(
+            works=tuple(work._replace(start_ns=step.inference * 50_000, end_ns=step.inference * 50_000 + 90_000) for work in step.works)
+        )
+        for step in timeline.threads[0]
+    )
+    ahead = replace(timeline, threads=(begun,))
+    assert phases_in_flight(ahead, replay(ahead)) == 1.0
+    assert least_now(two_in_flight(ahead, locked=0), ahead) == pytest.approx(period(ahead), rel=0.01)
+
+
+def test_a_kernel_keeps_its_sms_from_the_other_thread_only() -> None:
+    timeline = each_step(
+        program(kernels=[20_000] * 10, need=0.1, inferences=30),
+        lambda step: step._replace(works=tuple(w._replace(sms=0.8) for w in step.works)),
+    )
+    shared, kept = (period(two_in_flight(one, locked=0)) for one in (timeline, on_own_sms(timeline)))
+    assert shared < 0.7 * period(timeline)
+    assert kept == pytest.approx(0.8 * 200_000, rel=0.05)
+    beside = each_step(timeline, lambda step: step._replace(works=tuple(w._replace(queue=w.number % 2) for w in step.works)))
+    two = two_in_flight(on_own_sms(beside), locked=0)
+    assert isinstance(two, Timeline)
+    alone = replace(two, threads=(two.threads[0], ()), weights=(two.weights[0], {}), costs=COSTS)
+    assert period(alone) == period(beside)
+
+
+def test_two_threads_of_python_launch_no_faster_than_one() -> None:
+    """Host work is one thread's at a time, but for waits; what the GPU does meanwhile is free."""
+    bound_by_host = program(kernels=[500] * 10, inferences=40)
+    assert period(two_in_flight(bound_by_host, locked=0)) < 0.7 * period(bound_by_host)
+    serial = period(two_in_flight(bound_by_host, locked=0, serial=True))
+    host = sum(one.own_ns + one.call_ns * (one.kind == "submit") for one in bound_by_host.threads[0]) / 40
+    assert serial == pytest.approx(host, rel=0.03)
+    bound_by_gpu = program(kernels=[50_000] * 10, need=0.1, inferences=40)
+    assert period(two_in_flight(bound_by_gpu, locked=0, serial=True)) == pytest.approx(period(bound_by_gpu) / 2, rel=0.05)
 
 
 def test_two_threads_launch_no_faster_than_the_driver_s_lock_allows() -> None:
