@@ -222,14 +222,14 @@ def _notes(layers: Sequence[Layer], detailed: bool, unlisted: str | None) -> Ite
 def _layer(row: object, index: int, source: str) -> Layer:
     where = f"layer {index}"
     if isinstance(row, str):
-        return _named_layer(row, index)
+        return named_layer(row, index)
     if not isinstance(row, dict):
         raise NsysmapError(source, f"{where} is {_described(row)}, neither a name nor an object", REBUILD)
     held = {str(key).lower(): value for key, value in row.items()}
     name = held.get("name")
     if not isinstance(name, str):
         raise NsysmapError(source, f"{where} has no name", REBUILD)
-    layer = _named_layer(name, index)
+    layer = named_layer(name, index)
     kind = _text(held.get("layertype"))
     tensors = {side: _tensors(held.get(side), f"{where}, {side}", source) for side in ("inputs", "outputs", "constants")}
     filled = replace(
@@ -253,7 +253,8 @@ def _tactic(name: str | None) -> str | None:
     return None if name in NAMES_NO_KERNEL else name
 
 
-def _named_layer(name: str, index: int) -> Layer:
+def named_layer(name: str, index: int) -> Layer:
+    """A layer of which the name is all that is known."""
     region = _REGION.search(name)
     profile = PROFILE.search(name)
     return Layer(

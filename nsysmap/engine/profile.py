@@ -10,10 +10,10 @@ from typing import Any
 
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.note import Note
-from nsysmap.engine.layer_info import has_layers, is_profile, parse_json
-from nsysmap.engine.model import Engine, Layer
+from nsysmap.engine.layer_info import has_layers, is_profile, named_layer, parse_json
+from nsysmap.engine.log import documents_in_log, tensorrt_version
+from nsysmap.engine.model import Engine
 from nsysmap.engine.tool_file import begins_json_list, head_of, is_binary, refuse_other_files, text_of
-from nsysmap.names.decode import layer_kind
 
 _NAMES_SHOWN = 3
 _MEASURE = "measure again with trtexec --exportProfile=FILE"
@@ -22,8 +22,13 @@ _EXPECTED = "give the file that trtexec --exportProfile=FILE wrote, or the log o
 _TABLE = re.compile(
     r"=== Profile \(\d+ iterations ?\) ===[^\n]*\n[^\n]*\] +Time\(ms\) +Avg\.\(ms\)( +Median\(ms\))? +Time\(%\) +Layer *\r?\n"
 )
+# up to TensorRT 8.2 with the layer first: Layer   Time (ms)   Avg. Time (ms)   Time %
+_OLD_TABLE = re.compile(
+    r"=== Profile \(\d+ iterations ?\) ===[^\n]*\n[^\n]*\] +Layer +Time \(ms\) +Avg\. Time \(ms\)( +Median Time \(ms\))? +Time %[^\n]*\n"
+)
 _STAMPED = re.compile(r"\[\d\d/|\[[A-Z]\]|&&&&")  # the first line of a log
 _NUMBER = r"\d{1,9}(?:\.\d{1,9})?"
+_OLD_TABLE_ROW = re.compile(rf"[^\n]*?\[I\] +(?P<name>[^ \r\n][^\r\n]*?) +(?P<numbers>{_NUMBER}(?: +{_NUMBER}){{2,3}}) *\r?(?:\n|$)")
 _TABLE_ROW = re.compile(rf"[^\n]*?\[I\] +(?P<numbers>{_NUMBER}(?: +{_NUMBER}){{2,3}}) +(?P<name>[^ \r\n][^\r\n]*?) *\r?(?:\n|$)")
 
 
@@ -52,27 +57,41 @@ def with_profile(engine: Engine, path: str | Path) -> Engine:
 
 
 def profile_engine(path: str | Path) -> Engine | None:
-    """The layers that a `--exportProfile` file lists, with their times, as an engine known by names only; None if it is no such file."""
+    """The layers that a `--exportProfile` file (or the table of `--dumpProfile` in a log that lists no layers otherwise) names, with their
+    times, as an engine known by names only; None if it is no such file."""
     file = Path(path)
     head = head_of(file)
     if is_binary(head):
         return None
     text = text_of(file).strip()
     if not begins_json_list(text) or not is_profile(parse_json(text, str(file))):
+        return None if documents_in_log(text) else logged_profile(text, file.name)
+    return _named_engine(_profile_rows(file), file.name)
+
+
+def logged_profile(text: str, source: str) -> Engine | None:
+    """The layers of trtexec --dumpProfile's table, with their times, as an engine known by names only; None if the text has none."""
+    rows = _table_rows(text)
+    if not rows:
         return None
-    rows = _profile_rows(file)
-    layers = tuple(Layer(at, name, layer_kind(name, None)) for at, (name, _) in enumerate(rows))
-    return Engine(file.name, layers, detailed=False, trtexec_ns=tuple(time for _, time in rows))
+    note = Note("info", "the log lists layers only in its table of times: their names, and no types, tensors or tactics")
+    return replace(_named_engine(rows, source), tensorrt_version=tensorrt_version(text), notes=(note,))
+
+
+def _named_engine(rows: list[tuple[str, int]], source: str) -> Engine:
+    layers = tuple(named_layer(name, at) for at, (name, _) in enumerate(rows))
+    return Engine(source, layers, detailed=False, trtexec_ns=tuple(time for _, time in rows))
 
 
 def _table_rows(text: str) -> list[tuple[str, int]] | None:
     """Name and nanoseconds of each layer in the last table of `--dumpProfile`; None if there is none."""
-    headings = list(_TABLE.finditer(text))
+    found = [(list(heading.finditer(text)), row) for heading, row in ((_TABLE, _TABLE_ROW), (_OLD_TABLE, _OLD_TABLE_ROW))]
+    headings, expression = found[0] if found[0][0] else found[1]
     if not headings:
         return None
     at, median = headings[-1].end(), headings[-1][1] is not None
     rows: list[tuple[str, int]] = []
-    while (row := _TABLE_ROW.match(text, at)) is not None and row["name"] != "Total":
+    while (row := expression.match(text, at)) is not None and row["name"] != "Total":
         rows.append((row["name"], round(float(row["numbers"].split()[2 if median else 1]) * 1e6)))
         at = row.end()
     return rows

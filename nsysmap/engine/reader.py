@@ -16,6 +16,7 @@ from nsysmap.engine.tool_file import begins_json_list, head_of, is_binary, refus
 
 _PLAN_SUFFIXES = {".engine", ".plan", ".trt", ".rtx"}
 _TRTEXEC_LOG = re.compile(r"^&&&& (?:RUNNING|PASSED|FAILED) TensorRT\.trtexec|=== Performance summary ===", re.MULTILINE)
+_TIMED = re.compile(r"=== Profile \(\d+ iterations")
 _NETWORK = re.compile(r"^[ \t]*Layer \d{1,9} +\| .* \[Op: \w+\.\w+\]", re.MULTILINE)
 
 
@@ -23,7 +24,8 @@ def read_engine(path: str | Path, *, profile: str | Path | None = None) -> Engin
     """The engine in a file; if the file lists several, the last one, with a note.
 
     Accepted are `--exportLayerInfo` JSON in any form (such as trex's graph.json), alone or inside other text; a log that lists layers one
-    per line, under `--- Layer N ---` or as Polygraphy does; a serialized .engine or .plan; and text compressed with gzip, bzip2 or xz.
+    per line, under `--- Layer N ---`, as Polygraphy does or only in trtexec's table of their times; a serialized .engine or .plan; and text
+    compressed with gzip, bzip2 or xz.
     `profile` is a `--exportProfile` file of the same engine; its median times (ns) become `Engine.trtexec_ns`.
     Raises NsysmapError if a file is missing, of another kind, cut short or invalid.
     """
@@ -53,7 +55,14 @@ def read_engines_in(path: str | Path) -> tuple[Engine, ...]:
         inspection = inspect_plan(file)
         documents = documents_of(parse_json(inspection.text, source), source)
         return tuple(engine_of(replace(document, tensorrt_version=inspection.version), source) for document in documents)
-    documents = _documents(text_of(file), source)
+    text = text_of(file)
+    if _TIMED.search(text):
+        from nsysmap.engine.log import documents_in_log
+        from nsysmap.engine.profile import logged_profile
+
+        if not documents_in_log(text) and (timed := logged_profile(text, source)) is not None:
+            return (timed,)
+    documents = _documents(text, source)
     return tuple(replace(engine_of(document, source), among=source if len(documents) > 1 else "") for document in documents)
 
 

@@ -184,6 +184,39 @@ def test_the_times_of_dump_profile_are_read_off_a_log(median: bool, tmp_path: Pa
     assert read_engine(log, profile=log).trtexec_ns == ((1800,) * 3 if median else (2000, 2100, 2200))
 
 
+NEW_TABLE = """[I] === Profile (306 iterations ) ===
+[I]    Time(ms)     Avg.(ms)   Median(ms)   Time(%)   Layer
+[I]       31.40       0.1026       0.1001      60.0   Conv_0 + Relu_1
+[I]       20.90       0.0683       0.0600      40.0   __myl_FcAddRelu_myl0_1
+[I]       52.30       0.1709       0.1601     100.0   Total
+[I]
+"""
+OLD_TABLE = """[I] === Profile (306 iterations ) ===
+[I]                    Layer   Time (ms)   Avg. Time (ms)   Time %
+[I]          Conv_0 + Relu_1       30.60           0.1000     60.0
+[I]   __myl_FcAddRelu_myl0_1       18.36           0.0600     40.0
+[I]                    Total       48.96           0.1600    100.0
+[I]
+"""
+
+
+@pytest.mark.parametrize("table", [NEW_TABLE, OLD_TABLE], ids=["8.4", "8.0"])
+def test_a_log_with_a_table_of_times_and_no_list_of_layers_is_an_engine_known_by_names(table: str, tmp_path: Path) -> None:
+    stamped = table.replace("[I]", "[02/16/2024-18:15:43] [I]")
+    engine = read(tmp_path, f"&&&& RUNNING TensorRT.trtexec [TensorRT v8601] # trtexec\n{stamped}&&&& PASSED TensorRT.trtexec\n")
+    assert [(layer.name, layer.kind, layer.region) for layer in engine.layers] == [
+        ("Conv_0 + Relu_1", "convolution", None),
+        ("__myl_FcAddRelu_myl0_1", "gemm", 0),
+    ]
+    assert engine.trtexec_ns == ((100_100, 60_000) if table == NEW_TABLE else (100_000, 60_000))
+    assert (engine.detailed, engine.tensorrt_version) == (False, "8.6.1")
+    assert "only in its table of times" in engine.notes[0].text
+
+
+def test_where_a_log_lists_layers_and_times_the_list_is_the_engine(tmp_path: Path) -> None:
+    assert read(tmp_path, f"{STAMP}Layers:\n{CONV}\n\n{NEW_TABLE}").detailed
+
+
 def test_a_log_without_times_is_no_profile(tmp_path: Path) -> None:
     log = tmp_path / "build.log"
     log.write_text(f"{STAMP}Layers:\n{CONV}\n")
