@@ -1,7 +1,8 @@
 """Measures the name decoder on a table of names: what it knows, what it leaves over, whether it agrees with known facts, how fast it is.
 
-    python benchmarks/names.py NAMES.tsv [TENSOR_CORES.tsv]
+    python benchmarks/names.py NAMES.tsv|FILE... [TENSOR_CORES.tsv]
 
+FILE is a report, of which the kernels' names are taken, or an engine file (.json), of which those of layers and tactics are.
 NAMES.tsv has the columns kind, name, source, versions, facts.  Facts that begin with INFERRED are somebody's reading of
 the name itself, so they prove nothing and are left out.  TENSOR_CORES.tsv has the columns tactic, yes or no.
 """
@@ -18,8 +19,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from nsysmap.engine.reader import read_engine
 from nsysmap.names.decode import KernelName, affinity, decode, layer_kind
+from nsysmap.trace.open_report import open_trace
 
+_SHOWN = 12
+_STUB = "__myelin_CASK_STUB"  # what TensorRT for RTX names where the kernel is chosen at run time
 _TYPE = re.compile(r"LayerType=(\w+(?: \w+)?)")
 _LAUNCHED = re.compile(r"launched inside NVTX (?:layer )?range\(s\): (.*)")
 _ONNX = re.compile(r"ops=(.*)")
@@ -59,22 +64,41 @@ class Row(NamedTuple):
 
 def main() -> None:
     """Print all figures."""
-    rows = read(Path(sys.argv[1]))
+    files = [Path(name) for name in sys.argv[1:]]
+    told = [file for file in files if file.name.startswith("tensor_cores")]
+    rows = [row for file in files if file not in told for row in read(file)]
+    rows = list({(row.kind, row.name): row for row in reversed(rows)}.values())[::-1]
     known_ops(rows)
     left_over(rows)
     classes(rows)
     onnx(rows)
-    if len(sys.argv) > 2:
-        tensor_cores(Path(sys.argv[2]))
+    if told:
+        tensor_cores(told[0])
     speed([row.name for row in rows])
 
 
 def read(path: Path) -> list[Row]:
+    if path.suffix == ".json":
+        return read_layers(path)
+    if path.suffix != ".tsv":
+        names = dict.fromkeys(name or "" for name in open_trace(path).kernels.text("name").list())
+        return [Row("kernel", name, "", decode(name)) for name in names if name]
     rows = []
     for line in path.read_text(encoding="utf-8").splitlines()[1:]:
         kind, name, *rest = line.split("\t")
         facts = rest[2] if len(rest) > 2 else ""
         rows.append(Row(kind, name, "" if "INFERRED" in facts else facts, decode(name)))
+    return rows
+
+
+def read_layers(path: Path) -> list[Row]:
+    """The layers of an engine, with their type and metadata as facts, and their tactics."""
+    rows = []
+    for layer in read_engine(path).layers:
+        facts = f"META: LayerType={layer.type}; ops={';'.join(layer.onnx)}"
+        rows.append(Row("layer", layer.name, facts, decode(layer.name)))
+        if layer.tactic and layer.tactic != _STUB:
+            rows.append(Row("tactic", layer.tactic, "", decode(layer.tactic)))
     return rows
 
 
@@ -162,7 +186,7 @@ def onnx(rows: list[Row]) -> None:
         has = {op.op for op in row.decoded.ops} | {op.code for op in row.decoded.ops} | {pattern.name for pattern in row.decoded.patterns}
         for node in re.split(r"[;,]", found[1]):
             word = re.sub(r"(_\d+)+$", "", re.sub(r"\(.*", "", node).strip().rpartition("/")[2])
-            if word in _ONNX_SHOWS and "Etc" not in has and "Fc" not in has:
+            if word in _ONNX_SHOWS and not has & {"Etc", "Fc", "attention"}:
                 results.append(bool(has & _ONNX_SHOWS[word]))
                 if not results[-1]:
                     missed.append(f"{row.name[:70]} lacks {word}")
@@ -197,7 +221,7 @@ def share(results: list[bool], title: str, misses: list[str]) -> None:
         print(f"  {title}: none to judge")
         return
     print(f"  {title}: {sum(results)} of {len(results)} ({sum(results) / len(results):.2%})")
-    for line in misses[:12]:
+    for line in misses[:_SHOWN]:
         print(f"      {line}")
 
 

@@ -147,6 +147,8 @@ def layer_kind(name: str, layer_type: str | None) -> str:
     kind = LAYER_TYPES.get(words[0].lower()) or LAYER_TYPES.get(words[-1].lower())
     if kind == "myelin_kernel":
         return "attention" if "_mha_v" in split.node else product_of(split.node) or kind
+    if kind == "pointwise" and _special_kind(split.node) == "shape":
+        return "shape"  # an addition to a loop's counter or to an address, on the host
     if kind in ("scale", "reformat") and _read_node(split.node, myelin=False)[0] == "quantize":
         return "quantize"  # a QuantizeLinear that nothing took in runs as a reformat, before TensorRT 8.4 as a scale
     if kind is None and words[0].lower().startswith("plugin"):
@@ -197,7 +199,8 @@ def _special_kind(node: str) -> str:
         if "_mha_v" in node and node.startswith(("_gem", "__mye")):
             return "attention"
         if node.startswith("__mye"):
-            return "gemm" if "+" in node else "convolution" if "_conv_" in node else "unknown"
+            made = "shape" if node.endswith("_incr") else "constant" if node.endswith("_hc_init") else "unknown"
+            return "gemm" if "+" in node else "convolution" if "_conv_" in node else made
     elif first == "R" and compiled(_REFORMAT).match(node):
         return "reformat"
     elif first == "{" and node.startswith("{ForeignNode["):
@@ -215,6 +218,8 @@ def _special_kind(node: str) -> str:
             return "signal"
         if node.startswith("cast_hvar^"):
             return "cast"
+        if "^hvar^" in node:
+            return "shape"
     if "shape_call" in node:
         return "shape"
     if node.startswith("copied_") and " + " not in node:

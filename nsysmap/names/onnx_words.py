@@ -59,7 +59,7 @@ LAYER_TYPES: dict[str, str] = {
     "caskdeconvolution": "deconvolution", "caskdeconvolutionv2": "deconvolution", "deconvolution": "deconvolution", "cudnndeconvolution": "deconvolution", "gemmdeconvolution": "deconvolution",
     "gemm": "gemm", "matrixmultiply": "gemm", "caskgemmmatrixmultiply": "gemm", "caskmatrixmultiply": "gemm", "caskfullyconnected": "gemm", "fullyconnected": "gemm", "cublas": "gemm", "matmul": "gemm",
     "gemv": "gemm", "einsum": "gemm", "cublasmatrixmultiply": "gemm", "mha": "attention", "attention": "attention", "multiheadattention": "attention", "fusedmha": "attention",
-    "myelin": "foreign_node", "foreignnode": "foreign_node", "kgen": "myelin_kernel", "fusion": "myelin_kernel", "runtime_fusion": "myelin_kernel",
+    "myelin": "foreign_node", "foreignnode": "foreign_node", "kgen": "myelin_kernel", "fusion": "myelin_kernel", "runtime_fusion": "myelin_kernel", "runtime_function": "myelin_kernel",
     "pointwise": "pointwise", "pointwisev2": "pointwise", "elementwise": "pointwise", "unary": "pointwise", "select": "pointwise", "dynamicpointwise": "pointwise", "add": "pointwise", "sub": "pointwise", "mul": "pointwise", "div": "pointwise",
     "activation": "activation", "parametricrelu": "activation", "scale": "scale", "cudascale": "scale",
     "softmax": "softmax", "softmaxv2": "softmax", "cudasoftmax": "softmax", "raggedsoftmax": "softmax", "cudnnsoftmax": "softmax", "casksoftmax": "softmax", "casksoftmaxv2": "softmax", "logsoftmaxtopk": "softmax",

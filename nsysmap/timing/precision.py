@@ -129,7 +129,10 @@ def use_of(name: str | None, layer: Layer | None) -> Use:
     datatype, told_by = _field(decoded, "compute_type") or _field(decoded, "input_type"), "kernel"
     if datatype is None:
         datatype, told_by = None if layer is None else layer.precision, "engine"
-    return Use(work, datatype, told_by if datatype else None, None, _tensor_cores(decoded, layer, work))
+    cores = _tensor_cores(decoded, layer, work)
+    if datatype == "FP32" and told_by == "engine" and cores == "yes":
+        datatype = "TF32"  # tensor cores do not multiply FP32
+    return Use(work, datatype, told_by if datatype else None, None, cores)
 
 
 def _moving(decoded: KernelName | None, layer: Layer | None, types: tuple[str | None, str | None]) -> Use:
