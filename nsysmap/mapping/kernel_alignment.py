@@ -9,6 +9,7 @@ import numpy as np
 
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.engine.execution_order import execution_orders
+from nsysmap.engine.loops import loops_in, unrolled
 from nsysmap.engine.model import Engine, Layer
 from nsysmap.mapping.engine_odds import engine_odds
 from nsysmap.mapping.scores import ANY_NUMBER, SPEAKS, KernelFacts, Scores, habits, profile_of, score, surely_run, times
@@ -84,11 +85,21 @@ def align_inference(
     best: Alignment | None = None
     for layers in optimization_profiles(engine):
         for number, order in enumerate(execution_orders(layers)):
-            found = _align(kernels, engine, [layers[at] for at in order], cut=cut, pins=pins)
+            written_out = unrolled(layers, order, _trips(len(kernels), engine, layers, order))
+            found = _align(kernels, engine, [layers[at] for at in written_out], cut=cut, pins=pins)
             if best is None or found.evidence > best.evidence + (0.5 if number else 0.0):
                 best = found
     assert best is not None  # an engine has layers, and a list of layers an order
     return best
+
+
+def _trips(kernels: int, engine: Engine, layers: Sequence[Layer], order: Sequence[int]) -> int:
+    """How often the loops must run of which the file does not tell it, for an inference of so many kernels."""
+    unknown = [loop for loop in loops_in(layers, order) if loop.trips is None]
+    if not unknown:
+        return 1
+    once, twice = (int(surely_run(engine, [layers[at] for at in unrolled(layers, order, trips)]).sum()) for trips in (1, 2))
+    return max(1, 1 + round((kernels - once) / max(twice - once, 1)))
 
 
 def optimization_profiles(engine: Engine) -> list[tuple[Layer, ...]]:
@@ -175,7 +186,7 @@ def engine_match(kernels: Sequence[KernelFacts], engine: Engine, *, cut: tuple[b
     scores = score(kernels, engine, [engine.layers[at] for at in found.order])
     in_order, by_chance = _against_chance(scores, cut)
     got = set(found.layer.tolist())
-    first = np.array([at >= 0 and at not in found.layer[:place].tolist() for place, at in enumerate(found.layer.tolist())], np.bool_)
+    first = _first(found)
     must = [layer.index for layer, runs in zip(layers, surely_run(engine, layers).tolist(), strict=True) if runs]
     ran: dict[int, list[KernelFacts]] = {}
     for kernel, at in zip(kernels, found.layer.tolist(), strict=True):
@@ -195,6 +206,20 @@ def engine_match(kernels: Sequence[KernelFacts], engine: Engine, *, cut: tuple[b
     better = in_order - by_chance >= max(_BETTER_THAN_CHANCE, _BETTER_PER_KERNEL * count)
     speaks = same and match.evidence >= _SPEAKS
     return replace(match, accepted=speaks and better, undecided=speaks and not better)
+
+
+def _first(found: Alignment) -> BoolArray:
+    """Which kernels are the first of a layer, in each run of it that the order has."""
+    at = np.arange(len(found.order))
+    first = np.zeros(len(found.layer), np.bool_)
+    where = np.array(found.order, np.int64)
+    slot = -1
+    for place, layer in enumerate(found.layer.tolist()):
+        if layer < 0 or (slot >= 0 and where[slot] == layer):
+            continue
+        slot = int(at[(at > slot) & (where == layer)][0])
+        first[place] = True
+    return first
 
 
 def _own(found: Alignment, engine: Engine, scores: Scores) -> BoolArray:

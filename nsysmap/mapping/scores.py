@@ -223,7 +223,17 @@ def between_costs(kernels: Sequence[KernelFacts], tactic: BoolArray) -> tuple[Fl
 
 
 def _makes_nothing(layer: Layer) -> bool:
-    return layer.kind in ("shape", "signal", "constant", "noop") or bool(_COMPILER_MADE.match(split_layer_name(layer.name).node))
+    return (
+        layer.kind in ("shape", "signal", "constant", "noop")
+        or _on_host(layer)
+        or bool(_COMPILER_MADE.match(split_layer_name(layer.name).node))
+    )
+
+
+def _on_host(layer: Layer) -> bool:
+    """Whether a layer fills memory, or computes a loop's counter and where its tensors lie."""
+    counts = all(tensor.dimensions == (1,) and (tensor.datatype or "").startswith("INT") for tensor in layer.outputs)
+    return layer.type in ("memset", "cjmp") or (layer.type == "add" and bool(layer.outputs) and counts)
 
 
 def _skip(layer: Layer, trtexec_ns: int | None) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from nsysmap.base.groups import runs as runs_of
 from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.engine.execution_order import execution_orders
+from nsysmap.engine.loops import unrolled
 from nsysmap.engine.model import Engine, Layer
 from nsysmap.mapping.kernel_alignment import ACCEPTED, EngineMatch, engine_match, optimization_profiles
 from nsysmap.mapping.recurring import (
@@ -168,7 +169,7 @@ def _lanes(facts: Sequence[KernelFacts], engines: Sequence[Engine]) -> tuple[Lan
     for number, engine in enumerate(engines):
         for layers in optimization_profiles(engine):
             for order in execution_orders(layers):
-                ordered = tuple(layers[at] for at in order)
+                ordered = tuple(layers[at] for at in unrolled(layers, order))
                 lanes.append(Lane(number, ordered, score(facts, engine, ordered)))
     return tuple(lanes)
 

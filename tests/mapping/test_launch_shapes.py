@@ -13,7 +13,8 @@ POOLING = "cudnn_generated_resampleFwd_cutlass_sm80_knob_34_16x32x1_8x32x1_1_ker
 
 
 def _layer(*shapes: tuple[int, ...]) -> Layer:
-    return Layer(0, "layer", "gemm", outputs=tuple(Tensor("out", shape) for shape in shapes))
+    kind = "convolution" if shapes and len(shapes[0]) > 3 else "gemm"
+    return Layer(0, "layer", kind, outputs=tuple(Tensor("out", shape) for shape in shapes))
 
 
 def _answer(name: str, grid: tuple[int, int, int], layer: Layer) -> bool | None:
@@ -38,7 +39,7 @@ def test_a_layer_with_as_many_tiles_as_blocks_agrees(name: str, grid: tuple[int,
 
 
 def test_another_batch_size_does_not() -> None:
-    assert _answer(CONVOLUTION, (100, 1, 1), _layer((8, 64, 56, 56))) is False
+    assert _answer(CONVOLUTION, (56, 1, 1), _layer((8, 128, 28, 28))) is False
 
 
 def test_an_extent_that_the_file_does_not_tell_may_be_any() -> None:
@@ -55,3 +56,22 @@ def test_a_name_without_such_a_tile_tells_nothing(name: str) -> None:
 
 def test_neither_does_a_layer_without_outputs() -> None:
     assert _answer(PRODUCT, (2, 12, 5), _layer()) is None
+
+
+def test_persistent_kernels_launch_no_more_blocks_than_run_at_once() -> None:
+    persistent = "cudnn_generated_fort_native_sm90_convFwd_pointwise_pointwise_knob_26_256x64x32_8_0"
+    assert _answer(persistent, (66, 2, 1), _layer((64, 64, 56, 56))) is None  # 784 tiles for 132 SMs
+    assert _answer(persistent, (66, 2, 1), _layer((64, 64, 8, 8))) is False  # 16 tiles
+    assert _answer(persistent, (20, 1, 1), _layer((64, 64, 56, 56))) is False  # no GPU of that kind is so small
+    assert _answer(persistent.replace("sm90", "sm80"), (66, 2, 1), _layer((64, 64, 56, 56))) is False
+
+
+def test_their_blocks_come_in_clusters() -> None:
+    assert (
+        _answer("cudnn_generated_fort_native_sm90_convFwd_pointwise_knob_23_128x128x32_10_0", (52, 2, 1), _layer((64, 512, 7, 7))) is True
+    )
+
+
+def test_a_volume_has_its_channels_second() -> None:
+    stem = "cudnn_generated_fort_native_sm80_convFwd_pointwise_pointwise_knob_21_128x128x32_4_0"
+    assert _answer(stem, (196, 1, 1), _layer((1, 64, 8, 56, 56))) is True

@@ -1,0 +1,239 @@
+"""Holds the mapping to captures of engines that TensorRT itself built and ran: which engine file ran, and each kernel's layer.
+
+usage: python benchmarks/real_engines.py CAPTURES [--only WORD ...] [--pairs]
+
+CAPTURES holds reports MODEL-MODE.nsys-rep with MODEL-MODE.kernels.tsv (start_ns, device, stream, pid, engine, layer_index, position) and
+engine files MODEL.engine.json.  A report without such a table is held to its own layer ranges, or else to the kernel sequence of
+MODEL-sync.nsys-rep, kernel by kernel in launch order (in a graph the order of its nodes).  Three tables are printed: the kernels of each
+report with its own file, as recorded, without its ranges, and of one inference alone; each report with each engine file of the folder
+alone, and with all that are not refused together; and how many kernels were right by confidence, over all of it.
+--pairs prints the second in full, otherwise files that are refused are counted only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from nsysmap.base.errors import NsysmapError
+from nsysmap.base.table import MISSING, IntArray, Text
+from nsysmap.engine.model import Engine
+from nsysmap.mapping.mapped_trace import MappedTrace, map_trace, read_engines
+from nsysmap.trace.launch_order import launch_order
+from nsysmap.trace.model import Trace
+from nsysmap.trace.open_report import open_trace
+
+BINS = (0.0, 0.5, 0.7, 0.9, 0.95, 0.99, 1.01)
+ONE_SHAPE = ("graph", "sync_nonvtx")
+"""Modes in which every inference runs what those of the mode sync do."""
+OTHER_NAMES = {"gm_bert": "bert_eager", "cpp_bert_eager": "bert_eager", "cpp_edsr": "edsr"}
+WORDS = {"ran": "accepted", "did-not-run": "refused", "cannot-tell": "cannot be told"}
+Truth = dict[tuple[int, int, int], int]  # start, stream and device of a kernel -> layer index in its engine, -1 for none
+
+
+@dataclass
+class Tally:
+    """How many kernels were right, and at which confidence."""
+
+    right: int = 0
+    wrong: int = 0
+    unmapped: int = 0
+    sure: list[tuple[float, bool]] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        every = self.right + self.wrong + self.unmapped
+        return f"{every:7,} {100 * self.right / max(every, 1):8.2f} % {self.wrong:6} {self.unmapped:8}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """One capture, with its truth and its engine's name."""
+
+    name: str
+    model: str
+    trace: Trace
+    truth: Truth
+
+
+def main() -> int:
+    """Prints the tables; 1 if any kernel is wrong or an own engine is refused."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("captures", type=Path)
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--pairs", action="store_true")
+    options = parser.parse_args()
+    engines = {path.name.removesuffix(".engine.json"): path for path in sorted(options.captures.glob("*.engine.json"))}
+    reports = [_report(path, engines) for path in sorted(options.captures.glob("*.nsys-rep"))]
+    chosen = [one for one in reports if one is not None and (not options.only or any(word in one.name for word in options.only))]
+    whole = Tally()
+    failed = _own(chosen, engines, whole)
+    failed |= _pairs(chosen, engines, whole, full=options.pairs)
+    _calibration(whole)
+    return int(failed)
+
+
+def _report(path: Path, engines: dict[str, Path]) -> Report | None:
+    table = path.with_name(path.name.removesuffix(".nsys-rep") + ".kernels.tsv")
+    name = path.name.removesuffix(".nsys-rep")
+    model = name.rpartition("-")[0]
+    model = OTHER_NAMES.get(model, model)
+    if model not in engines:
+        return None
+    try:
+        trace = open_trace(path)
+    except NsysmapError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return None
+    if table.exists():
+        with table.open(newline="") as file:
+            rows = list(csv.DictReader(file, delimiter="\t"))
+        truth = {(int(row["start_ns"]), int(row["stream"]), int(row["device"])): int(row["layer_index"]) for row in rows}
+    else:
+        truth = _by_ranges(trace, engines[model])
+        ranges = path.with_name(f"{model}-sync.nsys-rep")
+        if not truth and ranges.exists() and name.rpartition("-")[2] in ONE_SHAPE:
+            truth = _by_sequence(trace, open_trace(ranges), engines[model])
+    return Report(name, model, trace, truth)
+
+
+def _by_ranges(trace: Trace, engine: Path) -> Truth:
+    """What the layer ranges of the report say, where it has no truth of its own."""
+    kernels = map_trace(trace, read_engines([engine])).kernels
+    exact = kernels.text("method").where(lambda method: method in ("nvtx", "graph-node"))
+    layers = np.where(exact, kernels.ints("layer_index"), np.int64(MISSING))
+    return {key: layer for key, layer in zip(_keys(kernels), layers.tolist(), strict=True) if layer >= 0}
+
+
+def _by_sequence(trace: Trace, sync: Trace, engine: Path) -> Truth:
+    """What each kernel's place in its inference says, where the report has as many kernels an inference as the one with ranges."""
+    told = map_trace(sync, read_engines([engine]))
+    kernels, position = told.kernels, told.found.membership.ints("position")
+    inference = told.found.membership.ints("inference")
+    layers = kernels.ints("layer_index")
+    one = np.flatnonzero(inference == len(told.found.table) // 2)
+    sequence = layers[one[np.argsort(position[one])]]
+    thread, launch = trace.kernels.ints("thread"), trace.kernels.ints("launch")
+    graph = trace.kernels.ints("graph_node_id") != MISSING
+    group = np.where(graph, launch, -1 - thread % (1 << 24))
+    order = launch_order(trace.kernels, np.arange(len(group)), group)
+    truth: Truth = {}
+    keys = _keys(trace.kernels)
+    for which in np.unique(group).tolist():
+        mine = order[group[order] == which]
+        if len(mine) % len(sequence) == 0:
+            wanted = np.tile(sequence, len(mine) // len(sequence)).tolist()
+            truth.update({keys[row]: layer for row, layer in zip(mine.tolist(), wanted, strict=True) if layer >= 0})
+    return truth
+
+
+def _keys(kernels: object) -> list[tuple[int, int, int]]:
+    return list(zip(*(kernels.ints(name).tolist() for name in ("start_ns", "stream", "device")), strict=True))  # type: ignore[attr-defined]
+
+
+def _without_ranges(trace: Trace) -> Trace:
+    return replace(trace, nvtx_ranges=trace.nvtx_ranges.take(np.zeros(0, np.int64)))
+
+
+def _alone(trace: Trace, inference: IntArray) -> Trace:
+    """The trace as if the capture had one inference only, with all its calls but the launches of the others."""
+    number = int(inference.max(initial=0)) // 2
+    rows = np.flatnonzero(inference == number)
+    others = np.setdiff1d(trace.kernels.ints("launch"), trace.kernels.ints("launch")[rows])
+    kinds = trace.api_calls.text("kind").list()
+    for row in others[others >= 0].tolist():
+        kinds[row] = "other"
+    calls = trace.api_calls.with_columns(trace.api_calls.spec, {"kind": Text.of(kinds)})
+    return replace(_without_ranges(trace), kernels=trace.kernels.take(rows), api_calls=calls)
+
+
+def _score(result: MappedTrace, truth: Truth, tally: Tally) -> None:
+    kernels = result.kernels
+    found, sure = np.maximum(kernels.ints("layer_index"), -1).tolist(), kernels.floats("confidence").tolist()
+    for key, layer, chance in zip(_keys(kernels), found, sure, strict=True):
+        if key not in truth:
+            continue
+        right = layer == truth[key]
+        tally.right += right
+        tally.wrong += layer >= 0 and not right
+        tally.unmapped += layer < 0 and not right
+        if layer >= 0:
+            tally.sure.append((chance, right))
+
+
+def _own(reports: list[Report], engines: dict[str, Path], whole: Tally) -> bool:
+    print(f"{'report with its own engine file':34} {'':18} {'kernels':>7} {'right':>10} {'wrong':>6} {'unmapped':>8}  verdict")
+    failed = False
+    for report in reports:
+        given = read_engines([engines[report.model]])
+        recorded = map_trace(report.trace, given)
+        cases = {"as recorded": report.trace}
+        if len(report.trace.nvtx_ranges):
+            cases["without ranges"] = _without_ranges(report.trace)
+        if "threads" not in report.name:
+            cases["one inference"] = _alone(report.trace, recorded.found.membership.ints("inference"))
+        for case, trace in cases.items():
+            result = recorded if trace is report.trace else map_trace(trace, given)
+            tally = Tally()
+            _score(result, report.truth, tally)
+            verdict = result.mapped.engine_fits.text("verdict")[0] or ""
+            print(f"{report.name:34} {case:18} {tally}  {WORDS[verdict]}", flush=True)
+            failed |= tally.wrong > 0 or verdict == "did-not-run"
+            whole.sure += tally.sure
+    return failed
+
+
+def _pairs(reports: list[Report], engines: dict[str, Path], whole: Tally, *, full: bool) -> bool:
+    """Each report without ranges against each file."""
+    failed = False
+    print("\nevery report, without its layer ranges, with every engine file alone; in brackets the most that a kernel's layer is believed")
+    for report in reports:
+        bare = _without_ranges(report.trace)
+        answers: dict[str, tuple[str, float]] = {}
+        for name, path in engines.items():
+            given = read_engines([path])
+            result = map_trace(bare, given)
+            kernels = result.kernels
+            sure = float(kernels.floats("confidence")[kernels.ints("layer_index") >= 0].max(initial=0.0))
+            answers[name] = result.mapped.engine_fits.text("verdict")[0] or "", sure
+            if name != report.model:
+                whole.sure += [(chance, False) for chance in kernels.floats("confidence")[kernels.ints("layer_index") >= 0].tolist()]
+        own = answers.pop(report.model)
+        refused = Counter(verdict for verdict, _ in answers.values())["did-not-run"]
+        left = {name: answer for name, answer in answers.items() if answer[0] != "did-not-run" or full}
+        words = [f"{name} {WORDS[verdict]}" + (f" ({sure:.2f})" if sure else "") for name, (verdict, sure) in left.items()]
+        print(
+            f"{report.name:26} own: {WORDS[own[0]]} ({own[1]:.2f}); {refused} of {len(answers)} others refused; {', '.join(words)}",
+            flush=True,
+        )
+        together = [report.model, *(name for name, answer in answers.items() if answer[0] != "did-not-run")]
+        if len(together) > 1:
+            given = read_engines([engines[name] for name in together])
+            print(f"{'':26} together: {_together(map_trace(bare, given), given)}", flush=True)
+        failed |= own[0] == "did-not-run"
+    return failed
+
+
+def _together(result: MappedTrace, engines: list[Engine]) -> str:
+    verdicts = result.mapped.engine_fits.text("verdict").list()
+    if any(verdict == "ran" for verdict in verdicts):
+        return ", ".join(f"{engine.source} {WORDS[verdict or '']}" for engine, verdict in zip(engines, verdicts, strict=True))
+    return "one of " + ", ".join(engine.source for engine in engines) + ", they cannot be told apart"
+
+
+def _calibration(whole: Tally) -> None:
+    print("\nkernels with a layer, of all these runs, by confidence (a foreign engine's layers are wrong)")
+    for low, high in pairwise(BINS):
+        mine = [right for chance, right in whole.sure if low <= chance < high]
+        if mine:
+            print(f"  {low:.2f} to {min(high, 1.0):.2f}: {len(mine):8,} kernels, {100 * sum(mine) / len(mine):6.2f} % right")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
