@@ -39,7 +39,6 @@ _INSTEAD = {
 }
 """Why a change that pays is not among the actions, where another one is."""
 _ALONE = ("of each inference alone", "without Python's work")  # a graph that has less than all that is launched (by Python)
-_SURE = 0.01  # share of the time that a graph saves at least, where it is worth it
 _NO_CALL = "no CUDA call"  # as the table `gaps` says it
 _LEAST_SHARE = 0.03  # share of the time per inference for a second and third action
 _ACTION_LINES = 6
@@ -280,9 +279,13 @@ def _graph(summary: Summary) -> str:
     verdict = summary.graph
     if verdict.answer == "answered" and verdict.saving is not None and verdict.saving.low_ns is not None:
         told = f"{figure(verdict.saving)} per {summary.unit}"
-        if verdict.saving.low_ns > _SURE * (summary.unprofiled or verdict.saving).ns:
+        least_ns = LEAST_SHARE * (summary.unprofiled or verdict.saving).ns
+        if verdict.saving.low_ns >= max(least_ns, 1):
             return f"worth it: saves {told}"
-        return f"may not be worth it: saves {told}" if verdict.saving.ns > 0 else f"not worth it: saves {told}"
+        less = f"less than {percent(LEAST_SHARE, 1, 0)}"
+        if verdict.saving.ns < max(least_ns, 1):
+            return f"not worth it ({less}): saves {told}"
+        return f"may not be worth it ({less} at the low end): saves {told}"
     if verdict.answer == "cannot-tell":
         reason = in_its_words(summary, verdict.reason or "")
         said = summary.unprofiled is None and reason and reason in not_replayed(summary)

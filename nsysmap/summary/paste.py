@@ -19,7 +19,7 @@ from nsysmap.engine.program import (
     TORCH_ENGINES,
     TORCH_TENSORRT,
 )
-from nsysmap.summary.ways import ANY, API_CPP, API_PYTHON, ONNX, RTX, RTX_CPP, RTX_PYTHON, ByEvidence, Change, Way
+from nsysmap.summary.ways import ANY, API_CPP, API_PYTHON, LLM_CPP, ONNX, RTX, RTX_CPP, RTX_PYTHON, ByEvidence, Change, Way
 
 
 def _line(text: str, *since: int, release: str = "") -> Way:
@@ -67,6 +67,7 @@ _OLD_REGION = _say("build with TensorRT 10 or later, which fuses more of them; i
 _UNCHAINED = _say("move slices, casts and reshapes out from between these operations in the model")
 _NO_STREAMS = _say("merge the branches: TensorRT has no such streams before 8.6")
 _LLM_ASYNC = _line("outputs = [llm.generate_async(prompt) for prompt in prompts]")
+_LLM_REQUESTS = _say("send more requests at once: the executor runs them together")
 _ONE_STREAM = _say("enqueue everything on one stream")
 _STREAMS = {
     TENSORRT: (_line("trtexec --onnx=model.onnx --maxAuxStreams=2", 8, 6), _NO_STREAMS),
@@ -143,6 +144,15 @@ CHANGES: Mapping[str, Change] = {
                 _line(_PROVIDER.format("trt_cuda_graph_enable", True), 8, 6),
                 _say("use ONNX Runtime 1.15 or later: its TensorRT provider has the option trt_cuda_graph_enable"),
             ),
+            LLM_CPP: (
+                _line(
+                    "knobs.setCudaGraphMode(true); config.setExtendedRuntimePerfKnobConfig(knobs);",
+                    10,
+                    7,
+                    release="from TensorRT-LLM 0.16 on",
+                ),
+                _say("use TensorRT-LLM 0.16 or later: its executor has setCudaGraphMode()"),
+            ),
             TENSORRT_LLM: (
                 _line(_LLM_GRAPH, 10, 7, release="from TensorRT-LLM 0.16 (1.0: tensorrt_llm._tensorrt_engine.LLM)"),
                 _line("GenerationSession(model_config, engine, mapping, cuda_graph_mode=True)"),
@@ -184,6 +194,7 @@ CHANGES: Mapping[str, Change] = {
             RTX: (_line("tensorrt_rtx --loadEngine=model.plan --infStreams=2"),),
             ONNX_RUNTIME: (_say("run two InferenceSessions, each on its own thread"),),
             TENSORRT_LLM: (_LLM_ASYNC,),
+            LLM_CPP: (_LLM_REQUESTS,),
             TORCH_TENSORRT: (_TWO_MODELS,),
             TORCH_ENGINES: (_TWO_MODELS,),
             PYTORCH: (_line("with torch.cuda.stream(streams[i % 2]): out[i] = model(batch[i])"),),
@@ -196,6 +207,7 @@ CHANGES: Mapping[str, Change] = {
         {
             ONNX_RUNTIME: (_line('run_options.add_run_config_entry("disable_synchronize_execution_providers", "1")'),),
             TENSORRT_LLM: (_LLM_ASYNC,),
+            LLM_CPP: (_LLM_REQUESTS,),
             PYTORCH: (_line("torch.cuda.synchronize()  # once, after the last batch"),),
             OTHER: (_say("wait for the GPU once, after the last step"),),
             API_PYTHON: (_line("stream.synchronize()  # once, after the last inference"),),
@@ -221,6 +233,7 @@ CHANGES: Mapping[str, Change] = {
         {
             ONNX_RUNTIME: (_line("following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before session.run()"),),
             TENSORRT_LLM: (_LLM_ASYNC,),
+            LLM_CPP: (_LLM_REQUESTS,),
             PYTORCH: (_line("following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before model(x)"),),
             API_PYTHON: (_line("following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before the inference"),),
             OTHER: (_say("prepare the next step on another thread while the GPU runs this one"),),

@@ -29,6 +29,8 @@ ONNX, ANY = "onnx", "any"
 """Ways of engines built from an ONNX model, and of all programs."""
 API_PYTHON, API_CPP, RTX, RTX_PYTHON, RTX_CPP = "tensorrt-python", "tensorrt-cpp", "rtx", "rtx-python", "rtx-cpp"
 """Ways of programs that call TensorRT's API themselves, and of TensorRT for RTX: its tool, and the same two."""
+LLM_CPP = "tensorrt-llm-cpp"
+"""Ways of servers in other languages than Python that run TensorRT-LLM's executor."""
 _WAYS: Mapping[str, tuple[str, ...]] = {
     TENSORRT: (TENSORRT, ONNX, ANY),
     ONNX_RUNTIME: (ONNX_RUNTIME, ONNX, ANY),
@@ -46,6 +48,8 @@ _VERSIONED = frozenset({TENSORRT, ONNX_RUNTIME, TORCH_ENGINES})  # kinds whose w
 
 def _ways(kind: str, program: Program) -> tuple[str, ...]:
     """Whose ways a program of this kind takes, its own first: those of who calls TensorRT's API before those of its tools."""
+    if kind == TENSORRT_LLM and program.host == OTHER_HOST:
+        return (LLM_CPP, *_WAYS[kind])
     if kind not in (TENSORRT, TORCH_ENGINES):
         return _WAYS[kind]
     api: tuple[str, ...] = ()

@@ -134,7 +134,7 @@ def in_text(where: str, text: str, analysis: Analysis) -> Iterator[Said]:
             for end, number in (("", found[1]), (", low", found[2]), (", high", found[3])):
                 yield told(f"rate with {action.name}{end}", where, number, "ns", found[3])
             yield from [told("rate without the profiler", where, found[4], "ns")] if found[4] else []
-    for found in re.finditer(rf"worth it: saves {RANGED}", text):
+    for found in re.finditer(rf"worth it(?: \([^)]*\))?: saves {RANGED}", text):
         yield from ranged("saving of cuda-graph", where, found, 1)
     for found in re.finditer(rf"costliest layers, of {TIME}|take the most time, of {TIME}", text, re.IGNORECASE):
         yield told("kernel time", where, found[1] or found[3], found[2] or found[4])

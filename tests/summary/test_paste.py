@@ -287,3 +287,11 @@ def test_for_engines_of_tensorrt_for_rtx_no_line_is_one_of_trtexec(name: str, ho
 )
 def test_a_cuda_graph_is_made_by_what_runs_the_engine(program: Program, begin: str) -> None:
     assert (how(CHANGES["cuda-graph"], program).paste or "").startswith(begin)
+
+
+def test_a_server_with_tensorrt_llm_that_is_not_python_gets_no_line_of_python() -> None:
+    for name in ("two-in-flight", "async", "no-host-gap", "cuda-graph"):
+        for version in VERSIONS:
+            told = " ".join(said(how(CHANGES[name], Program(TENSORRT_LLM, version, host=OTHER_HOST))))
+            assert not re.search(r"llm\.generate|LLM\(|GenerationSession|True", told), told
+    assert "llm.generate_async" in (how(CHANGES["async"], Program(TENSORRT_LLM, host=PYTHON)).paste or "")

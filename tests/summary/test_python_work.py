@@ -24,7 +24,7 @@ from tests.summary.test_summarize import answered, tables
     [
         ("tensorrt", 1, "auto next = std::async("),
         ("cuda", 1, "auto next = std::async("),
-        ("torch-tensorrt", 1, "for x in DataLoader("),
+        ("torch-tensorrt", 1, "following = executor.submit(preprocess"),
         ("torch-tensorrt", 12, "nsys profile --python-sampling=true"),
         ("tensorrt-llm", 12, "outputs = [llm.generate_async("),
     ],
@@ -35,6 +35,14 @@ def test_the_line_against_host_work_changes_the_program_that_ran(kind: str, gaps
     assert (action.paste or "").startswith(line)
     assert action.title == "move host work out of the loop"
     assert gains.gain(analysis("bert_trt10", "sync.sqlite").summary, action).endswith(": host busy elsewhere (in NVTX range preprocess)")
+
+
+def test_a_data_loader_is_named_where_there_is_one() -> None:
+    replayed = tables([answered("no-host-gap", 400, 300, 500)], [], [])
+    for loader, begin in ((True, "for x in DataLoader("), (False, "following = executor.submit(")):
+        runs = Runs(Program("pytorch"), 1, uploads=True, data_loader=loader)
+        (action,) = actions(replayed, runs, units=10, unit_time=UnitTime(1000, 1000))
+        assert (action.paste or "").startswith(begin)
 
 
 def test_who_uploads_nothing_is_told_how_to_see_what_python_does_instead_of_loading_batches_earlier() -> None:

@@ -18,8 +18,9 @@ from nsysmap.comparison.inference_page import inference_text
 from nsysmap.report.build import report_of
 from nsysmap.report.text import report_text
 from nsysmap.report.whatif import whatif_text
+from nsysmap.rules.packs import builtin_rules_dir, load_rules
 from nsysmap.summary import gains, next_steps, words
-from nsysmap.summary.actions import UnitTime, actions
+from nsysmap.summary.actions import LEAST_SHARE, UnitTime, actions
 from nsysmap.summary.costs import kernel_titles
 from nsysmap.summary.model import Doubt, Figure, NextStep, Summary
 from nsysmap.summary.screen import screen
@@ -134,11 +135,26 @@ def test_a_kernel_of_which_nothing_is_known_is_shown_with_its_name() -> None:
     assert kernel_titles([("unknown", "(no name in the trace)")], 60) == ["unknown (no name in the trace)"]
 
 
-@pytest.mark.parametrize(("low_ns", "told"), [(20, "worth it"), (5, "may not be worth it"), (-5, "may not be worth it")])
-def test_a_graph_is_worth_it_where_it_is_sure_to_save_a_percent(low_ns: int, told: str) -> None:
+@pytest.mark.parametrize(
+    ("saving", "told"),
+    [
+        (Figure(30, 20, 90), "worth it"),
+        (Figure(30, 10, 90), "worth it"),
+        (Figure(30, 5, 90), "may not be worth it (less than 1% at the low end)"),
+        (Figure(30, -5, 90), "may not be worth it (less than 1% at the low end)"),
+        (Figure(9, 1, 90), "not worth it (less than 1%)"),
+    ],
+)
+def test_a_graph_is_worth_it_where_it_is_sure_to_save_a_percent(saving: Figure, told: str) -> None:
     summary = replace(eager(), unprofiled=Figure(1_000, 900, 1_100))
-    verdict = replace(summary.graph, answer="answered", saving=Figure(30, low_ns, 90))
+    verdict = replace(summary.graph, answer="answered", saving=saving)
     assert gains.graph(replace(summary, graph=verdict)).partition(":")[0] == told
+
+
+def test_the_screen_and_the_rules_call_a_graph_worth_it_from_the_same_saving_on() -> None:
+    rules = {rule.name: rule for rule in load_rules([builtin_rules_dir()], check_own=False)}
+    assert rules["cuda-graph-would-help"].params == {"min_saving": LEAST_SHARE}
+    assert rules["cuda-graph-would-not-help"].params == {"max_saving": LEAST_SHARE}
 
 
 def test_where_no_kernel_ran_nothing_is_said_of_tensorrt() -> None:
