@@ -34,6 +34,8 @@ _SAME = {
     _UNDER_FILLED: "two-in-flight",
 }
 """The change of what-if that prices what a rule, or a group of them, finds."""
+_WHOLE_ENGINE = "fp32-engine"
+"""The rule whose advice changes every layer, and with them what others find and what a replay predicts: it leads where it prices most."""
 _OVERLAP = "copy-not-overlapped"
 _OVERLAPPED_BY = frozenset({"two-in-flight", "pinned-copies"})
 """Changes whose replay has copies beside kernels."""
@@ -155,7 +157,10 @@ def actions(
     ]
     rules.sort(key=lambda one: -one.saving.ns)
     titles = [one.title for one in rules]  # of two rules that ask for the same, the one that prices more
-    everything = [*changes, *(one for place, one in enumerate(rules) if one.title not in titles[:place])]
+    priced = [one for place, one in enumerate(rules) if one.title not in titles[:place]]
+    largest = max((one.saving.ns for one in changes if not one.throughput_only), default=0)
+    first = [one for one in priced if one.name == _WHOLE_ENGINE and one.saving.ns > largest]
+    everything = [*first, *changes, *(one for one in priced if one not in first)]
     return tuple(sorted(everything, key=lambda one: one.throughput_only))
 
 

@@ -103,15 +103,21 @@ _HALF = {
     ANY: (_say("build these layers in FP16 or BF16"),),
 }
 _TO_HALF = "cast the model to FP16 (python -m modelopt.onnx.autocast); before TensorRT 11, letting the builder use FP16 does it too"
+_OPERATOR = 'torch.onnx.export(model, inputs, "model.onnx", opset_version=23, dynamo=True)'
+_AT_10_14 = "export to ONNX opset 23, whose Attention TensorRT 10.14 fuses"
+_NOT_IN_A_BRANCH = _say("move it out of the branch of If, in which Attention of ONNX opset 23 does not build", 10, 14)
+_FOLDED = _line("polygraphy surgeon sanitize model.onnx --fold-constants -o folded.onnx")
 _ATTENTION = {
-    ONNX: (
-        _line('torch.onnx.export(model, inputs, "model.onnx", opset_version=23, dynamo=True)', 10, 14),
-        _line("polygraphy surgeon sanitize model.onnx --fold-constants -o folded.onnx"),
-    ),
+    ONNX: (_line(f"{_OPERATOR}  # not for attention in a branch of If", 10, 14), _FOLDED),
     PYTORCH: (_line("y = torch.nn.functional.scaled_dot_product_attention(q, k, v)"),),
     TENSORRT_LLM: (_line("trtllm-build --checkpoint_dir=CHECKPOINT --output_dir=ENGINE --gpt_attention_plugin=auto"),),
     ANY: (_say("write the block as one attention operator, in FP16 or BF16, with a head size that is a multiple of 8"),),
 }
+
+
+def _fused(operator: str) -> Change:
+    """How to fuse attention where its operator has a condition, from TensorRT 10.14 on."""
+    return Change("fuse attention", {**_ATTENTION, ONNX: (_say(operator, 10, 14), _FOLDED)}, unsure=operator)
 
 
 def _by_evidence(column: str, title: str, changes: Mapping[str, str], otherwise: str | Change) -> ByEvidence:
@@ -308,7 +314,16 @@ EACH_ENGINE = replace(CHANGES["cuda-graph"], title="run each engine as a CUDA gr
 """Instead of `cuda-graph` where PyTorch has work of its own between engines."""
 
 RULES: Mapping[str, Change | ByEvidence] = {
-    "attention-not-fused": Change("fuse attention", _ATTENTION, unsure="export to ONNX opset 23, whose Attention TensorRT 10.14 fuses"),
+    "attention-not-fused": ByEvidence(
+        "operator",
+        {
+            "mask": _fused(f"{_AT_10_14}, but for some masks (NVIDIA/TensorRT issue 4705)"),
+            "cache": _fused(f"{_AT_10_14}, with the KV cache concatenated before it"),
+            "branch": Change("fuse attention", {**_ATTENTION, ONNX: (_NOT_IN_A_BRANCH, _FOLDED)}),
+        },
+        Change("fuse attention", _ATTENTION, unsure=f"{_AT_10_14}, outside branches of If"),
+        most=1,
+    ),
     "norm-split": Change("fuse each norm into one kernel", CHANGES["join-kernels"].ways),
     "softmax-split": _by_evidence(
         "before_ranking",
@@ -418,6 +433,7 @@ RULES: Mapping[str, Change | ByEvidence] = {
         "compute neighbouring layers in one type", _model("make the layers on both sides of each conversion compute in one type")
     ),
     "fp32-in-reduced-engine": Change("run FP32 layers in half precision", _HALF, unsure=_TO_HALF),
+    "fp32-engine": Change("compute in half precision", _HALF, unsure=_TO_HALF),
     "fp32-without-tf32": Change(
         "let FP32 products use TF32",
         {

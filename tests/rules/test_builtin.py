@@ -34,7 +34,8 @@ ASKED_FOR = {
     "fusion": """attention-not-fused norm-split softmax-split epilogue-missed pointwise-chain qkv-not-merged data-movement cast-chain
         fragmented-myelin parallel-small-kernels split-inside-region""",
     "reformat": """reformat-cost reformat-ping-pong reformat-at-input reformat-at-output dtype-converting-reformat""",
-    "precision": """fp32-in-reduced-engine tensor-cores-missed channel-alignment int8-with-float-output unfused-quantize fp16-norm""",
+    "precision": """fp32-engine fp32-in-reduced-engine tensor-cores-missed channel-alignment int8-with-float-output unfused-quantize
+        fp16-norm""",
     "hotspot": """hot-layer hot-region under-filled-gpu memory-bound compute-bound time-not-in-kernels""",
     "counters": """clock-fell gpu-used-by-others tensor-cores-idle memory-traffic-above-tensors idle-sms-at-kernel-end""",
 }

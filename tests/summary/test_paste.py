@@ -194,6 +194,18 @@ def test_what_findings_ask_for_is_said_by_their_evidence() -> None:
     assert "Add" not in (how(fold, program, [{"cause": "unknown"}]).change or "")
 
 
+def test_attention_as_an_operator_is_advised_under_the_conditions_that_the_engine_shows() -> None:
+    fuse = RULES["attention-not-fused"]
+    plain = how(fuse, Program(TENSORRT, (10, 14)), [{"operator": "plain"}])
+    assert (plain.paste or "").endswith("opset_version=23, dynamo=True)  # not for attention in a branch of If")
+    masked = how(fuse, Program(TENSORRT, (10, 14)), [{"operator": "mask"}, {"operator": "plain"}])
+    assert "issue 4705" in (masked.change or "")
+    assert "cache concatenated before it" in (how(fuse, Program(TENSORRT, (10, 16)), [{"operator": "cache"}]).change or "")
+    assert "out of the branch" in (how(fuse, Program(TENSORRT), [{"operator": "branch"}]).change or "")
+    for operator in ("plain", "mask", "cache", "branch"):  # a version without the operator
+        assert (how(fuse, Program(TENSORRT, (10, 3)), [{"operator": operator}]).paste or "").startswith("polygraphy surgeon")
+
+
 def test_a_product_of_integers_without_tensor_cores_is_not_sent_to_half_precision() -> None:
     cores = RULES["tensor-cores-missed"]
     assert "fp16" in (how(cores, Program(TENSORRT, (8, 6)), [{"cause": "fp32"}]).paste or "")

@@ -389,9 +389,12 @@ def test_two_in_flight_of_a_program_that_runs_cuda_graphs_are_two_graphs() -> No
     def line(given: Summary) -> str | None:
         return next(one.paste for one in given.actions if one.name == "two-in-flight")
 
-    assert line(analysis("bert_trt10", "sync.sqlite", rules=True).summary) == "trtexec --loadEngine=model.plan --infStreams=2"
+    assert (
+        line(analysis("bert_trt10", "sync.sqlite", rules=True).summary)
+        == "contexts[i % 2]->enqueueV3(streams[i % 2]);  // own buffers each"
+    )
     graphs = analysis("bert_trt103", "graph.sqlite", rules=True).summary
-    assert line(graphs) == "trtexec --loadEngine=model.plan --infStreams=2 --useCudaGraph"
+    assert (line(graphs) or "").startswith("cudaGraphLaunch(exec[i % 2], streams[i % 2]);")
     given = how(TWO_GRAPHS, Program(tensorrt=(11,)))
     assert given.paste == "trtexec --loadEngine=model.plan --infStreams=2"  # whose default are graphs
 
@@ -493,6 +496,16 @@ def test_a_change_and_a_rule_that_price_the_same_are_one_action() -> None:
     replayed = actions(tables(changes, both, found), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
     assert [one.name for one in replayed] == ["join-kernels", "two-in-flight"]
     assert gains.action_title(replayed[1]) == "keep two inferences in flight (or a larger batch)"
+
+
+@pytest.mark.parametrize(("cost_ns", "first"), [(4000, "fp32-engine"), (1000, "cuda-graph")])
+def test_an_engine_in_fp32_is_the_first_thing_to_say_where_half_precision_may_save_most(cost_ns: int, first: str) -> None:
+    given = tables([answered("cuda-graph", 150, 120, 180)], [outcome("fp32-engine", "precision", cost_ns)], [finding("fp32-engine")])
+    told = actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
+    assert told[0].name == first
+    assert {one.name for one in told} == {"fp32-engine", "cuda-graph"}
+    precise = next(one for one in told if one.name == "fp32-engine")
+    assert (precise.title, "AutoCast" in str(precise.change) or "autocast" in str(precise.change)) == ("compute in half precision", True)
 
 
 def test_two_in_flight_are_at_most_twice_as_many_per_second_as_one_after_another() -> None:
