@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nsysmap.names.families import FUNCTION_FAMILIES, MATRIX_OPERATIONS, TYPE_WORDS, operation_of
+from nsysmap.names.families import FUNCTION_FAMILIES, MATRIX_OPERATIONS, OF_A_FRAMEWORK, TYPE_WORDS, operation_of
 from nsysmap.names.model import Fields, Reading
 
 _BRACKET = re.compile(r"[<>()\[\]{}]|->|operator *(?:<=>|<<=?|>>=?|<=?|>=?|\(\)|\[\])")
@@ -33,7 +33,7 @@ def read_cpp(name: str) -> Reading:
     arguments = split_arguments(template) if template else []
     if arguments:
         fields["template"] = ", ".join(arguments)
-    family = next((family for text, family in FUNCTION_FAMILIES if text in name), "cuda")
+    family = next((family for text, family in FUNCTION_FAMILIES if text in (path if text in OF_A_FRAMEWORK else name)), "cuda")
     if family == "cuda" and _TENSORRT_NAMESPACE.match(namespace):
         family = "tensorrt"
     inner = arguments[0] if arguments else ""
@@ -44,7 +44,12 @@ def read_cpp(name: str) -> Reading:
         fields |= {key: value for key, value in reading.fields.items() if key not in fields}
         tensor_cores = reading.tensor_cores
     else:
-        fields["operation"] = operation = operation_of(function, template)
+        operation = operation_of(function, template)
+        if operation == "unknown" and family == "tensorrt":
+            operation = operation_of(namespace)
+        if function.startswith("_scatter_gather") and ("scatter_fill" in template or "_internal_kernel<(bool)1" in template):
+            operation = "scatter"
+        fields["operation"] = operation
         types = _data_types(arguments[1:] if function.startswith("copyVectorized") else arguments)
         if function.startswith("permutationKernel") and (stored := _STORED.findall(template)):
             fields |= {f"{_VIEWS[view]}_type": held for view, spelled in stored for held in _data_types([spelled])}

@@ -34,11 +34,14 @@ _TACTIC = (
     rf"(?:trt_|(?:_5[x0-9]_)?cudnn_(?:infer_|train_)?)?{_ARCH_WORD}_(?=[A-Za-z0-9])|trt_conv_act_pool_|"
     r"cutlass\w{0,2}_|nvjet_|cudnn_|fmha_|fused_multihead_|cublas_|xmma_|cask_"
 )
-_FUNCTION = r"(?!onnx::|ExecutionContext::)(?:[A-Za-z_][\w]*|<unnamed>|\(anonymous namespace\))(?:::|<(?!\d)|<\d|\((?!Unnamed)[^()]*[*&)])"
+_FUNCTION = (
+    r"(?!onnx::|ExecutionContext::)(?:[A-Za-z_][\w]*|<unnamed>|\(anonymous namespace\))"
+    r"(?:::|<(?!\d)|<\d|\((?!Unnamed)(?:[^()]*[*&)]|.*\)$))"
+)
 _DOMAIN = r"(TensorRT|myelin-exec|cuBLAS|cuBLASLt|cuDNN|NCCL|cuFFT|cuSPARSE|TensorRT-LLM|)\s?:(?!:)\s?"
 _API = r"(ExecutionContext::|myelin(?:Graph|Tensor)\w+|cublas(?:Lt)?[A-Z]\w+|cudnn[A-Z]\w+|nccl(?!(?:Dev)?Kernel_)[A-Z]\w+$|Nv[A-Z]\w+::)"
 _LAST_CODE = r"[A-Z][a-z0-9]*$"
-_FUSION = r"(?:loop|input|wrapped|gemm|transpose|concatenate|scatter)_\w*fusion"  # XLA's
+_FUSION = r"(?:loop|input|wrapped|gemm|transpose|concatenate|scatter)_\w*fusion|fusion(?:_\d+)?$"  # XLA's
 _CALLERS = ("ExecutionContext", "myelin", "cublas", "cudnn", "nccl", "Nv")
 _SYMBOLS = ("triton_", "nccl", "_Z", "nvkernel_", "__omp_offloading_")
 _CUT = ("…", "...")

@@ -51,6 +51,9 @@ FAMILY_ROWS: tuple[FamilyRow, ...] = (
     FamilyRow("unknown", "nothing in the name is known", "xyzzy"),
 )  # fmt: skip
 
+OF_A_FRAMEWORK = ("c10::", "torch::", "at::")
+"""Namespaces of PyTorch that say whose a kernel is in its own name only: extensions use their types as arguments."""
+
 FUNCTION_FAMILIES: tuple[tuple[str, str], ...] = (
     # text anywhere in a C++ name, family; the first that is there counts
     ("genericReformat::", "reformat"), ("cuInt8::", "reformat"),
@@ -58,6 +61,7 @@ FUNCTION_FAMILIES: tuple[tuple[str, str], ...] = (
     ("flash_fwd", "flash-attention"), ("flash_bwd", "flash-attention"), ("flash::", "flash-attention"), ("flash_attn", "flash-attention"), ("FlashAttn", "flash-attention"), ("pytorch_flash", "flash-attention"),
     ("tensorrt_llm::", "tensorrt-llm"), ("trt_edgellm::", "tensorrt-llm"), ("nvinfer1::plugin", "plugin"),
     ("cuEltwise::", "tensorrt"), ("cuSliceLayer::", "tensorrt"), ("cuResizeLayer::", "tensorrt"), ("cuReduceLayer::", "tensorrt"), ("cuSoftMaxLayer::", "tensorrt"),
+    ("xmma_trt::", "xmma"), ("xmma_cudnn::", "cudnn"),
     ("nvinfer1::", "tensorrt"), ("cask_trt::", "tensorrt"), ("myelin::", "myelin"),
     ("at::native", "pytorch"), ("c10::", "pytorch"), ("at::cuda", "pytorch"), ("at_cuda_detail::", "cub"), ("torch::", "pytorch"), ("at::", "pytorch"),
     ("softmax_warp", "pytorch"), ("elementwise_kernel_with_index", "pytorch"), ("multi_tensor_apply", "pytorch"),
@@ -88,16 +92,17 @@ OPERATION_WORDS: tuple[tuple[str, str], ...] = (
     ("topk", "topk top_k radixsort radix_sort radixfindkth bitonic sort argmax argmin"),
     ("index", "rope rotary"),
     ("gather", "gather embedding indexselect index_select indexing index_elementwise index_kernel"),
-    ("scatter", "scatter indexput index_put"),
+    ("scatter", "scatter indexput index_put indexfunc"),
     ("resize", "resize upsample interpolate gridsample grid_sample"),
     ("concat", "catarray concat"),
-    ("slice", "slice _pad_ padkernel pad_kernel reflection_pad padding splitkernel split_kernel"),
+    ("slice", "slice _pad_ cupad padkernel pad_kernel reflection_pad padding splitkernel split_kernel"),
     ("cast", "convert float2half half2float cast_kernel castkernel"),
+    ("deconvolution", "xmma_trt::implicit_gemm::strided_dgrad"),
     ("convolution", "conv depthwise winograd im2col wgrad dgrad"),
     ("gemv", "gemv matvec"),
     ("gemm", "gemm bmm_ splitk matmul _mm_ scaled_mm moe_kernel mlp_"),
     ("pooling", "pool"),
-    ("shuffle", "permut transpose"),
+    ("shuffle", "permut transpose roll_cuda_kernel"),
     ("quantize", "quant"),
     ("fft", "fft"),
     ("scan", "scan cumsum"),
@@ -110,9 +115,9 @@ OPERATION_WORDS: tuple[tuple[str, str], ...] = (
 
 FUNCTOR_OPERATIONS: tuple[tuple[str, str], ...] = (
     # operation, words that tell it in the template arguments of a generic pointwise or reduction kernel
+    ("cast", "float16_copy_kernel"),
     ("copy", "direct_copy copy_kernel"),
     ("constant", "FillFunctor arange zero_"),
-    ("cast", "LoadWithCast"),
 )  # fmt: skip
 
 TYPE_WORDS: tuple[tuple[str, str], ...] = (
@@ -139,12 +144,13 @@ def operation_of(function: str, template: str = "") -> str:
     for operation, parts in _OPERATION_PARTS:
         for part in parts:
             if part in name:
-                return _of_functor(template[:_READ]) if template and operation == "pointwise" else operation
+                return _of_functor(template) if template and operation == "pointwise" else operation
     return operation_of(template[:_READ]) if template else "unknown"
 
 
 def _of_functor(template: str) -> str:
+    head = template[:_READ]
     for operation, words in FUNCTOR_OPERATIONS:
-        if any(word in template for word in words.split()):
-            return operation
+        if any(word in head for word in words.split()):
+            return "cast" if operation == "copy" and "WithCast" in template else operation
     return "pointwise"

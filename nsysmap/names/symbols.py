@@ -22,7 +22,7 @@ _TRITON_SORTS = {
     "mix": "mixed order reduction",
 }
 _XLA = re.compile(
-    r"(?P<sort>loop|input|wrapped|gemm|transpose|concatenate|scatter)_(?P<fused>(?:[a-z]+_)*)fusion(?:_+(?:dot|general|[0-9]+|impl))*"
+    r"(?:(?P<sort>loop|input|wrapped|gemm|transpose|concatenate|scatter)_)?(?P<fused>(?:[a-z]+_)*)fusion(?:_+(?:dot|general|[0-9]+|impl))*"
 )
 _XLA_OPERATIONS = {
     "loop": "pointwise",
@@ -99,8 +99,10 @@ def read_xla(name: str) -> Reading | None:
         return None
     operation = operation_of(f"_{match['fused']}") if match["fused"] else "unknown"
     if operation == "unknown":
-        operation = _XLA_OPERATIONS.get(match["sort"], "unknown")
-    fields: Fields = {"function": name, "sort": match["sort"], "operation": operation}
+        operation = _XLA_OPERATIONS.get(match["sort"] or "", "unknown")
+    fields: Fields = {"function": name, "operation": operation}
+    if match["sort"]:
+        fields["sort"] = match["sort"]
     if match["fused"]:
         fields["fused"] = match["fused"].rstrip("_")
     return Reading("xla", fields, "unknown" if operation in MATRIX_OPERATIONS else "no", [], [name])

@@ -297,6 +297,8 @@ def _set_types(fields: Fields, family: str, math: list[str], types: list[str]) -
                 fields["compute_type"] = "TF32"
         if not word.startswith("cuda:"):
             fields.setdefault("instruction", word)
+    if not flat and letter == "FP32" and str(fields.get("instruction", "")).startswith("tensorop") and any("1688" in word for word in math):
+        fields["compute_type"] = "TF32"  # s1688gemm of FP32: tensor cores do not multiply FP32
     if not flat:
         if letter:
             fields["input_type"] = fields["output_type"] = "INT8" if letter == "INT32" else letter
@@ -332,6 +334,8 @@ def _operation(found: dict[str, list[str]], math: list[str], family: str) -> str
     direction = found.get("direction", [""])[0]
     if "attention" in found.get("operation", ()) or family == "fmha":
         return "attention"
+    if "as" in found.get("variant", ()) and "gemm" in found.get("operation", ()):
+        return "gemm"  # gemm_as_conv1x1: what it is, by way of what
     if "convolution" in found.get("operation", ()):
         return "convolution"
     trained = "cudnn" in found.get("launcher", [""])[0]  # a gradient; TensorRT's dgrad is a deconvolution
