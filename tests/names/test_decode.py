@@ -92,6 +92,9 @@ def test_a_name_without_maximum_and_sum_is_a_silu_or_behind_the_statistics_of_a_
         ("SlicNegSlicConcMulMulAdd", ["rope"]),
         ("FcAddDivCastErfCastAddMulMul", ["bias", "gelu-erf"]),
         ("CorrMulAddMinMaxMul", ["hard-swish"]),
+        ("FcAddAdd", ["bias", "residual-add"]),
+        ("FcAddSilu", ["bias", "silu"]),
+        ("FcAdd", ["bias-or-residual"]),
         ("CorrAddMaxMin", ["bias", "clip"]),
         ("GnorSilu", ["groupnorm", "silu"]),
         ("AddAddMeanSubCastMulMeanAddSqrtDivMulCastMulAdd", ["residual-add", "layernorm"]),
@@ -432,5 +435,5 @@ def test_an_nccl_kernel_without_parameters_is_no_call_of_nccl(name: str, family:
 def test_the_words_for_a_generated_kernel_begin_with_its_product() -> None:
     decoded = decode("__myl_FcAddDivCastErfCastAddMulMul_myl0_9")
     assert pattern_words(decoded) == ["gemm", "bias", "gelu-erf"]
-    assert pattern_words(decode("__myl_FcAdd_myl0_9")) == ["gemm", "likely bias"]  # or a residual
+    assert pattern_words(decode("__myl_FcAdd_myl0_9")) == ["gemm", "bias-or-residual"]
     assert pattern_words(decode("_gemm_mha_v2_0x5c2a")) == ["attention"]
