@@ -17,8 +17,8 @@ _WHOLE = (NORM_PATTERNS - _NORM_ENDS - frozenset(_BEGINS)) | {"softmax", "log-so
 _GELU = frozenset({"gelu-erf", "gelu-tanh", "geglu"})
 # what goes along with something else: a kernel is called by these only where it does nothing more telling
 _BESIDE = frozenset({
-    "residual-add", "bias", "bias-or-residual", "clip", "dequantize", "floor-division", "fp8-quantize", "int8-quantize", "int8-quantize-dequantize",
-    "scale-shift-relu", "pure-cast", "pure-data-movement", "data-movement-and-cast",
+    "residual-add", "bias", "bias-or-residual", "clip", "dequantize", "floor-division", "fp8-quantize", "int8-quantize",
+    "int8-quantize-dequantize", "scale-shift-relu", "pure-cast", "pure-data-movement", "data-movement-and-cast",
 })  # fmt: skip
 _PRODUCTS = {"gemm": "gemm", "gemv": "gemm", "convolution": "convolution", "deconvolution": "deconvolution"}
 
