@@ -40,6 +40,17 @@ INFERENCE_LOOPS = Spec(
         integer("median_ns", "the same, the median", "ns", null=True),
         integer("p95_ns", "the same, the 95th percentile", "ns", null=True),
         real("per_second", "passes per second: 10⁹ over mean_ns", "1/s", null=True),
+        integer(
+            "held_up",
+            "steady-state inferences that took 1.25 times the median of those with the same kernels or longer because the host took longer "
+            "to enqueue them, without what nsys did and what the GPU worked longer; none if no 8 are alike",
+            null=True,
+        ),
+        integer("held_up_ns", "by which these took longer than the median", "ns", null=True),
+        real("held_up_share", "held_up_ns divided by the time of all that were compared; from 0.05 on the host was disturbed", null=True),
+        real("held_up_times_median", "times the median that the slowest of them took", null=True),
+        row_in("first_held_up", "inferences", "the first of them", null=True),
+        row_in("last_held_up", "inferences", "the last of them", null=True),
     ),
     key=("loop_id",),
 )

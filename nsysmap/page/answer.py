@@ -130,6 +130,7 @@ def _short(costs: Sequence[Cost], titles: Mapping[tuple[int | None, str], str]) 
 
 
 def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iterator[Answered]:
+    yield Answered("doubt", words.first_doubt(summary), "inferences", f"all {words.each(summary)}s")
     yield Answered("other kernels", whose.outside(summary), "sure", "how each layer is known")
     for text in hardware.told(summary):
         yield Answered("counters", text)

@@ -111,6 +111,7 @@ def _answer(summary: Summary) -> Iterator[str]:
         yield plain(summary.selected)
     yield "\n".join(f"- **error:** {plain(text)}" for text in summary.blocked)
     rows = [("what ran", answer.title(summary).removeprefix(f"{summary.source}: "))]
+    rows += [("doubt", answer.first_doubt(summary))]
     rows += [("time", text) for text in answer.times(summary)]
     rows += [("", told)] if (told := answer.kinds(summary)) else []
     rows += [("GPU", text) for text in answer.where(summary)]

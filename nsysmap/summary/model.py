@@ -201,6 +201,18 @@ class Slowest:
 
 
 @dataclass(frozen=True)
+class Disturbance:
+    """A host that was held up while it enqueued inferences, so much that times are not those of an undisturbed run."""
+
+    slow: int  # inferences that took 1.25 times the median of their kind or longer for that
+    inferences: int  # of so many
+    first: int  # number of the first of them, and …
+    last: int  # … of the last
+    share: float  # of the time, by which they took longer
+    times_median: float  # that the slowest of them took
+
+
+@dataclass(frozen=True)
 class FirstUse:
     """The inferences that count in no time because kernels were compiled, or their code was loaded, in them."""
 
@@ -350,6 +362,7 @@ class Summary:
     selected: str | None = None  # the part of the report that all figures cover; None for the whole
     collectives: bool = False  # inferences exchange data with other GPUs, by NCCL
     in_step: bool | None = None  # whether those of the GPUs are joint inferences, their collectives ending together; None if unknown
+    disturbance: Disturbance | None = None  # of the host; None if nothing shows one
     first_use: FirstUse | None = None  # compilation in the run; None if no inference was excluded for it
     tensorrt_bound: str | None = None  # where its version is unknown: "before 10" or "10 or later", as names of Myelin's layers tell
 

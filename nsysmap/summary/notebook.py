@@ -34,6 +34,7 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
     shorter = [_action(summary, one, f"{number}. ") for number, one in enumerate([one for one in first if not one.throughput_only], 1)]
     steps = [f"{_text(step.why)}:{_code(step.command)}" for step in summary.next_steps]
     for head, told in (
+        ("doubt", [words.first_doubt(summary)]),
         ("time", [*words.times(summary), words.kinds(summary)]),
         ("GPU", words.where(summary)),
         ("counters", hardware.told(summary)),

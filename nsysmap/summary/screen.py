@@ -96,6 +96,8 @@ def _answer(summary: Summary, shown: Sequence[Action], width: int, left_out: Seq
     for text in summary.blocked:
         told = text.partition(_CAPTURE)[0] if summary.next_steps else text  # the command follows as what to do first
         lines += wrapped(f"error: {told}", width, indent=0, style="red")
+    doubt = _fitting([answer.first_doubt(summary, brief=brief) for brief in (False, True)], width)
+    lines += _said("doubt", [doubt] if doubt else [], width)
     times = zip(answer.times(summary), answer.times(summary, brief=True), strict=True)
     lines += _said("time", [_fitting(forms, width) for forms in times], width)
     lines += _kinds(summary, width)

@@ -26,6 +26,7 @@ from nsysmap.summary.model import (
     REPLAY,
     UNKNOWN_GPU,
     WORK,
+    Disturbance,
     Doubt,
     EngineRan,
     Figure,
@@ -47,6 +48,7 @@ from nsysmap.summary.phases import drift_words, phase_words, saved_in
 from nsysmap.summary.ranks import collective_times, in_step
 from nsysmap.summary.slowest import slowest
 from nsysmap.summary.whose import idle_causes, is_much, opaque_layers, outside_of, short_engines, without_engine
+from nsysmap.trace.disturbance import DISTURBED
 from nsysmap.trace.steady import only_repeats
 
 _TOP_KERNELS = 10
@@ -143,6 +145,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         selected=next((row.text("text") for row in tables["notes"] if row.text("text").startswith(SELECTED)), None),
         collectives=program.collectives,
         in_step=together,
+        disturbance=_disturbance(loops),
         first_use=first_use(tables, program),
         tensorrt_bound=None if version else program.bound,
     )
@@ -177,6 +180,21 @@ def _traced(tables: Mapping[str, Table], unit: _Unit, prediction: Row | None, *,
         return Figure(round(1e9 * unit.inferences / told)), None if alike else one
     recorded = None if prediction is None else prediction.maybe_integer("recorded_ns")
     return (Figure(recorded) if recorded else None), None
+
+
+def _disturbance(loops: Sequence[Row]) -> Disturbance | None:
+    """The most that a host was held up for in one of the loops; None if in none so much that it changes what a run takes."""
+    row = max(loops, key=lambda one: one.maybe_real("held_up_share") or 0.0, default=None)
+    if row is None or (row.maybe_real("held_up_share") or 0.0) < DISTURBED:
+        return None
+    return Disturbance(
+        row.integer("held_up"),
+        row.integer("steady"),
+        row.integer("first_held_up"),
+        row.integer("last_held_up"),
+        row.real("held_up_share"),
+        row.real("held_up_times_median"),
+    )
 
 
 def _trtexec(tables: Mapping[str, Table]) -> int | None:

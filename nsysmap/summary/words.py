@@ -89,6 +89,16 @@ def title(summary: Summary) -> str:
     return text + (f", TensorRT {version}" if version else "") + (", PyTorch" if summary.pytorch else "")
 
 
+def first_doubt(summary: Summary, *, brief: bool = False) -> str:
+    """What makes the times doubtful that follow: a host that was held up while it was recorded; empty if nothing does."""
+    found = summary.disturbance
+    if found is None:
+        return ""
+    few = f"{found.slow} of {counted(found.inferences, each(summary))} ({found.first} to {found.last})"
+    told = f"the host was held up in {few}: {percent(found.share, 1, 0)} of the time"
+    return told if brief else f"{told}; record it on an idle machine"
+
+
 def none_of(summary: Summary) -> str:
     """What was not found where no inference was: of a program without TensorRT, anything that repeats."""
     return "no inference" if summary.tensorrt else "no repeating work"

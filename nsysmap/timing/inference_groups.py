@@ -12,6 +12,7 @@ from nsysmap.base.intervals import covered
 from nsysmap.base.report_schema import ENGINE_INFERENCES, INFERENCE_GROUPS, INFERENCE_LOOPS, INFERENCE_TIMES
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
 from nsysmap.trace.copies import copied_memory
+from nsysmap.trace.disturbance import HostDisturbance, host_disturbances
 from nsysmap.trace.steady import InLoops, in_loops, inferences_a_pass, phases, steady_inferences
 
 _SPREADS = {"gpu_time": "gpu_busy_ns", "gpu_span": "gpu_span_ns", "enqueue": "enqueue_ns"}
@@ -40,10 +41,10 @@ class _Inferences:
     copies: Text  # the host memory of the copies of each
 
 
-def inference_figures(inferences: Table, gaps: Table, memcpys: Table) -> InferenceFigures:
-    """The tables of `InferenceFigures`, from INFERENCES, GAPS and MEMCPYS."""
+def inference_figures(inferences: Table, gaps: Table, memcpys: Table, overheads: Table) -> InferenceFigures:
+    """The tables of `InferenceFigures`, from INFERENCES, GAPS, MEMCPYS and OVERHEADS."""
     known = _numbered(inferences, memcpys)
-    return InferenceFigures(_engines(known), _loops(known), _groups(known), _times(known, gaps))
+    return InferenceFigures(_engines(known), _loops(known, overheads), _groups(known), _times(known, gaps))
 
 
 def _numbered(inferences: Table, memcpys: Table) -> _Inferences:
@@ -84,9 +85,10 @@ def _summed(known: _Inferences, rows: IntArray) -> dict[str, object]:
     }
 
 
-def _loops(known: _Inferences) -> Table:
+def _loops(known: _Inferences, overheads: Table) -> Table:
     found = []
     inferences = known.table
+    disturbances = {one.loop: one for one in host_disturbances(inferences, overheads)}
     for loop_id, places in rows_by_value(known.loops.loop[known.loops.order]):
         rows = known.loops.order[places]
         steady = rows[known.steady[rows]]
@@ -107,9 +109,25 @@ def _loops(known: _Inferences) -> Table:
                 "mean_ns": None if mean is None else round(mean),
                 **_spread("", passes),
                 "per_second": 1e9 / mean if mean else None,
+                **_held_up(disturbances.get(loop_id)),
             }
         )
     return Table.of_rows(INFERENCE_LOOPS, found)
+
+
+def _held_up(found: HostDisturbance | None) -> dict[str, object]:
+    """The columns about a host that was held up."""
+    if found is None:
+        return {}
+    slow = found.slow.tolist()
+    return {
+        "held_up": len(slow),
+        "held_up_ns": found.excess_ns,
+        "held_up_share": found.share,
+        "held_up_times_median": found.longest if slow else None,
+        "first_held_up": slow[0] if slow else None,
+        "last_held_up": slow[-1] if slow else None,
+    }
 
 
 def _passes(known: _Inferences, rows: IntArray, inferences_a_pass: int) -> IntArray:

@@ -13,6 +13,7 @@ from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.base.units import counted, duration, unit_words
 from nsysmap.engine.program import is_collective
 from nsysmap.trace.copies import copied_memory
+from nsysmap.trace.disturbance import HeldUpTimes, held_up
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.model import Trace
 from nsysmap.trace.steady import FEW, OUTLIER, in_loops, inferences_a_pass, phases
@@ -101,7 +102,9 @@ def steady_window(trace: Trace, inferences: Table, only: int | None = None) -> W
     order = np.flatnonzero(here)
     order = order[np.lexsort((inferences.ints("enqueue_start_ns")[order], thread[order]))]
     phase = phases(inferences, in_loops(inferences), copied_memory(inferences, trace.memcpys))
-    chosen = [_Thread.of(inferences, order[thread[order] == one], usable, phase) for one in distinct(thread[rows[here[rows]]]).tolist()]
+    delays = held_up(inferences, trace.overheads)
+    threads = distinct(thread[rows[here[rows]]]).tolist()
+    chosen = [_Thread.of(inferences, order[thread[order] == one], usable, (phase, delays)) for one in threads]
     chosen = [one for one in chosen if len(one.counting) >= 2]
     if not chosen:
         return NoWindow("the trace has no three consecutive, complete inferences of one thread after the warm-up")
@@ -150,7 +153,8 @@ class _Thread:
     notes: tuple[str, ...]
 
     @staticmethod
-    def of(inferences: Table, rows: IntArray, usable: BoolArray, phase: IntArray) -> _Thread:
+    def of(inferences: Table, rows: IntArray, usable: BoolArray, known: tuple[IntArray, HeldUpTimes]) -> _Thread:
+        phase, delays = known
         steady = usable[rows]
         like = np.where(steady, inferences.ints("kernel_sequence")[rows], np.int64(MISSING))
         end, begin = inferences.ints("gpu_end_ns")[rows], inferences.ints("enqueue_start_ns")[rows]
@@ -161,6 +165,7 @@ class _Thread:
             before = np.maximum(following - back, 0)
             following = following[(like[following] != like[before]) | (phase[rows[following]] == phase[rows[before]])]
         took = end[following] - end[following - 1]
+        own = took - (delays.by_nsys_ns + delays.by_host_ns)[rows[following]]
         reached = np.maximum(end, inferences.ints("enqueue_end_ns")[rows])
         pause = np.maximum(begin[following] - reached[following - 1], 0)
         keep, uneven = np.ones(len(following), np.bool_), ""
@@ -183,8 +188,8 @@ class _Thread:
         keep &= np.isin(kind[following], common)
         for number in common.tolist():
             mine = np.flatnonzero((kind[following] == number) & keep)
-            held_up, slower = _held_up(took[mine])
-            keep[mine[held_up]] = False
+            odd, slower = _held_up(took[mine], own[mine])
+            keep[mine[odd]] = False
             if slower.any():
                 kind[following[mine[slower > 0]]] = kind.max() + slower[slower > 0]
                 few = f"{np.count_nonzero(slower)} of {counted(len(mine), 'inference')}"
@@ -193,22 +198,24 @@ class _Thread:
         return _Thread(rows, following[keep], like, kind, phase[rows], lead, uneven, notes)
 
 
-def _held_up(took: IntArray) -> tuple[BoolArray, IntArray]:
+def _held_up(took: IntArray, own: IntArray) -> tuple[BoolArray, IntArray]:
     """Which of the inferences of one kernel sequence something else held up, and the number of the kind of each: 0 for the most usual.
 
-    Those that take much longer than the median are held up where they are few.  Where they are many, the program did something else there
-    (copied, or waited): they are another kind, in which a few may in turn be held up.
+    Those that take much longer than the median are held up where they are few, or where their ``own`` time is usual, without what nsys
+    did and the host's delays in their enqueue.  Others that are many did something else (copied, or waited): they are another kind, in
+    which a few may in turn be held up.
     """
-    held_up, kind = np.zeros(len(took), np.bool_), np.zeros(len(took), np.int64)
-    left = np.arange(len(took))
+    kind = np.zeros(len(took), np.int64)
+    odd = (took > OUTLIER * max(float(np.median(took)), 0.0)) & (own <= OUTLIER * max(float(np.median(own)), 0.0)) & (own < took)
+    left = np.flatnonzero(~odd)
     while len(left):
         slow = took[left] > OUTLIER * max(float(np.median(took[left])), 0.0)  # below 0 where the GPU works off what waited for long
         if np.count_nonzero(slow) <= FEW * len(took):
-            held_up[left[slow]] = True
+            odd[left[slow]] = True
             break
         left = left[slow]
         kind[left] += 1
-    return held_up, kind
+    return odd, kind
 
 
 def _pauses(pause: IntArray, took: IntArray) -> tuple[BoolArray, str, tuple[str, ...]]:

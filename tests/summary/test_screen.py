@@ -148,7 +148,7 @@ def test_of_two_engines_the_answer_says_why_the_slowest_inference_is_and_what_ea
 @pytest.mark.parametrize("width", [80, 100, 140])
 def test_throughput_is_predicted_in_a_line_of_its_own(width: int) -> None:
     engines = [FIXTURES / f"decode_loop/{name}.engine.json" for name in ("context", "generation")]
-    told = report_text(report_of(analyze(FIXTURES / "decode_loop" / "sync.nsys-rep", engines, rules=golden_rules())), width=width)
+    told = report_text(report_of(analyze(FIXTURES / "decode_loop" / "nonvtx.nsys-rep", engines, rules=golden_rules())), width=width)
     (line,) = re.findall(r"^throughput .*", told, re.MULTILINE)
     assert re.search(r"keep two inferences in flight.*: [\d,]+ \([\d,]+ to [\d,]+\)( per second|/s)", line)
 

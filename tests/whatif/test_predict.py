@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from nsysmap.analysis import analyze_mapped, observed_of, predict_changes
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import MISSING
-from nsysmap.base.trace_schema import INFERENCES
+from nsysmap.base.table import MISSING, Table
+from nsysmap.base.trace_schema import INFERENCES, OVERHEADS
 from nsysmap.cli.main import cli
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, read_engines
 from nsysmap.whatif.change import CHANGE_NAMES, Change, chosen_changes, default_changes
@@ -81,7 +81,8 @@ def test_inferences_that_take_long_are_outliers_where_they_are_few_and_count_whe
     before = np.concatenate([[0], later[:-1]])
     moved = {f"{part}{edge}_ns": by for part in ("", "enqueue_", "gpu_") for edge, by in (("start", before), ("end", later))}
     slowed = inferences.with_columns(INFERENCES, {name: inferences.ints(name) + by for name, by in moved.items()})
-    plain, window = (steady_window(observed.trace, one) for one in (inferences, slowed))
+    trace = replace(observed.trace, overheads=Table.empty(OVERHEADS))  # which do not move with the inferences
+    plain, window = (steady_window(trace, one) for one in (inferences, slowed))
     assert isinstance(plain, Window)
     assert isinstance(window, Window)
     few = slow == 1
@@ -92,6 +93,33 @@ def test_inferences_that_take_long_are_outliers_where_they_are_few_and_count_whe
         assert any(note in one for one in window.notes) == (note == told)
     replayed = {float(took[row] + np.diff(later, prepend=0)[row]) for row in window.inferences[0]}
     assert (max(replayed) > 2.5 * float(np.median(took))) != few
+
+
+@pytest.mark.parametrize("by", ["nsys", "host"])
+def test_inferences_that_nsys_or_the_host_held_up_are_outliers_however_many_they_are(by: str) -> None:
+    observed, _ = observed_of(mapped("bert_trt10/sync"))
+    inferences, trace = observed.inferences, observed.trace
+    end = inferences.ints("gpu_end_ns")
+    took = np.diff(end, prepend=end[0])
+    at = np.arange(len(end))
+    slow = (at % 3 == 0) & (at > 5)
+    later = np.cumsum(np.where(slow, 2 * took, 0))
+    before = np.concatenate([[0], later[:-1]])
+    moved = {f"{part}{edge}_ns": shift for part in ("", "enqueue_", "gpu_") for edge, shift in (("start", before), ("end", later))}
+    columns = {name: inferences.ints(name) + shift for name, shift in moved.items()}
+    added = np.where(slow, 2 * took, 0)
+    longer = {"enqueue_ns": inferences.ints("enqueue_ns") + added} if by == "host" else {}
+    held = [
+        {"start_ns": int(stop - 2 * one), "end_ns": int(stop), "thread": 1, "name": "flush"}
+        for stop, one in zip(columns["gpu_end_ns"][slow], took[slow], strict=True)
+    ]
+    overheads = Table.of_rows(OVERHEADS, held if by == "nsys" else [])
+    window = steady_window(replace(trace, overheads=overheads), inferences.with_columns(INFERENCES, {**columns, **longer}))
+    assert isinstance(window, Window)
+    assert not any("too many" in note for note in window.notes)
+    counted = {int(window.inferences[0][position]) for position in window.weights[0]}
+    assert counted
+    assert not counted & set(np.flatnonzero(slow).tolist())
 
 
 @pytest.mark.parametrize("device", [0, 1])
