@@ -133,6 +133,9 @@ def _block(engine: Engine, flow: Flow, softmax: Layer, compute: tuple[int, int] 
     for index in (*before[:-1], *after[:-1]):
         done = operations(engine.layers[index])
         roles[index] = "movement" if done.movement or done.cast else "softmax" if "softmax-normalize" in done.patterns else "pointwise"
+    for index in flow.readers.get(values.index, ()):  # a division by the sums of the softmax that was put off until after the product
+        if index in flow.readers.get(softmax.index, ()) and not operations(engine.layers[index]).product:
+            roles.setdefault(index, "softmax")
     core = set(roles)
     for index in _movers_around(engine, flow, scores, values):
         roles.setdefault(index, "movement")
@@ -152,10 +155,23 @@ def _block(engine: Engine, flow: Flow, softmax: Layer, compute: tuple[int, int] 
         datatype=datatype,
         score_bytes=flow.bytes_kept(core),
     )
-    inside_only = all(reader in core for index in core - {values.index} for reader in flow.readers.get(index, ()))
-    leaves = bool(flow.leaves & (core - {values.index}))
-    conditions = _conditions(block, engine, compute, scores_stay_inside=inside_only and not leaves)
+    inner = core - {values.index, *(index for index in core if index in flow.readers.get(values.index, ()))}
+    inside_only = not any(
+        _reads_scores(engine.layers[index], engine.layers[reader], scores)
+        for index in inner
+        for reader in flow.readers.get(index, ())
+        if reader not in core
+    )
+    conditions = _conditions(block, engine, compute, scores_stay_inside=inside_only and not flow.leaves & inner)
     return replace(block, conditions=conditions)
+
+
+def _reads_scores(writer: Layer, reader: Layer, scores: Layer) -> bool:
+    """Whether a reader takes scores or probabilities from a layer, not only something smaller that it computes besides, such as a mask."""
+    size = elements(scores.outputs[0]) if scores.outputs else None
+    read = {tensor.name for tensor in reader.inputs}
+    taken = [tensor for tensor in writer.outputs if tensor.name in read]
+    return not taken or size is None or any(elements(tensor) in (None, size) for tensor in taken)
 
 
 def _towards_product(engine: Engine, neighbours: dict[int, tuple[int, ...]], softmax: Layer) -> list[int] | None:

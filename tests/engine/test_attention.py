@@ -175,3 +175,26 @@ def test_a_block_knows_the_nearest_fused_one_with_a_result_of_its_size() -> None
     peers = [found.reference_layer for found in attention_blocks(made(far, *block(), near, other)) if not found.fused]
     assert peers == [4]
     assert only(made(*block())).reference_layer is None
+
+
+def test_a_division_by_the_sums_that_comes_after_the_second_product_belongs_to_the_block() -> None:
+    rows = [
+        row("/attn/MatMul{}", "gemm", [("q", [12, 128, 64], "Half"), ("k", [12, 64, 128], "Half")], [("s", [12, 128, 128], "Half")]),
+        row(
+            "__myl_MaxrSubExpSum{}",
+            "kgen",
+            [("s", [12, 128, 128], "Half")],
+            [("p", [12, 128, 128], "Half"), ("sums", [12, 128, 1], "Half")],
+        ),
+        row("/attn/MatMul_1{}", "gemm", [("p", [12, 128, 128], "Half"), ("v", [12, 128, 64], "Half")], [("y", [12, 128, 64], "Half")]),
+        row("__myl_DivTran{}", "kgen", [("sums", [12, 128, 1], "Half"), ("y", [12, 128, 64], "Half")], [("z", [128, 768], "Half")]),
+        row("/out/MatMul{}", "gemm", [("z", [128, 768], "Half")], [("u", [128, 768], "Half")]),
+    ]
+    found = only(made(*rows))
+    assert found.layers == ((0, "scores"), (1, "softmax"), (2, "values"), (3, "softmax"))
+    assert not found.conditions.unmet
+
+
+def test_a_mask_that_the_softmax_computes_for_other_blocks_too_is_no_reader_of_the_scores() -> None:
+    engine = read_engine(FIXTURES / "real_trt" / "p_softmax.engine.json")  # the first block writes the mask that all use
+    assert [(found.fused, found.conditions.unmet) for found in attention_blocks(engine, compute=(9, 0))] == [(False, ())] * 4
