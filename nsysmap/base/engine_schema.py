@@ -94,7 +94,11 @@ WORK = Spec(
         integer("bytes", "read and written once: inputs, outputs and known weights", "bytes", null=True),
         text("precision", "data type it computes in, if the file has it", null=True),
         text("tensor_cores", "yes, no or unknown, from an exact decode of its tactic"),
-        text("does", "product, attention, softmax, norm, pointwise, movement, cast, reformat, quantize, region (opaque), nothing, other"),
+        text(
+            "does",
+            "product, attention, softmax, norm, pointwise, reduction, pooling, selection (top-k, NMS), resize, movement, cast, reformat, "
+            "quantize, region (opaque), nothing, other",
+        ),
         integer("channels_in", "for a product: input channels, or the dimension K that a matrix product sums over", null=True),
         integer("channels_out", "for a product: output channels, or the columns N of a matrix product", null=True),
         integer("in_multiple", "multiple that the layout of its first input pads channels to; 1 if there is no padding", null=True),

@@ -13,11 +13,11 @@ from math import prod
 from nsysmap.base.engine_schema import WORK
 from nsysmap.base.table import Table
 from nsysmap.engine.model import Engine, Layer, Tensor
-from nsysmap.engine.operations import operations, quantizes
+from nsysmap.engine.operations import Operations, operations, quantizes
 from nsysmap.engine.tensor_formats import TYPE_BITS, channel_multiple, data_type, elements, total_bytes
 from nsysmap.names.decode import decode
 from nsysmap.names.fusion import NORM_PATTERNS
-from nsysmap.names.layers import node_row
+from nsysmap.names.layers import layer_ops, node_row
 
 _NO_WORK = {"shape", "signal", "noop", "constant", "loop"}
 _MOVES = {"reformat", "shuffle", "slice", "concat", "gather", "scatter", "cast", "quantize"}
@@ -165,7 +165,31 @@ def does(layer: Layer) -> str:
         ("movement", done.movement),
         ("pointwise", done.pointwise),
     )
-    return next((word for word, holds in told if holds), "other")
+    return next((word for word, holds in told if holds), _DOES.get(layer.kind) or _mostly(layer, done))
+
+
+_DOES = {"pooling": "pooling", "reduce": "reduction", "topk": "selection", "nms": "selection", "resize": "resize", "scatter": "movement"}
+_NODES = {
+    "softmax": "softmax", "normalization": "norm", "topk": "selection", "reduce": "reduction", "resize": "resize", "pooling": "pooling",
+    "pointwise": "pointwise", "activation": "pointwise",
+}  # fmt: skip
+_CLASSES = {
+    "sort": "selection", "sampling": "resize", "reduction": "reduction", "scan": "reduction", "pooling": "pooling", "normalization": "norm",
+    "pointwise": "pointwise", "compare": "pointwise", "logical": "pointwise", "pointwise or reduction": "pointwise", "quantize": "quantize",
+    "index": "pointwise",
+}  # fmt: skip
+
+
+def _mostly(layer: Layer, done: Operations) -> str:
+    """What a generated kernel does besides moving data, by the most telling of its operations, or of its ONNX nodes if its name is cut."""
+    if done.cut:
+        kinds = {op.cls for op in layer_ops(layer.onnx)}
+        told = next(
+            (word for kind, word in _NODES.items() if kind in kinds), "movement" if kinds and kinds <= _MOVES | {"constant"} else ""
+        )
+        return told or "other"
+    classes = {op.cls for op in done.ops}
+    return next((word for cls, word in _CLASSES.items() if cls in classes), "other")
 
 
 def product_extent(result: Shape, left: Sequence[Shape], right: Sequence[Shape], *, merged: bool = False) -> int | None:

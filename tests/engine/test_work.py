@@ -274,7 +274,13 @@ def test_the_table_has_one_row_a_layer() -> None:
         ("__mye1_0{}", "shape_call", "nothing"),
         ("Reformatting CopyNode for Input Tensor 0 to x", "Reformat", "reformat"),
         ("{ForeignNode[a...b]}", "Myelin", "region"),
-        ("pool", "TiledPooling", "other"),
+        ("pool", "TiledPooling", "pooling"),
+        ("__myl_AddReshTranReshMove{}", "kgen", "pointwise"),
+        ("__myl_ReshConcMean{}", "kgen", "reduction"),
+        ("__myl_Topk{}", "kgen", "selection"),
+        ("__myl_GnorSilu{}", "kgen", "norm"),
+        ("__myl_ReshReshResiConc{}", "kgen", "resize"),
+        ("__myl_AddReshEtc{}", "kgen", "other"),
     ],
 )
 def test_every_layer_is_for_something(name: str, kind: str, told: str) -> None:
@@ -364,3 +370,10 @@ def test_a_gather_reads_of_its_table_what_it_looks_up() -> None:
 
 def _constant(name: str, dimensions: list[int]) -> dict[str, object]:
     return {"Name": name, "Dimensions": dimensions, "Datatype": "Half", "Format": "(Linear) Row major linear format"}
+
+
+def test_what_a_kernel_of_a_cut_name_does_is_told_by_its_onnx_nodes() -> None:
+    name = "__myl_SlicReshCastGathReshSlicReshCastGathReshSlicReshCastGathEtc{}"
+    moves, adds = ("[ONNX Layer: /Gather]\x1f[ONNX Layer: /Concat]", "[ONNX Layer: /Gather]\x1f[ONNX Layer: /Add]")
+    told = [does(made(row(name, "kgen", [], [], Metadata=nodes)).layers[0]) for nodes in (moves, adds, "")]
+    assert told == ["movement", "pointwise", "other"]
