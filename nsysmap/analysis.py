@@ -333,7 +333,7 @@ def analyze_mapped(  # noqa: PLR0913  # what else is known, and what is asked
         idle_totals=idle_totals(gaps, busy, excluded),
         hidden_replays=_hidden(mapped, capture),
         trtexec_times=trtexec_table(times, figures.inference_groups),
-        ncu_kernels=ncu_table(ncu, kernels, inferences, trace.devices),
+        ncu_kernels=ncu_table(ncu, kernels, inferences, trace.devices, inside.edges),
         **vars(counted),
         **vars(answers),
         **vars(replay),

@@ -156,7 +156,8 @@ NCU_KERNELS = Spec(
         real("dram_percent", "those bytes over the trace's duration, of the device's bandwidth", "%", null=True),
         real(
             "dram_read_percent",
-            "bytes read in the same way; if the caches were emptied, minus what the previous kernel wrote (lts__t_sectors_op_write.sum)",
+            "bytes read in the same way; if the caches were emptied, minus what the kernel before wrote (lts__t_sectors_op_write.sum) or, "
+            "if ncu did not count that, minus its input tensors that earlier layers wrote, as far as the level-2 cache still holds them",
             "%",
             null=True,
         ),

@@ -31,19 +31,27 @@ _MOST_SEQUENCES = 8
 """Kernel sequences in which profiled kernels are looked for, the most frequent ones."""
 
 
-def ncu_table(profiled: tuple[NcuKernel, ...], kernels: Table, inferences: Table, devices: Table) -> Table:
-    """Each profiled kernel with its kernel in the trace, matched by name, grid, block and order within an inference."""
+def ncu_table(profiled: tuple[NcuKernel, ...], kernels: Table, inferences: Table, devices: Table, edges: Table | None = None) -> Table:
+    """Each profiled kernel with its kernel in the trace, matched by name, grid, block and order within an inference.
+
+    ``edges`` are the tensors between the engine's layers, which tell what a kernel finds in the cache where ncu did not count it.
+    """
     if not profiled:
         return Table.empty(NCU_KERNELS)
     bandwidth = {row.integer("device"): row.maybe_integer("bandwidth_bytes_per_s") for row in devices}
     places, by, reasons = _places(profiled, kernels, inferences)
+    layers = [MISSING if place is None else int(kernels.ints("layer_id")[place.row]) for place in places]
+    l2_bytes = {row.integer("device"): row.maybe_integer("l2_bytes") for row in devices}
+    device = next((int(kernels.ints("device")[place.row]) for place in places if place is not None), MISSING)
+    cached = _from_cache(profiled, layers, edges, l2_bytes.get(device))
     medians = _medians(kernels, inferences, {(place.sequence, place.position) for place in places if place is not None})
-    found = []
-    for one, place, reason, read in zip(profiled, places, reasons, reads_in_program(profiled), strict=True):
+    found: list[dict[str, object]] = []
+    for one, place, reason, told, other in zip(profiled, places, reasons, reads_in_program(profiled), cached, strict=True):
+        read = other if told is None else told
         moved, duration, tensor = dram_bytes(one), _in(one, "ns", "gpu__time_duration.sum"), one.get(*TENSOR)
         took = None if place is None else medians[place.sequence, place.position]
         peak = None if place is None else bandwidth.get(int(kernels.ints("device")[place.row]))
-        layer = None if place is None else int(kernels.ints("layer_id")[place.row])
+        layer = layers[len(found)]
         found.append(
             {
                 "profile_id": one.profile_id,
@@ -65,6 +73,31 @@ def ncu_table(profiled: tuple[NcuKernel, ...], kernels: Table, inferences: Table
             }
         )
     return Table.of_rows(NCU_KERNELS, found)
+
+
+def _from_cache(profiled: Sequence[NcuKernel], layers: Sequence[int], edges: Table | None, l2_bytes: int | None) -> list[float | None]:
+    """Bytes that each kernel reads from device memory in the program, from the tensors between layers, where ncu emptied the caches.
+
+    A tensor that an earlier layer wrote is taken to be in the level-2 cache still, and is subtracted, if what all kernels since then moved
+    and the tensor fit into it; None where a layer has other than one kernel in the profile, or no tensor's size is known.
+    """
+    unknown: list[float | None] = [None] * len(profiled)
+    if edges is None or not len(edges) or not l2_bytes:
+        return unknown
+    at = {layer: number for number, layer in enumerate(layers) if layer != MISSING and layers.count(layer) == 1}
+    moved = np.cumsum([0.0, *((dram_bytes(kernel) or 0.0) for kernel in profiled)])
+    subtracted: dict[int, float] = {}
+    for row in edges:
+        writer, reader, size = at.get(row.integer("from_layer")), at.get(row.integer("to_layer")), row.maybe_integer("bytes")
+        if reader is None or size is None:
+            continue
+        held = writer is not None and writer < reader and moved[reader] - moved[writer] + size <= l2_bytes
+        subtracted[reader] = subtracted.get(reader, 0.0) + (size if held else 0)
+    for number, kernel in enumerate(profiled):
+        read = _in(kernel, "byte", "dram__bytes_read.sum")
+        if read is not None and number in subtracted and kernel.conditions.caches not in (None, "left alone"):
+            unknown[number] = max(read - subtracted[number], 0.0)
+    return unknown
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -12,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysmap.analysis import analyze
+from nsysmap.base.engine_schema import EDGES
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.result_schema import KERNELS
 from nsysmap.base.table import Table
 from nsysmap.base.trace_schema import DEVICES, INFERENCES
 from nsysmap.mapping.mapped_trace import map_report
-from nsysmap.ncu.beside_trace import dram_bytes, ncu_table, reads_in_program
+from nsysmap.ncu.beside_trace import _from_cache, dram_bytes, ncu_table, reads_in_program
 from nsysmap.ncu.match import SequenceKernel, base_name, match_kernels, other_program
 from nsysmap.ncu.numbers import decimal_mark, in_base_unit, number
 from nsysmap.ncu.printed import Conditions, Measured, NcuKernel, parse_ncu_csv, read_ncu_csv
@@ -313,3 +315,34 @@ def test_what_the_kernel_before_wrote_is_read_from_the_cache_in_the_program() ->
     assert told(Conditions("emptied", None)) == [None, 500 - 320, 0.0]
     assert told(Conditions("left alone", None)) == [1000, 500, 400]
     assert told(Conditions()) == [None, None, None]
+
+
+def test_tensors_that_the_cache_still_holds_are_not_read_from_memory_in_the_program() -> None:
+    """Layer 0 writes 400 bytes for layer 2 and 100 for layer 1; layer 3 has two kernels."""
+    counted = {"dram__bytes_read.sum": Measured(1000, "byte"), "dram__bytes_write.sum": Measured(0, "byte")}
+    tensors = [(0, 1, 100), (0, 2, 400), (1, 2, 50), (2, 3, 10)]
+    edges = Table.of_rows(EDGES, [{"from_layer": a, "to_layer": b, "tensor": f"{a}{b}", "bytes": size} for a, b, size in tensors])
+
+    def told(caches: Literal["emptied", "left alone"] | None, l2_bytes: int | None) -> list[float | None]:
+        profiled = [NcuKernel(at, 1, "k", None, None, counted, Conditions(caches, None)) for at in range(5)]
+        return _from_cache(profiled, [0, 1, 2, 3, 3], edges, l2_bytes)
+
+    assert told("emptied", 10_000) == [None, 900, 550, None, None]
+    assert told("emptied", 1200) == [None, 900, 950, None, None]  # 2000 bytes were moved since layer 0: its 400 are gone
+    assert told("emptied", None) == told("left alone", 10_000) == told(None, 10_000) == [None] * 5
+
+
+def test_counters_of_a_graph_that_tensorrt_runs_are_those_of_nsight_compute() -> None:
+    """42 kernels of 1 to 9 µs, 150 inferences at 50 kHz; ncu emptied the caches, so that what earlier layers wrote is subtracted."""
+    real = FIXTURES / "real_trt"
+    tables = analyze(real / "gm_bert-graph.nsys-rep", real / "bert_eager.engine.json", ncu=real / "bert_eager.ncu.csv").tables
+    told, counters = tables.ncu_kernels, tables.kernel_counters
+    assert told.ints("position").tolist() == list(range(42))
+    reads = np.array([row.text("metric") == "dram_read" for row in counters])
+    value, error = counters.floats("value")[reads], counters.floats("error")[reads]
+    exact = told.floats("dram_read_percent")
+    some = np.isfinite(exact)
+    assert some.sum() >= 40
+    away = np.abs(value - exact)[some]
+    assert float(np.median(away)) < 0.4
+    assert float(np.mean(away < 1.96 * error[some])) > 0.95
