@@ -24,7 +24,7 @@ from nsysmap.engine.model import Engine
 from nsysmap.engine.onnx_model import read_model as onnx_model
 from nsysmap.engine.program import program_of
 from nsysmap.engine.reader import read_engine
-from nsysmap.engine.tables import EngineTables, engine_tables, layers_table
+from nsysmap.engine.tables import EngineTables, engine_tables, engine_titles, layers_table
 from nsysmap.engine.trtexec_times import TrtexecTimes, read_times, times_in
 from nsysmap.mapping.mapped_trace import MappedTrace, Progress, map_report, read_engines, silent
 from nsysmap.mapping.selection import Selection
@@ -200,6 +200,7 @@ class EngineRun:
     notes: tuple[Note, ...]  # beside the engines' own
     summary: Summary | None = None  # the answer of the report, if asked for
     kinds: tuple[KindTimes, ...] = ()  # times of each kind of its inferences, where there are several
+    titles: tuple[str, ...] = ()  # what its layers are called
 
 
 def engine_runs(  # noqa: PLR0913  # one parameter a file or an option
@@ -219,11 +220,11 @@ def engine_runs(  # noqa: PLR0913  # one parameter a file or an option
 
     Raises NsysmapError for input that cannot be used.
     """
+    model = onnx_model(onnx) if onnx is not None else None
     if report is None:
         found = [replace(read_engine(file, profile=profile), source=Path(file).name) for file in engine_files]
-        return tuple(EngineRun(engine, number, "", None, ()) for number, engine in enumerate(found))
+        return tuple(EngineRun(engine, number, "", None, (), titles=engine_titles(engine, model)) for number, engine in enumerate(found))
     engines = read_engines(engine_files, profile=profile)
-    model = onnx_model(onnx) if onnx is not None else None
     mapped = map_report(report, engines, model=model, reader=reader, selection=selection, progress=progress)
     summary = analyze_mapped(mapped, rules=[], progress=progress).summary if summarised else None
     times, own = measured(mapped), {note for engine in mapped.engines for note in engine.notes}
@@ -231,7 +232,8 @@ def engine_runs(  # noqa: PLR0913  # one parameter a file or an option
     shown = mapped.engines if len(engine_files) > 1 else mapped.engines[:1]
     kinds = [by_kind(mapped.kernels, mapped.inferences, mapped.mapped.layers, mapped.steady, number) for number in range(len(shown))]
     return tuple(
-        EngineRun(engine, number, mapped.trace.source, times, notes, summary, kinds[number]) for number, engine in enumerate(shown)
+        EngineRun(engine, number, mapped.trace.source, times, notes, summary, kinds[number], engine_titles(engine, model))
+        for number, engine in enumerate(shown)
     )
 
 
@@ -382,7 +384,8 @@ def predict_changes(mapped: MappedTrace, names: str | Sequence[str] = (), layers
     """
     observed, facts = observed_of(mapped)
     names, layers = ([given] if isinstance(given, str) else given for given in (names, layers))
-    check_named(layers, [facts.layers.text("name"), *(mapped.kernels.text(name) for name in ("layer", "part", "name"))])
+    known = [facts.layers.text(name) for name in ("name", "title")]
+    check_named(layers, [*known, *(mapped.kernels.text(name) for name in ("layer", "part", "name"))])
     return _worded(what_if(observed, facts, chosen_changes(names, layers, facts)), mapped)
 
 

@@ -27,6 +27,7 @@ LAYERS = Spec(
         of_engine(null=True),
         integer("layer_index", "position in the engine file, from 0; none for a layer known only from ranges", null=True),
         text("name", "TensorRT's name"),
+        text("title", "what it is called: its module and operators in the model (see the glossary)", null=True),
         text("kind", "nsysmap's class of its type: see nsysmap.engine.model.LAYER_KINDS"),
         text("type", "TensorRT's LayerType", null=True),
         text("tactic", "TacticName", null=True),

@@ -199,11 +199,12 @@ LAYER_KINDS = Spec(
 
 REPEATED_LAYERS = Spec(
     "repeated_layers",
-    "Layers of one kind whose names differ only in numbers, such as those of repeated blocks: their times added up, the most first.",
+    "Layers of one kind whose titles differ only in numbers, such as those of repeated blocks: their times added up, the most first.",
     (
         integer("repeat_id", "row number, from 0"),
         of_engine(null=True),
-        text("name", "their name, with * for the numbers that differ, or {2,7} where others have the same; of a single layer its own"),
+        text("name", "TensorRT's name, with * for what differs, or {2,7} where others have the same; of a single layer its own"),
+        text("title", "what they are called: their title, with * for the numbers that differ, or {2,7} where others have the same"),
         text("kind", "see layers"),
         integer("layers", "how many with time"),
         row_in("first_layer", "layers", "the first of them"),
@@ -283,6 +284,7 @@ FINDINGS = Spec(
         ),
         row_in("layer_id", "layers", "the layer that it is about, if it is about one", null=True),
         text("layer", "that layer's name", null=True),
+        text("layer_title", "what that layer is called", null=True),
         text("about", "everything that it is about: ids of layers, or names from its rule; none if it is about its device", null=True),
         text("evidence", "the other columns of the rule's SQL, as JSON"),
         text("advice", "what to do"),

@@ -94,6 +94,7 @@ MAPPING = Spec(
         of_engine(null=True),
         integer("layer_index", "position in that engine file", null=True),
         text("layer", "the layer's name", null=True),
+        text("layer_title", "what the layer is called: its title", null=True),
         text("part", "inside a Myelin region: the finest known name", null=True),
         text("method", "nvtx, graph-node, tactic, order, region or none"),
         real("confidence", "0 to 1; 1 is exact"),

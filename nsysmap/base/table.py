@@ -120,6 +120,12 @@ class Text:
         return self.where(value.__eq__) if value in self.values else np.zeros(len(self.codes), np.bool_)
 
 
+def either(first: Text, second: Text) -> Text:
+    """The first text where there is one, the second elsewhere."""
+    later = np.where(second.codes >= 0, second.codes + len(first.values), -1)
+    return Text(np.where(first.codes >= 0, first.codes, later).astype(np.int32), (*first.values, *second.values))
+
+
 Data = IntArray | FloatArray | BoolArray | Text
 Held = Data | Narrow
 """The stored form of a column: a large table stores integers in as few bytes as they need."""

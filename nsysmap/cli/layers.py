@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "--onnx",
     "onnx_file",
     metavar="MODEL",
-    help="With a report: the ONNX model that the engine was built from; names what opaque regions run.",
+    help="The ONNX model that the engine was built from: names layers whose nodes the file does not tell, and what opaque regions run.",
 )
 @click.option("--precision", is_flag=True, help="Instead, show time by data type, tensor cores and conversions.")
 @click.option(
@@ -102,8 +102,6 @@ def layers(  # noqa: PLR0913  # one parameter an option
         return
     if folders or params:
         raise click.UsageError("--rules and --param are about what --findings and --not-fused show.")
-    if onnx_file is not None and report is None:
-        raise click.UsageError("--onnx needs the report of a run too.")
     if chosen() is not None and report is None:
         raise click.UsageError("What selects a part of a report needs the report too.")
     first = sort == "time" and report is not None and not precision and not as_json
@@ -111,21 +109,25 @@ def layers(  # noqa: PLR0913  # one parameter an option
         runs = engine_runs(
             engine_files, report, profile=profile, onnx=onnx_file, reader=reader, selection=chosen(), progress=tell, summarised=first
         )
-    pages = [(run.engine, OfTrace(run.source, run.times, run.notes, run.number, run.kinds) if run.times else None) for run in runs]
+    pages = [
+        (run.engine, OfTrace(run.source, run.times, run.notes, run.number, run.kinds) if run.times else None, run.titles) for run in runs
+    ]
     if sort == "time":
         pages.sort(key=lambda page: -(page[1].share if page[1] else 0.0))
     if not as_json:  # what holds for the trace is said once, at the end
-        pages[:-1] = [(engine, replace(of_trace, notes=()) if of_trace else None) for engine, of_trace in pages[:-1]]
+        pages[:-1] = [(engine, replace(of_trace, notes=()) if of_trace else None, titles) for engine, of_trace, titles in pages[:-1]]
     if as_json:
         import json
 
-        values = [layers_json(engine, of_trace, precision=precision) for engine, of_trace in pages]
+        values = [layers_json(engine, of_trace, precision=precision, titles=titles) for engine, of_trace, titles in pages]
         click.echo(json.dumps(values[0] if len(values) == 1 else {"engines": values}, indent=1))
         return
     answer = runs[0].summary
     texts = [costs_text(answer, width=width())] if answer is not None and answer.layers else []
     texts += [
-        precision_text(engine, of_trace, width=width()) if precision else layers_text(engine, of_trace, sort=sort, width=width())
-        for engine, of_trace in pages
+        precision_text(engine, of_trace, width=width(), titles=titles)
+        if precision
+        else layers_text(engine, of_trace, sort=sort, width=width(), titles=titles)
+        for engine, of_trace, titles in pages
     ]
     click.echo("\n\n".join(texts))

@@ -30,6 +30,7 @@ class FindingChange:
     after_ns: int | None
     message: str  # message of the costliest one
     told: str = ""  # why it cannot be determined, or a note that the layer has not changed
+    title: str = ""  # what that layer is called
 
 
 def finding_changes(
@@ -68,6 +69,7 @@ def finding_changes(
                     theirs.cost_ns if theirs else None,
                     shown.message,
                     told,
+                    shown.title,
                 )
             )
     order = ("new", "worse", "gone", "better", "cannot-tell")
@@ -91,6 +93,7 @@ def _of_single_rules(found: list[dict[tuple[str, str], _Found]]) -> list[dict[tu
 class _Found:
     severity: str
     layer: str
+    title: str  # of the layer
     count: int
     cost_ns: int | None
     message: str
@@ -114,7 +117,9 @@ def _by_place(side: Side, groups: Sequence[JoinedGroup], number: int, scale: int
             place = f"cause {cause}" if cause is not None else one.layer or "" if group is None else f"group {group}"
             cost = None if one.cost_ns is None else round(one.cost_ns * scale / inferences)
             alone = group if len(one.about) <= 1 else None
-            entry = found.setdefault((one.rule, place), _Found(one.severity, one.layer or "", 0, None, one.message, -1, alone))
+            entry = found.setdefault(
+                (one.rule, place), _Found(one.severity, one.layer or "", one.layer_title or "", 0, None, one.message, -1, alone)
+            )
             entry.count += 1
             entry.stands |= one in outcome.findings
             if cost is not None:

@@ -13,6 +13,7 @@ from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.comparison.shares import Kinds, idle_of, kernel_rows, known_device, recorded_works, spent
 from nsysmap.comparison.waterfall import Contribution
 from nsysmap.engine.program import program_of
+from nsysmap.engine.titles import called_text
 from nsysmap.summary.model import INFERENCE, REPETITION
 from nsysmap.timing.device_times import hides_work
 from nsysmap.trace.copies import copied_memory
@@ -166,7 +167,7 @@ def _like(inferences: Table, times: _Times, phase: IntArray, row: int) -> IntArr
 def _contributions(tables: Mapping[str, Table], times: _Times, rows: tuple[int, int]) -> tuple[Contribution, ...]:
     """Where the time of the two inferences went; the contributions add up to the difference."""
     inferences, layers = tables["inferences"], tables["layers"]
-    kinds = Kinds(len(layers))
+    kinds, titles = Kinds(len(layers)), called_text(layers)
     process = int(inferences.ints("process")[rows[1]])
     device = known_device(tables, (process, int(inferences.ints("device")[rows[1]])))
     works = recorded_works(dict(tables), device, process, kinds)
@@ -175,7 +176,7 @@ def _contributions(tables: Mapping[str, Table], times: _Times, rows: tuple[int, 
     first_idle, hidden = kinds.idle("launch"), hides_work(tables["capture"])
     found = [
         Contribution(
-            str(layers.text("name")[at]) if at < kinds.layers else _HIDDEN if hidden and at >= first_idle else kinds.name(at),
+            str(titles[at]) if at < kinds.layers else _HIDDEN if hidden and at >= first_idle else kinds.name(at),
             int(own[at] - usual[at]),
             int(usual[at]),
             int(own[at]),
@@ -196,7 +197,7 @@ def _waits(tables: Mapping[str, Table], times: _Times, row: int) -> tuple[Wait, 
     for gap in gaps.take(mine):
         after = gap.maybe_integer("after_kernel")
         kernel = None if after is None else int(kernel_rows(kernels, np.array([after]))[0])
-        name = None if kernel is None else str(kernels.text("layer")[kernel] or kernels.text("name")[kernel])
+        name = None if kernel is None else str(kernels.text("layer_title")[kernel] or kernels.text("name")[kernel])
         ns = min(gap.integer("end_ns"), end) - max(gap.integer("start_ns"), begin)
         found.append(Wait(ns, gap.text("cause"), gap.text("evidence"), name))
     return tuple(sorted(found, key=lambda one: -one.ns))
@@ -226,6 +227,7 @@ def _kernels(tables: Mapping[str, Table], like: IntArray, row: int) -> Table:
             "position": np.arange(len(own)),
             "kernel_id": kernels.ints("kernel_id")[own],
             "layer": kernels.text("layer").take(own),
+            "layer_title": kernels.text("layer_title").take(own),
             "kernel": kernels.text("name").take(own),
             "time_ns": length[own],
             "usual_ns": usual,

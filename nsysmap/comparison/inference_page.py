@@ -58,7 +58,7 @@ def page_of_inference(found: OneInference) -> Page:
             f"{microseconds(row.integer('gap_ns'))} ({microseconds(row.integer('usual_gap_ns'))})",
             f"{microseconds(row.integer('time_ns'))} ({microseconds(row.integer('usual_ns'))})",
             "" if row["cause"] is None else escaped(_proven(str(row["cause"]), str(row["evidence"]))),
-            escaped(row.maybe_text("layer") or row.text("kernel")),
+            escaped(row.maybe_text("layer_title") or row.text("kernel")),
         )
         for row in kernels[:TOP]
     )

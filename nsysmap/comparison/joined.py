@@ -31,6 +31,7 @@ _TICK_NS = 32.0
 Another version of nsys may round times differently: one tick per kernel."""
 
 _INDEX = re.compile(r"(?<![A-Za-z])\d+|(?<=__mye)\d+")  # of a block, node or region; fc1 and fc2 are two layers of one block
+_ORDINAL = re.compile(r"_\d+(?=[/|:,+() ]|$)")  # of all but the first of a name: up, up_1, up_2
 _FEWEST_ALIKE = 5  # layers that run the same kernels, from which on what they have in common is taken for the profiler's
 _MANY = 4  # layers in one group, from which on only the first and the last are named
 _ALIKE = 2.0  # the largest ratio of differences within one part
@@ -246,6 +247,8 @@ def _row(number: int, group: JoinedGroup, sides: tuple[Side, Side], names: tuple
         "group": number,
         "before": "; ".join(layer.name for layer in layers[0]) or None,
         "after": "; ".join(layer.name for layer in layers[1]) or None,
+        "before_titles": _titles(sides[0], ids[0]),
+        "after_titles": _titles(sides[1], ids[1]),
         "before_ids": _ids(sides[0], ids[0]),
         "after_ids": _ids(sides[1], ids[1]),
         "relation": group.relation,
@@ -259,6 +262,11 @@ def _row(number: int, group: JoinedGroup, sides: tuple[Side, Side], names: tuple
         "after_kernels": kernels[1] or None,
         "change": _change(group, layers, precisions, kernels),
     }
+
+
+def _titles(side: Side, ids: Sequence[int]) -> str | None:
+    """What these layers are called, separated by semicolons."""
+    return "; ".join(side.titles[at] for at in ids) or None
 
 
 def _ids(side: Side, ids: Sequence[int]) -> str | None:
@@ -309,7 +317,7 @@ def layer_means(side: Side) -> dict[str, Mean]:
 
 
 def blocks_of(rows: Iterable[Row]) -> list[list[Row]]:
-    """The rows of JOINED_LAYERS grouped: layers whose names differ only in indices and that changed in the same way.
+    """The rows of JOINED_LAYERS grouped: layers whose titles differ only in indices and that changed in the same way.
 
     Significant differences in a group have one sign and are within a factor of two of each other, so that a layer that
     changed more than those in the other blocks stands alone.
@@ -333,13 +341,13 @@ def group_name(rows: list[Row], side: str) -> str | None:
 
 def block_name(rows: list[Row], side: str) -> str | None:
     """The name of the layers on one side, with a * for each number that differs; None if the side has no such layer."""
-    names = [name for row in rows if (name := row.maybe_text(side)) is not None]
-    return common_name(names) if names else None
+    titles = [title for row in rows if (title := row.maybe_text(f"{side}_titles")) is not None]
+    return common_name(titles) if titles else None
 
 
 def _way(row: Row) -> tuple[object, ...]:
     """What all rows of a group must have in common."""
-    names = (_INDEX.sub("*", row.maybe_text(side) or "") for side in ("before", "after"))
+    names = (_INDEX.sub("*", _ORDINAL.sub("", row.maybe_text(f"{side}_titles") or "")) for side in ("before", "after"))
     kernels = (row.maybe_text(f"{side}_kernels") for side in ("before", "after"))
     precision = (row.maybe_text(f"{side}_precision") for side in ("before", "after"))
     return row.text("change"), row.text("relation"), row.maybe_text("joined_by"), *names, *kernels, *precision

@@ -339,7 +339,7 @@ def _pair(rows: list[Row]) -> str:
 def _regions(found: Comparison) -> Iterator[Grid]:
     layers = found.layers.records()
     for group in dict.fromkeys(row.integer("group") for row in found.regions):
-        name = shortened(escaped(str(layers[group]["before"] or layers[group]["after"])), _LONGEST_REGION)
+        name = shortened(escaped(str(layers[group]["before_titles"] or layers[group]["after_titles"])), _LONGEST_REGION)
         kinds = [
             (*_times_of(row), f"{row.real('before_kernels'):g}", f"{row.real('after_kernels'):g}", escaped(row.text("kind")))
             for row in found.regions
@@ -420,8 +420,8 @@ def _folded(held: Sequence[FindingChange]) -> tuple[str, ...]:
 
 def _sentence(one: FindingChange) -> str:
     """The message of a finding, preceded by its layer if the message does not name it."""
-    text = one.told or one.message
-    return escaped(text if not one.place or one.place[:_TOLD_PLACE] in text else f"{one.place}: {text}")
+    text, place = one.told or one.message, one.title or one.place
+    return escaped(text if not place or place[:_TOLD_PLACE] in text else f"{place}: {text}")
 
 
 def _conditions(found: Comparison) -> Grid:

@@ -9,16 +9,19 @@ from itertools import pairwise
 from pathlib import Path
 
 from nsysmap.analysis import Analysis, analyze_mapped, engine_outcomes, engine_tables_with_profile
+from nsysmap.base.engine_schema import LAYERS
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import MISSING, Table
+from nsysmap.base.table import MISSING, Table, Text
 from nsysmap.comparison.noise import FEWEST
 from nsysmap.comparison.pace import Pace, pace_of
 from nsysmap.engine.model import Engine, Layer, first_layers
+from nsysmap.engine.model_nodes import of_model, with_model_nodes
 from nsysmap.engine.onnx_model import OnnxModel
 from nsysmap.engine.profile import profile_engine
 from nsysmap.engine.reader import read_engine
+from nsysmap.engine.tables import engine_titles
+from nsysmap.engine.titles import called
 from nsysmap.engine.trtexec_times import times_in
-from nsysmap.joining.model_nodes import of_model, with_model_nodes
 from nsysmap.mapping.given_files import is_likely_report
 from nsysmap.mapping.mapped_trace import Progress, map_report, read_engines
 from nsysmap.rules.finding import Outcome
@@ -80,6 +83,11 @@ class Side:
         return (*known, *(Layer(len(known) + at, row.text("name"), row.text("kind")) for at, row in enumerate(rows)))
 
     @cached_property
+    def titles(self) -> tuple[str, ...]:
+        """What its layers are called, by id."""
+        return tuple(called(row) for row in self.tables["layers"])
+
+    @cached_property
     def layer_ids(self) -> tuple[tuple[int, ...], ...]:
         """Layer ids by engine; those that only ranges name come last."""
         bounds = [*first_layers(self.engines), len(self.tables["layers"])]
@@ -120,6 +128,9 @@ def _with_nodes(side: Side, model: OnnxModel | None) -> Side:
     """The side, with the model's nodes added to the layers that compute them."""
     if model is None:
         return side
+    if not side.traced:
+        titles = Text.of(title for engine in side.engines for title in engine_titles(engine, model))
+        side = replace(side, tables={**side.tables, "layers": side.tables["layers"].with_columns(LAYERS, {"title": titles})})
     fits = all(of_model(one.layers, model) for one in side.engines)
     return replace(side, engines=tuple(replace(one, layers=with_model_nodes(one.layers, model)) for one in side.engines), of_model=fits)
 

@@ -9,7 +9,11 @@ from nsysmap.base.engine_schema import EDGES, ENGINES, ENGINES_WITH_TENSORS, LAY
 from nsysmap.base.table import Table
 from nsysmap.engine.dataflow import links
 from nsysmap.engine.model import Engine, Layer, numbered_engines
+from nsysmap.engine.onnx_model import OnnxModel
 from nsysmap.engine.tensor_formats import tensor_bytes
+from nsysmap.engine.titles import layer_titles
+
+_NOT_NODES = ("foreign_node", "reformat", "constant", "noop", "signal", "shape")  # kinds of layers that the model does not name
 
 
 @dataclass(frozen=True)
@@ -96,17 +100,28 @@ def engines_with_tensors_table(engines: Sequence[Engine]) -> Table:
     return Table.of_rows(ENGINES_WITH_TENSORS, rows)
 
 
-def layers_table(engines: Sequence[Engine]) -> Table:
+def engine_titles(engine: Engine, model: OnnxModel | None = None) -> tuple[str, ...]:
+    """What each layer of an engine is called: by the nodes in its metadata or its name, else by those that the ONNX model tells."""
+    if model is None or all(layer.onnx for layer in engine.layers):
+        return layer_titles(engine.layers)
+    from nsysmap.engine.model_nodes import with_model_nodes
+
+    told = with_model_nodes(engine.layers, model)
+    return layer_titles([layer if layer.onnx or layer.kind in _NOT_NODES else one for layer, one in zip(engine.layers, told, strict=True)])
+
+
+def layers_table(engines: Sequence[Engine], model: OnnxModel | None = None) -> Table:
     """The table `layers`, one row per layer, engine by engine; the measured columns (time_ns, share, kernels) are empty."""
     rows: list[dict[str, object]] = []
     for number, engine in enumerate(engines):
-        for layer in engine.layers:
+        for layer, title in zip(engine.layers, engine_titles(engine, model), strict=True):
             rows.append(
                 {
                     "layer_id": len(rows),
                     "engine": number,
                     "layer_index": layer.index,
                     "name": layer.name,
+                    "title": title,
                     "kind": layer.kind,
                     "type": layer.type,
                     "tactic": layer.tactic,

@@ -25,6 +25,7 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.base.marked_folder import marked_folder
 from nsysmap.base.memory import keep_freed_memory
 from nsysmap.base.table import MISSING, Spec, Table, Text
+from nsysmap.engine.titles import called_text
 from nsysmap.fleet.dataset import CONTENT_BYTES, PLACE_BYTES, finished, rows_of, write_parts
 from nsysmap.fleet.schema import FLEET_FINDINGS, FLEET_IDLE, FLEET_INFERENCES, FLEET_LAYERS, FLEET_REPORTS, FLEET_TABLES
 from nsysmap.fleet.sources import Source, file_system, without_secrets
@@ -110,7 +111,8 @@ def tables_of(analysis: Analysis, mapped: MappedTrace, columns: dict[str, object
     rows: dict[Spec, dict[str, object]] = {
         FLEET_INFERENCES: _same(FLEET_INFERENCES, inferences)
         | {"engine": _named(sources, inferences), "gpu_time_ns": inferences.ints("gpu_busy_ns"), "steady": steady},
-        FLEET_LAYERS: _same(FLEET_LAYERS, ran) | {"engine": _named(sources, ran), "layer": ran.text("name")},
+        FLEET_LAYERS: _same(FLEET_LAYERS, ran)
+        | {"engine": _named(sources, ran), "layer": ran.text("name"), "layer_title": called_text(ran)},
         FLEET_FINDINGS: _same(FLEET_FINDINGS, tables.findings),
         FLEET_IDLE: _same(FLEET_IDLE, tables.idle_totals),
     }

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.comparison.noise import Mean
 from nsysmap.comparison.pace import Pace
 from nsysmap.comparison.side import Side
+from nsysmap.engine.titles import called
 from nsysmap.timing.idle_causes import CAUSES
 
 SCHEMA = "nsysmap/baseline/1"
@@ -36,6 +38,11 @@ class Baseline:
     layers: Mapping[str, Mean]  # kernel time by name
     mapped: float | None  # share of the kernel time that has a layer
     findings: Mapping[str, int]  # by rule; rules that were skipped are not in it
+    titles: Mapping[str, str] = field(default_factory=dict)  # what layers are called, by name
+
+    def is_called(self, layer: str, pattern: str) -> bool:
+        """Whether a layer's name or title is this one, or fits this pattern."""
+        return any(one == pattern or fnmatchcase(one, pattern) for one in (layer, self.titles.get(layer, layer)))
 
 
 def baseline_of(side: Side) -> Baseline:
@@ -57,6 +64,7 @@ def baseline_of(side: Side) -> Baseline:
         layers=layer_means(side),
         mapped=_mapped(side),
         findings={one.rule: len(one.findings) for one in side.outcomes if one.skipped is None},
+        titles={row.text("name"): called(row) for row in side.tables["layers"]},
     )
 
 
@@ -114,6 +122,7 @@ def read_baseline(path: str | Path) -> Baseline:
             layers={str(name): _mean(value) for name, value in values["layers"].items()},
             mapped=None if values["mapped"] is None else _finite(values["mapped"]),
             findings={str(rule): _count(number) for rule, number in values["findings"].items()},
+            titles={str(name): str(title) for name, title in values.get("titles", {}).items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise NsysmapError(str(file), "is a baseline that was edited or truncated", _REMEDY) from None

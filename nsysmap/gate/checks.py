@@ -6,7 +6,6 @@ import datetime
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 
 from nsysmap.base.note import LEVELS
 from nsysmap.base.units import counted, duration, percent
@@ -135,7 +134,7 @@ def _now(limit: Limit, measured: Baseline) -> Mean | str:
             return f"there is no cause {limit.name}; the causes are {', '.join(measured.idle)}, or total"
         value = sum(measured.idle[cause] for cause in causes)
         return replace(measured.time, value=value)
-    found = [mean for layer, mean in measured.layers.items() if layer == limit.name or fnmatchcase(layer, limit.name)]
+    found = [mean for layer, mean in measured.layers.items() if measured.is_called(layer, limit.name)]
     if not found:
         return f"no layer that ran is called {limit.name}"
     return _sum(found)

@@ -18,13 +18,14 @@ class Ignore:
     """One rule, or one rule for one layer, that is ignored until a date."""
 
     rule: str
-    place: str = ""  # a layer's name, or a pattern with *
+    place: str = ""  # a layer's name or title, or a pattern with *
     reason: str = ""
     until: datetime.date | None = None
 
     def covers(self, finding: Finding, today: datetime.date) -> bool:
         """Whether this finding is ignored on that date."""
-        on_it = fnmatchcase(finding.rule, self.rule) and (not self.place or fnmatchcase(finding.layer or "", self.place))
+        places = (finding.layer or "", finding.layer_title or "")
+        on_it = fnmatchcase(finding.rule, self.rule) and (not self.place or any(fnmatchcase(one, self.place) for one in places))
         return on_it and not self.expired(today)
 
     def expired(self, today: datetime.date) -> bool:

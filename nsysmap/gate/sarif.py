@@ -46,7 +46,7 @@ def _of_check(check: Check, source: str, number: dict[str, int]) -> dict[str, An
 
 
 def _of_finding(one: Finding, source: str, number: dict[str, int], ignored: str | None) -> dict[str, Any]:
-    result = _result(one.rule, number, (_LEVELS[one.severity], one.message), [_location(source, one.layer)])
+    result = _result(one.rule, number, (_LEVELS[one.severity], one.message), [_location(source, one.layer, one.layer_title)])
     if ignored is not None:
         result["suppressions"] = [{"kind": "external", "justification": ignored}]
     return result
@@ -57,8 +57,8 @@ def _result(rule: str, number: dict[str, int], told: tuple[str, str], locations:
     return {"ruleId": rule, "ruleIndex": number[rule], "level": level, "message": {"text": text}, "locations": locations}
 
 
-def _location(source: str, name: str | None) -> dict[str, Any]:
+def _location(source: str, name: str | None, title: str | None = None) -> dict[str, Any]:
     found: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": quote(source)}}}
     if name:
-        found["logicalLocations"] = [{"fullyQualifiedName": name}]
+        found["logicalLocations"] = [{"fullyQualifiedName": name, **({"name": title} if title else {})}]
     return found

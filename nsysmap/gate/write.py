@@ -13,6 +13,7 @@ from nsysmap.base.units import counted
 from nsysmap.gate.checks import BROKEN, KEPT, Verdict
 from nsysmap.gate.junit import junit_xml
 from nsysmap.gate.sarif import sarif
+from nsysmap.rules.finding import Finding
 
 SUFFIXES = (".xml", ".sarif", ".md", ".json")
 _MARKS = {KEPT: "ok", BROKEN: "BROKEN"}
@@ -54,7 +55,10 @@ def verdict_markdown(verdict: Verdict) -> str:
         lines += ["", *(f"- {plain(note)}" for note in verdict.notes)]
     if verdict.ignored:
         lines += ["", f"{counted(len(verdict.ignored), 'finding')} ignored:", ""]
-        lines += [f"- {plain(one.finding.rule)} {plain(one.finding.layer or '')}: {plain(one.reason)}" for one in verdict.ignored]
+        lines += [
+            f"- {plain(one.finding.rule)} {plain(one.finding.layer_title or one.finding.layer or '')}: {plain(one.reason)}"
+            for one in verdict.ignored
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -65,14 +69,14 @@ def verdict_json(verdict: Verdict) -> dict[str, Any]:
         "source": verdict.source,
         "passed": verdict.passed,
         "checks": [asdict(check) for check in verdict.checks],
-        "findings": [_finding(one.rule, one.layer, one.message) for one in verdict.findings],
-        "ignored": [_finding(one.finding.rule, one.finding.layer, one.finding.message) | {"reason": one.reason} for one in verdict.ignored],
+        "findings": [_finding(one) for one in verdict.findings],
+        "ignored": [_finding(one.finding) | {"reason": one.reason} for one in verdict.ignored],
         "notes": list(verdict.notes),
     }
 
 
-def _finding(rule: str, layer: str | None, message: str) -> dict[str, str | None]:
-    return {"rule": rule, "layer": layer, "message": message}
+def _finding(finding: Finding) -> dict[str, str | None]:
+    return {"rule": finding.rule, "layer": finding.layer, "layer_title": finding.layer_title, "message": finding.message}
 
 
 def write_verdict(verdict: Verdict, path: Path, version: str) -> None:

@@ -122,6 +122,7 @@ class Answer:
     """What the map says."""
 
     layer: str | None
+    layer_title: str | None  # what it is called
     layer_index: int | None
     engine: str | None
     part: str | None
@@ -189,6 +190,7 @@ def explain(mapped: MappedTrace, kernel_id: int) -> Explanation:
         order=_order(mapped, kernel_id),
         answer=Answer(
             layer=row.maybe_text("layer"),
+            layer_title=row.maybe_text("layer_title"),
             layer_index=row.maybe_integer("layer_index"),
             engine=None if engine is None else mapped.engines[engine].source,
             part=row.maybe_text("part"),

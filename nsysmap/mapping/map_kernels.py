@@ -11,17 +11,18 @@ from nsysmap.base.engine_schema import LAYERS
 from nsysmap.base.groups import distinct_rows, in_first_order, numbered
 from nsysmap.base.note import Note
 from nsysmap.base.result_schema import MAPPING
-from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text, packed, slim
+from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text, either, packed, slim
 from nsysmap.base.units import counted
-from nsysmap.engine.model import Engine, numbered_engines
+from nsysmap.engine.model import Engine, Layer, numbered_engines
 from nsysmap.engine.onnx_model import OnnxModel
 from nsysmap.engine.program import is_tensorrt
 from nsysmap.engine.tables import layers_table
+from nsysmap.engine.titles import called_text, layer_titles
 from nsysmap.mapping.by_order import Asked, Placed, place_by_order
 from nsysmap.mapping.engine_match import engine_fits, fit_notes, whose_inferences
 from nsysmap.mapping.launch_ranges import Evidence, gather_evidence
-from nsysmap.mapping.parts import Settled, either, find_parts
-from nsysmap.mapping.range_layers import RangeLayers, resolve_ranges
+from nsysmap.mapping.parts import Settled, find_parts
+from nsysmap.mapping.range_layers import RangeLayers, payload_nodes, resolve_ranges
 from nsysmap.mapping.streams import Streams
 from nsysmap.mapping.twins import SEVERAL, settle_ranges
 from nsysmap.names.decode import decode, layer_kind, matches_tactic
@@ -98,7 +99,7 @@ def map_kernels(
     layer[not_its] = MISSING
     method[not_its] = np.where(named[not_its], np.where(evidence.replayed[not_its], _GRAPH_NODE, _NVTX), _NONE)
     confidence[not_its[~named[not_its]]] = 0.0
-    table, layer = _with_range_layers(tensorrt, layers_table(engines), _Places(place, layer, named & (layer == MISSING)))
+    table, layer = _with_range_layers(tensorrt, layers_table(engines, model), _Places(place, layer, named & (layer == MISSING)))
     opaque = _at(table.text("kind").equals("foreign_node"), layer)
     method[opaque & (method == _ORDER)] = _REGION
     inference = found.membership.ints("inference")
@@ -122,6 +123,7 @@ def map_kernels(
             "engine": slim(gather(table.ints("engine"), layer)),
             "layer_index": slim(gather(table.ints("layer_index"), layer)),
             "layer": table.text("name").take(layer),
+            "layer_title": called_text(table).take(layer),
             "part": parts.part,
             "method": Text(method, METHODS),
             "confidence": confidence,
@@ -190,9 +192,14 @@ def _with_range_layers(tensorrt: TensorRtRanges, layers: Table, places: _Places)
     (codes, _), number = numbered(name.codes[shown].astype(np.int64), occurrence[shown])
     number, first = in_first_order(number, len(codes))  # in the order in which the trace shows them
     texts = [name.values[code] for code in name.codes[shown[first]].tolist()]
+    payload = ranges.text("payload").take(tensorrt.layers[shown[first]]).list()
+    named = [
+        Layer(at, text, layer_kind(text, None), onnx=payload_nodes(told or ""))
+        for at, (text, told) in enumerate(zip(texts, payload, strict=True))
+    ]
     rows = layers.records()
-    for layer_id, text in enumerate(texts, start=len(layers)):
-        rows.append({"layer_id": layer_id, "name": text, "kind": layer_kind(text, None)})
+    for layer_id, (one, title) in enumerate(zip(named, layer_titles(named), strict=True), start=len(layers)):
+        rows.append({"layer_id": layer_id, "name": one.name, "title": title, "kind": one.kind})
     layer = places.layer.copy()
     layer[kernels] = len(layers) + number
     return Table.of_rows(LAYERS, rows), layer

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.base.groups import distinct, distinct_rows, rows_by_value, sorted_order
-from nsysmap.base.table import BoolArray, CodeArray, IntArray, Table, Text
+from nsysmap.base.table import BoolArray, CodeArray, IntArray, Table, Text, either
 from nsysmap.mapping.parts_by_name import PatternPart, pattern_parts, pattern_word
 from nsysmap.mapping.range_layers import payload_nodes
 from nsysmap.trace.inferences import sequence_hashes
@@ -59,12 +59,6 @@ def find_parts(kernels: Table, tensorrt: TensorRtRanges, settled: Settled, layer
         by = np.where((by < 0) & opaque, np.where(named, _ONNX, _PATTERN), by).astype(np.int32)
         part = either(part, patterns)
     return Parts(part, Text(by, PART_BY))
-
-
-def either(first: Text, second: Text) -> Text:
-    """The first text where there is one, the second elsewhere."""
-    later = np.where(second.codes >= 0, second.codes + len(first.values), -1)
-    return Text(np.where(first.codes >= 0, first.codes, later).astype(np.int32), (*first.values, *second.values))
 
 
 # --- from the trace -----------------------------------------------------------------------------------------------------

@@ -65,8 +65,8 @@ class Costly:
     share: float
     time: str  # in the unit of the answer
     layers: int | None
-    name: str
-    title: str  # the same, short
+    name: str  # the engine's
+    title: str  # what they are called
     what: str
     engine: int | None
     family: str  # of kernels without a layer
@@ -91,11 +91,9 @@ class Told:
     rows: tuple[Answered, ...]
 
 
-def told_of(summary: Summary, titles: Mapping[tuple[int | None, str], str], proofs: Mapping[int, str], *, regions: bool) -> Told:
-    """The sentences of an answer; ``regions`` says that the page has a section about the insides of regions.
-
-    ``titles`` are the titles of repeated layers, by engine and common name; ``proofs`` says by engine what shows that it ran.
-    """
+def told_of(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Told:
+    """The sentences of an answer; ``regions`` says that the page has a section about the insides of regions, and ``proofs`` by engine what
+    shows that it ran."""
     guess, costs = summary.unprofiled, cost_rows(summary, families=True)[:TOP]
     predicted, _, range_of = (
         "" if guess is None or guess.low_ns is None or guess.high_ns is None else ranged(guess.ns, guess.low_ns, guess.high_ns)
@@ -109,7 +107,7 @@ def told_of(summary: Summary, titles: Mapping[tuple[int | None, str], str], proo
         words.per_second(summary) + words.together(summary),
         words.unprofiled(summary),
         gains.no_action(summary),
-        tuple(_costly(cost, short) for cost, short in zip(costs, _short(costs, titles), strict=True)),
+        tuple(_costly(cost, short) for cost, short in zip(costs, _short(costs), strict=True)),
         costs_heading(summary).partition(", ")[2],
         tuple(told_apart([escaped(name) for name in functions([row.name for row in summary.kernels[:TOP]])], _NAME)),
         tuple(row for row in _rows(summary, proofs, regions=regions) if row.text),
@@ -119,14 +117,12 @@ def told_of(summary: Summary, titles: Mapping[tuple[int | None, str], str], proo
 def _costly(cost: Cost, short: str) -> Costly:
     other = cost.group is None
     family = cost.what.removesuffix(" kernel") if other else ""
-    return Costly(cost.share, rounded(cost.time_ns), cost.layers, cost.name, short, cost.what, cost.engine, family, cost.group)
+    name = cost.name if cost.group is None else cost.group.name
+    return Costly(cost.share, rounded(cost.time_ns), cost.layers, name, short, cost.what, cost.engine, family, cost.group)
 
 
-def _short(costs: Sequence[Cost], titles: Mapping[tuple[int | None, str], str]) -> tuple[str, ...]:
-    short = [titles.get((cost.engine, cost.name), cost.name) for cost in costs]
-    of_title = {one: {cost.name for title, cost in zip(short, costs, strict=True) if title == one} for one in short}
-    names = [escaped(one if len(of_title[one]) == 1 else cost.name) for one, cost in zip(short, costs, strict=True)]
-    return tuple(told_apart(names, _NAME))
+def _short(costs: Sequence[Cost]) -> tuple[str, ...]:
+    return tuple(told_apart([escaped(cost.name) for cost in costs], _NAME))
 
 
 def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iterator[Answered]:

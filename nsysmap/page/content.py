@@ -15,6 +15,7 @@ from nsysmap.base.schema import Tables
 from nsysmap.base.table import MISSING, IntArray, Row
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import counted
+from nsysmap.engine.titles import called
 from nsysmap.mapping.launch_ranges import root_nodes
 from nsysmap.names.decode import decode, summary
 from nsysmap.names.reference import field_words
@@ -27,7 +28,6 @@ from nsysmap.picture.blocks import block_groups
 from nsysmap.picture.html import graph_data
 from nsysmap.picture.model import picture, times_of
 from nsysmap.picture.swatches import CAUSES, KIND_WORDS, Swatch, kernel_swatch, kind_swatch
-from nsysmap.picture.titles import layer_titles, name_title
 from nsysmap.report.explain import PART_BY
 from nsysmap.report.model import Report
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
@@ -36,7 +36,7 @@ from nsysmap.summary import words
 from nsysmap.summary.costs import others_name
 from nsysmap.summary.model import INFERENCE, REPETITION, Summary
 from nsysmap.summary.whose import engine_names
-from nsysmap.timing.layer_sums import NUMBER, alike, names_apart, names_of
+from nsysmap.timing.layer_sums import alike, names_of, titles_of
 from nsysmap.timing.measured import Measured
 from nsysmap.trace.steady import OUTLIER
 from nsysmap.whatif.change import ABOUT_LAYERS, chosen_changes
@@ -108,7 +108,7 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
         ],
         "outlier": OUTLIER,
         "repeats": [escaped(name) for name in names_of(alike(tables.layers))],
-        "repeat_titles": [escaped(title) for title in repeat_titles(analysis).values()],
+        "repeat_titles": [escaped(title) for title in repeat_titles(analysis)],
         "kernel_time": _kernel_time(tables, unit),
         "regions": shown.regions.found,
         "whatif": _whatif(tables),
@@ -221,33 +221,13 @@ def _capability(device: Row) -> list[int] | None:
     return None if None in parts else [part for part in parts if part is not None]
 
 
-def _titles(analysis: Analysis) -> dict[tuple[int | None, int | None], str]:
-    """The title of each layer, by engine and index."""
-    return {
-        (number, layer.index): title
-        for number, engine in enumerate(analysis.engines)
-        for layer, title in zip(engine.layers, layer_titles(engine.layers), strict=True)
-    }
-
-
-def repeat_titles(analysis: Analysis) -> dict[tuple[int | None, str, int], str]:
-    """The titles of repeated layers, by engine, common name and the first of them: their own titles if only numbers differ."""
-    titles, groups = _titles(analysis), alike(analysis.tables.layers)
-    engines = [mine[0].maybe_integer("engine") for mine in groups]
-    own = [
-        [titles.get((engine, row.maybe_integer("layer_index")), "") for row in mine] for engine, mine in zip(engines, groups, strict=True)
-    ]
-    agree = [all(told) and len({NUMBER.sub("*", title) for title in told}) == 1 for told in own]
-    names = names_of(groups)
-    told = [mine if same else [name_title(name)] for mine, same, name in zip(own, agree, names, strict=True)]
-    keys = [(engine, mine[0].text("kind")) for engine, mine in zip(engines, groups, strict=True)]
-    first = [min(row.integer("layer_id") for row in mine) for mine in groups]
-    return dict(zip(zip(engines, names, first, strict=True), names_apart(told, keys), strict=True))
+def repeat_titles(analysis: Analysis) -> list[str]:
+    """What the layers of each row of `alike` are called."""
+    return titles_of(alike(analysis.tables.layers))
 
 
 def _layers(analysis: Analysis, unit: Unit, swatch_of: Mapping[Swatch, int]) -> list[dict[str, object]]:
     tables = analysis.tables
-    titles = _titles(analysis)
     limits = {row.integer("layer_id"): row for row in tables.roofline}
     measured = of_layers(tables.layer_counters)
     repeat_of = {row.integer("layer_id"): number for number, mine in enumerate(alike(tables.layers)) for row in mine}
@@ -263,7 +243,6 @@ def _layers(analysis: Analysis, unit: Unit, swatch_of: Mapping[Swatch, int]) -> 
         engine, index = row.maybe_integer("engine"), row.maybe_integer("layer_index")
         time, runs = row.maybe_integer("time_ns"), unit.runs.get(engine, 1)
         limit = limits.get(number)
-        title = titles.get((engine, index)) if engine is not None and index is not None else None
         swatch = kind_swatch(row.text("kind"), name)
         found.append(
             {
@@ -271,7 +250,7 @@ def _layers(analysis: Analysis, unit: Unit, swatch_of: Mapping[Swatch, int]) -> 
                 "engine": engine,
                 "index": index,
                 "name": escaped(name),
-                "title": escaped(title or name_title(name)),
+                "title": escaped(called(row)),
                 "kind": row.text("kind"),
                 "swatch": swatch_of.get(swatch, len(swatch_of) - 1),
                 "type": _text(row, "type"),

@@ -13,7 +13,7 @@ from nsysmap.base.table import MISSING, Row, Table
 from nsysmap.base.terminal import escaped
 from nsysmap.base.units import duration, percent, rate, rounded
 from nsysmap.page.answer import bars_of, told_of
-from nsysmap.page.content import Shown, content_of, findings, reduced_words, repeat_titles, sample_columns
+from nsysmap.page.content import Shown, content_of, findings, reduced_words, sample_columns
 from nsysmap.page.events import events_of
 from nsysmap.page.packing import deflated, packed
 from nsysmap.page.proof import proofs
@@ -106,7 +106,6 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
     pages.filters |= {"plain": escaped, "duration": duration, "percent": lambda share: percent(share, 1)}
     pages.filters |= {"rounded": rounded, "rate": rate, "gain": lambda action: gains.gain(analysis.summary, action)}
     pages.filters |= {"ways": gains.ways, "action_title": gains.action_title}
-    titles = {(engine, name): title for (engine, name, _), title in repeat_titles(analysis).items()}
     windows = windows_of(analysis.tables, most_kernels)
     events = events_of(analysis.tables, windows)
     found = findings(analysis.tables)
@@ -127,7 +126,7 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
         links=links,
         summary=analysis.summary,
         first=gains.first_actions(analysis.summary),
-        told=told_of(analysis.summary, titles, proofs(analysis.tables), regions=bool(content["regions"])),
+        told=told_of(analysis.summary, proofs(analysis.tables), regions=bool(content["regions"])),
         bars=bars_of(analysis.summary),
         unit=unit,
         run=run_words(analysis.summary, analysis.tables),

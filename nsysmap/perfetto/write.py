@@ -15,13 +15,14 @@ from nsysmap.base.groups import numbered, runs
 from nsysmap.base.output_file import replacing
 from nsysmap.base.table import MISSING, IntArray
 from nsysmap.base.terminal import escaped
+from nsysmap.engine.titles import called
 from nsysmap.names.decode import decode, summary
 from nsysmap.page.events import Events, events_of
 from nsysmap.page.samples import Sampled, sampled_of
 from nsysmap.page.windows import windows_of
 from nsysmap.perfetto.slices import changes, steps
 from nsysmap.perfetto.wire import Interned, Track, compressed, counter, process, ranked, thread, track
-from nsysmap.report.words import CAUSES
+from nsysmap.report.words import CAUSES, ENGINES_NAME
 from nsysmap.summary.words import each, idle_words
 
 SUFFIXES = (".perfetto-trace", ".pftrace")
@@ -168,9 +169,9 @@ def _slices(start: IntArray, end: IntArray, said: IntArray, *, call: IntArray | 
 
 def _gpus(made: _Trace, analysis: Analysis, events: Events, sampled: Mapping[int, Sampled]) -> None:
     names = {row.integer("device"): row.text("name") for row in analysis.tables.devices}
-    layers = {row.integer("layer_id"): escaped(row.text("name")) for row in analysis.tables.layers}
+    layers = {row.integer("layer_id"): (escaped(called(row)), escaped(row.text("name"))) for row in analysis.tables.layers}
     said = {name: _classes(made, name, events, layers) for name in _GPU_WORK}
-    of_layer = {layer: made.say(title, "layer", {}) for layer, title in layers.items()}
+    of_layer = {layer: made.say(title, "layer", {ENGINES_NAME: name}) for layer, (title, name) in layers.items()}
     for device in sorted({lane["device"] for lane in events.lanes}):
         parent = made.add(f"GPU {device}" + (f" ({escaped(names[device])})" if device in names else ""))
         _gaps(made, events, device, parent)
@@ -215,7 +216,7 @@ def _work(events: Events, lane: int, said: Mapping[str, IntArray], of_layer: Map
     )
 
 
-def _classes(made: _Trace, name: str, events: Events, layers: Mapping[int, str]) -> IntArray:
+def _classes(made: _Trace, name: str, events: Events, layers: Mapping[int, tuple[str, str]]) -> IntArray:
     """For each class of GPU work the indices of its slices' texts in the trace's texts."""
     classes, texts = events.tables[f"{name}_classes"], events.texts[f"{name}_classes"]
     found = []
@@ -230,7 +231,8 @@ def _classes(made: _Trace, name: str, events: Events, layers: Mapping[int, str])
             values["what it is"] = escaped(summary(decode(title)))
             layer, sure = values.pop("layer_id"), values.pop("confidence")
             assert isinstance(sure, int)
-            values |= {"layer": layers.get(layer) if isinstance(layer, int) else None, "confidence": f"{sure / 1000:g}"}
+            title_of, name_of = layers.get(layer, (None, None)) if isinstance(layer, int) else (None, None)
+            values |= {"layer": title_of, ENGINES_NAME: name_of, "confidence": f"{sure / 1000:g}"}
             for three in ("grid", "block"):
                 values[three] = " x ".join(str(values.pop(f"{three}_{axis}")) for axis in "xyz")
         found.append(made.say(title, name, values))

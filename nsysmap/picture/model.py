@@ -13,12 +13,12 @@ from nsysmap.base.units import counted, duration, percent, size
 from nsysmap.engine.dataflow import links
 from nsysmap.engine.model import Engine, Tensor
 from nsysmap.engine.tensor_formats import tensor_bytes
+from nsysmap.engine.titles import layer_titles
 from nsysmap.names.decode import decode
 from nsysmap.names.fusion import part_words
 from nsysmap.picture.blocks import Group, block_groups, region_groups
 from nsysmap.picture.layout import Layout, Link, Point, Segment, layout
 from nsysmap.picture.swatches import KIND_WORDS, PLAIN, TYPE_WORDS, UNTIMED, Legend, Swatch, heat, kernel_swatch, kind_swatch, type_swatch
-from nsysmap.picture.titles import layer_titles
 from nsysmap.timing.measured import Measured
 from nsysmap.timing.precision import engine_precision_table
 

@@ -11,11 +11,11 @@ import numpy as np
 from nsysmap.analysis import Analysis
 from nsysmap.base.errors import NsysmapError
 from nsysmap.base.table import MISSING, FloatArray, IntArray, Row, Table
-from nsysmap.base.terminal import escaped
+from nsysmap.base.terminal import escaped, told_apart
 from nsysmap.base.units import counted, duration, percent
-from nsysmap.plots.shares import below, of_engine, titles_of
+from nsysmap.plots.shares import below, of_engine
 from nsysmap.summary.words import each, idle_words
-from nsysmap.timing.layer_sums import alike, names_of
+from nsysmap.timing.layer_sums import alike, titles_of
 from nsysmap.timing.roofline import needed_of, peak_of
 from nsysmap.timing.totals import layer_totals
 from nsysmap.trace.steady import steady_inferences
@@ -166,8 +166,8 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     groups = [[row for row in mine if row.integer("layer_id") in place] for mine in every]
     spent = [int(totals[[row.integer("layer_id") for row in mine]].sum()) for mine in groups]
     costly = [number for number in np.argsort(-np.array(spent), kind="stable")[:_NAMED].tolist() if spent[number]]
-    names = names_of(every)
-    told = titles_of([names[number] for number in costly], _NAME)
+    names = titles_of(every)
+    told = told_apart([escaped(names[number]) for number in costly], _NAME)
     points, lines = [], []
     for number, (group, name) in enumerate(zip(costly, told, strict=True), start=1):
         like = groups[group]

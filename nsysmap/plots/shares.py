@@ -10,7 +10,6 @@ from nsysmap.base.errors import NsysmapError
 from nsysmap.base.terminal import escaped, told_apart
 from nsysmap.base.units import counted, duration, percent
 from nsysmap.picture.swatches import CAUSES, PLAIN, Swatch, kind_swatch
-from nsysmap.picture.titles import name_title
 from nsysmap.report.words import CAUSES as CAUSE_WORDS
 from nsysmap.summary.costs import cost_rows, kernel_titles, other_costs, whole_part
 from nsysmap.summary.words import each, idle_words
@@ -37,13 +36,13 @@ def draw_layers(axes: Axes, analysis: Analysis) -> str:
     shown = rows[:_MOST_BARS]
     names, times, fills = [], [], []
     used: dict[Swatch, None] = {}
-    for row, told in zip(shown, titles_of([row.name for row in shown], _NAME), strict=True):
+    for row, told in zip(shown, told_apart([escaped(row.name) for row in shown], _NAME), strict=True):
         names.append(
             (f"{row.layers} × " if row.layers and row.layers > 1 else "") + told + (of_engine(analysis, row.engine) if row.group else "")
         )
         times.append(row.time_ns)
-        fills.append(kind_swatch(row.group.kind, row.name).fill if row.group else PLAIN)
-        used |= {kind_swatch(row.group.kind, row.name): None} if row.group else {}
+        fills.append(kind_swatch(row.group.kind, row.group.name).fill if row.group else PLAIN)
+        used |= {kind_swatch(row.group.kind, row.group.name): None} if row.group else {}
     if rest := other_costs(summary, shown):
         names.append(f"all others ({counted(rest[2], 'layer')})")
         times.append(rest[1])
@@ -110,13 +109,6 @@ def draw_idle(axes: Axes, analysis: Analysis) -> str:
     )
     _legend(axes, list(names.items()))
     return "Where the GPU's time goes"
-
-
-def titles_of(names: Sequence[str], width: int) -> list[str]:
-    """The titles of layers of these names in at most so many columns: the names themselves where titles do not tell them apart."""
-    titles = [name_title(name) for name in names]
-    told = [title if titles.count(title) == names.count(name) else name for name, title in zip(names, titles, strict=True)]
-    return told_apart([escaped(one) for one in told], width)
 
 
 def of_engine(analysis: Analysis, engine: int | None) -> str:

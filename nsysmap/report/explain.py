@@ -216,7 +216,8 @@ def _answer_lines(held: Explanation) -> list[str]:
     else:
         of = f" of {answer.engine}" if answer.engine is not None else ", known only from the trace's ranges"
         number = f"{answer.layer_index} " if answer.layer_index is not None else ""
-        lines = _said("layer", f"{number}{_name(answer.layer, 80)}{of}")
+        lines = _said("layer", f"{number}{_name(answer.layer_title or answer.layer, 80)}{of}")
+        lines += _said("", f"named {_name(answer.layer, 80)}", indent=2)
     if answer.part is not None:
         lines += _said("part", f"{answer.part} (by {PART_BY.get(answer.part_by or '', answer.part_by or '')})")
     lines += _said("method", f"{answer.method}: {_METHODS[answer.method]}")

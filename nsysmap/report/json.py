@@ -16,6 +16,7 @@ from nsysmap.base.note import Note
 from nsysmap.base.table import Row, Spec
 from nsysmap.base.terminal import inert_json
 from nsysmap.base.units import rounded_share
+from nsysmap.engine.titles import called
 from nsysmap.report import model
 from nsysmap.report.model import InferenceFigures, Report
 from nsysmap.report.precision import precision_json
@@ -65,8 +66,8 @@ def report_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _named(report: Report) -> dict[int, tuple[int | None, str]]:
-    return {row.integer("layer_id"): (row.maybe_integer("layer_index"), row.text("name")) for row in report.layers}
+def _named(report: Report) -> dict[int, tuple[int | None, str, str]]:
+    return {row.integer("layer_id"): (row.maybe_integer("layer_index"), row.text("name"), called(row)) for row in report.layers}
 
 
 def write_json(report: Report, path: Path) -> None:
@@ -184,7 +185,7 @@ def schema() -> Schema:
     rows = {"totals": ("engine",), "regions": ("engine", "region")}
     precision = {name: list_of(_precision_totals(keys)) for name, keys in rows.items()}
     layer = columns_of(result_schema.PRECISION)
-    named = {"engine": layer["engine"], "index": {"type": ["integer", "null"]}, "name": {"type": "string"}}
+    named = {"engine": layer["engine"], "index": {"type": ["integer", "null"]}, "name": {"type": "string"}, "title": {"type": "string"}}
     precision_layer = {**named, **_without(layer, "layer_id", "engine")}
     layers = columns_of(engine_schema.LAYERS)
     inferences = _fields(model.InferenceFigures)

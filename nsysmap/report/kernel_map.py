@@ -29,7 +29,7 @@ COLUMNS = {
     "kernel_id": "kernel_id", "start_ns": "start_ns", "end_ns": "end_ns", "device": "device", "stream": "stream", "pid": "pid",
     "inference": "inference", "position": "position", "kernel": "name", "engine": "engine", "layer_index": "layer_index",
     "layer": "layer", "part": "part", "method": "method", "confidence": "confidence", "reason": "reason",
-    "part_by": "part_by",
+    "part_by": "part_by", "layer_title": "layer_title",
 }  # fmt: skip
 """The map's columns, in order, and which column of schema.KERNELS each is."""
 _DISTINCT = ("kernel_id", "start_ns", "end_ns", "inference", "position")  # formatted row by row; the others repeat and are looked up

@@ -16,9 +16,11 @@ from nsysmap.base.terminal import columns, escaped, shortened
 from nsysmap.base.units import counted, microseconds, percent
 from nsysmap.engine.model import Engine, Layer, Tensor
 from nsysmap.engine.tensor_formats import tensor_bytes
+from nsysmap.engine.titles import layer_titles
 from nsysmap.names.decode import decode, summary
 from nsysmap.report import precision as report_precision
 from nsysmap.report.precision import Rows
+from nsysmap.report.words import ENGINES_NAME, NAMES_FROM
 from nsysmap.summary.costs import cost_rows
 from nsysmap.summary.model import Summary
 from nsysmap.summary.screen import costs_table
@@ -80,32 +82,48 @@ class OfTrace:
         return (row for row in table if row.maybe_integer("engine") == self.number)
 
 
-def layers_text(engine: Engine, measured: OfTrace | None = None, *, sort: Sort = "index", width: int | None = None) -> str:
+def layers_text(
+    engine: Engine, measured: OfTrace | None = None, *, sort: Sort = "index", width: int | None = None, titles: Sequence[str] = ()
+) -> str:
     """The report as text: a heading, one line per layer, what Myelin regions spend, one line a kind, and what the reader must know.
 
-    Lines have at most ``width`` columns; without a width nothing is cut.
+    Lines have at most ``width`` columns; without a width nothing is cut.  ``titles`` say what the layers are called; by default what the
+    engine file tells.
     """
     room = _room(width)
+    called = titles_of(engine, measured, titles)
     times = _times(engine, measured)
     shares = _shares(engine, measured)
     order = _order(engine, times, shares, sort)
-    body = _layer_lines(times, shares, order, room) if engine.detailed or times else _name_lines(order, room)
-    regions = _region_lines(measured, room) if measured else ()
+    body = _layer_lines(times, shares, order, called, room) if engine.detailed or times else _name_lines(order, called, room)
+    regions = (
+        _region_lines(measured, {layer.name: title for layer, title in zip(engine.layers, called, strict=True)}, room) if measured else ()
+    )
     parts = [_heading(engine, measured, room), body, *regions, _kind_lines(engine, times), _note_lines(engine, measured, room)]
     return _text(parts)
+
+
+def titles_of(engine: Engine, measured: OfTrace | None, titles: Sequence[str] = ()) -> Sequence[str]:
+    """What each layer is called: as given, as the trace's tables have it, or as the engine file tells."""
+    if titles:
+        return titles
+    told = layer_titles(engine.layers)
+    rows = measured.layers if measured else {}
+    return [(rows[at].maybe_text("title") if at in rows else None) or title for at, title in enumerate(told)]
 
 
 def costs_text(summary: Summary, *, width: int | None = None) -> str:
     """Where the kernel time of the whole report goes, as the answer has it: layers of all engines, and kernels without a layer.
 
-    Layers whose names differ only in numbers are one row; a * stands for the numbers.
+    Layers whose titles differ only in numbers are one row; a * stands for the numbers.
     """
     mixed = list(wrapped(told, _room(width), indent=0)) if (told := mixture(summary)) else []
     return _text([costs_table(summary, cost_rows(summary), _room(width)), mixed])
 
 
-def precision_text(engine: Engine, measured: OfTrace | None = None, *, width: int | None = None) -> str:
+def precision_text(engine: Engine, measured: OfTrace | None = None, *, width: int | None = None, titles: Sequence[str] = ()) -> str:
     """Time by data type, tensor cores and conversions: of the engine, of each Myelin region and of each layer."""
+    called = titles_of(engine, measured, titles)
     room = _room(width)
     rows = _precision(engine, measured)
     header: tuple[str, ...] = ("share", "µs", "layers", *report_precision.TYPES_HEADER)
@@ -117,9 +135,13 @@ def precision_text(engine: Engine, measured: OfTrace | None = None, *, width: in
     regions = [tuple(map(escaped, cell)) for cell in report_precision.region_cells(rows)]
     if regions and not skip:
         parts.append([styled("by Myelin region"), *table(report_precision.REGIONS_HEADER, regions, room, "rrrrrrln")])
-    by_layer = [(str(index), *cell[skip:], escaped(engine.layers[index].name)) for index, cell in report_precision.layer_cells(rows)]
-    header = ("#", *("share", "µs")[skip:], *report_precision.TYPES_HEADER, "layer")
-    parts.append([styled("by layer"), *table(header, by_layer, room, "r" * (3 - skip) + "llln")])
+    named = room >= NAMES_FROM
+    by_layer = [
+        (str(index), *cell[skip:], escaped(called[index]), *((escaped(engine.layers[index].name),) if named else ()))
+        for index, cell in report_precision.layer_cells(rows)
+    ]
+    header = ("#", *("share", "µs")[skip:], *report_precision.TYPES_HEADER, "layer", *((ENGINES_NAME,) if named else ()))
+    parts.append([styled("by layer"), *table(header, by_layer, room, "r" * (3 - skip) + "llln" + "n" * named)])
     return _text([*parts, _note_lines(engine, measured, room)])
 
 
@@ -132,13 +154,16 @@ def _text(parts: Sequence[Sequence[Line]]) -> str:
     return "\n\n".join(rendered(part, colour=False).rstrip("\n") for part in parts if part)
 
 
-def layers_json(engine: Engine, measured: OfTrace | None = None, *, precision: bool = False) -> dict[str, object]:
+def layers_json(
+    engine: Engine, measured: OfTrace | None = None, *, precision: bool = False, titles: Sequence[str] = ()
+) -> dict[str, object]:
     """The same as one JSON object; times in nanoseconds, sizes in bytes.  Measurements and precision are included on request."""
     rows = measured.layers if measured else {}
     of_kinds = _by_kind(measured) if measured else []
     layers = []
+    called = titles_of(engine, measured, titles)
     for layer in engine.layers:
-        values = _layer_json(engine, layer)
+        values = _layer_json(engine, layer, called[layer.index])
         if measured:
             row = rows.get(layer.index)
             values |= {
@@ -159,7 +184,9 @@ def layers_json(engine: Engine, measured: OfTrace | None = None, *, precision: b
         value |= {"trace": measured.source, "inferences": measured.inferences, "regions": _regions_json(measured)}
         value["kinds"] = [{"kernels": kind.kernels, "inferences": kind.inferences} for kind in measured.kinds]
     if precision:
-        named: dict[int, tuple[int | None, str]] = {layer.index: (layer.index, layer.name) for layer in engine.layers}
+        named: dict[int, tuple[int | None, str, str]] = {
+            layer.index: (layer.index, layer.name, called[layer.index]) for layer in engine.layers
+        }
         value["precision"] = report_precision.precision_json(_precision(engine, measured), named)
     return {**value, "notes": [{"level": note.level, "text": note.text} for note in notes]}
 
@@ -170,10 +197,11 @@ def _by_kind(measured: OfTrace) -> list[dict[int, int | None]]:
     return [{index: row.maybe_integer("time_ns") for index, row in mine if index is not None} for mine in rows]
 
 
-def _layer_json(engine: Engine, layer: Layer) -> dict[str, object]:
+def _layer_json(engine: Engine, layer: Layer, title: str) -> dict[str, object]:
     return {
         "index": layer.index,
         "name": layer.name,
+        "title": title,
         "kind": layer.kind,
         "type": layer.type,
         "precision": layer.precision,
@@ -292,9 +320,10 @@ def _shares(engine: Engine, measured: OfTrace | None) -> list[float | None]:
 
 
 def _layer_lines(
-    times: Mapping[str, Sequence[int | None]], shares: Sequence[float | None], order: Sequence[Layer], room: int
+    times: Mapping[str, Sequence[int | None]], shares: Sequence[float | None], order: Sequence[Layer], titles: Sequence[str], room: int
 ) -> list[Line]:
-    """One line per layer under a heading; the names take the remaining width."""
+    """One line per layer under a heading; what it is called and, where there is room, its name take the remaining width."""
+    named = room >= NAMES_FROM
     cells = [
         (
             str(layer.index),
@@ -303,20 +332,22 @@ def _layer_lines(
             layer.kind,
             layer.precision or "",
             shortened(_tactic(layer), _TACTIC_WIDTH) if room < WHOLE else _tactic(layer),
-            escaped(layer.name),
+            escaped(titles[layer.index]),
+            *((escaped(layer.name),) if named else ()),
         )
         for layer in order
     ]
-    header = ("#", *(("share",) if shares else ()), *times, "kind", "type", "tactic", "layer")
-    return table(header, cells, room, "r" * (len(header) - 4) + "llln")
+    figures = ("#", *(("share",) if shares else ()), *times)
+    header = (*figures, "kind", "type", "tactic", "layer", *((ENGINES_NAME,) if named else ()))
+    return table(header, cells, room, "r" * len(figures) + "llln" + "n" * named)
 
 
 def _tenths(time_ns: int | None) -> str:
     return "" if time_ns is None else f"{time_ns / 1e3:,.1f}"
 
 
-def _region_lines(measured: OfTrace, room: int) -> Iterator[list[Line]]:
-    """The time of each Myelin region: opaque ones by part, others in one line with their costliest layers."""
+def _region_lines(measured: OfTrace, titles: Mapping[str, str], room: int) -> Iterator[list[Line]]:
+    """The time of each Myelin region: opaque ones by part, others in one line with their costliest layers; ``titles`` are by name."""
     regions = _regions(measured)
     whole = _sum(list(measured.of(measured.times.kernel_time)), "time_ns")
     opened = {name: rows for name, rows in regions.items() if all(row["told_by"] == "engine" for row in rows)}
@@ -327,7 +358,10 @@ def _region_lines(measured: OfTrace, room: int) -> Iterator[list[Line]]:
         cells = []
         for region, rows in list(opened.items())[:_TOP_REGIONS]:
             costliest = sorted(rows, key=lambda row: -row.integer("time_ns"))[:3]
-            words = ", ".join(f"{escaped(row.text('part'))} {percent(row.real('share_of_region_time'), 1, 0)}" for row in costliest)
+            words = ", ".join(
+                f"{escaped(titles.get(row.text('part'), row.text('part')))} {percent(row.real('share_of_region_time'), 1, 0)}"
+                for row in costliest
+            )
             cells.append((percent(_sum(rows, "time_ns"), whole), _time_cell(rows), f"{len(rows):,}", region, words))
         yield [
             styled("by Myelin region"),
@@ -421,8 +455,9 @@ def _note_lines(engine: Engine, measured: OfTrace | None, room: int) -> list[Lin
     return [line for note in notes for line in wrapped(f"{note.level}: {note.text}", room, indent=0)]
 
 
-def _name_lines(order: Sequence[Layer], room: int) -> list[Line]:
-    return table(("#", "layer"), [(str(layer.index), escaped(layer.name)) for layer in order], room, "rn")
+def _name_lines(order: Sequence[Layer], titles: Sequence[str], room: int) -> list[Line]:
+    cells = [(str(layer.index), escaped(titles[layer.index]), escaped(layer.name)) for layer in order]
+    return table(("#", "layer", ENGINES_NAME), cells, room, "rnn")
 
 
 def _tactic(layer: Layer) -> str:

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from nsysmap.base.terminal import code, pasted, plain
 from nsysmap.base.units import counted, duration, microseconds, percent, rounded
+from nsysmap.engine.titles import called
 from nsysmap.report import precision
 from nsysmap.report.model import Report
 from nsysmap.report.whatif import assumptions
 from nsysmap.report.words import (
+    ENGINES_NAME,
     answered_changes,
     busy_words,
     by_rule,
@@ -237,12 +239,13 @@ def _layers(report: Report) -> Iterator[str]:
             *_engine(report.summary, row.maybe_integer("engine")),
             number_words(row, "layer_index"),
             row.text("kind"),
+            code(called(row)),
             code(row.text("name")),
         )
         for row in timed
     ]
     yield f"<details><summary>All {len(timed):,} layers</summary>"
-    yield _table(("share", "µs", "kernels", *_engine_heading(report.summary), "#", "kind", "layer"), rows, right=3)
+    yield _table(("share", "µs", "kernels", *_engine_heading(report.summary), "#", "kind", "layer", ENGINES_NAME), rows, right=3)
     yield "</details>"
     yield f"### By kind of layer ({report.layer_time}; share of the engine's kernel time)"
     kinds = [

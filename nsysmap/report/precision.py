@@ -116,8 +116,8 @@ def by_engine(rows: Rows) -> list[tuple[int | None, Rows]]:
     return found + ([(None, [row for row in rows if row["engine"] is None])] if None in engines else [])
 
 
-def precision_json(rows: Rows, names: Mapping[int, tuple[int | None, str]]) -> dict[str, object]:
-    """Totals, totals by region, and every layer's rows, as JSON values; `names` has the index and name of each layer id."""
+def precision_json(rows: Rows, names: Mapping[int, tuple[int | None, str, str]]) -> dict[str, object]:
+    """Totals, totals by region, and every layer's rows, as JSON values; `names` has the index, name and title of each layer id."""
     work = ("work", "datatype", "to_type", "tensor_cores")
     return {
         "totals": [_total_json(one, ("engine", *work)) for one in totals(rows, "engine", *work)],
@@ -127,6 +127,7 @@ def precision_json(rows: Rows, names: Mapping[int, tuple[int | None, str]]) -> d
                 "engine": row["engine"],
                 "index": names[layer_id][0],
                 "name": names[layer_id][1],
+                "title": names[layer_id][2],
                 **{name: row[name] for name in ("region", *work, "told_by", "kernels", "time_ns", "mean_ns")},
                 "share_of_kernel_time": _share_json(row.maybe_real("share_of_kernel_time")),
             }

@@ -8,9 +8,12 @@ from nsysmap.base.lines import WHOLE, Line, Style, heading, pairs, rendered, sty
 from nsysmap.base.table import Row
 from nsysmap.base.terminal import columns, escaped, shortened
 from nsysmap.base.units import counted, duration, microseconds, percent
+from nsysmap.engine.titles import called
 from nsysmap.report import precision
 from nsysmap.report.model import Report
 from nsysmap.report.words import (
+    ENGINES_NAME,
+    NAMES_FROM,
     answered_changes,
     because,
     busy_words,
@@ -134,7 +137,8 @@ def _mapping(report: Report, width: int) -> list[Line]:
 def _layers(report: Report, width: int) -> list[Line]:
     timed = [row for row in report.layers if row.maybe_integer("time_ns")]
     several = len({row.maybe_integer("engine") for row in timed}) > 1
-    header = ("share", "µs", "kernels", "kind", *(("engine",) if several else ()), "#", "layer")
+    named = width >= NAMES_FROM
+    header = ("share", "µs", "kernels", "kind", *(("engine",) if several else ()), "#", "layer", *((ENGINES_NAME,) if named else ()))
     cells = [
         (
             percent(row.maybe_real("share_of_all_kernel_time") or 0, 1),
@@ -143,13 +147,14 @@ def _layers(report: Report, width: int) -> list[Line]:
             row.text("kind"),
             *((number_words(row, "engine"),) if several else ()),
             number_words(row, "layer_index"),
-            escaped(row.text("name")),
+            escaped(called(row)),
+            *((escaped(row.text("name")),) if named else ()),
         )
         for row in timed
     ]
     lines: list[Line] = [*heading(f"Layers ({report.layer_time}; share of all kernel time)", width)]
     lines.extend(wrapped(mixture(report.summary), width))
-    lines.extend(table(header, cells, width, "rrrlrrn" if several else "rrrlrn"))
+    lines.extend(table(header, cells, width, "rrrl" + "r" * several + "rn" + "n" * named))
     return lines
 
 

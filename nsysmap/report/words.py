@@ -21,6 +21,12 @@ from nsysmap.summary.words import NOT_ABOUT_THIS, each, idle_words, in_its_words
 CAUSES = {cause: meaning for cause, (_, meaning) in IDLE_CAUSES.items()}
 """The meaning of each cause of a gap (schema.GAPS)."""
 
+ENGINES_NAME = "name in the engine"
+"""The heading of a column of the names that TensorRT gave to layers, beside what they are called."""
+
+NAMES_FROM = 120
+"""The width from which on tables of layers have that column."""
+
 _FOUND_BY = {"range": "ExecutionContext:: ranges", "graph-launch": "graph launches", "period": "the period with which kernels repeat"}
 _GRAPH_MODES = {
     "none": "none",

@@ -31,6 +31,7 @@ class Finding:
     advice: str
     about: tuple[str, ...] = ()  # all that it is about: ids of `layers`, or names in its rule's words; empty if it is about its device
     command: str | None = None  # the what-if command that works out this finding's saving
+    layer_title: str | None = None  # what its layer is called
     also: tuple[Finding, ...] = ()  # what other rules found of the same problem at the same place; its cost counts there only
 
 

@@ -58,6 +58,7 @@ def _row(finding: Finding) -> Mapping[str, object]:
         "cost_ns": finding.cost_ns,
         "share_of_window": finding.share_of_window,
         "layer": finding.layer,
+        "layer_title": finding.layer_title,
         "about": " ".join(finding.about) or None,
         "evidence": json.dumps(dict(finding.evidence), ensure_ascii=False, sort_keys=True),
         "advice": finding.advice,

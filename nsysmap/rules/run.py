@@ -17,6 +17,7 @@ from nsysmap.base.terminal import escaped
 from nsysmap.base.trace_schema import STEADY_STATE
 from nsysmap.base.units import of_repetitions
 from nsysmap.engine.program import Program, program_of
+from nsysmap.engine.titles import called
 from nsysmap.rules.advice import advice_to
 from nsysmap.rules.engines_that_ran import OfThisRun, of_this_run
 from nsysmap.rules.finding import Finding, Outcome
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 TIME_LIMIT_S = 10.0
 """How long one rule may run unless said otherwise."""
 
+_LISTED = ", "  # between names of layers that a rule puts together
 _BEYOND = 2**62  # ns: no time, and no number that every form of the report can hold
 
 MOST_FINDINGS = 200
@@ -105,7 +107,16 @@ def _answers(
     has_engine = bool((tables["layers"].ints("engine") != MISSING).any())
     program = program_of(tables)
     repeats = only_repeats(tables["inferences"], tensorrt=program.shows_engine)
-    about = _About(_window(tables), program, given["layers"], has_engine, _what_if(tables), told.unsure, each_of(tables, repeats=repeats))
+    about = _About(
+        _window(tables),
+        program,
+        given["layers"],
+        has_engine,
+        _what_if(tables),
+        told.unsure,
+        each_of(tables, repeats=repeats),
+        titles_by_name(given["layers"]),
+    )
     outcomes, placed = [], {}
     for number, rule in enumerate(rules, start=1):
         if progress is not None:
@@ -248,7 +259,7 @@ def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> Placed:
         rule=rule.name,
         group=rule.group,
         severity=rule.severity,
-        message=fill(about.worded(rule.message, engine), row, each=about.each) + about.doubt(layer_index, layer),
+        message=fill(about.worded(rule.message, engine), about.in_titles(row), each=about.each) + about.doubt(layer_index, layer),
         start_ns=start,
         end_ns=end,
         cost_ns=cost,
@@ -261,6 +272,7 @@ def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> Placed:
         advice=about.worded(advice_to(about.program, rule.advice, row)),
         about=words or (),
         command=_command(rule, words, about),
+        layer_title=None if layer is None else about.titles.get(str(layer), str(layer)),
     )
     return Placed(finding, None if words is None else frozenset(words))
 
@@ -315,6 +327,19 @@ class _About:
     answered: frozenset[str]  # changes of what-if
     unsure: Mapping[tuple[int, str], str]  # layers of engine files that may not have run
     each: Each
+    titles: Mapping[str, str]  # what layers are called, by name
+
+    def in_titles(self, row: Mapping[str, Shown]) -> dict[str, Shown]:
+        """The row with names of layers, and lists of them, as what these are called."""
+        return {name: self._titled(value) if isinstance(value, str) else value for name, value in row.items()}
+
+    def _titled(self, text: str) -> str:
+        if text in self.titles:
+            return self.titles[text]
+        several = text.split(_LISTED)
+        return (
+            _LISTED.join(self.titles[one] for one in several) if len(several) > 1 and all(one in self.titles for one in several) else text
+        )
 
     def doubt(self, layer_index: Shown, layer: Shown) -> str:
         """What to say of a finding on a layer of an engine file that may not have run."""
@@ -333,6 +358,14 @@ class _About:
             rows = np.flatnonzero((self.layers.ints("layer_index") == layer_index) & self.layers.text("name").equals(str(layer))).tolist()
         found = {int(one) for one in self.layers.ints("engine")[rows]} - {MISSING}
         return found.pop() if len(found) == 1 else None
+
+
+def titles_by_name(layers: Table) -> dict[str, str]:
+    """What layers are called, by the engine's name; layers of one name that are called differently keep it."""
+    found: dict[str, set[str]] = {}
+    for row in layers:
+        found.setdefault(row.text("name"), set()).add(called(row))
+    return {name: titles.pop() for name, titles in found.items() if len(titles) == 1}
 
 
 def each_of(tables: Mapping[str, Table], *, repeats: bool) -> Each:

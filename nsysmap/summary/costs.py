@@ -33,7 +33,7 @@ class Cost:
     layers: int | None
     what: str  # the layers' kind, or what they compute
     engine: int | None
-    name: str
+    name: str  # what they are called
     group: LayerGroup | None  # None for kernels without a layer
 
 
@@ -85,7 +85,7 @@ def cost_rows(summary: Summary, *, families: bool = False) -> list[Cost]:
     if not summary.layers:
         return []
     found = [
-        Cost(one.share_of_all_kernel_time, one.time_ns, one.layers, one.does or one.kind, one.engine, one.name, one)
+        Cost(one.share_of_all_kernel_time, one.time_ns, one.layers, one.does or one.kind, one.engine, one.title, one)
         for one in summary.layers
     ]
     for others in [(one,) for one in summary.other_kernels] if families else [summary.other_kernels] if summary.other_kernels else []:

@@ -65,8 +65,11 @@ def _costliest(summary: Summary) -> str:
         heads = ("share", "time", "layers", "kind", engine, costs_heading(summary))
         of = ["–" if one.engine is None else names[one.engine] for one in found]
         many = ["–" if one.layers is None else str(one.layers) for one in found]
-        rows = [
-            (percent(one.share, 1), rounded(one.time_ns), count, one.what, name if engine else None, one.name)
+        rows: list[tuple[str | None, ...]] = [
+            (
+                *(percent(one.share, 1), rounded(one.time_ns), count, one.what),
+                *(name if engine else None, one.name, one.group.name if one.group else None),
+            )
             for one, name, count in zip(found, of, many, strict=True)
         ]
         return _table(heads, rows)
@@ -76,9 +79,14 @@ def _costliest(summary: Summary) -> str:
 
 
 def _table(heads: Sequence[str | None], rows: Sequence[Sequence[str | None]]) -> str:
-    """A table without the columns whose head is None; the first three are figures."""
+    """A table without the columns whose head is None; the first three are figures.  What a row has beyond them is the tooltip of its last
+    cell."""
     styles = [_FIGURE] * 3 + [_WORDS] * (len(heads) - 4) + [_CELL]
-    lines = ["".join(f"<td{style}>{_text(cell)}</td>" for style, cell in zip(styles, row, strict=True) if cell is not None) for row in rows]
+    lines = []
+    for row in rows:
+        tips = [""] * (len(heads) - 1) + [f' title="{_text(tip)}"' if (tip := "".join(filter(None, row[len(heads) :]))) else ""]
+        cells = zip(styles, tips, row[: len(heads)], strict=True)
+        lines.append("".join(f"<td{style}{tip}>{_text(cell)}</td>" for style, tip, cell in cells if cell is not None))
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f"<table><tr>{''.join(f'<th{_HEAD}>{_text(head)}</th>' for head in heads if head is not None)}</tr>{body}</table>"
 

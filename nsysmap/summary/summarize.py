@@ -319,6 +319,7 @@ def _layers(tables: Mapping[str, Table], units: float) -> tuple[LayerGroup, ...]
     return tuple(
         LayerGroup(
             name=row.text("name"),
+            title=row.text("title"),
             kind=row.text("kind"),
             does=_does(row.text("name")) if row.text("kind") == "myelin_kernel" or row.text("name").startswith("__myl_") else "",
             engine=row.maybe_integer("engine"),

@@ -1,15 +1,19 @@
-"""Sums of layer times: by kind, and over layers whose names differ only in numbers, as in repeated blocks."""
+"""Sums of layer times: by kind, and over layers that differ only in numbers of what they are called, as in repeated blocks."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import combinations
 
 from nsysmap.base.report_schema import LAYER_KINDS, REPEATED_LAYERS
 from nsysmap.base.table import IntArray, Row, Table
+from nsysmap.engine.titles import called
 
 NUMBER = re.compile(r"\d+")
+_COMPONENT = re.compile(r"([/|:,+() ]+)")
+_ORDINAL = re.compile(r"_(?:\d+|\*)$")
 _LISTED = 3  # numbers of a row that its name lists, where another row's name is the same but for them
 _ALIKE = 2.0  # largest ratio of the times of layers in one row
 
@@ -31,10 +35,14 @@ def repeated_layers(layers: Table, totals: IntArray, whole_ns: int) -> Table:
     """
     timed = alike(layers)
     others = [[row] for row in layers if not row.maybe_integer("time_ns") and totals[row.integer("layer_id")]]  # in incomplete inferences
+    groups = [*timed, *others]
+    names = [*names_of(timed), *(row.text("name") for (row,) in others)]
+    titles = [*titles_of(timed), *(called(row) for (row,) in others)]
     rows = [
         {
             "engine": mine[0].maybe_integer("engine"),
             "name": name,
+            "title": title,
             "kind": mine[0].text("kind"),
             "layers": len(mine),
             "first_layer": min(row.integer("layer_id") for row in mine),
@@ -44,23 +52,41 @@ def repeated_layers(layers: Table, totals: IntArray, whole_ns: int) -> Table:
             "kernels": sum(row.maybe_integer("kernels") or 0 for row in mine),
             "opaque": mine[0].text("kind") == "foreign_node",
         }
-        for name, mine in zip([*names_of(timed), *(row.text("name") for (row,) in others)], [*timed, *others], strict=True)
+        for name, title, mine in zip(names, titles, groups, strict=True)
     ]
     rows.sort(key=lambda row: (-_time(row, "total_ns"), _engine(row), str(row["name"])))
     return Table.of_rows(REPEATED_LAYERS, [{"repeat_id": number, **row} for number, row in enumerate(rows)])
 
 
 def alike(layers: Table) -> list[list[Row]]:
-    """The layers with time, in groups that are one row of `repeated_layers`."""
-    found: dict[tuple[int | None, str, str], list[Row]] = {}
+    """The layers with time, in groups that are one row of `repeated_layers`.
+
+    Layers of one engine and kind are alike if their titles differ only in numbers: where the file names a layer's nodes these are places in
+    the model; for others the engine's names must agree too.
+    """
+    found: dict[tuple[object, ...], list[Row]] = {}
     for row in _timed(layers):
-        found.setdefault((row.maybe_integer("engine"), row.text("kind"), NUMBER.sub("*", row.text("name"))), []).append(row)
+        name = "" if row.maybe_text("onnx") else unnumbered(row.text("name"))
+        found.setdefault((row.maybe_integer("engine"), row.text("kind"), unnumbered(called(row)), name), []).append(row)
     return [mine for several in found.values() for mine in _of_like_time(several)]
 
 
 def names_of(groups: Sequence[Sequence[Row]]) -> list[str]:
-    """One name for each of these groups of layers (`alike`), which no layer of another group of its engine fits."""
+    """The engine's names of each of these groups of layers (`alike`) as one, which no layer of another group of its engine fits."""
     return names_apart([[row.text("name") for row in mine] for mine in groups], [mine[0].maybe_integer("engine") for mine in groups])
+
+
+def titles_of(groups: Sequence[Sequence[Row]]) -> list[str]:
+    """What each of these groups of layers (`alike`) is called; of several groups that are called the same, with their names in brackets."""
+    keys = [(mine[0].maybe_integer("engine"), mine[0].text("kind")) for mine in groups]
+    return names_apart([[called(row) for row in mine] for mine in groups], keys)
+
+
+@lru_cache(maxsize=65_536)
+def unnumbered(text: str) -> str:
+    """The text with a * for each number, and without those that exporters append to all but the first of a name: down, down_1, down_2."""
+    texts, numbers = _pieces(text)
+    return "".join(piece + "*" * number.isdigit() for piece, number in zip(texts, [*numbers, ""], strict=True))
 
 
 def names_apart(groups: Sequence[Sequence[str]], keys: Sequence[object]) -> list[str]:
@@ -68,22 +94,42 @@ def names_apart(groups: Sequence[Sequence[str]], keys: Sequence[object]) -> list
     every: dict[tuple[object, str], set[str]] = {}
     for key, mine in zip(keys, groups, strict=True):
         for name in mine:
-            every.setdefault((key, NUMBER.sub("*", name)), set()).add(name)
+            every.setdefault((key, unnumbered(name)), set()).add(name)
     found = []
     for key, mine in zip(keys, groups, strict=True):
-        texts = {NUMBER.sub("*", name) for name in mine}
+        texts = {unnumbered(name) for name in mine}
         own = set(mine)
         found.append(_apart(own, every[key, texts.pop()] - own) if len(texts) == 1 else common_name(mine))
     return found
 
 
+def _pieces(text: str) -> tuple[list[str], list[str]]:
+    """The text in pieces, and the number behind each but the last: digits, or what ends a component, such as _1, which may be empty."""
+    texts, numbers = [""], list[str]()
+    for place, part in enumerate(_COMPONENT.split(text)):
+        if place % 2 or not part:
+            texts[-1] += part
+            continue
+        ordinal = found[0] if (found := _ORDINAL.search(part)) and found.start() else ""
+        base = part.removesuffix(ordinal)
+        digits = NUMBER.findall(base)
+        first, *more = NUMBER.split(base)
+        texts[-1] += first
+        for number, piece in zip(digits, more, strict=True):
+            numbers.append(number)
+            texts.append(piece)
+        numbers.append(ordinal)
+        texts.append("")
+    return texts, numbers
+
+
 def _apart(own: set[str], others: set[str]) -> str:
     """The common name of names that differ only in numbers, with the numbers of as few places as keep out the others, as in
     layer.{0,2,5,…}; where none do, of those that keep out most."""
-    first, columns = next(iter(own)), [set(column) for column in zip(*map(NUMBER.findall, own), strict=True)]
+    texts, columns = _pieces(next(iter(own)))[0], [set(column) for column in zip(*(_pieces(name)[1] for name in own), strict=True)]
     shared = [place for place, values in enumerate(columns) if len(values) == 1]
     different = [place for place, values in enumerate(columns) if len(values) > 1]
-    numbers = [NUMBER.findall(name) for name in others]
+    numbers = [_pieces(name)[1] for name in others]
     numbers = [row for row in numbers if all(row[place] in columns[place] for place in shared)]
     choices = [(), *combinations(different, 1), *combinations(different, 2), tuple(different)] if numbers else [()]
 
@@ -92,25 +138,56 @@ def _apart(own: set[str], others: set[str]) -> str:
         return fits, len(places), sum(len(columns[place]) for place in places)
 
     listed = min(choices, key=cost)
-    shown = [_listed(values) if place in (*shared, *listed) else "*" for place, values in enumerate(columns)]
-    return "".join(text + number for text, number in zip(NUMBER.split(first), [*shown, ""], strict=True))
+    shown = [_listed(values) if place in (*shared, *listed) else _star(values) for place, values in enumerate(columns)]
+    return _put_together(texts, shown)
+
+
+def _star(values: Iterable[str]) -> str:
+    """What stands for different numbers at one place: _* where each is behind an underscore."""
+    return "_*" if all(value.startswith("_") for value in values) else "*"
 
 
 def _listed(numbers: Iterable[str]) -> str:
     """One number, or several in braces."""
     different = sorted(set(numbers), key=lambda digits: (len(digits), digits))
+    if len(different) == 1:
+        return different[0]
+    mark = "_" if all(number.startswith("_") for number in different) else ""
     listed = different if len(different) <= _LISTED + 1 else [*different[:_LISTED], "…"]
-    return different[0] if len(different) == 1 else f"{{{','.join(listed)}}}"
+    return f"{mark}{{{','.join(number.removeprefix(mark) for number in listed)}}}"
 
 
 def common_name(names: Sequence[str]) -> str:
-    """One name for names that differ only in numbers: a * for each number that differs, for every one where some of them have a *."""
-    texts, found = NUMBER.split(names[0]), [NUMBER.findall(name) for name in names]
-    if len({len(row) for row in found}) > 1:
+    """One name for names that differ only in numbers: a * for each number that differs, for every one where some of them have a *.
+
+    Of names that differ in more, what they begin and end with.
+    """
+    if len({NUMBER.sub("*", name).count("*") - name.count("*") for name in names}) > 1 and any("*" in name for name in names):
         return NUMBER.sub("*", names[0])
-    numbers = [set(column) for column in zip(*found, strict=True)]
-    shown = [min(values) if len(values) == 1 else "*" for values in numbers]
-    return "".join(text + number for text, number in zip(texts, [*shown, ""], strict=True))
+    if len({unnumbered(name) for name in names}) > 1:
+        begin = _beginning(names)
+        end = _beginning([name[len(begin) :][::-1] for name in names])[::-1]
+        return f"{begin}*{end}" if begin or end else f"{names[0]}, …"
+    texts = _pieces(names[0])[0]
+    numbers = [set(column) for column in zip(*(_pieces(name)[1] for name in names), strict=True)]
+    shown = [min(values) if len(values) == 1 else _star(values) for values in numbers]
+    return _put_together(texts, shown)
+
+
+def _beginning(names: Sequence[str]) -> str:
+    """The characters with which all names begin."""
+    first, last = min(names), max(names)
+    same = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), min(len(first), len(last)))
+    return first[:same]
+
+
+def _put_together(texts: Sequence[str], numbers: Sequence[str]) -> str:
+    """The pieces of a text with what stands between them; a star behind a star says nothing more."""
+    found = ""
+    for text, number in zip(texts, [*numbers, ""], strict=True):
+        found += text
+        found += "" if number == "*" and found.endswith("*") else number
+    return found
 
 
 def _timed(layers: Table) -> list[Row]:
@@ -128,7 +205,7 @@ def _of_like_time(rows: Sequence[Row]) -> list[list[Row]]:
         return [list(rows)]
     best: list[list[int]] | None = None
     fewest = (0, 0)
-    for column in zip(*(NUMBER.findall(row.text("name")) for row in rows), strict=True):
+    for column in zip(*(_pieces(called(row))[1] for row in rows), strict=True):
         of_number: dict[str, list[int]] = {}
         for at, number in enumerate(column):
             of_number.setdefault(number, []).append(at)

@@ -24,10 +24,10 @@ class Selection:
     membership: Table
 
     def matching(self, names: Sequence[str]) -> IntArray:
-        """Ids of the kernels whose layer, part or own name is one of these; a name that ends in ``*`` is a prefix."""
+        """Ids of the kernels whose layer (its name or title), part or own name is one of these; a name that ends in ``*`` is a prefix."""
         columns = [self.trace.kernels.text("name")]
         if self.mapping is not None:
-            columns += [self.mapping.text("layer"), self.mapping.text("part")]
+            columns += [self.mapping.text(name) for name in ("layer", "layer_title", "part")]
         found = np.zeros(len(self.trace.kernels), np.bool_)
         for column in columns:
             found |= _matches(column, names)
@@ -49,7 +49,7 @@ class Selection:
     def named(self, rows: Iterable[int]) -> str:
         """The layers of these kernels, the first three by name."""
         names = self.trace.kernels.text("name")
-        layers = self.mapping.text("layer") if self.mapping is not None else None
+        layers = self.mapping.text("layer_title") if self.mapping is not None else None
         found = list(dict.fromkeys(str((layers[row] if layers is not None else None) or names[row]) for row in rows))
         shown = [name if len(name) <= 60 else f"{name[:57]}…" for name in found[:3]]
         more = len(found) - len(shown)

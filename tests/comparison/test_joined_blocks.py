@@ -6,11 +6,13 @@ from nsysmap.base.comparison_schema import JOINED_LAYERS
 from nsysmap.base.table import Row, Table
 from nsysmap.comparison.joined import block_name, blocks_of
 
+SIDES = ("before", "after", "before_titles", "after_titles")
+
 
 def rows(*layers: tuple[str, int, bool], **more: object) -> list[Row]:
     plain = {"relation": "one-to-one", "joined_by": "name", "change": "same", "kind": "gemm", **more}
     made = [
-        {"group": at, "before": name, "after": name, "difference_ns": difference, "significant": sure, **plain}
+        {"group": at, **dict.fromkeys(SIDES, name), "difference_ns": difference, "significant": sure, **plain}
         for at, (name, difference, sure) in enumerate(layers)
     ]
     return list(Table.of_rows(JOINED_LAYERS, made))
@@ -42,11 +44,11 @@ def test_layers_with_other_kernels_or_another_change_stand_apart() -> None:
         *rows(("layer.1", 9, True), change="tactic", after_kernels="b"),
     ]
     assert len(blocks_of(both)) == 2
-    both = [*rows(("layer.0", 9, True)), *rows(("layer.1", 9, True), relation="new", before=None, change="new")]
+    both = [*rows(("layer.0", 9, True)), *rows(("layer.1", 9, True), relation="new", before=None, before_titles=None, change="new")]
     assert len(blocks_of(both)) == 2
 
 
 def test_without_times_layers_are_parted_by_name_alone() -> None:
     made = rows(("layer.0", 0, False), ("layer.1", 0, False), difference_ns=None)
     assert parts(made) == [[0, 1]]
-    assert block_name(rows(("a", 0, False), after=None), "after") is None
+    assert block_name(rows(("a", 0, False), after=None, after_titles=None), "after") is None

@@ -116,9 +116,3 @@ def test_without_the_onnx_package_it_says_how_to_get_it(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "onnx", None)  # what import finds where a package is not installed
     with pytest.raises(NsysmapError, match=r"pip install 'nsysmap\[onnx\]'"):
         read_model("model.onnx")
-
-
-def test_layers_needs_a_trace_to_place_on_a_model(capfd: pytest.CaptureFixture[str]) -> None:
-    done = run(capfd, "layers", TRT85[1], "--onnx", "model.onnx")
-    assert done.status == 2
-    assert "needs the report of a run" in done.err

@@ -21,7 +21,7 @@ _LOCATION = _object(
         "physicalLocation": _object(
             {"artifactLocation": _object({"uri": {"type": "string", "pattern": "^[^ ]+$"}}, "uri")}, "artifactLocation"
         ),
-        "logicalLocations": _array(_object({"fullyQualifiedName": _TEXT})),
+        "logicalLocations": _array(_object({"fullyQualifiedName": _TEXT, "name": _TEXT})),
     }
 )
 _RESULT = _object(

@@ -161,15 +161,15 @@ def test_a_sentence_says_as_much_as_fits_the_lines_that_it_needs() -> None:
 
 def test_layers_of_repeated_blocks_are_one_row_with_their_count() -> None:
     text = report_text(held("bert_trt10"), width=140)
-    assert re.search(r"51\.7 µs +6 +gemm +/bert/encoder/layer\.\*/intermediate/dense/MatMul_myl0_\*", text)
+    assert re.search(r"51\.7 µs +6 +gemm +layer\.\*/intermediate/dense/MatMul \+ bias \+ GELU", text)
 
 
 def test_nothing_is_cut_in_a_pipe() -> None:
     text = report_text(held("bert_trt10"))
     assert "per second, up from 3,040; kernels are on 53% of the SMs; each takes 350 µs, up from 329 µs" in " ".join(text.split())
     assert "attention 31.2 µs (2 places: /bert/encoder/layer.{2,5}/attention/self), " in text
-    assert "/bert/encoder/layer.*/attention/self/query/MatMul+/bert/encoder/layer.*/attention/self/key/MatMul+" in text
-    assert "…" not in text
+    assert "layer.* … query|key|value/MatMul + bias" in text
+    assert "…" not in text.replace(" … ", "")  # which stands for the modules that all such layers are in
 
 
 def golden_names() -> list[str]:

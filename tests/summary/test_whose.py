@@ -101,11 +101,11 @@ def test_hidden_inferences_are_not_said_to_be_of_no_given_engine() -> None:
 
 def test_the_page_says_what_runs_outside_and_of_what_engine_inferences_are_not() -> None:
     found = summary("torch_mixed/nonvtx", "head")
-    rows = {row.word: row.text for row in told_of(found, {}, {}, regions=False).rows}
+    rows = {row.word: row.text for row in told_of(found, {}, regions=False).rows}
     assert rows["other kernels"] == whose.outside(found)
     assert "give the file of the other TensorRT kernels' engine too" in rows["how sure"]
     ranges = summary("torch_mixed/sync", "head")
-    rows = {row.word: row.text for row in told_of(ranges, {}, {}, regions=False).rows}
+    rows = {row.word: row.text for row in told_of(ranges, {}, regions=False).rows}
     assert "other kernels" not in rows
     assert "40 inferences are of no given engine" in rows["how sure"]
 
