@@ -1,13 +1,16 @@
 """Counters by kernel against the truth: samples made of known rates on the timelines of real captures.
 
     python benchmarks/counter_rates.py [REPORT...] [--inferences N] [--hertz F...] [--runs N] [--seed N] [--noise POINTS] [--offset NS]
+                                       [--most PERCENT] [--idle-end NS] [--as-recorded]
 
-Each report's steady-state inferences are laid end to end, over and over, with other pauses each time; every kernel gets a rate, constant or
-rising or falling within it; samples are means over unequal intervals of a clock that is ahead and drifts, with noise, some of them wild,
-and printed as nsys prints them.  Per frequency, of kernels that run alone: how many of the stated 90 % intervals hold the true rate, and
-for what share of the values one is stated; the same of known values, and of layers of three kernels; the mean difference (bias) of known
-values and of the others, root mean square of difference over stated error of known values; and how many inferences it takes for kernels
-of a length to be known.
+Each report's steady-state inferences are laid end to end, over and over, with other pauses each time (as they ran, with --as-recorded);
+every kernel gets a rate, constant or rising or falling within it, and with --idle-end none in its last ns, as on a GPU (the report's
+timestamps end some µs after the last block did); samples are means over unequal intervals of a clock that is ahead and drifts, with noise,
+some of them wild, and printed as nsys prints them.
+
+Per frequency, of kernels that run alone: how many of the stated 90 % intervals hold the true rate, and for what share of the values one
+is stated; the same of known values, and of layers of three kernels; the mean difference (bias) of known values and of the others, root
+mean square of difference over stated error of known values; and how many inferences it takes for kernels of a length to be known.
 """
 
 from __future__ import annotations
@@ -37,6 +40,8 @@ TIMELINES = (
 )
 HERTZ = (10_000, 20_000, 100_000, 200_000)
 FEWEST_RUNS = 5  # of a kernel: the errors of others, in rare inferences, do not tell how many would do
+MOST = 95.0  # the highest rate
+MOST_IDLE = 0.4  # of a kernel's time, at its end
 FEWEST = 30  # values: the mean of fewer is not printed
 ALONE = 0.05  # share of a kernel's time in which other work runs: with more, rates are of both, and no interval is stated
 LAYER = 3  # kernels, one after another
@@ -57,6 +62,16 @@ class Found:
     offset_error_ns: float
 
 
+@dataclass(frozen=True)
+class Sampling:
+    """How samples are made."""
+
+    noise: float = NOISE
+    offset_ns: float = OFFSET_NS
+    idle_end_ns: float = 0.0
+    most: float = MOST
+
+
 def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -67,18 +82,22 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the first run's rates and noise")
     parser.add_argument("--noise", type=float, default=NOISE, help="standard deviation of a sample, in points")
     parser.add_argument("--offset", type=float, default=OFFSET_NS, help="of the sampler's clock, in ns")
+    parser.add_argument("--idle-end", type=float, default=0.0, help="ns without activity at the end of each kernel, at most 0.4 of it")
+    parser.add_argument("--most", type=float, default=MOST, help="the highest rate: hardly used units scatter less than they are rounded")
+    parser.add_argument("--as-recorded", action="store_true", help="the report's own times, whose period may keep step with the samples")
     told_args = parser.parse_args()
     reports = told_args.reports or [str(FIXTURES / each) for each in TIMELINES]
     needed: dict[tuple[int, float], list[float]] = {}
     print(f"{'timeline':34s}{'kHz':>5s}{'held, of stated':>20s}{'held, of known':>20s}{'held, of layers':>20s}"
           f"{'bias':>7s}{'others bias':>13s}{'rms z':>7s}{'rms offset off ÷ error':>24s}")  # fmt: skip
     for report in reports:
-        timeline = repeated(Path(report), told_args.inferences)
+        timeline = recorded(Path(report)) if told_args.as_recorded else repeated(Path(report), told_args.inferences)
         for hertz in told_args.hertz:
             cells: list[FloatArray] = []
             layers: list[FloatArray] = []
             for run in range(told_args.runs):
-                found = one(timeline, hertz, seed=told_args.seed + hertz + run, noise=told_args.noise, offset_ns=told_args.offset)
+                made_as = Sampling(told_args.noise, told_args.offset, told_args.idle_end, told_args.most)
+                found = one(timeline, hertz, seed=told_args.seed + hertz + run, sampling=made_as)
                 if found is None:
                     print(f"{name(report):34s}{hertz // 1000:5d}  the clocks cannot be joined")
                     continue
@@ -139,10 +158,15 @@ def label(at: int) -> str:
     return f"{LENGTHS_US[at]:.0f}+ µs" if LENGTHS_US[at + 1] > 1e6 else f"{LENGTHS_US[at]:.0f}-{LENGTHS_US[at + 1]:.0f} µs"
 
 
+def recorded(report: Path) -> Work:
+    """The repeated work of a report."""
+    mapped = map_report(report, [])
+    return repeated_work(mapped.trace, mapped.kernels, mapped.inferences, mapped.found.of_call, 0).work
+
+
 def repeated(report: Path, inferences: int) -> Work:
     """The repeated work of a report, its inferences one after another until there are that many."""
-    mapped = map_report(report, [])
-    work = repeated_work(mapped.trace, mapped.kernels, mapped.inferences, mapped.found.of_call, 0).work
+    work = recorded(report)
     random = np.random.default_rng(1)
     numbers = np.unique(work.repeat[(work.group >= 0) & (work.repeat >= 0)])
     parts: list[tuple[IntArray, IntArray, IntArray, int]] = []
@@ -159,20 +183,20 @@ def repeated(report: Path, inferences: int) -> Work:
     return Work(start[order], end[order], group[order], again[order], work.groups)
 
 
-def one(work: Work, hertz: int, *, seed: int, noise: float = NOISE, offset_ns: float = OFFSET_NS) -> Found | None:
+def one(work: Work, hertz: int, *, seed: int, sampling: Sampling = Sampling()) -> Found | None:
     """Samples of that frequency, and what is made of them."""
     random = np.random.default_rng(seed)
-    most = 95.0 / int(beside(work))
-    true = np.where(random.random(work.groups) < 0.2, 0.0, random.uniform(2, most, work.groups))
+    most = sampling.most / int(beside(work)) * (1 - MOST_IDLE if sampling.idle_end_ns else 1.0)
+    true = np.where(random.random(work.groups) < 0.2, 0.0, random.uniform(min(2.0, most / 2), most, work.groups))
     slope = np.where(random.random(work.groups) < 0.5, 0.0, random.uniform(-0.4, 0.4, work.groups)) * np.minimum(true, 100 - true) / 50
-    samples = made(work, true, slope, hertz, random, noise, offset_ns)
+    samples = made(work, true, slope, hertz, random, sampling)
     shift = clock_shift(samples, work, (0,))
     if shift is None:
         return None
     layer = np.arange(work.groups) // LAYER
     estimates = estimate(samples, work, shift, member_of=layer)
     middle = float(samples.start_ns.mean())
-    off = float(shift.moved(np.array([int(middle)]))[0]) - (middle + offset_ns + DRIFT * middle)
+    off = float(shift.moved(np.array([int(middle)]))[0]) - (middle + sampling.offset_ns + DRIFT * middle)
     metric, layout = estimates.by_metric[0], estimates.layout
     spent = np.where(layout.executions > 0, layout.duration_ns * layout.executions, 0.0)
     time = np.maximum(np.bincount(layer, spent), 1e-9)
@@ -196,29 +220,31 @@ def made(  # noqa: PLR0913, PLR0917
     slope: FloatArray,
     hertz: int,
     random: np.random.Generator,
-    noise: float = NOISE,
-    offset_ns: float = OFFSET_NS,
+    sampling: Sampling,
 ) -> Samples:
-    """Means over the samples of the sum over kernels of their rates, which change evenly from begin to end of each."""
+    """Means over the samples of the sum over kernels of their rates, which change evenly from begin to end of each's activity."""
     period = 1e9 / hertz
     edges = np.arange(work.start_ns.min() - 50 * period, work.end_ns.max() + 50 * period, period)
     edges = edges + random.normal(0, 0.01 * period, len(edges))
     pieces = 8
-    length = (work.end_ns - work.start_ns) / pieces
+    took = (work.end_ns - work.start_ns).astype(np.float64)
+    active = np.maximum(took - sampling.idle_end_ns, (1 - MOST_IDLE) * took)
+    length = active / pieces
     at = np.arange(pieces)
     begin = (work.start_ns[:, None] + length[:, None] * at).ravel()
-    rate = (true[work.group][:, None] * (1 + slope[work.group][:, None] * ((at + 0.5) / pieces * 2 - 1))).ravel()
+    mean_rate = true[work.group] * took / np.maximum(active, 1.0)
+    rate = (mean_rate[:, None] * (1 + slope[work.group][:, None] * ((at + 0.5) / pieces * 2 - 1))).ravel()
     moments = np.concatenate([begin, begin + np.repeat(length, pieces)])
     order = np.argsort(moments, kind="stable")
     running = np.cumsum(np.concatenate([rate, -rate])[order])[:-1]
     total = np.concatenate([[0.0], np.cumsum(running * np.diff(moments[order]))])
     through = np.interp(edges, moments[order], total)
     values = np.diff(through) / np.diff(edges)
-    values = np.where(values > 1e-9, np.clip(values + random.normal(0, noise, len(values)), 0.01, 100), 0.0)
+    values = np.where(values > 1e-9, np.clip(values + random.normal(0, sampling.noise, len(values)), 0.01, 100), 0.0)
     wild = random.random(len(values)) < WILD
     values[wild] = random.uniform(0, 100, int(wild.sum()))
     printed = np.where((values > 0) & (values < 1), 1.0, np.round(values))
-    clock = np.round((edges - offset_ns) / (1 + DRIFT)).astype(np.int64)
+    clock = np.round((edges - sampling.offset_ns) / (1 + DRIFT)).astype(np.int64)
     return Samples(clock[:-1], clock[1:], printed[None, :], ("sm_issue",), (True,), (None,))
 
 

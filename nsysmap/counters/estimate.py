@@ -27,6 +27,7 @@ _FAR = 10.0  # ratio to the usual deviation of the other samples of the same ker
 _SUSPECT = 4.0  # the same for a first look at few samples, which outliers pull to themselves: a fit without these decides
 _LOOKS = 3  # rounds of the search for outliers, at most
 _TINY = 1e-6
+_LEAST_NOISE2 = 1e-300
 _ALONE = 1e-9  # of a sample: with less in others, none tells
 _NEAR_ALL = 0.2  # a larger share of all samples are not outliers
 _LITTLE = 1e-3  # relative change of the priors' weight, to measure its effect
@@ -34,6 +35,7 @@ _FEWEST_CLUSTERS = 8  # what runs in fewer does not tell how much clusters diffe
 _QUARTILES = 1.349  # standard deviations from one to the other
 _MOST_LEVERAGE = 0.9
 _PHASES = 32  # random sums of places in the sequence
+_ROUNDINGS = 16  # places of the rounding's steps that are tried
 _HALVES = 2  # of the metrics, estimated at the same time
 _SETTLING = 4  # rounds of predicting the samples printed as 1
 _HARMONICS = np.arange(1, 9)
@@ -158,6 +160,8 @@ class _Linear:
     alike: FloatArray  # variance if only samples that begin in different places of the sequence are independent
     modelled: FloatArray  # variance from the noise of the samples alone
     shape: FloatArray  # variance
+    rounded: FloatArray  # variance from the rounding of samples alone
+    rounded_share: float  # of it in the samples' noise
     moved: FloatArray  # change per ns of offset
     least: FloatArray  # change if samples printed as 1 are higher than assumed
     inside: FloatArray  # by group the variance of samples inside one kernel; NaN if there are none
@@ -281,14 +285,17 @@ def _linear(problem: Problem, common: _Common, series: list[Series], fit: Fit, l
         residual = np.where(problem.used, each.values - problem.shares.applied(rates), 0.0)
         later = problem.shares.gathered(problem.change.applied(rates))
         scores = np.concatenate([
-            _scores(problem, common, residual / free[row]), _scores_by_phase(problem, common, residual / free[row]), later[None]
+            _scores(problem, common, residual / free[row]), _scores_by_phase(problem, common, residual / free[row]),
+            _scores_of_rounding(problem, each, rates, float(fit.noise[row])), later[None]
         ])  # fmt: skip
         influence = means.of(fit.factor.of(row).solve(scores.T[None])[0].T)
+        of_phases = problem.clusters + _PHASES
+        share = min(each.rounding2 / max(float(noise2[row, 0]), _LEAST_NOISE2), 1.0)
         found.append(
             _Linear(
                 bounded[row], float(fit.noise[row]), float(fit.unevenness[row]), float(fit.determined[row]), means.of(rates),
-                influence[: problem.clusters], (influence[problem.clusters : -1] ** 2).sum(axis=0),
-                modelled[row], shape[row], influence[-1], least[row],
+                influence[: problem.clusters], (influence[problem.clusters : of_phases] ** 2).sum(axis=0),
+                modelled[row], shape[row], (influence[of_phases:-1] ** 2).mean(axis=0), share, influence[-1], least[row],
                 _variance_inside(problem.layout.groups, common.inside, residual),
             )
         )  # fmt: skip
@@ -363,11 +370,32 @@ def _scores_by_phase(problem: Problem, common: _Common, residual: FloatArray) ->
     return scores.reshape(_PHASES, shares.columns)
 
 
+def _scores_of_rounding(problem: Problem, series: Series, rates: FloatArray, noise: float) -> FloatArray:
+    """The errors of rounding samples that these rates and this noise make, by column, with the steps of the rounding in several places.
+
+    Where samples scatter less than they are rounded, the errors of samples that are nearly equal are so too: repetitions do not average
+    them out.  The mean square over the places of the steps is their variance, whatever the exact rates are.
+    """
+    scores = np.zeros((_ROUNDINGS, problem.shares.columns))
+    if not series.rounding2:
+        return scores
+    cycles = np.ones(problem.shares.samples) if series.cycles is None else np.maximum(np.nan_to_num(series.cycles), 1e-12)
+    own = np.sqrt(max(noise**2 - series.rounding2, 0.0)) / cycles / series.step
+    exact = problem.shares.applied(rates) / cycles / series.step
+    random = np.random.default_rng(0)
+    used = problem.used & ~series.least
+    for row in range(_ROUNDINGS):
+        place = exact + row / _ROUNDINGS + own * random.standard_normal(len(exact))
+        scores[row] = problem.shares.gathered(np.where(used, (np.round(place) - place) * series.step * cycles, 0.0))
+    return scores
+
+
 def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: Series, cache_ns: float) -> Estimate:
     """The metric itself: the estimate, divided by the cycles if it is a share of cycles."""
     layout = problem.layout
     value, bounded = found.value, problem.means.of(found.rates)
     influence, modelled, shape, moved, least = found.influence, found.modelled, found.shape, found.moved, found.least
+    rounded = found.rounded
     inside = found.inside
     parts, idle = found.rates[:-1], float(found.rates[-1])
     if clock is not None:
@@ -376,13 +404,14 @@ def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: S
         influence = (influence - value * clock.influence) / cycles
         modelled = (modelled + value**2 * clock.modelled) / cycles**2
         shape = (shape + value**2 * clock.shape) / cycles**2
+        rounded = rounded / cycles**2
         moved = (moved - value * clock.moved) / cycles
         least = least / cycles
         inside = inside / cycles[: layout.groups] ** 2
         parts = parts / np.maximum(clock.rates[:-1], 1e-12)
         idle = idle / max(float(clock.rates[-1]), 1e-12)
     scattered, freedom = _scattered(influence, modelled, _coherence(found, problem), problem)
-    sampling = np.sqrt(scattered)
+    sampling = np.sqrt(np.maximum(scattered, scattered * (1 - found.rounded_share) + rounded))
     timing = np.abs(moved) * problem.shift_error_ns
     rounding = np.hypot(_rounding(problem, inside) * series.step, least) if series.percent else np.zeros_like(value)
     error = np.sqrt(sampling**2 + shape + timing**2 + rounding**2)
