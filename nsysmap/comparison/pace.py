@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nsysmap.base.groups import by_first_row
+from nsysmap.base.intervals import union_ns
 from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.comparison.noise import Mean, mean_of, run_to_run
 from nsysmap.comparison.shares import (
@@ -94,19 +95,20 @@ def pace_of(tables: dict[str, Table], *, device: int | None = None) -> Pace:
         return _nothing(kinds)
     without = _replayed_parts(tables, idle, replayed, kinds) if all(len(one.replayed) for one in found) else None
     estimates = [_estimate(one, replayed, without, kinds) for one in found]
-    likely = _together([one.likely for one in estimates])
+    present = _present(loops)
+    likely = _together([one.likely for one in estimates], present)
     hidden = without is None and tables["capture"].only().text("cuda_graph_trace") == "graph"
     if hides_work(tables["capture"]) and hidden:
         for one in estimates:  # nothing separates work from idle time
             one.parts[kinds.hidden] += one.parts[kinds.idle("unknown")]
             one.parts[kinds.idle("unknown")] = 0.0
-    weights = _weights([one.likely for one in estimates])
-    recorded_weights = _weights([one.recorded for one in estimates])
+    weights = _weights([one.likely for one in estimates], present)
+    recorded_weights = _weights([one.recorded for one in estimates], present)
     counted = np.concatenate([one.loop.inferences[one.loop.counts] for one in found])
     weight = np.concatenate([one.loop.weights_of_all() for one in found]) / len(found)
     counted, weight = counted[np.argsort(counted)], weight[np.argsort(counted)]
     kernels = kernel_sums(tables["kernels"], counted, kinds)
-    recorded = _together([one.recorded for one in estimates])
+    recorded = _together([one.recorded for one in estimates], present)
     lasts = [one.loop for one in found]
     pace = Pace(
         kinds=kinds,
@@ -120,12 +122,12 @@ def pace_of(tables: dict[str, Table], *, device: int | None = None) -> Pace:
         weight=weight,
         recorded=recorded,
         likely=likely,
-        quick=likely * (1 - _HIDDEN_COST) if hidden else _together([one.quick for one in estimates]),
-        slow=_together([one.slow for one in estimates]),
+        quick=likely * (1 - _HIDDEN_COST) if hidden else _together([one.quick for one in estimates], present),
+        slow=_together([one.slow for one in estimates], present),
         hidden=hidden,
         profiled="" if without is not None or hidden else _why_profiled(tables),
-        noise=_pooled([one.noise for one in estimates], likely),
-        recorded_noise=_pooled([one.recorded_noise for one in estimates], recorded),
+        noise=_pooled([one.noise for one in estimates], likely, present),
+        recorded_noise=_pooled([one.recorded_noise for one in estimates], recorded, present),
         parts=np.sum([weight * one.parts for weight, one in zip(weights, estimates, strict=True)], axis=0),
         recorded_parts=np.sum([weight * one.recorded_parts for weight, one in zip(recorded_weights, estimates, strict=True)], axis=0),
         kernels=kernels,
@@ -424,22 +426,28 @@ def _why_profiled(tables: dict[str, Table]) -> str:
     return max(set(reasons), key=reasons.count) if reasons else "too few of its inferences were replayed"
 
 
-def _together(each: list[float]) -> float:
+def _present(loops: list[_Loop]) -> list[float]:
+    """For each thread, the share of the time in which any of them runs inferences that it does."""
+    whole = union_ns(*(np.concatenate([getattr(one, end) for one in loops]) for end in ("begin_ns", "end_ns"))) if loops else 0
+    return [int((one.end_ns - one.begin_ns).sum()) / max(whole, 1) for one in loops]
+
+
+def _together(each: list[float], present: list[float]) -> float:
     """Wall time per inference of several threads."""
-    return 1.0 / sum(1.0 / one for one in each)
+    return 1.0 / sum(share / one for one, share in zip(each, present, strict=True))
 
 
-def _weights(each: list[float]) -> list[float]:
+def _weights(each: list[float], present: list[float]) -> list[float]:
     """Factors by which the threads' times add up to the time of all together."""
-    together = _together(each)
-    return [together / one / len(each) for one in each]
+    together = _together(each, present)
+    return [together * share / one / sum(present) for one, share in zip(each, present, strict=True)]
 
 
-def _pooled(noises: list[Mean], likely: float) -> Mean:
+def _pooled(noises: list[Mean], likely: float, present: list[float]) -> Mean:
     """The noise of the time of all threads: each thread's weighted by the square of its share of the rate."""
     if len(noises) == 1:
         return noises[0]
-    weights = [(likely / one.value) ** 2 for one in noises]
+    weights = [share * (likely / one.value) ** 2 for one, share in zip(noises, present, strict=True)]
     return Mean(
         likely,
         math.sqrt(sum((weight * one.error) ** 2 for weight, one in zip(weights, noises, strict=True))),

@@ -362,6 +362,7 @@ class Summary:
     opaque_layers: int | None = None  # {ForeignNode[…]} layers of the engines that ran; None if no given engine did
     selected: str | None = None  # the part of the report that all figures cover; None for the whole
     collectives: bool = False  # inferences exchange data with other GPUs, by NCCL
+    in_turn: bool = False  # the loops of a GPU, of several processes or threads, do not run at the same time
     in_step: bool | None = None  # whether those of the GPUs are joint inferences, their collectives ending together; None if unknown
     disturbance: Disturbance | None = None  # of the host; None if nothing shows one
     first_use: FirstUse | None = None  # compilation in the run; None if no inference was excluded for it

@@ -46,6 +46,7 @@ from nsysmap.summary.model import (
 from nsysmap.summary.next_steps import next_steps
 from nsysmap.summary.phases import drift_words, phase_words, saved_in
 from nsysmap.summary.ranks import collective_times, in_step
+from nsysmap.summary.rates import rates
 from nsysmap.summary.slowest import slowest
 from nsysmap.summary.whose import idle_causes, is_much, opaque_layers, outside_of, short_engines, without_engine
 from nsysmap.trace.disturbance import DISTURBED
@@ -146,6 +147,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         collectives=program.collectives,
         in_step=together,
         disturbance=_disturbance(loops),
+        in_turn=any(rate.in_turn for rate in rates(tables).values()),
         first_use=first_use(tables, program),
         tensorrt_bound=None if version else program.bound,
     )
@@ -166,17 +168,13 @@ def _unit(tables: Mapping[str, Table], program: Program) -> _Unit:
 def _traced(tables: Mapping[str, Table], unit: _Unit, prediction: Row | None, *, slowest_counts: bool) -> tuple[Figure | None, int | None]:
     """Wall time over units by the loops of the GPU that has most of them (the fewest: ``slowest_counts``), and that GPU where others have
     not as many; of GPUs alike the longest time; what the replay has of the trace where no loop is timed."""
-    rates: dict[int | None, float] = {}
-    for row in tables["inference_loops"]:
-        if rate := row.maybe_real("per_second"):
-            device = row.maybe_integer("device")
-            rates[device] = rates.get(device, 0.0) + rate * row.integer("inferences_a_pass")
-    fastest = max(rates.values(), default=0.0)
+    per_second = {device: rate.per_second for device, rate in rates(tables).items()}
+    fastest = max(per_second.values(), default=0.0)
     if fastest:
-        known = [rate for device, rate in rates.items() if device is not None]  # launches of hidden CUDA graphs have none
+        known = [rate for device, rate in per_second.items() if device is not None]  # launches of hidden CUDA graphs have none
         alike = len(known) < 2 or all(rate >= (1 - _SAME_RATE) * fastest for rate in known)
         told = (min if slowest_counts or alike else max)(known or [fastest])
-        one = next(device for device, rate in rates.items() if rate == told and (device is not None or not known))
+        one = next(device for device, rate in per_second.items() if rate == told and (device is not None or not known))
         return Figure(round(1e9 * unit.inferences / told)), None if alike else one
     recorded = None if prediction is None else prediction.maybe_integer("recorded_ns")
     return (Figure(recorded) if recorded else None), None

@@ -250,9 +250,10 @@ def together(summary: Summary) -> str:
     if summary.traced_gpu is not None and not summary.in_step:
         each, gpus = f" on GPU {summary.traced_gpu}", {gpu: those for gpu, those in gpus.items() if gpu == str(summary.traced_gpu)}
     most = max(gpus.values(), key=len, default=[])
+    how = "one after the other" if summary.in_turn else "together"
     if (processes := len(set(most))) > 1:
-        return f"{each} ({processes} processes together)"
-    return f"{each} ({len(most)} threads together)" if len(most) > 1 else each
+        return f"{each} ({processes} processes {how})"
+    return f"{each} ({len(most)} threads {how})" if len(most) > 1 else each
 
 
 def kinds(summary: Summary, most: int = MOST_KINDS) -> str:

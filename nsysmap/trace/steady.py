@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysmap.base.groups import by_first_row, distinct, rows_by_value
 from nsysmap.base.intervals import union_ns
-from nsysmap.base.table import MISSING, FloatArray, IntArray, Table, Text
+from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text
 from nsysmap.base.trace_schema import STEADY_STATE
 
 OUTLIER = 1.5
@@ -55,7 +55,8 @@ def steady_windows(inferences: Table) -> Table:
 def excluded_spans(inferences: Table) -> dict[int, list[tuple[int, int]]]:
     """By device, when inferences ran that do not count, between two of their loop that do: from the end of the one before to their own.
 
-    Not those beside which an inference of another loop that counts ran for long: the GPU worked for that.
+    Not those beside which an inference of another loop that counts ran for long: the GPU worked for that.  Nor does the time count in which
+    one loop has ended and the next has not begun, which has pauses and the warm-up of that.
     """
     loops = in_loops(inferences)
     steady = inferences.bools("complete") & ~inferences.bools("warmup")
@@ -71,7 +72,19 @@ def excluded_spans(inferences: Table) -> dict[int, list[tuple[int, int]]]:
             beside = union_ns(np.maximum(start[others], begin), np.minimum(end[others], stop))
             if stop > begin and beside <= FEW * (stop - begin):
                 found.setdefault(int(device[rows[at]]), []).append((begin, stop))
+    for one, spans in _between_loops(loops, steady, (start, end, device)).items():
+        found.setdefault(one, []).extend(spans)
     return {one: _merged(spans) for one, spans in found.items()}
+
+
+def _between_loops(loops: InLoops, steady: BoolArray, when: tuple[IntArray, IntArray, IntArray]) -> dict[int, list[tuple[int, int]]]:
+    """By device, the times between the steady-state part of one loop and that of the next."""
+    start, end, device = when
+    parts: dict[int, list[tuple[int, int]]] = {}
+    for _, rows in rows_by_value(np.where(steady, loops.loop, np.int64(MISSING))):
+        if steady[rows[0]]:
+            parts.setdefault(int(device[rows[0]]), []).append((int(start[rows].min()), int(end[rows].max())))
+    return {one: [(stop, begin) for (_, stop), (begin, _) in pairwise(_merged(spans))] for one, spans in parts.items() if len(spans) > 1}
 
 
 def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

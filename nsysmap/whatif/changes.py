@@ -228,10 +228,19 @@ def two_in_flight(timeline: Timeline, *, locked: float, serial: bool = False) ->
         threads += [tuple(mine), tuple(other(step) for step in mine)]
     weights = tuple(weights for weights in timeline.weights for _ in range(2))
     phases = tuple(phases for phases in timeline.phases for _ in range(2))
+    present = tuple(share for share in timeline.present for _ in range(2))
     costs = replace(timeline.costs, dispatch_ns=timeline.costs.dispatch_ns + BESIDE_NS)
     return replace(
-        timeline, threads=tuple(threads), weights=weights, phases=phases, costs=costs, locked=locked, serial=serial, queues_a_thread=queues
-    )  # fmt: skip
+        timeline,
+        threads=tuple(threads),
+        weights=weights,
+        phases=phases,
+        present=present,
+        costs=costs,
+        locked=locked,
+        serial=serial,
+        queues_a_thread=queues,
+    )
 
 
 def on_own_sms(timeline: Timeline) -> Timeline:

@@ -33,7 +33,7 @@ def read_timeline(trace: Trace, inferences: Table, window: Window, costs: tuple[
     threads = [
         source.thread((thread, *helpers.get(thread, ())), own) for thread, own in zip(window.threads, window.inferences, strict=True)
     ]
-    return Timeline(tuple(threads), costs[0], window.weights, window.phases)
+    return Timeline(tuple(threads), costs[0], window.weights, window.phases, window.present)
 
 
 def _helpers(trace: Trace, window: Window, pieces: Pieces) -> dict[int, tuple[int, ...]]:

@@ -186,15 +186,17 @@ def _take(step: Step, now: int, gpu: _Gpu) -> tuple[int, int]:
 
 
 def period_ns(timeline: Timeline, finished: Finished) -> float:
-    """Wall time per inference: per thread the weighted mean time from one inference's end to the next's, shared among the threads.
+    """Wall time per inference: per thread the weighted mean time from one inference's end to the next's, shared among the threads, as far
+    as they run inferences at the same time.
 
     NaN if no inference counts.
     """
     rate = 0.0
-    for weights, lengths in zip(timeline.weights, lengths_ns(timeline, finished), strict=True):
+    present = timeline.present or (1.0,) * len(timeline.threads)
+    for weights, lengths, share in zip(timeline.weights, lengths_ns(timeline, finished), present, strict=True):
         total = sum(weights[one] for one in lengths)
         if total > 0:
-            rate += total / max(sum((end - begin) * weights[one] for one, (begin, end) in lengths.items()), 1.0)
+            rate += share * total / max(sum((end - begin) * weights[one] for one, (begin, end) in lengths.items()), 1.0)
     return 1.0 / rate if rate else float("nan")
 
 

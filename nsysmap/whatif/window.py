@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from nsysmap.base.groups import by_first_row, distinct
-from nsysmap.base.intervals import covered
+from nsysmap.base.intervals import covered, union_ns
 from nsysmap.base.memory import in_pieces
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.base.units import counted, duration, unit_words
@@ -41,6 +42,7 @@ class Window:
     begin_ns: IntArray  # of each stretch; they do not overlap
     end_ns: IntArray
     phases: tuple[dict[int, int], ...]  # per thread the phase of each position in `inferences`, see steady.phases
+    present: tuple[float, ...]  # per thread, the share of the time in which any of them runs inferences that it does
     inferences_a_pass: int  # inferences per pass, if engines always take turns in the same order; 1 otherwise
     notes: tuple[str, ...]  # what was left out, in sentences
     of_all: float  # mean time of all inferences of the run that count, divided by that of the replayed ones
@@ -248,8 +250,10 @@ def _window(trace: Trace, inferences: Table, home: tuple[int, int], threads: lis
     begins = begin[main.rows[places[:, 0]]]
     ends = begin[main.rows[places[:, 1] + 1]]
     kept, weights, numbers, phase = [], [], [], []
+    present = _present(inferences, threads)
     gpu_end, rate, rate_of_all = inferences.ints("gpu_end_ns"), 0.0, 0.0
-    for one in threads:
+    shares = []
+    for one, share in zip(threads, present, strict=True):
         start = begin[one.rows]
         at = np.searchsorted(begins, start, side="right") - 1
         inside = np.flatnonzero((at >= 0) & (start < ends[np.maximum(at, 0)]))
@@ -264,17 +268,28 @@ def _window(trace: Trace, inferences: Table, home: tuple[int, int], threads: lis
         weights.append(_weights(one, inside, counts))
         took = np.diff(gpu_end[one.rows], prepend=0)
         weight = np.array([*weights[-1].values()])
-        rate += float(weight.sum()) / max(float((took[inside[[*weights[-1]]]] * weight).sum()), 1.0) if len(weight) else 0.0
-        rate_of_all += len(one.counting) / max(float(took[one.counting].sum()), 1.0) if len(weight) else 0.0
+        shares.append(share)
+        rate += share * float(weight.sum()) / max(float((took[inside[[*weights[-1]]]] * weight).sum()), 1.0) if len(weight) else 0.0
+        rate_of_all += share * len(one.counting) / max(float(took[one.counting].sum()), 1.0) if len(weight) else 0.0
     if not any(weights):
         return NoWindow("the trace has no three consecutive, complete inferences of one thread after the warm-up")
     notes = tuple(dict.fromkeys(note for one in threads for note in one.notes))
     a_pass = inferences_a_pass(main.like)
-    window = Window(*home, tuple(numbers), tuple(kept), tuple(weights), begins, ends, tuple(phase), a_pass, notes, rate / rate_of_all)
+    window = Window(
+        *home, tuple(numbers), tuple(kept), tuple(weights), begins, ends, tuple(phase), tuple(shares), a_pass, notes, rate / rate_of_all
+    )
     foreign = _foreign_share(trace, window)
     if foreign > _FOREIGN_BUSY:
         return NoWindow(f"another process kept GPU {home[1]} busy for {foreign:.0%} of the time: the delays it caused cannot be separated")
     return window
+
+
+def _present(inferences: Table, threads: Sequence[_Thread]) -> list[float]:
+    """For each thread, the share of the time in which any of them runs inferences that count that it does."""
+    end = inferences.ints("gpu_end_ns")
+    spans = [(end[one.rows[one.counting - 1]], end[one.rows[one.counting]]) for one in threads]
+    whole = union_ns(*(np.concatenate(ends) for ends in zip(*spans, strict=True)))
+    return [union_ns(*span) / max(whole, 1) for span in spans]
 
 
 def _stretches(inferences: Table, thread: _Thread) -> IntArray:
