@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from nsysmap.base.engine_schema import CHAIN_LAYERS, CHAINS
 from nsysmap.base.table import Table
 from nsysmap.engine.attention import attention_blocks
 from nsysmap.engine.dataflow import Flow, common_path, flow_of, runs
 from nsysmap.engine.model import Engine, Layer, numbered_engines
-from nsysmap.engine.operations import Operations, operations
-from nsysmap.engine.tensor_formats import FLOATING, elements
+from nsysmap.engine.operations import Operations, converts, operations
+from nsysmap.engine.tensor_formats import FLOATING
 from nsysmap.names.decode import Op, decode
 
 _PIECES = 4  # layers that one norm or softmax has been seen in, at most, between its statistics and its end
 _NORMS = ("layernorm", "rmsnorm", "groupnorm", "normalize", "rms-normalize")
 _SOFTMAXES = ("softmax", "log-softmax")
+_MOVES = 3  # between a product and its epilogue: a squeeze or transpose, with the reformats around it
 _EPILOGUE_OPS = 8  # longer ones have not been seen in an epilogue
 
 
@@ -183,16 +185,46 @@ def _between(engine: Engine, indices: Sequence[int]) -> str:
 
 
 def _epilogues(engine: Engine, flow: Flow, taken: set[int]) -> list[Chain]:
-    """Products followed by their only reader, which does element by element what an epilogue does: bias, scale, residual, activation."""
+    """Products followed by their only reader, which does element by element what an epilogue does: bias, scale, residual, activation.
+
+    What only moves or views the product's result in between, for nobody else, is what keeps the two apart.
+    """
     found: list[Chain] = []
+    used = set(taken)
     for layer in engine.layers:
-        after = flow.only_reader(layer.index)
-        if not operations(layer).product or layer.index in taken or after is None or after in taken:
+        if not operations(layer).product or layer.index in taken:
+            continue
+        moves = _moved_to(engine, flow, layer.index)
+        last = moves[-1] if moves else layer.index
+        after = flow.only_reader(last)
+        if after is None or not used.isdisjoint((after, *moves)):
             continue
         done = operations(engine.layers[after])
-        if done.pointwise and not done.cut and len(done.ops) <= _EPILOGUE_OPS and _same_size(layer, engine.layers[after]):
-            found.append(Chain("epilogue", ((layer.index, "product"), (after, "epilogue")), flow.bytes_kept((layer.index, after))))
+        if done.pointwise and not done.cut and len(done.ops) <= _EPILOGUE_OPS and _same_size(engine.layers[last], engine.layers[after]):
+            used.update((after, *moves))
+            roles = ((layer.index, "product"), *((index, "movement") for index in moves), (after, "epilogue"))
+            ends = (
+                flow.bytes_between(layer.index, moves[0] if moves else after),
+                flow.bytes_between(last, after),
+            )
+            saved = None if None in ends else sum(size or 0 for size in ends)
+            found.append(Chain("epilogue", roles, saved, "layout" if moves else "nothing"))
     return found
+
+
+def _moved_to(engine: Engine, flow: Flow, product: int) -> list[int]:
+    """The layers after a product that only move or view its result, each the only reader of the one before."""
+    moves: list[int] = []
+    at = flow.only_reader(product)
+    while at is not None and len(moves) < _MOVES:
+        layer = engine.layers[at]
+        if not (layer.kind == "noop" or (layer.kind == "reformat" and not converts(layer)) or operations(layer).movement):
+            break
+        if layer.kind in ("concat", "slice", "gather") or len(flow.writers.get(at, ())) > 1:
+            break
+        moves.append(at)
+        at = flow.only_reader(at)
+    return moves
 
 
 def _plain_runs(engine: Engine, flow: Flow, taken: set[int]) -> list[Chain]:
@@ -217,10 +249,15 @@ def _listed(done: Operations) -> bool:
 
 
 def _same_size(first: Layer, second: Layer) -> bool:
-    """Whether both write as many elements; dynamic extents are taken to be equal where all extents are."""
+    """Whether both write as many elements; dynamic extents are taken to be equal where there are as many and all others agree."""
     if not first.outputs or not second.outputs:
         return False
-    one, other = first.outputs[0], second.outputs[0]
-    if one.dimensions is not None and one.dimensions == other.dimensions:
-        return True
-    return elements(one) is not None and elements(one) == elements(other)
+    one, other = first.outputs[0].dimensions, second.outputs[0].dimensions
+    if one is None or other is None:
+        return False
+    return _extent(one) == _extent(other)
+
+
+def _extent(dimensions: Sequence[int]) -> tuple[int, int]:
+    """The product of the known extents, and the number of dynamic ones."""
+    return prod(extent for extent in dimensions if extent >= 0), sum(extent < 0 for extent in dimensions)

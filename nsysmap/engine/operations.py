@@ -14,6 +14,8 @@ _POINTWISE = frozenset({"pointwise", "activation", "scale"})
 _MOVEMENT = frozenset({"shuffle", "slice", "concat", "gather"})
 _FUSABLE = frozenset({"myelin_kernel", "cast", "softmax", "normalization", "reduce"}) | _POINTWISE | _MOVEMENT
 _SOFTMAX_PATTERNS = frozenset({"softmax", "softmax-statistics", "log-softmax"})
+_OF_ITS_OWN = frozenset({"sort", "scan", "index"})  # what needs all of its input before it writes: it shares a kernel with no neighbour
+_SCATTERS = frozenset({"ScatterND", "ScatterElements", "Scatter"})  # what follows must wait for all that they write
 _ARITHMETIC = frozenset({"pointwise", "compare", "logical", "pointwise or reduction"})
 
 
@@ -104,6 +106,6 @@ def _operations(name: str, kind: str) -> Operations:
         pointwise=kind in _POINTWISE or arithmetic,
         movement=kind in _MOVEMENT or moved,
         cast=kind == "cast" or cast,
-        fusable=kind in _FUSABLE and not product,
+        fusable=kind in _FUSABLE and not product and not classes & _OF_ITS_OWN and _SCATTERS.isdisjoint(op.op for op in ops),
         cut=cut,
     )

@@ -341,8 +341,14 @@ def _gemm(layer: Layer, written: Mapping[str, Shape]) -> _Count:
         return _Count(reason="the operands' dimensions do not show what is summed over")
     macs = prod(result) * k
     if others:
-        return _Count(macs, 2 * macs, channels=(k, result[-1]))
+        return _Count(macs, 2 * macs, channels=(k, _outward(result, k, constants)))
     return _Count(macs, 2 * macs, k * result[-1], "the file hides the weights: assumed to be one K x N matrix", (k, result[-1]))
+
+
+def _outward(result: Shape, k: int, weights: Sequence[Shape]) -> int:
+    """The output channels of a product: its columns, or its rows where the weights are its left operand, as of a 1x1 convolution."""
+    left = len(result) > 1 and any(shape[-2:] == (result[-2], k) and result[-1] not in shape[-2:] for shape in weights)
+    return result[-2] if left else result[-1]
 
 
 def _attention(layer: Layer) -> _Count:

@@ -34,6 +34,7 @@ _SAME = {
     _UNDER_FILLED: "two-in-flight",
 }
 """The change of what-if that prices what a rule, or a group of them, finds."""
+_IN_A_REGION = "split-inside-region"
 _WHOLE_ENGINE = "fp32-engine"
 """The rule whose advice changes every layer, and with them what others find and what a replay predicts: it leads where it prices most."""
 _OVERLAP = "copy-not-overlapped"
@@ -292,6 +293,13 @@ def _at_most_ns(row: Row, tables: Mapping[str, Table], units: float) -> int:
     return round(cost / units) if units else 0
 
 
+def _title(rule: str, title: str, evidence: Sequence[Mapping[str, object]]) -> str:
+    """What to do, of findings inside a region only about the kinds of blocks that were found in pieces there."""
+    kinds = {str(one["kind"]) for one in evidence if one.get("kind")} if rule == _IN_A_REGION else set()
+    named = [word for kind, word in (("attention", "attention"), ("norm", "norms"), ("softmax", "softmaxes")) if kind in kinds]
+    return f"fuse {' and '.join(named)} inside the region" if named else title
+
+
 def _rule(row: Row, runs: Runs, findings: Sequence[Row], at_most: int, unit_time: UnitTime | None) -> Action | None:
     rule = row.text("rule")
     if row.text("outcome") != "found" or not at_most or unit_time is None or at_most < LEAST_SHARE * unit_time.ns:
@@ -308,7 +316,7 @@ def _rule(row: Row, runs: Runs, findings: Sequence[Row], at_most: int, unit_time
     made = How(f"nsysmap rules show {rule}") if change is None else how(change, runs.program, _evidence(mine, rule))
     return Action(
         name=rule,
-        title=rule if change is None else change.title,
+        title=rule if change is None else _title(rule, change.title, _evidence(mine, rule)),
         saving=Figure(at_most, 0, at_most),
         share=at_most / unit_ns,
         basis="rule",

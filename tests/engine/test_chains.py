@@ -94,6 +94,23 @@ def test_a_dynamic_batch_does_not_hide_an_epilogue() -> None:
     assert found(gemm, row("__myl_AddTanh{}", "kgen", [("t", [-1, 16], "Half")], [("y", [-1, 16], "Half")])) == [("epilogue", (0, 1))]
 
 
+def test_a_view_or_transpose_between_a_product_and_its_bias_is_what_keeps_them_apart() -> None:
+    conv = row("Conv-0{}", "CaskConvolution", [("x", [-1, 32, 16, 16], "Float")], [("t", [-1, 32, 16, 16], "Float")])
+    view = row("Unsqueeze{}", "NoOp", [("t", [-1, 32, 16, 16], "Float")], [("u", [-1, 1, 32, 16, 16], "Float")])
+    bias = row("Add-0{}", "Scale", [("u", [-1, 1, 32, 16, 16], "Float")], [("v", [-1, 1, 32, 16, 16], "Float")])
+    assert found(conv, view, bias) == [("epilogue", (0, 1, 2))]
+    second = row("Other{}", "NoOp", [("t", [-1, 32, 16, 16], "Float")], [("w", [-1, 32, 256], "Float")])
+    assert not [chain for chain in found(conv, view, bias, second) if chain[0] == "epilogue"]  # somebody else reads the product's result
+    part = row("Slice-0{}", "Slice", [("t", [-1, 32, 16, 16], "Float")], [("u", [-1, 1, 32, 16, 16], "Float")])
+    assert not [chain for chain in found(conv, part, bias) if chain[0] == "epilogue"]  # a part of it is no view of all
+
+
+def test_what_needs_all_of_its_input_shares_a_kernel_with_no_neighbour() -> None:
+    for code in ("Topk", "Scat"):
+        first, second = fused("NegAdd", ["x"], ["t"]), fused(code, ["t"], ["u"])
+        assert not found(first, second, fused("CastMul", ["u"], ["y"]))
+
+
 def test_what_an_epilogue_cannot_do_is_none() -> None:
     gemm = row("/fc/Gemm{}", "gemm", [("x", X, "Half")], [("t", X, "Half")])
     assert found(gemm, fused("MeanSubMulMeanAddSqrtDivMulMulAdd", ["t"], ["y"])) == []

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from math import prod
 
 import pytest
@@ -377,3 +378,9 @@ def test_what_a_kernel_of_a_cut_name_does_is_told_by_its_onnx_nodes() -> None:
     moves, adds = ("[ONNX Layer: /Gather]\x1f[ONNX Layer: /Concat]", "[ONNX Layer: /Gather]\x1f[ONNX Layer: /Add]")
     told = [does(made(row(name, "kgen", [], [], Metadata=nodes)).layers[0]) for nodes in (moves, adds, "")]
     assert told == ["movement", "pointwise", "other"]
+
+
+def test_the_output_channels_of_a_1x1_convolution_as_a_product_are_its_rows_and_not_the_pixels() -> None:
+    weights = Tensor("w", (1, 1024, 256), "FP16", None)
+    made = replace(layer("gemm", [tensor("x", 1, 256, 196)], [tensor("y", 1, 1024, 196)]), constants=(weights,))
+    assert (layer_work(made).channels_in, layer_work(made).channels_out) == (256, 1024)

@@ -508,6 +508,20 @@ def test_an_engine_in_fp32_is_the_first_thing_to_say_where_half_precision_may_sa
     assert (precise.title, "AutoCast" in str(precise.change) or "autocast" in str(precise.change)) == ("compute in half precision", True)
 
 
+@pytest.mark.parametrize(
+    ("kinds", "title"),
+    [
+        (["norm"], "fuse norms inside the region"),
+        (["attention", "norm", "norm"], "fuse attention and norms inside the region"),
+    ],
+)
+def test_only_what_is_in_pieces_inside_a_region_is_to_be_fused_there(kinds: list[str], title: str) -> None:
+    found = [finding("split-inside-region") | {"finding_id": n, "evidence": f'{{"kind": "{kind}"}}'} for n, kind in enumerate(kinds)]
+    given = tables([], [outcome("split-inside-region", "fusion", 5000)], found)
+    (action,) = actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
+    assert action.title == title
+
+
 def test_two_in_flight_are_at_most_twice_as_many_per_second_as_one_after_another() -> None:
     runs = Runs(Program("tensorrt"), 0.0, None)
     (action,) = actions(tables([answered("two-in-flight", 450, 300, 800)], [], []), runs, units=10, unit_time=UnitTime(1000, 1000))
