@@ -203,9 +203,9 @@ def without_waits(timeline: Timeline) -> Changed:
     return replace(timeline, threads=tuple(tuple(step for step in steps if step.kind != "sync") for steps in timeline.threads))
 
 
-def two_in_flight(timeline: Timeline, *, locked: float, serial: bool = False) -> Changed:
+def two_in_flight(timeline: Timeline, *, locked: float, serial: float = 0.0, beside_ns: int = 0) -> Changed:
     """A second host thread that does the same in its own streams; during the share ``locked`` of a launch call, the other cannot launch,
-    or (``serial``) at no time at which the first is at work on the host."""
+    or (``serial``) at no time at which the first is at work on the host.  A node of a graph begins ``beside_ns`` later."""
     if len({main_queue(steps) for steps in timeline.threads}) > 1:
         return DoesNotApply(f"{len(timeline.threads)} threads already keep {len(timeline.threads)} inferences in flight")
     queues = 1 + max((work.queue for work in all_works(timeline)), default=0)
@@ -221,6 +221,7 @@ def two_in_flight(timeline: Timeline, *, locked: float, serial: bool = False) ->
         return step._replace(works=works, queue=queue, target=target)
 
     threads = []
+    timeline = beside_others(timeline, beside_ns)
     for steps in timeline.threads:
         main = main_queue(steps)
         # a sync of the whole device would also wait for the other thread's work: each waits for its own stream instead
@@ -241,6 +242,16 @@ def two_in_flight(timeline: Timeline, *, locked: float, serial: bool = False) ->
         serial=serial,
         queues_a_thread=queues,
     )
+
+
+def beside_others(timeline: Timeline, by_ns: int) -> Timeline:
+    """The timeline in which each node of a graph that waits for another one begins so much later."""
+
+    def step(old: Step) -> Step:
+        works = tuple(work._replace(lead_ns=work.lead_ns + by_ns) if work.after else work for work in old.works)
+        return old._replace(works=works) if old.graph else old
+
+    return each_step(timeline, step)
 
 
 def on_own_sms(timeline: Timeline) -> Timeline:

@@ -23,7 +23,8 @@ class Needs:
     layer's work needs: what another kernel on the same SMs must leave it."""
     sms: FloatArray
     """The share of the SMs that have a block of it: what it needs where another block on the same SM only slows both.  No more than the
-    share of the bandwidth that its registers and shared memory can keep on the way: a kernel with few of them leaves room on its SMs."""
+    share of the bandwidth that its registers and shared memory can keep on the way: a kernel with few of them leaves room on its SMs.
+    Others use half of the room that the last wave of its blocks leaves."""
     most: FloatArray  # all registers and shared memory of its blocks receive data from memory
 
 
@@ -47,9 +48,11 @@ def kernel_needs(kernels: Table, rows: IntArray, devices: Table, device: int, ro
     resident = np.minimum(blocks, sms / np.maximum(of_sm, 1e-9))
     on_the_way = resident * (4 * registers + shared)
     by_memory = on_the_way / (bandwidth * _MEMORY_LATENCY_S) if bandwidth > 0 else np.ones(len(rows))
-    likely = np.fmax(blocks * of_sm / sms, roofline)
+    waves = blocks * of_sm / sms
+    filled = np.where(waves > 1, waves / np.ceil(waves), 1.0)  # the last wave of blocks leaves room
+    likely = np.fmax(np.minimum(waves, filled), roofline)
     return Needs(
         least=np.minimum(likely, 1.0),
-        sms=np.minimum(np.minimum(blocks / sms, by_memory), 1.0),
+        sms=np.minimum(np.minimum(blocks / sms, by_memory), (1 + filled) / 2),
         most=np.minimum(np.max([likely, blocks / sms, by_memory], axis=0), 1.0),
     )

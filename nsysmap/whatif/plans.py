@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysmap.base.intervals import union_ns
 from nsysmap.base.table import MISSING, IntArray
 from nsysmap.base.units import duration
 from nsysmap.trace.copies import link_rates
@@ -18,6 +19,7 @@ from nsysmap.whatif.changes import (
     DoesNotApply,
     as_cuda_graph,
     as_one_graph,
+    beside_others,
     needing_most,
     on_one_stream,
     on_own_sms,
@@ -34,13 +36,19 @@ from nsysmap.whatif.changes import (
 from nsysmap.whatif.model import Model
 from nsysmap.whatif.profiler import Machine
 from nsysmap.whatif.throughput import phases_in_flight
-from nsysmap.whatif.timeline import Timeline, kernel_rows
+from nsysmap.whatif.timeline import Timeline, all_works, kernel_rows
 
+_NODE_BESIDE_NS = (400, 100, 1_100)
+"""How much later a node of a graph begins while another graph runs beside it, likely and at the bounds of the machines."""
+_CONTENDED = (1.06, 0.95, 1.3)
+"""How many times as long the host work of one thread of Python takes while another one waits to do its own, the same."""
+_SIDE_BY_SIDE = 1.15  # times the time in which any kernel runs that kernels run in total, from which on they ran side by side
 _NEARLY_ALL = 0.95  # of the time, or of the GPU
 _NEXT_TO_NOTHING = 0.01  # share of an inference's time
 _EVENT_NS = 450  # a call that records an event or makes a stream wait for one, without the profiler: one_sync against sync, on two scales
 
 Make = Callable[[Timeline, Machine], Changed]
+Beside = Callable[[Changed, Machine], Changed]
 
 
 @dataclass(frozen=True)
@@ -93,10 +101,37 @@ def _cuda_graph(model: Model) -> Plan:
     captures = "Shapes and addresses stay the same, so one capture is enough"
     if sequences > 1:
         captures = f"Addresses stay the same, and each of the {sequences} kernel sequences (of an input shape or engine) has its own graph"
+
+    def make(beside: Beside) -> Make:
+        return lambda timeline, machine: beside(as_cuda_graph(timeline, branches_ns=machine.branches_ns), machine)
+
     return Plan(
-        (lambda timeline, machine: as_cuda_graph(timeline, branches_ns=machine.branches_ns),),
+        tuple(map(make, _beside_each_other(model))),
         f"{captures}; kernels take as long as now; inside the enqueue the host only launches the graph.",
     )
+
+
+def _beside_each_other(model: Model) -> tuple[Beside, ...]:
+    """What a change that makes the GPU busier does to kernels of several threads, likely and at the bounds: those that ran one after
+    another now run at the same time, and slow each other.  Those that ran at the same time already are recorded as slow as they are."""
+    works = [work for work in all_works(model.timeline) if work.kind == "kernel"]
+    taken_ns = union_ns(*(np.array([getattr(work, end) for work in works], np.int64) for end in ("start_ns", "end_ns")))
+    if len(model.timeline.threads) < 2 or sum(work.dur_ns for work in works) > _SIDE_BY_SIDE * taken_ns:
+        return (_as_recorded,)
+
+    def slowed(needing: Callable[[Timeline], Timeline]) -> Beside:
+        def beside(changed: Changed, machine: Machine) -> Changed:
+            if not isinstance(changed, Timeline):
+                return changed
+            return beside_others(needing(changed), _NODE_BESIDE_NS[model.machines.index(machine)])
+
+        return beside
+
+    return slowed(on_own_sms), _as_recorded, slowed(needing_most)
+
+
+def _as_recorded(changed: Changed, _: Machine) -> Changed:
+    return changed
 
 
 def _one_graph(model: Model) -> Plan:
@@ -141,7 +176,12 @@ def _two_in_flight(model: Model) -> Plan | DoesNotApply:
         return DoesNotApply("several inferences are in flight already: most begin on the GPU before the one before them has ended")
 
     def make(needing: Callable[[Timeline], Timeline]) -> Make:
-        return lambda timeline, machine: two_in_flight(needing(timeline), locked=machine.locked, serial=bool(model.interpreter))
+        return lambda timeline, machine: two_in_flight(
+            needing(timeline),
+            locked=machine.locked,
+            serial=_CONTENDED[model.machines.index(machine)] if model.interpreter else 0.0,
+            beside_ns=_NODE_BESIDE_NS[model.machines.index(machine)],
+        )
 
     kept = f" In phases that take {already:.0%} of the time, several inferences are in flight already; these take as long as they do."
     return Plan(

@@ -122,7 +122,7 @@ def replay(timeline: Timeline, *, placed: list[tuple[Work, int, int]] | None = N
     finished: list[dict[int, int]] = [{} for _ in timeline.threads]
     waiting = [(steps[0].own_ns, number, 0) for number, steps in enumerate(timeline.threads) if steps]
     locked = timeline.locked if len(waiting) > 1 else 0.0
-    serial = timeline.serial and len(waiting) > 1
+    serial = timeline.serial if len(waiting) > 1 else 0.0
     lock = MISSING  # the time until which another thread holds the driver's lock, or the interpreter's
     waited = [False] * len(timeline.threads)
     heapq.heapify(waiting)
@@ -131,10 +131,12 @@ def replay(timeline: Timeline, *, placed: list[tuple[Work, int, int]] | None = N
         now, number, place = turn
         steps, ends = timeline.threads[number], finished[number]
         step = steps[place]
+        submits = step.kind in ("submit", "event")
         if serial:
-            now = max(now, lock + step.own_ns)
-            lock = now + (0 if step.kind in ("sync", "block") else step.call_ns)
-        elif locked and step.kind in ("submit", "event"):
+            step = step._replace(own_ns=round(step.own_ns * serial), call_ns=round(step.call_ns * (serial if submits else 1)))
+            now = max(now + step.own_ns - steps[place].own_ns, lock + step.own_ns)
+            lock = now + (step.call_ns if submits else 0)
+        elif locked and submits:
             now = max(now, lock)
             lock = now + round(step.call_ns * locked)
         if step.works and step.kind == "submit":

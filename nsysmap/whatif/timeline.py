@@ -79,7 +79,7 @@ class Timeline:
     phases: tuple[Mapping[int, int], ...] = ()  # per thread, the phase of the run that each inference is of; empty if there is one phase
     present: tuple[float, ...] = ()  # per thread, the share of the time of the run in which it runs inferences; empty: all the time
     locked: float = 0.0  # share of a launch call in which no other thread of the process can launch
-    serial: bool = False  # host work of one thread at a time: no other is between its calls, or in one, but for waits
+    serial: float = 0.0  # host work is one thread's at a time, but for waits, and takes so many times as long; 0: of all at once
     queues_a_thread: int = 0  # with queues numbered thread by thread: kernels of one thread take as long side by side as recorded
 
 

@@ -373,6 +373,16 @@ def test_two_graphs_of_real_kernels_in_flight_reach_the_throughput_of_two_thread
         assert number(name, "two-in-flight", "low_after_ns") < measured < number(name, "two-in-flight", "high_after_ns")
 
 
+def test_graphs_of_two_threads_slow_each_other_as_measured() -> None:
+    """Recorded while the threads launched kernel by kernel, when hardly any ran at the same time: 237 us for both."""
+    report = CAPTURES / "real_trt" / "bert_eager-threads.nsys-rep"
+    if not report.exists():
+        pytest.skip("bert_eager-threads is not here")
+    found = predict_changes(map_report(str(report), read_engines([FIXTURES / "real_trt" / "bert_eager.engine.json"]), reader="own"))
+    graph = next(row for row in found if row.text("change") == "cuda-graph")
+    assert graph.integer("after_ns") == pytest.approx(real_ns("bert_eager", "graph_threads") / 2, rel=0.08)
+
+
 def test_a_second_thread_of_a_python_program_that_launches_all_the_time_gains_nothing() -> None:
     """Measured: 308 us with one thread, 314 with two."""
     answer = answers("real_trt/bert_eager-sync")["two-in-flight"]
@@ -547,9 +557,11 @@ def test_a_reason_that_holds_for_every_change_is_said_once() -> None:
 
 def test_where_python_sets_the_pace_a_change_is_answered_only_if_it_saves_more_than_python_varies_by() -> None:
     mixed = answers("torch_mixed/sync")
-    assert (mixed["cuda-graph"]["answer"], mixed["two-in-flight"]["answer"]) == ("cannot-tell", "cannot-tell")
+    assert mixed["cuda-graph"]["answer"] == "cannot-tell"
     assert "Python's own work, then" in str(mixed["cuda-graph"]["reason"])
-    assert "Python's own work, then" in str(mixed["two-in-flight"]["reason"])
+    two = mixed["two-in-flight"]  # one thread of Python works at a time
+    assert int(str(two["low_saving_ns"])) < 0
+    assert int(str(two["saving_ns"])) < 0.02 * int(str(two["before_ns"]))
     row = mixed["no-host-gap"]
     assert row["answer"] == "answered"
     assert int(str(row["low_before_ns"])) < 829_810 < int(str(row["high_before_ns"]))  # timings_h100.tsv: 745 to 909 us
