@@ -15,7 +15,7 @@ from nsysmap.mapping.engine_odds import engine_odds
 from nsysmap.mapping.scores import ANY_NUMBER, SPEAKS, KernelFacts, Scores, habits, profile_of, score, surely_run, times
 from nsysmap.mapping.sequence_alignment import Costs, Path, best_path, evidence, likely_slots
 
-__all__ = ["Alignment", "EngineMatch", "KernelFacts", "align_inference", "engine_match"]
+__all__ = ["Alignment", "EngineMatch", "KernelFacts", "align_inference", "engine_match", "place_in_order"]
 
 SURE = 0.5
 """Below this confidence a kernel's layer is left empty."""
@@ -113,6 +113,17 @@ def optimization_profiles(engine: Engine) -> list[tuple[Layer, ...]]:
 def _align(
     kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer], *, cut: tuple[bool, bool], pins: IntArray | None
 ) -> Alignment:
+    return _alignment(*_likeliest(kernels, engine, layers, cut=cut, pins=pins), layers)
+
+
+def place_in_order(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer]) -> Path:
+    """The alignment of the kernels of one inference with layers of an engine in exactly that order."""
+    return _likeliest(kernels, engine, layers, cut=(False, False), pins=None)[0]
+
+
+def _likeliest(
+    kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer], *, cut: tuple[bool, bool], pins: IntArray | None
+) -> tuple[Path, Scores]:
     scores = score(kernels, engine, layers)
     fixed = _pinned(pins, len(kernels), layers)
     profile = profile_of(engine, layers)
@@ -128,7 +139,7 @@ def _align(
         if by_kernel:
             habit = habit[scores.row] + (times(kernels, profile, slot) if timed else 0.0)
         costs = replace(costs, match=match + habit)
-    return _alignment(best_path(costs), scores, layers)
+    return best_path(costs), scores
 
 
 def _pinned(pins: IntArray | None, kernels: int, layers: Sequence[Layer]) -> FloatArray | None:

@@ -13,11 +13,12 @@ from nsysmap.base.table import BoolArray, FloatArray, IntArray
 from nsysmap.engine.execution_order import execution_orders
 from nsysmap.engine.loops import unrolled
 from nsysmap.engine.model import Engine, Layer
-from nsysmap.mapping.kernel_alignment import ACCEPTED, EngineMatch, engine_match, optimization_profiles
+from nsysmap.mapping.kernel_alignment import ACCEPTED, EngineMatch, engine_match, optimization_profiles, place_in_order
 from nsysmap.mapping.recurring import (
     Signature,
     Usual,
     common_places,
+    common_sequence,
     distance,
     habit,
     how_often,
@@ -37,6 +38,7 @@ from nsysmap.mapping.scores import ANY_NUMBER, KernelFacts, Scores, between_cost
 from nsysmap.mapping.stream_alignment import Runs, Stream, Sureness, Track, kept, likeliest_runs, run_of, sureness
 from nsysmap.mapping.twins import Ran, twins_in, which_ran
 
+_TOGETHER = 64  # runs that what most of them launch is taken from
 _ROUNDS = 4  # alignments, each of which learns from the one before
 _SEVERAL, _ENOUGH = 2, 4  # runs that tell what is usual; runs of a track that habits can be learnt from
 _SELDOM, _SELDOM_IN_PLUGIN = 0.85, 0.5  # a kernel that need not be TensorRT's is in its slot in so many runs, …
@@ -84,6 +86,7 @@ class Form:
 
     lane: int
     usual: Usual | None = None
+    chance: FloatArray | None = None  # per layer of the lane: how sure it is that these kernels are its
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,7 @@ class Found:
     sure: Sureness
     kind: IntArray  # per run: the group of runs that launch the same
     kinds: tuple[RunKind, ...]
+    chance: tuple[FloatArray | None, ...] = ()  # per lane, and of those behind None: of each layer, that its kernels are its
 
 
 @dataclass(frozen=True)
@@ -146,7 +150,8 @@ def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None
     sure = sureness(stream, judged.runs, judged.believed)
     judged = _told_apart(kernels, (*mine, *lanes), judged, engines)
     ours = kept(judged.runs, judged.believed)
-    return Found(kernels.row, (*mine, *lanes), ours, sure, judged.kind[judged.believed], judged.kinds)
+    chance = tuple(form.chance for form in forms)
+    return Found(kernels.row, (*mine, *lanes), ours, sure, judged.kind[judged.believed], judged.kinds, chance)
 
 
 def _without_others(
@@ -248,6 +253,7 @@ def _forms(
         kinds = [at for at, (form, _) in enumerate(judged.usual) if forms[form].lane == number]
         kinds.sort(key=lambda at: (-judged.kinds[at].believed, -judged.kinds[at].runs))
         learnt: list[tuple[int, Usual]] = []
+        chances: list[FloatArray | None] = []
         while kinds:
             most = judged.usual[kinds[0]][1]
             pool = [at for at in kinds if at == kinds[0] or distance(judged.usual[at][1], most, name, cut=True) < _POOLED]
@@ -255,15 +261,60 @@ def _forms(
             runs = np.flatnonzero(np.isin(judged.kind, pool)).tolist()
             runs = [at for at in runs if not _maybe_cut(judged.runs, at, len(kernels.row))]
             if len(runs) >= _SEVERAL:
-                usual = usual_kernels((kernels.row, kernels.took), judged.runs, runs, (lane.scores, lane.layers))
+                slotted, chance = _placed_together(kernels, lane, judged.runs, runs, engines)
+                usual = usual_kernels((kernels.row, kernels.took), slotted, runs, (lane.scores, lane.layers))
                 usual = steady(usual, lane.layers)
                 if lane.engine in ran or engine_match([kernels.facts[row] for row in usual.row.tolist()], engines[lane.engine]).accepted:
                     learnt.append((len(runs), usual))
+                    chances.append(chance)
         whole = [one for one in learnt if not any(is_part(other, one, lane.layers) for other in learnt if other is not one)]
-        found.extend(Form(number, usual) for _, usual in whole)
+        of = {id(one): chance for one, chance in zip(learnt, chances, strict=True)}
+        found.extend(Form(number, one[1], of[id(one)]) for one in whole)
         if not whole:
             found.append(Form(number))
     return tuple(found)
+
+
+def _placed_together(
+    kernels: StreamKernels, lane: Lane, runs: Runs, members: Sequence[int], engines: Sequence[Engine]
+) -> tuple[Runs, FloatArray | None]:
+    """The same runs with their kernels where those that most of them launch are, aligned once; and how sure each layer is of its own.
+
+    A run that lacks kernels says less of where the others belong than all runs together do.  Where layers may run any number of kernels
+    each run is left as it is, with no chance.
+    """
+    if any(layer.kind in ANY_NUMBER for layer in lane.layers):
+        return runs, None
+    some = [members[at] for at in np.linspace(0, len(members) - 1, min(len(members), _TOGETHER)).astype(np.int64).tolist()]
+    items = {run: _items(runs, run) for run in {*some, *members}}
+    names = {run: tuple(lane.scores.name[kernels.row[items[run]]].tolist()) for run in items}
+    together = common_sequence([names[run] for run in some])
+    rows: list[Counter[int]] = [Counter() for _ in together]
+    places = {run: common_places(together, names[run]) for run in items}
+    for run in some:
+        for mine, its in places[run]:
+            rows[mine][int(kernels.row[items[run][its]])] += 1
+    facts = [kernels.facts[row.most_common(1)[0][0]] for row in rows if row]
+    if not facts or len(facts) < len(rows):
+        return runs, None
+    path = place_in_order(facts, engines[lane.engine], lane.layers)
+    if (path.slot < 0).any():
+        return runs, None
+    slot = runs.slot.copy()
+    for run, held in items.items():
+        found = np.full(len(held), -1, np.int64)
+        for place, its in places[run]:
+            found[its] = path.slot[place]
+        slot[held] = found
+    chance = np.ones(len(lane.layers))
+    np.minimum.at(chance, path.slot, path.chance)
+    return replace(runs, slot=slot), chance
+
+
+def _items(runs: Runs, run: int) -> IntArray:
+    """The kernels of a run that are in any layer."""
+    items = np.arange(int(runs.first[run]), int(runs.last[run]) + 1)
+    return items[runs.slot[items] >= 0]
 
 
 def _formed(stream: Stream, lanes: Sequence[Lane], forms: Sequence[Form], judged: _Judged) -> Stream:

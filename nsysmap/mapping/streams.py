@@ -189,6 +189,8 @@ def _write(result: Streams, rows: IntArray, found: Found, offset: tuple[int, int
         result.by_tactic[mine] = (slot >= 0) & scores.tactic[found.row[items], at]
         anything = np.array([layer.kind in _ANYTHING for layer in found.lanes[track].layers])[at] & ~result.by_tactic[mine]
         result.confidence[mine] = np.where(anything, np.minimum(result.confidence[mine], MOST_OF_ANYTHING), result.confidence[mine])
+        if track < len(found.chance) and (chance := found.chance[track]) is not None:
+            result.confidence[mine] *= np.where(slot >= 0, chance[at], 1.0)
         result.probability[mine] = probability[found.kind[number]]
         result.confidence[mine] *= result.probability[mine]
         result.unproved[mine] = unproved[found.kind[number]]
