@@ -11,7 +11,7 @@ import numpy as np
 from nsysmap.base.groups import distinct, numbered
 from nsysmap.base.table import MISSING, BoolArray, CodeArray, FloatArray, IntArray, Table, Text, packed, repeated
 from nsysmap.engine.model import Engine, first_layers
-from nsysmap.mapping.streams import Streams, align_streams, no_streams
+from nsysmap.mapping.streams import UNPROVED, Streams, align_streams, no_streams
 from nsysmap.mapping.twins import SEVERAL, Ran, twins_in, which_ran
 from nsysmap.trace.inferences import Inferences, find_inferences, sequence_hashes
 from nsysmap.trace.launch_order import launch_order
@@ -25,7 +25,6 @@ if TYPE_CHECKING:  # what aligns is imported where ranges leave kernels to it
 _LEAST = 5  # kernels; a shorter inference is no evidence for or against an engine
 _RECURS = 2  # inferences; what ran less often says nothing about which engines ran
 _NEAR = 0.7  # share of a shape that its home's engine must explain where it does not fit: a warm-up with other tactics
-_UNPROVED = 0.85  # the most that is believed of an engine that nothing in the trace proves
 _MOST = 64  # shapes of a home that are placed
 _LONGEST = 2000  # kernels of an inference, where nothing but its kernels says that it is one
 
@@ -287,7 +286,7 @@ def _place_streams(
     rows = np.flatnonzero(streams.asked & wanted)
     sure = (streams.layer[rows] >= 0) & (streams.confidence[rows] >= SURE)
     layer[rows] = np.where(sure, streams.layer[rows] + offsets[np.maximum(streams.engine[rows], 0)], np.int64(MISSING))
-    confidence[rows] = np.minimum(streams.confidence[rows], np.where(streams.unproved[rows], _UNPROVED, 1.0))
+    confidence[rows] = np.minimum(streams.confidence[rows], np.where(streams.unproved[rows], UNPROVED, 1.0))
     by_tactic[rows] = streams.by_tactic[rows] & sure
     doubtful = np.flatnonzero(~sure | (streams.confidence[rows] < 1.0))
     for row in rows[doubtful].tolist():
@@ -509,9 +508,9 @@ def _probability(shape: _Shape, shapes: list[_Shape], by: tuple[_Tried, int]) ->
     if match.accepted:
         return match.probability
     if match.undecided:
-        return min(_UNPROVED, match.probability)
+        return min(UNPROVED, match.probability)
     accepted = [match.probability for match in (_match(one, *by)[0] for one in shapes[:_MOST] if one.complete) if match.accepted]
-    return max(accepted, default=_UNPROVED)
+    return max(accepted, default=UNPROVED)
 
 
 def _align(shape: _Shape, by: tuple[_Tried, int], cut: tuple[bool, bool], pins: IntArray) -> Alignment:

@@ -23,7 +23,7 @@ from nsysmap.mapping.engine_match import engine_fits, fit_notes, whose_inference
 from nsysmap.mapping.launch_ranges import Evidence, gather_evidence
 from nsysmap.mapping.parts import Settled, find_parts
 from nsysmap.mapping.range_layers import RangeLayers, payload_nodes, resolve_ranges
-from nsysmap.mapping.streams import Streams
+from nsysmap.mapping.streams import UNPROVED, Streams
 from nsysmap.mapping.twins import SEVERAL, settle_ranges
 from nsysmap.names.decode import decode, layer_kind, matches_tactic
 from nsysmap.names.match import is_generated
@@ -99,6 +99,8 @@ def map_kernels(
     layer[not_its] = MISSING
     method[not_its] = np.where(named[not_its], np.where(evidence.replayed[not_its], _GRAPH_NODE, _NVTX), _NONE)
     confidence[not_its[~named[not_its]]] = 0.0
+    doubted = np.flatnonzero(_at(whose.doubt.codes >= 0, found.membership.ints("inference")) & np.isin(method, (_TACTIC, _ORDER)))
+    confidence[doubted] = np.minimum(confidence[doubted], UNPROVED)
     table, layer = _with_range_layers(tensorrt, layers_table(engines, model), _Places(place, layer, named & (layer == MISSING)))
     opaque = _at(table.text("kind").equals("foreign_node"), layer)
     method[opaque & (method == _ORDER)] = _REGION

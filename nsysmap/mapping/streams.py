@@ -24,6 +24,8 @@ _ANYTHING, MOST_OF_ANYTHING = ("foreign_node", "plugin"), 0.95
 """Layers that may run nearly any kernel, and the most that is believed of a kernel in one of them by its order among others'.
 Set when 96.6 % of these were right in mixtures with each engine left out in turn (benchmarks/mixtures.py); 99.9 % are since plugins take
 no kernels of TensorRT's own, but nothing tells yet where an opaque region ends that another engine follows in every turn."""
+UNPROVED = 0.85
+"""The most that is believed of an engine that nothing in the trace proves, and of inferences that may all be another engine's."""
 _MOST_NAMES = 4000  # distinct kernels of a thread
 
 
