@@ -300,7 +300,7 @@ def analyze_mapped(  # noqa: PLR0913  # what else is known, and what is asked
     counted = _counters(mapped, tell)
     observed, facts = _observed(mapped, spent, inside, (counted.layer_counters, counted.gpu_sampling))
     tell("replaying the timeline")
-    figures = inference_figures(inferences, gaps, trace.memcpys, trace.overheads)
+    figures = inference_figures(inferences, gaps, trace.memcpys, (trace.api_calls, trace.overheads))
     model = read_model(replace(observed, device=device), facts, MACHINES)
     answers, replay = predicted(model, chosen_changes((), (), facts)), replayed_tables(model)
     answers = replace(answers, whatif=_worded(answers.whatif, mapped))

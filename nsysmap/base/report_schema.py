@@ -47,10 +47,21 @@ INFERENCE_LOOPS = Spec(
             null=True,
         ),
         integer("held_up_ns", "by which these took longer than the median", "ns", null=True),
-        real("held_up_share", "held_up_ns divided by the time of all that were compared; from 0.05 on the host was disturbed", null=True),
+        real(
+            "held_up_share",
+            "held_up_ns divided by the time of all that were compared; from 0.05 on, of three or more, the host was disturbed",
+            null=True,
+        ),
         real("held_up_times_median", "times the median that the slowest of them took", null=True),
         row_in("first_held_up", "inferences", "the first of them", null=True),
         row_in("last_held_up", "inferences", "the last of them", null=True),
+        text("quick_call", "the function whose calls by the thread are the shortest, of those that it made 200 times or more", null=True),
+        real(
+            "quick_call_slowdown",
+            "median time of these calls, which do the same every time, divided by that of their fastest twentieth; from 1.2 on the host "
+            "was slowed down throughout, as by other work on its processor, unless other threads of the program launch too",
+            null=True,
+        ),
     ),
     key=("loop_id",),
 )

@@ -203,14 +203,16 @@ class Slowest:
 
 @dataclass(frozen=True)
 class Disturbance:
-    """A host that was held up while it enqueued inferences, so much that times are not those of an undisturbed run."""
+    """A host that was held up or slowed down while it enqueued inferences, so that times are not those of an undisturbed run."""
 
-    slow: int  # inferences that took 1.25 times the median of their kind or longer for that
-    inferences: int  # of so many
-    first: int  # number of the first of them, and …
-    last: int  # … of the last
-    share: float  # of the time, by which they took longer
-    times_median: float  # that the slowest of them took
+    slow: int = 0  # inferences that took 1.25 times the median of their kind or longer for that; 0 if it was not held up
+    inferences: int = 0  # of so many
+    first: int = 0  # number of the first of them, and …
+    last: int = 0  # … of the last
+    share: float = 0.0  # of the time, by which they took longer
+    times_median: float = 0.0  # that the slowest of them took
+    quick_call: str = ""  # the function whose calls show that the host was slowed down throughout; empty if it was not
+    slowdown: float = 1.0  # times the fastest of these calls, the median
 
 
 @dataclass(frozen=True)

@@ -49,13 +49,14 @@ from nsysmap.summary.ranks import collective_times, in_step
 from nsysmap.summary.rates import rates
 from nsysmap.summary.slowest import slowest
 from nsysmap.summary.whose import idle_causes, is_much, opaque_layers, outside_of, short_engines, without_engine
-from nsysmap.trace.disturbance import DISTURBED
+from nsysmap.trace.disturbance import SLOWED, is_disturbed
 from nsysmap.trace.steady import only_repeats
 
 _TOP_KERNELS = 10
 _MYELIN_INDEX = re.compile(r"_myl\d+_\d+$")
 _PLACES = ("block", "part")  # evidence of rules that says better than the layer where a finding is
 _ALL_KERNELS = (("repeated_layers", "total_ns"), ("other_kernels", "time_ns"))
+_HOST_BOUND = 0.25  # of the time that the GPU waits for launches: a host twice as slow makes that a quarter longer
 _SAME_RATE = 0.03  # by which the rates of two GPUs may differ and be told once
 _TOLD = 3  # patterns or classes of a kernel's operations shown at most
 _ORDINAL = re.compile(r" #\d+$")
@@ -146,7 +147,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         selected=next((row.text("text") for row in tables["notes"] if row.text("text").startswith(SELECTED)), None),
         collectives=program.collectives,
         in_step=together,
-        disturbance=_disturbance(loops),
+        disturbance=_disturbance(tables),
         in_turn=any(rate.in_turn for rate in rates(tables).values()),
         first_use=first_use(tables, program),
         tensorrt_bound=None if version else program.bound,
@@ -180,19 +181,19 @@ def _traced(tables: Mapping[str, Table], unit: _Unit, prediction: Row | None, *,
     return (Figure(recorded) if recorded else None), None
 
 
-def _disturbance(loops: Sequence[Row]) -> Disturbance | None:
-    """The most that a host was held up for in one of the loops; None if in none so much that it changes what a run takes."""
+def _disturbance(tables: Mapping[str, Table]) -> Disturbance | None:
+    """How much a host was held up or slowed down, where the time per inference depends on it; None if nothing shows that."""
+    loops = list(tables["inference_loops"])
     row = max(loops, key=lambda one: one.maybe_real("held_up_share") or 0.0, default=None)
-    if row is None or (row.maybe_real("held_up_share") or 0.0) < DISTURBED:
-        return None
-    return Disturbance(
-        row.integer("held_up"),
-        row.integer("steady"),
-        row.integer("first_held_up"),
-        row.integer("last_held_up"),
-        row.real("held_up_share"),
-        row.real("held_up_times_median"),
-    )
+    found = Disturbance()
+    if row is not None and is_disturbed(row.maybe_real("held_up_share") or 0.0, row.maybe_integer("held_up") or 0):
+        slow, steady, first, last = (row.integer(name) for name in ("held_up", "steady", "first_held_up", "last_held_up"))
+        found = Disturbance(slow, steady, first, last, row.real("held_up_share"), row.real("held_up_times_median"))
+    waits = sum(one.real("share_of_window") for one in tables["idle_totals"] if one.text("cause") == "launch")
+    slowdown = (loops[0].maybe_real("quick_call_slowdown") or 0.0) if len(loops) == 1 else 0.0  # threads of one program slow each other
+    if slowdown >= SLOWED and waits >= _HOST_BOUND:
+        found = replace(found, quick_call=loops[0].text("quick_call"), slowdown=slowdown)
+    return None if found == Disturbance() else found
 
 
 def _trtexec(tables: Mapping[str, Table]) -> int | None:

@@ -90,13 +90,16 @@ def title(summary: Summary) -> str:
 
 
 def first_doubt(summary: Summary, *, brief: bool = False) -> str:
-    """What makes the times doubtful that follow: a host that was held up while it was recorded; empty if nothing does."""
+    """What makes the times doubtful that follow: a host that was held up or slowed down while it was recorded; empty if nothing does."""
     found = summary.disturbance
     if found is None:
         return ""
-    few = f"{found.slow} of {counted(found.inferences, each(summary))} ({found.first} to {found.last})"
-    told = f"the host was held up in {few}: {percent(found.share, 1, 0)} of the time"
-    return told if brief else f"{told}; record it on an idle machine"
+    told = [f"held up in {found.slow} of {counted(found.inferences, each(summary))}, {percent(found.share, 1, 0)} of the time"] * bool(
+        found.slow
+    )
+    slowed = f"slowed down: most calls of {found.quick_call} take {multiple(found.slowdown)} x the fastest"
+    told += ([slowed] if not told else [f"slowed down ({multiple(found.slowdown)} x)"]) if found.quick_call else []
+    return f"the host was {' and '.join(told)}{'' if brief else '; record it on an idle machine'}"
 
 
 def none_of(summary: Summary) -> str:

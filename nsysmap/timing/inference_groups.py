@@ -12,7 +12,7 @@ from nsysmap.base.intervals import covered
 from nsysmap.base.report_schema import ENGINE_INFERENCES, INFERENCE_GROUPS, INFERENCE_LOOPS, INFERENCE_TIMES
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
 from nsysmap.trace.copies import copied_memory
-from nsysmap.trace.disturbance import HostDisturbance, host_disturbances
+from nsysmap.trace.disturbance import HostDisturbance, host_disturbances, slow_calls
 from nsysmap.trace.steady import InLoops, in_loops, inferences_a_pass, phases, steady_inferences
 
 _SPREADS = {"gpu_time": "gpu_busy_ns", "gpu_span": "gpu_span_ns", "enqueue": "enqueue_ns"}
@@ -41,10 +41,10 @@ class _Inferences:
     copies: Text  # the host memory of the copies of each
 
 
-def inference_figures(inferences: Table, gaps: Table, memcpys: Table, overheads: Table) -> InferenceFigures:
-    """The tables of `InferenceFigures`, from INFERENCES, GAPS, MEMCPYS and OVERHEADS."""
+def inference_figures(inferences: Table, gaps: Table, memcpys: Table, host: tuple[Table, Table]) -> InferenceFigures:
+    """The tables of `InferenceFigures`, from INFERENCES, GAPS and MEMCPYS, and of the host API_CALLS and OVERHEADS."""
     known = _numbered(inferences, memcpys)
-    return InferenceFigures(_engines(known), _loops(known, overheads), _groups(known), _times(known, gaps))
+    return InferenceFigures(_engines(known), _loops(known, host), _groups(known), _times(known, gaps))
 
 
 def _numbered(inferences: Table, memcpys: Table) -> _Inferences:
@@ -85,9 +85,10 @@ def _summed(known: _Inferences, rows: IntArray) -> dict[str, object]:
     }
 
 
-def _loops(known: _Inferences, overheads: Table) -> Table:
+def _loops(known: _Inferences, host: tuple[Table, Table]) -> Table:
     found = []
     inferences = known.table
+    calls, overheads = host
     disturbances = {one.loop: one for one in host_disturbances(inferences, overheads)}
     for loop_id, places in rows_by_value(known.loops.loop[known.loops.order]):
         rows = known.loops.order[places]
@@ -110,9 +111,16 @@ def _loops(known: _Inferences, overheads: Table) -> Table:
                 **_spread("", passes),
                 "per_second": 1e9 / mean if mean else None,
                 **_held_up(disturbances.get(loop_id)),
+                **_quick_calls(calls, int(inferences.ints("thread")[first])),
             }
         )
     return Table.of_rows(INFERENCE_LOOPS, found)
+
+
+def _quick_calls(calls: Table, thread: int) -> dict[str, object]:
+    """The columns about a host that was slowed down."""
+    found = slow_calls(calls, thread)
+    return {} if found is None else {"quick_call": found.api, "quick_call_slowdown": found.slowdown}
 
 
 def _held_up(found: HostDisturbance | None) -> dict[str, object]:

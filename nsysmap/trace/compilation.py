@@ -116,11 +116,11 @@ def _outermost(thread: IntArray, end: IntArray) -> BoolArray:
 def _first_launches(trace: Trace, loads: IntArray) -> IntArray:
     """The calls that launch a kernel for the first time in their process, and take much longer than launches do.
 
-    Not the first launch of a thread in a process that loads no code in the trace: where the trace begins later, that is when nsys sets up
-    its own tables (44 to 700 µs in thirty captures between cudaProfilerStart and cudaProfilerStop).
+    Not the first launch of a thread where its process has loaded no code in the trace by then: where the trace begins later than the
+    program, that is when nsys sets up its own tables (44 to 700 µs in sixty captures between cudaProfilerStart and cudaProfilerStop).
     """
     kernels, calls = trace.kernels, trace.api_calls
-    loading = distinct(calls.ints_at("process", loads))
+    loader, loaded = (calls.ints_at(name, loads) for name in ("process", "start_ns"))
     found = [np.zeros(0, np.int64)]
     process, launch, node = kernels.ints("process"), kernels.ints("launch"), kernels.ints("graph_node_id")
     for one in distinct(process).tolist():
@@ -137,7 +137,8 @@ def _first_launches(trace: Trace, loads: IntArray) -> IntArray:
         if not first.all() and float(slow[first].mean()) > _MORE_OFTEN * others:
             counts = call[first & slow]
             of_threads = call[order[np.unique(kernels.ints("thread")[rows[order]], return_index=True)[1]]]
-            found.append(counts if one in loading else counts[~np.isin(counts, of_threads)])
+            since = int(loaded[loader == one].min(initial=np.iinfo(np.int64).max))
+            found.append(counts[~np.isin(counts, of_threads) | (calls.ints_at("end_ns", counts) >= since)])
     return np.concatenate(found)
 
 

@@ -15,8 +15,18 @@ HELD_UP = 1.25
 """Times the median, from which on an inference was held up; clocks that ramp up make steps up to 1.21 times as long (see steady)."""
 
 DISTURBED = 0.05
-"""Share of the steady time that inferences were held up for, from which on the host was disturbed.  Forty-five captures of programs that
-ran alone have up to 0.043; six have 0.057 to 0.10, and their slow inferences come in a row."""
+"""Share of the steady time that inferences were held up for, from which on the host was disturbed: 39 of 45 captures have up to 0.043, the
+others 0.057 to 0.10, their slow inferences in a row; of 114 captures made after that was chosen, ten have more."""
+
+_FEWEST = 3  # inferences held up, of a host that was disturbed: one or two are outliers
+
+
+SLOWED = 1.2
+"""Times the fastest of a thread's quickest calls, from which on their median shows a host that is slowed down throughout, as by other
+work on its processor.  Without the profiler 13 programs that mostly wait for the host took 1 / 1.0 to 1 / 1.9 of their recorded time where
+it was less, 9 took 1 / 1.8 to 1 / 4.8 where it was more (engines of TensorRT for RTX on an H200)."""
+
+_OFTEN = 200  # calls of a function, whose fastest twentieth is then ten
 
 
 @dataclass(frozen=True)
@@ -33,7 +43,32 @@ class HostDisturbance:
     @property
     def disturbed(self) -> bool:
         """Whether that is so much that it changes what a run takes."""
-        return self.share >= DISTURBED
+        return is_disturbed(self.share, len(self.slow))
+
+
+@dataclass(frozen=True)
+class SlowCalls:
+    """How long a thread's quickest calls mostly took beside the quickest of them: they do the same every time."""
+
+    api: str
+    calls: int
+    slowdown: float  # their median, divided by their fastest twentieth
+
+
+def slow_calls(calls: Table, thread: int) -> SlowCalls | None:
+    """Of the function whose calls by that thread are the shortest, among those that it made often and that launch nothing; None if there
+    is none."""
+    mine = np.flatnonzero(calls.ints("thread") == thread)
+    kinds, api = calls.text("kind"), calls.text("api")
+    launching = np.isin(kinds.codes, [code for code, kind in enumerate(kinds.values) if kind in ("launch", "graph-launch", "sync", "copy")])
+    mine = mine[~launching[mine]]
+    took = calls.ints_at("end_ns", mine) - calls.ints_at("start_ns", mine)
+    found = []
+    for code, rows in rows_by_value(api.codes[mine].astype(np.int64)):
+        if len(rows) >= _OFTEN:
+            median, fastest = np.percentile(took[rows], [50, 5])
+            found.append((float(median), SlowCalls(api.values[code], len(rows), float(median) / max(float(fastest), 1.0))))
+    return min(found, key=lambda one: one[0])[1] if found else None
 
 
 @dataclass(frozen=True)
@@ -43,6 +78,11 @@ class HeldUpTimes:
     by_host_ns: IntArray  # by which the host took longer than usual to enqueue it, of those that took long for that
     by_nsys_ns: IntArray  # that nsys held a thread up in its time
     ratio: FloatArray  # its time without nsys's, divided by the median of those with the same kernels; 0 if it was not compared
+
+
+def is_disturbed(share: float, slow: int) -> bool:
+    """Whether so many inferences were held up for such a share of the time that it changes what a run takes."""
+    return share >= DISTURBED and slow >= _FEWEST
 
 
 def host_disturbances(inferences: Table, overheads: Table) -> list[HostDisturbance]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nsysmap.base.result_schema import GAPS
 from nsysmap.base.table import MISSING, Row, Table
-from nsysmap.base.trace_schema import INFERENCES, MEMCPYS, OVERHEADS
+from nsysmap.base.trace_schema import API_CALLS, INFERENCES, MEMCPYS, OVERHEADS
 from nsysmap.timing.inference_groups import InferenceFigures, inference_figures
 
 Made = dict[str, object]
@@ -33,7 +33,9 @@ def inference(end: int, sequence: int = 0, *, thread: int = 1, device: int = 0, 
 def figures(rows: list[Made], gaps: list[Made] | None = None, copies: list[Made] | None = None) -> InferenceFigures:
     ordered = sorted(rows, key=lambda row: int(str(row["start_ns"])))
     inferences = Table.of_rows(INFERENCES, [{"inference": number, **row} for number, row in enumerate(ordered)])
-    return inference_figures(inferences, Table.of_rows(GAPS, gaps or []), Table.of_rows(MEMCPYS, copies or []), Table.empty(OVERHEADS))
+    return inference_figures(
+        inferences, Table.of_rows(GAPS, gaps or []), Table.of_rows(MEMCPYS, copies or []), (Table.empty(API_CALLS), Table.empty(OVERHEADS))
+    )
 
 
 def only(table: Table) -> Row:

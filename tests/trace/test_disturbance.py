@@ -8,9 +8,9 @@ import pytest
 
 from nsysmap import analyze
 from nsysmap.base.table import Table
-from nsysmap.base.trace_schema import INFERENCES, OVERHEADS
+from nsysmap.base.trace_schema import API_CALLS, INFERENCES, OVERHEADS
 from nsysmap.summary.words import first_doubt
-from nsysmap.trace.disturbance import HostDisturbance, host_disturbances
+from nsysmap.trace.disturbance import HostDisturbance, host_disturbances, slow_calls
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 LONG = 1000
@@ -37,10 +37,15 @@ STEADY = [LONG] * 20
 
 
 def test_inferences_that_take_longer_to_enqueue_are_held_up() -> None:
-    found = run([*STEADY, 3 * LONG, 2 * LONG, *STEADY])
-    assert (found.slow.tolist(), found.excess_ns, found.disturbed) == ([20, 21], 3 * LONG, True)
-    assert found.share == pytest.approx(3000 / (41 * 1100 + 3000))  # the first has no time
+    found = run([*STEADY, 3 * LONG, 2 * LONG, 2 * LONG, *STEADY])
+    assert (found.slow.tolist(), found.excess_ns, found.disturbed) == ([20, 21, 22], 4 * LONG, True)
+    assert found.share == pytest.approx(4000 / (42 * 1100 + 4000))  # the first has no time
     assert found.longest == pytest.approx(3100 / 1100)
+
+
+def test_two_slow_inferences_are_outliers() -> None:
+    found = run([*STEADY, 9 * LONG, 9 * LONG, *STEADY])
+    assert (found.slow.tolist(), found.disturbed) == ([20, 21], False)
 
 
 def test_one_slow_inference_of_many_changes_nothing() -> None:
@@ -55,6 +60,43 @@ def test_what_nsys_did_is_no_disturbance() -> None:
 def test_gpu_work_that_takes_longer_is_none_nor_are_callers_that_come_later() -> None:
     assert run([*STEADY, *STEADY], busy={20: 9000, 21: 9000}).slow.tolist() == []
     assert run([*STEADY, *STEADY], pause={20: 9000, 21: 9000}).slow.tolist() == []
+
+
+def calls(**took: list[int]) -> Table:
+    """Calls of each function of one thread, that take so long."""
+    kinds = {"cuLaunchKernel": "launch"}
+    rows = [
+        {"start_ns": at, "end_ns": at + ns, "thread": 7, "api": api, "kind": kinds.get(api, "other")}
+        for api, times in took.items()
+        for at, ns in enumerate(times)
+    ]
+    return Table.of_rows(API_CALLS, rows)
+
+
+def test_the_quickest_calls_that_launch_nothing_show_how_fast_the_host_was() -> None:
+    found = slow_calls(calls(cuKernelSetAttribute=[100] * 30 + [150] * 200, cudaEventRecord=[400] * 300, cuLaunchKernel=[90] * 300), 7)
+    assert found is not None
+    assert (found.api, found.calls, found.slowdown) == ("cuKernelSetAttribute", 230, 1.5)
+    assert slow_calls(calls(cuKernelSetAttribute=[100] * 199), 7) is None
+    assert slow_calls(calls(cuKernelSetAttribute=[100] * 200), 8) is None
+
+
+@pytest.mark.parametrize(
+    ("report", "slowed"),
+    [
+        ("real_trt/resnet50_b1-sync", 1.35),
+        ("real_trt/bert_eager-sync_nonvtx", 1.36),  # recorded 549 us, 308 without nsys
+        ("real_trt/bert_eager-sync", None),  # recorded 352
+        ("real_trt/googlenet-sync_nonvtx", None),
+        ("bert_trt10/sync", None),
+        ("two_processes/processes", None),  # its own threads slow each other
+    ],
+)
+def test_a_host_that_was_slow_throughout_is_doubtful_where_the_gpu_waits_for_it(report: str, slowed: float | None) -> None:
+    found = analyze(FIXTURES / f"{report}.nsys-rep", rules=[]).summary.disturbance
+    assert (found is None or not found.quick_call) == (slowed is None)
+    if found is not None and slowed is not None:
+        assert found.slowdown == pytest.approx(slowed, abs=0.01)
 
 
 @pytest.mark.parametrize(
