@@ -70,8 +70,10 @@ class Program:
 
     @property
     def bound(self) -> str | None:
-        """What is known of its TensorRT's version where that is unknown; None if nothing is."""
-        if self.tensorrt is not None or self.rtx:
+        """What is known of its TensorRT where its version is unknown; None if nothing is."""
+        if self.rtx:
+            return "for RTX"
+        if self.tensorrt is not None:
             return None
         if self.before is not None:
             return f"before {'.'.join(map(str, self.before))}"

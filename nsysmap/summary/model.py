@@ -368,7 +368,7 @@ class Summary:
     in_step: bool | None = None  # whether those of the GPUs are joint inferences, their collectives ending together; None if unknown
     disturbance: Disturbance | None = None  # of the host; None if nothing shows one
     first_use: FirstUse | None = None  # compilation in the run; None if no inference was excluded for it
-    tensorrt_bound: str | None = None  # where its version is unknown: "before 10" or "10 or later", as names of Myelin's layers tell
+    tensorrt_bound: str | None = None  # where its version is unknown: "before 10" or "10 or later", as names tell; or "for RTX"
 
     @property
     def one_a_unit(self) -> bool:

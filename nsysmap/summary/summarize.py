@@ -93,7 +93,8 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
     traced, traced_gpu = _traced(tables, unit, prediction, slowest_counts=program.collectives)
     unprofiled = None if prediction is None else Figure(*(prediction.integer(f"{end}before_ns") for end in ("", "low_", "high_")))
     trtexec_ns = _trtexec(tables) if unit.inferences == 1 else None
-    version = capture.maybe_text("tensorrt_version")
+    version = capture.maybe_text("tensorrt_version") or ".".join(map(str, program.tensorrt or ())) or None
+    version = None if program.rtx else version
     basis = unprofiled or traced
     window_ns = sum(row.integer("window_ns") for row in tables["device_times"]) / counted_in if counted_in else 0.0
     time = UnitTime(basis.ns, round(window_ns)) if basis else None

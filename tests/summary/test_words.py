@@ -193,3 +193,12 @@ def test_what_nothing_shows_to_be_inferences_is_called_repetitions_in_every_sent
     assert "repetitions" in whatif_text(found.tables.whatif, "x", "repetition")
     assert "inference" not in whatif_text(found.tables.whatif, "x", "repetition")
     assert "inference" not in inference_text(one_inference(found.tables.by_name(), "x", "slowest"))
+
+
+def test_the_first_line_says_which_tensorrt_ran_where_names_or_the_environment_tell() -> None:
+    held = analysis("bert_trt85", "sync.nsys-rep").tables.by_name()
+    (capture,) = held["capture"].records()
+    told = Table.of_rows(held["capture"].spec, [{**capture, "environment_tensorrt": "8.2.1"}])
+    assert summarize({**held, "capture": told}).tensorrt_version == "8.2.1"
+    rtx = words.title(summarize(analysis("real_trt", "llama-sync.nsys-rep", engine=False).tables.by_name()))
+    assert rtx.endswith(", TensorRT for RTX")
