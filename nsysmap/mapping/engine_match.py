@@ -27,6 +27,7 @@ from nsysmap.trace.inferences import Inferences
 RAN, DID_NOT_RUN, CANNOT_TELL = "ran", "did-not-run", "cannot-tell"
 _SHOWN = 60  # characters of a layer's name in a sentence
 
+_PROVED = 0.8  # least probability of an engine that is said to have run: 4 to 1 against another of the same structure
 _MOST = 64  # kinds of inferences of an engine that are compared, the most frequent first
 _RECURS = 2  # inferences; what ran once may lack kernels
 _ALIKE = 0.5
@@ -465,7 +466,11 @@ def _by_order(engine: Engine, verdicts: Sequence[EngineVerdict], *, others_used:
     )
     row: dict[str, object] = {"compared": len(engine.layers)}
     if best.accepted and chosen:
-        return {**row, "verdict": RAN, "how": "it has layers in the order of the kernels"}
+        how = "it has layers in the order of the kernels"
+        if best.probability >= _PROVED:
+            return {**row, "verdict": RAN, "how": how}
+        how += ", but other kernels, launches or streams than it tells: it may be of another build or export of the network"
+        return {**row, "verdict": CANNOT_TELL, "how": f"{how} (that it ran itself is {best.probability:.0%} probable)"}
     if any(verdict.several for verdict in verdicts):
         how = "it explains the kernels of an inference, and so does another given file; nothing shows which of them ran"
         return {**row, "verdict": CANNOT_TELL, "how": f"{how}, and no kernel is assigned a layer"}

@@ -73,6 +73,7 @@ class KernelFacts:
     name: str
     duration_ns: float = 0.0  # median; 0 where not measured
     grid: tuple[int, int, int] = (1, 1, 1)
+    stream: int | None = None  # None where kernels of several are taken together
 
 
 def kernel_facts(kernels: Table, rows: IntArray) -> tuple[KernelFacts, ...]:
@@ -81,9 +82,10 @@ def kernel_facts(kernels: Table, rows: IntArray) -> tuple[KernelFacts, ...]:
     took = np.median(kernels.ints("end_ns")[some] - kernels.ints("start_ns")[some], axis=0)
     names = kernels.text("name").take(rows[0]).list()
     grids = np.stack([kernels.ints(name)[rows[0]] for name in ("grid_x", "grid_y", "grid_z")], axis=1)
+    streams = kernels.ints("stream")[rows[0]].tolist()
     return tuple(
-        KernelFacts(name or "", float(time), (int(x), int(y), int(z)))
-        for name, time, (x, y, z) in zip(names, took, grids.tolist(), strict=True)
+        KernelFacts(name or "", float(time), (int(x), int(y), int(z)), stream)
+        for name, time, (x, y, z), stream in zip(names, took, grids.tolist(), streams, strict=True)
     )
 
 

@@ -44,6 +44,12 @@ def test_a_symbol_counts_once_however_many_layers_have_it() -> None:
     assert _probability(once, *[RESHAPE] * 20) > 0.05 > _probability(often, *[RESHAPE] * 20)
 
 
+def test_several_symbols_in_the_place_of_one_are_several_that_the_file_lacks() -> None:
+    strange = [f"__myl_Mul{number}_0x{number:032x}" for number in range(2)]
+    once, twice = (_probability(_engine(MOVE, MOVE, RESHAPE), *kernels, RESHAPE) for kernels in ([strange[0]] * 2, strange))
+    assert once > 0.5 > twice
+
+
 def test_symbols_that_all_have_other_hashes_are_of_another_gpu_perhaps() -> None:
     symbols = [f"__myl_Add{number}_0x{number:032x}" for number in range(9)]
     assert 0.6 < _probability(_engine(*symbols), *(f"__myl_Add{number}_0x{number + 99:032x}" for number in range(9))) < 0.8
@@ -63,3 +69,15 @@ def test_a_launch_of_more_blocks_than_the_layer_needs_speaks_against_the_file() 
     own, other = (engine_odds({layer.index: [product]}, [layer], Engine("e", (layer,), detailed=True)).probability for layer in layers)
     assert own == 0.95
     assert other <= 0.5
+
+
+def test_kernels_on_one_stream_are_not_those_of_a_file_with_auxiliary_streams_nor_the_reverse() -> None:
+    def probability(told: tuple[int | None, int | None], used: tuple[int | None, int | None]) -> float:
+        layers = tuple(Layer(at, f"layer_{at}", "myelin_kernel", tactic=f"{MOVE}{at}", stream=stream) for at, stream in enumerate(told))
+        ran = {at: [KernelFacts(f"{MOVE}{at}", stream=stream)] for at, stream in enumerate(used)}
+        return engine_odds(ran, layers, Engine("e", layers, detailed=True)).probability
+
+    assert probability((0, 1), (7, 9)) == probability((0, 0), (7, 7)) > 0.9
+    assert probability((0, 1), (7, 7)) == probability((0, 0), (7, 9)) < 0.5
+    assert probability((None, None), (7, 9)) > 0.9  # older files do not tell
+    assert probability((0, 1), (None, None)) > 0.9
