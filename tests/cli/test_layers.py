@@ -31,7 +31,7 @@ def test_the_table_fits_and_sums_by_kind() -> None:
     assert max(len(line) for line in lines) <= 100
     assert "57 layers" in lines[0]
     assert "240.8 µs in the profile" in text
-    assert "GathGathAdd" in text
+    assert "bert/Sub + Mul" in text
 
 
 def test_layers_sort_by_time_and_names_are_whole_in_a_pipe() -> None:
@@ -161,10 +161,10 @@ def test_a_finding_in_an_engine_whose_file_was_not_given_says_so() -> None:
     mixed = FIXTURES / "torch_mixed"
     both = [str(mixed / f"{name}.engine.json") for name in ("backbone", "head")]
     one, two = (" ".join(run(*files, str(mixed / "sync.nsys-rep"), "--findings").stdout.split()) for files in (both[:1], both))
-    assert "attention/self/MatMul_myl0_19" in one
+    assert "self/MatMul" in one
     assert one.count("This is in an engine whose file was not given.") == 1
     assert "whose file was not given" not in two
-    assert "9.50 µs per pass of 2 inferences" in two  # the unit and the figure of the first screen
+    assert "13.5 µs per pass of 2 inferences" in two  # the unit and the figure of the first screen
 
 
 def test_of_two_engines_with_equal_names_one_file_shows_its_own_inferences_and_says_so() -> None:

@@ -28,7 +28,7 @@ def test_names_are_never_run(browser: Browser, tmp_path: Path) -> None:
 
     def spoiled(table: Table) -> Table:
         spoilt = {}
-        for name in ("name", "layer", "part", "api", "domain", "evidence"):
+        for name in ("name", "title", "layer", "layer_title", "part", "api", "domain", "evidence"):
             if isinstance(data := table.columns.get(name), Text):
                 spoilt[name] = Text(data.codes, tuple(f"{RUNS}{text}" for text in data.values))
         return table.with_columns(table.spec, spoilt)
