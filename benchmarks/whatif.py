@@ -77,7 +77,7 @@ RENAMED = {"drop-layers": "{}_noreformat", "join-kernels": "split→joined"}
 """Changes to the engine: what it is called then; the mode stays."""
 
 GRIDS: Mapping[str, tuple[float, ...]] = {
-    "launch": (0.8, 0.9, 1.0, 1.1, 1.2), "queued_ns": (-200, -100, 0, 100, 200), "locked": (-0.2, -0.1, 0.0, 0.1, 0.2),
+    "launch": (0.8, 0.9, 1.0, 1.1, 1.2), "queued_saved_ns": (-200, -100, 0, 100, 200), "locked": (-0.2, -0.1, 0.0, 0.1, 0.2),
 }  # fmt: skip
 """Fitted constants, as multiples of (launch) or differences to those that nsysmap has."""
 
@@ -109,6 +109,17 @@ class Row:
         return low <= (self.measured_us if value is None else value) <= high
 
     @property
+    def time_holds(self) -> bool:
+        """Whether the measured time itself is in its range."""
+        _, low, high = self.times_us
+        return low <= self.measured_us <= high
+
+    @property
+    def time_width(self) -> float:
+        likely, low, high = self.times_us
+        return (high - low) / likely
+
+    @property
     def width(self) -> float:
         """Of the range of the saving (of "before": of the time), as a share of the time before."""
         before = self.times_us[0] + (self.savings_us[0] if self.savings_us else 0)
@@ -123,12 +134,12 @@ class Row:
             shown += f"{saving:>9.2f}{self.measured_saving_us:>9.2f}{least:>9.2f}{most:>9.2f}"
         else:
             shown += " " * 36
-        return f"{shown}  {'yes' if self.holds else 'NO'}"
+        return f"{shown}  {'yes' if self.time_holds else 'NO':<9}{'' if self.savings_us is None else 'yes' if self.holds else 'NO'}"
 
 
 HEADER = (
     f"{'capture':<30}{'change':<15}{'time':>9}{'measured':>9}{'off':>8}{'low':>9}{'high':>9}"
-    f"{'saving':>9}{'measured':>9}{'low':>9}{'high':>9}  in range"
+    f"{'saving':>9}{'measured':>9}{'low':>9}{'high':>9}  {'in range':<9}saving in range"
 )
 
 
@@ -173,17 +184,22 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    off, width = [abs(row.off) for row in rows], statistics.median(row.width for row in rows)
-    return (
-        f"off by {statistics.median(off):.1%} in the median, {max(off):.1%} at most; {sum(row.holds for row in rows)} of {len(rows)} in "
-        f"range, whose median width is {width:.1%} of the time before"
+    off, width = [abs(row.off) for row in rows], statistics.median(row.time_width for row in rows)
+    told = (
+        f"off by {statistics.median(off):.1%} in the median, {max(off):.1%} at most; "
+        f"{sum(row.time_holds for row in rows)} of {len(rows)} in range, whose median width is {width:.1%}"
     )
+    savings = [row for row in rows if row.savings_us is not None]
+    if not savings:
+        return told
+    of_before = statistics.median(row.width for row in savings)
+    return f"{told}; the saving {sum(row.holds for row in savings)} of {len(savings)}, {of_before:.1%} of the time before"
 
 
 def find_reports(folder: Path) -> list[Path]:
     """One file a report: its export where there is one."""
     found = {path.with_suffix("").as_posix(): path for suffix in ("*.nsys-rep", "*.sqlite") for path in sorted(folder.glob(f"*/{suffix}"))}
-    return list(found.values())
+    return [path for path in found.values() if not is_real(path.parent)]
 
 
 @cache
@@ -298,7 +314,7 @@ def changed(machines: tuple[Machine, ...], name: str, by: float) -> tuple[Machin
         return tuple(replace(machine, launch=machine.launch * by) for machine in machines)
     if name == "locked":
         return tuple(replace(machine, locked=machine.locked + by) for machine in machines)
-    return tuple(replace(machine, queued_ns=machine.queued_ns + round(by)) for machine in machines)
+    return tuple(replace(machine, queued_saved_ns=machine.queued_saved_ns + round(by)) for machine in machines)
 
 
 def error(reports: Sequence[Path], timings: Timings, machines: tuple[Machine, ...]) -> float:

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from nsysmap.base.table import MISSING, IntArray
-from nsysmap.whatif.changes import CannotTell, Changed, DoesNotApply, uses_several_streams
+from nsysmap.whatif.changes import CannotTell, Changed, DoesNotApply, node_lead_ns, uses_several_streams
 from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.timeline import Costs, Step, Timeline, Work, all_works, main_queue
 
 MOST_STREAMS = 4  # beside the main one; TensorRT decides itself unless setMaxAuxStreams is given
+_BESIDE_NS = 190  # how much further apart nodes of one branch are where others run beside them: 0.29 us against 0.1
 _MOST_LOST = 0.05  # of the kernels' time
 
 
@@ -103,8 +104,9 @@ class Dependencies:
         return int(self.layer_of[work.row]) if work.row != MISSING else MISSING
 
 
-def on_auxiliary_streams(timeline: Timeline, dependencies: Dependencies, *, event_ns: int) -> Changed:
-    """Each kernel after those on which it depends, on up to MOST_STREAMS more streams; a wait for another stream costs two event calls."""
+def on_auxiliary_streams(timeline: Timeline, dependencies: Dependencies, *, event_ns: int, branches_ns: int, streams: int) -> Changed:
+    """Each kernel after those on which it depends, on up to so many more streams; a wait for another stream costs two event calls, and a
+    graph takes longer to launch."""
     if uses_several_streams(timeline):
         return DoesNotApply("the inferences already use several streams")
     if not dependencies.before:
@@ -119,16 +121,17 @@ def on_auxiliary_streams(timeline: Timeline, dependencies: Dependencies, *, even
     first_free = 1 + max((work.queue for work in all_works(timeline)), default=0)
     threads = []
     for number, steps in enumerate(timeline.threads):
-        first = first_free + number * MOST_STREAMS
-        queues = (main_queue(steps), *range(first, first + MOST_STREAMS))
-        threads.append(_spread(steps, queues, dependencies, (timeline.costs, event_ns)))
+        first = first_free + number * streams
+        queues = (main_queue(steps), *range(first, first + streams))
+        threads.append(_spread(steps, queues, dependencies, (timeline.costs, event_ns, branches_ns)))
     changed = replace(timeline, threads=tuple(threads))
     if not uses_several_streams(changed):
         return DoesNotApply("each layer depends on the one before it: none could run concurrently")
     return changed
 
 
-def _spread(steps: Iterable[Step], queues: tuple[int, ...], dependencies: Dependencies, costs: tuple[Costs, int]) -> tuple[Step, ...]:
+def _spread(steps: Iterable[Step], queues: tuple[int, ...], dependencies: Dependencies, costs: tuple[Costs, int, int]) -> tuple[Step, ...]:
+    """The steps with their kernels on these queues; ``costs`` has those of the timeline, of an event call, and of a graph's branches."""
     inference, streams = -1, _Streams()
     result = []
     for step in steps:
@@ -137,17 +140,23 @@ def _spread(steps: Iterable[Step], queues: tuple[int, ...], dependencies: Depend
             continue
         if step.inference != inference:
             inference, streams = step.inference, _Streams()
-        works, waits = [], 0
+        works: list[Work] = []
+        here: dict[int, Work] = {}
+        waits = 0
+        beside = replace(costs[0], node_ns=costs[0].node_ns + _BESIDE_NS)
         for work in step.works:
             placed = _placed(work, queues, dependencies, streams)
             crossing = tuple(one for one in placed.after if streams.queue_of[one] != placed.queue)
             waits += bool(crossing)
             if step.graph:
-                lead = costs[0].node_ns + (costs[0].crossing_ns if crossing else 0) if placed.after else 0
-                works.append(placed._replace(lead_ns=lead))
+                works.append(placed._replace(lead_ns=node_lead_ns(placed, [here[one] for one in placed.after if one in here], beside)))
             else:
                 works.append(placed._replace(after=crossing))
-        result.append(step._replace(own_ns=step.own_ns + (0 if step.graph else 2 * waits * costs[1]), works=tuple(works)))
+            here[placed.number] = placed
+        if step.graph:
+            result.append(step._replace(call_ns=step.call_ns + (costs[2] if waits else 0), works=tuple(works)))
+        else:
+            result.append(step._replace(own_ns=step.own_ns + 2 * waits * costs[1], works=tuple(works)))
     return tuple(result)
 
 

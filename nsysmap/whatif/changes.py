@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 
 from nsysmap.base.table import MISSING
-from nsysmap.whatif.timeline import ALL_QUEUES, COPIES, Step, Timeline, Work, all_steps, all_works, each_step, host_time, main_queue
+from nsysmap.whatif.timeline import ALL_QUEUES, COPIES, Costs, Step, Timeline, Work, all_steps, all_works, each_step, host_time, main_queue
 
 ALREADY_A_GRAPH = "the inferences already run as a CUDA graph"
 _NOTHING_BETWEEN = "the host launches nothing between the enqueues, so that it would be what cuda-graph makes of each"
@@ -113,15 +113,13 @@ def _graph_step(steps: Sequence[Step], timeline: Timeline, branches_ns: int) -> 
     costs = timeline.costs
     works: list[Work] = []
     last: dict[int, int] = {}
-    here: dict[int, int] = {}  # number to queue
+    here: dict[int, Work] = {}
     for step in steps:
         for work in step.works:
             before = [last[work.queue]] if work.queue in last else []
             after = tuple(dict.fromkeys([*(other for other in work.after if other in here), *before]))
-            crosses = any(here[other] != work.queue for other in after)
-            lead = costs.node_ns + (costs.crossing_ns if crosses else 0)
-            works.append(work._replace(after=after, lead_ns=lead if after else 0))
-            last[work.queue], here[work.number] = work.number, work.queue
+            works.append(work._replace(after=after, lead_ns=node_lead_ns(work, [here[other] for other in after], costs)))
+            last[work.queue], here[work.number] = work.number, work
     return steps[0]._replace(
         kind="submit",
         api="cudaGraphLaunch",
@@ -132,6 +130,21 @@ def _graph_step(steps: Sequence[Step], timeline: Timeline, branches_ns: int) -> 
         graph=True,
         works=tuple(works),
     )
+
+
+def node_lead_ns(work: Work, after: Sequence[Work], costs: Costs) -> int:
+    """The time between the end of the nodes for which a node of a graph waits and its start; 0 if it waits for none."""
+    if not after:
+        return 0
+    if work.kind == "memset":
+        lead = costs.to_memset_ns
+    elif any(other.kind == "memset" for other in after):
+        lead = costs.from_memset_ns
+    elif work.early and len(after) == 1:
+        return costs.early_node_ns
+    else:
+        lead = costs.node_ns
+    return lead + (costs.crossing_ns if any(other.queue != work.queue for other in after) else 0)
 
 
 def with_pinned_copies(timeline: Timeline) -> Changed:
@@ -293,10 +306,11 @@ def _on_queue(step: Step, queue: int, timeline: Timeline) -> Step:
         return step
     works: list[Work] = []
     for work in step.works:
-        after = (works[-1].number,) if step.graph and works else ()
-        lead = timeline.costs.node_ns if after else 0
-        works.append(work._replace(queue=queue, after=after, lead_ns=lead if step.graph else work.lead_ns))
-    return step._replace(queue=queue if works else step.queue, works=tuple(works))
+        placed = work._replace(queue=queue, after=(works[-1].number,) if step.graph and works else ())
+        lead = node_lead_ns(placed, works[-1:], timeline.costs) if step.graph else work.lead_ns
+        works.append(placed._replace(lead_ns=lead))
+    call_ns = min(step.call_ns, timeline.costs.graph_launch_ns) if step.graph else step.call_ns  # a graph without branches
+    return step._replace(queue=queue if works else step.queue, works=tuple(works), call_ns=call_ns)
 
 
 def without_kernels(timeline: Timeline, rows: frozenset[int]) -> Changed:

@@ -12,18 +12,19 @@ import numpy as np
 from nsysmap.base.memory import in_pieces
 from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.base.trace_schema import PYTHON
-from nsysmap.base.units import rounded
+from nsysmap.base.units import counted, rounded
 from nsysmap.trace.capture_facts import has_pytorch
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.model import Trace
-from nsysmap.trace.steady import only_repeats
+from nsysmap.trace.steady import OUTLIER, only_repeats
 from nsysmap.whatif.calibration import calibrate
+from nsysmap.whatif.disturbed import brisk, undisturbed
 from nsysmap.whatif.engine_facts import EngineFacts
-from nsysmap.whatif.profiler import Machine, ProfilerCosts, as_python, profiler_costs, unprofiled
+from nsysmap.whatif.profiler import Machine, ProfilerCosts, as_python, profiler_costs, unprofiled, with_python
 from nsysmap.whatif.read_timeline import read_timeline
 from nsysmap.whatif.replay import Finished, lengths_ns, period_ns, recorded, replay
 from nsysmap.whatif.selection import Selection
-from nsysmap.whatif.timeline import Step, Timeline, Work, all_works, host_time
+from nsysmap.whatif.timeline import Step, Timeline, Work, all_works, host_time, inference_count
 from nsysmap.whatif.window import NoWindow, Window, steady_window
 
 _WHOLE_GRAPHS = "the trace hides the kernels of its CUDA graphs (whole-graph tracing); capture again with --cuda-graph-trace=node"
@@ -88,8 +89,8 @@ class Model:
 
     @cached_property
     def before(self) -> dict[Machine, int]:
-        """Time without the change on each machine."""
-        return {machine: self.period(timeline) for machine, timeline in self.without.items()}
+        """Time without the change on each machine: no more than recorded, because the profiler takes no time away."""
+        return {machine: min(self.period(timeline), self.recorded_ns) for machine, timeline in self.without.items()}
 
     @cached_property
     def selection(self) -> Selection:
@@ -235,15 +236,29 @@ def _read(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine
             error=-lost,
         )
     python = has_pytorch(trace)
-    without = {machine: unprofiled(timeline, profiler, machine) for machine in machines}
-    model = Model(
-        observed, facts, window, timeline, profiler, round(wanted * window.of_all), error, python, without, _interpreter(trace, window)
-    )
+    interpreter = _interpreter(trace, window)
+    machines = with_python(machines) if interpreter else machines
+    calm, held_up = undisturbed(timeline)
+    hosts = (calm, brisk(calm), timeline)  # of the likely machine, a quick and a slow one
+    without = {machine: unprofiled(host, profiler, machine) for machine, host in zip(machines, hosts, strict=False)}
+    if held_up:
+        window = replace(window, notes=(*window.notes, _held_up_note(held_up, timeline)))
+    model = Model(observed, facts, window, timeline, profiler, round(wanted * window.of_all), error, python, without, interpreter)
     unmarked = only_repeats(inferences, tensorrt=True)
     if python and (model.own_share if unmarked else model.outside_share)(model.likely) >= PYTHON_PACED:
-        without = {machine: unprofiled(timeline, profiler, machine, unmarked=unmarked) for machine in as_python(machines)}
+        without = {
+            machine: unprofiled(host, profiler, machine, unmarked=unmarked)
+            for machine, host in zip(as_python(machines), hosts, strict=False)
+        }
         model = replace(model, without=without)
     return model
+
+
+def _held_up_note(held_up: int, timeline: Timeline) -> str:
+    return (
+        f"In {held_up} of {counted(inference_count(timeline), 'replayed inference')} the host's calls take more than {OUTLIER} times what "
+        "the same calls take in the others: something held the host up, and they are assumed to take as long as in the others."
+    )
 
 
 def lost_share(trace: Trace, window: Window, timeline: Timeline) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
+from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table
 from nsysmap.trace.copies import if_pinned_ns
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.model import Trace
@@ -16,6 +16,7 @@ from nsysmap.whatif.window import Window
 
 KINDS: tuple[WorkKind, ...] = ("kernel", "copy", "memset", "graph", "HtoD", "DtoH")
 _NEAR = 12  # number of nodes that ended last before another began: its dependencies are among them
+_EARLY_NS = 2_000  # by which a node begins at most before the one ends that launched it early (programmatic dependent launch)
 _TOGETHER_NS = 1_500  # ends this close before a node's begin, in every replay, may all be dependencies
 
 
@@ -128,20 +129,31 @@ def _node_waits(pieces: Pieces, after: list[tuple[int, ...]]) -> None:
             alike[tuple(np.sort(nodes).tolist())].append(number)
     for replays in alike.values():
         places = np.array([first[one] + np.argsort(pieces.node[first[one] : first[one] + size[one]], kind="stable") for one in replays])
-        waits = _waited_for(pieces.start_ns[places], pieces.end_ns[places], pieces.stream[places])
+        waits = waited_for(pieces.start_ns[places], pieces.end_ns[places], pieces.stream[places])
         for replay in places.tolist():
             for node, others in enumerate(waits):
                 after[replay[node]] = tuple(replay[other] for other in others)
 
 
-def _waited_for(start: IntArray, end: IntArray, stream: IntArray) -> list[tuple[int, ...]]:
-    """Per node the nodes for which it waits; arguments have one row per replay and one column per node."""
+def waited_for(start: IntArray, end: IntArray, stream: IntArray) -> list[tuple[int, ...]]:
+    """Per node the nodes for which it waits; arguments have one row per replay and one column per node.
+
+    A stream runs one node after another, unless the earlier one lets the later one begin before it ends (programmatic dependent launch): a
+    node that begins shortly before the end of the one before it in its stream waits for that one, and no other that ended later.
+    """
     origin = start.min(axis=1, keepdims=True)
     usual_end = np.median(end - origin, axis=0)
     usual_start = np.median(start - origin, axis=0)
     by_end = np.argsort(usual_end, kind="stable")
     result: list[tuple[int, ...]] = []
+    before = _before_in_stream(usual_start, stream)
     for node in range(start.shape[1]):
+        earlier = int(before[node])
+        if earlier != MISSING and (start[:, node] < end[:, earlier]).any():
+            overlap = end[:, earlier] - start[:, node]
+            if (overlap < _EARLY_NS).all() and (start[:, node] > start[:, earlier]).all():
+                result.append((earlier,))
+                continue
         last = int(np.searchsorted(usual_end[by_end], usual_start[node], side="right"))
         near = by_end[max(last - _NEAR, 0) : last]
         near = near[near != node]
@@ -158,3 +170,15 @@ def _waited_for(start: IntArray, end: IntArray, stream: IntArray) -> list[tuple[
             together[lane[-1]] = True
         result.append(tuple(near[together].tolist()))
     return result
+
+
+def _before_in_stream(usual_start: FloatArray, stream: IntArray) -> IntArray:
+    """Per node the one that begins before it in the same stream, in every replay; MISSING for none."""
+    found = np.full(len(usual_start), MISSING, np.int64)
+    last: dict[tuple[int, ...], int] = {}
+    for node in np.argsort(usual_start, kind="stable").tolist():
+        own = stream[:, node]
+        key = tuple(own.tolist())  # a graph may run in other streams in each replay
+        found[node] = last.get(key, MISSING)
+        last[key] = node
+    return found

@@ -47,6 +47,8 @@ _NEARLY_ALL = 0.95  # of the time, or of the GPU
 _NEXT_TO_NOTHING = 0.01  # share of an inference's time
 _EVENT_NS = 450  # a call that records an event or makes a stream wait for one, without the profiler: one_sync against sync, on two scales
 
+_FEWER_STREAMS = 2  # for the range of aux-streams
+
 Make = Callable[[Timeline, Machine], Changed]
 Beside = Callable[[Changed, Machine], Changed]
 
@@ -215,10 +217,19 @@ def _aux_streams(model: Model) -> Plan:
     layer_of: IntArray = mapping.ints("layer_id") if mapping is not None else np.full(len(model.observed.trace.kernels), MISSING, np.int64)
     before = layers_before(facts, set(layer_of[layer_of >= 0].tolist())) if facts is not None else {}
     dependencies = Dependencies(layer_of, before)
+
+    def make(streams: int) -> Make:
+        def changed(timeline: Timeline, machine: Machine) -> Changed:
+            event_ns = round(_EVENT_NS * machine.launch)
+            return on_auxiliary_streams(timeline, dependencies, event_ns=event_ns, branches_ns=machine.branches_ns, streams=streams)
+
+        return changed
+
     return Plan(
-        (lambda timeline, machine: on_auxiliary_streams(timeline, dependencies, event_ns=round(_EVENT_NS * machine.launch)),),
+        (make(MOST_STREAMS), make(_FEWER_STREAMS)),
         f"Independent layers run on up to {MOST_STREAMS} more streams, as far as the engine file's tensors allow, with an event for each "
-        "wait between streams; TensorRT itself decides which layers run on auxiliary streams (IBuilderConfig::setMaxAuxStreams).",
+        "wait between streams; TensorRT itself decides which layers run on auxiliary streams (IBuilderConfig::setMaxAuxStreams). The range "
+        f"covers {_FEWER_STREAMS} more streams too.",
     )
 
 

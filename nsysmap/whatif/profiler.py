@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nsysmap.base.table import IntArray
+from nsysmap.base.table import MISSING, IntArray
 from nsysmap.trace.model import Trace
-from nsysmap.whatif.timeline import COPIES, Costs, Step, Timeline, Work, all_works, each_step
+from nsysmap.whatif.timeline import COPIES, Costs, Step, Timeline, Work, each_step
 from nsysmap.whatif.window import Window
 
 OWN_CALLS = ("cuKernelGetName", "cuFuncGetName")
@@ -25,8 +25,6 @@ _OWN_CALL_NS = 130  # if the trace does not show one
 _CALL = 15.5  # a traced call takes this many times that call's duration longer …
 _EDGE = 1.8  # … and as much again before and after it, outside its recorded time
 _RANGE = 1.5  # cost of a range event if the trace has no empty range
-_KERNEL_NS = 600  # CUPTI reports kernels this much too long: 0.55 to 0.64 on an H200 …
-_NODE_NS = 760  # … and graph nodes 0 to 0.12 more; with the gap of LIKELY, what graphs take as measured, within 1.1 % (docs/what-if.md)
 _STAGED_NS = 100_000  # at most, of a blocking copy: longer ones move at the speed of the link, with or without a profiler
 _FEW = 5
 
@@ -38,7 +36,6 @@ class ProfilerCosts:
     call_ns: int  # to a traced call, inside its recorded time
     edge_ns: int  # around a traced call, outside its recorded time
     range_ns: int  # to each begin or end of a range
-    kernel_ns: int  # to a kernel's recorded time
 
 
 @dataclass(frozen=True)
@@ -46,9 +43,11 @@ class Machine:
     """Properties of the machine without the profiler that the trace does not show."""
 
     launch: float  # duration of a launch relative to the estimate
-    node_ns: int  # between two nodes of a graph
+    node_saved_ns: int  # how much less than recorded a node of a graph takes, with the gap before it
+    queued_saved_ns: int  # the same of a kernel launched by itself
+    node_ns: int  # how much more than Costs.made_node_ns two of them are apart in a graph that is made of them
+    early_ns: int  # the gap between two nodes, the second of which may begin early, if the trace shows none
     crossing_ns: int  # extra, if the second waits for a node of another branch
-    queued_ns: int  # extra gap before a queued kernel, relative to the recorded one
     graph_call_ns: int  # a graph launch
     branches_ns: int  # extra, if the graph has branches
     copied_ns: int  # how much shorter a copy is, and the gaps before and after it
@@ -59,11 +58,11 @@ class Machine:
     locked: float  # share of a launch call in which no other thread of the process can launch
 
 
-LIKELY = Machine(1.0, 600, 300, 330, 1_700, 6_000, 1_500, 0, 0, 1.2, 1.0, 0.75)
+LIKELY = Machine(1.0, 220, 250, 0, -480, 300, 1_700, 6_000, 1_500, 0, 0, 1.2, 1.0, 0.75)
 MACHINES = (
     LIKELY,
-    Machine(0.78, 530, 100, 230, 1_300, 3_000, 2_500, -500, 0, 0.95, 0.95, 0.65),
-    Machine(1.35, 650, 700, 430, 2_400, 9_000, 0, 1_500, 10_000, 1.5, 1.05, 0.85),
+    Machine(0.78, 320, 380, -100, -900, 100, 1_300, 3_000, 2_500, -500, 0, 0.95, 0.95, 0.65),
+    Machine(1.35, 100, 150, 180, -100, 700, 2_400, 9_000, 0, 1_500, 10_000, 1.5, 1.05, 0.85),
 )
 """The likeliest and the bounds.  Without the profiler, nine programs that waited after each inference took 3 to 32 µs longer than with a
 single wait, median 10; the replay says 8, and up to 20 with a slow restart."""
@@ -72,6 +71,16 @@ single wait, median 10; the replay says 8, and up to 20 with a slow restart."""
 _PYTHON = (0.5, 1.35)
 """Python's own work relative to the recorded one: three captures of one program had 450, 540 and 710 µs of it per pass, and five runs
 without the profiler took 745 to 909 µs per pass in total."""
+
+
+_PYTHON_RESTART_NS = 40_000
+"""How much longer the first launch after a wait takes at most where Python launches: without the profiler, eight such programs took 6 to 84
+us longer with a wait after each inference than with a single one, median 32, of which 10 to 20 are the GPU's."""
+
+
+def with_python(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
+    """The machines for programs launched by Python: the slow one takes longer to launch again after it waited."""
+    return tuple(replace(one, restart_ns=max(one.restart_ns, _PYTHON_RESTART_NS)) if one.restart_ns else one for one in machines)
 
 
 def as_python(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
@@ -88,7 +97,7 @@ def profiler_costs(trace: Trace, window: Window) -> ProfilerCosts:
     own = rows[calls.held_text("api").take(rows).where(OWN_CALLS.__contains__)]
     length = calls.held_ints("end_ns").take(own) - calls.held_ints("start_ns").take(own)
     unit = float(np.median(length)) if len(length) >= _FEW else _OWN_CALL_NS
-    return ProfilerCosts(round(_CALL * unit), round(_EDGE * unit), _empty_range(trace, window, round(_RANGE * unit)), _KERNEL_NS)
+    return ProfilerCosts(round(_CALL * unit), round(_EDGE * unit), _empty_range(trace, window, round(_RANGE * unit)))
 
 
 def _empty_range(trace: Trace, window: Window, default: int) -> int:
@@ -118,7 +127,6 @@ def unprofiled(timeline: Timeline, profiler: ProfilerCosts, machine: Machine, *,
     """The timeline as it would run without the profiler; ``unmarked``: nothing shows that the host's own work between launches is an
     engine's, so that it varies as work outside enqueues does."""
     costs = _costs(timeline.costs, profiler, machine)
-    usual = _usual_leads(timeline)
 
     def step(old: Step) -> Step:
         own = old.own_ns - old.own_profiler_ns
@@ -133,18 +141,20 @@ def unprofiled(timeline: Timeline, profiler: ProfilerCosts, machine: Machine, *,
             call = bare + round(min(bare, _STAGED_NS) * (machine.staging - 1)) if old.kind == "block" else round(bare * machine.launch)
         inside = round((own - outside) * (machine.own if unmarked else machine.launch))
         outside = round(outside * machine.own)
-        works = tuple(_work(work, machine, usual if old.graph else None) for work in old.works)
+        works = tuple(_work(work, machine, machine.node_saved_ns if old.graph else machine.queued_saved_ns) for work in old.works)
         return old._replace(own_ns=inside + outside, own_profiler_ns=0, outside_ns=outside, call_ns=call, call_profiler_ns=0, works=works)
 
     return replace(each_step(timeline, step), costs=costs)
 
 
 def _costs(costs: Costs, profiler: ProfilerCosts, machine: Machine) -> Costs:
+    saved_more_ns = machine.queued_saved_ns - machine.node_saved_ns
     return replace(
         costs,
         graph_latency_ns=costs.latency_ns,
-        dispatch_ns=costs.dispatch_ns + machine.queued_ns,
-        node_ns=machine.node_ns,
+        graph_start_ns=MISSING,
+        early_node_ns=(costs.early_ns if costs.early_ns != MISSING else machine.early_ns) + saved_more_ns,
+        node_ns=costs.node_ns if costs.node_ns != MISSING else costs.made_node_ns + machine.node_ns + saved_more_ns,
         crossing_ns=machine.crossing_ns,
         to_copy_ns=max(costs.to_copy_ns - machine.copied_ns, costs.dispatch_ns),
         from_copy_ns=max(costs.from_copy_ns - machine.copied_ns, costs.dispatch_ns),
@@ -160,34 +170,10 @@ def _branches(step: Step) -> bool:
     return len({work.queue for work in step.works}) > 1
 
 
-def _usual_leads(timeline: Timeline) -> tuple[int, int]:
-    """The median gaps between two nodes of a graph in one branch, and in different ones."""
-    queue = {work.number: work.queue for work in all_works(timeline)}
-    leads: tuple[list[int], list[int]] = ([], [])
-    for step in (step for steps in timeline.threads for step in steps if step.graph):
-        for work in step.works:
-            if work.after:
-                leads[_crosses(work, queue)].append(work.lead_ns)
-    same, crossing = (round(float(np.median(each))) if each else 0 for each in leads)
-    return same, crossing
-
-
-def _crosses(work: Work, queue: dict[int, int]) -> bool:
-    return any(queue.get(other, work.queue) != work.queue for other in work.after)
-
-
-def _work(work: Work, machine: Machine, usual: tuple[int, int] | None) -> Work:
-    """``usual`` for a node of a graph."""
-    lead = work.lead_ns
-    if usual is not None and work.after:
-        lead = (
-            max(lead - usual[0], 0) + machine.node_ns
-            if len(work.after) == 1
-            else max(lead - usual[1], 0) + machine.node_ns + machine.crossing_ns
-        )
+def _work(work: Work, machine: Machine, saved_ns: int) -> Work:
+    """Without what recording it costs; of kernels it is taken from the duration, so that the gaps stay as recorded."""
     if work.kind in COPIES:
-        return work._replace(lead_ns=lead, dur_ns=max(work.dur_ns - machine.copied_ns, work.dur_ns // 2))
+        return work._replace(dur_ns=max(work.dur_ns - machine.copied_ns, work.dur_ns // 2))
     if work.kind != "kernel":
-        return work._replace(lead_ns=lead)
-    excess = _KERNEL_NS if usual is None else _NODE_NS
-    return work._replace(lead_ns=lead, dur_ns=max(work.dur_ns - excess, work.dur_ns // 4))
+        return work
+    return work._replace(dur_ns=max(work.dur_ns - saved_ns, work.dur_ns // 2))

@@ -15,6 +15,7 @@ from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.inferences import enqueue_spans
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
+from nsysmap.whatif.early import begins_early
 from nsysmap.whatif.gpu_share import kernel_needs
 from nsysmap.whatif.pieces import KINDS, Pieces, find_pieces
 from nsysmap.whatif.profiler import OWN_CALLS, ProfilerCosts, profiler_parts
@@ -78,7 +79,8 @@ class _Source:
     inferences: Table
     window: Window
     pieces: Pieces
-    listed: list[tuple[int, int, int, int, int, float, float, float, float]]  # their start_ns, end_ns, row, kind, queue, needs, pinned, sms
+    listed: list[tuple[int, int, int, int, int, float, float, float, float, bool]]
+    """The pieces' start_ns, end_ns, row, kind, queue, needs, pinned, sms and early."""
     queues: dict[int, int]  # stream id to number
     costs: Costs
     profiler: ProfilerCosts
@@ -99,8 +101,10 @@ class _Source:
         needs = kernel_needs(trace.kernels, rows, trace.devices, window.device, known[2](rows))
         for column, need in ((likely, needs.least), (most, needs.most), (sms, needs.sms)):
             column[pieces.row != MISSING] = need
+        early = np.zeros(len(queue), np.bool_)
+        early[pieces.row != MISSING] = begins_early(trace, rows)
         pinned = pieces.pinned_ns / np.maximum(pieces.end_ns - pieces.start_ns, 1)
-        columns = (pieces.start_ns, pieces.end_ns, pieces.row, pieces.kind, queue, likely, most, pinned, sms)
+        columns = (pieces.start_ns, pieces.end_ns, pieces.row, pieces.kind, queue, likely, most, pinned, sms, early)
         listed = list(zip(*(column.tolist() for column in columns), strict=True))
         launch_start = gather(calls.ints("start_ns"), pieces.launch)
         return _Source(
@@ -225,13 +229,14 @@ class _Source:
         works: list[Work] = []
         ends = self.pieces.end_ns
         for at in range(first, last):
-            start, end, row, kind, queue, *needs = self.listed[at]
+            start, end, row, kind, queue, likely, most, pinned, sms, early = self.listed[at]
             after = self.pieces.after[at]
             if graph:
                 before = max((int(ends[other]) for other in after), default=self.listed[first][0])
             else:
                 before = works[-1].end_ns if works else start
-            works.append(Work(at, row, KINDS[kind], queue, start, end, end - start, start - before, after, *needs))
+            lead = start - before
+            works.append(Work(at, row, KINDS[kind], queue, start, end, end - start, lead, after, likely, most, pinned, sms, early))
         return tuple(works)
 
     def _last_end_before(self, moment: int) -> int:

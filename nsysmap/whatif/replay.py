@@ -37,6 +37,8 @@ class _Gpu:
                 gap = costs.dispatch_ns if self.tail_copy[queue] else costs.to_copy_ns
             else:
                 gap = costs.from_copy_ns if self.tail_copy[queue] else costs.dispatch_ns
+                if work.early and costs.early_ns != MISSING:
+                    gap = costs.early_ns
             start = max(start, self.tail[queue] + gap)
         for other in work.after:
             if other in self.done:
@@ -179,7 +181,8 @@ def _take(step: Step, now: int, gpu: _Gpu) -> tuple[int, int]:
         return begin + step.call_ns + delay, end
     returned = now + step.call_ns
     if step.graph and step.works:
-        return returned, gpu.run_graph(step, returned + gpu.costs.graph_latency_ns)
+        early = gpu.costs.graph_start_ns
+        return returned, gpu.run_graph(step, now + early if early != MISSING else returned + gpu.costs.graph_latency_ns)
     end = MISSING
     ready = returned + gpu.costs.latency_ns
     for work in step.works:

@@ -30,6 +30,7 @@ class Work(NamedTuple):  # like Step not a dataclass: what-if makes hundreds of 
     most_need: float  # the same at most
     pinned: float = 1.0  # what its duration would be multiplied by if its host memory were pinned
     sms: float = 0.0  # share of the SMs that it keeps busy, see gpu_share.Needs
+    early: bool = False  # it may begin before the end of the kernel before it in its stream (see early)
 
 
 class Step(NamedTuple):
@@ -57,10 +58,16 @@ class Costs:
 
     latency_ns: int  # from the return of a launch call to the start on an idle GPU
     graph_latency_ns: int  # the same of a graph launch
+    graph_start_ns: int  # from the begin of a graph launch call to the start, if that does not wait for its return; otherwise MISSING
     dispatch_ns: int  # between two kernels of a queue, the second queued in time
+    early_ns: int  # the same where the second may begin early: negative; MISSING if the trace shows none
     to_copy_ns: int  # from a kernel to a queued copy
     from_copy_ns: int  # from a copy to a queued kernel
-    node_ns: int  # between two nodes of a graph
+    node_ns: int  # between two nodes of a graph; MISSING as recorded if none is
+    made_node_ns: int  # in a graph made of single launches, between their durations as recorded, if it were recorded
+    early_node_ns: int  # the same where the second may begin early; MISSING as recorded
+    to_memset_ns: int  # between a node of a graph and a memset that waits for it
+    from_memset_ns: int  # between a memset in a graph and a node that waits for it
     crossing_ns: int  # extra, if the second node waits for one of another branch
     return_ns: int  # from the end of GPU work to the return of the sync that waits for it
     restart_ns: int  # extra duration of the first launch after a wait

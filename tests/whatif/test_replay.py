@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -34,10 +35,16 @@ LATENCY, DISPATCH, RETURN, GRAPH = 2_000, 1_000, 2_500, 1_700
 COSTS = Costs(
     latency_ns=LATENCY,
     graph_latency_ns=LATENCY,
+    graph_start_ns=MISSING,
     dispatch_ns=DISPATCH,
+    early_ns=MISSING,
     to_copy_ns=4_500,
     from_copy_ns=1_700,
     node_ns=500,
+    made_node_ns=500,
+    early_node_ns=-400,
+    to_memset_ns=900,
+    from_memset_ns=3_000,
     crossing_ns=300,
     return_ns=RETURN,
     restart_ns=0,
@@ -144,6 +151,30 @@ def test_without_a_wait_the_gpu_never_idles_between_inferences() -> None:
 
 def test_a_graph_costs_one_launch_and_the_node_gap() -> None:
     assert period(graph(program(kernels=[1_000] * 10))) == GRAPH + LATENCY + 10 * 1_000 + 9 * 500 + RETURN
+
+
+@pytest.mark.parametrize(
+    ("kinds", "early", "gaps"),
+    [
+        (("kernel", "kernel"), False, [500]),
+        (("kernel", "memset", "kernel"), False, [900, 3_000]),
+        (("kernel", "kernel"), True, [-400]),  # a kernel behind one that lets it begin early
+    ],
+)
+def test_what_lies_between_two_nodes_of_a_graph_depends_on_what_they_are(kinds: tuple[WorkKind, ...], early: bool, gaps: list[int]) -> None:
+    works = [work(number, 5_000, kind)._replace(early=early) for number, kind in enumerate(kinds)]
+    steps = tuple(step("submit", inference, works=(each,)) for inference in range(2) for each in works)
+    placed: list[tuple[Work, int, int]] = []
+    replay(graph(Timeline((steps,), COSTS, ({1: 1.0},))), placed=placed)
+    assert [after[1] - before[2] for before, after in pairwise(placed[: len(kinds)])] == gaps
+
+
+def test_a_graph_s_first_node_begins_where_its_launch_call_began_if_the_trace_shows_that() -> None:
+    launch = step("submit", 0, graph=True, call_ns=50_000, works=(work(0, 5_000),))
+    for start_ns, begin in ((MISSING, 50_000 + LATENCY), (12_000, 12_000)):
+        placed: list[tuple[Work, int, int]] = []
+        replay(Timeline(((launch,),), replace(COSTS, graph_start_ns=start_ns), ({},)), placed=placed)
+        assert placed[0][1] == begin
 
 
 def test_a_graph_spares_the_host_s_work_inside_the_enqueue_but_not_outside() -> None:
@@ -463,7 +494,7 @@ def test_a_graph_s_nodes_begin_after_their_lead_on_the_launch_or_on_what_they_wa
 
 
 def test_a_blocking_copy_of_a_gigabyte_is_as_fast_without_the_profiler() -> None:
-    profiler = ProfilerCosts(call_ns=1_000, edge_ns=0, range_ns=0, kernel_ns=600)
+    profiler = ProfilerCosts(call_ns=1_000, edge_ns=0, range_ns=0)
     for call_ns, least, most in ((50_000, 56_000, 60_000), (300_000_000, 299_999_000, 300_019_000)):
         copy = step("block", 0, call_ns=call_ns, call_profiler_ns=1_000)
         ((found,),) = unprofiled(Timeline(((copy,),), COSTS, ({},)), profiler, LIKELY).threads
