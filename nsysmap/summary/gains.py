@@ -131,7 +131,7 @@ def _each_takes(action: Action, before_ns: float, rates: tuple[float, float, flo
         return "each takes longer"
     likely, low, high = (round(at_once * 1e9 / one) for one in (rates[0], rates[2], rates[1]))
     takes, now = (ranged(one, low, high).partition(" (")[0] for one in (likely, round(before_ns)))
-    return "each takes as long as before" if takes == now else f"each takes {takes}, up from {rounded(before_ns)}"
+    return "each takes as long as before" if takes == now or likely <= before_ns else f"each takes {takes}, up from {rounded(before_ns)}"
 
 
 def first_actions(summary: Summary) -> tuple[Action, ...]:
