@@ -374,7 +374,7 @@ def _explained(row: Mapping[str, object], engine: tuple[int, bool], whose: Whose
     if explained.refused:
         how.append(f"{counted(explained.refused, 'inference')} with these names are of another engine")
     unnamed = int(str(row["compared"])) - int(str(row["known"])) if row.get("known") is not None else 0
-    if unnamed and explained.lacking and not explained.in_doubt:
+    if unnamed and explained.lacking and not (explained.in_doubt or explained.other_kernels):  # of which there are notes already
         values["verdict"] = CANNOT_TELL
         how.append(f"{counted(unnamed, 'layer')} that the trace names are not in it: it may be of another build or export of the network")
     if 2 * explained.tactics_ran < explained.tactics:
