@@ -12,7 +12,7 @@ import numpy as np
 
 from nsysmap.base.table import BoolArray, IntArray, Row, Table
 from nsysmap.engine.program import Program
-from nsysmap.summary.model import Action, Figure, IdleCause
+from nsysmap.summary.model import IN_A_REGION, Action, Figure, IdleCause, in_pieces
 from nsysmap.summary.paste import CHANGES, EACH_ENGINE, PYTHON_ALONE, PYTHON_BETWEEN, RULES, TWO_GRAPHS, WITH_DATA_LOADER
 from nsysmap.summary.ways import Change, How, how
 from nsysmap.trace.steady import only_repeats
@@ -34,7 +34,6 @@ _SAME = {
     _UNDER_FILLED: "two-in-flight",
 }
 """The change of what-if that prices what a rule, or a group of them, finds."""
-_IN_A_REGION = "split-inside-region"
 _WHOLE_ENGINE = "fp32-engine"
 """The rule whose advice changes every layer, and with them what others find and what a replay predicts: it leads where it prices most."""
 _OVERLAP = "copy-not-overlapped"
@@ -295,9 +294,8 @@ def _at_most_ns(row: Row, tables: Mapping[str, Table], units: float) -> int:
 
 def _title(rule: str, title: str, evidence: Sequence[Mapping[str, object]]) -> str:
     """What to do, of findings inside a region only about the kinds of blocks that were found in pieces there."""
-    kinds = {str(one["kind"]) for one in evidence if one.get("kind")} if rule == _IN_A_REGION else set()
-    named = [word for kind, word in (("attention", "attention"), ("norm", "norms"), ("softmax", "softmaxes")) if kind in kinds]
-    return f"fuse {' and '.join(named)} inside the region" if named else title
+    named = in_pieces(evidence) if rule == IN_A_REGION else ""
+    return f"fuse {named} inside the region" if named else title
 
 
 def _rule(row: Row, runs: Runs, findings: Sequence[Row], at_most: int, unit_time: UnitTime | None) -> Action | None:

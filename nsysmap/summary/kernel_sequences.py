@@ -19,7 +19,7 @@ def what_differs(tables: Mapping[str, Table], groups: Sequence[Row]) -> dict[int
     """For each of these rows of `inference_groups`, by its id, what only it has; ``groups`` are those of one loop and one engine.
 
     That is the optimization profile where layers say it, else the number of kernels, with the longest kernel of its own where others
-    launch as many.  Nothing for a group that nothing tells from others.
+    launch as many.  Nothing for a group that nothing tells from others; graph launches of which the trace shows no kernel have hidden ones.
     """
     numbers = Counter(group.integer("kernels") if group.maybe_integer("kernels") is not None else MISSING for group in groups)
     if len(groups) < 2:
@@ -37,6 +37,8 @@ def what_differs(tables: Mapping[str, Table], groups: Sequence[Row]) -> dict[int
         own, kernels = group.integer("group_id"), group.maybe_integer("kernels") or 0
         if own in profiles:
             found[own] = f"profile {profiles[own]}"
+        elif not kernels and group.maybe_text("found_by") == "graph-launch":
+            found[own] = "hidden kernels"
         elif numbers[kernels] == 1:
             found[own] = counted(kernels, "kernel")
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 UNKNOWN_GPU = "unknown GPU"
@@ -44,6 +45,8 @@ class InferenceKind:
     p95_ns: int | None
     gpu_time_ns: int | None  # union of its kernels, copies and memsets, the median
     enqueue_ns: int | None
+    gpu_span_ns: int | None = None  # from the first of these to the last, the median
+    steady: int = 0  # how many of them are in these times
     phase: str = ""  # what tells them from the same inferences in other parts of the run; empty if the run has one phase
     group: int | None = None  # group_id
     drift: str = ""  # how their time rises or falls over the run; empty if it does not
@@ -247,6 +250,18 @@ class Action:
     in_phase: str = ""  # the phase of the run in which nearly all of it is saved, and what an inference of that takes then
 
 
+IN_A_REGION = "split-inside-region"
+"""The rule about blocks that kernel names alone show to be in several kernels."""
+
+_BLOCKS = (("attention", "attention"), ("norm", "norms"), ("softmax", "softmaxes"))
+
+
+def in_pieces(evidence: Iterable[Mapping[str, object]]) -> str:
+    """Which blocks of a network were found to run in several kernels, by the evidence of findings; empty if it does not say."""
+    kinds = {str(one["kind"]) for one in evidence if one.get("kind")}
+    return " and ".join(word for kind, word in _BLOCKS if kind in kinds)
+
+
 @dataclass(frozen=True)
 class RuleAnswer:
     """The answer of one rule (a row of `rule_outcomes`)."""
@@ -259,6 +274,7 @@ class RuleAnswer:
     at_most_ns: int | None  # its findings' cost, per unit
     message: str | None  # message of its costliest finding
     where: str | None = None  # the layers, blocks or parts that its findings are about; None if they are about none
+    in_pieces: str = ""  # which blocks its findings are about, where they say it (see `in_pieces`)
 
 
 @dataclass(frozen=True)

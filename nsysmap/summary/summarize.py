@@ -19,6 +19,7 @@ from nsysmap.summary.first_use import first_use
 from nsysmap.summary.hardware import better_capture, counted_limits, hardware_use
 from nsysmap.summary.kernel_sequences import what_differs
 from nsysmap.summary.model import (
+    IN_A_REGION,
     INFERENCE,
     OF_SO_MANY,
     PASS_OF_ONE,
@@ -42,6 +43,7 @@ from nsysmap.summary.model import (
     Region,
     RuleAnswer,
     Summary,
+    in_pieces,
 )
 from nsysmap.summary.next_steps import next_steps
 from nsysmap.summary.phases import drift_words, phase_words, saved_in
@@ -236,6 +238,8 @@ def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
                 p95_ns=row.maybe_integer("p95_ns"),
                 gpu_time_ns=row.maybe_integer("gpu_time_median_ns"),
                 enqueue_ns=row.maybe_integer("enqueue_median_ns"),
+                gpu_span_ns=row.maybe_integer("gpu_span_median_ns"),
+                steady=row.integer("steady"),
                 phase=phase_words(tables, phases)[row.integer("group_id")] if len(phases) > 1 else "",
                 group=row.integer("group_id"),
                 drift=drift_words(tables, row.integer("group_id")),
@@ -483,6 +487,7 @@ def _rules(tables: Mapping[str, Table], units: float) -> tuple[RuleAnswer, ...]:
                 at_most_ns=round(cost / units) if cost and units else None,
                 message=mine[0].text("message") if mine else None,
                 where=in_one(places) if (places := [place for one in mine if (place := _found_at(one))]) else None,
+                in_pieces=in_pieces(json.loads(one.text("evidence")) for one in mine) if row.text("rule") == IN_A_REGION else "",
             )
         )
     return tuple(sorted(found, key=lambda one: -(one.at_most_ns or 0)))

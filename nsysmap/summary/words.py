@@ -12,6 +12,7 @@ from nsysmap.base.units import counted, multiple, of_repetitions, percent, range
 from nsysmap.summary import first_use
 from nsysmap.summary.costs import whose_unit
 from nsysmap.summary.model import (
+    IN_A_REGION,
     INFERENCE,
     OF_SO_MANY,
     PASS_OF_ONE,
@@ -55,7 +56,7 @@ _UNFUSED = {
     "attention-not-fused": "attention",
     "norm-split": "norms",
     "softmax-split": "softmaxes",
-    "split-inside-region": "attention or norms in a region",
+    IN_A_REGION: "attention or norms in several kernels",
     "pointwise-chain": "element-wise",
     "epilogue-missed": "epilogues",
     "qkv-not-merged": "Q, K and V GEMMs",
@@ -271,10 +272,19 @@ def kinds(summary: Summary, most: int = MOST_KINDS) -> str:
     if all(name.startswith(OF_SO_MANY) for name in names) and not phases:
         head, first = f"mean of {each(summary)}s ", f"of{names[0].removeprefix(OF_SO_MANY)}"
         names = [first, *(f"of{name.removeprefix(OF_SO_MANY).removesuffix(' kernels')}" for name in names[1:])]
-    took = [kind.median_ns if kind.phase else kind.mean_ns for kind in known]  # a pause between two phases is in the mean of one
-    shown = [f"{name}: {rounded(ns)} ({kind.inferences:,}x)" for name, ns, kind in zip(names, took, known, strict=False)]
+    shown = [f"{name}: {_took(kind)} ({kind.steady:,}x)" for name, kind in zip(names, known, strict=False)]
     more = f" and {counted(len(known) - most, 'more kind')}" if len(known) > most else ""
     return in_its_words(summary, f"{head}{', '.join(shown)}{more}")
+
+
+def _took(kind: InferenceKind) -> str:
+    """How long one of these inferences takes: from the end of the one before to its own, with waits; or, where others of its loop end
+    shortly before it, from its first GPU work to its last: the time since the last of those is only a part of it."""
+    if kind.phase:
+        return rounded(kind.median_ns)  # a pause between two phases is in the mean of one
+    if kind.gpu_time_ns and kind.gpu_span_ns and (kind.mean_ns or 0) < kind.gpu_time_ns:
+        return f"{rounded(kind.gpu_span_ns)} from first to last GPU work, others within"
+    return rounded(kind.mean_ns)
 
 
 def _kind(kind: InferenceKind) -> str:
@@ -288,7 +298,7 @@ def mixture(summary: Summary) -> str:
     mixed = [kind for kind in known if _OF_ONE_ENGINE.search(kind.what)]
     if len(mixed) < 2 or not summary.kernel_units:
         return ""
-    of = [f"{kind.what.removeprefix(OF_SO_MANY).strip()} ({kind.inferences:,}x)" for kind in mixed]
+    of = [f"{kind.what.removeprefix(OF_SO_MANY).strip()} ({kind.steady:,}x)" for kind in mixed]
     return in_its_words(summary, f"No inference takes these times: they are means over those of {' and '.join(of)}.")
 
 
@@ -439,7 +449,7 @@ def not_fused(summary: Summary, *, places: bool = True, counts: bool = True) -> 
 def _unfused(answer: RuleAnswer, where: str | None, *, counts: bool) -> str:
     count = f"{answer.places} places" if counts and answer.places > 1 else ""
     places = ": ".join(part for part in (count, "" if where is None else told_apart([escaped(where)], _PLACE_WIDTH)[0]) if part)
-    what = _UNFUSED.get(answer.rule, answer.rule)
+    what = f"{answer.in_pieces} in several kernels" if answer.in_pieces else _UNFUSED.get(answer.rule, answer.rule)
     return f"{what}{f' {rounded(answer.at_most_ns)}' if answer.at_most_ns else ''}{f' ({places})' if places else ''}"
 
 

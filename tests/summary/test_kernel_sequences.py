@@ -21,7 +21,11 @@ KERNELS = Spec(
 )
 LAYERS = Spec("layers", "", (integer("layer_id", ""), integer("optimization_profile", "", null=True)))
 TIMES = Spec("inference_times", "", (integer("inference", ""), integer("group_id", "")))
-GROUPS = Spec("inference_groups", "", (integer("group_id", ""), integer("inferences", ""), integer("kernels", "", null=True)))
+GROUPS = Spec(
+    "inference_groups",
+    "",
+    (integer("group_id", ""), integer("inferences", ""), integer("kernels", "", null=True), text("found_by", "", null=True)),
+)
 
 
 def told(*groups: Sequence[tuple[str, int | None]], profiles: dict[int, int] | None = None) -> list[str]:
@@ -36,7 +40,10 @@ def told(*groups: Sequence[tuple[str, int | None]], profiles: dict[int, int] | N
         "layers": Table.of_rows(LAYERS, [{"layer_id": one, "optimization_profile": other} for one, other in (profiles or {}).items()]),
         "inference_times": Table.of_rows(TIMES, [{"inference": number, "group_id": number} for number in range(len(groups))]),
     }
-    rows = [{"group_id": number, "inferences": 9 - number, "kernels": len(mine)} for number, mine in enumerate(groups)]
+    rows = [
+        {"group_id": number, "inferences": 9 - number, "kernels": len(mine), "found_by": "period" if mine else "graph-launch"}
+        for number, mine in enumerate(groups)
+    ]
     found = what_differs(tables, list(Table.of_rows(GROUPS, rows)))
     return [found.get(number, "") for number in range(len(groups))]
 
@@ -60,6 +67,11 @@ def test_the_longest_kernel_of_its_own_tells_those_of_one_number_apart() -> None
     few, many = [("a", None), ("void ns::f<int>(int)", None)], [("a", None), ("g", None)]
     assert told(few, many) == ["2 kernels with f", "2 kernels with g"]
     assert told(few, many, [("a", None)]) == ["2 kernels with f", "2 kernels with g", "1 kernel"]
+
+
+def test_graph_launches_without_a_kernel_in_the_trace_have_hidden_ones_and_not_none() -> None:
+    assert told([("a", 0)], []) == ["1 kernel", "hidden kernels"]
+    assert told([], []) == ["hidden kernels", "hidden kernels #2"]
 
 
 def test_no_two_are_called_the_same() -> None:

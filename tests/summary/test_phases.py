@@ -49,7 +49,9 @@ def test_of_many_stretches_two_are_listed() -> None:
 
 def kind(group: int, phase: str) -> InferenceKind:
     mean_ns, median_ns = 9_000 * (group + 1), 1_000 * (group + 1)
-    return InferenceKind("", 10, 0, 0, 1, mean_ns, median_ns, p95_ns=None, gpu_time_ns=None, enqueue_ns=None, phase=phase, group=group)
+    return InferenceKind(
+        "", 12, 2, 0, 1, mean_ns, median_ns, p95_ns=None, gpu_time_ns=None, enqueue_ns=None, steady=10, phase=phase, group=group
+    )
 
 
 KINDS = (kind(0, "no copies (0 to 9)"), kind(1, "pageable copies (10 to 19)"), kind(2, "pinned copies (20 to 29)"))
@@ -83,3 +85,18 @@ def test_phases_are_told_with_medians_and_actions_with_their_phase() -> None:
     assert gains.gain(summary, action).endswith("in the phase of x 2 ms becomes 1 ms")
     assert "phase" not in gains.gain(summary, action, brief=True)
     assert "phase" not in gains.gain(summary, summary.actions[0])
+
+
+def test_a_kind_is_told_with_as_many_inferences_as_its_time_is_over() -> None:
+    two = tuple(replace(one, phase="", what=f"thread {one.group}", inferences=40) for one in KINDS[:2])
+    assert words.kinds(replace(analysis("bert_trt10", "sync.sqlite").summary, kinds=two)) == (
+        "mean with waits: thread 0: 9.00 µs (10x), thread 1: 18.0 µs (10x)"
+    )
+
+
+def test_an_inference_within_which_others_end_does_not_take_the_time_since_the_last_of_them() -> None:
+    within, others = (replace(one, phase="", what=f"thread {one.group}") for one in KINDS[:2])
+    within = replace(within, gpu_time_ns=1_600_000, gpu_span_ns=3_000_000)  # 9 µs from end to end
+    assert words.kinds(replace(analysis("bert_trt10", "sync.sqlite").summary, kinds=(others, within))) == (
+        "mean with waits: thread 1: 18.0 µs (10x), thread 0: 3,000 µs from first to last GPU work, others within (10x)"
+    )

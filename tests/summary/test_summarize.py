@@ -522,6 +522,14 @@ def test_only_what_is_in_pieces_inside_a_region_is_to_be_fused_there(kinds: list
     assert action.title == title
 
 
+@pytest.mark.parametrize(("kinds", "told"), [(["norm", "norm"], "norms"), (["softmax", "attention"], "attention and softmaxes")])
+def test_what_runs_in_several_kernels_is_told_by_what_was_found(kinds: list[str], told: str) -> None:
+    found = [finding("split-inside-region") | {"finding_id": n, "evidence": f'{{"kind": "{kind}"}}'} for n, kind in enumerate(kinds)]
+    held = analysis("bert_trt10", "sync.sqlite").tables.by_name()
+    given = {**held, **tables([], [outcome("split-inside-region", "fusion", 5000)], found)}
+    assert words.not_fused(summarize(given), places=False).startswith(f"{told} in several kernels ")
+
+
 def test_two_in_flight_are_at_most_twice_as_many_per_second_as_one_after_another() -> None:
     runs = Runs(Program("tensorrt"), 0.0, None)
     (action,) = actions(tables([answered("two-in-flight", 450, 300, 800)], [], []), runs, units=10, unit_time=UnitTime(1000, 1000))

@@ -84,10 +84,10 @@ def test_little_outside_the_inferences_is_not_told(report: str, engines: Sequenc
 
 @pytest.mark.parametrize("report", ["torch_mixed/sync", "decode_loop/sync", "decode_loop/nonvtx"])
 def test_each_kind_of_inferences_has_its_engine_or_none(report: str) -> None:
-    engine, own, every = ("head", 40, 80) if "mixed" in report else ("generation", 96, 99)
+    engine, own, others = ("head", 40, 40) if "mixed" in report else ("generation", 96, 2 if "nonvtx" in report else 3)  # that count
     told = words.kinds(summary(report, engine))
     assert f"{engine}.engine.json: " in told and f"({own}x)" in told
-    assert f"{whose.NO_GIVEN}: " in told and f"({every - own}x)" in told
+    assert f"{whose.NO_GIVEN}: " in told and f"({others}x)" in told
 
 
 def test_hidden_inferences_are_not_said_to_be_of_no_given_engine() -> None:
