@@ -10,6 +10,7 @@ from nsysmap.base.table import Table
 from nsysmap.base.units import counted, rounded
 from nsysmap.engine.program import CUDA, OTHER, Program
 from nsysmap.summary.model import FirstUse
+from nsysmap.trace.compilation import TRIED_OUT
 
 _NAMED = 3  # inferences whose numbers are told
 _OWN_WORK, _RANGE, _FIRST = "before ", "range ", "first "
@@ -42,7 +43,8 @@ def first_use(tables: Mapping[str, Table], program: Program) -> FirstUse | None:
     compiled = 2 * int(took[by_compiler].sum()) > int(took.sum())
     longest = int(took.argmax())
     remedy = _remedy(tables, program, compiled=compiled, ptx=_from_ptx(told[longest] or "", int(took[longest])))
-    return FirstUse(tuple(inferences.ints("inference")[rows].tolist()), int(took.sum()), int(took[longest]), compiled, remedy)
+    numbers, tried_out = tuple(inferences.ints("inference")[rows].tolist()), TRIED_OUT in told
+    return FirstUse(numbers, int(took.sum()), int(took[longest]), compiled, tried_out, remedy)
 
 
 def _from_ptx(evidence: str, ns: int) -> bool:
@@ -73,4 +75,5 @@ def told(found: FirstUse | None, one: str, unit_ns: int) -> str:
     where = counted(len(numbers), one) if many else f"{one}{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}"
     most = f" ({rounded(found.longest_ns, found.compile_ns)} in one)" if len(numbers) > 1 else ""
     what = "compiling kernels" if found.compiled else "loading kernels at their first launch"
+    what += " and trying them out" if found.tried_out else ""
     return f"not in these times: {rounded(found.compile_ns)} of {what} in {where}{most}; {found.remedy}"

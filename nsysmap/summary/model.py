@@ -59,6 +59,7 @@ class IdleCause:
     cause: str
     ns: int | None  # per unit (see Summary.unit); None if no inference is known
     share_of_window: float
+    outside_calls: float = 0.0  # of that share, in which the thread was in no CUDA call; of programs whose launches nothing encloses
     inferred: bool = False  # no row of the trace shows most of it: it follows from what is known of the calls
 
 
@@ -226,6 +227,7 @@ class FirstUse:
     compile_ns: int  # host time that it took in them
     longest_ns: int  # in the one that took longest
     compiled: bool  # most of it was a compiler's work; otherwise code was loaded that existed
+    tried_out: bool  # in some of them kernels were only run to choose the fastest
     remedy: str  # what avoids it, in a sentence for the program that ran
 
 

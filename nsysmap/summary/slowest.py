@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,6 +22,7 @@ def slowest(tables: Mapping[str, Table]) -> Slowest | None:
     rows = [row for row in tables["inference_times"] if row.maybe_real("times_median") is not None]
     alike = Counter(row.integer("group_id") for row in rows)
     rows = [row for row in rows if alike[row.integer("group_id")] > 1]  # an inference alone is its own median
+    rows = _without_begins(tables, rows) if len(alike) > 1 else rows
     worst = max(rows, key=lambda row: row.real("times_median"), default=None)
     if worst is None:
         return None
@@ -48,6 +49,24 @@ def slowest(tables: Mapping[str, Table]) -> Slowest | None:
         longest=_longest_wait(tables, mine, next((what for what, ns in more if what != WORK and ns > 0), None), longer),
         whose=_whose(tables, worst.integer("group_id")) if len(alike) > 1 else "",
     )
+
+
+def _without_begins(tables: Mapping[str, Table], rows: Sequence[Row]) -> list[Row]:
+    """These rows of INFERENCE_TIMES without the outliers with which a later phase of a run begins: a pause before it, and its warm-up."""
+    groups = {row.integer("group_id"): (row.integer("loop_id"), row.maybe_integer("phase")) for row in tables["inference_groups"]}
+    kept, previous, begins = [], dict[int, int](), dict[int, bool]()
+    for row in sorted(rows, key=lambda one: one.integer("inference")):
+        loop, phase = groups.get(row.integer("group_id"), (0, None))
+        if phase is None:
+            kept.append(row)
+            continue
+        if previous.get(loop, phase) != phase:
+            begins[loop] = True
+        previous[loop] = phase
+        begins[loop] = begins.get(loop, False) and row.real("times_median") >= OUTLIER
+        if not begins[loop]:
+            kept.append(row)
+    return kept
 
 
 def _kind_of(tables: Mapping[str, Table], group: int) -> str:

@@ -7,6 +7,8 @@ from pathlib import PurePath
 
 import numpy as np
 
+from nsysmap.base.groups import rows_by_value
+from nsysmap.base.intervals import covered
 from nsysmap.base.result_schema import INFERRED
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.base.units import counted, percent, rounded
@@ -78,16 +80,36 @@ def idle_causes(tables: Mapping[str, Table], device: int, units: float) -> tuple
     told, took = gaps.text("evidence").take(mine), gaps.ints("dur_ns")[mine]
     shown = [not value.startswith(INFERRED) for value in told.values]
     seen_ns = sum(int(took[told.codes == code].sum()) for code, seen in enumerate(shown) if seen)
+    outside = _launching_outside_calls(tables, device)
     return tuple(
         IdleCause(
             row.text("cause"),
             round(row.integer("time_ns") / units) if units else None,
             row.real("share_of_window"),
+            outside_calls=outside if row.text("cause") == "launch" else 0.0,
             inferred=row.text("cause") == "profiler" and 2 * seen_ns < int(took.sum()),
         )
         for row in tables["idle_totals"]
         if row.integer("device") == device
     )
+
+
+def _launching_outside_calls(tables: Mapping[str, Table], device: int) -> float:
+    """The share of a device's window in which it waited for launches while the launching thread was in no CUDA call; 0 where ranges or
+    graph launches enclose what the host does to launch: there it is the library's own work."""
+    gaps, calls, found_by = tables["gaps"], tables["api_calls"], tables["inferences"].text("found_by")
+    window = next((row for row in tables["device_times"] if row.integer("device") == device), None)
+    if window is None or not len(found_by) or not found_by.equals("period").all() or not window.integer("window_ns"):
+        return 0.0
+    mine = gaps.text("cause").equals("launch") & (gaps.ints("device") == device)
+    mine &= (gaps.ints("start_ns") >= window.integer("start_ns")) & (gaps.ints("end_ns") <= window.integer("end_ns"))
+    rows, lost = np.flatnonzero(mine), 0
+    for thread, at in rows_by_value(gaps.ints("thread")[rows]):
+        within = tuple(gaps.ints(name)[rows[at]] for name in ("start_ns", "end_ns"))
+        own = calls.ints("thread") == thread
+        in_calls = covered(calls.ints("start_ns")[own], calls.ints("end_ns")[own], (within[0], within[1]))
+        lost += int((within[1] - within[0] - in_calls).sum())
+    return lost / window.integer("window_ns")
 
 
 def opaque_layers(tables: Mapping[str, Table]) -> int | None:

@@ -39,6 +39,7 @@ _LEAST_COPIES = 0.05  # of the time that a GPU is busy
 MOST_KINDS = 4
 """How many kinds of inferences the answer names."""
 _UNLIKE = 1.1  # ratio to the time per inference; the GPU cannot be busy longer than that
+_START_UP = 0.1  # of the repetitions that compile or load kernels, from which on they are not counted with the others
 _FEW = 10  # inferences; of eleven, one more or less changes a mean by less than the ratio above
 _FEWER = 1.5  # ratio of the work implied by the busy share to the work measured
 _ONE_PERCENT = 0.01
@@ -74,7 +75,10 @@ def title(summary: Summary) -> str:
     perhaps = [engine.source for engine in summary.engines if engine.verdict not in ("ran", "did-not-run") and not engine.inferences]
     parts = [counted(summary.inferences, "inference") if summary.inferences else f"{none_of(summary)} recognised"]
     if summary.inferences and REPETITION in summary.unit:
-        parts = [f"{counted(summary.inferences, REPETITION)} of {_sequences(summary)} (no range marks an inference)"]
+        before = len(summary.first_use.inferences) if summary.first_use else 0
+        after = f" after {before:,} that compile or load them" if before > _START_UP * summary.inferences else ""
+        number = summary.inferences - (before if after else 0)
+        parts = [f"{counted(number, REPETITION)} of {_sequences(summary)}{after} (no range marks an inference)"]
     own = sum(engine.inferences for engine in summary.engines)
     if ran:
         known = own == summary.inferences or not own
@@ -116,7 +120,7 @@ def in_its_words(summary: Summary, text: str) -> str:
 
 def _sequences(summary: Summary) -> str:
     """What repeats: on each thread, process and GPU the same kernels, or sequences of kernels that differ."""
-    whole = [kind for kind in summary.kinds if kind.inferences > kind.cut]
+    whole = [kind for kind in summary.kinds if kind.inferences > kind.cut + kind.warmup] or summary.kinds
     phases = {kind.what: kind for kind in whole if kind.phase}  # phases of one sequence are called the same
     kinds = Counter(tuple(_PLACE.findall(kind.what)) for kind in (*(kind for kind in whole if not kind.phase), *phases.values()))
     most = max(kinds.values(), default=1)
@@ -137,6 +141,7 @@ def times(summary: Summary, *, brief: bool = False) -> list[str]:
         beside, one = together(summary), _short(summary)
         per = f"from the end of one {one} to the end of the next" if beside.endswith("together)") else f"per {unit}"
         mean = f"{rounded(summary.traced.ns)} mean{_median(summary, summary.traced.ns)} {per} in the trace"
+        mean = _of_main_kind(summary, mean)
         lines.append(f"{mean}, {_throughput(summary, summary.traced.ns)}{beside}")
         lines += [told] if (told := outside(summary)) else []
         lines += [told] if (told := _drift(summary)) else []
@@ -152,6 +157,20 @@ def times(summary: Summary, *, brief: bool = False) -> list[str]:
         lines.append("without the profiler: cannot tell" + (f" ({reason})" if reason else ""))
     left_out = first_use.told(summary.first_use, each(summary), summary.traced.ns if summary.traced else 0)
     return [*lines, *([left_out] if left_out else [])]
+
+
+def _of_main_kind(summary: Summary, mean: str) -> str:
+    """The time of the kind of repetitions that takes most of the time, before the mean over all, where unlike things repeat."""
+    known = [kind for kind in summary.kinds if kind.mean_ns is not None and kind.inferences > kind.warmup + kind.cut]
+    if summary.unit != REPETITION or len(known) < 2 or any(kind.phase or _PLACE.search(kind.what) for kind in known):
+        return mean
+    took = [(kind.mean_ns or 0) * (kind.inferences - kind.warmup - kind.cut) for kind in known]
+    main = known[took.index(max(took))]
+    if len({kind.mean_ns for kind in known}) < 2:
+        return mean
+    share = percent(max(took) / max(sum(took), 1), 1, 0)
+    what = main.what.removeprefix(OF_SO_MANY).strip() or counted(main.kernels or 0, "kernel")
+    return f"{rounded(main.mean_ns)} mean per {REPETITION} of {what} ({share} of the time), {mean} over {counted(len(known), 'kind')}"
 
 
 def not_replayed(summary: Summary) -> str:
@@ -362,8 +381,11 @@ def _idle(worlds: Sequence[GpuTime]) -> str:
         for gpu, shares in zip(worlds, by_cause, strict=True)
     ]
     inferred = {one.cause for gpu in worlds for one in gpu.idle if one.inferred}
+    outside = {one.cause: one.outside_calls for one in worlds[0].idle if one.outside_calls >= _LEAST_IDLE}
     told = [(_shares([shares.get(cause, 0.0) for shares in by_cause]), idle_words(cause, inferred=cause in inferred)) for cause in large]
     parts = [" ".join(words) for words in told]
+    for at, cause in enumerate(large):
+        parts[at] += f" ({percent(outside[cause], 1, 0)} in no CUDA call)" if cause in outside else ""
     parts += [f"{_shares(rest)}{' other' if large else ''}"] if max(rest) >= _LEAST_REST else []
     return f"idle {', '.join(parts)}" if parts else ""
 
@@ -466,6 +488,8 @@ def slowest(summary: Summary, *, why: bool = True, usual: bool = True, held_up: 
     told = f"{'pass of ' * (summary.unit == PASS_OF_ONE)}{which}: {rounded(found.time_ns)}, {multiple(ratio)} x {median}"
     told += f" ({rounded(found.usual_ns, found.time_ns)})" if usual and (found.times_median >= OUTLIER or found.whose) else ""
     if found.times_median < OUTLIER:
+        if found.whose or found.kind:  # what it is among takes more words than it is worth
+            return f"no outlier: at most {multiple(ratio)} x {median} ({each(summary)} {found.inference})"
         return f"{told}: not an outlier (below {OUTLIER} x)"
     if not why:
         return told

@@ -111,15 +111,15 @@ def _loops(known: _Inferences, host: tuple[Table, Table]) -> Table:
                 **_spread("", passes),
                 "per_second": 1e9 / mean if mean else None,
                 **_held_up(disturbances.get(loop_id)),
-                **_quick_calls(calls, int(inferences.ints("thread")[first])),
+                **(_quick_calls(calls, int(inferences.ints("thread")[first]), (start_ns.min(), end_ns.max())) if len(steady) else {}),
             }
         )
     return Table.of_rows(INFERENCE_LOOPS, found)
 
 
-def _quick_calls(calls: Table, thread: int) -> dict[str, object]:
+def _quick_calls(calls: Table, thread: int, within: tuple[int, int]) -> dict[str, object]:
     """The columns about a host that was slowed down."""
-    found = slow_calls(calls, thread)
+    found = slow_calls(calls, thread, within)
     return {} if found is None else {"quick_call": found.api, "quick_call_slowdown": found.slowdown}
 
 

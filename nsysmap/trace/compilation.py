@@ -24,6 +24,10 @@ _FUNCTION = re.compile(r"cu(da)?((Func|Kernel)(Get|Set)|Occupancy)")  # calls ab
 _COMPILING = re.compile(r"Xla(Compile|Autotun)|_?compile_(inner|fx)|_compile\.")
 """Begin the names of ranges in which XLA, Dynamo and Inductor compile.  A range of the program's own, such as "torch.compile", may be its
 run."""
+_TUNING = re.compile(r"RedzoneAllocatorKernel|RepeatBufferKernel|xla_fp_comparison|\bDelayKernel")
+"""In names of kernels that run only where kernels are tried out: XLA's checks of memory and results, and its delay before each trial."""
+TRIED_OUT = "kernels that are tried out"
+"""The evidence where nothing was compiled or loaded: a program tries out kernels, between others that it compiles."""
 _LOAD = re.compile(r"cu(da)?(Module|Library)Load")
 
 
@@ -73,7 +77,7 @@ class Compilation:
         for at in np.flatnonzero(wanted).tolist():
             left, right = np.maximum(self.start_ns, times.start_ns[at]), np.minimum(self.end_ns, times.end_ns[at])
             took = np.where(self.thread == times.thread[at], right - left, 0)
-            found[at] = self.words(trace, np.array([took.argmax()]))[0]
+            found[at] = self.words(trace, np.array([took.argmax()]))[0] if took.max(initial=0) > 0 else TRIED_OUT
         return found
 
 
@@ -99,6 +103,11 @@ def compilation(trace: Trace) -> Compilation:
     reached = np.concatenate([[0], end[:-1]])  # one that begins within the one before it goes on where that ends
     begins = np.where(np.concatenate([[False], thread[1:] == thread[:-1]]) & (reached > start), reached, start) if len(start) else start
     return Compilation(thread, begins, end, call, of_range, before[kept])
+
+
+def tunes(kernels: Table) -> BoolArray:
+    """Which kernels run only where a program tries out kernels to choose the fastest."""
+    return kernels.text("name").where(lambda name: _TUNING.search(name) is not None)
 
 
 def _outermost(thread: IntArray, end: IntArray) -> BoolArray:

@@ -55,10 +55,11 @@ class SlowCalls:
     slowdown: float  # their median, divided by their fastest twentieth
 
 
-def slow_calls(calls: Table, thread: int) -> SlowCalls | None:
-    """Of the function whose calls by that thread are the shortest, among those that it made often and that launch nothing; None if there
-    is none."""
-    mine = np.flatnonzero(calls.ints("thread") == thread)
+def slow_calls(calls: Table, thread: int, within: tuple[int, int]) -> SlowCalls | None:
+    """Of the function whose calls by that thread are the shortest, among those that it made often within these times and that launch
+    nothing; None if there is none."""
+    begun = calls.ints("start_ns")
+    mine = np.flatnonzero((calls.ints("thread") == thread) & (begun >= within[0]) & (begun <= within[1]))
     kinds, api = calls.text("kind"), calls.text("api")
     launching = np.isin(kinds.codes, [code for code, kind in enumerate(kinds.values) if kind in ("launch", "graph-launch", "sync", "copy")])
     mine = mine[~launching[mine]]

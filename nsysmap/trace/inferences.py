@@ -14,7 +14,7 @@ from nsysmap.base.intervals import Blocks, Spans, Timed, innermost, union_ns_by_
 from nsysmap.base.memory import Ints, in_pieces, whole
 from nsysmap.base.table import MISSING, BoolArray, CodeArray, Data, FloatArray, IntArray, Table, Text, slim, taken
 from nsysmap.base.trace_schema import INFERENCES, MEMBERSHIP
-from nsysmap.trace.compilation import compilation
+from nsysmap.trace.compilation import compilation, tunes
 from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.launch_order import launch_order, positions
@@ -27,6 +27,7 @@ _SLOW_ENQUEUE = 1.5  # a warm-up inference takes that much longer to enqueue tha
 _SLOW_GPU = 1.25  # … or that much longer on the GPU
 _COMPILES = 0.1  # … or compiles kernels, or loads their code, for that part of the median; more than that is no noise
 _MOST = 0.5  # of a thread's inferences: if more do, they always do
+_LEAST_LATER = 3  # inferences after those in which a program compiles and tries out kernels: of fewer nothing shows that they are its work
 _AT_ONCE = 1 << 19  # kernels whose inferences are totalled together
 
 
@@ -226,6 +227,9 @@ def _summary(trace: Trace, executions: _Executions, of_call: IntArray, of_kernel
     first_use = compilation(trace)
     compiled = first_use.within(enqueues) if len(trace.api_calls) else np.full(count, MISSING, np.int64)
     compiles = _compiles(compiled, enqueue, thread, complete)
+    tuning = np.zeros(count, np.bool_)
+    tuning[distinct(of_kernel[tunes(trace.kernels) & (of_kernel >= 0)])] = True
+    compiles |= _start_up(compiles | tuning | (compiled > _COMPILES * enqueue), thread)
     table = Table(
         INFERENCES,
         {
@@ -438,6 +442,20 @@ def _compiles(compile_ns: IntArray, enqueue: IntArray, thread: IntArray, complet
         if len(rows) and (compile_ns[rows] != MISSING).all():
             long = compile_ns[rows] > _COMPILES * float(np.median((enqueue - compile_ns)[rows]))
             found[rows] = long & (long.mean() <= _MOST)
+    return found
+
+
+def _start_up(made: BoolArray, thread: IntArray) -> BoolArray:
+    """All inferences of a thread up to the last in which kernels are made, if they are made in most of these and later ones follow.
+
+    What is compiled and tried out before the first step repeats as well, often more times than the steps.
+    """
+    found = np.zeros(len(made), np.bool_)
+    for key in distinct(thread[made]).tolist():
+        rows = np.flatnonzero(thread == key)
+        last = int(np.flatnonzero(made[rows])[-1])
+        if float(made[rows[: last + 1]].mean()) > _MOST and len(rows) - last - 1 >= _LEAST_LATER:
+            found[rows[: last + 1]] = True
     return found
 
 

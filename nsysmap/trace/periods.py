@@ -21,6 +21,7 @@ _OVERLAP = 0.5  # two streams of one thread run one engine if that part of the i
 _LEAST = 3  # times: of fewer there are no two intervals, and whether they come at a rate cannot be seen
 _CHANCE = 1e-3  # … unless they are so long that kernels in random order would hold them twice less often than that
 _MOST = 0.5  # of the kernels, and of their time
+_NEARLY_ALL = 0.9  # of the GPU's time: what else repeats is no step of the program
 _KNOWN = 64  # sequences that others are compared with
 _GRID = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 
@@ -235,6 +236,7 @@ def unit_of_work(trace: Trace, found: Inferences, *, turns: bool) -> IntArray:
     unit = np.where(kept & found.table.text("found_by").equals("period"), np.arange(len(kept)), np.int64(MISSING))
     if turns:
         _join_turns(found.table, unit, shown)
+        _main_kind(trace, found, unit, shown)
     _, numbered_anew = np.unique(unit[unit != MISSING], return_inverse=True)
     unit[unit != MISSING] = numbered_anew
     return gather(unit, number)
@@ -254,6 +256,35 @@ def _join_turns(inferences: Table, unit: IntArray, shown: IntArray) -> None:
         if all(inferences.ints(name)[inside].sum() > _MOST * inferences.ints(name)[mine].sum() for name in ("kernels", "gpu_busy_ns")):
             unit[mine] = MISSING
             unit[inside] = np.repeat(inside[::size], size)
+
+
+def _main_kind(trace: Trace, found: Inferences, unit: IntArray, shown: IntArray) -> None:
+    """Keeps, of what repeats on a stream, the kind that takes nearly all of the GPU's time, and its like: a program's step.
+
+    Kinds that come in turns are one (`_join_turns`).  Where no kind takes nearly all, each is kept.
+    """
+    table, kernels = found.table, trace.kernels
+    number = found.membership.ints("inference")
+    rows = np.flatnonzero((unit != MISSING) & (unit == np.arange(len(unit))) & ~np.isin(table.ints("process"), shown))
+    home = numbered(*(table.ints(name)[rows] for name in ("process", "context", "stream")))[1]
+    for _, members in rows_by_value(home):
+        mine = rows[members]
+        joined = np.isin(unit, mine)
+        if np.count_nonzero(joined) > len(mine):  # turns
+            continue
+        kinds, of = np.unique(table.ints("kernel_sequence")[mine], return_inverse=True)
+        busy = np.bincount(of, weights=np.maximum(table.ints("gpu_busy_ns")[mine], 0))
+        if len(kinds) < 2:
+            continue
+        codes = [_codes_of(kernels, number, int(mine[of == kind][0])) for kind in range(len(kinds))]
+        main = int(busy.argmax())
+        like = np.array([kind == main or is_like(codes[kind], codes[main]) for kind in range(len(kinds))])
+        if busy[like].sum() >= _NEARLY_ALL * busy.sum() and np.count_nonzero(like[of]) >= _LEAST:
+            unit[mine[~like[of]]] = MISSING
+
+
+def _codes_of(kernels: Table, number: IntArray, inference: int) -> IntArray:
+    return kernels.text("name").codes[np.flatnonzero(number == inference)].astype(np.int64)
 
 
 def whole_turns(words: IntArray) -> tuple[int, int, int] | None:

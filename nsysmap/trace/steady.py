@@ -197,13 +197,16 @@ def phases_of(time_ns: IntArray, copies: IntArray) -> IntArray:
 
 
 def _stretches(label: IntArray) -> IntArray:
-    """These labels of inferences in order of time, where nearly all are in stretches of equal ones: those between two stretches get the
-    label of the nearer one.  Otherwise all 0."""
+    """These labels of inferences in order of time, where nearly all are in stretches of equal ones; otherwise all 0.
+
+    Those between two stretches get the label of the later one: a time counts from the end of the inference before, so the first of a
+    phase has the pause before it in its own, and its warm-up follows.
+    """
     bounds = [0, *(np.flatnonzero(np.diff(label)) + 1).tolist(), len(label)]
     stretches = [(first, last) for first, last in pairwise(bounds) if last - first >= SHORTEST_PHASE]
     if sum(last - first for first, last in stretches) < (1 - FEW) * len(label) or not stretches:
         return np.zeros(len(label), np.int64)
-    between = [(end + begin + 1) // 2 for (_, end), (begin, _) in pairwise(stretches)]
+    between = [end for _, end in stretches[:-1]]
     found = np.empty(len(label), np.int64)
     for (first, _), (begin, end) in zip(stretches, pairwise([0, *between, len(label)]), strict=True):
         found[begin:end] = label[first]

@@ -238,9 +238,9 @@ def test_every_form_names_the_same_actions(name: str) -> None:
         if where in ("screen", "narrow", "markdown", "page", "notebook", "full"):
             titles = {one.name: one.title if where == "narrow" else gains.action_title(one) for one in shown}
             missing = [title for title in titles.values() if title not in text and plain(title) not in text]
-            assert not missing or (where == "narrow" and missing[0] != titles[shown[0].name] and f"{len(missing)} more: --full" in text), (
-                where
-            )
+            left_out = [int(number) for number in re.findall(r"(\d+) more: --full", text)]  # those and others
+            named = where == "narrow" and bool(missing) and missing[0] != titles[shown[0].name] and max(left_out, default=0) >= len(missing)
+            assert not missing or named, where
 
 
 @pytest.mark.parametrize("name", CAPTURES)

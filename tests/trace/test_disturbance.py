@@ -74,11 +74,13 @@ def calls(**took: list[int]) -> Table:
 
 
 def test_the_quickest_calls_that_launch_nothing_show_how_fast_the_host_was() -> None:
-    found = slow_calls(calls(cuKernelSetAttribute=[100] * 30 + [150] * 200, cudaEventRecord=[400] * 300, cuLaunchKernel=[90] * 300), 7)
+    found = slow_calls(
+        calls(cuKernelSetAttribute=[100] * 30 + [150] * 200, cudaEventRecord=[400] * 300, cuLaunchKernel=[90] * 300), 7, (0, 999)
+    )
     assert found is not None
     assert (found.api, found.calls, found.slowdown) == ("cuKernelSetAttribute", 230, 1.5)
-    assert slow_calls(calls(cuKernelSetAttribute=[100] * 199), 7) is None
-    assert slow_calls(calls(cuKernelSetAttribute=[100] * 200), 8) is None
+    assert slow_calls(calls(cuKernelSetAttribute=[100] * 199), 7, (0, 999)) is None
+    assert slow_calls(calls(cuKernelSetAttribute=[100] * 200), 8, (0, 999)) is None
 
 
 @pytest.mark.parametrize(

@@ -35,11 +35,8 @@ def naive(times: list[int], copies: list[int]) -> list[int]:
             at += size
         if 10 * sum(end - begin for _, begin, end in runs) < 9 * len(labels) or not runs:
             return [0] * len(labels)
-        found = []
-        for place in range(len(labels)):
-            far = [(max(begin - place, place - end + 1, 0), number) for number, (_, begin, end) in enumerate(runs)]
-            found.append(runs[min(far)[1]][0])
-        return found
+        # one between two is of the next
+        return [next((label for label, _, end in runs if place < end), runs[-1][0]) for place in range(len(labels))]
 
     def levels(values: list[int]) -> list[int]:
         ordered, few = sorted(values), len(values) // 50 + 1
@@ -98,9 +95,14 @@ def test_a_step_in_time_makes_two_phases(first: int, then: int, ratio: float) ->
     assert phases_of(times, array([0] * len(times))).tolist() == ([0] * first + [1] * then if enough else [0] * len(times))
 
 
-def test_other_copies_make_a_phase_whatever_the_time_and_the_one_between_two_stretches_is_of_the_nearer() -> None:
+def test_other_copies_make_a_phase_whatever_the_time_and_the_one_between_two_stretches_is_of_the_later() -> None:
     copies = [0] * 20 + [1] + [2] * 10 + [0] * 9
-    assert phases_of(array([1_000] * 40), array(copies)).tolist() == [0] * 21 + [1] * 10 + [0] * 9
+    assert phases_of(array([1_000] * 40), array(copies)).tolist() == [0] * 20 + [1] * 11 + [0] * 9
+
+
+def test_a_pause_and_the_warm_up_after_it_are_of_the_phase_that_they_begin() -> None:
+    times = [1_000] * 20 + [9_000, 6_500] + [2_000] * 20  # a time counts from the end of the inference before
+    assert phases_of(array(times), array([0] * 42)).tolist() == [0] * 20 + [1] * 22
 
 
 def test_a_phase_may_come_back_and_one_level_of_time_is_within_phases_of_copies() -> None:

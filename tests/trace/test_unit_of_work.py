@@ -218,6 +218,26 @@ def test_two_sequences_in_an_irregular_order_remain_two(tmp_path: Path) -> None:
     assert found == [len(word) - 1 for word in order]
 
 
+def test_what_repeats_beside_a_step_that_takes_nearly_all_of_the_time_is_no_step(tmp_path: Path) -> None:
+    step, other = ["a", "b", "c", WAIT], ["log", "sum", WAIT]
+    order = [step, step, other, step, other, step, step, step, other, other, step, step, other]
+    steps = [one for word in order for one in word]
+    assert sizes(Program(b=900).run(*steps).mapped(tmp_path)) == [3] * 8
+    (tmp_path / "even").mkdir()
+    assert sizes(Program(sum=5).run(*steps).mapped(tmp_path / "even")) == [len(word) - 1 for word in order]
+
+
+def test_kernels_that_are_tried_out_before_the_first_step_are_start_up(tmp_path: Path) -> None:
+    """As in a program of JAX: a trial of each candidate between checks, then the steps, which are fewer."""
+    trial = ["RepeatBufferKernelImpl", "gemm", WAIT]
+    found = Program().run(*trial * 20, *["gemm", "fusion", WAIT] * 8).mapped(tmp_path).inferences
+    assert found.bools("warmup").tolist() == [True] * 20 + [False] * 8
+    assert set(found.text("compile_evidence").list()[:20]) == {"kernels that are tried out"}
+    (tmp_path / "always").mkdir()
+    always = Program().run(*trial * 20).mapped(tmp_path / "always").inferences  # nothing follows: it is all that the program does
+    assert not always.text("compile_evidence").list()[-1]
+
+
 def test_engines_in_turns_remain_inferences_where_names_show_tensorrt(tmp_path: Path) -> None:
     one, other = ["trt_volta_scudnn_128x64_relu_nn_v1", "b", WAIT], ["c", "d", "e", WAIT]
     assert sizes(Program().run(*[*one, *other] * 5).mapped(tmp_path)) == [2, 3] * 5

@@ -1,0 +1,52 @@
+"""Unlike things that repeat: the kind with the most time is told first; what begins a phase is no outlier of it; where Python launches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nsysmap import analyze
+from nsysmap.base.report_schema import INFERENCE_GROUPS, INFERENCE_TIMES
+from nsysmap.base.table import Table
+from nsysmap.summary import words
+from nsysmap.summary.model import Figure, InferenceKind, Summary
+from nsysmap.summary.slowest import _without_begins
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+
+def held() -> Summary:
+    return analyze(FIXTURES / "torch_encoder/eager.nsys-rep", rules=[]).summary
+
+
+def kind(what: str, inferences: int, mean_ns: int, warmup: int = 0) -> InferenceKind:
+    return InferenceKind(what, inferences, warmup, 0, 9, mean_ns, mean_ns, p95_ns=None, gpu_time_ns=None, enqueue_ns=None)
+
+
+def test_of_unlike_repetitions_the_kind_with_the_most_time_comes_first() -> None:
+    kinds = (kind("inferences of 2 kernels", 60, 100_000), kind("inferences of 522 kernels", 8, 9_000_000))
+    summary = replace(held(), kinds=kinds, traced=Figure(1_150_000))
+    assert words.times(summary)[0].startswith("9,000 µs mean per repetition of 522 kernels (92% of the time), 1,150 µs mean")
+    assert "over 2 kinds" in words.times(summary)[0]
+    alone = replace(summary, kinds=(kinds[1], kind("inferences of 2 kernels", 60, 100_000, warmup=60)))
+    assert "kinds" not in words.times(alone)[0]  # all of the other are start-up
+
+
+def test_the_first_inferences_of_a_later_phase_are_no_outliers_of_it() -> None:
+    groups = [{"group_id": at, "loop_id": 0, "phase": at, "warmup": 0, "cut": 0, "inferences": 4, "steady": 4} for at in (0, 1)]
+    ratio = [1.0, 2.0, 1.0, 6.9, 1.6, 1.0, 3.0]
+    times = [{"inference": at, "group_id": int(at > 2), "time_ns": 1, "times_median": one} for at, one in enumerate(ratio)]
+    rows = list(Table.of_rows(INFERENCE_TIMES, times))
+    kept = _without_begins({"inference_groups": Table.of_rows(INFERENCE_GROUPS, groups)}, rows)
+    assert [row.integer("inference") for row in kept] == [0, 1, 2, 5, 6]
+
+
+@pytest.mark.parametrize(("report", "told"), [("torch_encoder/eager", True), ("bert_trt10/sync", False)])
+def test_waiting_for_launches_of_a_program_that_nothing_encloses_says_what_of_it_is_in_no_cuda_call(report: str, told: bool) -> None:
+    analysis = analyze(FIXTURES / f"{report}.nsys-rep", rules=[])
+    (cause,) = [one for one in analysis.summary.gpus[0].idle if one.cause == "launch"]
+    assert (cause.outside_calls > 0) == told
+    assert cause.outside_calls < cause.share_of_window
+    assert ("in no CUDA call" in " ".join(words.where(analysis.summary))) == told
