@@ -154,6 +154,7 @@ IDLE_CAUSES: Mapping[str, tuple[str, str]] = {
     "sync": ("in blocking waits", "the host waited in a blocking call"),
     "copy": ("in blocking copies", "the host waited in a blocking or pageable copy"),
     "dispatch": ("between queued kernels", "queued in time: the hardware's own dispatch latency"),
+    "switch": ("while switching processes", "queued in time: the GPU switched from one process to another (time slices, no MPS)"),
     "graph": ("before CUDA graphs", "before a CUDA graph began"),
     "compile": ("compiling or loading kernels", "the host compiled kernels, or loaded their code: their first use"),
     "profiler": ("nsys's own work", "the profiler itself held up the host"),

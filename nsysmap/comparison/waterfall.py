@@ -108,7 +108,7 @@ def hidden_contributions(paces: tuple[Pace, Pace], wholes: tuple[int, int]) -> t
     return tuple(sorted((one for one in found if one.before_ns or one.after_ns), key=lambda one: (-abs(one.ns), one.name)))
 
 
-_INSIDE = frozenset({"dispatch", "launch", "unknown"})
+_INSIDE = frozenset({"dispatch", "switch", "launch", "unknown"})
 """Causes of idle time between kernels, hidden inside a CUDA graph that is traced as a whole."""
 
 

@@ -53,7 +53,7 @@ METHODS = {
 """The evidence of each mapping method."""
 
 
-_LAUNCH, _HOST = ("launch", "dispatch", "graph"), ("host", "sync", "compile", "no-work")
+_LAUNCH, _HOST = ("launch", "dispatch", "graph"), ("host", "sync", "switch", "compile", "no-work")
 """Causes of idle time that rules of the groups `launch` and `host` are about, where they name none."""
 
 

@@ -40,7 +40,7 @@ _EVEN = 0.2  # the luminance on which white and our black have the same contrast
 _OTHER_TYPE, _CONVERTS, _MOVES, _NO_WORK = "#654141", "#afab62", "#d0d3d6", "#f1f3f5"
 CAUSES: Mapping[str, str] = {
     "launch": "#bb255e", "host": "#ffa400", "sync": "#2144e9", "copy": "#793114", "dispatch": "#aeb6bf", "graph": "#6c2687",
-    "compile": "#bb77dd", "profiler": "#55ac6d", "no-work": "#e6e9ec", "unknown": "#ffd399",
+    "switch": "#787800", "compile": "#bb77dd", "profiler": "#55ac6d", "no-work": "#e6e9ec", "unknown": "#ffd399",
 }  # fmt: skip
 """The colour of idle time by its cause (see the table gaps)."""
 

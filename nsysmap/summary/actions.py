@@ -24,6 +24,7 @@ RULE_GROUPS = ("fusion", "reformat", "precision")
 THROUGHPUT = frozenset({"two-in-flight", "async"})
 """Changes that do not make a single inference faster."""
 _UNDER_FILLED = "under-filled-gpu"
+_TIME_SLICED = "time-sliced-processes"  # its cost is idle time that no change of what-if is about
 _PARALLEL = "parallel-small-kernels"
 _REFORMATS = "reformat-cost"
 _SAME_GROUP = {"reformat": "drop-layers"}
@@ -183,7 +184,7 @@ def _prices(row: Row, told: set[str], *, replayed: bool) -> bool:
         return not told & _OVERLAPPED_BY
     if rule in _UNREPLAYED:
         return not replayed
-    return (group in RULE_GROUPS or rule == _UNDER_FILLED) and not {_SAME.get(rule), _SAME_GROUP.get(group)} & told
+    return (group in RULE_GROUPS or rule in (_UNDER_FILLED, _TIME_SLICED)) and not {_SAME.get(rule), _SAME_GROUP.get(group)} & told
 
 
 def _pays(row: Row) -> bool:

@@ -324,6 +324,9 @@ RULES: Mapping[str, Change | ByEvidence] = {
         Change("fuse attention", _ATTENTION, unsure=f"{_AT_10_14}, outside branches of If"),
         most=1,
     ),
+    "time-sliced-processes": Change(
+        "let the processes share the GPU at the same time (CUDA MPS)", {ANY: (_line("nvidia-cuda-mps-control -d  # before they start"),)}
+    ),
     "norm-split": Change("fuse each norm into one kernel", CHANGES["join-kernels"].ways),
     "softmax-split": _by_evidence(
         "before_ranking",

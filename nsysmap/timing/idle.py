@@ -44,7 +44,7 @@ from nsysmap.base.table import (
     taken_values,
     uniform,
 )
-from nsysmap.timing.idle_causes import CAUSES, COPY, DISPATCH, GRAPH, LAUNCH, PROFILER, UNKNOWN, Host, Pieces, joined
+from nsysmap.timing.idle_causes import CAUSES, COPY, DISPATCH, GRAPH, LAUNCH, PROFILER, SWITCH, UNKNOWN, Host, Pieces, joined
 from nsysmap.trace.copies import hold_the_host
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.launches import gather
@@ -303,9 +303,9 @@ def _why_queued(idle: _Idle, rows: IntArray, of: tuple[Host, IntArray, IntArray]
     graph = idle.after.graph[rows]
     switched = (idle.before.ints("process") != idle.after.ints("process"))[rows]
     slow = wait > SLOW_DISPATCH_NS
-    cause = np.select([graph, slow & ~switched], [GRAPH, UNKNOWN], default=DISPATCH).astype(np.int64)
+    cause = np.select([slow & switched, graph, slow], [SWITCH, GRAPH, UNKNOWN], default=DISPATCH).astype(np.int64)
     special = len(host.labels)
-    evidence = np.select([~slow | graph, switched], [host.call_label.at(launch), special + 2], default=special + 1)
+    evidence = np.select([~slow | (graph & ~switched), switched], [host.call_label.at(launch), special + 2], default=special + 1)
     return cause, evidence.astype(np.int64), host.calls.at("start_ns", launch), host.calls.at("end_ns", launch)
 
 

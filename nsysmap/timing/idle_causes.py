@@ -18,7 +18,7 @@ from nsysmap.trace.inferences import enqueue_spans
 from nsysmap.trace.model import Trace
 
 CAUSES = tuple(IDLE_CAUSES)
-LAUNCH, HOST, SYNC, COPY, DISPATCH, GRAPH, COMPILE, PROFILER, NO_WORK, UNKNOWN = range(len(CAUSES))
+LAUNCH, HOST, SYNC, COPY, DISPATCH, SWITCH, GRAPH, COMPILE, PROFILER, NO_WORK, UNKNOWN = range(len(CAUSES))
 
 _ELSEWHERE = ("alloc", "free", "host-register", "module-load", "graph-build", "capture")  # not part of launching, even inside an enqueue
 _LAUNCHING = ("launch", "graph-launch", "copy", "memset", "event", "stream-wait")

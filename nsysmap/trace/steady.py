@@ -78,11 +78,11 @@ def excluded_spans(inferences: Table) -> dict[int, list[tuple[int, int]]]:
 
 
 def _between_loops(loops: InLoops, steady: BoolArray, when: tuple[IntArray, IntArray, IntArray]) -> dict[int, list[tuple[int, int]]]:
-    """By device, the times between the steady-state part of one loop and that of the next."""
+    """By device, the times between the steady-state part of one loop, of several inferences, and that of the next."""
     start, end, device = when
     parts: dict[int, list[tuple[int, int]]] = {}
     for _, rows in rows_by_value(np.where(steady, loops.loop, np.int64(MISSING))):
-        if steady[rows[0]]:
+        if steady[rows[0]] and len(rows) > 1:
             parts.setdefault(int(device[rows[0]]), []).append((int(start[rows].min()), int(end[rows].max())))
     return {one: [(stop, begin) for (_, stop), (begin, _) in pairwise(_merged(spans))] for one, spans in parts.items() if len(spans) > 1}
 

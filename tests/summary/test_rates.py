@@ -10,6 +10,7 @@ import pytest
 
 from nsysmap.analysis import Analysis
 from nsysmap.base.table import MISSING, BoolArray, Text
+from nsysmap.summary.gains import first_actions
 from nsysmap.summary.words import times
 from tests.exports import exported
 from tests.held_tables import TIMES, Column, Held, analysed, held
@@ -80,6 +81,22 @@ def test_a_rate_is_a_count_over_the_time_that_it_covers(name: str, mine: Callabl
     told = times(summary)[0]
     assert ("one after the other" in told) == (share == 1.0)
     assert ("together" in told) == (share < 1.0)
+
+
+def test_switches_between_processes_are_a_cause_of_their_own_and_sharing_the_gpu_is_the_first_advice() -> None:
+    """Two thirds of the time between queued kernels: the hardware's dispatch latency is the rest."""
+    found = analysed(held(exported(PROCESSES)))
+    gaps = found.tables.gaps
+    switched = gaps.text("cause").equals("switch")
+    process = found.tables.kernels.ints("process")
+    before, after = (process[gaps.ints(name)[switched]] for name in ("before_kernel", "after_kernel"))
+    assert (before != after).all()
+    queued = gaps.text("cause").equals("dispatch")
+    assert gaps.ints("dur_ns")[switched].sum() > 1.2 * gaps.ints("dur_ns")[queued].sum()
+    first = first_actions(found.summary)[0]
+    assert first.name == "time-sliced-processes"
+    per_inference = gaps.ints("dur_ns")[switched].sum() / found.tables.device_times.only().integer("inferences")
+    assert first.saving.ns == pytest.approx(per_inference, rel=0.1)
 
 
 def test_what_threads_take_without_the_profiler_is_of_the_time_in_which_they_run() -> None:
