@@ -269,7 +269,8 @@ INFERENCES = Spec(
         integer("compile_ns", "of that, in which its thread compiled kernels or loaded their code", "ns", null=True),
         text(
             "compile_evidence",
-            "of one excluded for that, what most of it was: before CALL (the host's own work until it loaded code), the call, or the range",
+            "of one excluded for that, what most of it was: before CALL (the host's own work until it loaded code), library "
+            "before CALL (where all kernels that follow are those of libraries), the call, or the range",
             null=True,
         ),
         integer("gpu_start_ns", "start of its first kernel, copy or memset", "ns", null=True),

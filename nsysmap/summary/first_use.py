@@ -13,8 +13,9 @@ from nsysmap.summary.model import FirstUse
 from nsysmap.trace.compilation import TRIED_OUT
 
 _NAMED = 3  # inferences whose numbers are told
-_OWN_WORK, _RANGE, _FIRST = "before ", "range ", "first "
-"""Begin the evidence of a compiler's work, of a range that says so, and of a first launch or call, which loads code."""
+_OWN_WORK, _RANGE, _FIRST, _LIBRARY = "before ", "range ", "first ", "library "
+"""Begin the evidence of a compiler's work, of a range that says so, of a first launch or call, which loads code, and of a library's own
+work before it loads what it brings."""
 _PTX_NS = 100_000_000
 """A load of a module takes 0.06 to 20 ms for code that exists (twelve programs); 480 and 510 ms where the driver compiled PTX."""
 _REMEDIES = (
@@ -48,7 +49,7 @@ def first_use(tables: Mapping[str, Table], program: Program) -> FirstUse | None:
 
 
 def _from_ptx(evidence: str, ns: int) -> bool:
-    return ns >= _PTX_NS and not evidence.startswith((_OWN_WORK, _RANGE, _FIRST))
+    return ns >= _PTX_NS and not evidence.startswith((_OWN_WORK, _RANGE, _FIRST, _LIBRARY, TRIED_OUT))
 
 
 def _remedy(tables: Mapping[str, Table], program: Program, *, compiled: bool, ptx: bool) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from nsysmap.base.groups import distinct, rows_by_value
 from nsysmap.base.intervals import Spans, Timed
 from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
+from nsysmap.names.decode import decode
 from nsysmap.trace.model import Trace
 
 _SLOW = 10.0
@@ -28,6 +29,12 @@ _TUNING = re.compile(r"RedzoneAllocatorKernel|RepeatBufferKernel|xla_fp_comparis
 """In names of kernels that run only where kernels are tried out: XLA's checks of memory and results, and its delay before each trial."""
 TRIED_OUT = "kernels that are tried out"
 """The evidence where nothing was compiled or loaded: a program tries out kernels, between others that it compiles."""
+_LEADS = ("", "before ", "library before ")
+_BRING_KERNELS = frozenset({"pytorch", "cublas", "nvjet", "cudnn", "cutlass", "cub", "xmma", "flash-attention", "nccl", "reformat"})
+"""Families of kernels that were compiled with their libraries: what a library does before it loads them is no compiler's work.  cuBLAS
+takes up to 6 ms for each of the four parts that a first product loads, as long as a small compilation."""
+_GENERATED = "cudnn_generated"
+"""Begins the names of kernels that cuDNN compiles while the program runs."""
 _LOAD = re.compile(r"cu(da)?(Module|Library)Load")
 
 
@@ -41,6 +48,7 @@ class Compilation:
     call: IntArray  # row in api_calls that shows it, MISSING where a range does
     range: IntArray  # row in nvtx_ranges, MISSING where a call does
     before: BoolArray  # the host's own work up to that call, which loads what it made
+    ready: BoolArray  # of those, whether a library that brings its kernels with it does that work
 
     def __len__(self) -> int:
         return len(self.thread)
@@ -54,8 +62,8 @@ class Compilation:
         """What shows each of these: a call, the host's work before one, or a range."""
         call = self.call[rows]
         api, kind = (trace.api_calls.text(name).take(call).list() for name in ("api", "kind"))
-        ranges, before = trace.nvtx_ranges.text("name").take(self.range[rows]).list(), self.before[rows].tolist()
-        lead = ["before " if own else "" if what == "module-load" else "first " for own, what in zip(before, kind, strict=True)]
+        ranges, before = trace.nvtx_ranges.text("name").take(self.range[rows]).list(), self.before[rows] + self.ready[rows].astype(np.int8)
+        lead = [_LEADS[own] if own else "" if what == "module-load" else "first " for own, what in zip(before.tolist(), kind, strict=True)]
         return [f"range {(of or '').strip()}" if one is None else at + one for one, of, at in zip(api, ranges, lead, strict=True)]
 
     def within(self, times: Spans) -> IntArray:
@@ -97,12 +105,14 @@ def compilation(trace: Trace) -> Compilation:
     parts += [_own_work(trace, shown), _ranges(trace.nvtx_ranges)]
     thread, start, end, call, of_range = (np.concatenate([part[i] for part in parts]) for i in range(5))
     before = np.concatenate([part[5] for part in parts])
+    ready, own = before.copy(), np.flatnonzero(before)
+    ready[own] = _loads_ready_kernels(trace, calls.ints_at("process", call[own]), end[own])
     order = np.lexsort((-end, start, thread))
     kept = order[_outermost(thread[order], end[order])]
     thread, start, end, call, of_range = (column[kept] for column in (thread, start, end, call, of_range))
     reached = np.concatenate([[0], end[:-1]])  # one that begins within the one before it goes on where that ends
     begins = np.where(np.concatenate([[False], thread[1:] == thread[:-1]]) & (reached > start), reached, start) if len(start) else start
-    return Compilation(thread, begins, end, call, of_range, before[kept])
+    return Compilation(thread, begins, end, call, of_range, before[kept], ready[kept])
 
 
 def tunes(kernels: Table) -> BoolArray:
@@ -200,6 +210,25 @@ def _own_work(trace: Trace, loads: IntArray) -> _Part:
     begin = np.where(around >= 0, np.maximum(begin, opened[np.maximum(around, -1)]), begin)
     kept = begin < end
     return thread[kept], begin[kept], end[kept], call[kept], np.full(int(kept.sum()), MISSING, np.int64), np.ones(int(kept.sum()), np.bool_)
+
+
+def _loads_ready_kernels(trace: Trace, process: IntArray, until: IntArray) -> BoolArray:
+    """Whether the processes launch, after these moments, no kernel for the first time but those that libraries bring with them."""
+    kernels, result = trace.kernels, np.zeros(len(until), np.bool_)
+    for one in distinct(process).tolist():
+        rows = np.flatnonzero((kernels.ints("process") == one) & (kernels.ints("launch_start_ns") != MISSING))
+        names, launched = kernels.text("name"), kernels.ints("launch_start_ns")[rows]
+        codes, number = np.unique(names.codes[rows], return_inverse=True)
+        first = np.full(len(codes), np.iinfo(np.int64).max)
+        np.minimum.at(first, number, launched)
+        made = [not _is_brought(str(names.values[code])) for code in codes.tolist()]
+        mine = process == one
+        result[mine] = until[mine] > first[np.array(made, np.bool_)].max(initial=-1) if len(codes) else False
+    return result
+
+
+def _is_brought(name: str) -> bool:
+    return decode(name).family in _BRING_KERNELS and not name.startswith(_GENERATED)
 
 
 def _first_of_names(trace: Trace) -> dict[tuple[int, int], IntArray]:

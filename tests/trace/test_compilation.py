@@ -70,6 +70,31 @@ def test_an_inference_that_compiles_counts_in_no_time_and_says_what_shows_it(tmp
     assert excluded_spans(table) == {0: [(int(ends[3]), int(ends[4]))]}
 
 
+@pytest.mark.parametrize(
+    ("later", "told"),
+    [
+        (("ampere_sgemm_128x64_nn", "void at::native::f<4>(int)"), "library before cuLibraryLoadData"),
+        (("ampere_sgemm_128x64_nn", "triton_poi_fused_add_0"), "before cuLibraryLoadData"),
+        (("ampere_sgemm_128x64_nn", "cudnn_generated_fort_native_sm80_matMul_knob_24_64x64x32_5_0"), "before cuLibraryLoadData"),
+        (("matmul_kernel",), "before cuLibraryLoadData"),  # anybody's
+    ],
+)
+def test_what_a_library_does_before_it_loads_kernels_that_it_brings_is_no_compilation(
+    later: tuple[str, ...], told: str, tmp_path: Path
+) -> None:
+    """A program launches an own kernel, then loads a library; what it launches for the first time after that says what was loaded."""
+    file = NsysFile()
+    for number, name in enumerate(("own_kernel", *later, *later)):
+        at = MS + number * 50 * MS
+        if number == 1:
+            file.call("cuLibraryLoadData", at - MS, at - MS + 60_000, 2000)
+        file.call("cudaLaunchKernel_v7000", at, at + 5_000, number)
+        file.kernel(name, at + 6_000, number, took=1000)
+    trace = read_trace(file.write(tmp_path / "x.sqlite"))
+    of = compilation(trace)
+    assert of.words(trace, np.flatnonzero(of.before)) == [told]
+
+
 def test_a_load_in_the_background_while_the_program_goes_on_holds_nobody_up(tmp_path: Path) -> None:
     file = run_of(-1)
     file.call("cuLibraryLoadData", 5 * MS, 5 * MS + 60_000, 2000, thread=COMPILER)
@@ -106,7 +131,7 @@ def test_the_time_within_is_what_a_slow_count_gives() -> None:
     starts = np.sort(rng.choice(np.arange(0, 200, 4), 12, replace=False)).astype(np.int64)
     ends = starts + rng.integers(1, 4, 12)
     nothing = np.zeros(12, np.int64)
-    of = Compilation(nothing, starts, ends, nothing, nothing, np.zeros(12, np.bool_))
+    of = Compilation(nothing, starts, ends, nothing, nothing, np.zeros(12, np.bool_), np.zeros(12, np.bool_))
     begin = rng.integers(0, 150, 40).astype(np.int64)
     end = begin + rng.integers(0, 60, 40)
     busy = {ns for a, b in zip(starts.tolist(), ends.tolist(), strict=True) for ns in range(a, b)}
