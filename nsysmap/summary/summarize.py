@@ -185,17 +185,21 @@ def _traced(tables: Mapping[str, Table], unit: _Unit, prediction: Row | None, *,
 
 
 def _disturbance(tables: Mapping[str, Table]) -> Disturbance | None:
-    """How much a host was held up or slowed down, where the time per inference depends on it; None if nothing shows that."""
+    """How much a host was held up or slowed down, where the time per inference depends on it; None if nothing shows that.
+
+    Threads of one program hold each other up, and wait for each other's work on the GPU: of several nothing is told.
+    """
     loops = list(tables["inference_loops"])
-    row = max(loops, key=lambda one: one.maybe_real("held_up_share") or 0.0, default=None)
-    found = Disturbance()
-    if row is not None and is_disturbed(row.maybe_real("held_up_share") or 0.0, row.maybe_integer("held_up") or 0):
+    waits = sum(one.real("share_of_window") for one in tables["idle_totals"] if one.text("cause") == "launch")
+    if len(loops) != 1 or waits < _HOST_BOUND:
+        return None
+    row, found = loops[0], Disturbance()
+    if is_disturbed(row.maybe_real("held_up_share") or 0.0, row.maybe_integer("held_up") or 0):
         slow, steady, first, last = (row.integer(name) for name in ("held_up", "steady", "first_held_up", "last_held_up"))
         found = Disturbance(slow, steady, first, last, row.real("held_up_share"), row.real("held_up_times_median"))
-    waits = sum(one.real("share_of_window") for one in tables["idle_totals"] if one.text("cause") == "launch")
-    slowdown = (loops[0].maybe_real("quick_call_slowdown") or 0.0) if len(loops) == 1 else 0.0  # threads of one program slow each other
-    if slowdown >= SLOWED and waits >= _HOST_BOUND:
-        found = replace(found, quick_call=loops[0].text("quick_call"), slowdown=slowdown)
+    slowdown = row.maybe_real("quick_call_slowdown") or 0.0
+    if slowdown >= SLOWED:
+        found = replace(found, quick_call=row.text("quick_call"), slowdown=slowdown)
     return None if found == Disturbance() else found
 
 

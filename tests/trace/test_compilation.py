@@ -192,3 +192,10 @@ def test_the_screen_says_what_was_compiled_where_and_what_avoids_it() -> None:
     assert "compiling kernels in inferences 0 and 3" in text
     assert "setRuntimeCache" in text
     assert "preempted" not in text
+
+
+def test_a_change_of_shape_that_the_host_takes_long_for_is_found() -> None:
+    found = analyze(FIXTURES / "real_trt/bert_dyn-shapes.nsys-rep", FIXTURES / "real_trt/bert_dyn.engine.json").findings
+    (mine,) = [one for one in found if one.rule == "shape-changes-cost"]
+    assert (mine.evidence["changes"], mine.evidence["inferences"]) == (32, 38)
+    assert mine.cost_ns == pytest.approx(32 * 2.4 * MS, rel=0.1)  # 2.9 instead of 0.5 ms

@@ -120,3 +120,8 @@ def test_captures(report: str, slow: list[int]) -> None:
     assert (disturbed is not None) == (len(slow) > 1) == bool(first_doubt(analysis.summary))
     if disturbed:
         assert disturbed.share == pytest.approx(0.057, abs=0.001)
+
+
+@pytest.mark.parametrize("report", ["bert_split_trt10/threads", "two_gpus/tp_sync"])
+def test_of_threads_that_hold_each_other_up_nothing_is_told(report: str) -> None:
+    assert analyze(FIXTURES / f"{report}.nsys-rep", rules=[]).summary.disturbance is None
