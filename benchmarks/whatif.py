@@ -128,7 +128,7 @@ class Row:
 
     def line(self) -> str:
         likely, low, high = self.times_us
-        shown = f"{self.capture:<30}{self.change:<15}{likely:>9.2f}{self.measured_us:>9.2f}{self.off:>+8.1%}{low:>9.2f}{high:>9.2f}"
+        shown = f"{self.capture:<30}{self.change:<20}{likely:>9.2f}{self.measured_us:>9.2f}{self.off:>+8.1%}{low:>9.2f}{high:>9.2f}"
         if self.savings_us is not None and self.measured_saving_us is not None:
             saving, least, most = self.savings_us
             shown += f"{saving:>9.2f}{self.measured_saving_us:>9.2f}{least:>9.2f}{most:>9.2f}"
@@ -138,7 +138,7 @@ class Row:
 
 
 HEADER = (
-    f"{'capture':<30}{'change':<15}{'time':>9}{'measured':>9}{'off':>8}{'low':>9}{'high':>9}"
+    f"{'capture':<30}{'change':<20}{'time':>9}{'measured':>9}{'off':>8}{'low':>9}{'high':>9}"
     f"{'saving':>9}{'measured':>9}{'low':>9}{'high':>9}  {'in range':<9}saving in range"
 )
 
@@ -279,7 +279,16 @@ def rows_of(report: Path, timings: Timings, machines: tuple[Machine, ...], group
     if first["before_ns"] is None:
         print(f"{name}: no replay: {first['reason']}", file=sys.stderr)
     if before is not None and first["before_ns"] is not None:
-        yield Row(name, engine, group, "before", micro(first, "before_ns", "low_before_ns", "high_before_ns"), before, None, None)
+        yield Row(
+            name,
+            engine,
+            group,
+            f"before, {paced_by(report)}",
+            micro(first, "before_ns", "low_before_ns", "high_before_ns"),
+            before,
+            None,
+            None,
+        )
     for answer in answers:
         after = measured_after(report, str(answer["change"]), timings)
         if after is None or before is None:
@@ -289,7 +298,15 @@ def rows_of(report: Path, timings: Timings, machines: tuple[Machine, ...], group
             continue
         times = micro(answer, "after_ns", "low_after_ns", "high_after_ns")
         savings = micro(answer, "saving_ns", "low_saving_ns", "high_saving_ns")
-        yield Row(name, engine, group, str(answer["change"]), times, after, savings, before - after)
+        change = str(answer["change"])
+        kind = f"{change}, threads" if change == "cuda-graph" and paced_by(report) == "threads" else change
+        yield Row(name, engine, group, kind, times, after, savings, before - after)
+
+
+def paced_by(report: Path) -> str:
+    """What kind of program a report is of: graph launches, two threads, or one thread's single launches."""
+    mode = program(report)[2]
+    return "threads" if mode.endswith("threads") else "graph" if "graph" in mode else "streams"
 
 
 def micro(answer: Mapping[str, object], *names: str) -> tuple[float, float, float]:

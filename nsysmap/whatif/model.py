@@ -14,13 +14,14 @@ from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.base.trace_schema import PYTHON
 from nsysmap.base.units import counted, rounded
 from nsysmap.trace.capture_facts import has_pytorch
+from nsysmap.trace.disturbance import SLOWED, SlowCalls, slow_calls
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.model import Trace
 from nsysmap.trace.steady import OUTLIER, only_repeats
 from nsysmap.whatif.calibration import calibrate
 from nsysmap.whatif.disturbed import brisk, undisturbed
 from nsysmap.whatif.engine_facts import EngineFacts
-from nsysmap.whatif.profiler import Machine, ProfilerCosts, as_python, profiler_costs, unprofiled, with_python
+from nsysmap.whatif.profiler import Machine, ProfilerCosts, as_python, of_slowed_host, profiler_costs, unprofiled, with_python
 from nsysmap.whatif.read_timeline import read_timeline
 from nsysmap.whatif.replay import Finished, lengths_ns, period_ns, recorded, replay
 from nsysmap.whatif.selection import Selection
@@ -238,6 +239,10 @@ def _read(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine
     python = has_pytorch(trace)
     interpreter = _interpreter(trace, window)
     machines = with_python(machines) if interpreter else machines
+    slowed = _slowed_down(trace, window)
+    if slowed is not None:
+        machines = of_slowed_host(machines, slowed.slowdown)
+        window = replace(window, notes=(*window.notes, _slowed_note(slowed)))
     calm, held_up = undisturbed(timeline)
     hosts = (calm, brisk(calm), timeline)  # of the likely machine, a quick and a slow one
     without = {machine: unprofiled(host, profiler, machine) for machine, host in zip(machines, hosts, strict=False)}
@@ -252,6 +257,19 @@ def _read(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine
         }
         model = replace(model, without=without)
     return model
+
+
+def _slowed_down(trace: Trace, window: Window) -> SlowCalls | None:
+    """What shows that the host was slowed down throughout; None if nothing does."""
+    found = [slow_calls(trace.api_calls, thread) for thread in window.threads]
+    return max((one for one in found if one is not None and one.slowdown >= SLOWED), key=lambda one: one.slowdown, default=None)
+
+
+def _slowed_note(slowed: SlowCalls) -> str:
+    return (
+        f"The host was slowed down while it was recorded: most calls of {slowed.api} take {slowed.slowdown:.2g} times the fastest, and "
+        "launches are assumed to take as much less without that."
+    )
 
 
 def _held_up_note(held_up: int, timeline: Timeline) -> str:

@@ -347,6 +347,21 @@ def test_the_time_of_a_graph_of_tensorrt_itself_without_the_profiler_is_predicte
     assert int(str(answer["low_before_ns"])) < measured_us * 1000 < int(str(answer["high_before_ns"]))
 
 
+@pytest.mark.parametrize(
+    ("name", "measured_us", "off"),  # recorded: 1,598 and 552
+    [("resnet50_b1-sync", 519.8, 0.85), ("bert_eager-sync_nonvtx", 308.15, 0.1)],
+)
+def test_a_host_that_was_slowed_down_throughout_launches_faster_without_that_and_the_range_holds_it(
+    name: str, measured_us: float, off: float
+) -> None:
+    answer = predict_changes(real(name)).records()[0]
+    assert answer["before_ns"] == pytest.approx(measured_us * 1000, rel=off)
+    assert int(str(answer["low_before_ns"])) < measured_us * 1000 < int(str(answer["high_before_ns"]))
+    assert "slowed down while it was recorded: most calls of cuKernelSetAttribute take 1.3" in str(answer["assumptions"]) or (
+        "take 1.4 times the fastest" in str(answer["assumptions"])
+    )
+
+
 @pytest.mark.parametrize("name", ["bert_eager-graph", "llama-graph", "resnet50_b1-graph", "bert_eager-sync", "resnet50_b1-sync"])
 def test_no_prediction_leaves_less_than_what_the_kernels_take_or_more_than_was_recorded(name: str) -> None:
     observed, facts = observed_of(real(name))
@@ -611,7 +626,7 @@ def test_where_python_sets_the_pace_a_change_is_answered_only_if_it_saves_more_t
     assert int(str(row["low_before_ns"])) < 829_810 < int(str(row["high_before_ns"]))  # timings_h100.tsv: 745 to 909 us
     eager = answers("torch_encoder/eager")["cuda-graph"]  # 2.8 ms of launches for 0.2 ms of kernels
     assert eager["answer"] == "answered"
-    assert int(str(eager["low_saving_ns"])) > 0.7 * int(str(eager["low_before_ns"]))
+    assert int(str(eager["low_saving_ns"])) > 0.65 * int(str(eager["low_before_ns"]))  # of a host that was slowed down
 
 
 def test_knowing_less_of_a_python_program_gives_no_narrower_range() -> None:
