@@ -261,7 +261,8 @@ def _read(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine
 
 def _slowed_down(trace: Trace, window: Window) -> SlowCalls | None:
     """What shows that the host was slowed down throughout; None if nothing does."""
-    found = [slow_calls(trace.api_calls, thread) for thread in window.threads]
+    within = int(window.begin_ns.min()), int(window.end_ns.max())
+    found = [slow_calls(trace.api_calls, thread, within) for thread in window.threads]
     return max((one for one in found if one is not None and one.slowdown >= SLOWED), key=lambda one: one.slowdown, default=None)
 
 
