@@ -11,14 +11,14 @@ import numpy as np
 
 from nsysmap.base.comparison_schema import JOINED_LAYERS, REGION_KINDS, REGION_PARTS
 from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import Table
+from nsysmap.base.table import MISSING, Table
 from nsysmap.base.units import unit_words
 from nsysmap.comparison.by_kernel import by_kernel_name, without_layers
 from nsysmap.comparison.conditions import ANOTHER_LENGTH, Condition, conditions, mean_kernels
 from nsysmap.comparison.finding_changes import FindingChange, finding_changes
 from nsysmap.comparison.joined import joined_table
 from nsysmap.comparison.noise import FEWEST, Mean, difference
-from nsysmap.comparison.pace import Pace
+from nsysmap.comparison.pace import Pace, gpu_work_ns
 from nsysmap.comparison.predictions import Prediction, predictions
 from nsysmap.comparison.region_kinds import region_kinds
 from nsysmap.comparison.region_parts import region_parts
@@ -54,6 +54,8 @@ class Timed:
     effective: float | None = None  # effective number of independent inferences
     drift_ns: int | None = None
     profiled: str = ""  # why the profiler's overhead is included; empty if it is not
+    gpu_ns: int | None = None  # the time in which the GPU works for it, as recorded; None where that is not known
+    enqueue_ns: int | None = None  # that of its enqueue on the host, as recorded, mean
     with_outliers_ns: int | None = None  # the mean of all steady-state inferences as the trace has it, held up or not
 
 
@@ -213,7 +215,7 @@ def _as_recorded(before: Side, after: Side) -> bool:
 
 
 def _recorded(pace: Pace) -> Pace:
-    return replace(pace, likely=pace.recorded, parts=pace.recorded_parts)
+    return replace(pace, likely=pace.recorded, parts=pace.recorded_parts, kernel_excess=np.zeros_like(pace.kernel_excess))
 
 
 def _timed(side: Side, scale: int, *, as_recorded: bool) -> Timed:
@@ -236,8 +238,20 @@ def _timed(side: Side, scale: int, *, as_recorded: bool) -> Timed:
         effective=round(pace.noise.effective, 1) if pace.known else None,
         drift_ns=_rounded(pace.noise.drift * scale),
         profiled=pace.profiled or ("it cannot be subtracted from the other side" if as_recorded else ""),
+        gpu_ns=None if pace.hidden or not pace.known else _rounded(gpu_work_ns(pace) * scale),
+        enqueue_ns=_enqueue(side, scale),
         with_outliers_ns=_with_outliers(side, scale),
     )
+
+
+def _enqueue(side: Side, scale: int) -> int | None:
+    """The mean time of the enqueue of the counted inferences; None for several captures."""
+    inferences = side.tables["inferences"]
+    if side.merged is not None:
+        return None
+    took = inferences.ints("enqueue_ns")[np.isin(inferences.ints("inference"), side.pace.inferences)]
+    took = took[took != MISSING]
+    return _rounded(float(took.mean()) * scale) if len(took) else None
 
 
 def _with_outliers(side: Side, scale: int) -> int | None:

@@ -91,8 +91,7 @@ def joined_table(before: Side, after: Side, scale: float = 1.0) -> tuple[tuple[J
     """The groups and the table `joined_layers` of two sides; times are multiplied by ``scale`` (inferences per pass)."""
     groups = joined_groups(before, after)
     traced = before.traced and after.traced
-    recorded = traced and bool(before.pace.profiled or after.pace.profiled)
-    times = [_Times.of(side, recorded=recorded) if side.traced else None for side in (before, after)]
+    times = [_Times.of(side) if side.traced else None for side in (before, after)]
     tests: list[Difference | None] = []
     rows: list[dict[str, object]] = []
     names = (_kernel_names(before), _kernel_names(after))
@@ -118,10 +117,8 @@ def joined_table(before: Side, after: Side, scale: float = 1.0) -> tuple[tuple[J
     for row, sure, test in zip(rows, held, tests, strict=True):
         row["significant"] = sure and test is not None and test.significant
     if traced:
-        paces = before.pace, after.pace
-        for row, group in zip(rows, groups, strict=True):
-            ours, theirs = (pace.parts[list(ids)].sum() for pace, ids in zip(paces, (group.before, group.after), strict=True))
-            row["shown_ns"] = None if row.get("difference_ns") is None else round(float(theirs - ours) * scale)
+        for row in rows:
+            row["shown_ns"] = row.get("difference_ns")
     return groups, Table.of_rows(JOINED_LAYERS, rows)
 
 
@@ -143,9 +140,8 @@ class _Times:
     kernels: FloatArray  # number of kernels of each layer per inference
 
     @staticmethod
-    def of(side: Side, *, recorded: bool = False) -> _Times:
-        """The times without the profiler's overhead, or with it if ``recorded``."""
-        pace = replace(side.pace, kernel_excess=np.zeros_like(side.pace.kernel_excess)) if recorded else side.pace
+    def of(side: Side) -> _Times:
+        pace = side.pace
         inferences = side.tables["inferences"]
         number = inferences.ints("inference")
         engine = inferences.ints("engine")[np.searchsorted(number, pace.inferences)] if pace.runs == 1 else np.zeros(pace.runs, np.int64)
@@ -159,7 +155,7 @@ class _Times:
         )
 
     def of_group(self, ids: Sequence[int]) -> Mean:
-        """The kernel time of these layers per inference without the profiler."""
+        """The kernel time of these layers per inference as recorded: what the profiler adds to each is an estimate for all of them."""
         if not ids or not len(self.pace.kernels):
             return Mean(0.0 if self.pace.known else math.nan, 0.0, 1.0, 0, 0.0, 0.0)
         rows = self.runs.get(int(self.layer_engine[ids[0]])) if len(self.runs) > 1 else None
@@ -171,7 +167,6 @@ class _Times:
         if rows is not None and len(rows):
             series, share = series[rows], float(self.pace.weight[rows].sum())
         mean = mean_of(series) if self.pace.runs == 1 else mean_of_runs(series)
-        value = max(value - float(self.pace.kernel_excess[list(ids)].sum()), 0.0)
         return replace(mean, value=value, error=mean.error * share, drift=mean.drift * share)
 
 

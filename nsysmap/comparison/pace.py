@@ -199,6 +199,12 @@ class _Loop:
         return even if found is None else found
 
 
+def gpu_work_ns(pace: Pace) -> float:
+    """The time per inference in which the GPU works, as recorded, not for other processes."""
+    kinds = pace.kinds
+    return float(pace.recorded_parts[: kinds.idle(CAUSES[0]) - 1].sum())
+
+
 def _home(tables: dict[str, Table], device: int | None) -> tuple[int, int] | None:
     """Process and device of the replay, otherwise of most of the steady-state inferences, or of those on ``device``."""
     inferences = tables["inferences"]

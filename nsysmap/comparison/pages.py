@@ -228,6 +228,10 @@ def _signed(time_ns: int) -> str:
 
 def _notes(found: Comparison) -> Iterator[str]:
     yield from found.notes
+    sides = (found.before, found.after)
+    told = [f"{duration(side.gpu_ns)} and {duration(side.enqueue_ns)}" for side in sides if side.gpu_ns and side.enqueue_ns]
+    if len(told) == 2:
+        yield f"GPU work and enqueue per {unit_words(found.inferences_a_pass)}, as recorded: {told[0]} before, {told[1]} after."
     yield from (f"Prediction of {one.change}: {one.told}" for one in found.predictions if one.told)
     if found.interval_ns is not None:
         yield f"Test: {found.test}."
@@ -311,7 +315,7 @@ def _layers(found: Comparison) -> Grid:
     )
     header = ("difference", "", "before", "after", "layers", "joined by", "layer")
     left = sum(map(len, blocks)) - sum(map(len, shown))
-    return Grid("Layers, kernel time in µs (* beyond the noise)", header, cells, "rlrrrln", left, _places(shown))
+    return Grid("Layers, kernel time in µs as recorded (* beyond the noise)", header, cells, "rlrrrln", left, _places(shown))
 
 
 def _joined(row: Row) -> str:

@@ -89,9 +89,13 @@ def _in_graphs(side: Side) -> float:
 
 
 def _streams(side: Side) -> int:
+    """How many streams most inferences use, whichever these are; 0 where CUDA graphs launch their kernels."""
     kernels = side.tables["kernels"]
     rows = np.isin(kernels.ints("inference"), side.pace.inferences)
-    return len(np.unique(kernels.ints("stream")[rows])) if not side.cuda_graphs else 0
+    if side.cuda_graphs or not rows.any():
+        return 0
+    used = np.unique(np.stack([kernels.ints(name)[rows] for name in ("inference", "stream")]), axis=1)
+    return round(float(np.median(np.unique(used[0], return_counts=True)[1])))
 
 
 def _reformats(side: Side) -> int:

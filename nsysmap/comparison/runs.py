@@ -70,8 +70,8 @@ def _merged(paces: Sequence[Pace]) -> Pace:
         recorded_noise=mean_of_runs(np.array([one.recorded for one in paces])),
         parts=_averaged([one.recorded_parts if why else one.parts for one in paces]),
         recorded_parts=_averaged([one.recorded_parts for one in paces]),
-        kernels=np.array([one.weight @ one.kernels - one.kernel_excess for one in paces]),
-        kernel_excess=np.zeros(paces[0].kinds.layers),
+        kernels=np.array([one.weight @ one.kernels for one in paces]),
+        kernel_excess=_averaged([np.zeros_like(one.kernel_excess) if why else one.kernel_excess for one in paces]),
     )
 
 

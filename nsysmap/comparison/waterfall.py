@@ -51,11 +51,19 @@ def whole_parts(parts: FloatArray, whole: int) -> IntArray:
     return result
 
 
+SIDE_BY_SIDE = "kernels at the same time as others"
+PROFILED = "the profiler's part of kernel times (estimated)"
+
+
 def contributions(
     paces: tuple[Pace, Pace], groups: Sequence[JoinedGroup], joined: Table, wholes: tuple[int, int]
 ) -> tuple[Contribution, ...]:
-    """The contributions, the largest first; those of each side add up to its time (``wholes``)."""
-    parts = [whole_parts(pace.parts * (whole / pace.likely), whole) for pace, whole in zip(paces, wholes, strict=True)]
+    """The contributions, the largest first; those of each side add up to its time (``wholes``).
+
+    A layer contributes its kernels' time as recorded, which is the one time that it has on every page.  What kernels take less of the wall
+    time than that, because they run at the same time or because the profiler lengthened them, are contributions of their own.
+    """
+    parts = [_parts(pace, whole) for pace, whole in zip(paces, wholes, strict=True)]
     found: list[Contribution] = []
     buckets: dict[str, list[tuple[int, int]]] = defaultdict(list)
     blocks = blocks_of(joined)
@@ -76,12 +84,26 @@ def contributions(
             buckets[_BUCKETS[rows[0].text("change")]].append((ours, theirs))
     found += [_sum(name, pairs, "layers") for name, pairs in buckets.items()]
     layers = [pace.kinds.layers for pace in paces]
-    for column in range(paces[0].kinds.count - layers[0]):
+    beyond = paces[0].kinds.count - layers[0]
+    found += [
+        _sum(name, [(int(parts[0][place - 2]), int(parts[1][place - 2]))], "work") for place, name in enumerate((SIDE_BY_SIDE, PROFILED))
+    ]
+    for column in range(beyond):
         pair = (int(parts[0][layers[0] + column]), int(parts[1][layers[1] + column]))
         kind = "idle" if column >= paces[0].kinds.count - layers[0] - len(CAUSES) else "work"
         found.append(_sum(paces[0].kinds.name(layers[0] + column), [pair], kind))
     kept = [one for one in found if one.ns or one.before_ns or one.after_ns]
     return tuple(sorted(kept, key=lambda one: (-abs(one.ns), one.name)))
+
+
+def _parts(pace: Pace, whole: int) -> IntArray:
+    """The parts of a side's time by column of its kinds, those of layers as recorded; then how much less of the wall time these take
+    because kernels run at the same time, and because of the profiler."""
+    layers = pace.kinds.layers
+    recorded = pace.weight @ pace.kernels if len(pace.kernels) else np.zeros(layers)
+    profiled = pace.kernel_excess.sum()
+    less = [pace.parts[:layers].sum() - (recorded.sum() - profiled), -profiled]
+    return whole_parts(np.concatenate([recorded, pace.parts[layers:], less]) * (whole / pace.likely), whole)
 
 
 def hidden_contributions(paces: tuple[Pace, Pace], wholes: tuple[int, int]) -> tuple[Contribution, ...]:

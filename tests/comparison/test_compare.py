@@ -24,6 +24,7 @@ from nsysmap.comparison.joined import joined_table
 from nsysmap.comparison.pages import comparison_text
 from nsysmap.comparison.predictions import MADE, predictions
 from nsysmap.comparison.side import Side, side_of
+from nsysmap.comparison.waterfall import PROFILED, SIDE_BY_SIDE
 from nsysmap.rules.finding import Finding, Outcome
 from tests.places import FIXTURES
 
@@ -290,7 +291,22 @@ def test_without_an_engine_layers_inside_a_whole_graph_are_not_gone() -> None:
 
 @pytest.mark.parametrize("pair", ["graph", "version", "whole graph"])
 def test_no_time_is_negative(pair: str) -> None:
-    assert all(one.before_ns >= 0 and one.after_ns >= 0 for one in compared(pair).contributions)
+    """But what kernels take less of the wall time than they were recorded with."""
+    for one in compared(pair).contributions:
+        less = one.name in (SIDE_BY_SIDE, PROFILED)
+        assert all(time <= 500 if less else time >= 0 for time in (one.before_ns, one.after_ns)), one
+
+
+def test_layers_are_charged_with_what_their_recorded_kernels_differ_by() -> None:
+    """The same engine in streams and as a graph: its kernels differ by 2.5 % as recorded, and one layer has one time."""
+    found = compared("graph")
+    layers = [one for one in found.contributions if one.kind == "layers"]
+    recorded = [sum(row.maybe_integer(name) or 0 for row in found.layers) for name in ("before_ns", "after_ns")]
+    assert [sum(one.before_ns for one in layers), sum(one.after_ns for one in layers)] == pytest.approx(recorded, abs=40)
+    assert abs(sum(one.ns for one in layers)) < 0.03 * recorded[0]
+    for side in (found.before, found.after):
+        assert side.gpu_ns is not None and side.enqueue_ns is not None and side.recorded_ns is not None
+        assert 0 < side.gpu_ns < side.recorded_ns
 
 
 def test_two_captures_differ_by_what_two_runs_do_and_one_by_nothing() -> None:
