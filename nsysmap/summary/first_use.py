@@ -54,6 +54,8 @@ def _from_ptx(evidence: str, ns: int) -> bool:
 
 def _remedy(tables: Mapping[str, Table], program: Program, *, compiled: bool, ptx: bool) -> str:
     serving = "serving" if program.engine else "measuring"
+    if program.rtx:  # it compiles in the background too, and then loads what it made
+        return _RTX
     if not compiled:
         return _LAZY.format(serving)
     if ptx:

@@ -39,6 +39,7 @@ _LEAST_COPIES = 0.05  # of the time that a GPU is busy
 MOST_KINDS = 4
 """How many kinds of inferences the answer names."""
 _UNLIKE = 1.1  # ratio to the time per inference; the GPU cannot be busy longer than that
+_UNLIKE_KINDS = 1.25  # ratio of the times of two kinds of repetitions, from which on a mean over both is that of neither
 _START_UP = 0.1  # of the repetitions that compile or load kernels, from which on they are not counted with the others
 _FEW = 10  # inferences; of eleven, one more or less changes a mean by less than the ratio above
 _FEWER = 1.5  # ratio of the work implied by the busy share to the work measured
@@ -166,7 +167,7 @@ def _of_main_kind(summary: Summary, mean: str) -> str:
         return mean
     took = [(kind.mean_ns or 0) * (kind.inferences - kind.warmup - kind.cut) for kind in known]
     main = known[took.index(max(took))]
-    if len({kind.mean_ns for kind in known}) < 2:
+    if max(kind.mean_ns or 0 for kind in known) < _UNLIKE_KINDS * min(kind.mean_ns or 0 for kind in known):
         return mean
     share = percent(max(took) / max(sum(took), 1), 1, 0)
     what = main.what.removeprefix(OF_SO_MANY).strip() or counted(main.kernels or 0, "kernel")

@@ -10,7 +10,9 @@ import pytest
 from nsysmap import analyze
 from nsysmap.base.report_schema import INFERENCE_GROUPS, INFERENCE_TIMES
 from nsysmap.base.table import Table
+from nsysmap.engine.program import CUDA, TENSORRT, Program
 from nsysmap.summary import words
+from nsysmap.summary.first_use import _remedy
 from nsysmap.summary.model import Figure, InferenceKind, Summary
 from nsysmap.summary.slowest import _without_begins
 
@@ -30,6 +32,8 @@ def test_of_unlike_repetitions_the_kind_with_the_most_time_comes_first() -> None
     summary = replace(held(), kinds=kinds, traced=Figure(1_150_000))
     assert words.times(summary)[0].startswith("9,000 µs mean per repetition of 522 kernels (92% of the time), 1,150 µs mean")
     assert "over 2 kinds" in words.times(summary)[0]
+    alike = replace(summary, kinds=(kinds[1], kind("inferences of 521 kernels", 8, 8_900_000)))
+    assert "kinds" not in words.times(alike)[0]
     alone = replace(summary, kinds=(kinds[1], kind("inferences of 2 kernels", 60, 100_000, warmup=60)))
     assert "kinds" not in words.times(alone)[0]  # all of the other are start-up
 
@@ -50,3 +54,10 @@ def test_waiting_for_launches_of_a_program_that_nothing_encloses_says_what_of_it
     assert (cause.outside_calls > 0) == told
     assert cause.outside_calls < cause.share_of_window
     assert ("in no CUDA call" in " ".join(words.where(analysis.summary))) == told
+
+
+def test_tensorrt_for_rtx_is_advised_its_runtime_cache_even_where_it_only_loads_what_it_compiled_in_the_background() -> None:
+    tables = analyze(FIXTURES / "torch_encoder/eager.nsys-rep", rules=[]).tables.by_name()
+    assert "setRuntimeCache" in _remedy(tables, Program(TENSORRT, rtx=True), compiled=False, ptx=False)
+    assert "CUDA_MODULE_LOADING=EAGER" in _remedy(tables, Program(TENSORRT), compiled=False, ptx=False)
+    assert "CUDA_CACHE_PATH" in _remedy(tables, Program(CUDA), compiled=True, ptx=True)
