@@ -10,7 +10,7 @@ from nsysmap.base.table import Table
 from nsysmap.base.units import counted, rounded
 from nsysmap.engine.program import CUDA, OTHER, Program
 from nsysmap.summary.model import FirstUse
-from nsysmap.trace.compilation import TRIED_OUT
+from nsysmap.trace.compilation import AMONG_THEM, TRIED_OUT
 
 _NAMED = 3  # inferences whose numbers are told
 _OWN_WORK, _RANGE, _FIRST, _LIBRARY = "before ", "range ", "first ", "library "
@@ -49,7 +49,7 @@ def first_use(tables: Mapping[str, Table], program: Program) -> FirstUse | None:
 
 
 def _from_ptx(evidence: str, ns: int) -> bool:
-    return ns >= _PTX_NS and not evidence.startswith((_OWN_WORK, _RANGE, _FIRST, _LIBRARY, TRIED_OUT))
+    return ns >= _PTX_NS and not evidence.startswith((_OWN_WORK, _RANGE, _FIRST, _LIBRARY, TRIED_OUT, AMONG_THEM))
 
 
 def _remedy(tables: Mapping[str, Table], program: Program, *, compiled: bool, ptx: bool) -> str:

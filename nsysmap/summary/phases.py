@@ -32,7 +32,7 @@ def phase_words(tables: Mapping[str, Table], groups: Sequence[Row]) -> dict[int,
     found = {}
     for one, name in zip(ids, memory, strict=True):
         mine = [(int(number[begin]), int(number[end])) for begin, end in zip(begins, ends, strict=True) if group[begin] == one]
-        where = " and ".join(f"{begin} to {end}" for begin, end in mine[:_STRETCHES])
+        where = " and ".join(f"{begin} to {end}" if begin < end else str(begin) for begin, end in mine[:_STRETCHES])
         where += f" and {len(mine) - _STRETCHES} more" if len(mine) > _STRETCHES else ""
         found[one] = f"{'no' if name == NO_COPIES else name} copies ({where})" if copied else f"inferences {where}"
     return found

@@ -302,7 +302,7 @@ def _took(kind: InferenceKind) -> str:
     shortly before it, from its first GPU work to its last: the time since the last of those is only a part of it."""
     if kind.phase:
         return rounded(kind.median_ns)  # a pause between two phases is in the mean of one
-    if kind.gpu_time_ns and kind.gpu_span_ns and (kind.mean_ns or 0) < kind.gpu_time_ns:
+    if kind.gpu_time_ns and kind.gpu_span_ns and (kind.median_ns or 0) < kind.gpu_time_ns:  # of each it is the less
         return f"{rounded(kind.gpu_span_ns)} from first to last GPU work, others within"
     return rounded(kind.mean_ns)
 

@@ -27,8 +27,8 @@ _COMPILING = re.compile(r"Xla(Compile|Autotun)|_?compile_(inner|fx)|_compile\.")
 run."""
 _TUNING = re.compile(r"RedzoneAllocatorKernel|RepeatBufferKernel|xla_fp_comparison|\bDelayKernel")
 """In names of kernels that run only where kernels are tried out: XLA's checks of memory and results, and its delay before each trial."""
-TRIED_OUT = "kernels that are tried out"
-"""The evidence where nothing was compiled or loaded: a program tries out kernels, between others that it compiles."""
+TRIED_OUT, AMONG_THEM = "kernels that are tried out", "others that load kernels"
+"""The evidence where nothing was compiled or loaded, between repetitions in which it was: with such kernels on that thread, and without."""
 _LEADS = ("", "before ", "library before ")
 _BRING_KERNELS = frozenset({"pytorch", "cublas", "nvjet", "cudnn", "cutlass", "cub", "xmma", "flash-attention", "nccl", "reformat"})
 """Families of kernels that were compiled with their libraries: what a library does before it loads them is no compiler's work.  cuBLAS
@@ -79,13 +79,15 @@ class Compilation:
                 result[asked] += sign * (spent[at] - left)
         return result
 
-    def most(self, trace: Trace, times: Spans, wanted: BoolArray) -> list[str | None]:
-        """What shows most of it in each of these times that is wanted; None of the others."""
+    def most(self, trace: Trace, times: Spans, wanted: BoolArray, tuning: BoolArray) -> list[str | None]:
+        """What shows most of it in each of these times that is wanted, or that it is among such times, where the threads of ``tuning`` ones
+        try out kernels; None of the others."""
+        without = np.where(np.isin(times.thread, times.thread[tuning]), TRIED_OUT, AMONG_THEM).tolist()
         found: list[str | None] = [None] * len(wanted)
         for at in np.flatnonzero(wanted).tolist():
             left, right = np.maximum(self.start_ns, times.start_ns[at]), np.minimum(self.end_ns, times.end_ns[at])
             took = np.where(self.thread == times.thread[at], right - left, 0)
-            found[at] = self.words(trace, np.array([took.argmax()]))[0] if took.max(initial=0) > 0 else TRIED_OUT
+            found[at] = self.words(trace, np.array([took.argmax()]))[0] if took.max(initial=0) > 0 else without[at]
         return found
 
 

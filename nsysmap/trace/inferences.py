@@ -255,7 +255,7 @@ def _summary(trace: Trace, executions: _Executions, of_call: IntArray, of_kernel
             "enqueue_end_ns": end,
             "enqueue_ns": enqueue,
             "compile_ns": compiled,
-            "compile_evidence": Text.of(first_use.most(trace, enqueues, compiles)),
+            "compile_evidence": Text.of(first_use.most(trace, enqueues, compiles, tuning)),
             "gpu_start_ns": first_start,
             "gpu_end_ns": last_end,
             "gpu_busy_ns": busy,
