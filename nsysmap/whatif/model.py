@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from nsysmap.base.intervals import covered
 from nsysmap.base.memory import in_pieces
 from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.base.trace_schema import PYTHON
@@ -92,6 +93,20 @@ class Model:
     def before(self) -> dict[Machine, int]:
         """Time without the change on each machine: no more than recorded, because the profiler takes no time away."""
         return {machine: min(self.period(timeline), self.recorded_ns) for machine, timeline in self.without.items()}
+
+    @cached_property
+    def work_ns(self) -> int:
+        """How long the GPU works of the likely time without a change: no other host leaves less than that of what is told."""
+        work = np.array([(start, end) for _, start, end in self.placed], np.int64).reshape(-1, 2)
+        spans = [
+            (begin, end, weights[one])
+            for lengths, weights in zip(lengths_ns(self.likely, self.finished), self.likely.weights, strict=True)
+            for one, (begin, end) in lengths.items()
+        ]
+        begin, end, weight = (np.array(column) for column in zip(*spans, strict=True)) if spans else (np.zeros(0, np.int64),) * 3
+        whole = float(weight @ (end - begin))
+        busy = float(weight @ covered(work[:, 0], work[:, 1], (begin, end)))
+        return round(busy / whole * self.before[self.machines[0]]) if whole else 0
 
     @cached_property
     def selection(self) -> Selection:

@@ -84,7 +84,7 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
         "change": change.name,
         "inferences": model.window.inferences_a_pass,
         "before_ns": before[likely],
-        "low_before_ns": round(min(before.values()) * (1 - NOISE)),
+        "low_before_ns": min(max(round(min(before.values()) * (1 - NOISE)), model.work_ns), before[likely]),
         "high_before_ns": _most_ns(model),
         "recorded_ns": model.recorded_ns,
         "replay_error": model.error,
