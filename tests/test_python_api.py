@@ -40,8 +40,8 @@ def test_texts_for_people_are_short() -> None:
     told = analysis("bert_trt10", "sync.sqlite")
     assert len(repr(told)) < 200
     assert repr(told) == (
-        "<Analysis of sync.sqlite with engine.json: 375 µs per inference in the trace, 329 µs (320 to 359) without the profiler; "
-        "GPU 73% busy; first run it as a CUDA graph: saves 48 µs (40 to 76)>"
+        "<Analysis of sync.sqlite with engine.json: 375 µs per inference in the trace, 331 µs (318 to 359) without the profiler; "
+        "GPU 73% busy; first run it as a CUDA graph: saves 48 µs (36 to 68)>"
     )
     hidden = repr(analysis("bert_trt10", "graph_whole.sqlite"))
     assert ": The trace hides the kernels of 50 CUDA graph launches; 291 µs per inference in the trace" in hidden

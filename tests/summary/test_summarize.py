@@ -229,7 +229,7 @@ def test_a_prediction_that_leaves_outliers_or_pauses_out_says_so() -> None:
     assert words.certainty(longer).endswith("; the replay is off by 0.4%, and leaves out the 52% that are pauses and outliers")
     assert words.where(longer)[0].endswith(" → 73% without the profiler and pauses (242 µs)")
     (action,) = (one for one in summary.actions if one.name == "cuda-graph")
-    assert "saves 48 µs (40 to 76), 15% of 329 µs, 6% of the trace" in gains.gain(longer, action)
+    assert "saves 48 µs (36 to 68), 15% of 331 µs, 6% of the trace" in gains.gain(longer, action)
     assert "of the trace" not in gains.gain(summary, action)
     hours = replace(summary, traced=replace(summary.traced, ns=4000 * summary.traced.ns))
     assert "pauses and outliers (99.9% of the trace)" in words.times(hours)[1]
