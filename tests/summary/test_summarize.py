@@ -227,7 +227,7 @@ def test_a_prediction_that_leaves_outliers_or_pauses_out_says_so() -> None:
     assert "predicted without the profiler, pauses and outliers (52% of the trace), " in words.times(longer)[1]
     assert words.certainty(summary).endswith("the replay is off by 0.4%")
     assert words.certainty(longer).endswith("; the replay is off by 0.4%, and leaves out the 52% that are pauses and outliers")
-    assert words.where(longer)[0].endswith(" → 73% without the profiler and pauses (242 µs)")
+    assert words.where(longer)[0].endswith(" → 79% without the profiler and pauses (261 µs)")
     (action,) = (one for one in summary.actions if one.name == "cuda-graph")
     assert "saves 48 µs (36 to 68), 15% of 331 µs, 6% of the trace" in gains.gain(longer, action)
     assert "of the trace" not in gains.gain(summary, action)
@@ -357,7 +357,7 @@ def test_a_graph_that_mostly_shortens_the_time_between_queued_kernels_says_so() 
     for launch, dispatch, told in ((50, 70, ": between queued kernels, waiting for launches"), (70, 50, "")):
         idle = [IdleCause("launch", launch, 0.1), IdleCause("dispatch", dispatch, 0.1), IdleCause("host", 300, 0.3)]
         (action,) = actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000), idle=idle)
-        assert gains.gain(summary, action) == f"saves 100 ns (80 to 120), 10% of 329 µs{told}"
+        assert gains.gain(summary, action) == f"saves 100 ns (80 to 120), 10% of 331 µs{told}"
         assert "queued" not in gains.gain(summary, action, brief=True)
 
 
@@ -482,7 +482,7 @@ def test_what_a_rule_prices_is_said_to_be_no_sure_saving() -> None:
     given = tables([], [outcome("norm-split", "fusion", 5000)], [finding("norm-split")])
     (action,) = actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
     assert gains.gain(analysis("bert_trt10", "sync.sqlite").summary, action, " per inference") == (
-        "may save up to 500 ns, 50% of 329 µs per inference"
+        "may save up to 500 ns, 50% of 331 µs per inference"
     )
 
 
@@ -552,7 +552,7 @@ def test_the_time_in_the_trace_is_the_mean_of_all_and_the_busy_share_is_of_it() 
     assert summary.traced.ns == pytest.approx(loop.integer("window_ns") / loop.integer("steady"), rel=0.005)
     (gpu,) = summary.gpus
     assert gpu.busy_ns == pytest.approx((gpu.busy_share or 0) * summary.traced.ns, rel=0.01)
-    assert words.times(summary)[1].endswith("predicted without the profiler and outliers, 3,130 per second")
+    assert words.times(summary)[1].endswith("predicted without the profiler and outliers, 3,200 per second")
 
 
 def test_where_nothing_can_be_replayed_the_rules_say_what_may_be_saved_each_thing_once() -> None:
