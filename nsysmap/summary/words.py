@@ -156,6 +156,8 @@ def times(summary: Summary, *, brief: bool = False) -> list[str]:
     elif summary.traced:
         reason = "see above" if summary.blocked else not_replayed(summary)
         lines.append("without the profiler: cannot tell" + (f" ({reason})" if reason else ""))
+    elif told := _alone(summary):
+        lines.append(told)
     left_out = first_use.told(summary.first_use, each(summary), summary.traced.ns if summary.traced else 0)
     return [*lines, *([left_out] if left_out else [])]
 
@@ -172,6 +174,15 @@ def _of_main_kind(summary: Summary, mean: str) -> str:
     share = percent(max(took) / max(sum(took), 1), 1, 0)
     what = main.what.removeprefix(OF_SO_MANY).strip() or counted(main.kernels or 0, "kernel")
     return f"{rounded(main.mean_ns)} mean per {REPETITION} of {what} ({share} of the time), {mean} over {counted(len(known), 'kind')}"
+
+
+def _alone(summary: Summary) -> str:
+    """What is known of the time where no inference follows another of its kind, as in a trace of one: its GPU work from first to last."""
+    known = [kind for kind in summary.kinds if kind.steady and kind.gpu_span_ns]
+    if len(known) != 1:
+        return ""
+    told = f"{rounded(known[0].gpu_span_ns)} from the first GPU work of an inference to its last"
+    return in_its_words(summary, f"{told}; with waits unknown, because no inference follows another of its kind")
 
 
 def not_replayed(summary: Summary) -> str:

@@ -202,3 +202,13 @@ def test_the_first_line_says_which_tensorrt_ran_where_names_or_the_environment_t
     assert summarize({**held, "capture": told}).tensorrt_version == "8.2.1"
     rtx = words.title(summarize(analysis("real_trt", "llama-sync.nsys-rep", engine=False).tables.by_name()))
     assert rtx.endswith(", TensorRT for RTX")
+
+
+def test_the_time_of_an_inference_alone_is_that_of_its_gpu_work() -> None:
+    """As in a trace of one inference: nothing comes before it, from whose end its time would count."""
+    summary = replace(analysis("bert_trt10", "sync.sqlite").summary, traced=None, unprofiled=None, trtexec_ns=None)
+    alone = replace(summary.kinds[0], inferences=1, steady=1, mean_ns=None, median_ns=None, gpu_span_ns=6_460_000)
+    (told,) = words.times(replace(summary, inferences=1, kinds=(alone,)))
+    assert told.startswith("6,460 µs from the first GPU work of an inference to its last; ")
+    assert words.times(replace(summary, inferences=1, kinds=(replace(alone, steady=0),))) == []
+    assert " of a repetition to its last; " in words.times(replace(eager(), traced=None, unprofiled=None, kinds=(alone,)))[0]
