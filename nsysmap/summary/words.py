@@ -492,13 +492,14 @@ def slowest(summary: Summary, *, why: bool = True, usual: bool = True, held_up: 
     of an outlier (``usual``)."""
     found = summary.slowest
     if found is None:
-        return f"cannot tell: no two steady-state {each(summary)}s are of one kind" if summary.inferences else ""
+        return f"cannot tell: no three steady-state {each(summary)}s are of one kind" if summary.inferences else ""
     ratio = min(found.times_median, OUTLIER - 0.1) if found.times_median < OUTLIER else found.times_median  # 1.47 is not called 1.5
     kind, median = (f" with {found.kind}", "their median") if found.kind else ("", "median")
     median = f"median of {found.whose}" if found.whose else median
     which = f"{each(summary)} {found.inference}{whose_slowest(summary, found)}{found.where}{kind}"
     told = f"{'pass of ' * (summary.unit == PASS_OF_ONE)}{which}: {rounded(found.time_ns)}, {multiple(ratio)} x {median}"
-    told += f" ({rounded(found.usual_ns, found.time_ns)})" if usual and (found.times_median >= OUTLIER or found.whose) else ""
+    middle_ns = round(found.time_ns / found.times_median)
+    told += f" ({rounded(middle_ns, found.time_ns)})" if usual and (found.times_median >= OUTLIER or found.whose) else ""
     if found.times_median < OUTLIER:
         if found.whose or found.kind:  # what it is among takes more words than it is worth
             return f"no outlier: at most {multiple(ratio)} x {median} ({each(summary)} {found.inference})"

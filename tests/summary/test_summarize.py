@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from statistics import median
 
 import pytest
 
@@ -98,14 +99,17 @@ def test_a_change_for_throughput_says_how_many_a_second_and_what_that_takes() ->
         ((1.0, 1.0, 1.4963), "inference 2: 1.50 µs, 1.4 x median: not an outlier (below 1.5 x)"),
         ((1.0, 2.0, 1.0), "inference 1: 2.00 µs, 2.0 x median (1.00 µs)"),
         ((2.0, 1.0, 1.0), "inference 0: 2.00 µs, 2.0 x median (1.00 µs); one of the first, may be warm-up"),
-        ((1.6, 3.0, 1.0), "inference 1: 3.00 µs, 3.0 x median (1.60 µs); one of the first, may be warm-up"),
+        ((1.6, 3.0, 1.0, 1.0, 1.0), "inference 1: 3.00 µs, 3.0 x median (1.00 µs); one of the first, may be warm-up"),
+        ((1.0, 2.0, 9.0, 1.0), "inference 2: 9.00 µs, 6.0 x median (1.50 µs)"),  # and not that of one of the two in the middle
+        ((1.0, 9.0), "cannot tell: no three steady-state inferences are of one kind"),  # either may be the usual one
     ],
 )
 def test_the_slowest_is_an_outlier_from_1_5_times_the_median_and_an_early_one_may_be_warm_up(times: tuple[float, ...], told: str) -> None:
     found = analysis("bert_trt10", "sync.sqlite").tables.by_name()
-    usual = sorted(range(3), key=lambda at: times[at])[1]
+    usual, middle = sorted(range(len(times)), key=lambda at: times[at])[(len(times) - 1) // 2], median(times)
     rows = [
-        {"inference": at, "group_id": 0, "time_ns": round(one * 1000), "times_median": one, "usual": usual} for at, one in enumerate(times)
+        {"inference": at, "group_id": 0, "time_ns": round(one * 1000), "times_median": one / middle, "usual": usual}
+        for at, one in enumerate(times)
     ]
     said = words.slowest(summarize({**found, "inference_times": Table.of_rows(INFERENCE_TIMES, rows)}))
     assert re.sub(r": \+[^;]*|; mostly before it began", "", said) == told  # what it waited for is that of the capture

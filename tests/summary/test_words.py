@@ -61,7 +61,7 @@ def test_nothing_that_repeats_is_no_missing_inference_where_no_tensorrt_runs() -
 def test_what_repeats_unmarked_is_called_so_in_every_sentence() -> None:
     summary = replace(eager(), unit="repetition", unprofiled=None, doubts=(Doubt(("what-if async",), UNEVEN),), slowest=None)
     assert UNEVEN.replace("inference", "repetition") in words.times(summary)[-1]
-    assert words.slowest(summary) == "cannot tell: no two steady-state repetitions are of one kind"
+    assert words.slowest(summary) == "cannot tell: no three steady-state repetitions are of one kind"
     held = analysis("torch_encoder", "eager.nsys-rep", engine=False).tables.by_name()
     row = {**answered("two-in-flight", 400, 300, 500), "inferences": 1, "recorded_ns": 1_000, "low_before_ns": 990, "high_before_ns": 1_010}
     (action,) = summarize({**held, "whatif": Table.of_rows(WHATIF, [row])}).actions
