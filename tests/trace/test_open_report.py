@@ -46,7 +46,12 @@ def test_our_own_reader_gives_what_the_export_has(report: Path) -> None:
     export = report.with_suffix(".sqlite")
     if not export.exists() and shutil.which("nsys") is None:
         pytest.skip("no nsys is installed to export it")
-    theirs = tables(open_trace(export) if export.exists() else open_trace(report, reader="nsys"))
+    try:
+        theirs = tables(open_trace(export) if export.exists() else open_trace(report, reader="nsys"))
+    except NsysmapError as error:
+        if "cannot be read by nsys" not in str(error):
+            raise
+        pytest.skip("the nsys that is installed is older than the report")
     ours = tables(open_trace(report, reader="own"))
     if not len(theirs["cuda_graph_traces"]):  # nsys 2023.4 leaves them out of its exports
         del ours["cuda_graph_traces"]
