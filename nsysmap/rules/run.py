@@ -330,8 +330,10 @@ class _About:
     titles: Mapping[str, str]  # what layers are called, by name
 
     def in_titles(self, row: Mapping[str, Shown]) -> dict[str, Shown]:
-        """The row with names of layers, and lists of them, as what these are called."""
-        return {name: self._titled(value) if isinstance(value, str) else value for name, value in row.items()}
+        """The row with names of layers, and lists of them, as what these are called; columns that end in _name keep TensorRT's names."""
+        return {
+            name: self._titled(value) if isinstance(value, str) and not name.endswith("_name") else value for name, value in row.items()
+        }
 
     def _titled(self, text: str) -> str:
         if text in self.titles:

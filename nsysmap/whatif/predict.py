@@ -37,7 +37,7 @@ change."""
 
 _OTHER_CLOCK = 0.025
 """Part of the GPU's work that it may take more or less without the profiler than what remains of the recorded durations.  Of 28 engines
-that TensorRT built, the same kernels took up to 1.2 % more or less in a second capture in streams, and 3 % more in a graph in the median."""
+that TensorRT built, the same kernels took up to 1.2 % more or less in another capture in streams, and 3 % more in a graph in the median."""
 
 _ANOTHER_RUN = 0.05  # of nine TensorRT engines launched by Python, two took 3 % longer without the profiler than in their trace
 _MORE_AT_ONCE = frozenset({"two-in-flight", "aux-streams"})

@@ -31,7 +31,7 @@ FOUND = {
 }
 FOUND_IN_SHARED = {
     "bert_trt10/hostgap": {"idle-between-inferences", "enqueue-bound", "warm-up-included"},
-    "bert_trt103/sync": {"enqueue-bound", "launch-bound", "cuda-graph-would-help", "blocking-sync", "warm-up-included"},
+    "bert_trt103/sync": {"enqueue-bound", "launch-bound", "cuda-graph-would-help", "warm-up-included"},
     "bert_trt86/sync": {"enqueue-bound", "launch-bound", "cuda-graph-would-help", "profiler-overhead"},
     "bert_split_trt10/sync": {"enqueue-bound", "launch-bound", "cuda-graph-would-help"},
     "bert_split_trt10/pageable": {"enqueue-bound", "launch-bound", "cuda-graph-would-help", "blocking-copy", "copy-not-overlapped"},
