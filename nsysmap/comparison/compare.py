@@ -19,6 +19,7 @@ from nsysmap.comparison.finding_changes import FindingChange, finding_changes
 from nsysmap.comparison.joined import joined_table
 from nsysmap.comparison.noise import FEWEST, Mean, difference
 from nsysmap.comparison.pace import Pace, gpu_work_ns
+from nsysmap.comparison.precision import PrecisionReason, precision_reasons
 from nsysmap.comparison.predictions import Prediction, predictions
 from nsysmap.comparison.region_kinds import region_kinds
 from nsysmap.comparison.region_parts import region_parts
@@ -82,6 +83,7 @@ class Comparison:
     conditions: tuple[Condition, ...]
     predictions: tuple[Prediction, ...]
     notes: tuple[str, ...]
+    precision: tuple[PrecisionReason, ...] = ()  # of the difference, where layers compute in another type; they add up to it
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.before.source} with {self.after.source}: {self.verdict}>"
@@ -196,6 +198,7 @@ def _captures_compared(before: Side, after: Side) -> Comparison:
         conditions=different,
         predictions=predictions(before, after, timed[1].time_ns, _interval_of(after, timed[1]), different),
         notes=(*told.notes, *(note for side in (before, after) if (note := side.gpu_note))),
+        precision=() if any(pace.hidden for pace in paces) else precision_reasons((before, after), groups, layers, (wholes[0], wholes[1])),
     )
 
 
@@ -314,8 +317,9 @@ def _told(before: Side, after: Side, scale: int) -> _Told:
         wider = round((found.low - apart) * scale), round((found.high + apart) * scale)
         return _told_recorded(before, after, found.p, (noise, wider), test + (_BY_RUNS if apart else ""))
     low, high = _machines(before, after)
-    ends = found.low + min(low, 0.0), found.high + max(high, 0.0)
-    interval = round((ends[0] - apart) * scale), round((ends[1] + apart) * scale)
+    half = found.high - found.value + apart
+    ends = found.value - math.hypot(min(low, 0.0), half), found.value + math.hypot(max(high, 0.0), half)
+    interval = round(ends[0] * scale), round(ends[1] * scale)
     unknown = " the uncertainty of the profiler's overhead"
     test += f", by{unknown}{_BY_RUNS}" if apart else f" and by{unknown}" if ours.runs == 1 else f" by{unknown}"
     notes = [
@@ -324,7 +328,10 @@ def _told(before: Side, after: Side, scale: int) -> _Told:
         for side in (before, after)
         if side.pace.hidden
     ]
-    return _Told(_verdict(interval), interval, noise, found.p, test, notes)
+    # Where only the range of the profiler's overhead reaches zero, a difference that is beyond the noise must not be called noise.
+    beyond = _verdict((round((found.low - apart) * scale), round((found.high + apart) * scale)))
+    verdict = CANNOT_TELL if _verdict(interval) == NO_DIFFERENCE != beyond else _verdict(interval)
+    return _Told(verdict, interval, noise, found.p, test, notes)
 
 
 def _verdict(interval: tuple[int, int]) -> str:

@@ -16,6 +16,7 @@ from nsysmap.comparison.compare import CANNOT_TELL, FASTER, NO_DIFFERENCE, SLOWE
 from nsysmap.comparison.conditions import Condition
 from nsysmap.comparison.finding_changes import FindingChange
 from nsysmap.comparison.joined import RUNS_NOTHING, blocks_of, group_name
+from nsysmap.comparison.precision import OUTSIDE, SAME_TYPE, PrecisionReason
 from nsysmap.comparison.predictions import Prediction
 from nsysmap.comparison.waterfall import Contribution
 
@@ -25,6 +26,7 @@ _TOLD_PLACE = 24  # leading characters of a layer's name that show that a senten
 SCHEMA = "nsysmap/comparison/1"
 WATERFALL = "Where the difference comes from, µs"
 TOP_CONTRIBUTIONS, _TOP_LAYERS, _TOP_FINDINGS, _TOP_CHANGES = 30, 25, 20, 20
+_PRECISION_ROWS = 3
 _FOLDED = 3  # findings of one rule with the same change, from which on they share one row
 _CHANGES = (("precision", "Precision"), ("fusion", "Fused or split differently"), ("reformat", "Reformats"),
             ("tactic", "Different kernels"), ("new", "New layers"), ("gone", "Layers that are gone"))  # fmt: skip
@@ -78,6 +80,7 @@ def comparison_json(found: Comparison) -> dict[str, object]:
         "findings": [asdict(one) for one in found.findings],
         "conditions": [asdict(one) for one in found.conditions],
         "predictions": [asdict(one) for one in found.predictions],
+        "precision": [{**asdict(one), "names": list(one.names)} for one in found.precision],
         "notes": list(found.notes),
     }
 
@@ -106,6 +109,7 @@ def json_schema() -> Schema:
         "findings": _items(fields_of(FindingChange)),
         "conditions": _items(fields_of(Condition)),
         "predictions": _items(fields_of(Prediction)),
+        "precision": _items(fields_of(PrecisionReason)),
         "notes": TEXTS,
     }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **object_of(properties)}
@@ -127,7 +131,7 @@ def page_of(found: Comparison) -> Page:
 
 
 def _grids(found: Comparison) -> Iterator[Grid]:
-    yield from (_times(found), _conditions(found), _waterfall(found), _predictions(found))
+    yield from (_times(found), _conditions(found), _precision(found), _waterfall(found), _predictions(found))
     yield from (_layers(found), *_regions(found), *_changed(found), _findings(found))
 
 
@@ -174,6 +178,11 @@ def _answer(found: Comparison) -> Iterator[str]:
     yield from layers
     if found.verdict == NO_DIFFERENCE and (beyond := sum(row.flag("significant") for row in found.layers)):
         yield f"{counted(beyond, 'row')} of layers {'differs' if beyond == 1 else 'differ'} beyond the noise (*); the whole does not."
+    if found.verdict == CANNOT_TELL and found.interval_ns is not None:
+        yield (
+            "The inferences differ beyond their noise, but how fast the host launches without the profiler is not known well enough to say "
+            "that the difference remains: time both without the profiler, or capture both with less tracing (CUDA graphs, no ranges)."
+        )
     if _only_runs_tell(found):
         yield (
             "These two captures differ by more than the noise of their inferences, but two runs of one program may differ by about "
@@ -285,6 +294,19 @@ def _waterfall(found: Comparison) -> Grid:
             (signed_microseconds(found.difference_ns), microseconds(found.before.time_ns), microseconds(found.after.time_ns), "total")
         )
     return Grid(WATERFALL, ("difference", "before", "after", ""), tuple(rows), "rrrn")
+
+
+def _precision(found: Comparison) -> Grid:
+    """What layers that compute in another type add to the difference, and the rest: at most four rows, which add up to it."""
+    named = [one for one in found.precision if one.reason not in (SAME_TYPE, OUTSIDE)]
+    shown = named[:_PRECISION_ROWS]
+    rest = [one for one in found.precision if one not in shown]
+    cells = [(signed_microseconds(one.ns), one.types, escaped(one.told)) for one in shown]
+    if rest:
+        words = [f"{counted(len(named) - len(shown), 'smaller change')} of type"] if len(named) > len(shown) else []
+        words += [f"{one.told} {signed_microseconds(one.ns)}" for one in rest if one not in named]
+        cells.append((signed_microseconds(sum(one.ns for one in rest)), "", escaped(f"the rest: {', '.join(words)}")))
+    return Grid("Why another precision made this difference, µs", ("difference", "computes in", "why"), tuple(cells), "rlw")
 
 
 def contribution_rows(shown: Iterable[Contribution]) -> list[tuple[str, ...]]:

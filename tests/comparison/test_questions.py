@@ -14,13 +14,13 @@ SCREEN = (30, 110)  # lines and columns
 QUESTIONS = {
     "did the CUDA graph help, and how much": (
         "bert_trt10/sync.sqlite", "bert_trt10/graph.sqlite",
-        ["FASTER: 329.3 µs → 279.9 µs", "95 % interval", "CUDA graph", "waiting for launches"],
+        ["FASTER: 330.7 µs → 281.6 µs", "95 % interval", "CUDA graph", "waiting for launches"],
     ),
     "does the trace of whole graphs tell that too": (
         "bert_trt10/sync.sqlite", "bert_trt10/graph_whole.sqlite", ["FASTER:", "traced as a whole", "the trace cannot separate them"],
     ),
     "it became slower: was it the application": (
-        "bert_trt10/sync.sqlite", "bert_trt10/hostgap.nsys-rep", ["SLOWER: 329.3 µs → 1,18", "idle: host busy elsewhere"],
+        "bert_trt10/sync.sqlite", "bert_trt10/hostgap.nsys-rep", ["SLOWER: 330.7 µs → 1,18", "idle: host busy elsewhere"],
     ),
     "what do pageable copies cost": (
         "bert_split_trt10/sync.nsys-rep", "bert_split_trt10/pageable.nsys-rep",
