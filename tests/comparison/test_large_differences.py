@@ -91,8 +91,8 @@ def side_with(side: Side, likely: float, quick: float, slow: float) -> Side:
     """The same side as another run, with this share of its time without the profiler, and that range."""
     pace = side.pace
     noise = replace(pace.noise, value=pace.likely * likely)
-    ends = {"likely": pace.likely * likely, "quick": pace.likely * quick, "slow": pace.likely * slow}
-    return replace(side, merged=replace(pace, **ends, noise=noise))
+    times = replace(pace, likely=pace.likely * likely, quick=pace.likely * quick, slow=pace.likely * slow, noise=noise)
+    return replace(side, merged=times)
 
 
 @pytest.mark.parametrize(("ends", "verdict"), [
