@@ -24,11 +24,12 @@ def in_step(tables: Mapping[str, Table]) -> bool | None:
     The clocks of GPUs are apart, and drift: from one inference to the next, how far the ends are apart must change by less than the
     collective takes.
     """
-    kernels, devices = tables["kernels"], tables["inferences"].ints("device")
+    kernels, numbers, devices = tables["kernels"], tables["inferences"].ints("inference"), tables["inferences"].ints("device")
     inference, rows = kernels.ints("inference"), _collectives(tables)
+    rows = rows[np.isin(inference[rows], numbers)]
     rows = rows[np.lexsort((kernels.ints("end_ns")[rows], inference[rows]))]
     last = rows[np.append(np.diff(inference[rows]) != 0, True)] if len(rows) else rows  # of each inference
-    own = [last[devices[inference[last]] == device] for device in np.unique(devices[devices != MISSING]).tolist()]
+    own = [last[devices[np.searchsorted(numbers, inference[last])] == device] for device in np.unique(devices[devices != MISSING]).tolist()]
     if len(own) < 2 or len({len(mine) for mine in own}) > 1 or len(own[0]) < _FEWEST:
         return None
     start, end = kernels.ints("start_ns"), kernels.ints("end_ns")

@@ -27,10 +27,10 @@ def tables(*late_ns: np.ndarray, name: str = NCCL) -> dict[str, Table]:
         for place, ns in enumerate(late.astype(int).tolist()):
             end = 10_000_000 + 300_000 * place + ns
             kernels.append({"name": name, "inference": len(inferences), "device": device, "start_ns": end - 7_000, "end_ns": end})
-            inferences.append({"device": device})
+            inferences.append({"inference": len(inferences), "device": device})
     return {
         "kernels": Table.of_rows(KERNELS, kernels),
-        "inferences": Table.of_rows(Spec("inferences", "", (integer("device", "", null=True),)), inferences),
+        "inferences": Table.of_rows(Spec("inferences", "", (integer("inference", ""), integer("device", "", null=True))), inferences),
     }
 
 
@@ -110,3 +110,10 @@ def test_of_one_gpu_none_is_named() -> None:
     summary = analysis("bert_trt10", "sync.nsys-rep", engine=False).summary
     assert "GPU" not in words.slowest(summary)
     assert "exchange" not in words.title(summary)
+
+
+def test_inferences_selected_from_the_middle_of_a_capture_keep_their_numbers() -> None:
+    whole = tables(np.random.default_rng(5).normal(0, 500, 40))
+    late = whole["inferences"].ints("inference") % 40 >= 20
+    part = {**whole, "inferences": whole["inferences"].take(late)}
+    assert in_step(part) is in_step(whole) is True
