@@ -306,7 +306,7 @@ def _precision(found: Comparison) -> Grid:
         words = [f"{counted(len(named) - len(shown), 'smaller change')} of type"] if len(named) > len(shown) else []
         words += [f"{one.told} {signed_microseconds(one.ns)}" for one in rest if one not in named]
         cells.append((signed_microseconds(sum(one.ns for one in rest)), "", escaped(f"the rest: {', '.join(words)}")))
-    return Grid("Why another precision made this difference, µs", ("difference", "computes in", "why"), tuple(cells), "rlw")
+    return Grid("What the other precision does to the time, µs", ("difference", "computes in", "why"), tuple(cells), "rlw")
 
 
 def contribution_rows(shown: Iterable[Contribution]) -> list[tuple[str, ...]]:

@@ -12,7 +12,7 @@ from nsysmap.comparison.precision import PrecisionReason
 from tests.places import FIXTURES
 
 REAL = FIXTURES / "real_trt"
-HEADING = "Why another precision made this difference"
+HEADING = "What the other precision does to the time"
 
 
 @cache
