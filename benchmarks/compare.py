@@ -17,15 +17,15 @@ from pathlib import Path
 import numpy as np
 
 from nsysmap.analysis import analyze_mapped
-from nsysmap.base.table import MISSING, IntArray, Table
 from nsysmap.comparison.compare import compare_sides
 from nsysmap.comparison.side import Side, side_of
-from nsysmap.engine.model import Engine
-from nsysmap.engine.reader import read_engine
-from nsysmap.joining.groups import groups_of
-from nsysmap.joining.network import network_of
+from nsysmap.core.table import MISSING, IntArray, Table
+from nsysmap.inputs.engine.model import Engine
+from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import map_trace, read_engines
 from nsysmap.mapping.selection import Selection
+from nsysmap.network.layer_network import network_of
+from nsysmap.network.matched_groups import groups_of
 from nsysmap.trace.model import Trace
 from nsysmap.trace.open_report import open_trace
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nsysmap.base.table import BoolArray, FloatArray, IntArray
+from nsysmap.core.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.clock_shift import clock_shift
 from nsysmap.counters.estimate import Estimates, Values, estimate
 from nsysmap.counters.model import Samples, Work

@@ -38,7 +38,7 @@ AT_ONCE = 100_000
 COUNTERS = """
 import json, resource, sys, time
 from pathlib import Path
-from nsysmap.base.memory import keep_freed_memory
+from nsysmap.core.memory import keep_freed_memory
 keep_freed_memory()
 from nsysmap.counters.of_trace import counters_of
 from nsysmap.mapping.mapped_trace import map_report, read_engines

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from nsysmap.analysis import Analysis, analyze
-from nsysmap.base.table import FloatArray, IntArray
-from nsysmap.ncu.report_file import read_ncu
+from nsysmap.core.table import FloatArray, IntArray
+from nsysmap.inputs.ncu.report_file import read_ncu
 
 REAL = Path(__file__).parent.parent / "fixtures" / "real_trt"
 DEFAULT = (REAL / "gm_bert-graph.nsys-rep", REAL / "bert_eager.engine.json", REAL / "bert_eager.ncu.csv")

@@ -25,16 +25,16 @@ from typing import Any
 
 import numpy as np
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import MISSING, IntArray
-from nsysmap.engine.model import Engine
-from nsysmap.engine.reader import read_engine
-from nsysmap.mapping.kernel_alignment import KernelFacts, engine_match
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.table import MISSING, IntArray
+from nsysmap.inputs.engine.model import Engine
+from nsysmap.inputs.engine.reader import read_engine
+from nsysmap.inputs.nsys.export import export
 from nsysmap.mapping.mapped_trace import map_trace
-from nsysmap.nsys.export import export
+from nsysmap.mapping.order.kernel_alignment import KernelFacts, engine_match
+from nsysmap.trace.inferences.periods import find_periods
 from nsysmap.trace.model import Trace
 from nsysmap.trace.open_report import open_trace
-from nsysmap.trace.periods import find_periods
 
 KERNELS, CALLS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"
 AUXILIARY = 50  # added to a stream's number

@@ -27,9 +27,9 @@ from pathlib import Path
 
 import numpy as np
 
+from nsysmap.inputs.nsys.export import export
 from nsysmap.mapping.mapped_trace import map_trace, read_engines
-from nsysmap.mapping.streams import MOST_OF_ANYTHING
-from nsysmap.nsys.export import export
+from nsysmap.mapping.streams.streams import MOST_OF_ANYTHING
 from nsysmap.trace.open_report import open_trace
 
 ENGINES = {  # the files of folders with several engines, in the order in which the truth numbers them

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from nsysmap.engine.reader import read_engine
+from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.names.decode import KernelName, affinity, decode, layer_kind
 from nsysmap.trace.open_report import open_trace
 

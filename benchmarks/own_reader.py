@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import Table, Text
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.table import Table, Text
 from nsysmap.trace.model import Trace
 from nsysmap.trace.open_report import open_trace
 

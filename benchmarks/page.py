@@ -21,9 +21,9 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 from nsysmap.analysis import Analysis, analyze
-from nsysmap.page.windows import MOST_KERNELS
-from nsysmap.page.write import write_page
-from nsysmap.report.build import report_of
+from nsysmap.output.build import report_of
+from nsysmap.output.page.windows import MOST_KERNELS
+from nsysmap.output.page.write import write_page
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 # moves the timeline by an arrow key as often as the browser draws, for a second; returns how often, and the longest time between two

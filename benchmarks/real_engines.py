@@ -22,11 +22,11 @@ from pathlib import Path
 
 import numpy as np
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import MISSING, IntArray, Text
-from nsysmap.engine.model import Engine
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.table import MISSING, IntArray, Text
+from nsysmap.inputs.engine.model import Engine
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace, read_engines
-from nsysmap.trace.launch_order import launch_order
+from nsysmap.trace.inferences.launch_order import launch_order
 from nsysmap.trace.model import Trace
 from nsysmap.trace.open_report import open_trace
 

@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 
 from nsysmap.analysis import observed_of
-from nsysmap.base.errors import NsysmapError
+from nsysmap.core.errors import NsysmapError
 from nsysmap.mapping.mapped_trace import map_report, read_engines
 from nsysmap.whatif.change import default_changes
 from nsysmap.whatif.engine_facts import EngineFacts

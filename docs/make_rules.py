@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from nsysmap.report.json import schema
-from nsysmap.report.rules import pages
+from nsysmap.output.json import schema
+from nsysmap.output.rules import pages
 from nsysmap.rules.packs import builtin_rules_dir, load_rules
 
 

@@ -5,30 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nsysmap.analysis import Analysis, analyze
-    from nsysmap.base.errors import NsysmapError
+    from nsysmap.api import Analysis, analyze
     from nsysmap.comparison.compare import compare
-    from nsysmap.engine.reader import read_engine
+    from nsysmap.core.errors import NsysmapError
+    from nsysmap.inputs.engine.reader import read_engine
     from nsysmap.mapping.mapped_trace import map_report
     from nsysmap.names.decode import decode
-    from nsysmap.page.write import page as html_page
-    from nsysmap.report.build import report_of
-    from nsysmap.report.model import Report
+    from nsysmap.output.build import report_of
+    from nsysmap.output.model import Report
+    from nsysmap.output.page.write import page as html_page
 
 __version__ = "0.1.0"
 __all__ = ["Analysis", "NsysmapError", "Report", "analyze", "compare", "decode", "html_page", "map_report", "read_engine", "report_of"]
 
 _HOME = {
-    "Analysis": "nsysmap.analysis.Analysis",
-    "NsysmapError": "nsysmap.base.errors.NsysmapError",
-    "Report": "nsysmap.report.model.Report",
-    "analyze": "nsysmap.analysis.analyze",
+    "Analysis": "nsysmap.api.Analysis",
+    "NsysmapError": "nsysmap.core.errors.NsysmapError",
+    "Report": "nsysmap.output.model.Report",
+    "analyze": "nsysmap.api.analyze",
     "compare": "nsysmap.comparison.compare.compare",
     "decode": "nsysmap.names.decode.decode",
-    "html_page": "nsysmap.page.write.page",
+    "html_page": "nsysmap.output.page.write.page",
     "map_report": "nsysmap.mapping.mapped_trace.map_report",
-    "read_engine": "nsysmap.engine.reader.read_engine",
-    "report_of": "nsysmap.report.build.report_of",
+    "read_engine": "nsysmap.inputs.engine.reader.read_engine",
+    "report_of": "nsysmap.output.build.report_of",
 }
 
 

@@ -1,64 +1,62 @@
-"""The Python API: runs every step of an analysis in order, from a report and engine files to the rules' findings."""
+"""Runs every step of an analysis in order, from a report and engine files to the rules' findings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsysmap.base.engine_schema import LAYERS
-from nsysmap.base.note import Note, notes_table
-from nsysmap.base.report_schema import HIDDEN_REPLAYS
-from nsysmap.base.result_schema import KERNELS
-from nsysmap.base.schema import ANSWER_TABLES, Tables
-from nsysmap.base.table import MISSING, Row, Table, Text
-from nsysmap.base.trace_schema import CAPTURE, DEVICES
-from nsysmap.base.units import counted, of_repetitions, rounded
+from nsysmap.advice.program import program_of
+from nsysmap.answer.gains import in_short
+from nsysmap.answer.model import Summary
+from nsysmap.answer.summarize import summarize
+from nsysmap.core.engine_schema import LAYERS
+from nsysmap.core.note import Note, notes_table
+from nsysmap.core.report_schema import HIDDEN_REPLAYS
+from nsysmap.core.result_schema import KERNELS
+from nsysmap.core.schema import ANSWER_TABLES, Tables
+from nsysmap.core.table import MISSING, Row, Table, Text
+from nsysmap.core.trace_schema import CAPTURE, DEVICES
+from nsysmap.counters.beside_ncu import ncu_notes, ncu_table
 from nsysmap.counters.of_trace import Counters, counters_of, sampling_notes
-from nsysmap.engine.model import Engine
-from nsysmap.engine.onnx_model import read_model as onnx_model
-from nsysmap.engine.program import program_of
-from nsysmap.engine.reader import read_engine
-from nsysmap.engine.tables import EngineTables, engine_tables, engine_titles, layers_table
-from nsysmap.engine.trtexec_times import TrtexecTimes, read_times, times_in
+from nsysmap.inputs.engine.model import Engine
+from nsysmap.inputs.engine.onnx_model import read_model as onnx_model
+from nsysmap.inputs.engine.reader import read_engine
+from nsysmap.inputs.engine.trtexec_times import TrtexecTimes, read_times, times_in
+from nsysmap.inputs.ncu.printed import NcuKernel
+from nsysmap.inputs.ncu.report_file import read_ncu
 from nsysmap.mapping.mapped_trace import MappedTrace, Progress, map_report, read_engines, silent
 from nsysmap.mapping.selection import Selection
 from nsysmap.names.decode import names_table
-from nsysmap.ncu.beside_trace import ncu_notes, ncu_table
-from nsysmap.ncu.printed import NcuKernel
-from nsysmap.ncu.report_file import read_ncu
+from nsysmap.network.tables import EngineTables, engine_tables, engine_titles, layers_table
 from nsysmap.rules.finding import Finding, Outcome, by_cost
 from nsysmap.rules.packs import chosen_rules
 from nsysmap.rules.result_tables import findings_table, outcomes_table
 from nsysmap.rules.run import run_rules
 from nsysmap.rules.select import select
-from nsysmap.summary.gains import in_short
-from nsysmap.summary.model import Summary
-from nsysmap.summary.notebook import notebook_html
-from nsysmap.summary.summarize import summarize
+from nsysmap.text.units import counted, of_repetitions, rounded
 from nsysmap.timing import totals
 from nsysmap.timing.device_times import device_times, hides_work, idle_totals
-from nsysmap.timing.idle import find_gaps
+from nsysmap.timing.idle.intervals import find_gaps
+from nsysmap.timing.idle.replayed import replayed_times
 from nsysmap.timing.inference_groups import inference_figures
 from nsysmap.timing.kernel_runs import hidden_layers, kernel_runs
 from nsysmap.timing.layer_sums import layer_kinds, repeated_layers
 from nsysmap.timing.layer_times import profiled_layer_times
 from nsysmap.timing.measured import KindTimes, Measured, by_kind, measure
 from nsysmap.timing.precision import engine_precision_table
-from nsysmap.timing.replayed_idle import replayed_times
 from nsysmap.timing.roofline import roofline_table
 from nsysmap.timing.unprofiled import trtexec_notes, trtexec_table
 from nsysmap.trace.capture_facts import capture_facts
 from nsysmap.trace.gpu_metrics import GpuMetrics
+from nsysmap.trace.inferences.steady import excluded_spans, only_repeats, steady_inferences
+from nsysmap.trace.inferences.whole_graph import hidden_replays
 from nsysmap.trace.lacking import lacking
 from nsysmap.trace.open_report import Reader
-from nsysmap.trace.steady import excluded_spans, only_repeats, steady_inferences
-from nsysmap.trace.whole_graph import hidden_replays
 from nsysmap.whatif.change import chosen_changes
 from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.model import Observed, read_model
@@ -136,22 +134,6 @@ class Analysis:
         """
         frame: pandas.DataFrame = select(sql, self.tables.by_name()).to_pandas()
         return frame
-
-    def to_html(self) -> str:
-        """The interactive page that `nsysmap analyze -o report.html` writes, as HTML text."""
-        api = import_module("nsysmap")  # whose lazy names reach the rooms above this one
-        page: str = api.html_page(self, api.report_of(self))
-        return page
-
-    def write(self, path: str | Path) -> None:
-        """Write the analysis as `nsysmap analyze -o` does: the suffix of ``path`` names the format; the file is whole or not there.
-
-        Raises NsysmapError for a suffix that names none, and for a path that cannot be written.
-        """
-        import_module("nsysmap.cli.outputs").write_analysis(self, Path(path))  # which reaches every format, all above this room
-
-    def _repr_html_(self) -> str:
-        return notebook_html(self.summary)
 
     def __repr__(self) -> str:
         engines = f" with {', '.join(engine.source for engine in self.engines)}" if self.engines else ""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.nsys.export import export
+from nsysmap.inputs.nsys.export import export
 from tests.places import CAPTURES, FIXTURES
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nsysmap.engine.layer_info import documents_of, engine_of
-from nsysmap.engine.model import Engine
+from nsysmap.inputs.engine.layer_info import documents_of, engine_of
+from nsysmap.inputs.engine.model import Engine
 from tests.made_engines import Row, made, row
 
 SHAPE = [1, 512, 2048]

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from nsysmap.analysis import Analysis, analyze_mapped
-from nsysmap.base.table import MISSING, IntArray, Text
-from nsysmap.engine.model import Engine
+from nsysmap.core.table import MISSING, IntArray, Text
+from nsysmap.inputs.engine.model import Engine
+from nsysmap.inputs.nsys.sqlite_columns import Database
+from nsysmap.inputs.nsys.tables import in_memory
 from nsysmap.mapping.mapped_trace import map_trace
-from nsysmap.nsys.sqlite_columns import Database
-from nsysmap.nsys.tables import in_memory
 from nsysmap.rules.packs import chosen_rules
 from nsysmap.trace.reader import trace_of
 

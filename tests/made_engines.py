@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nsysmap.engine.layer_info import documents_of, engine_of
-from nsysmap.engine.model import Engine
+from nsysmap.inputs.engine.layer_info import documents_of, engine_of
+from nsysmap.inputs.engine.model import Engine
 
 Row = dict[str, object]
 Named = tuple[str, list[int], str]  # tensor: name, dimensions, type

@@ -8,7 +8,7 @@ from contextlib import closing
 from functools import cache
 from pathlib import Path
 
-from nsysmap.nsys.tables import RENAMED
+from nsysmap.inputs.nsys.tables import RENAMED
 from tests.nsys_file import NsysFile, Row
 
 _FACTS = Path(__file__).with_suffix(".tsv")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from nsysmap.base.result_schema import GAPS
-from nsysmap.base.table import Table
-from nsysmap.base.trace_schema import INFERENCES
+from nsysmap.core.result_schema import GAPS
+from nsysmap.core.table import Table
+from nsysmap.core.trace_schema import INFERENCES
 from nsysmap.rules.packs import chosen_rules, load_rules
 from nsysmap.rules.rule_file import Rule
 from tests.places import GOLDEN

@@ -17,10 +17,10 @@ from random import Random
 
 import numpy as np
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import IntArray, Text
-from nsysmap.nsys.sqlite_columns import Database, read_rows
-from nsysmap.nsys.sqlite_pages import UnsupportedError, read_table
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.table import IntArray, Text
+from nsysmap.inputs.nsys.sqlite_columns import Database, read_rows
+from nsysmap.inputs.nsys.sqlite_pages import UnsupportedError, read_table
 from tests.places import FIXTURES
 
 SMALL_EXPORT_ROWS = 120

@@ -6,8 +6,8 @@ from dataclasses import fields
 
 import pytest
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.schema import ALL_TABLES, Tables
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.schema import ALL_TABLES, Tables
 from tests.reports import analysis
 
 

@@ -60,7 +60,7 @@ def test_the_tables_of_users_are_data_frames() -> None:
 
 
 def test_the_page_is_the_one_that_the_command_writes() -> None:
-    from nsysmap.page.write import page
+    from nsysmap.output.page.write import page
 
     told = analysis("bert_trt10", "sync.sqlite")
     assert told.to_html() == page(told, nsysmap.report_of(told))

@@ -110,9 +110,10 @@ def test_every_module_says_its_reason_in_its_first_line() -> None:
 
 def test_the_architecture_page_names_every_module() -> None:
     page = (ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    rooms = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.MULTILINE))
-    folders = [path.parent for path in (ROOT / "nsysmap").glob("*/__init__.py")]
-    assert sorted(rooms) == sorted(folder.name for folder in folders)
-    told = {folder.name: set(re.findall(r"`(\w+)`", rooms[folder.name])) for folder in folders}
-    held = {folder.name: {path.stem for path in folder.glob("*.py")} - {"__init__"} for folder in folders}
+    rooms = dict(re.findall(r"^\| `([\w.]+)` \| (.*) \|$", page, re.MULTILINE))
+    package = ROOT / "nsysmap"
+    folders = {".".join(path.parent.relative_to(package).parts): path.parent for path in package.rglob("*/__init__.py")}
+    assert sorted(rooms) == sorted(folders)
+    told = {name: set(re.findall(r"`(\w+)`", rooms[name])) for name in folders}
+    held = {name: {path.stem for path in folder.glob("*.py")} - {"__init__"} for name, folder in folders.items()}
     assert {name: held[name] ^ told[name] for name in held if held[name] ^ told[name]} == {}

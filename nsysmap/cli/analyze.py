@@ -10,15 +10,15 @@ import click
 
 from nsysmap.cli.console import colour, progress, width
 from nsysmap.cli.inputs import chosen, quiet_option, reader_option, report_and_engines, selecting
-from nsysmap.cli.outputs import output_suffixes, write_output
-from nsysmap.report.write import SUFFIXES
+from nsysmap.output.files import output_suffixes, write_output
+from nsysmap.output.write import SUFFIXES
 
 if TYPE_CHECKING:
     from nsysmap.analysis import Analysis
-    from nsysmap.base.note import Level
+    from nsysmap.core.note import Level
     from nsysmap.mapping.mapped_trace import Progress
-    from nsysmap.report.model import Report
-    from nsysmap.report.result_cache import Question
+    from nsysmap.output.model import Report
+    from nsysmap.output.result_cache import Question
     from nsysmap.trace.open_report import Reader
 
 
@@ -82,9 +82,9 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
       nsysmap analyze report.nsys-rep engine.json -o report.html -o report.md
       nsysmap analyze report.nsys-rep engine.json --json | jq .answer
     """
-    from nsysmap.base.output_file import check_output
+    from nsysmap.core.output_file import check_output
     from nsysmap.mapping.given_files import given_files
-    from nsysmap.report.result_cache import Question, files_of, place_of, write_files
+    from nsysmap.output.result_cache import Question, files_of, place_of, write_files
 
     given = given_files(files)
     written = [Path(path) for path in outputs]
@@ -129,7 +129,7 @@ def _analysis(question: Question, params: Sequence[str], reader: Reader, tell: P
 
 
 def _written(analysis: Analysis, paths: Sequence[Path], tell: Progress) -> Report:
-    from nsysmap.report.build import report_of
+    from nsysmap.output.build import report_of
 
     tell("putting the report together")
     content = report_of(analysis)
@@ -140,21 +140,21 @@ def _written(analysis: Analysis, paths: Sequence[Path], tell: Progress) -> Repor
 
 
 def _text(content: Report, given: Sequence[str], *, full: bool) -> str:
-    from nsysmap.report.text import report_text
+    from nsysmap.output.text.report import report_text
 
     return report_text(content, width=width(), full=full, colour=colour(), given=given)
 
 
 def _json(content: Report) -> str:
-    from nsysmap.report.json import json_pieces, report_json
+    from nsysmap.output.json import json_pieces, report_json
 
     return "".join(json_pieces(report_json(content)))
 
 
 def _failures(analysis: Analysis) -> dict[str, bytes]:
     """For each severity why `--fail-on` it fails; empty if it does not."""
-    from nsysmap.base.note import LEVELS
-    from nsysmap.report.findings import failed_text
+    from nsysmap.core.note import LEVELS
+    from nsysmap.output.findings import failed_text
     from nsysmap.rules.finding import at_least
 
     failing = {severity: at_least(analysis.findings, severity) for severity in LEVELS}

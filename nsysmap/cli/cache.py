@@ -23,7 +23,7 @@ def cache_clear() -> None:
     Example:
       nsysmap cache clear
     """
-    from nsysmap.nsys.export_cache import clear_cache
+    from nsysmap.inputs.nsys.export_cache import clear_cache
 
     cleared = clear_cache()
     click.echo(f"removed {cleared.files} file{'' if cleared.files == 1 else 's'}, {cleared.size_bytes:,} bytes")
@@ -37,7 +37,7 @@ def cache_path() -> None:
     Example:
       du -sh "$(nsysmap cache path)"
     """
-    from nsysmap.nsys.export_cache import cache_folder
+    from nsysmap.inputs.nsys.export_cache import cache_folder
 
     click.echo(cache_folder())
 
@@ -52,7 +52,7 @@ def cache_list() -> None:
     """
     import datetime
 
-    from nsysmap.nsys.export_cache import cached
+    from nsysmap.inputs.nsys.export_cache import cached
 
     for entry in cached():
         made_at = datetime.datetime.fromtimestamp(entry.made_at_s).isoformat(" ", "minutes")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nsysmap.base.terminal import escaped
 from nsysmap.cli.console import colour, progress, width
 from nsysmap.cli.inputs import onnx_model, quiet_option, reader_option
+from nsysmap.text.terminal import escaped
 
 if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
@@ -78,12 +78,12 @@ def compare_command(  # noqa: PLR0913  # one parameter an option
     """
     import json
 
-    from nsysmap.base.output_file import check_output
     from nsysmap.comparison.compare import compare_read, read_sides
     from nsysmap.comparison.pages import comparison_json, comparison_text, page_of
     from nsysmap.comparison.runs import runs_in
     from nsysmap.comparison.side import Given
-    from nsysmap.page.comparison import SUFFIXES, check_pages, write_comparison
+    from nsysmap.core.output_file import check_output
+    from nsysmap.output.page.comparison import SUFFIXES, check_pages, write_comparison
 
     sides = two_sides(files)
     given = []
@@ -158,12 +158,12 @@ def inference_command(*, files: tuple[str, ...], as_json: bool, outputs: tuple[s
     import json
 
     from nsysmap.analysis import analyze
-    from nsysmap.base.errors import NsysmapError
-    from nsysmap.base.output_file import check_output
     from nsysmap.comparison.inference import one_inference
     from nsysmap.comparison.inference_page import inference_json, inference_text
+    from nsysmap.core.errors import NsysmapError
+    from nsysmap.core.output_file import check_output
     from nsysmap.mapping.given_files import given_files
-    from nsysmap.page.comparison import SUFFIXES, write_inference
+    from nsysmap.output.page.comparison import SUFFIXES, write_inference
 
     *paths, which = files
     if not paths:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from nsysmap.base.terminal import escaped, shortened
+from nsysmap.text.terminal import escaped, shortened
 
 _BAR = 24  # characters
 _SHARE = re.compile(r"(?:^|: )(\d[\d,]*) (?:%|of (\d[\d,]*)\b)")
@@ -18,7 +18,7 @@ _SHARE = re.compile(r"(?:^|: )(\d[\d,]*) (?:%|of (\d[\d,]*)\b)")
 @contextmanager
 def progress(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
     """Something to tell each step to: shown on a terminal's standard error once a step has taken a second, and wiped at the end."""
-    from nsysmap.base.memory import keep_freed_memory
+    from nsysmap.core.memory import keep_freed_memory
 
     keep_freed_memory()
     if quiet or not sys.stderr.isatty():

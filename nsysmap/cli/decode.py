@@ -8,10 +8,10 @@ from os.path import isfile
 
 import click
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.lines import WHOLE
-from nsysmap.base.terminal import pasted
 from nsysmap.cli.console import colour, progress, width
+from nsysmap.core.errors import NsysmapError
+from nsysmap.text.lines import WHOLE
+from nsysmap.text.terminal import pasted
 
 _ENGINES = (".json", ".engine", ".plan", ".trt")
 
@@ -40,7 +40,7 @@ def decode(*, names: tuple[str, ...], as_json: bool, as_filter: bool, explain: s
     """
     if explain is not None:
         from nsysmap.names.reference import explain as entries
-        from nsysmap.report.names import entry_text
+        from nsysmap.output.names import entry_text
 
         click.echo("\n\n".join(entry_text(entry, width=width() or WHOLE) for entry in entries(explain)))
         return
@@ -88,7 +88,7 @@ def _kernels_of(report: str) -> list[str]:
 
 def _explain(name: str, *, as_json: bool) -> None:
     from nsysmap.names.decode import decode as decode_name
-    from nsysmap.report.names import names_json, names_text
+    from nsysmap.output.names import names_json, names_text
 
     decoded = decode_name(name)
     if as_json:
@@ -102,7 +102,7 @@ def _explain(name: str, *, as_json: bool) -> None:
 def _copy(*, every_line: bool) -> None:
     """Copy standard input, with lines that are one name explained unless ``every_line`` is to be copied."""
     from nsysmap.names.in_lines import is_name
-    from nsysmap.report.names import explained_line, printable
+    from nsysmap.output.names import explained_line, printable
 
     on_terminal = sys.stdout.isatty()
     for raw in sys.stdin.buffer:

@@ -18,7 +18,7 @@ def doctor_command(*, as_json: bool) -> None:
     Example:
       nsysmap doctor
     """
-    from nsysmap.report.doctor import doctor, doctor_json, doctor_text
+    from nsysmap.output.doctor import doctor, doctor_json, doctor_text
 
     found = doctor()
     if as_json:

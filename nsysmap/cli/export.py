@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.terminal import escaped
 from nsysmap.cli.console import progress
 from nsysmap.cli.inputs import quiet_option, reader_option, report_and_engine
+from nsysmap.core.errors import NsysmapError
+from nsysmap.text.terminal import escaped
 
 if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
@@ -37,7 +37,7 @@ def export_command(*, files: tuple[str, ...], folder: str, force: bool, quiet: b
     from nsysmap.analysis import measured
     from nsysmap.mapping.given_files import one_engine
     from nsysmap.mapping.mapped_trace import map_report, read_engines
-    from nsysmap.report.trex import trex_files, trex_name, trex_words, write_trex
+    from nsysmap.output.trex import trex_files, trex_name, trex_words, write_trex
 
     engine_file, report = one_engine(files, lambda given, name: f"nsysmap export --trex {name}/ {given}")
     if report is None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from nsysmap.base.lines import WHOLE
-from nsysmap.base.terminal import escaped
 from nsysmap.cli.console import progress, width
+from nsysmap.text.lines import WHOLE
+from nsysmap.text.terminal import escaped
 
 
 @click.command("fleet", short_help="Analyse many reports and show how they differ.")

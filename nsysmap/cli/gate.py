@@ -57,13 +57,13 @@ def gate_command(  # noqa: PLR0913  # one parameter an option
     import datetime
 
     from nsysmap.analysis import analyze
-    from nsysmap.base.output_file import check_output
+    from nsysmap.comparison.gate.baseline import read_baseline
+    from nsysmap.comparison.gate.budget import read_budget
+    from nsysmap.comparison.gate.checks import held_to
+    from nsysmap.comparison.gate.ignores import parsed, read_ignores
+    from nsysmap.comparison.gate.write import SUFFIXES, broken_lines, verdict_text, write_verdict
     from nsysmap.comparison.side import side_of
-    from nsysmap.gate.baseline import read_baseline
-    from nsysmap.gate.budget import read_budget
-    from nsysmap.gate.checks import held_to
-    from nsysmap.gate.ignores import parsed, read_ignores
-    from nsysmap.gate.write import SUFFIXES, broken_lines, verdict_text, write_verdict
+    from nsysmap.core.output_file import check_output
     from nsysmap.mapping.given_files import given_files
     from nsysmap.rules.packs import chosen_rules
     from nsysmap.rules.parameters import parse_params
@@ -104,9 +104,9 @@ def baseline_command(*, files: tuple[str, ...], output: str | None, quiet: bool,
     import json
 
     from nsysmap.analysis import analyze
-    from nsysmap.base.output_file import check_output, replacing
+    from nsysmap.comparison.gate.baseline import baseline_json, baseline_of
     from nsysmap.comparison.side import side_of
-    from nsysmap.gate.baseline import baseline_json, baseline_of
+    from nsysmap.core.output_file import check_output, replacing
     from nsysmap.mapping.given_files import given_files
 
     given = given_files(files)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nsysmap.base.terminal import escaped
 from nsysmap.cli.console import progress
 from nsysmap.cli.inputs import engine_and_report, quiet_option, reader_option
+from nsysmap.text.terminal import escaped
 
 if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
@@ -61,10 +61,10 @@ def graph_command(  # noqa: PLR0913  # one parameter an option
       nsysmap graph engine.json report.nsys-rep -o engine.png --collapse block
     """
     from nsysmap.analysis import engine_runs
-    from nsysmap.base.output_file import check_output
+    from nsysmap.core.output_file import check_output
     from nsysmap.mapping.given_files import one_engine
-    from nsysmap.picture.model import picture, times_of
-    from nsysmap.picture.write import SUFFIXES, write_graph
+    from nsysmap.output.picture.model import picture, times_of
+    from nsysmap.output.picture.write import SUFFIXES, write_graph
 
     engine_file, report = one_engine(files, lambda given, name: f"nsysmap graph {given} -o {name}{Path(outputs[0]).suffix}")
     written = [Path(path) for path in outputs]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from nsysmap.engine.onnx_model import OnnxModel
+    from nsysmap.inputs.engine.onnx_model import OnnxModel
     from nsysmap.mapping.selection import Selection
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -79,6 +79,6 @@ def onnx_model(path: str | None) -> OnnxModel | None:
     """The ONNX model, where one is given."""
     if path is None:
         return None
-    from nsysmap.engine.onnx_model import read_model
+    from nsysmap.inputs.engine.onnx_model import read_model
 
     return read_model(path)

@@ -10,7 +10,7 @@ from nsysmap.cli.console import progress, width
 from nsysmap.cli.inputs import chosen, engines_with_report, reader_option, selecting
 
 if TYPE_CHECKING:
-    from nsysmap.report.layers import Sort
+    from nsysmap.output.layers import Sort
     from nsysmap.trace.open_report import Reader
 
 
@@ -77,14 +77,14 @@ def layers(  # noqa: PLR0913  # one parameter an option
 
     from nsysmap.analysis import analyze, engine_outcomes, engine_runs
     from nsysmap.mapping.given_files import engines_and_report
-    from nsysmap.report.layers import OfTrace, costs_text, layers_json, layers_text, precision_text
+    from nsysmap.output.layers import OfTrace, costs_text, layers_json, layers_text, precision_text
 
     engine_files, report = engines_and_report(files if trace is None else (*files, trace))
     if findings or not_fused:
         if precision or as_json:
             both = f"{'--not-fused' if not_fused else '--findings'} and {'--precision' if precision else '--json'}"
             raise click.UsageError(f"{both} are two pages; ask for one of them.")
-        from nsysmap.report.findings import findings_text
+        from nsysmap.output.findings import findings_text
         from nsysmap.rules.packs import chosen_rules
         from nsysmap.rules.parameters import parse_params
 

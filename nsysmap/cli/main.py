@@ -17,8 +17,6 @@ from typing import NoReturn
 import click
 
 from nsysmap import __version__
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.terminal import escaped
 from nsysmap.cli.analyze import analyze_command
 from nsysmap.cli.cache import cache
 from nsysmap.cli.compare import BETWEEN_SIDES, compare_command, inference_command
@@ -36,6 +34,8 @@ from nsysmap.cli.record import record_command
 from nsysmap.cli.rules import rules_group
 from nsysmap.cli.sql import sql_command
 from nsysmap.cli.what_if import what_if_command
+from nsysmap.core.errors import NsysmapError
+from nsysmap.text.terminal import escaped
 
 
 @click.group(

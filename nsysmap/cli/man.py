@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from nsysmap import __version__
-from nsysmap.base.terminal import escaped
+from nsysmap.text.terminal import escaped
 
 PATH = click.Path(readable=False)  # plain text to us, which shells complete as a path; our own errors say what is wrong with it
 _PATHS = frozenset({"FILE", "MODEL", "REPORT", "ENGINE", "DIR", "LOG", "BEFORE", "AFTER"})
@@ -41,7 +41,7 @@ def man_command(context: click.Context, *, name: str | None, folder: str | None)
       nsysmap man analyze | man -l -
       nsysmap man -o ~/.local/share/man/man1
     """
-    from nsysmap.base.errors import NsysmapError
+    from nsysmap.core.errors import NsysmapError
 
     pages = dict(manual_pages(context.find_root().command))
     if folder is None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.terminal import escaped
 from nsysmap.cli.console import progress
 from nsysmap.cli.inputs import chosen, onnx_model, quiet_option, reader_option, report_and_engines, selecting
+from nsysmap.core.errors import NsysmapError
+from nsysmap.text.terminal import escaped
 
 if TYPE_CHECKING:
     from nsysmap.mapping.mapped_trace import MappedTrace
@@ -58,10 +58,10 @@ def map_command(  # noqa: PLR0913  # one parameter an option
       nsysmap map report.nsys-rep engine.json -o map.csv
       nsysmap map report.nsys-rep engine.json --explain 1234
     """
-    from nsysmap.base.output_file import check_output
+    from nsysmap.core.output_file import check_output
     from nsysmap.mapping.given_files import given_files
     from nsysmap.mapping.mapped_trace import map_report, read_engines
-    from nsysmap.report.kernel_map import SUFFIXES, coverage_line, write_map, write_rows
+    from nsysmap.output.kernel_map import SUFFIXES, coverage_line, write_map, write_rows
     from nsysmap.timing.totals import coverage
 
     if kernel_id is not None and outputs:
@@ -108,7 +108,7 @@ def map_command(  # noqa: PLR0913  # one parameter an option
 def _explain(mapped: MappedTrace, kernel_id: int, *, as_json: bool) -> None:
     """Show what one kernel's layer rests on."""
     from nsysmap.mapping.explain import explain
-    from nsysmap.report.explain import explain_json, explain_text
+    from nsysmap.output.explain import explain_json, explain_text
 
     held = explain(mapped, kernel_id)
     if as_json:

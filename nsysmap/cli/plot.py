@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nsysmap.base.terminal import escaped
 from nsysmap.cli.console import progress
 from nsysmap.cli.inputs import chosen, quiet_option, reader_option, selecting
+from nsysmap.text.terminal import escaped
 
 if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
@@ -42,9 +42,9 @@ def plot_command(  # noqa: PLR0913  # one parameter an option
       nsysmap plot report.nsys-rep engine.json idle -o idle.png
     """
     from nsysmap.analysis import analyze
-    from nsysmap.base.output_file import check_output
+    from nsysmap.core.output_file import check_output
     from nsysmap.mapping.given_files import given_files
-    from nsysmap.plots.write import SUFFIXES, write_plot
+    from nsysmap.output.plots.write import SUFFIXES, write_plot
 
     if not files:
         raise click.UsageError("Missing argument 'REPORT [ENGINE]...'.")

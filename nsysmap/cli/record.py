@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.terminal import escaped
 from nsysmap.cli.analyze import analyze_command
+from nsysmap.core.errors import NsysmapError
+from nsysmap.text.terminal import escaped
 
 
 @click.command("record", short_help="Capture a program with nsys, then analyse it.", context_settings={"allow_interspersed_args": False})
@@ -57,9 +57,9 @@ def record_command(  # noqa: PLR0913  # one parameter an option
       nsysmap record --gpu-metrics -- ./program
       nsysmap record --gpu-metrics --kernels-of earlier.nsys-rep -- ./program
     """
-    from nsysmap.base.output_file import check_output
-    from nsysmap.nsys.program import find_nsys
-    from nsysmap.nsys.record import METRICS_HZ, Sampling, capture_command, check_gpu_metrics, layer_files, record
+    from nsysmap.core.output_file import check_output
+    from nsysmap.inputs.nsys.program import find_nsys
+    from nsysmap.inputs.nsys.record import METRICS_HZ, Sampling, capture_command, check_gpu_metrics, layer_files, record
 
     report = Path(output) if Path(output).suffix else Path(f"{output}.nsys-rep")  # as nsys does
     check_output(report, (".nsys-rep",), [Path(engine) for engine in engines])

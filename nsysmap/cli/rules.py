@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from nsysmap.base.errors import NsysmapError
+from nsysmap.core.errors import NsysmapError
 
 
 @click.group("rules", short_help="List, show and test the rules behind findings.")
@@ -31,7 +31,7 @@ def rules_list(folders: tuple[str, ...]) -> None:
     Example:
       nsysmap rules list --rules our-rules
     """
-    from nsysmap.report.rules import rules_list as listing
+    from nsysmap.output.rules import rules_list as listing
     from nsysmap.rules.packs import builtin_rules_dir, load_rules
 
     click.echo(listing(load_rules([builtin_rules_dir(), *map(Path, folders)], check_own=False)), nl=False)
@@ -47,7 +47,7 @@ def rules_show(name: str, folders: tuple[str, ...]) -> None:
     Example:
       nsysmap rules show launch-bound
     """
-    from nsysmap.report.rules import rule_text
+    from nsysmap.output.rules import rule_text
     from nsysmap.rules.packs import builtin_rules_dir, load_rules
 
     rules = {rule.name: rule for rule in load_rules([builtin_rules_dir(), *map(Path, folders)])}
@@ -69,7 +69,7 @@ def rules_test(folder: str) -> int:
     Example:
       nsysmap rules test our-rules
     """
-    from nsysmap.report.rules import cases_text
+    from nsysmap.output.rules import cases_text
     from nsysmap.rules.cases import run_cases
     from nsysmap.rules.packs import load_rules
 

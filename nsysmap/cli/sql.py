@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nsysmap.base.terminal import escaped
 from nsysmap.cli.console import progress, width
 from nsysmap.cli.inputs import reader_option
+from nsysmap.text.terminal import escaped
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from nsysmap.base.table import Table
+    from nsysmap.core.table import Table
     from nsysmap.trace.open_report import Reader
 
 
@@ -46,8 +46,8 @@ def sql_command(*, arguments: tuple[str, ...], form: str | None, outputs: tuple[
       nsysmap sql report.nsys-rep engine.json "SELECT name, time_ns FROM layers ORDER BY time_ns DESC LIMIT 5"
       nsysmap sql report.nsys-rep "FROM inferences" -o inferences.parquet
     """
-    from nsysmap.base.output_file import check_output
-    from nsysmap.report.query import SUFFIXES, table_text, tables_text
+    from nsysmap.core.output_file import check_output
+    from nsysmap.output.query import SUFFIXES, table_text, tables_text
     from nsysmap.rules.select import asked_among, check_select, select
 
     asked = asked_among(arguments)
@@ -85,8 +85,8 @@ def _tables(files: Sequence[str], onnx_file: str | None, reader: Reader) -> Mapp
 
 def _show(answer: pyarrow.Table, form: str | None, written: Sequence[Path]) -> None:
     """Write the rows where asked for, and print them where nothing else was asked for."""
-    from nsysmap.base.units import counted
-    from nsysmap.report.query import answer_text, rest_words, write_answer, write_csv, write_json
+    from nsysmap.output.query import answer_text, rest_words, write_answer, write_csv, write_json
+    from nsysmap.text.units import counted
 
     for path in written:
         write_answer(answer, path)

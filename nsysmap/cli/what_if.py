@@ -49,13 +49,13 @@ def what_if_command(
       nsysmap what-if report.nsys-rep engine.json --change cuda-graph
     """
     from nsysmap.analysis import predict_changes, shows_engine
-    from nsysmap.base.table import MISSING
+    from nsysmap.answer.model import INFERENCE, PASS_OF_ONE, REPETITION
+    from nsysmap.answer.whose import much_outside
+    from nsysmap.core.table import MISSING
     from nsysmap.mapping.given_files import given_files
     from nsysmap.mapping.mapped_trace import map_report, read_engines
-    from nsysmap.report.whatif import whatif_json, whatif_text
-    from nsysmap.summary.model import INFERENCE, PASS_OF_ONE, REPETITION
-    from nsysmap.summary.whose import much_outside
-    from nsysmap.trace.steady import only_repeats
+    from nsysmap.output.whatif import whatif_json, whatif_text
+    from nsysmap.trace.inferences.steady import only_repeats
     from nsysmap.whatif.change import check_change
 
     check_change(names, layers_named)

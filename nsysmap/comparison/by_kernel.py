@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from nsysmap.base.engine_schema import LAYERS
-from nsysmap.base.table import MISSING, Table, Text
 from nsysmap.comparison.side import Side
+from nsysmap.core.engine_schema import LAYERS
+from nsysmap.core.table import MISSING, Table, Text
 from nsysmap.names.layers import layer_kind
 
 _MOST = 2_000  # kernel names that become layers: the ones with the most time

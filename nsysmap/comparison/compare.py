@@ -9,10 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nsysmap.base.comparison_schema import JOINED_LAYERS, REGION_KINDS, REGION_PARTS
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import MISSING, Table
-from nsysmap.base.units import unit_words
+from nsysmap.answer.model import REPETITION
 from nsysmap.comparison.by_kernel import by_kernel_name, without_layers
 from nsysmap.comparison.conditions import ANOTHER_LENGTH, Condition, conditions, mean_kernels
 from nsysmap.comparison.finding_changes import FindingChange, finding_changes
@@ -26,9 +23,12 @@ from nsysmap.comparison.region_parts import region_parts
 from nsysmap.comparison.runs import runs_in, together
 from nsysmap.comparison.side import Given, Side, named_apart, read_on_one_gpu
 from nsysmap.comparison.waterfall import Contribution, contributions, hidden_contributions
-from nsysmap.engine.onnx_model import OnnxModel, read_model
+from nsysmap.core.comparison_schema import JOINED_LAYERS, REGION_KINDS, REGION_PARTS
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.table import MISSING, Table
+from nsysmap.inputs.engine.onnx_model import OnnxModel, read_model
 from nsysmap.mapping.mapped_trace import Progress
-from nsysmap.summary.model import REPETITION
+from nsysmap.text.units import unit_words
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference beyond the noise"
 TOO_FEW, CANNOT_TELL = "too few inferences", "cannot tell"

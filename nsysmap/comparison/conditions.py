@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.table import MISSING, IntArray, Row, Table
-from nsysmap.base.units import duration, percent
 from nsysmap.comparison.noise import CLOCK, FEWEST, difference, factor_between, mean_of, mean_of_runs
 from nsysmap.comparison.side import Side
-from nsysmap.engine.model import Engine
+from nsysmap.core.table import MISSING, IntArray, Row, Table
+from nsysmap.inputs.engine.model import Engine
 from nsysmap.mapping.engine_match import DID_NOT_RUN
 from nsysmap.names.fusion import NORM_PATTERNS
+from nsysmap.text.units import duration, percent
 from nsysmap.trace.copies import hold_the_host
 
 _TIGHT = 0.75  # another clock's factor has at least this share of the kernels on the same side of half of it

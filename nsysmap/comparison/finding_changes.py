@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nsysmap.base.table import Row, Table
-from nsysmap.base.units import duration
 from nsysmap.comparison.joined import JoinedGroup
 from nsysmap.comparison.side import Side
+from nsysmap.core.table import Row, Table
+from nsysmap.text.units import duration
 
 _WORSE = 1.1  # a ratio of counts or of costs per inference
 _LEAST_NS = 500

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.comparison_schema import INFERENCE_KERNELS
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
+from nsysmap.advice.program import program_of
+from nsysmap.answer.model import INFERENCE, REPETITION
 from nsysmap.comparison.shares import Kinds, idle_of, kernel_rows, known_device, recorded_works, spent
 from nsysmap.comparison.waterfall import Contribution
-from nsysmap.engine.program import program_of
-from nsysmap.engine.titles import called_text
-from nsysmap.summary.model import INFERENCE, REPETITION
+from nsysmap.core.comparison_schema import INFERENCE_KERNELS
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
+from nsysmap.network.titles import called_text
 from nsysmap.timing.device_times import hides_work
 from nsysmap.trace.copies import copied_memory
-from nsysmap.trace.launch_order import launch_order
-from nsysmap.trace.steady import in_loops, only_repeats, phases
+from nsysmap.trace.inferences.launch_order import launch_order
+from nsysmap.trace.inferences.steady import in_loops, only_repeats, phases
 
 _HIDDEN = "work in CUDA graphs, which the trace hides, and idle time"
 SLOWEST, P99 = "slowest", "p99"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from nsysmap.base.result_schema import IDLE_CAUSES
-from nsysmap.base.table import Row
-from nsysmap.base.terminal import escaped
-from nsysmap.base.units import counted, duration, microseconds, multiple, percent
 from nsysmap.comparison.inference import OneInference
 from nsysmap.comparison.pages import Grid, Page, contribution_rows, page_text, signed_microseconds
+from nsysmap.core.result_schema import IDLE_CAUSES
+from nsysmap.core.table import Row
+from nsysmap.text.terminal import escaped
+from nsysmap.text.units import counted, duration, microseconds, multiple, percent
 
 SCHEMA = "nsysmap/inference/1"
 WENT_TO = "Where its time went, µs"

@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nsysmap.base.comparison_schema import JOINED_LAYERS
-from nsysmap.base.groups import rows_by_value
-from nsysmap.base.table import FloatArray, IntArray, Row, Table
 from nsysmap.comparison.noise import CLOCK, Difference, Mean, beyond_chance, difference, factor_between, mean_of, mean_of_runs, run_to_run
 from nsysmap.comparison.pace import Pace
 from nsysmap.comparison.side import Side
-from nsysmap.engine.model import Layer
-from nsysmap.joining.groups import GONE, NEW, ONE_TO_ONE, Group, groups_of
-from nsysmap.joining.network import Piece, network_of
+from nsysmap.core.comparison_schema import JOINED_LAYERS
+from nsysmap.core.groups import rows_by_value
+from nsysmap.core.table import FloatArray, IntArray, Row, Table
+from nsysmap.inputs.engine.model import Layer
+from nsysmap.network.layer_network import Piece, network_of
+from nsysmap.network.matched_groups import GONE, NEW, ONE_TO_ONE, Group, groups_of
 from nsysmap.timing.layer_sums import common_name
 
 _NODE_NS = 120.0

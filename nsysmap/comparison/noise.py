@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from nsysmap.base.table import FloatArray
+from nsysmap.core.table import FloatArray
 
 FEWEST = 8
 """Fewest inferences of a side that is tested."""

@@ -7,9 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nsysmap.base.groups import by_first_row
-from nsysmap.base.intervals import union_ns
-from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.comparison.noise import Mean, mean_of, run_to_run
 from nsysmap.comparison.shares import (
     Kinds,
@@ -22,9 +19,12 @@ from nsysmap.comparison.shares import (
     replayed_works,
     spent,
 )
+from nsysmap.core.groups import by_first_row
+from nsysmap.core.intervals import union_ns
+from nsysmap.core.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.timing.device_times import hides_work
-from nsysmap.timing.idle_causes import CAUSES
-from nsysmap.timing.replayed_idle import Idle
+from nsysmap.timing.idle.causes import CAUSES
+from nsysmap.timing.idle.replayed import Idle
 from nsysmap.whatif.model import regression_slope
 
 HOST_CAUSES = ("launch", "host", "sync", "copy", "dispatch", "unknown")

@@ -6,12 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from nsysmap.base.comparison_schema import JOINED_LAYERS, REGION_KINDS, REGION_PARTS
-from nsysmap.base.json_schema import TEXTS, Schema, columns_of, fields_of, list_of, object_of
-from nsysmap.base.lines import WHOLE, Line, Style, heading, rendered, styled, table, wrapped
-from nsysmap.base.table import Row, sum_of
-from nsysmap.base.terminal import escaped, plain, shortened, told_apart
-from nsysmap.base.units import counted, duration, microseconds, percent, unit_words
 from nsysmap.comparison.compare import CANNOT_TELL, FASTER, NO_DIFFERENCE, SLOWER, TOO_FEW, Comparison, Timed
 from nsysmap.comparison.conditions import Condition
 from nsysmap.comparison.finding_changes import FindingChange
@@ -19,6 +13,12 @@ from nsysmap.comparison.joined import RUNS_NOTHING, blocks_of, group_name
 from nsysmap.comparison.precision import OUTSIDE, SAME_TYPE, PrecisionReason
 from nsysmap.comparison.predictions import Prediction
 from nsysmap.comparison.waterfall import Contribution
+from nsysmap.core.comparison_schema import JOINED_LAYERS, REGION_KINDS, REGION_PARTS
+from nsysmap.core.json_schema import TEXTS, Schema, columns_of, fields_of, list_of, object_of
+from nsysmap.core.table import Row, sum_of
+from nsysmap.text.lines import WHOLE, Line, Style, heading, rendered, styled, table, wrapped
+from nsysmap.text.terminal import escaped, plain, shortened, told_apart
+from nsysmap.text.units import counted, duration, microseconds, percent, unit_words
 
 _LONGEST_NAME = 30  # of a file
 _LONGEST_REGION = 50

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from nsysmap.base.table import Row, Table, sum_of
-from nsysmap.base.units import counted, microseconds
 from nsysmap.comparison.joined import RUNS_NOTHING, JoinedGroup, block_name, blocks_of
 from nsysmap.comparison.side import Side
-from nsysmap.joining.groups import GONE, NEW, ONE_TO_ONE
+from nsysmap.core.table import Row, Table, sum_of
+from nsysmap.network.matched_groups import GONE, NEW, ONE_TO_ONE
+from nsysmap.text.units import counted, microseconds
 from nsysmap.timing.layer_sums import common_name
 
 PRODUCTS, OTHER_TYPE, FUSION, CONVERSIONS, SAME_TYPE, OUTSIDE = "products", "other-type", "fusion", "conversions", "same-type", "outside"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.table import MISSING
 from nsysmap.comparison.conditions import Condition
 from nsysmap.comparison.side import Side
+from nsysmap.core.table import MISSING
 from nsysmap.trace.copies import hold_the_host
 
 _FEW_IN_GRAPHS = 0.05  # share of the kernels that do not make up what a program does: a copy's, or one of the last result

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from nsysmap.base.comparison_schema import JOINED_LAYERS, REGION_KINDS
-from nsysmap.base.table import FloatArray, Table
 from nsysmap.comparison.joined import JoinedGroup
 from nsysmap.comparison.side import Side
 from nsysmap.comparison.waterfall import whole_parts
-from nsysmap.mapping.parts_by_name import pattern_parts
-from nsysmap.trace.launch_order import launch_order
+from nsysmap.core.comparison_schema import JOINED_LAYERS, REGION_KINDS
+from nsysmap.core.table import FloatArray, Table
+from nsysmap.mapping.parts.parts_by_name import pattern_parts
+from nsysmap.trace.inferences.launch_order import launch_order
 
 _REGION = "foreign_node"
 _NONE = (0.0, 0)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.comparison_schema import REGION_PARTS
-from nsysmap.base.table import FloatArray, Table
 from nsysmap.comparison.joined import JoinedGroup
 from nsysmap.comparison.region_kinds import kernels_of, regions_in
 from nsysmap.comparison.side import Side
 from nsysmap.comparison.waterfall import whole_parts
-from nsysmap.mapping.parts_by_name import pattern_parts
+from nsysmap.core.comparison_schema import REGION_PARTS
+from nsysmap.core.table import FloatArray, Table
+from nsysmap.mapping.parts.parts_by_name import pattern_parts
 from nsysmap.names.fusion import NORM_PATTERNS
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import FloatArray
 from nsysmap.comparison.noise import mean_of_runs
 from nsysmap.comparison.pace import Pace
 from nsysmap.comparison.side import Side
-from nsysmap.nsys.arrow_tables import table_files
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.table import FloatArray
+from nsysmap.inputs.nsys.arrow_tables import table_files
 
 _SUFFIXES = (".nsys-rep", ".qdrep", ".sqlite")
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.result_schema import IDLE_CAUSES
-from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
-from nsysmap.timing.idle_causes import CAUSES
-from nsysmap.timing.replayed_idle import Idle, recorded_idle, replayed_idle
+from nsysmap.core.result_schema import IDLE_CAUSES
+from nsysmap.core.table import MISSING, FloatArray, IntArray, Table
+from nsysmap.timing.idle.causes import CAUSES
+from nsysmap.timing.idle.replayed import Idle, recorded_idle, replayed_idle
 
 WORKS = ("kernels without a layer", "copies to the device", "copies to the host", "other copies", "memsets", "whole CUDA graphs", "")
 """GPU work that belongs to no layer; the last entry is work of other processes."""

@@ -9,21 +9,21 @@ from itertools import pairwise
 from pathlib import Path
 
 from nsysmap.analysis import Analysis, analyze_mapped, engine_outcomes, engine_tables_with_profile
-from nsysmap.base.engine_schema import LAYERS
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import MISSING, Table, Text
 from nsysmap.comparison.noise import FEWEST
 from nsysmap.comparison.pace import Pace, pace_of
-from nsysmap.engine.model import Engine, Layer, first_layers
-from nsysmap.engine.model_nodes import of_model, with_model_nodes
-from nsysmap.engine.onnx_model import OnnxModel
-from nsysmap.engine.profile import profile_engine
-from nsysmap.engine.reader import read_engine
-from nsysmap.engine.tables import engine_titles
-from nsysmap.engine.titles import called
-from nsysmap.engine.trtexec_times import times_in
+from nsysmap.core.engine_schema import LAYERS
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.table import MISSING, Table, Text
+from nsysmap.inputs.engine.model import Engine, Layer, first_layers
+from nsysmap.inputs.engine.onnx_model import OnnxModel
+from nsysmap.inputs.engine.profile import profile_engine
+from nsysmap.inputs.engine.reader import read_engine
+from nsysmap.inputs.engine.trtexec_times import times_in
 from nsysmap.mapping.given_files import is_likely_report
 from nsysmap.mapping.mapped_trace import Progress, map_report, read_engines
+from nsysmap.network.model_nodes import of_model, with_model_nodes
+from nsysmap.network.tables import engine_titles
+from nsysmap.network.titles import called
 from nsysmap.rules.finding import Outcome
 from nsysmap.trace.open_report import Reader
 

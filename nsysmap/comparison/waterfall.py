@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.table import FloatArray, IntArray, Row, Table
 from nsysmap.comparison.joined import JoinedGroup, blocks_of, group_name
 from nsysmap.comparison.pace import Pace
-from nsysmap.timing.idle_causes import CAUSES
+from nsysmap.core.table import FloatArray, IntArray, Row, Table
+from nsysmap.timing.idle.causes import CAUSES
 
 _NAMED = 10  # groups of layers that are named
 _LEAST = 0.002  # … if their contribution is at least this share of the time per inference

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysmap.base.table import BoolArray, FloatArray
+from nsysmap.core.table import BoolArray, FloatArray
 from nsysmap.counters.ring import Systems
 
 _ROUNDS = 40

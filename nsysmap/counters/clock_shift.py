@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nsysmap.base.table import BoolArray, FloatArray, IntArray
+from nsysmap.core.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.odds import Explained, explained, less_likely, likely, spread
 from nsysmap.counters.part_rates import Fit, State, Sums, fit_rates, quick_factor, quick_misfit

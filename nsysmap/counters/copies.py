@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nsysmap.base.groups import numbered
-from nsysmap.base.table import FloatArray, IntArray, Table
+from nsysmap.core.groups import numbered
+from nsysmap.core.table import FloatArray, IntArray, Table
 from nsysmap.counters.clock_shift import clock_shift
 from nsysmap.counters.estimate import Estimates, estimate
 from nsysmap.counters.model import Samples, Shift, Work

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.table import FloatArray, IntArray
+from nsysmap.core.table import FloatArray, IntArray
 from nsysmap.counters.model import Work
 from nsysmap.counters.shares import Layout
 

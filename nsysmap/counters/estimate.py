@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from nsysmap.base.groups import scattered
-from nsysmap.base.table import BoolArray, FloatArray, IntArray
+from nsysmap.core.groups import scattered
+from nsysmap.core.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.both import both
 from nsysmap.counters.bounded import bounded_solution
 from nsysmap.counters.edges import cached, refilled, smear_ns, smeared

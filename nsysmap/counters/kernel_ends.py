@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.table import FloatArray
+from nsysmap.core.table import FloatArray
 from nsysmap.counters.estimate import Estimate, Estimates
 
 _FULL = 0.9  # share of the kernel's usual activity from which on it counts as working

@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from nsysmap.base.table import FloatArray
+from nsysmap.core.table import FloatArray
 
 HELD = 0.9
 """How often the interval contains the true value."""

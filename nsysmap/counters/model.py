@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nsysmap.base.table import BoolArray, FloatArray, IntArray
+from nsysmap.core.table import BoolArray, FloatArray, IntArray
 
 _NEVER = np.iinfo(np.int64).max
 

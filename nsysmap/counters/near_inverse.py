@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.groups import distinct
-from nsysmap.base.table import FloatArray, IntArray
+from nsysmap.core.groups import distinct
+from nsysmap.core.table import FloatArray, IntArray
 from nsysmap.counters.ring import Factor, Gram, turned
 
 

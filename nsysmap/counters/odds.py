@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.table import FloatArray, IntArray
+from nsysmap.core.table import FloatArray, IntArray
 from nsysmap.counters.part_rates import Fit, Sums, quick_fit
 from nsysmap.counters.shares import Shares, summed
 

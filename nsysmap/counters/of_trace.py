@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from nsysmap.base.counter_schema import COPY_COUNTERS, DEVICE_COUNTERS, GPU_SAMPLING, KERNEL_COUNTERS, KERNEL_ENDS, LAYER_COUNTERS
-from nsysmap.base.groups import distinct
-from nsysmap.base.note import Note
-from nsysmap.base.table import MISSING, IntArray, Table
+from nsysmap.core.counter_schema import COPY_COUNTERS, DEVICE_COUNTERS, GPU_SAMPLING, KERNEL_COUNTERS, KERNEL_ENDS, LAYER_COUNTERS
+from nsysmap.core.groups import distinct
+from nsysmap.core.note import Note
+from nsysmap.core.table import MISSING, IntArray, Table
 from nsysmap.counters.both import both
 from nsysmap.counters.clock_shift import clock_shift
 from nsysmap.counters.copies import copy_rows

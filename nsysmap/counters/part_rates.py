@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nsysmap.base.table import FloatArray, IntArray
+from nsysmap.core.table import FloatArray, IntArray
 from nsysmap.counters.means import means_of
 from nsysmap.counters.near_inverse import Weighted, spreads, weighted
 from nsysmap.counters.ring import Factor, Gram, Systems

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nsysmap.base.table import BoolArray, FloatArray, IntArray
+from nsysmap.core.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.edges import Beside, beside
 from nsysmap.counters.means import Means, means_of
 from nsysmap.counters.model import Samples, Shift, Work

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nsysmap.base.table import BoolArray, FloatArray, IntArray
+from nsysmap.core.table import BoolArray, FloatArray, IntArray
 
 LEAST_BLOCK = 16
 """Smallest blocks: the parts of most kernels fit into two of them, and for smaller ones calling numpy takes longer than computing."""

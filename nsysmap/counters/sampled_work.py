@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.groups import distinct, numbered, runs
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
+from nsysmap.core.groups import distinct, numbered, runs
+from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.counters.model import Work
 from nsysmap.trace.gpu_work import gpu_work
+from nsysmap.trace.inferences.steady import steady_inferences
 from nsysmap.trace.model import Trace
-from nsysmap.trace.steady import steady_inferences
 
 MOST_SEQUENCES = 8
 """Number of kernel sequences with estimates, the most frequent ones; samples of others are excluded."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nsysmap.base.table import BoolArray, FloatArray
+from nsysmap.core.table import BoolArray, FloatArray
 from nsysmap.counters.model import Samples
 
 LEAST = 1.0

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from nsysmap.base.groups import scattered
-from nsysmap.base.table import BoolArray, FloatArray, IntArray
+from nsysmap.core.groups import scattered
+from nsysmap.core.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import Work
 from nsysmap.counters.ring import Gram, band_of_pairs, gram_of_dense, trimmed
 

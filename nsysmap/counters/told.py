@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.table import BoolArray, FloatArray
+from nsysmap.core.table import BoolArray, FloatArray
 from nsysmap.counters.estimate import Estimate, Estimates
 from nsysmap.counters.model import Work
-from nsysmap.nsys.program import older
+from nsysmap.inputs.nsys.program import older
 
 WELL_KNOWN = 5.0
 """Percentage points: a value with a larger standard error is not shown."""

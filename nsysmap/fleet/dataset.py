@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import Spec, Table
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.table import Spec, Table
 from nsysmap.fleet.schema import FLEET_REPORTS, FLEET_TABLES, OF_REPORT
 
 if TYPE_CHECKING:

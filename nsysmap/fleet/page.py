@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from nsysmap.base.lines import heading, rendered, styled, table, wrapped
-from nsysmap.base.output_file import replacing
-from nsysmap.base.terminal import escaped
-from nsysmap.base.units import counted
+from nsysmap.core.output_file import replacing
 from nsysmap.fleet.run import FleetRun
 from nsysmap.fleet.summary import ROWS, Section
-from nsysmap.picture.inline import inlined
+from nsysmap.output.picture.inline import inlined
+from nsysmap.text.lines import heading, rendered, styled, table, wrapped
+from nsysmap.text.terminal import escaped
+from nsysmap.text.units import counted
 
 PAGE = "fleet.html"
 _HERE = Path(__file__).parent

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.output_file import replacing
-from nsysmap.base.terminal import inert_json
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.output_file import replacing
 from nsysmap.fleet.child import Outcome, run_task
 from nsysmap.fleet.dataset import open_dataset, superseded, sweep
 from nsysmap.fleet.sources import Source
+from nsysmap.text.terminal import inert_json
 
 FAILURES = "failures.json"
 _AHEAD = 4  # tasks waiting per thread of a worker

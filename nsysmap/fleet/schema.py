@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nsysmap.base.columns import flag, integer, real, text
-from nsysmap.base.table import Column, Spec
+from nsysmap.core.columns import flag, integer, real, text
+from nsysmap.core.table import Column, Spec
 
 OF_REPORT: tuple[Column, ...] = (
     text("report", "the report's path relative to the dataset's folder, or its URL"),

@@ -11,8 +11,8 @@ from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import MISSING
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.table import MISSING
 
 REPORT_SUFFIXES = (".nsys-rep", ".qdrep", ".sqlite")
 DEFAULT_LABELS = (r"(?i:(?<![a-z])rank[-_.]?(?P<rank>\d{1,9}))",)

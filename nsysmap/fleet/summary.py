@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.units import counted, duration, percent
+from nsysmap.answer.words import idle_words
+from nsysmap.core.errors import NsysmapError
 from nsysmap.fleet.schema import FLEET_TABLES
-from nsysmap.summary.words import idle_words
+from nsysmap.text.units import counted, duration, percent
 
 if TYPE_CHECKING:
     import duckdb

@@ -21,15 +21,15 @@ import numpy as np
 
 from nsysmap import __version__
 from nsysmap.analysis import Analysis, analyze_mapped
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.marked_folder import marked_folder
-from nsysmap.base.memory import keep_freed_memory
-from nsysmap.base.table import MISSING, Spec, Table, Text
-from nsysmap.engine.titles import called_text
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.marked_folder import marked_folder
+from nsysmap.core.memory import keep_freed_memory
+from nsysmap.core.table import MISSING, Spec, Table, Text
 from nsysmap.fleet.dataset import CONTENT_BYTES, PLACE_BYTES, finished, rows_of, write_parts
 from nsysmap.fleet.schema import FLEET_FINDINGS, FLEET_IDLE, FLEET_INFERENCES, FLEET_LAYERS, FLEET_REPORTS, FLEET_TABLES
 from nsysmap.fleet.sources import Source, file_system, without_secrets
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, read_engines
+from nsysmap.network.titles import called_text
 from nsysmap.rules.packs import builtin_rules_dir, chosen_rules
 
 _COPIED_AT_ONCE = 1 << 22

@@ -10,19 +10,19 @@ from operator import and_, or_
 
 import numpy as np
 
-from nsysmap.base.groups import numbered
-from nsysmap.base.memory import in_pieces
-from nsysmap.base.note import Note
-from nsysmap.base.result_schema import ENGINE_FITS
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
-from nsysmap.base.terminal import shortened
-from nsysmap.base.units import counted
-from nsysmap.engine.model import Engine, first_layers
-from nsysmap.mapping.by_order import EngineVerdict, Placed
-from nsysmap.mapping.range_layers import ACCEPTED, EngineFit
-from nsysmap.mapping.twins import Ran, tokens_in_file, tokens_of
+from nsysmap.core.groups import numbered
+from nsysmap.core.memory import in_pieces
+from nsysmap.core.note import Note
+from nsysmap.core.result_schema import ENGINE_FITS
+from nsysmap.core.table import MISSING, BoolArray, IntArray, Table, Text
+from nsysmap.inputs.engine.model import Engine, first_layers
+from nsysmap.mapping.order.by_order import EngineVerdict, Placed
+from nsysmap.mapping.order.twins import Ran, tokens_in_file, tokens_of
+from nsysmap.mapping.ranges.range_layers import ACCEPTED, EngineFit
 from nsysmap.names.decode import decode, matches_tactic
-from nsysmap.trace.inferences import Inferences
+from nsysmap.text.terminal import shortened
+from nsysmap.text.units import counted
+from nsysmap.trace.inferences.find import Inferences
 
 RAN, DID_NOT_RUN, CANNOT_TELL = "ran", "did-not-run", "cannot-tell"
 _SHOWN = 60  # characters of a layer's name in a sentence
@@ -265,8 +265,8 @@ def _lacks(kinds: Sequence[Kind], engine: Engine) -> str | None:
 
 def _must_run(kinds: Sequence[Kind], engine: Engine, named: frozenset[int] = frozenset()) -> tuple[int, int]:
     """How many layers that must run kernels did so or are ``named``, and how many there are, in the likeliest optimization profile."""
-    from nsysmap.mapping.kernel_alignment import optimization_profiles
-    from nsysmap.mapping.scores import surely_run
+    from nsysmap.mapping.order.kernel_alignment import optimization_profiles
+    from nsysmap.mapping.order.scores import surely_run
 
     ran = named.union(one.layer for kind in kinds for one in kind.ran)
     profiles = []

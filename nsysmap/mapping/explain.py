@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import MISSING, IntArray
-from nsysmap.engine.model import Engine
-from nsysmap.mapping.by_order import EngineVerdict, considered
-from nsysmap.mapping.kernel_alignment import Alignment
-from nsysmap.mapping.launch_ranges import node_chain
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.table import MISSING, IntArray
+from nsysmap.inputs.engine.model import Engine
 from nsysmap.mapping.mapped_trace import MappedTrace
+from nsysmap.mapping.order.by_order import EngineVerdict, considered
+from nsysmap.mapping.order.kernel_alignment import Alignment
+from nsysmap.mapping.ranges.launch_ranges import node_chain
 from nsysmap.names.decode import affinity, decode, matches_tactic, summary
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.terminal import pasted
-from nsysmap.engine.plan_header import PLAN_MAGIC
-from nsysmap.engine.tool_file import head_of, is_binary
-from nsysmap.nsys.arrow_tables import ARROW_MAGIC, PARQUET_MAGIC
-from nsysmap.nsys.json_lines import is_json_lines
-from nsysmap.nsys.sqlite_columns import SQLITE_MAGIC
+from nsysmap.core.errors import NsysmapError
+from nsysmap.inputs.engine.plan_header import PLAN_MAGIC
+from nsysmap.inputs.engine.tool_file import head_of, is_binary
+from nsysmap.inputs.nsys.arrow_tables import ARROW_MAGIC, PARQUET_MAGIC
+from nsysmap.inputs.nsys.json_lines import is_json_lines
+from nsysmap.inputs.nsys.sqlite_columns import SQLITE_MAGIC
+from nsysmap.text.terminal import pasted
 
 _REPORT_MAGICS = (b"NVIDIA Tegra Profiler", b"NVIDIA Nsight Systems", SQLITE_MAGIC, ARROW_MAGIC, PARQUET_MAGIC, b"NVR\0", b"\x89HDF\r\n")
 _REPORT_SUFFIXES = {".nsys-rep", ".qdrep", ".qdstrm", ".sqlite"}

@@ -7,30 +7,30 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nsysmap.base.engine_schema import LAYERS
-from nsysmap.base.groups import distinct_rows, in_first_order, numbered
-from nsysmap.base.note import Note
-from nsysmap.base.result_schema import MAPPING
-from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text, either, packed, slim
-from nsysmap.base.units import counted
-from nsysmap.engine.model import Engine, Layer, numbered_engines
-from nsysmap.engine.onnx_model import OnnxModel
-from nsysmap.engine.program import is_tensorrt
-from nsysmap.engine.tables import layers_table
-from nsysmap.engine.titles import called_text, layer_titles
-from nsysmap.mapping.by_order import Asked, Placed, place_by_order
+from nsysmap.advice.program import is_tensorrt
+from nsysmap.core.engine_schema import LAYERS
+from nsysmap.core.groups import distinct_rows, in_first_order, numbered
+from nsysmap.core.note import Note
+from nsysmap.core.result_schema import MAPPING
+from nsysmap.core.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text, either, packed, slim
+from nsysmap.inputs.engine.model import Engine, Layer, numbered_engines
+from nsysmap.inputs.engine.onnx_model import OnnxModel
 from nsysmap.mapping.engine_match import engine_fits, fit_notes, whose_inferences
-from nsysmap.mapping.launch_ranges import Evidence, gather_evidence
-from nsysmap.mapping.parts import Settled, find_parts
-from nsysmap.mapping.range_layers import RangeLayers, payload_nodes, resolve_ranges
-from nsysmap.mapping.streams import UNPROVED, Streams
-from nsysmap.mapping.twins import SEVERAL, settle_ranges
+from nsysmap.mapping.order.by_order import Asked, Placed, place_by_order
+from nsysmap.mapping.order.twins import SEVERAL, settle_ranges
+from nsysmap.mapping.parts.parts import Settled, find_parts
+from nsysmap.mapping.ranges.launch_ranges import Evidence, gather_evidence
+from nsysmap.mapping.ranges.range_layers import RangeLayers, payload_nodes, resolve_ranges
+from nsysmap.mapping.streams.streams import UNPROVED, Streams
 from nsysmap.names.decode import decode, layer_kind, matches_tactic
 from nsysmap.names.match import is_generated
-from nsysmap.trace.inferences import Inferences
+from nsysmap.network.tables import layers_table
+from nsysmap.network.titles import called_text, layer_titles
+from nsysmap.text.units import counted
+from nsysmap.trace.inferences.find import Inferences
+from nsysmap.trace.inferences.tensorrt_ranges import MYELIN, TensorRtRanges
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
-from nsysmap.trace.tensorrt_ranges import MYELIN, TensorRtRanges
 
 METHODS = ("nvtx", "graph-node", "tactic", "order", "region", "none")
 _NVTX, _GRAPH_NODE, _TACTIC, _ORDER, _REGION, _NONE = range(len(METHODS))
@@ -108,7 +108,7 @@ def map_kernels(
     settled = Settled(place, layer, inference, _at(found.table.bools("complete"), inference))
     placing = None
     if model is not None:
-        from nsysmap.mapping.parts_by_onnx import note_of, place_on_model
+        from nsysmap.mapping.parts.parts_by_onnx import note_of, place_on_model
 
         placing = place_on_model(model, engines, table)
     parts = find_parts(trace.kernels, tensorrt, settled, table, placing.namer if placing is not None else None)

@@ -8,23 +8,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.note import Note
-from nsysmap.base.result_schema import KERNELS
-from nsysmap.base.table import IntArray, Table
-from nsysmap.base.trace_schema import INFERENCES
-from nsysmap.base.units import counted
-from nsysmap.engine.model import Engine
-from nsysmap.engine.onnx_model import OnnxModel
-from nsysmap.engine.reader import read_engines_in
-from nsysmap.mapping.by_order import inferences_of
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.note import Note
+from nsysmap.core.result_schema import KERNELS
+from nsysmap.core.table import IntArray, Table
+from nsysmap.core.trace_schema import INFERENCES
+from nsysmap.inputs.engine.model import Engine
+from nsysmap.inputs.engine.onnx_model import OnnxModel
+from nsysmap.inputs.engine.reader import read_engines_in
 from nsysmap.mapping.engine_match import CANNOT_TELL, RAN
 from nsysmap.mapping.map_kernels import Mapped, map_kernels
-from nsysmap.trace.inferences import Inferences
+from nsysmap.mapping.order.by_order import inferences_of
+from nsysmap.text.units import counted
+from nsysmap.trace.inferences.find import Inferences
+from nsysmap.trace.inferences.steady import steady_inferences
+from nsysmap.trace.inferences.tensorrt_ranges import TensorRtRanges, tensorrt_ranges
 from nsysmap.trace.model import Trace
 from nsysmap.trace.open_report import Reader, open_trace
-from nsysmap.trace.steady import steady_inferences
-from nsysmap.trace.tensorrt_ranges import TensorRtRanges, tensorrt_ranges
 
 if TYPE_CHECKING:
     from nsysmap.mapping.selection import Selected, Selection
@@ -92,7 +92,7 @@ def _engines_in(path: Path, name: str, profile: str | Path | None) -> list[Engin
     """The engines that a file lists, mostly one; of several, each has its number in its name."""
     found = read_engines_in(path)
     if profile is not None:
-        from nsysmap.engine.profile import with_profile
+        from nsysmap.inputs.engine.profile import with_profile
 
         found = (with_profile(found[-1], profile),)
     if len(found) == 1:

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.groups import distinct, distinct_rows
-from nsysmap.base.note import SELECTED, Note
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text, taken
-from nsysmap.base.trace_schema import INFERENCES
-from nsysmap.base.units import counted
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.groups import distinct, distinct_rows
+from nsysmap.core.note import SELECTED, Note
+from nsysmap.core.table import MISSING, BoolArray, IntArray, Table, Text, taken
+from nsysmap.core.trace_schema import INFERENCES
+from nsysmap.text.units import counted
 from nsysmap.trace.capture_facts import capture_facts
-from nsysmap.trace.inferences import Inferences, part_of
+from nsysmap.trace.inferences.find import Inferences, part_of
+from nsysmap.trace.inferences.launch_order import launch_time
+from nsysmap.trace.inferences.tensorrt_ranges import TensorRtRanges
 from nsysmap.trace.lacking import lacking
-from nsysmap.trace.launch_order import launch_time
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
 from nsysmap.trace.raw_rows import compact
-from nsysmap.trace.tensorrt_ranges import TensorRtRanges
 
 _TIME = re.compile(r"(\d{1,18})(?:\.(\d{0,9}))?(ns|us|ms|s)?")
 _UNITS = {"ns": 0, "us": 3, "ms": 6, "s": 9}

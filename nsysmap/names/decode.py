@@ -12,7 +12,7 @@ from nsysmap.names.model import KernelName, Op, Pattern, Reading, compiled
 from nsysmap.names.myelin import PRODUCTS, known_codes, read_myelin, read_ops
 
 if TYPE_CHECKING:
-    from nsysmap.base.table import Table
+    from nsysmap.core.table import Table
     from nsysmap.names.match import affinity, matches_tactic
 
 __all__ = [
@@ -253,8 +253,8 @@ def _types(fields: dict[str, str | int]) -> list[str]:
 
 def names_table(names: Iterable[str]) -> Table:
     """Every distinct name of a kernel decoded once, in the order of first appearance, as the table ``names``."""
-    from nsysmap.base.result_schema import NAMES
-    from nsysmap.base.table import Table
+    from nsysmap.core.result_schema import NAMES
+    from nsysmap.core.table import Table
 
     return Table.of_rows(NAMES, [_row(decode(name)) for name in dict.fromkeys(names)])
 

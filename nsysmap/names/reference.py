@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nsysmap.base.errors import NsysmapError
+from nsysmap.core.errors import NsysmapError
 from nsysmap.names.families import FAMILY_ROWS
 from nsysmap.names.model import KernelName
 from nsysmap.names.myelin_tables import OPS, PATTERNS, SOURCES, PatternRow

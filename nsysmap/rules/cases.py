@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.schema import RULE_TABLES
-from nsysmap.base.table import Table
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.schema import RULE_TABLES
+from nsysmap.core.table import Table
 from nsysmap.rules.finding import Finding, Outcome
 from nsysmap.rules.rule_file import Case, Rule
 from nsysmap.rules.run import run_rules
-from nsysmap.rules.strangers import AnySandbox, Strangers
+from nsysmap.rules.sandbox.strangers import AnySandbox, Strangers
 
 _SPECS = {spec.name: spec for spec in RULE_TABLES}
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nsysmap.base.engine_schema import LAYERS
-from nsysmap.base.result_schema import ENGINE_FITS
-from nsysmap.base.schema import RULE_TABLES
-from nsysmap.base.table import IntArray, Table
+from nsysmap.core.engine_schema import LAYERS
+from nsysmap.core.result_schema import ENGINE_FITS
+from nsysmap.core.schema import RULE_TABLES
+from nsysmap.core.table import IntArray, Table
 
 _OF_A_LAYER = ("layer_id", "from_layer", "first_layer")  # row numbers in `layers`
 _KEPT = frozenset({ENGINE_FITS.name, "engines"})  # say of each engine file whether it ran

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from nsysmap.base.note import LEVELS, Level
+from nsysmap.core.note import LEVELS, Level
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from nsysmap.base.note import LEVELS
+from nsysmap.core.note import LEVELS
 from nsysmap.rules.finding import Finding, Outcome, order
 
 

@@ -8,10 +8,10 @@ import string
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nsysmap.base.table import Kind
-from nsysmap.base.terminal import between_words, escaped, list_of
-from nsysmap.base.units import about, duration, ranged, size, unit_words
+from nsysmap.core.table import Kind
 from nsysmap.names.layers import short_nodes
+from nsysmap.text.terminal import between_words, escaped, list_of
+from nsysmap.text.units import about, duration, ranged, size, unit_words
 
 Shown = int | float | str | bool | None
 

@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 
-from nsysmap.base.errors import NsysmapError, named_path
+from nsysmap.core.errors import NsysmapError, named_path
 from nsysmap.rules.parameters import Params, load_params, with_params
 from nsysmap.rules.rule_file import Rule, read_rule
-from nsysmap.rules.strangers import Strangers
+from nsysmap.rules.sandbox.strangers import Strangers
 
 MOST_FILES = 1_000
 """Rule files in one folder: nsysmap itself has 57, and each takes some 10 ms to check."""

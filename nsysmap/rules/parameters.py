@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from nsysmap.base.errors import NsysmapError
+from nsysmap.core.errors import NsysmapError
 from nsysmap.rules.rule_file import Rule, typed
-from nsysmap.rules.sandbox import Value
+from nsysmap.rules.sandbox.limits import Value
 
 Params = Mapping[str, Mapping[str, Value]]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from nsysmap.base.errors import NsysmapError
+from nsysmap.core.errors import NsysmapError
 
 if TYPE_CHECKING:
     import yaml

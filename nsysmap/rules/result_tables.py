@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from nsysmap.base.report_schema import FINDINGS, RULE_OUTCOMES
-from nsysmap.base.table import Row, Table
+from nsysmap.core.report_schema import FINDINGS, RULE_OUTCOMES
+from nsysmap.core.table import Row, Table
 from nsysmap.rules.finding import Finding, Outcome, by_cost
 
 

@@ -10,15 +10,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.note import Level
-from nsysmap.base.schema import RULE_TABLES
-from nsysmap.base.table import Kind
-from nsysmap.rules.advice import Part, is_condition
+from nsysmap.advice.conditions import Part, is_condition
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.note import Level
+from nsysmap.core.schema import RULE_TABLES
+from nsysmap.core.table import Kind
 from nsysmap.rules.message import check_template
 from nsysmap.rules.plain_yaml import plain_yaml
-from nsysmap.rules.sandbox import Answer, Query, QueryError, Value, own_query
-from nsysmap.rules.strangers import AnySandbox
+from nsysmap.rules.sandbox.limits import Answer, Query, QueryError, Value, own_query
+from nsysmap.rules.sandbox.strangers import AnySandbox
 
 Group = Literal["capture", "launch", "host", "copy", "fusion", "reformat", "precision", "mapping", "hotspot", "counters"]
 GROUPS: tuple[Group, ...] = get_args(Group)

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.schema import RULE_TABLES
-from nsysmap.base.table import MISSING, Data, Spec, Table, Text
-from nsysmap.base.terminal import escaped
-from nsysmap.base.trace_schema import STEADY_STATE
-from nsysmap.base.units import of_repetitions
-from nsysmap.engine.program import Program, program_of
-from nsysmap.engine.titles import called
-from nsysmap.rules.advice import advice_to
+from nsysmap.advice.conditions import advice_to
+from nsysmap.advice.program import Program, program_of
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.schema import RULE_TABLES
+from nsysmap.core.table import MISSING, Data, Spec, Table, Text
+from nsysmap.core.trace_schema import STEADY_STATE
+from nsysmap.network.titles import called
 from nsysmap.rules.engines_that_ran import OfThisRun, of_this_run
 from nsysmap.rules.finding import Finding, Outcome
 from nsysmap.rules.fold import Placed, Windows, alike_on_gpus, fold
-from nsysmap.rules.given_tables import given_table
 from nsysmap.rules.message import Each, Shown, fill
 from nsysmap.rules.rule_file import ABOUT_LAYERS, OPTIONAL, PLACE, Requirement, Rule, check_answer, check_requirement
-from nsysmap.rules.sandbox import Answer, LimitError, Query, QueryError
-from nsysmap.rules.strangers import AnySandbox, Strangers
-from nsysmap.trace.steady import only_repeats, steady_windows
+from nsysmap.rules.sandbox.given_tables import given_table
+from nsysmap.rules.sandbox.limits import Answer, LimitError, Query, QueryError
+from nsysmap.rules.sandbox.strangers import AnySandbox, Strangers
+from nsysmap.text.terminal import escaped
+from nsysmap.text.units import of_repetitions
+from nsysmap.trace.inferences.steady import only_repeats, steady_windows
 
 if TYPE_CHECKING:
     import pyarrow

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.schema import ALL_TABLES
-from nsysmap.base.table import Spec, Table
-from nsysmap.rules.sandbox import LimitError, QueryError, Sandbox
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.schema import ALL_TABLES
+from nsysmap.core.table import Spec, Table
+from nsysmap.rules.sandbox.limits import LimitError, QueryError, Sandbox
 
 if TYPE_CHECKING:
     import pyarrow

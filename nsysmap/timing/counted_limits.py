@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nsysmap.base.table import Table
+from nsysmap.core.table import Table
 
 LIMITS = 60.0
 """Percentage of its peak from which on a resource is the limit."""

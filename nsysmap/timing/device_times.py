@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from nsysmap.base.intervals import covered
-from nsysmap.base.report_schema import DEVICE_TIMES, IDLE_TOTALS
-from nsysmap.base.table import IntArray, Table
+from nsysmap.core.intervals import covered
+from nsysmap.core.report_schema import DEVICE_TIMES, IDLE_TOTALS
+from nsysmap.core.table import IntArray, Table
 from nsysmap.trace.gpu_work import gpu_work, gpu_work_by_device
 from nsysmap.trace.model import Trace
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.groups import by_first_row, rows_by_value
-from nsysmap.base.intervals import covered
-from nsysmap.base.report_schema import ENGINE_INFERENCES, INFERENCE_GROUPS, INFERENCE_LOOPS, INFERENCE_TIMES
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
+from nsysmap.core.groups import by_first_row, rows_by_value
+from nsysmap.core.intervals import covered
+from nsysmap.core.report_schema import ENGINE_INFERENCES, INFERENCE_GROUPS, INFERENCE_LOOPS, INFERENCE_TIMES
+from nsysmap.core.table import MISSING, BoolArray, IntArray, Table, Text
 from nsysmap.trace.copies import copied_memory
-from nsysmap.trace.disturbance import HostDisturbance, host_disturbances, slow_calls
-from nsysmap.trace.steady import InLoops, in_loops, inferences_a_pass, phases, steady_inferences
+from nsysmap.trace.inferences.disturbance import HostDisturbance, host_disturbances, slow_calls
+from nsysmap.trace.inferences.steady import InLoops, in_loops, inferences_a_pass, phases, steady_inferences
 
 _SPREADS = {"gpu_time": "gpu_busy_ns", "gpu_span": "gpu_span_ns", "enqueue": "enqueue_ns"}
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.result_schema import KERNEL_RUNS
-from nsysmap.base.table import MISSING, IntArray, Table
+from nsysmap.core.result_schema import KERNEL_RUNS
+from nsysmap.core.table import MISSING, IntArray, Table
 from nsysmap.names.fusion import NORM_PATTERNS, Told, told_by_name
 
 _STEPS = 4  # most kernels between a product and the softmax

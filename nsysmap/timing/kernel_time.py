@@ -7,9 +7,9 @@ from math import prod
 
 import numpy as np
 
-from nsysmap.base.groups import numbered, runs
-from nsysmap.base.result_schema import KERNEL_TIME
-from nsysmap.base.table import MISSING, IntArray, Table, Text
+from nsysmap.core.groups import numbered, runs
+from nsysmap.core.result_schema import KERNEL_TIME
+from nsysmap.core.table import MISSING, IntArray, Table, Text
 from nsysmap.timing.totals import counted_kernels
 
 _LARGEST = 2**62

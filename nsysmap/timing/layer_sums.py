@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
 
-from nsysmap.base.report_schema import LAYER_KINDS, REPEATED_LAYERS
-from nsysmap.base.table import IntArray, Row, Table
-from nsysmap.engine.titles import called
+from nsysmap.core.report_schema import LAYER_KINDS, REPEATED_LAYERS
+from nsysmap.core.table import IntArray, Row, Table
+from nsysmap.network.titles import called
 
 NUMBER = re.compile(r"\d+")
 _COMPONENT = re.compile(r"([/|:,+() ]+)")

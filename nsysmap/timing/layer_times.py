@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nsysmap.base.result_schema import LAYER_TIMES
-from nsysmap.base.table import MISSING, IntArray, Table, Text
-from nsysmap.engine.model import Engine, numbered_engines
+from nsysmap.core.result_schema import LAYER_TIMES
+from nsysmap.core.table import MISSING, IntArray, Table, Text
+from nsysmap.inputs.engine.model import Engine, numbered_engines
 
 
 def layer_times(kernels: Table, inferences: Table, steady: IntArray) -> Table:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.table import IntArray, Table
-from nsysmap.engine.model import Engine
+from nsysmap.core.table import IntArray, Table
+from nsysmap.inputs.engine.model import Engine
 from nsysmap.timing.kernel_time import kernel_time
 from nsysmap.timing.layer_times import layer_times
 from nsysmap.timing.precision import precision_table
 from nsysmap.timing.region_times import region_parts
 from nsysmap.timing.totals import layers_with_time
-from nsysmap.trace.steady import steady_windows
+from nsysmap.trace.inferences.steady import steady_windows
 
 _MOST_KINDS = 4
 

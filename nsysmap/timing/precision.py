@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from nsysmap.base.result_schema import PRECISION
-from nsysmap.base.table import Row, Table, sum_of
-from nsysmap.engine.dataflow import links
-from nsysmap.engine.model import Engine, Layer
-from nsysmap.engine.operations import operations, quantizes
+from nsysmap.core.result_schema import PRECISION
+from nsysmap.core.table import Row, Table, sum_of
+from nsysmap.inputs.engine.dataflow import links
+from nsysmap.inputs.engine.model import Engine, Layer
 from nsysmap.names.decode import KernelName, decode, matches_tactic, split_layer_name
+from nsysmap.network.operations import operations, quantizes
 
 _PRODUCTS = frozenset({"gemm", "gemv", "convolution", "deconvolution", "attention"})
 _MOVES = frozenset({"reformat", "copy", "shuffle", "slice", "concat", "gather", "scatter", "transpose"})

@@ -9,10 +9,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from nsysmap.base.groups import distinct, in_first_order, sorted_order
-from nsysmap.base.intervals import Blocks
-from nsysmap.base.result_schema import REGION_PARTS
-from nsysmap.base.table import MISSING, IntArray, Table, Text
+from nsysmap.core.groups import distinct, in_first_order, sorted_order
+from nsysmap.core.intervals import Blocks
+from nsysmap.core.result_schema import REGION_PARTS
+from nsysmap.core.table import MISSING, IntArray, Table, Text
 from nsysmap.names.decode import decode, summary
 from nsysmap.names.fusion import part_words
 from nsysmap.timing.kernel_time import combinations

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nsysmap.base.result_schema import ROOFLINE
-from nsysmap.base.table import MISSING, IntArray, Row, Table
+from nsysmap.core.result_schema import ROOFLINE
+from nsysmap.core.table import MISSING, IntArray, Row, Table
 from nsysmap.timing.counted_limits import Counted, counted_layers, disagreement
 from nsysmap.timing.peak_rates import Capability, blocks_per_sm, operations_per_clock
 

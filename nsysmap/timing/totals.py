@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.base.engine_schema import LAYERS
-from nsysmap.base.groups import distinct, sorted_in_groups
-from nsysmap.base.groups import runs as runs_of
-from nsysmap.base.memory import in_pieces
-from nsysmap.base.report_schema import KERNEL_FAMILIES, OTHER_KERNELS
-from nsysmap.base.result_schema import COVERAGE, KERNEL_TOTALS, UNMAPPED
-from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Row, Table, Text
+from nsysmap.core.engine_schema import LAYERS
+from nsysmap.core.groups import distinct, sorted_in_groups
+from nsysmap.core.groups import runs as runs_of
+from nsysmap.core.memory import in_pieces
+from nsysmap.core.report_schema import KERNEL_FAMILIES, OTHER_KERNELS
+from nsysmap.core.result_schema import COVERAGE, KERNEL_TOTALS, UNMAPPED
+from nsysmap.core.table import MISSING, BoolArray, CodeArray, IntArray, Row, Table, Text
 
 _AT_ONCE = 1 << 19  # kernels whose layers are totalled at a time
 

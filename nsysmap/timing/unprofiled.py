@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from nsysmap.base.note import Note
-from nsysmap.base.result_schema import TRTEXEC_TIMES
-from nsysmap.base.table import Row, Table
-from nsysmap.base.units import duration
-from nsysmap.engine.trtexec_times import MEASURES, Measure, TrtexecTimes
+from nsysmap.core.note import Note
+from nsysmap.core.result_schema import TRTEXEC_TIMES
+from nsysmap.core.table import Row, Table
+from nsysmap.inputs.engine.trtexec_times import MEASURES, Measure, TrtexecTimes
+from nsysmap.text.units import duration
 
 _TRACED = {"enqueue": "enqueue_median_ns", "gpu_compute": "gpu_span_median_ns", "interval": "median_ns"}
 _WORDS = {"enqueue": "enqueue", "gpu_compute": "GPU compute", "h2d": "H2D", "d2h": "D2H", "latency": "latency", "interval": "per inference"}

@@ -6,15 +6,15 @@ from collections.abc import Collection
 
 import numpy as np
 
-from nsysmap.base.groups import distinct, rows_by_value
-from nsysmap.base.table import MISSING, Table
-from nsysmap.base.trace_schema import CAPTURE
+from nsysmap.core.groups import distinct, rows_by_value
+from nsysmap.core.table import MISSING, Table
+from nsysmap.core.trace_schema import CAPTURE
 from nsysmap.names.decode import decode
 from nsysmap.trace.gpu_work import gpu_column, gpu_work
+from nsysmap.trace.inferences.tensorrt_ranges import MYELIN, TENSORRT, TensorRtRanges
 from nsysmap.trace.lacking import gpu_unrecorded
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
-from nsysmap.trace.tensorrt_ranges import MYELIN, TENSORRT, TensorRtRanges
 
 _PYTORCH = ("at::", "c10::", "torch")  # names that are worth decoding: there may be 10^5 of them
 

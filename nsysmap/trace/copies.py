@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text
+from nsysmap.core.table import MISSING, BoolArray, IntArray, Table, Text
 from nsysmap.trace.model import Trace
 
 

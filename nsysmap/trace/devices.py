@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from nsysmap.base.table import MISSING, IntArray, Table, Text
-from nsysmap.base.trace_schema import DEVICES
-from nsysmap.nsys.tables import NsysTables
+from nsysmap.core.table import MISSING, IntArray, Table, Text
+from nsysmap.core.trace_schema import DEVICES
+from nsysmap.inputs.nsys.tables import NsysTables
 from nsysmap.trace.raw_rows import compact, none_for_zero, zero_for_missing
 
 _MEBIBYTE = 1 << 20

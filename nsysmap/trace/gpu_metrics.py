@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.groups import distinct
-from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, uniform
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.groups import distinct
+from nsysmap.core.table import MISSING, BoolArray, FloatArray, IntArray, uniform
+from nsysmap.inputs.nsys.tables import ROW, NoPiecesError, NsysTables, Pieces
 from nsysmap.names.metric_names import Metric, metric
-from nsysmap.nsys.tables import ROW, NoPiecesError, NsysTables, Pieces
 
 _GPU = 0xFF
 _END = "EndTimestamp"

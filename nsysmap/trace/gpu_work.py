@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysmap.base.groups import distinct
-from nsysmap.base.table import IntArray, Table, uniform
+from nsysmap.core.groups import distinct
+from nsysmap.core.table import IntArray, Table, uniform
 from nsysmap.trace.model import Trace
 
 

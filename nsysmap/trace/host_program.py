@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from nsysmap.base.table import MISSING
-from nsysmap.base.trace_schema import OTHER_HOST, PYTHON, TENSORRT_RTX, TRTEXEC
-from nsysmap.nsys.tables import NsysTables
+from nsysmap.core.table import MISSING
+from nsysmap.core.trace_schema import OTHER_HOST, PYTHON, TENSORRT_RTX, TRTEXEC
+from nsysmap.inputs.nsys.tables import NsysTables
 from nsysmap.trace.raw_rows import Strings, process_of
 
 _KNOWN = (

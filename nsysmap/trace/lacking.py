@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.groups import distinct
-from nsysmap.base.note import Note
-from nsysmap.base.table import MISSING, BoolArray, IntArray
-from nsysmap.base.units import counted
-from nsysmap.nsys.program import older
-from nsysmap.nsys.record import PERMISSION
+from nsysmap.core.groups import distinct
+from nsysmap.core.note import Note
+from nsysmap.core.table import MISSING, BoolArray, IntArray
+from nsysmap.inputs.nsys.program import older
+from nsysmap.inputs.nsys.record import PERMISSION
+from nsysmap.text.units import counted
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.model import Trace
 from nsysmap.trace.recording import Recording

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.groups import distinct
-from nsysmap.base.memory import Ints
-from nsysmap.base.table import MISSING, Held, IntArray, Table, repeated, slim, uniform
+from nsysmap.core.groups import distinct
+from nsysmap.core.memory import Ints
+from nsysmap.core.table import MISSING, Held, IntArray, Table, repeated, slim, uniform
 
 
 @dataclass(frozen=True)

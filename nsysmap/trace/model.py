@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nsysmap.base.note import Note
-from nsysmap.base.table import Table
+from nsysmap.core.note import Note
+from nsysmap.core.table import Table
 from nsysmap.trace.gpu_metrics import GpuMetrics
 from nsysmap.trace.recording import Recording
 

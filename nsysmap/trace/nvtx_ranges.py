@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from nsysmap.base.groups import numbered
-from nsysmap.base.table import MISSING, IntArray, Table, Text, mapped, taken
-from nsysmap.base.trace_schema import NVTX_RANGES
-from nsysmap.nsys.tables import NsysTables
+from nsysmap.core.groups import numbered
+from nsysmap.core.table import MISSING, IntArray, Table, Text, mapped, taken
+from nsysmap.core.trace_schema import NVTX_RANGES
+from nsysmap.inputs.nsys.tables import NsysTables
 from nsysmap.trace.model import Dropped
 from nsysmap.trace.raw_rows import Strings, compact, kept, pid_of, process_of, recoded, zero_for_missing
 

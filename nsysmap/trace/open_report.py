@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from nsysmap.base.errors import NsysmapError, named_path
-from nsysmap.base.note import Note
-from nsysmap.base.table import MISSING
-from nsysmap.nsys.forms import exported_tables, head_of
-from nsysmap.nsys.looks import looks_like
-from nsysmap.nsys.sqlite_columns import sqlite_tables
-from nsysmap.nsys.tables import NsysTables
+from nsysmap.core.errors import NsysmapError, named_path
+from nsysmap.core.note import Note
+from nsysmap.core.table import MISSING
+from nsysmap.inputs.nsys.forms import exported_tables, head_of
+from nsysmap.inputs.nsys.looks import looks_like
+from nsysmap.inputs.nsys.sqlite_columns import sqlite_tables
+from nsysmap.inputs.nsys.tables import NsysTables
 from nsysmap.trace.model import Trace
 from nsysmap.trace.reader import trace_of
 
@@ -36,7 +36,7 @@ def open_trace(report: str | Path, *, reader: Reader = "auto", progress: Progres
         return trace_of(tables, source=path.name)
     if reader == "own":
         return _own(path, progress)
-    from nsysmap.nsys.export import nsys_for
+    from nsysmap.inputs.nsys.export import nsys_for
 
     if reader == "auto" and nsys_for(path) is None:
         return _own(path, progress)
@@ -58,7 +58,7 @@ def _own(path: Path, progress: Progress | None) -> Trace:
         raise NsysmapError(str(path), *other)
     if progress is not None:
         progress("reading the report")
-    from nsysmap.nsys.own_reader import own_tables
+    from nsysmap.inputs.nsys.own_reader import own_tables
 
     return trace_of(own_tables(path), source=path.name)
 
@@ -89,7 +89,7 @@ def _with_graph_traces(trace: Trace, path: Path) -> Trace:
 
 
 def _by_export(path: Path, progress: Progress | None) -> Trace:
-    from nsysmap.nsys import export_cache
+    from nsysmap.inputs.nsys import export_cache
 
     made = _exported(path, progress)
     try:
@@ -100,14 +100,14 @@ def _by_export(path: Path, progress: Progress | None) -> Trace:
 
 
 def _exported(path: Path, progress: Progress | None) -> Path:
-    from nsysmap.nsys.export import export
+    from nsysmap.inputs.nsys.export import export
 
     return export(path, progress=None if progress is None else lambda percent: progress(f"exporting with nsys: {percent} %"))
 
 
 def _tables(report: Path, made: Path, progress: Progress | None) -> NsysTables:
-    from nsysmap.nsys.export import report_version
-    from nsysmap.nsys.own_reader import version_in_report
+    from nsysmap.inputs.nsys.export import report_version
+    from nsysmap.inputs.nsys.own_reader import version_in_report
 
     tables = sqlite_tables(made, progress=_reading(progress))
     return replace(tables, form="nsys-rep", written_by=report_version(report) or version_in_report(report))

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from nsysmap.base.table import MISSING, BoolArray, CodeArray, IntArray, Text, mapped, packed, taken, uniform
-from nsysmap.nsys.tables import NsysTables
+from nsysmap.core.table import MISSING, BoolArray, CodeArray, IntArray, Text, mapped, packed, taken, uniform
+from nsysmap.inputs.nsys.tables import NsysTables
 from nsysmap.trace.model import Dropped
 
 _PROCESS_MASK = ~0xFFFFFF  # globalTid = hw 8 | vm 8 | pid 24 | tid 24 bits; globalPid has tid 0

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.groups import distinct
-from nsysmap.base.memory import Narrow
-from nsysmap.base.note import Note
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table, Text, mapped, slim, uniform
-from nsysmap.base.trace_schema import (
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.groups import distinct
+from nsysmap.core.memory import Narrow
+from nsysmap.core.note import Note
+from nsysmap.core.table import MISSING, BoolArray, IntArray, Table, Text, mapped, slim, uniform
+from nsysmap.core.trace_schema import (
     API_CALLS,
     CUDA_GRAPH_NODES,
     CUDA_GRAPH_TRACES,
@@ -27,8 +27,8 @@ from nsysmap.base.trace_schema import (
     OVERHEADS,
     SYNCS,
 )
-from nsysmap.nsys.columns_needed import missing_columns
-from nsysmap.nsys.tables import KNOWN_MAJORS, NEWEST_KNOWN, NsysTables
+from nsysmap.inputs.nsys.columns_needed import missing_columns
+from nsysmap.inputs.nsys.tables import KNOWN_MAJORS, NEWEST_KNOWN, NsysTables
 from nsysmap.trace import cuda_api
 from nsysmap.trace.devices import devices_table
 from nsysmap.trace.gpu_metrics import GpuMetrics, has_gpu_metrics

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from nsysmap.base.table import Text
-from nsysmap.nsys.record import PERMISSION
-from nsysmap.nsys.tables import ENVIRONMENT_VARIABLE, NsysTables
+from nsysmap.core.table import Text
+from nsysmap.inputs.nsys.record import PERMISSION
+from nsysmap.inputs.nsys.tables import ENVIRONMENT_VARIABLE, NsysTables
 
 _VERSION = re.compile(r"\d{1,4}(?:\.\d{1,10}){0,4}")
 _INSTALLED = re.compile(r"nsight[- ]systems(?:-cli)?[-/ \\]+(20\d\d\.\d+(?:\.\d+)*)", re.IGNORECASE)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from nsysmap.base.table import MISSING, IntArray
+from nsysmap.core.table import MISSING, IntArray
 from nsysmap.whatif.changes import CannotTell, Changed, DoesNotApply, node_lead_ns, uses_several_streams
 from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.timeline import Costs, Step, Timeline, Work, all_works, main_queue

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.table import MISSING, BoolArray, IntArray
+from nsysmap.core.table import MISSING, BoolArray, IntArray
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.model import Trace
 from nsysmap.whatif.early import begins_early

@@ -8,8 +8,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import Table
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.table import Table
 from nsysmap.whatif.engine_facts import EngineFacts
 
 ChangeName = Literal[

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 
-from nsysmap.base.table import MISSING
+from nsysmap.core.table import MISSING
 from nsysmap.whatif.timeline import ALL_QUEUES, COPIES, Costs, Step, Timeline, Work, all_steps, all_works, each_step, host_time, main_queue
 
 ALREADY_A_GRAPH = "the inferences already run as a CUDA graph"

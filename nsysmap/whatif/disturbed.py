@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from nsysmap.base.table import FloatArray
-from nsysmap.trace.steady import OUTLIER
+from nsysmap.core.table import FloatArray
+from nsysmap.trace.inferences.steady import OUTLIER
 from nsysmap.whatif.timeline import Step, Timeline
 
 _FEW = 3  # inferences of the same calls: of fewer none is usual

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysmap.base.table import BoolArray, IntArray
+from nsysmap.core.table import BoolArray, IntArray
 from nsysmap.trace.model import Trace
 
 _EARLY = "convFwd"

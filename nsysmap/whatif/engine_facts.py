@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nsysmap.base.table import Table
+from nsysmap.core.table import Table
 
 
 @dataclass(frozen=True)

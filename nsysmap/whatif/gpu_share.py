@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
+from nsysmap.core.table import MISSING, FloatArray, IntArray, Table
 
 _THREADS_OF_SM = 2048  # resident threads, compute capability 7.0, 8.0, 9.0, 10.0; 1024 to 1536 on smaller chips
 _REGISTERS_OF_SM = 65536

@@ -9,16 +9,16 @@ from functools import cached_property
 
 import numpy as np
 
-from nsysmap.base.intervals import covered
-from nsysmap.base.memory import in_pieces
-from nsysmap.base.table import MISSING, FloatArray, IntArray, Table
-from nsysmap.base.trace_schema import PYTHON
-from nsysmap.base.units import counted, rounded
+from nsysmap.core.intervals import covered
+from nsysmap.core.memory import in_pieces
+from nsysmap.core.table import MISSING, FloatArray, IntArray, Table
+from nsysmap.core.trace_schema import PYTHON
+from nsysmap.text.units import counted, rounded
 from nsysmap.trace.capture_facts import has_pytorch
-from nsysmap.trace.disturbance import SLOWED, SlowCalls, slow_calls
 from nsysmap.trace.gpu_work import gpu_work
+from nsysmap.trace.inferences.disturbance import SLOWED, SlowCalls, slow_calls
+from nsysmap.trace.inferences.steady import OUTLIER, only_repeats
 from nsysmap.trace.model import Trace
-from nsysmap.trace.steady import OUTLIER, only_repeats
 from nsysmap.whatif.calibration import calibrate
 from nsysmap.whatif.disturbed import brisk, undisturbed
 from nsysmap.whatif.engine_facts import EngineFacts

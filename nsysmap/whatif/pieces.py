@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table
+from nsysmap.core.table import MISSING, BoolArray, FloatArray, IntArray, Table
 from nsysmap.trace.copies import if_pinned_ns
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.model import Trace

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.intervals import union_ns
-from nsysmap.base.table import MISSING, IntArray
-from nsysmap.base.units import duration
+from nsysmap.core.intervals import union_ns
+from nsysmap.core.table import MISSING, IntArray
+from nsysmap.text.units import duration
 from nsysmap.trace.copies import link_rates
 from nsysmap.whatif.branches import MOST_STREAMS, Dependencies, layers_before, on_auxiliary_streams
 from nsysmap.whatif.change import REFORMATS, Change

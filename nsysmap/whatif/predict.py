@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.groups import distinct
-from nsysmap.base.intervals import covered
-from nsysmap.base.result_schema import WHATIF, WHATIF_INFERENCES
-from nsysmap.base.table import MISSING, Table
-from nsysmap.base.units import duration, percent, ranged
-from nsysmap.engine.program import is_collective
+from nsysmap.advice.program import is_collective
+from nsysmap.core.groups import distinct
+from nsysmap.core.intervals import covered
+from nsysmap.core.result_schema import WHATIF, WHATIF_INFERENCES
+from nsysmap.core.table import MISSING, Table
+from nsysmap.text.units import duration, percent, ranged
 from nsysmap.whatif.change import Change
 from nsysmap.whatif.changes import ALREADY_A_GRAPH, DoesNotApply, as_cuda_graph, as_one_graph
 from nsysmap.whatif.engine_facts import EngineFacts

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nsysmap.base.table import MISSING, IntArray
+from nsysmap.core.table import MISSING, IntArray
 from nsysmap.trace.model import Trace
 from nsysmap.whatif.timeline import COPIES, Costs, Step, Timeline, Work, each_step
 from nsysmap.whatif.window import Window

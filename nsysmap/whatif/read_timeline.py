@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nsysmap.base.intervals import covered
-from nsysmap.base.memory import Ints
-from nsysmap.base.table import MISSING, BoolArray, FloatArray, IntArray, Table, slim
+from nsysmap.core.intervals import covered
+from nsysmap.core.memory import Ints
+from nsysmap.core.table import MISSING, BoolArray, FloatArray, IntArray, Table, slim
 from nsysmap.trace.copies import blocking_copies
-from nsysmap.trace.inferences import enqueue_spans
+from nsysmap.trace.inferences.find import enqueue_spans
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
 from nsysmap.whatif.early import begins_early

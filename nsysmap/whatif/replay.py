@@ -6,7 +6,7 @@ import heapq
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from nsysmap.base.table import MISSING
+from nsysmap.core.table import MISSING
 from nsysmap.whatif.timeline import ALL_QUEUES, COPIES, Costs, Step, Timeline, Work
 
 _LEAST_NEED = 0.001

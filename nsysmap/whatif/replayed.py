@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.result_schema import REPLAYED_INFERENCES, REPLAYED_WORK
-from nsysmap.base.table import Table, Text
+from nsysmap.core.result_schema import REPLAYED_INFERENCES, REPLAYED_WORK
+from nsysmap.core.table import Table, Text
 from nsysmap.whatif.model import Model, NoModel
 from nsysmap.whatif.replay import lengths_ns, recorded, replay
 

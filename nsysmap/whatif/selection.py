@@ -8,8 +8,8 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import BoolArray, IntArray, Table, Text
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.table import BoolArray, IntArray, Table, Text
 from nsysmap.trace.model import Trace
 
 _NEAR = 3  # suggestions for a misspelt name

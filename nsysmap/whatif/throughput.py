@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from nsysmap.base.table import MISSING
+from nsysmap.core.table import MISSING
 from nsysmap.whatif.replay import Finished, lengths_ns
 from nsysmap.whatif.timeline import Step, Timeline
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from nsysmap.base.table import MISSING
+from nsysmap.core.table import MISSING
 
 WorkKind = Literal["kernel", "HtoD", "DtoH", "copy", "memset", "graph"]
 COPIES: tuple[WorkKind, ...] = ("HtoD", "DtoH", "copy")

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.groups import by_first_row, distinct
-from nsysmap.base.intervals import covered, union_ns
-from nsysmap.base.memory import in_pieces
-from nsysmap.base.table import MISSING, BoolArray, IntArray, Table
-from nsysmap.base.units import counted, duration, unit_words
-from nsysmap.engine.program import is_collective
+from nsysmap.advice.program import is_collective
+from nsysmap.core.groups import by_first_row, distinct
+from nsysmap.core.intervals import covered, union_ns
+from nsysmap.core.memory import in_pieces
+from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
+from nsysmap.text.units import counted, duration, unit_words
 from nsysmap.trace.copies import copied_memory
-from nsysmap.trace.disturbance import HeldUpTimes, held_up
 from nsysmap.trace.gpu_work import gpu_work
+from nsysmap.trace.inferences.disturbance import HeldUpTimes, held_up
+from nsysmap.trace.inferences.steady import FEW, OUTLIER, in_loops, inferences_a_pass, phases
 from nsysmap.trace.model import Trace
-from nsysmap.trace.steady import FEW, OUTLIER, in_loops, inferences_a_pass, phases
 
 REPLAYED = 24
 """Replayed inferences per thread: a third each from the begin, the middle and the end of the steady run, in each of its phases."""

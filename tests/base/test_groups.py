@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.groups import distinct, distinct_rows, numbered, rows_by_value, runs, scattered, sorted_in_groups, sorted_order
+from nsysmap.core.groups import distinct, distinct_rows, numbered, rows_by_value, runs, scattered, sorted_in_groups, sorted_order
 
 COLUMN = st.lists(st.integers(-3, 60), max_size=120).map(lambda values: np.array(values, np.int64))
 PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(-2, 2)), max_size=40).map(lambda rows: np.array(rows, np.int64).reshape(-1, 2))

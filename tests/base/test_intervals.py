@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsysmap.base import intervals
-from nsysmap.base.intervals import Spans, covered, cut, earlier_ending_later, holes, innermost, inside, union, union_ns, union_ns_by_group
-from nsysmap.base.table import MISSING, IntArray
+from nsysmap.core import intervals
+from nsysmap.core.intervals import Spans, covered, cut, earlier_ending_later, holes, innermost, inside, union, union_ns, union_ns_by_group
+from nsysmap.core.table import MISSING, IntArray
 
 OPEN_END = 1_000
 Rows = list[tuple[int, int, int]]

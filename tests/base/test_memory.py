@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base import table
-from nsysmap.base.memory import Narrow, narrowed, small_codes
-from nsysmap.base.table import MISSING, Column, Spec, Table, Text
+from nsysmap.core import table
+from nsysmap.core.memory import Narrow, narrowed, small_codes
+from nsysmap.core.table import MISSING, Column, Spec, Table, Text
 
 SPEC = Spec(
     "events",
@@ -88,7 +88,7 @@ def test_codes_of_texts_take_as_few_bytes_as_they_need(values: int, kind: type) 
 def test_freed_memory_is_kept_but_for_large_arrays_of_a_large_report(gives_back: bool) -> None:
     program = f"""
 import numpy as np
-from nsysmap.base.memory import give_back_large_arrays, keep_freed_memory
+from nsysmap.core.memory import give_back_large_arrays, keep_freed_memory
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096
 keep_freed_memory()

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.marked_folder import MARK, MARK_TEXT, is_abandoned, marked_folder
-from nsysmap.base.output_file import check_output, replacing
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.marked_folder import MARK, MARK_TEXT, is_abandoned, marked_folder
+from nsysmap.core.output_file import check_output, replacing
 
 _WRITES_AND_IS_KILLED = """
 import os, sys
 from pathlib import Path
-from nsysmap.base.output_file import replacing
+from nsysmap.core.output_file import replacing
 with replacing(Path(sys.argv[1])) as fresh:
     fresh.write_text("half")
     print(*os.listdir(Path(sys.argv[1]).parent), flush=True)

@@ -8,7 +8,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.table import Column, Spec, Table, Text
+from nsysmap.core.table import Column, Spec, Table, Text
 from tests.places import ROOT
 
 SPEC = Spec(
@@ -44,7 +44,7 @@ def test_arrow_comes_without_pandas() -> None:
     code = (
         "import sys\n"
         "from tests.base.test_table import SPEC\n"
-        "from nsysmap.base.table import Table\n"
+        "from nsysmap.core.table import Table\n"
         "Table.of_rows(SPEC, [{'count': 1, 'name': 'a'}, {}]).arrow()\n"
         "assert 'pyarrow' in sys.modules and 'pandas' not in sys.modules\n"
     )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.terminal import between_words, columns, escaped, in_one, inert_json, list_of, pasted, shortened, told_apart
+from nsysmap.text.terminal import between_words, columns, escaped, in_one, inert_json, list_of, pasted, shortened, told_apart
 
 names = st.lists(st.text(st.characters(codec="utf-8", categories=("L", "N", "P")), min_size=1, max_size=60), min_size=1, max_size=8)
 

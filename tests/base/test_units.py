@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.terminal import columns, escaped, shortened
-from nsysmap.base.units import about, counted, duration, percent, ranged, rate, rounded, size
+from nsysmap.text.terminal import columns, escaped, shortened
+from nsysmap.text.units import about, counted, duration, percent, ranged, rate, rounded, size
 
 
 @given(st.integers(0, 10**15), st.integers(1, 10**15), st.integers(0, 3))

@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import analyze_mapped
-from nsysmap.base import intervals, memory
-from nsysmap.base import table as tables_module
-from nsysmap.base.table import MISSING, Text
-from nsysmap.engine.model import Engine
+from nsysmap.core import intervals, memory
+from nsysmap.core import table as tables_module
+from nsysmap.core.table import MISSING, Text
+from nsysmap.inputs.engine.model import Engine
+from nsysmap.inputs.nsys.forms import exported_tables
+from nsysmap.inputs.nsys.tables import NsysTables
 from nsysmap.mapping.mapped_trace import map_trace, read_engines
-from nsysmap.nsys.forms import exported_tables
-from nsysmap.nsys.tables import NsysTables
 from nsysmap.rules.packs import chosen_rules
-from nsysmap.timing import idle, region_times, totals
-from nsysmap.trace import inferences
+from nsysmap.timing import region_times, totals
+from nsysmap.timing.idle import intervals as idle
+from nsysmap.trace.inferences import find as inferences
 from nsysmap.trace.reader import trace_of
 from tests.held_tables import STRINGS, TIMES, Held, analysed, changed, held, length, rows_of, told, with_other_process
 from tests.places import FIXTURES

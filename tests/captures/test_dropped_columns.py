@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from nsysmap.analysis import Analysis, analyze_mapped
-from nsysmap.base.errors import NsysmapError
-from nsysmap.engine.model import Engine
+from nsysmap.core.errors import NsysmapError
+from nsysmap.inputs.engine.model import Engine
+from nsysmap.inputs.nsys.columns_needed import NEEDED, missing_columns
+from nsysmap.inputs.nsys.tables import Columns, in_memory
 from nsysmap.mapping.mapped_trace import map_trace, read_engines
-from nsysmap.nsys.columns_needed import NEEDED, missing_columns
-from nsysmap.nsys.tables import Columns, in_memory
 from nsysmap.trace.reader import trace_of
 from tests.captures.test_change import half
 from tests.held_tables import Held, analysed, held, told

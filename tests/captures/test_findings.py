@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import ENGINE_GROUPS, analyze, engine_outcomes
-from nsysmap.engine.reader import read_engine
+from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.rules.finding import Finding, Outcome
 from tests.captures.test_rules import shared
 from tests.places import FIXTURES, SHARED

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.analysis import analyze
+from nsysmap.api import analyze
 from tests.browser import Browser
 from tests.captures.test_privacy import cut
 from tests.commands import run

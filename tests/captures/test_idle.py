@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsysmap.base.table import Table
-from nsysmap.timing.idle import GRAPH_CALL_NS, find_gaps
-from nsysmap.trace.inferences import find_inferences
-from nsysmap.trace.tensorrt_ranges import tensorrt_ranges
+from nsysmap.core.table import Table
+from nsysmap.timing.idle.intervals import GRAPH_CALL_NS, find_gaps
+from nsysmap.trace.inferences.find import find_inferences
+from nsysmap.trace.inferences.tensorrt_ranges import tensorrt_ranges
 from tests.exports import exported
 from tests.reports import read_trace
 

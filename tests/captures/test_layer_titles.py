@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.analysis import Analysis, analyze
-from nsysmap.cli.outputs import write_analysis
+from nsysmap.api import Analysis, analyze
+from nsysmap.output.files import write_analysis
 from tests.commands import run
 from tests.places import FIXTURES
 

@@ -25,9 +25,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from nsysmap.base.terminal import columns
-from nsysmap.report.json import schema
+from nsysmap.output.json import schema
 from nsysmap.rules import packs
+from nsysmap.text.terminal import columns
 from tests.commands import run
 from tests.places import FIXTURES, GOLDEN, ROOT
 from tests.rule_packs import golden_rules

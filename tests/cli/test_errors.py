@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.base.errors import NsysmapError
 from nsysmap.cli import main
 from nsysmap.cli.decode import decode
-from nsysmap.nsys.program import find_nsys
+from nsysmap.core.errors import NsysmapError
+from nsysmap.inputs.nsys.program import find_nsys
 from tests.commands import Done, run
 from tests.places import FIXTURES
 

@@ -18,16 +18,16 @@ from tests.places import FIXTURES
 
 SYNC, ENGINE = FIXTURES / "bert_trt10" / "sync.sqlite", FIXTURES / "bert_trt10" / "engine.json"
 MOMENTS = {
-    "reading pages": "nsysmap.nsys.sqlite_pages._records",
-    "finding inferences": "nsysmap.trace.inferences._summary",
+    "reading pages": "nsysmap.inputs.nsys.sqlite_pages._records",
+    "finding inferences": "nsysmap.trace.inferences.find._summary",
     "mapping": "nsysmap.mapping.mapped_trace.map_kernels",
-    "idle time": "nsysmap.timing.idle._gaps",
+    "idle time": "nsysmap.timing.idle.intervals._gaps",
     "replaying": "nsysmap.analysis.read_model",
     "a rule": "nsysmap.rules.run._answer",
-    "writing JSON": "nsysmap.report.json.write_json",
-    "writing the page": "nsysmap.page.write.inlined",
-    "putting a file into its place": "nsysmap.base.marked_folder.shutil.rmtree",
-    "keeping results": "nsysmap.nsys.export_cache.keep",
+    "writing JSON": "nsysmap.output.json.write_json",
+    "writing the page": "nsysmap.output.page.write.inlined",
+    "putting a file into its place": "nsysmap.core.marked_folder.shutil.rmtree",
+    "keeping results": "nsysmap.inputs.nsys.export_cache.keep",
 }
 
 
@@ -35,8 +35,8 @@ def code(target: str, act: str) -> str:
     """A program that runs nsysmap, and does that at the first call of that function."""
     module = target.rpartition(".")[0].removesuffix(".shutil")
     return (
-        f"import os, sys, time, {module}, nsysmap.report.result_cache\n"
-        "nsysmap.report.result_cache.LEAST_BYTES = 1\n"
+        f"import os, sys, time, {module}, nsysmap.output.result_cache\n"
+        "nsysmap.output.result_cache.LEAST_BYTES = 1\n"
         "from nsysmap.cli.main import main\n"
         f"real = {target}\n"
         "calls = []\n"

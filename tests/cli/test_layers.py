@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from nsysmap.analysis import analyze
-from nsysmap.base.units import rounded
-from nsysmap.engine.reader import read_engine
-from nsysmap.report.layers import layers_json, layers_text
-from nsysmap.summary.costs import cost_rows
+from nsysmap.answer.costs import cost_rows
+from nsysmap.inputs.engine.reader import read_engine
+from nsysmap.output.layers import layers_json, layers_text
+from nsysmap.text.units import rounded
 from tests.places import FIXTURES
 
 

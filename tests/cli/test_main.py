@@ -144,7 +144,7 @@ def test_characters_that_the_terminal_lacks_are_escaped(encoding: str) -> None:
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 @pytest.mark.parametrize(
-    "inside", ["nsysmap.rules.packs.load_rules", "nsysmap.rules.sandbox.Sandbox.run", "nsysmap.report.json.write_json"]
+    "inside", ["nsysmap.rules.packs.load_rules", "nsysmap.rules.sandbox.limits.Sandbox.run", "nsysmap.output.json.write_json"]
 )
 def test_an_interrupt_is_quiet_even_where_a_library_makes_an_error_of_its_own_of_it(
     number: int, status: int, inside: str, tmp_path: Path
@@ -170,10 +170,10 @@ def test_an_interrupt_is_quiet_even_where_a_library_makes_an_error_of_its_own_of
 def test_an_ignored_interrupt_stays_ignored() -> None:
     """As under nohup."""
     code = (
-        "import os, signal, nsysmap.nsys.export\n"
+        "import os, signal, nsysmap.inputs.nsys.export\n"
         "from nsysmap.cli.main import main\n"
         "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-        "nsysmap.nsys.export.cached = lambda: os.kill(os.getpid(), signal.SIGINT) or []\n"
+        "nsysmap.inputs.nsys.export.cached = lambda: os.kill(os.getpid(), signal.SIGINT) or []\n"
         "main()"
     )
     assert subprocess.run([sys.executable, "-c", code, "cache", "list"], timeout=60, check=False).returncode == 0

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.nsys import program
-from nsysmap.nsys.program import Nsys
-from nsysmap.nsys.record import METRICS_HZ, Sampling, capture_command, layer_files
-from nsysmap.report import doctor
+from nsysmap.inputs.nsys import program
+from nsysmap.inputs.nsys.program import Nsys
+from nsysmap.inputs.nsys.record import METRICS_HZ, Sampling, capture_command, layer_files
+from nsysmap.output import doctor
 from tests.commands import run
 from tests.places import FIXTURES
 

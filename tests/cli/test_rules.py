@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from nsysmap.base.errors import NsysmapError
 from nsysmap.cli.main import cli
+from nsysmap.core.errors import NsysmapError
 from nsysmap.rules.packs import builtin_rules_dir, load_rules
 from tests.rule_packs import ANY_CASES, write_rule
 

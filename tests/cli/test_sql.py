@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.schema import ALL_TABLES
-from nsysmap.base.terminal import columns
-from nsysmap.report.query import SHOWN_ROWS, answer_text, rest_words, write_answer
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.schema import ALL_TABLES
+from nsysmap.output.query import SHOWN_ROWS, answer_text, rest_words, write_answer
 from nsysmap.rules import select as select_module
 from nsysmap.rules.select import asked_among, check_select, select
+from nsysmap.text.terminal import columns
 from tests.commands import run
 from tests.places import FIXTURES
 

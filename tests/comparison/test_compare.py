@@ -14,9 +14,6 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import analyze
-from nsysmap.base.comparison_schema import JOINED_LAYERS
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import MISSING, Table
 from nsysmap.comparison.compare import Comparison, compare
 from nsysmap.comparison.conditions import conditions
 from nsysmap.comparison.finding_changes import FindingChange, finding_changes
@@ -25,6 +22,9 @@ from nsysmap.comparison.pages import comparison_text
 from nsysmap.comparison.predictions import MADE, predictions
 from nsysmap.comparison.side import Side, side_of
 from nsysmap.comparison.waterfall import PROFILED, SIDE_BY_SIDE
+from nsysmap.core.comparison_schema import JOINED_LAYERS
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.table import MISSING, Table
 from nsysmap.rules.finding import Finding, Outcome
 from tests.places import FIXTURES
 

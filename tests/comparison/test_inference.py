@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import Analysis, analyze
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.lines import rendered
-from nsysmap.base.table import Table
 from nsysmap.comparison.inference import OneInference, one_inference
 from nsysmap.comparison.inference_page import inference_text
 from nsysmap.comparison.pages import Grid, grid_lines
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.table import Table
+from nsysmap.text.lines import rendered
 from tests.commands import run
 from tests.places import FIXTURES
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nsysmap.base.comparison_schema import JOINED_LAYERS
-from nsysmap.base.table import Row, Table
 from nsysmap.comparison.joined import block_name, blocks_of
+from nsysmap.core.comparison_schema import JOINED_LAYERS
+from nsysmap.core.table import Row, Table
 
 SIDES = ("before", "after", "before_titles", "after_titles")
 

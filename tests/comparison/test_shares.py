@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nsysmap.comparison.shares import Kinds, Works, spent
 from nsysmap.comparison.waterfall import whole_parts
-from nsysmap.timing.replayed_idle import Idle
+from nsysmap.timing.idle.replayed import Idle
 
 KINDS = Kinds(3)
 pieces = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20), st.integers(0, 2)), max_size=12)

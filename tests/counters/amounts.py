@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.table import FloatArray
+from nsysmap.core.table import FloatArray
 from nsysmap.counters.estimate import Estimates, Values
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.base.table import FloatArray
-from nsysmap.ncu.beside_trace import TENSOR, dram_bytes
-from nsysmap.ncu.match import Matched
-from nsysmap.ncu.printed import NcuKernel
+from nsysmap.core.table import FloatArray
+from nsysmap.counters.beside_ncu import TENSOR, dram_bytes
+from nsysmap.counters.ncu_match import Matched
+from nsysmap.inputs.ncu.printed import NcuKernel
 
 _ENOUGH = 5.0  # percent of tensor activity from which on a kernel shows the clock
 

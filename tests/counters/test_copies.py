@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nsysmap.base.table import Table
-from nsysmap.base.trace_schema import MEMCPYS
+from nsysmap.core.table import Table
+from nsysmap.core.trace_schema import MEMCPYS
 from nsysmap.counters.copies import copy_rows
 from nsysmap.counters.model import Samples, Shift
 from nsysmap.counters.told import Capture

@@ -15,11 +15,11 @@ import pytest
 from nsysmap.counters.clock_shift import clock_shift
 from nsysmap.counters.estimate import Estimates, estimate
 from nsysmap.counters.model import Samples, Shift, Work
+from nsysmap.counters.ncu_match import SequenceKernel, match_kernels
 from nsysmap.counters.told import told
+from nsysmap.inputs.ncu.printed import read_ncu_csv
+from nsysmap.inputs.nsys.sqlite_columns import sqlite_tables
 from nsysmap.names.metric_names import ACTIVITY, PREFERRED
-from nsysmap.ncu.match import SequenceKernel, match_kernels
-from nsysmap.ncu.printed import read_ncu_csv
-from nsysmap.nsys.sqlite_columns import sqlite_tables
 from nsysmap.trace.gpu_metrics import read_gpu_metrics
 from tests.counters.amounts import tensor_cycles, tensor_operations
 from tests.counters.from_ncu import FromTrace, from_ncu

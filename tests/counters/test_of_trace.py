@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import analyze
-from nsysmap.base.table import MISSING, IntArray, Table, Text
+from nsysmap.core.table import MISSING, IntArray, Table, Text
 from nsysmap.counters import problem
 from nsysmap.counters.of_trace import Counters, counters_of, sampling_notes
+from nsysmap.inputs.nsys.sqlite_columns import sqlite_tables
+from nsysmap.inputs.nsys.tables import NsysTables
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, map_trace, read_engines
-from nsysmap.nsys.sqlite_columns import sqlite_tables
-from nsysmap.nsys.tables import NsysTables
 from nsysmap.trace.gpu_metrics import GpuMetrics
 from tests.exports import exported
 from tests.places import CAPTURES, FIXTURES

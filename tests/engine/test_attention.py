@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from nsysmap.engine.attention import Block, attention_blocks, attention_tables
-from nsysmap.engine.model import Engine
-from nsysmap.engine.reader import read_engine
+from nsysmap.inputs.engine.model import Engine
+from nsysmap.inputs.engine.reader import read_engine
+from nsysmap.network.attention import Block, attention_blocks, attention_tables
 from tests.made_engines import Row, made, row
 from tests.places import FIXTURES
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nsysmap.engine.chains import chain_tables, engine_chains
-from nsysmap.engine.reader import read_engine
+from nsysmap.inputs.engine.reader import read_engine
+from nsysmap.network.chains import chain_tables, engine_chains
 from tests.made_engines import Row, made, row
 from tests.places import FIXTURES, SHARED
 

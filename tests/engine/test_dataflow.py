@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.engine.dataflow import MOST_EDGES, common_path, engine_graph, flow_of, links, runs
-from nsysmap.engine.model import Engine, Tensor
-from nsysmap.engine.operations import operations
-from nsysmap.engine.reader import read_engine
-from nsysmap.engine.tensor_formats import elements
+from nsysmap.core.errors import NsysmapError
+from nsysmap.inputs.engine.dataflow import MOST_EDGES, common_path, engine_graph, flow_of, links, runs
+from nsysmap.inputs.engine.model import Engine, Tensor
+from nsysmap.inputs.engine.reader import read_engine
+from nsysmap.inputs.engine.tensor_formats import elements
+from nsysmap.network.operations import operations
 from tests.made_engines import made, row
 from tests.places import FIXTURES
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.engine.execution_order import execution_orders
-from nsysmap.engine.model import Layer, Tensor
+from nsysmap.inputs.engine.model import Layer, Tensor
+from nsysmap.network.execution_order import execution_orders
 
 
 def chain(names: list[str]) -> list[Layer]:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.engine.inspector import inspect_plan
-from nsysmap.engine.layer_info import documents_of, parse_json
-from nsysmap.engine.reader import read_engine
+from nsysmap.core.errors import NsysmapError
+from nsysmap.inputs.engine.inspector import inspect_plan
+from nsysmap.inputs.engine.layer_info import documents_of, parse_json
+from nsysmap.inputs.engine.reader import read_engine
 
 STAND_IN = """
 import sys

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.engine.log import documents_in_log
-from nsysmap.engine.model import Engine
-from nsysmap.engine.reader import read_engine, read_engines_in
+from nsysmap.core.errors import NsysmapError
+from nsysmap.inputs.engine.log import documents_in_log
+from nsysmap.inputs.engine.model import Engine
+from nsysmap.inputs.engine.reader import read_engine, read_engines_in
 from nsysmap.mapping.mapped_trace import map_report, read_engines
 from tests.places import FIXTURES
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.engine.layer_info import Document, engine_of
-from nsysmap.engine.log import documents_in_log, tensorrt_version
-from nsysmap.engine.reader import read_engine
-from nsysmap.engine.reformats import engine_reformats
+from nsysmap.core.errors import NsysmapError
+from nsysmap.inputs.engine.layer_info import Document, engine_of
+from nsysmap.inputs.engine.log import documents_in_log, tensorrt_version
+from nsysmap.inputs.engine.reader import read_engine
+from nsysmap.network.reformats import engine_reformats
 
 
 def parse_log(text: str) -> Document | None:

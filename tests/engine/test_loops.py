@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nsysmap.engine.loops import Loop, loops_in, unrolled
-from nsysmap.engine.model import Layer, Tensor
+from nsysmap.inputs.engine.model import Layer, Tensor
+from nsysmap.network.loops import Loop, loops_in, unrolled
 
 
 def _layer(index: int, name: str, kind: str = "kgen", reads: str = "", writes: str = "", **parameters: object) -> Layer:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.engine.onnx_model import read_model
+from nsysmap.core.errors import NsysmapError
+from nsysmap.inputs.engine.onnx_model import read_model
 from tests.commands import run
 from tests.onnx_models import Builder, bert
 from tests.places import FIXTURES

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsysmap.base.columns import flag, integer, text
-from nsysmap.base.table import Spec, Table
-from nsysmap.base.trace_schema import OTHER_HOST, PYTHON, TENSORRT_RTX, TRTEXEC
-from nsysmap.engine.program import (
+from nsysmap.advice.program import (
     CUDA,
     ONNX_RUNTIME,
     OTHER,
@@ -21,6 +18,9 @@ from nsysmap.engine.program import (
     program_of,
     version_of,
 )
+from nsysmap.core.columns import flag, integer, text
+from nsysmap.core.table import Spec, Table
+from nsysmap.core.trace_schema import OTHER_HOST, PYTHON, TENSORRT_RTX, TRTEXEC
 from tests.reports import analysis
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.engine.layer_info import documents_of, engine_of, onnx_nodes, parse_json
-from nsysmap.engine.reader import read_engine
-from nsysmap.engine.tables import edges_table, layers_table, tensors_table
+from nsysmap.core.errors import NsysmapError
+from nsysmap.inputs.engine.layer_info import documents_of, engine_of, onnx_nodes, parse_json
+from nsysmap.inputs.engine.reader import read_engine
+from nsysmap.network.tables import edges_table, layers_table, tensors_table
 from tests.places import FIXTURES, SHARED
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

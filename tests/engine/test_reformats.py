@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nsysmap.engine.reader import read_engine
-from nsysmap.engine.reformats import engine_reformats, quantizers_table, reformats_table
+from nsysmap.inputs.engine.reader import read_engine
+from nsysmap.network.reformats import engine_reformats, quantizers_table, reformats_table
 from tests.made_engines import Row, made, row
 from tests.places import CAPTURES, FIXTURES
 

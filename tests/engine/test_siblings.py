@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysmap.engine.siblings import engine_siblings, sibling_tables
+from nsysmap.network.siblings import engine_siblings, sibling_tables
 from tests.made_engines import Row, made, row
 
 X = [1, 64, 384]

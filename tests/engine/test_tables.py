@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nsysmap.base import schema
-from nsysmap.engine.reader import read_engine
-from nsysmap.engine.tables import engine_tables, layers_table
+from nsysmap.core import schema
+from nsysmap.inputs.engine.reader import read_engine
+from nsysmap.network.tables import engine_tables, layers_table
 from tests.made_engines import Row, made, row
 from tests.places import FIXTURES
 

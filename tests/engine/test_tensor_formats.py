@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nsysmap.engine.model import Tensor
-from nsysmap.engine.tensor_formats import channel_multiple, data_type, layout, tensor_bytes
+from nsysmap.inputs.engine.model import Tensor
+from nsysmap.inputs.engine.tensor_formats import channel_multiple, data_type, layout, tensor_bytes
 
 
 @pytest.mark.parametrize(

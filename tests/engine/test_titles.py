@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from nsysmap.engine.reader import read_engine
-from nsysmap.engine.titles import layer_titles, name_title
+from nsysmap.inputs.engine.reader import read_engine
+from nsysmap.network.titles import layer_titles, name_title
 from tests.graph_engines import decoder
 from tests.made_engines import made, row
 from tests.places import FIXTURES

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from nsysmap.analysis import Analysis, analyze
-from nsysmap.base.errors import NsysmapError
-from nsysmap.engine.trtexec_times import Measure, read_times, times_in
+from nsysmap.core.errors import NsysmapError
+from nsysmap.inputs.engine.trtexec_times import Measure, read_times, times_in
 from tests.places import FIXTURES
 
 CAPTURE = FIXTURES / "bert_trt10"

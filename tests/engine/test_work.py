@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nsysmap.engine.model import Layer, Tensor
-from nsysmap.engine.reader import read_engine
-from nsysmap.engine.work import does, engine_work, layer_work, product_extent, tensor_cores, work_table
+from nsysmap.inputs.engine.model import Layer, Tensor
+from nsysmap.inputs.engine.reader import read_engine
+from nsysmap.network.work import does, engine_work, layer_work, product_extent, tensor_cores, work_table
 from tests.made_engines import made, row
 from tests.places import FIXTURES, SHARED
 

@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 from nsysmap.analysis import analyze
-from nsysmap.base.errors import NsysmapError
+from nsysmap.core.errors import NsysmapError
 from nsysmap.fleet.child import run_task
 from nsysmap.fleet.dataset import open_dataset, part, sweep
 from nsysmap.fleet.page import fleet_text, write_page

@@ -9,12 +9,12 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.engine.dataflow import flow_of
-from nsysmap.engine.reader import read_engines_in
-from nsysmap.engine.tables import engine_tables
+from nsysmap.core.errors import NsysmapError
+from nsysmap.inputs.engine.dataflow import flow_of
+from nsysmap.inputs.engine.reader import read_engines_in
+from nsysmap.inputs.nsys.report_tables import read_report
 from nsysmap.names.decode import decode, layer_kind, normalized_range_text, split_layer_name, summary
-from nsysmap.nsys.report_tables import read_report
+from nsysmap.network.tables import engine_tables
 from nsysmap.rules.rule_file import read_rule
 from tests.sqlite_mutants import compared
 

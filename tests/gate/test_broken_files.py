@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.gate.baseline import read_baseline
-from nsysmap.gate.budget import read_budget
-from nsysmap.gate.ignores import read_ignores
+from nsysmap.comparison.gate.baseline import read_baseline
+from nsysmap.comparison.gate.budget import read_budget
+from nsysmap.comparison.gate.ignores import read_ignores
+from nsysmap.core.errors import NsysmapError
 
 DIGITS = "9" * 6000
 BROKEN = {

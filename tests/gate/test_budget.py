@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.gate.budget import Limit, read_budget
-from nsysmap.gate.ignores import Ignore, parsed, read_ignores
+from nsysmap.comparison.gate.budget import Limit, read_budget
+from nsysmap.comparison.gate.ignores import Ignore, parsed, read_ignores
+from nsysmap.core.errors import NsysmapError
 from nsysmap.rules.finding import Finding
 from tests.places import ROOT
 

@@ -17,16 +17,16 @@ import jsonschema
 import pytest
 
 from nsysmap.analysis import analyze
-from nsysmap.base.errors import NsysmapError
+from nsysmap.comparison.gate.baseline import Baseline, baseline_json, baseline_of, read_baseline
+from nsysmap.comparison.gate.budget import Limit
+from nsysmap.comparison.gate.checks import BROKEN, KEPT, UNKNOWN, Verdict, held_to
+from nsysmap.comparison.gate.ignores import Ignore
+from nsysmap.comparison.gate.junit import junit_xml
+from nsysmap.comparison.gate.sarif import sarif
+from nsysmap.comparison.gate.write import broken_lines, verdict_markdown
 from nsysmap.comparison.noise import Mean
 from nsysmap.comparison.side import Side, side_of
-from nsysmap.gate.baseline import Baseline, baseline_json, baseline_of, read_baseline
-from nsysmap.gate.budget import Limit
-from nsysmap.gate.checks import BROKEN, KEPT, UNKNOWN, Verdict, held_to
-from nsysmap.gate.ignores import Ignore
-from nsysmap.gate.junit import junit_xml
-from nsysmap.gate.sarif import sarif
-from nsysmap.gate.write import broken_lines, verdict_markdown
+from nsysmap.core.errors import NsysmapError
 from tests.commands import run
 from tests.gate.sarif_schema import SARIF
 from tests.places import FIXTURES

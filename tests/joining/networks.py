@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from nsysmap.engine.model import Engine, Layer, Tensor
-from nsysmap.engine.reader import read_engine
-from nsysmap.joining.groups import Group, groups_of
-from nsysmap.joining.network import Network, network_of
+from nsysmap.inputs.engine.model import Engine, Layer, Tensor
+from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.names.decode import layer_kind
+from nsysmap.network.layer_network import Network, network_of
+from nsysmap.network.matched_groups import Group, groups_of
 
 
 def layer(name: str, reads: str, writes: str, *, kind: str | None = None, shape: tuple[int, ...] = (1, 64, 28, 28)) -> Layer:

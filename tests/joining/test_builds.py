@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from nsysmap.engine.model import Layer, Tensor
-from nsysmap.engine.reader import read_engine
-from nsysmap.joining.groups import groups_of
+from nsysmap.inputs.engine.model import Layer, Tensor
+from nsysmap.inputs.engine.reader import read_engine
+from nsysmap.network.matched_groups import groups_of
 from tests.joining.networks import network
 from tests.places import FIXTURES
 

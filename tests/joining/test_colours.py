@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from nsysmap.engine.model import Engine, Layer
-from nsysmap.joining.colours import colours
-from nsysmap.joining.groups import groups_of
-from nsysmap.joining.network import Network
+from nsysmap.inputs.engine.model import Engine, Layer
+from nsysmap.network.colours import colours
+from nsysmap.network.layer_network import Network
+from nsysmap.network.matched_groups import groups_of
 from tests.joining.networks import layer, network, shuffled_and_renamed
 
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsysmap.engine.model import Layer, Tensor
-from nsysmap.engine.reader import read_engine
-from nsysmap.joining.groups import groups_of
-from nsysmap.joining.network import network_of
+from nsysmap.inputs.engine.model import Layer, Tensor
+from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.names.decode import layer_kind
+from nsysmap.network.layer_network import network_of
+from nsysmap.network.matched_groups import groups_of
 from tests.joining.networks import layer, network, network_in, shuffled_and_renamed, told
 from tests.places import FIXTURES, SHARED
 

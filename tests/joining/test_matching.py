@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from nsysmap.joining.matching import aligned
+from nsysmap.network.matching import aligned
 
 
 def best_by_trying(worth: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> float:

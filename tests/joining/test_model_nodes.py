@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.engine.model import Layer
-from nsysmap.engine.model_nodes import of_model, with_model_nodes
-from nsysmap.engine.onnx_model import OnnxModel, OnnxNode, read_model
+from nsysmap.inputs.engine.model import Layer
+from nsysmap.inputs.engine.onnx_model import OnnxModel, OnnxNode, read_model
+from nsysmap.network.model_nodes import of_model, with_model_nodes
 from tests.joining.networks import layer, network, told
 from tests.onnx_models import bert
 from tests.places import FIXTURES

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsysmap.engine.model import Engine, Layer
-from nsysmap.engine.reader import read_engine
-from nsysmap.mapping.by_order import NO_FIT
+from nsysmap.inputs.engine.model import Engine, Layer
+from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace
-from nsysmap.mapping.scores import expected_kernels
+from nsysmap.mapping.order.by_order import NO_FIT
+from nsysmap.mapping.order.scores import expected_kernels
 from nsysmap.trace.model import Trace
 from tests.nsys_file import NsysFile
 from tests.places import FIXTURES

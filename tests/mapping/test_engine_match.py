@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.base.table import MISSING
-from nsysmap.engine.model import Engine, Layer, Tensor
+from nsysmap.core.table import MISSING
+from nsysmap.inputs.engine.model import Engine, Layer, Tensor
 from nsysmap.mapping.engine_match import Judged, Kind, judge
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, map_trace, read_engines
-from nsysmap.mapping.twins import Ran, tokens_in_file
+from nsysmap.mapping.order.twins import Ran, tokens_in_file
 from tests.captures.test_truth import truth
 from tests.exports import exported
 from tests.nsys_file import NsysFile, engine_call

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nsysmap.engine.model import Engine, Layer, Tensor
-from nsysmap.mapping.engine_odds import EQUAL_CODE, OTHER, RAN, engine_odds, outcome
-from nsysmap.mapping.scores import KernelFacts
+from nsysmap.inputs.engine.model import Engine, Layer, Tensor
+from nsysmap.mapping.order.engine_odds import EQUAL_CODE, OTHER, RAN, engine_odds, outcome
+from nsysmap.mapping.order.scores import KernelFacts
 
 MOVE, RESHAPE = "__myl_MoveConc_0xc1455be378008feffc8e73982aa134dd", "__myl_Resh_0x39c16d43d09058252c6afcb5b335d3b3"
 MOVE_TOO = "__myl_MoveConc_0xb2f692d45b1de3b4308437bc08dcb763"

@@ -11,7 +11,7 @@ import pytest
 
 from nsysmap.mapping.explain import explain
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, map_trace, read_engines
-from nsysmap.report.explain import explain_json, explain_text
+from nsysmap.output.explain import explain_json, explain_text
 from nsysmap.trace.model import Trace
 from nsysmap.trace.open_report import open_trace
 from tests.commands import run

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.base.errors import NsysmapError
+from nsysmap.core.errors import NsysmapError
 from nsysmap.mapping.given_files import GivenFiles, given_files, one_engine
 from tests.places import FIXTURES
 

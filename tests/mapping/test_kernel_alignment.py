@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.engine.model import Engine, Layer
-from nsysmap.engine.reader import read_engine
-from nsysmap.mapping.kernel_alignment import align_inference, engine_match, optimization_profiles
-from nsysmap.mapping.scores import KernelFacts
+from nsysmap.inputs.engine.model import Engine, Layer
+from nsysmap.inputs.engine.reader import read_engine
+from nsysmap.mapping.order.kernel_alignment import align_inference, engine_match, optimization_profiles
+from nsysmap.mapping.order.scores import KernelFacts
 from tests.places import FIXTURES
 from tests.reports import read_trace
 

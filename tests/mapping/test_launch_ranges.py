@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.table import MISSING, Table
-from nsysmap.base.trace_schema import CUDA_GRAPH_NODES
-from nsysmap.mapping.launch_ranges import root_nodes
+from nsysmap.core.table import MISSING, Table
+from nsysmap.core.trace_schema import CUDA_GRAPH_NODES
+from nsysmap.mapping.ranges.launch_ranges import root_nodes
 
 NODE = st.tuples(st.integers(1, 2), st.integers(1, 9), st.one_of(st.none(), st.integers(1, 9)))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nsysmap.engine.model import Layer, Tensor
-from nsysmap.mapping.launch_shapes import tiles_agree
+from nsysmap.inputs.engine.model import Layer, Tensor
+from nsysmap.mapping.order.launch_shapes import tiles_agree
 
 PRODUCT = "cudnn_generated_fort_native_sm80_matMul_knob_24_splitk_5_64x64x32_5_0"
 CONVOLUTION = "cudnn_generated_fort_native_sm90_convFwd_pointwise_pointwise_knob_39_128x16x32_12_0"

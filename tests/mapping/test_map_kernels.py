@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.engine.model import Engine, Layer
-from nsysmap.engine.reader import read_engine
+from nsysmap.inputs.engine.model import Engine, Layer
+from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, map_trace
 from tests.exports import exported
 from tests.nsys_file import THREAD, NsysFile, engine_call

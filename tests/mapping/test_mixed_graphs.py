@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nsysmap.base.table import Text
+from nsysmap.core.table import Text
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace, read_engines
 from nsysmap.trace.model import Trace
 from nsysmap.trace.open_report import open_trace

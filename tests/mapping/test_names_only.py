@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nsysmap.engine.reader import read_engine
+from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace
 from nsysmap.trace.open_report import open_trace
 from tests.nsys_file import NsysFile

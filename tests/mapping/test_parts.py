@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nsysmap.engine.model import Engine, Layer
+from nsysmap.inputs.engine.model import Engine, Layer
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace, read_engines
 from nsysmap.trace.model import Trace
 from tests.exports import exported

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.mapping.parts_by_name import pattern_parts, pattern_word
+from nsysmap.mapping.parts.parts_by_name import pattern_parts, pattern_word
 
 GEMM = "sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x64x32_stage4_warpsize2x2x1_tensor16x8x16_kernel"
 NORM = "__myl_AddMeanSubMulMeanAddSqrtDivMulMulAdd_0x1a"

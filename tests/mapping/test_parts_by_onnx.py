@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsysmap.engine.model import Engine, Layer
-from nsysmap.engine.onnx_model import OnnxModel, OnnxNode, read_model
-from nsysmap.engine.tables import layers_table
+from nsysmap.inputs.engine.model import Engine, Layer
+from nsysmap.inputs.engine.onnx_model import OnnxModel, OnnxNode, read_model
 from nsysmap.mapping.mapped_trace import map_trace, read_engines
-from nsysmap.mapping.onnx_blocks import ModelGraph, blocks
-from nsysmap.mapping.parts_by_name import PatternPart
-from nsysmap.mapping.parts_by_onnx import place_on_model
+from nsysmap.mapping.parts.onnx_blocks import ModelGraph, blocks
+from nsysmap.mapping.parts.parts_by_name import PatternPart
+from nsysmap.mapping.parts.parts_by_onnx import place_on_model
+from nsysmap.network.tables import layers_table
 from nsysmap.trace.open_report import open_trace
 from tests.commands import run
 from tests.onnx_models import bert

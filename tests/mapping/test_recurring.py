@@ -9,8 +9,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.engine.model import Engine, Layer
-from nsysmap.mapping.recurring import (
+from nsysmap.inputs.engine.model import Engine, Layer
+from nsysmap.mapping.order.scores import KernelFacts, score
+from nsysmap.mapping.streams.recurring import (
     Usual,
     common_places,
     common_sequence,
@@ -24,8 +25,7 @@ from nsysmap.mapping.recurring import (
     usual_kernels,
     within,
 )
-from nsysmap.mapping.scores import KernelFacts, score
-from nsysmap.mapping.stream_alignment import Runs
+from nsysmap.mapping.streams.stream_alignment import Runs
 
 LAYERS = (Layer(0, "conv", "convolution"), Layer(1, "{ForeignNode[a...b]}", "foreign_node"), Layer(2, "pool", "pooling"))
 KERNELS = (

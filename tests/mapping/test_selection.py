@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import analyze_mapped
-from nsysmap.base.errors import NsysmapError
+from nsysmap.core.errors import NsysmapError
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace, read_engines
 from nsysmap.mapping.selection import Selection, inference_numbers, time_ns
 from nsysmap.trace.open_report import open_trace

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.mapping.sequence_alignment import Costs, best_path
+from nsysmap.mapping.order.sequence_alignment import Costs, best_path
 
 weights = st.floats(-6, 6, allow_nan=False).map(lambda value: round(value, 2))
 

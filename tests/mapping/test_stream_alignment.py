@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.mapping.stream_alignment import Stream, Track, by_value, likeliest_runs, sureness
+from nsysmap.mapping.streams.stream_alignment import Stream, Track, by_value, likeliest_runs, sureness
 
 CUT = -2.0
 Steps = tuple[tuple[int, int] | None, ...]  # for each item its track and slot, None for none

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.engine.model import Engine
-from nsysmap.engine.reader import read_engine
+from nsysmap.inputs.engine.model import Engine
+from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace
-from nsysmap.mapping.twins import SEVERAL
+from nsysmap.mapping.order.twins import SEVERAL
 from tests.made_engines import made, row
 from tests.nsys_file import NsysFile
 from tests.places import FIXTURES

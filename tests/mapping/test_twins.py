@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from nsysmap.base.table import MISSING
-from nsysmap.engine.model import Engine, Layer, Tensor
-from nsysmap.engine.reader import read_engine
+from nsysmap.core.table import MISSING
+from nsysmap.inputs.engine.model import Engine, Layer, Tensor
+from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import map_trace
-from nsysmap.mapping.twins import Ran, twins_of, which_ran
+from nsysmap.mapping.order.twins import Ran, twins_of, which_ran
 from nsysmap.trace.open_report import open_trace
 from tests.places import FIXTURES
 

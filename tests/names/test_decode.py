@@ -331,7 +331,7 @@ def test_names_of_100_kilobytes_decode(begin: str, unit: str) -> None:
 
 
 def test_every_layer_type_has_a_class_of_the_model() -> None:
-    from nsysmap.engine.model import LAYER_KINDS
+    from nsysmap.inputs.engine.model import LAYER_KINDS
 
     assert set(LAYER_TYPES.values()) <= set(LAYER_KINDS)
     assert {row.kind for row in NODE_ROWS} <= set(LAYER_KINDS)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysmap.names.in_lines import is_name, names_in
-from nsysmap.report.names import explained_line
+from nsysmap.output.names import explained_line
 
 GEMM = "ampere_sgemm_128x64_tn"
 POINTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3> >(int)"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.engine.model import LAYER_KINDS
+from nsysmap.inputs.engine.model import LAYER_KINDS
 from nsysmap.names.decode import affinity, decode, layer_kind, matches_tactic, normalized_range_text, split_layer_name
 from nsysmap.names.layers import node_row, nodes_of
 from tests.places import CAPTURES, FIXTURES, NAME_TABLES, SHARED

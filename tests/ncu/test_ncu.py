@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysmap.analysis import analyze
-from nsysmap.base.engine_schema import EDGES
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.result_schema import KERNELS
-from nsysmap.base.table import Table
-from nsysmap.base.trace_schema import DEVICES, INFERENCES
+from nsysmap.core.engine_schema import EDGES
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.result_schema import KERNELS
+from nsysmap.core.table import Table
+from nsysmap.core.trace_schema import DEVICES, INFERENCES
+from nsysmap.counters.beside_ncu import _from_cache, dram_bytes, ncu_table, reads_in_program
+from nsysmap.counters.ncu_match import SequenceKernel, base_name, match_kernels, other_program
+from nsysmap.inputs.ncu.numbers import decimal_mark, in_base_unit, number
+from nsysmap.inputs.ncu.printed import Conditions, Measured, NcuKernel, parse_ncu_csv, read_ncu_csv
 from nsysmap.mapping.mapped_trace import map_report
-from nsysmap.ncu.beside_trace import _from_cache, dram_bytes, ncu_table, reads_in_program
-from nsysmap.ncu.match import SequenceKernel, base_name, match_kernels, other_program
-from nsysmap.ncu.numbers import decimal_mark, in_base_unit, number
-from nsysmap.ncu.printed import Conditions, Measured, NcuKernel, parse_ncu_csv, read_ncu_csv
-from nsysmap.trace.steady import steady_inferences
+from nsysmap.trace.inferences.steady import steady_inferences
 from tests.exports import exported
 from tests.places import CAPTURES, FIXTURES
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.ncu import report_file
-from nsysmap.ncu.printed import read_ncu_csv
-from nsysmap.ncu.report_file import read_ncu
+from nsysmap.core.errors import NsysmapError
+from nsysmap.inputs.ncu import report_file
+from nsysmap.inputs.ncu.printed import read_ncu_csv
+from nsysmap.inputs.ncu.report_file import read_ncu
 
 CSV = Path(__file__).parent / "data" / "ncu_raw.csv"
 

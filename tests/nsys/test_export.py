@@ -18,12 +18,12 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.marked_folder import MARK_TEXT
-from nsysmap.nsys import program
-from nsysmap.nsys.export import export, report_version
-from nsysmap.nsys.export_cache import Cleared, cache_folder, cached, clear_cache
-from nsysmap.nsys.program import Nsys, find_nsys
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.marked_folder import MARK_TEXT
+from nsysmap.inputs.nsys import program
+from nsysmap.inputs.nsys.export import export, report_version
+from nsysmap.inputs.nsys.export_cache import Cleared, cache_folder, cached, clear_cache
+from nsysmap.inputs.nsys.program import Nsys, find_nsys
 from nsysmap.trace.open_report import open_trace
 from tests.places import FIXTURES
 
@@ -331,7 +331,7 @@ def test_clearing_a_cache_that_does_not_exist_makes_nothing(cache: Path) -> None
 
 def test_two_processes_exporting_the_same_report_both_get_the_whole_export(stand_in: StandIn, report: Path, cache: Path) -> None:
     stand_in("print('1%', flush=True); time.sleep(0.5); export()")
-    code = "import sys; from pathlib import Path; from nsysmap.nsys.export import export; print(export(Path(sys.argv[1])))"
+    code = "import sys; from pathlib import Path; from nsysmap.inputs.nsys.export import export; print(export(Path(sys.argv[1])))"
     runs = [subprocess.Popen([sys.executable, "-c", code, report], stdout=subprocess.PIPE, text=True) for _ in range(3)]
     made = {run.communicate(timeout=60)[0].strip() for run in runs}
     assert [run.returncode for run in runs] == [0, 0, 0]
@@ -462,7 +462,7 @@ def test_ctrl_c_ends_nsys_and_leaves_nothing_behind(stand_in: StandIn, report: P
     script = stand_in(
         "open(out, 'w').write('half'); open(sys.argv[0] + '.pid', 'w').write(str(os.getpid())); print('1%', flush=True); time.sleep(600)"
     )
-    code = "import sys; from pathlib import Path; from nsysmap.nsys.export import export; export(Path(sys.argv[1]))"
+    code = "import sys; from pathlib import Path; from nsysmap.inputs.nsys.export import export; export(Path(sys.argv[1]))"
     run = subprocess.Popen([sys.executable, "-c", code, report], stderr=subprocess.PIPE, text=True)
     pid_file = Path(f"{script}.pid")
     for _ in range(600):

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import MISSING, Table
-from nsysmap.nsys.forms import exported_tables
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.table import MISSING, Table
+from nsysmap.inputs.nsys.forms import exported_tables
 from nsysmap.trace.model import Trace
 from nsysmap.trace.open_report import open_trace
 from tests.nsys_file import NsysFile, engine_call

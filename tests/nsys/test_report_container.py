@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.nsys.report_container import open_container
-from nsysmap.nsys.report_tables import read_report
+from nsysmap.core.errors import NsysmapError
+from nsysmap.inputs.nsys.report_container import open_container
+from nsysmap.inputs.nsys.report_tables import read_report
 from tests.made_report import Made, container, message
 from tests.report_events import kernel, nvtx
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.nsys.report_tables import read_report
+from nsysmap.core.errors import NsysmapError
+from nsysmap.inputs.nsys.report_tables import read_report
 from tests.made_report import Made, message
 from tests.report_events import call, kernel, nvtx, process
 

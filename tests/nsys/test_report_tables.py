@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import MISSING, Text
-from nsysmap.nsys import report_events
-from nsysmap.nsys.own_reader import own_tables, version_in_report
-from nsysmap.nsys.report_tables import Report, read_report
-from nsysmap.nsys.tables import NsysTables
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.table import MISSING, Text
+from nsysmap.inputs.nsys import report_events
+from nsysmap.inputs.nsys.own_reader import own_tables, version_in_report
+from nsysmap.inputs.nsys.report_tables import Report, read_report
+from nsysmap.inputs.nsys.tables import NsysTables
 from tests.made_report import Made, message
 from tests.report_events import PID, TID, call, kernel, nvtx, on_gpu, process
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsysmap.base.table import MISSING
-from nsysmap.nsys import report_wire
-from nsysmap.nsys.report_wire import Message, Spans, WireError, padded, split, walk
+from nsysmap.core.table import MISSING
+from nsysmap.inputs.nsys import report_wire
+from nsysmap.inputs.nsys.report_wire import Message, Spans, WireError, padded, split, walk
 from tests.made_report import message, varint
 
 NUMBERS = st.one_of(st.integers(0, 300), st.integers(0, 2**64 - 1), st.sampled_from([2**7, 2**14 - 1, 2**56 - 1, 2**56, 2**63, 2**63 - 1]))

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import MISSING, Text
-from nsysmap.nsys.sqlite_columns import Database, read_rows, sqlite_tables
-from nsysmap.nsys.sqlite_pages import UnsupportedError, read_table
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.table import MISSING, Text
+from nsysmap.inputs.nsys.sqlite_columns import Database, read_rows, sqlite_tables
+from nsysmap.inputs.nsys.sqlite_pages import UnsupportedError, read_table
 from tests.places import FIXTURES, SHARED
 from tests.sqlite_mutants import run
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysmap.analysis import analyze
-from nsysmap.page.write import write_page
-from nsysmap.report.build import report_of
+from nsysmap.output.build import report_of
+from nsysmap.output.page.write import write_page
 from tests.places import FIXTURES
 
 if TYPE_CHECKING:

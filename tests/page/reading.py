@@ -8,7 +8,7 @@ from base64 import b64decode
 
 import numpy as np
 
-from nsysmap.base.table import IntArray
+from nsysmap.core.table import IntArray
 
 
 def read(text: str) -> dict[str, dict[str, IntArray]]:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysmap.analysis import analyze
-from nsysmap.page.answer import bars_of
-from nsysmap.page.unit import unit_of
-from nsysmap.summary.costs import functions
-from nsysmap.summary.words import idle_words, unprofiled
+from nsysmap.answer.costs import functions
+from nsysmap.answer.words import idle_words, unprofiled
+from nsysmap.output.page.answer import bars_of
+from nsysmap.output.page.unit import unit_of
 from tests.browser import Browser
 from tests.places import FIXTURES
 

@@ -11,7 +11,7 @@ from nsysmap.comparison.compare import compare_sides
 from nsysmap.comparison.inference import one_inference
 from nsysmap.comparison.inference_page import TOP
 from nsysmap.comparison.side import side_of
-from nsysmap.page.comparison import comparison_html, write_inference
+from nsysmap.output.page.comparison import comparison_html, write_inference
 from tests.browser import Browser
 from tests.reports import analysis
 

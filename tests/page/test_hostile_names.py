@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsysmap.analysis import analyze
-from nsysmap.base.table import Table, Text
-from nsysmap.page.write import write_page
-from nsysmap.report.build import report_of
+from nsysmap.core.table import Table, Text
+from nsysmap.output.build import report_of
+from nsysmap.output.page.write import write_page
 from tests.browser import Browser
 from tests.places import FIXTURES
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import analyze
-from nsysmap.base.table import Text
-from nsysmap.page.write import write_page
-from nsysmap.report.build import report_of
+from nsysmap.core.table import Text
+from nsysmap.output.build import report_of
+from nsysmap.output.page.write import write_page
 from tests.browser import Browser
 from tests.places import FIXTURES
 

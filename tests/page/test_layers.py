@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import analyze
-from nsysmap.picture.blocks import block_groups
+from nsysmap.output.picture.blocks import block_groups
 from tests.browser import Browser
 from tests.places import FIXTURES
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysmap.analysis import analyze
-from nsysmap.base.table import Table
-from nsysmap.page.write import write_page
-from nsysmap.report.build import report_of
+from nsysmap.core.table import Table
+from nsysmap.output.build import report_of
+from nsysmap.output.page.write import write_page
 from tests.browser import Browser
 from tests.places import FIXTURES, ROOT
 

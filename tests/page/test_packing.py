@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.table import MISSING
-from nsysmap.page.packing import packed
+from nsysmap.core.table import MISSING
+from nsysmap.output.page.packing import packed
 from tests.page.reading import read
 
 NUMBERS = st.integers(-(2**52), 2**52)

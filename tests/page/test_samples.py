@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import Analysis, analyze, analyze_mapped
-from nsysmap.base.counter_schema import GPU_SAMPLING, KERNEL_COUNTERS, LAYER_COUNTERS
-from nsysmap.base.table import MISSING, Table
+from nsysmap.core.counter_schema import GPU_SAMPLING, KERNEL_COUNTERS, LAYER_COUNTERS
+from nsysmap.core.table import MISSING, Table
 from nsysmap.mapping.mapped_trace import map_report, read_engines
 from nsysmap.names.metric_names import metric
-from nsysmap.page.events import Events, events_of
-from nsysmap.page.samples import of_names, sampled_of
-from nsysmap.page.windows import Windows, windows_of
-from nsysmap.page.write import write_page
-from nsysmap.perfetto.write import write_trace
-from nsysmap.report.build import report_of
+from nsysmap.output.build import report_of
+from nsysmap.output.page.events import Events, events_of
+from nsysmap.output.page.samples import of_names, sampled_of
+from nsysmap.output.page.windows import Windows, windows_of
+from nsysmap.output.page.write import write_page
+from nsysmap.output.perfetto.write import write_trace
 from nsysmap.trace.gpu_metrics import GpuMetrics, GpuSamples
 from tests.browser import Browser
 from tests.counters.test_of_trace import LONG

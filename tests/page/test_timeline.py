@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysmap.analysis import analyze
-from nsysmap.base.table import IntArray, Text
-from nsysmap.page.write import write_page
-from nsysmap.report.build import report_of
+from nsysmap.core.table import IntArray, Text
+from nsysmap.output.build import report_of
+from nsysmap.output.page.write import write_page
 from tests.browser import Browser
 from tests.places import FIXTURES
 

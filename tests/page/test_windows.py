@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import Analysis, analyze
-from nsysmap.base.table import Table
-from nsysmap.page.events import events_of
-from nsysmap.page.windows import windows_of
+from nsysmap.core.table import Table
+from nsysmap.output.page.events import events_of
+from nsysmap.output.page.windows import windows_of
 from tests.places import FIXTURES
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import Analysis, analyze
-from nsysmap.base.table import Text
+from nsysmap.core.table import Text
 from nsysmap.names.metric_names import metric
-from nsysmap.perfetto.write import write_trace
+from nsysmap.output.perfetto.write import write_trace
 from nsysmap.trace.gpu_metrics import GpuMetrics, GpuSamples
 from tests.perfetto.importer_rules import broken_rules
 from tests.perfetto.test_write import whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.perfetto.slices import changes, steps
+from nsysmap.output.perfetto.slices import changes, steps
 
 SLICES = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), max_size=40)
 

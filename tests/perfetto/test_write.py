@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import Analysis, analyze
-from nsysmap.base.result_schema import IDLE_CAUSES
-from nsysmap.base.table import Table
+from nsysmap.core.result_schema import IDLE_CAUSES
+from nsysmap.core.table import Table
 from nsysmap.names.metric_names import metric
-from nsysmap.perfetto.write import write_trace
+from nsysmap.output.perfetto.write import write_trace
 from nsysmap.trace.gpu_metrics import GpuMetrics, GpuSamples
 from tests.places import FIXTURES
 

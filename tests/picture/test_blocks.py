@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.engine.model import Engine
-from nsysmap.engine.reader import read_engine
-from nsysmap.picture.blocks import block_groups, region_groups
+from nsysmap.inputs.engine.model import Engine
+from nsysmap.inputs.engine.reader import read_engine
+from nsysmap.output.picture.blocks import block_groups, region_groups
 from tests.graph_engines import decoder, names_only
 from tests.made_engines import Row, made
 from tests.places import FIXTURES

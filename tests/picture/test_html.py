@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from nsysmap.analysis import measured
-from nsysmap.engine.reader import read_engine
+from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import map_report
-from nsysmap.picture.model import picture, times_of
-from nsysmap.picture.write import write_graph
+from nsysmap.output.picture.model import picture, times_of
+from nsysmap.output.picture.write import write_graph
 from tests.browser import Browser
 from tests.graph_engines import decoder
 from tests.made_engines import made, row

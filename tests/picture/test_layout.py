@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.picture.layout import BOX_HEIGHT, BOX_WIDTH, MOST_BOXES, Layout, Link, layout
+from nsysmap.core.errors import NsysmapError
+from nsysmap.output.picture.layout import BOX_HEIGHT, BOX_WIDTH, MOST_BOXES, Layout, Link, layout
 
 
 @st.composite

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from nsysmap.analysis import measured
-from nsysmap.base.errors import NsysmapError
-from nsysmap.engine.model import Engine
-from nsysmap.engine.reader import read_engine
+from nsysmap.core.errors import NsysmapError
+from nsysmap.inputs.engine.model import Engine
+from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import map_report
-from nsysmap.picture.drawing import PADDING, SUBTITLE_SIZE, TITLE_SIZE, box_subtitle, box_titles, drawing, fitted, text_width
-from nsysmap.picture.layout import BOX_WIDTH
-from nsysmap.picture.model import MODES, Picture, Times, picture, tensor_words, times_of
-from nsysmap.picture.swatches import ink_on, kernel_swatch
-from nsysmap.picture.write import write_graph
+from nsysmap.output.picture.drawing import PADDING, SUBTITLE_SIZE, TITLE_SIZE, box_subtitle, box_titles, drawing, fitted, text_width
+from nsysmap.output.picture.layout import BOX_WIDTH
+from nsysmap.output.picture.model import MODES, Picture, Times, picture, tensor_words, times_of
+from nsysmap.output.picture.swatches import ink_on, kernel_swatch
+from nsysmap.output.picture.write import write_graph
 from tests.commands import run
 from tests.graph_engines import chain, decoder, names_only
 from tests.made_engines import made, row
@@ -190,7 +190,7 @@ def test_the_other_view_of_a_collapsed_picture_has_every_layer() -> None:
 
 
 def test_a_view_that_would_be_too_large_is_left_out_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nsysmap.picture.layout.MOST_BOXES", 100)
+    monkeypatch.setattr("nsysmap.output.picture.layout.MOST_BOXES", 100)
     drawn = picture(decoder(20), None, all_views=True)
     assert [view.name for view in drawn.views] == ["repeated blocks"]
     assert drawn.notes[-1].startswith("The view of all layers is left out: it has 163 boxes")
@@ -249,7 +249,7 @@ def test_names_may_hold_anything(suffix: str, tmp_path: Path) -> None:
 
 
 def test_the_svg_is_well_formed_and_has_every_box() -> None:
-    from nsysmap.picture.svg import svg
+    from nsysmap.output.picture.svg import svg
 
     drawn = picture(bert(), bert_times())
     root = ET.fromstring(svg(drawing(drawn)))

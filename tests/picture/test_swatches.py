@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nsysmap.picture import html
-from nsysmap.picture.swatches import _KINDS as KINDS
-from nsysmap.picture.swatches import CAUSES, heat, ink_on, kernel_swatch, kind_swatch
-from nsysmap.timing.idle_causes import CAUSES as IDLE_CAUSES
+from nsysmap.output.picture import html
+from nsysmap.output.picture.swatches import _KINDS as KINDS
+from nsysmap.output.picture.swatches import CAUSES, heat, ink_on, kernel_swatch, kind_swatch
+from nsysmap.timing.idle.causes import CAUSES as IDLE_CAUSES
 
 # Machado, Oliveira and Fernandes 2009, severity 1.0, over linear RGB
 VISIONS = {

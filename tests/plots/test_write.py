@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from nsysmap.analysis import Analysis, analyze
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.result_schema import IDLE_CAUSES
-from nsysmap.base.table import Table
-from nsysmap.base.units import duration, percent
-from nsysmap.plots.write import KINDS, write_plot
-from nsysmap.summary.costs import cost_rows
-from nsysmap.summary.words import idle_words
+from nsysmap.answer.costs import cost_rows
+from nsysmap.answer.words import idle_words
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.result_schema import IDLE_CAUSES
+from nsysmap.core.table import Table
+from nsysmap.output.plots.write import KINDS, write_plot
+from nsysmap.text.units import duration, percent
 from tests.commands import run
 from tests.places import FIXTURES
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import nsysmap
-from nsysmap.base.errors import NsysmapError
+from nsysmap.core.errors import NsysmapError
 from tests.exports import exported
 from tests.places import FIXTURES
 from tests.reports import report
@@ -138,7 +138,7 @@ def test_every_kernel_is_accounted_for(folder: str, file: str, *, engine: bool) 
 def test_several_engines_have_figures_of_their_own() -> None:
     engines = [FIXTURES / name / "engine.json" for name in ("bert_trt10", "bert_split_trt10")]
     found = nsysmap.analyze(exported("two_processes/processes"), engines, rules=())
-    from nsysmap.report.build import report_of
+    from nsysmap.output.build import report_of
 
     held = report_of(found)
     assert [engine.source for engine in held.engines] == ["bert_trt10/engine.json", "bert_split_trt10/engine.json"]

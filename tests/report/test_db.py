@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.schema import ALL_TABLES
-from nsysmap.report.db import DB_TABLES, EVENTS
-from nsysmap.report.write import write_report
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.schema import ALL_TABLES
+from nsysmap.output.db import DB_TABLES, EVENTS
+from nsysmap.output.write import write_report
 from tests.reports import hostile, report
 
 

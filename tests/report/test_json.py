@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.engine_schema import LAYERS
-from nsysmap.report.json import json_pieces, report_json, schema, write_json
-from nsysmap.report.model import Report
-from nsysmap.report.write import write_report
+from nsysmap.core.engine_schema import LAYERS
+from nsysmap.output.json import json_pieces, report_json, schema, write_json
+from nsysmap.output.model import Report
+from nsysmap.output.write import write_report
 from nsysmap.rules.packs import builtin_rules_dir, load_rules
 from tests.places import ROOT
 from tests.reports import hostile, numbered, report, with_tables

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.output_file import check_output, replacing
-from nsysmap.base.result_schema import COVERAGE, KERNELS
-from nsysmap.base.table import Table
-from nsysmap.base.terminal import escaped
-from nsysmap.engine.reader import read_engine
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.output_file import check_output, replacing
+from nsysmap.core.result_schema import COVERAGE, KERNELS
+from nsysmap.core.table import Table
+from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import map_report
-from nsysmap.report.kernel_map import COLUMNS, coverage_line, write_map, write_rows
+from nsysmap.output.kernel_map import COLUMNS, coverage_line, write_map, write_rows
+from nsysmap.text.terminal import escaped
 from tests.places import FIXTURES
 
 REQUIRED = [

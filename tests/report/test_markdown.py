@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysmap.analysis import analyze
-from nsysmap.base.terminal import code, plain
-from nsysmap.report import markdown
-from nsysmap.report.build import report_of
-from nsysmap.report.markdown import report_markdown
-from nsysmap.report.text import report_text
+from nsysmap.output import markdown
+from nsysmap.output.build import report_of
+from nsysmap.output.markdown import report_markdown
+from nsysmap.output.text.report import report_text
+from nsysmap.text.terminal import code, plain
 from tests.places import FIXTURES
 from tests.reports import hostile, report
 
@@ -65,7 +65,7 @@ def test_a_report_too_long_for_a_comment_loses_rows_and_says_so(most: int, monke
 
 @given(st.text())
 def test_code_shows_the_text_and_nothing_else(name: str) -> None:
-    from nsysmap.base.terminal import escaped
+    from nsysmap.text.terminal import escaped
 
     shown = code(name)
     if shown.startswith("`"):

@@ -14,7 +14,7 @@ from nsysmap.names.decode import decode
 from nsysmap.names.families import FAMILY_ROWS
 from nsysmap.names.myelin_tables import OPS, PATTERNS
 from nsysmap.names.reference import explain, page
-from nsysmap.report.names import names_json, names_text, printable
+from nsysmap.output.names import names_json, names_text, printable
 from tests.places import ROOT
 
 LAYERNORM = "__myl_AddCastMeanSubMulMeanAddSqrtDivMulCastMulAdd_0x1f_com_vec"
@@ -116,7 +116,7 @@ def test_every_family_is_the_family_of_its_example(row: object) -> None:
 
 
 def test_decode_starts_without_the_heavy_libraries() -> None:
-    code = "import sys; from nsysmap.names.decode import decode; import nsysmap.report.names; decode('x'); print(*sys.modules)"
+    code = "import sys; from nsysmap.names.decode import decode; import nsysmap.output.names; decode('x'); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True, cwd=ROOT).stdout.split()
     assert not {"numpy", "pandas", "pyarrow", "duckdb", "matplotlib", "yaml", "networkx", "rich"} & set(loaded)
 

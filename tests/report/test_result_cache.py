@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from nsysmap import analysis
-from nsysmap.nsys import export_cache
-from nsysmap.report import result_cache
-from nsysmap.report.result_cache import Place, Question, place_of
+from nsysmap.inputs.nsys import export_cache
+from nsysmap.output import result_cache
+from nsysmap.output.result_cache import Place, Question, place_of
 from tests.commands import run
 from tests.places import FIXTURES
 

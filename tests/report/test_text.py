@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import pytest
 
-from nsysmap.base.note import Level, Note
-from nsysmap.base.result_schema import WHATIF
-from nsysmap.base.table import Table
-from nsysmap.base.terminal import columns
-from nsysmap.report.markdown import report_markdown
-from nsysmap.report.model import Report
-from nsysmap.report.text import NARROWEST, report_text
-from nsysmap.report.words import because, to_do
+from nsysmap.answer.words import NOT_ABOUT_THIS
+from nsysmap.core.note import Level, Note
+from nsysmap.core.result_schema import WHATIF
+from nsysmap.core.table import Table
+from nsysmap.output.markdown import report_markdown
+from nsysmap.output.model import Report
+from nsysmap.output.text.report import NARROWEST, report_text
+from nsysmap.output.words import because, to_do
 from nsysmap.rules.finding import Finding, Outcome
-from nsysmap.summary.words import NOT_ABOUT_THIS
+from nsysmap.text.terminal import columns
 from tests.reports import hostile, numbered, report, with_tables
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")

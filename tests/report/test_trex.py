@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import measured
-from nsysmap.base.errors import NsysmapError
-from nsysmap.engine.model import Engine
-from nsysmap.engine.reader import read_engine
+from nsysmap.core.errors import NsysmapError
+from nsysmap.inputs.engine.model import Engine
+from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report
-from nsysmap.report.trex import graph_of, trex_files, trex_name, write_trex
+from nsysmap.output.trex import graph_of, trex_files, trex_name, write_trex
 from tests.commands import run
 from tests.made_engines import made
 from tests.places import FIXTURES, SHARED

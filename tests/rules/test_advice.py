@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nsysmap.engine.program import (
+from nsysmap.advice.conditions import Part, advice_to, is_condition, joined
+from nsysmap.advice.program import (
     CUDA,
     KINDS,
     ONNX_RUNTIME,
@@ -16,7 +17,6 @@ from nsysmap.engine.program import (
     TORCH_TENSORRT,
     Program,
 )
-from nsysmap.rules.advice import Part, advice_to, is_condition, joined
 from nsysmap.rules.packs import builtin_rules_dir, load_rules
 
 ABOUT_ENGINES = (  # rules that find something only where an engine ran

@@ -11,15 +11,15 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from nsysmap.base.schema import RULE_TABLES
-from nsysmap.base.trace_schema import OTHER_HOST, PYTHON
-from nsysmap.engine.program import CUDA, ONNX_RUNTIME, PYTORCH, TENSORRT, TENSORRT_LLM, TORCH_ENGINES, TORCH_TENSORRT, Program
-from nsysmap.report.rules import pages
-from nsysmap.rules.advice import advice_to
+from nsysmap.advice.conditions import advice_to
+from nsysmap.advice.program import CUDA, ONNX_RUNTIME, PYTORCH, TENSORRT, TENSORRT_LLM, TORCH_ENGINES, TORCH_TENSORRT, Program
+from nsysmap.core.schema import RULE_TABLES
+from nsysmap.core.trace_schema import OTHER_HOST, PYTHON
+from nsysmap.output.rules import pages
 from nsysmap.rules.cases import run_case
 from nsysmap.rules.packs import builtin_rules_dir, load_rules
 from nsysmap.rules.rule_file import Rule
-from nsysmap.rules.sandbox import Sandbox
+from nsysmap.rules.sandbox.limits import Sandbox
 from nsysmap.timing.peak_rates import CORES, TENSOR
 from tests.places import ROOT
 from tests.trtexec_options import lacking

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base import table as tables_module
-from nsysmap.base.table import MISSING, Column, Held, Spec, Table, Text
-from nsysmap.rules.given_tables import given_table, selected
+from nsysmap.core import table as tables_module
+from nsysmap.core.table import MISSING, Column, Held, Spec, Table, Text
+from nsysmap.rules.sandbox.given_tables import given_table, selected
 
 SPEC = Spec(
     "kernels",

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import Table
-from nsysmap.base.trace_schema import CAPTURE
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.table import Table
+from nsysmap.core.trace_schema import CAPTURE
 from nsysmap.rules.packs import MOST_FILES, builtin_rules_dir, chosen_rules, load_rules
 from nsysmap.rules.parameters import load_params, parse_params, with_params
 from nsysmap.rules.rule_file import read_rule

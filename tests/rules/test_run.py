@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.engine_schema import LAYERS
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.result_schema import ENGINE_FITS, KERNELS, NAMES, WHATIF
-from nsysmap.base.table import Table
-from nsysmap.base.trace_schema import CAPTURE, INFERENCES
+from nsysmap.core.engine_schema import LAYERS
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.result_schema import ENGINE_FITS, KERNELS, NAMES, WHATIF
+from nsysmap.core.table import Table
+from nsysmap.core.trace_schema import CAPTURE, INFERENCES
 from nsysmap.rules.cases import run_cases
 from nsysmap.rules.finding import by_cost
 from nsysmap.rules.packs import load_rules
 from nsysmap.rules.parameters import with_params
 from nsysmap.rules.run import MOST_FINDINGS, run_rules
-from nsysmap.trace.steady import steady_windows
+from nsysmap.trace.inferences.steady import steady_windows
 from tests.rule_packs import ANY_CASES, gaps, inferences, one_rule, write_rule
 
 SQL = "SELECT start_ns, end_ns, dur_ns AS cost_ns, {more} cause FROM gaps WHERE dur_ns >= $min_ns"

@@ -8,11 +8,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from nsysmap.base.result_schema import GAPS, KERNELS
-from nsysmap.base.schema import RULE_TABLES
-from nsysmap.base.table import Table
-from nsysmap.base.trace_schema import CAPTURE
-from nsysmap.rules.sandbox import LimitError, QueryError, Sandbox, own_query
+from nsysmap.core.result_schema import GAPS, KERNELS
+from nsysmap.core.schema import RULE_TABLES
+from nsysmap.core.table import Table
+from nsysmap.core.trace_schema import CAPTURE
+from nsysmap.rules.sandbox.limits import LimitError, QueryError, Sandbox, own_query
 
 
 @pytest.fixture(scope="module")
@@ -248,9 +248,9 @@ def test_a_large_table_is_read_in_place_with_the_same_answer(sandbox: Sandbox, m
     tables = {"kernels": Table.of_rows(KERNELS, made).arrow()}
     sql = "SELECT name, layer, count(*), sum(kernel_id) FROM kernels GROUP BY ALL ORDER BY ALL"
     for query in (sandbox.parse(sql), own_query(sql, RULE_TABLES)):
-        monkeypatch.setattr("nsysmap.rules.sandbox._COPIED_ROWS", 100)
+        monkeypatch.setattr("nsysmap.rules.sandbox.limits._COPIED_ROWS", 100)
         copied = sandbox.run(query, tables, {}, time_limit_s=5, max_rows=10)
-        monkeypatch.setattr("nsysmap.rules.sandbox._COPIED_ROWS", 10)
+        monkeypatch.setattr("nsysmap.rules.sandbox.limits._COPIED_ROWS", 10)
         in_place = sandbox.run(query, {"kernels": tables["kernels"].slice(0)}, {}, time_limit_s=5, max_rows=10)
         assert copied == in_place
         assert len(copied.rows) == 4

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.result_schema import KERNELS
-from nsysmap.base.schema import RULE_TABLES
-from nsysmap.base.table import Table
-from nsysmap.rules import strangers
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.result_schema import KERNELS
+from nsysmap.core.schema import RULE_TABLES
+from nsysmap.core.table import Table
 from nsysmap.rules.packs import load_rules
 from nsysmap.rules.run import run_rules
-from nsysmap.rules.sandbox import LimitError, QueryError, own_query
-from nsysmap.rules.strangers import Other, Strangers
+from nsysmap.rules.sandbox import strangers
+from nsysmap.rules.sandbox.limits import LimitError, QueryError, own_query
+from nsysmap.rules.sandbox.strangers import Other, Strangers
 from tests.rule_packs import gaps, inferences, one_rule, write_rule
 
 FOLDED = f"SELECT length({'regexp_escape(' * 34}'!'{')' * 34}) AS x"  # the planner works it out, text twice as long at each step

@@ -11,18 +11,18 @@ from functools import cache
 import pytest
 
 from nsysmap.analysis import Analysis, analyze
-from nsysmap.base.lines import WHOLE, rendered
-from nsysmap.base.units import rounded
+from nsysmap.answer import words
+from nsysmap.answer.commands import commands
+from nsysmap.answer.costs import cost_rows, costs_heading
+from nsysmap.answer.model import WORK, Summary
 from nsysmap.comparison.inference import one_inference
 from nsysmap.comparison.inference_page import inference_text
-from nsysmap.report.words import cost_words
-from nsysmap.summary import words
-from nsysmap.summary.commands import commands
-from nsysmap.summary.costs import cost_rows, costs_heading
-from nsysmap.summary.model import WORK, Summary
-from nsysmap.summary.screen import screen
+from nsysmap.output.text.screen import screen
+from nsysmap.output.words import cost_words
+from nsysmap.text.lines import WHOLE, rendered
+from nsysmap.text.units import rounded
 from nsysmap.timing.totals import in_steady_part
-from nsysmap.trace.steady import OUTLIER, steady_inferences
+from nsysmap.trace.inferences.steady import OUTLIER, steady_inferences
 from tests.places import FIXTURES
 from tests.rule_packs import golden_rules
 

@@ -12,23 +12,23 @@ from functools import cache
 
 import pytest
 
-from nsysmap.analysis import Analysis, analyze
-from nsysmap.base.lines import WHOLE, rendered
-from nsysmap.base.terminal import plain
+from nsysmap.answer import gains
+from nsysmap.api import Analysis, analyze
 from nsysmap.comparison.compare import compare_sides
+from nsysmap.comparison.gate.baseline import baseline_of
 from nsysmap.comparison.pages import comparison_text
 from nsysmap.comparison.side import side_of
-from nsysmap.gate.baseline import baseline_of
-from nsysmap.report.build import report_of
-from nsysmap.report.json import report_json
-from nsysmap.report.layers import costs_text
-from nsysmap.report.markdown import report_markdown
-from nsysmap.report.text import report_text
-from nsysmap.report.whatif import whatif_text
-from nsysmap.report.words import cost_words
+from nsysmap.output.build import report_of
+from nsysmap.output.json import report_json
+from nsysmap.output.layers import costs_text
+from nsysmap.output.markdown import report_markdown
+from nsysmap.output.text.report import report_text
+from nsysmap.output.text.screen import screen
+from nsysmap.output.whatif import whatif_text
+from nsysmap.output.words import cost_words
 from nsysmap.rules.packs import chosen_rules
-from nsysmap.summary import gains
-from nsysmap.summary.screen import screen
+from nsysmap.text.lines import WHOLE, rendered
+from nsysmap.text.terminal import plain
 from nsysmap.whatif.change import CHANGE_NAMES
 from tests.places import FIXTURES
 from tests.summary.test_costs import CAPTURES

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from nsysmap.base.counter_schema import GPU_SAMPLING, KERNEL_COUNTERS
-from nsysmap.base.result_schema import LAYER_TIMES, ROOFLINE
-from nsysmap.base.table import Table
-from nsysmap.summary.hardware import better_capture, counted_limits, hardware_use, told
-from nsysmap.summary.model import Summary
+from nsysmap.answer.hardware import better_capture, counted_limits, hardware_use, told
+from nsysmap.answer.model import Summary
+from nsysmap.core.counter_schema import GPU_SAMPLING, KERNEL_COUNTERS
+from nsysmap.core.result_schema import LAYER_TIMES, ROOFLINE
+from nsysmap.core.table import Table
 from tests.reports import analysis
 
 SAMPLING = {

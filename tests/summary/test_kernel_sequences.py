@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nsysmap.base.columns import integer, text
-from nsysmap.base.table import Spec, Table
-from nsysmap.summary.kernel_sequences import what_differs
+from nsysmap.answer.kernel_sequences import what_differs
+from nsysmap.core.columns import integer, text
+from nsysmap.core.table import Spec, Table
 
 KERNELS = Spec(
     "kernels",

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from nsysmap import analyze
-from nsysmap.base.report_schema import INFERENCE_GROUPS, INFERENCE_TIMES
-from nsysmap.base.table import Table
-from nsysmap.engine.program import CUDA, TENSORRT, Program
-from nsysmap.summary import words
-from nsysmap.summary.first_use import _remedy
-from nsysmap.summary.model import Figure, InferenceKind, Summary
-from nsysmap.summary.slowest import _without_begins
+from nsysmap.advice.program import CUDA, TENSORRT, Program
+from nsysmap.answer import words
+from nsysmap.answer.first_use import _remedy
+from nsysmap.answer.model import Figure, InferenceKind, Summary
+from nsysmap.answer.slowest import _without_begins
+from nsysmap.core.report_schema import INFERENCE_GROUPS, INFERENCE_TIMES
+from nsysmap.core.table import Table
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

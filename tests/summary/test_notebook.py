@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from nsysmap.analysis import analyze
-from nsysmap.summary import gains, words
-from nsysmap.summary.notebook import notebook_html
+from nsysmap.answer import gains, words
+from nsysmap.api import analyze
+from nsysmap.output.notebook import notebook_html
 from tests.places import FIXTURES
 from tests.reports import analysis
 

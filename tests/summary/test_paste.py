@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from nsysmap.base.trace_schema import HOSTS, OTHER_HOST, PYTHON, TENSORRT_RTX, TRTEXEC
-from nsysmap.engine.program import (
+from nsysmap.advice.paste import CHANGES, EACH_ENGINE, ENGINE_FILE, PYTHON_ALONE, PYTHON_BETWEEN, RULES, TWO_GRAPHS, WITH_DATA_LOADER
+from nsysmap.advice.program import (
     CUDA,
     KINDS,
     ONNX_RUNTIME,
@@ -20,10 +20,10 @@ from nsysmap.engine.program import (
     Program,
     Version,
 )
+from nsysmap.advice.ways import ByEvidence, How, how
+from nsysmap.answer.actions import RULE_GROUPS
+from nsysmap.core.trace_schema import HOSTS, OTHER_HOST, PYTHON, TENSORRT_RTX, TRTEXEC
 from nsysmap.rules.packs import builtin_rules_dir, load_rules
-from nsysmap.summary.actions import RULE_GROUPS
-from nsysmap.summary.paste import CHANGES, EACH_ENGINE, ENGINE_FILE, PYTHON_ALONE, PYTHON_BETWEEN, RULES, TWO_GRAPHS, WITH_DATA_LOADER
-from nsysmap.summary.ways import ByEvidence, How, how
 from nsysmap.whatif.change import CHANGE_NAMES
 from tests.trtexec_options import OPTIONS, lacking
 

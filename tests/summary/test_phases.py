@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from nsysmap.base.report_schema import INFERENCE_GROUPS, INFERENCE_TIMES
-from nsysmap.base.result_schema import WHATIF_INFERENCES
-from nsysmap.base.table import Table
-from nsysmap.summary import gains, words
-from nsysmap.summary.model import InferenceKind
-from nsysmap.summary.phases import phase_words, saved_in
+from nsysmap.answer import gains, words
+from nsysmap.answer.model import InferenceKind
+from nsysmap.answer.phases import phase_words, saved_in
+from nsysmap.core.report_schema import INFERENCE_GROUPS, INFERENCE_TIMES
+from nsysmap.core.result_schema import WHATIF_INFERENCES
+from nsysmap.core.table import Table
 from tests.reports import analysis
 
 GROUP = {"loop_id": 0, "warmup": 0, "cut": 0, "kernel_sequence": 0}

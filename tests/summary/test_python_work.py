@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nsysmap.advice.program import Program
 from nsysmap.analysis import predict_changes
-from nsysmap.base.table import Table
-from nsysmap.engine.program import Program
+from nsysmap.answer import gains, words
+from nsysmap.answer.actions import Runs, UnitTime, actions, runs
+from nsysmap.core.table import Table
 from nsysmap.mapping.mapped_trace import map_report
-from nsysmap.summary import gains, words
-from nsysmap.summary.actions import Runs, UnitTime, actions, runs
 from tests.places import FIXTURES
 from tests.reports import analysis
 from tests.summary.test_summarize import answered, tables

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import analyze
-from nsysmap.base.columns import integer, text
-from nsysmap.base.table import Spec, Table
-from nsysmap.summary import words
-from nsysmap.summary.ranks import collective_times, in_step
+from nsysmap.answer import words
+from nsysmap.answer.ranks import collective_times, in_step
+from nsysmap.core.columns import integer, text
+from nsysmap.core.table import Spec, Table
 from tests.places import FIXTURES
 from tests.reports import analysis
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import Analysis
-from nsysmap.base.table import MISSING, BoolArray, Text
-from nsysmap.summary.gains import first_actions
-from nsysmap.summary.words import times
+from nsysmap.answer.gains import first_actions
+from nsysmap.answer.words import times
+from nsysmap.core.table import MISSING, BoolArray, Text
 from tests.exports import exported
 from tests.held_tables import TIMES, Column, Held, analysed, held
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from nsysmap.analysis import analyze
-from nsysmap.base.terminal import columns
-from nsysmap.report.build import report_of
-from nsysmap.report.model import Report
-from nsysmap.report.text import report_text
-from nsysmap.summary.commands import commands
+from nsysmap.answer.commands import commands
+from nsysmap.output.build import report_of
+from nsysmap.output.model import Report
+from nsysmap.output.text.report import report_text
+from nsysmap.text.terminal import columns
 from tests.places import FIXTURES, GOLDEN
 from tests.reports import hostile
 from tests.rule_packs import golden_rules

@@ -10,20 +10,20 @@ from statistics import median
 
 import pytest
 
+from nsysmap.advice.paste import TWO_GRAPHS
+from nsysmap.advice.program import Program
+from nsysmap.advice.ways import how
 from nsysmap.analysis import analyze
-from nsysmap.base.report_schema import DEVICE_TIMES, FINDINGS, INFERENCE_LOOPS, INFERENCE_TIMES, RULE_OUTCOMES
-from nsysmap.base.result_schema import GAPS, WHATIF
-from nsysmap.base.table import MISSING, Table
-from nsysmap.base.trace_schema import API_CALLS, CAPTURE, INFERENCES
-from nsysmap.engine.program import Program
-from nsysmap.summary import gains, words
-from nsysmap.summary.actions import Runs, UnitTime, actions
-from nsysmap.summary.costs import functions, inside, kernel_titles
-from nsysmap.summary.model import Figure, IdleCause, Part, Region, RuleAnswer, Slowest, Summary, Wait
-from nsysmap.summary.paste import TWO_GRAPHS
-from nsysmap.summary.slowest import slowest
-from nsysmap.summary.summarize import summarize
-from nsysmap.summary.ways import how
+from nsysmap.answer import gains, words
+from nsysmap.answer.actions import Runs, UnitTime, actions
+from nsysmap.answer.costs import functions, inside, kernel_titles
+from nsysmap.answer.model import Figure, IdleCause, Part, Region, RuleAnswer, Slowest, Summary, Wait
+from nsysmap.answer.slowest import slowest
+from nsysmap.answer.summarize import summarize
+from nsysmap.core.report_schema import DEVICE_TIMES, FINDINGS, INFERENCE_LOOPS, INFERENCE_TIMES, RULE_OUTCOMES
+from nsysmap.core.result_schema import GAPS, WHATIF
+from nsysmap.core.table import MISSING, Table
+from nsysmap.core.trace_schema import API_CALLS, CAPTURE, INFERENCES
 from tests.places import FIXTURES
 from tests.reports import analysis
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import analyze
+from nsysmap.answer import whose, words
+from nsysmap.answer.model import PASS_OF_ONE, Summary
 from nsysmap.cli.main import cli
-from nsysmap.page.answer import told_of
-from nsysmap.report.build import report_of
-from nsysmap.report.text import report_text
-from nsysmap.summary import whose, words
-from nsysmap.summary.model import PASS_OF_ONE, Summary
+from nsysmap.output.build import report_of
+from nsysmap.output.page.answer import told_of
+from nsysmap.output.text.report import report_text
 from tests.places import FIXTURES
 
 MIXED = ("backbone", "head")

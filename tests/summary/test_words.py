@@ -8,24 +8,24 @@ from dataclasses import replace
 import pytest
 
 from nsysmap.analysis import analyze
-from nsysmap.base.lines import rendered
-from nsysmap.base.report_schema import INFERENCE_LOOPS, INFERENCE_TIMES
-from nsysmap.base.result_schema import WHATIF
-from nsysmap.base.table import Table
-from nsysmap.base.trace_schema import INFERENCES
+from nsysmap.answer import gains, next_steps, words
+from nsysmap.answer.actions import LEAST_SHARE, UnitTime, actions
+from nsysmap.answer.costs import kernel_titles
+from nsysmap.answer.model import Doubt, Figure, NextStep, Summary
+from nsysmap.answer.summarize import summarize
 from nsysmap.comparison.inference import one_inference
 from nsysmap.comparison.inference_page import inference_text
-from nsysmap.report.build import report_of
-from nsysmap.report.text import report_text
-from nsysmap.report.whatif import whatif_text
+from nsysmap.core.report_schema import INFERENCE_LOOPS, INFERENCE_TIMES
+from nsysmap.core.result_schema import WHATIF
+from nsysmap.core.table import Table
+from nsysmap.core.trace_schema import INFERENCES
+from nsysmap.output.build import report_of
+from nsysmap.output.text.report import report_text
+from nsysmap.output.text.screen import screen
+from nsysmap.output.whatif import whatif_text
 from nsysmap.rules.packs import builtin_rules_dir, load_rules
-from nsysmap.summary import gains, next_steps, words
-from nsysmap.summary.actions import LEAST_SHARE, UnitTime, actions
-from nsysmap.summary.costs import kernel_titles
-from nsysmap.summary.model import Doubt, Figure, NextStep, Summary
-from nsysmap.summary.screen import screen
-from nsysmap.summary.summarize import summarize
-from nsysmap.trace.steady import only_repeats
+from nsysmap.text.lines import rendered
+from nsysmap.trace.inferences.steady import only_repeats
 from tests.places import FIXTURES
 from tests.reports import analysis
 from tests.summary.test_summarize import TENSORRT, answered, finding, outcome, tables

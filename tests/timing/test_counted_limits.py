@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from nsysmap.base.counter_schema import GPU_SAMPLING, LAYER_COUNTERS
-from nsysmap.base.engine_schema import WORK as WORK_SPEC
-from nsysmap.base.table import Table
-from nsysmap.base.trace_schema import DEVICES
+from nsysmap.core.counter_schema import GPU_SAMPLING, LAYER_COUNTERS
+from nsysmap.core.engine_schema import WORK as WORK_SPEC
+from nsysmap.core.table import Table
+from nsysmap.core.trace_schema import DEVICES
 from nsysmap.timing.counted_limits import Counted, counted_layers, disagreement
 from nsysmap.timing.roofline import device_of, expected_tensor, needed_of
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nsysmap.base.report_schema import DEVICE_TIMES
-from nsysmap.base.result_schema import GAPS
-from nsysmap.base.table import Table
+from nsysmap.core.report_schema import DEVICE_TIMES
+from nsysmap.core.result_schema import GAPS
+from nsysmap.core.table import Table
 from nsysmap.timing.device_times import idle_totals
 from tests.reports import analysis
 

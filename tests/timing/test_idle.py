@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsysmap.base import intervals
-from nsysmap.base.table import MISSING, Table
-from nsysmap.base.trace_schema import (
+from nsysmap.core import intervals
+from nsysmap.core.table import MISSING, Table
+from nsysmap.core.trace_schema import (
     API_CALLS,
     CUDA_GRAPH_NODES,
     CUDA_GRAPH_TRACES,
@@ -27,8 +27,8 @@ from nsysmap.base.trace_schema import (
     OVERHEADS,
     SYNCS,
 )
-from nsysmap.timing import idle
-from nsysmap.timing.idle import find_gaps
+from nsysmap.timing.idle import intervals as idle
+from nsysmap.timing.idle.intervals import find_gaps
 from nsysmap.trace.model import Trace
 
 TICK = 1000  # ns

@@ -7,9 +7,9 @@ import statistics
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.result_schema import GAPS
-from nsysmap.base.table import MISSING, Row, Table
-from nsysmap.base.trace_schema import API_CALLS, INFERENCES, MEMCPYS, OVERHEADS
+from nsysmap.core.result_schema import GAPS
+from nsysmap.core.table import MISSING, Row, Table
+from nsysmap.core.trace_schema import API_CALLS, INFERENCES, MEMCPYS, OVERHEADS
 from nsysmap.timing.inference_groups import InferenceFigures, inference_figures
 
 Made = dict[str, object]

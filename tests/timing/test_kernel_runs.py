@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nsysmap.base.engine_schema import ENGINES_WITH_TENSORS, LAYERS
-from nsysmap.base.result_schema import KERNELS
-from nsysmap.base.table import Table
-from nsysmap.base.trace_schema import INFERENCES
+from nsysmap.core.engine_schema import ENGINES_WITH_TENSORS, LAYERS
+from nsysmap.core.result_schema import KERNELS
+from nsysmap.core.table import Table
+from nsysmap.core.trace_schema import INFERENCES
 from nsysmap.timing.kernel_runs import hidden_layers, kernel_runs
 
 GEMM = "sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x64x32_stage4_warpsize2x2x1_tensor16x8x16_kernel"

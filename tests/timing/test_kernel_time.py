@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.groups import numbered
-from nsysmap.base.result_schema import KERNEL_TIME, KERNELS
-from nsysmap.base.table import MISSING, Table
-from nsysmap.base.trace_schema import INFERENCES
+from nsysmap.core.groups import numbered
+from nsysmap.core.result_schema import KERNEL_TIME, KERNELS
+from nsysmap.core.table import MISSING, Table
+from nsysmap.core.trace_schema import INFERENCES
 from nsysmap.timing.kernel_time import combinations, kernel_time
 
 IDS = st.one_of(st.just(MISSING), st.integers(0, 5))

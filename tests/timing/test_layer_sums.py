@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from nsysmap.base.engine_schema import LAYERS
-from nsysmap.base.table import Table
+from nsysmap.core.engine_schema import LAYERS
+from nsysmap.core.table import Table
 from nsysmap.timing.layer_sums import common_name, layer_kinds, names_apart, repeated_layers
 from tests.reports import analysis
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from nsysmap.base.result_schema import KERNELS
-from nsysmap.base.table import Table
-from nsysmap.base.trace_schema import INFERENCES
+from nsysmap.core.result_schema import KERNELS
+from nsysmap.core.table import Table
+from nsysmap.core.trace_schema import INFERENCES
 from nsysmap.timing.layer_times import layer_times, profiled_layer_times
 from tests.made_engines import made, row
 

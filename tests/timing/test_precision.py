@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import measured
-from nsysmap.base.table import Table
-from nsysmap.engine.model import Engine, Layer
-from nsysmap.engine.reader import read_engine
+from nsysmap.core.table import Table
+from nsysmap.inputs.engine.model import Engine, Layer
+from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import map_report, read_engines
-from nsysmap.report import precision as report_precision
+from nsysmap.output import precision as report_precision
 from nsysmap.timing.precision import Use, engine_precision_table, region_of, totals, use_of, uses_of
 from tests.exports import exported
 from tests.made_engines import made, row

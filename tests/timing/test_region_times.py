@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from nsysmap.analysis import analyze, measured
-from nsysmap.base.engine_schema import LAYERS
-from nsysmap.base.result_schema import KERNELS
-from nsysmap.base.table import MISSING, Table
-from nsysmap.base.trace_schema import INFERENCES
+from nsysmap.core.engine_schema import LAYERS
+from nsysmap.core.result_schema import KERNELS
+from nsysmap.core.table import MISSING, Table
+from nsysmap.core.trace_schema import INFERENCES
 from nsysmap.mapping.mapped_trace import map_report, read_engines
-from nsysmap.mapping.parts_by_name import pattern_parts
+from nsysmap.mapping.parts.parts_by_name import pattern_parts
 from nsysmap.names.decode import decode
 from nsysmap.names.fusion import part_words
-from nsysmap.report.layers import OfTrace, layers_json, layers_text, precision_text
+from nsysmap.output.layers import OfTrace, layers_json, layers_text, precision_text
 from nsysmap.timing.region_times import parts_of_kernels, region_parts
-from nsysmap.trace.steady import steady_inferences
+from nsysmap.trace.inferences.steady import steady_inferences
 from tests.places import CAPTURES, FIXTURES
 
 REGION = "{ForeignNode[a...b]}"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from nsysmap.base.engine_schema import LAYERS, WORK
-from nsysmap.base.result_schema import KERNELS
-from nsysmap.base.table import Table
-from nsysmap.base.trace_schema import DEVICES
+from nsysmap.core.engine_schema import LAYERS, WORK
+from nsysmap.core.result_schema import KERNELS
+from nsysmap.core.table import Table
+from nsysmap.core.trace_schema import DEVICES
 from nsysmap.timing.peak_rates import blocks_per_sm, operations_per_clock
 from nsysmap.timing.roofline import Device, Measured, Needed, limit_of, roofline_table
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from nsysmap.base.result_schema import KERNEL_TOTALS
-from nsysmap.base.table import MISSING, Table
+from nsysmap.core.result_schema import KERNEL_TOTALS
+from nsysmap.core.table import MISSING, Table
 from nsysmap.timing.totals import by_family, in_steady_part
-from nsysmap.trace.steady import steady_inferences
+from nsysmap.trace.inferences.steady import steady_inferences
 from tests.reports import analysis
 
 

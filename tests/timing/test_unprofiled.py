@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nsysmap.base.report_schema import INFERENCE_GROUPS
-from nsysmap.base.table import Table
-from nsysmap.engine.trtexec_times import Measure, TrtexecTimes
+from nsysmap.core.report_schema import INFERENCE_GROUPS
+from nsysmap.core.table import Table
+from nsysmap.inputs.engine.trtexec_times import Measure, TrtexecTimes
 from nsysmap.timing.unprofiled import trtexec_notes, trtexec_table
 
 GROUPS = Table.of_rows(

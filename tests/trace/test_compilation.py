@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from nsysmap import analyze
-from nsysmap.analysis import Analysis
-from nsysmap.base.intervals import Spans
-from nsysmap.summary.screen import screen
-from nsysmap.trace.compilation import Compilation, compilation
-from nsysmap.trace.inferences import find_inferences
-from nsysmap.trace.steady import excluded_spans, inferences_a_pass
-from nsysmap.trace.tensorrt_ranges import tensorrt_ranges
+from nsysmap.api import Analysis
+from nsysmap.core.intervals import Spans
+from nsysmap.output.text.screen import screen
+from nsysmap.trace.inferences.compilation import Compilation, compilation
+from nsysmap.trace.inferences.find import find_inferences
+from nsysmap.trace.inferences.steady import excluded_spans, inferences_a_pass
+from nsysmap.trace.inferences.tensorrt_ranges import tensorrt_ranges
 from tests.nsys_file import PROCESS, THREAD, NsysFile
 from tests.reports import read_trace
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.table import Table
-from nsysmap.base.trace_schema import INFERENCES, MEMCPYS
+from nsysmap.core.table import Table
+from nsysmap.core.trace_schema import INFERENCES, MEMCPYS
 from nsysmap.trace.copies import LARGE_COPY_BYTES, copied_memory, if_pinned_ns, link_rates
 
 Made = dict[str, object]

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from nsysmap import analyze
-from nsysmap.base.table import Table
-from nsysmap.base.trace_schema import API_CALLS, INFERENCES, OVERHEADS
-from nsysmap.summary.words import first_doubt
-from nsysmap.trace.disturbance import HostDisturbance, host_disturbances, slow_calls
+from nsysmap.answer.words import first_doubt
+from nsysmap.core.table import Table
+from nsysmap.core.trace_schema import API_CALLS, INFERENCES, OVERHEADS
+from nsysmap.trace.inferences.disturbance import HostDisturbance, host_disturbances, slow_calls
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 LONG = 1000

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.nsys.sqlite_columns import sqlite_tables
-from nsysmap.nsys.tables import NsysTables
+from nsysmap.core.errors import NsysmapError
+from nsysmap.inputs.nsys.sqlite_columns import sqlite_tables
+from nsysmap.inputs.nsys.tables import NsysTables
 from nsysmap.trace import gpu_metrics
 from nsysmap.trace.gpu_metrics import Enough, GpuMetrics, _Moments, read_gpu_metrics
 

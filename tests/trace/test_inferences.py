@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsysmap.trace.inferences import Inferences, find_inferences
-from nsysmap.trace.tensorrt_ranges import tensorrt_ranges
+from nsysmap.trace.inferences.find import Inferences, find_inferences
+from nsysmap.trace.inferences.tensorrt_ranges import tensorrt_ranges
 from tests.nsys_file import PROCESS, THREAD, NsysFile, engine_call
 from tests.reports import read_trace
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.analysis import analyze
-from nsysmap.summary import gains
+from nsysmap.answer import gains
+from nsysmap.api import analyze
 from nsysmap.trace.lacking import gpu_unrecorded, lacking, unrecorded
 from nsysmap.trace.model import Trace
 from tests.nsys_file import THREAD, NsysFile

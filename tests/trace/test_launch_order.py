@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.table import MISSING, Table
-from nsysmap.base.trace_schema import GPU_KERNELS
-from nsysmap.trace.launch_order import launch_order, positions
+from nsysmap.core.table import MISSING, Table
+from nsysmap.core.trace_schema import GPU_KERNELS
+from nsysmap.trace.inferences.launch_order import launch_order, positions
 
 NOTHING = None
 

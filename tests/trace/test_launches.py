@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.table import MISSING, Table
-from nsysmap.base.trace_schema import API_CALLS
+from nsysmap.core.table import MISSING, Table
+from nsysmap.core.trace_schema import API_CALLS
 from nsysmap.trace.launches import Launches
 
 PROCESS = 1 << 24

@@ -10,11 +10,11 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import Table, Text
 from nsysmap.cli.inputs import reader_option
-from nsysmap.nsys import program
-from nsysmap.nsys.own_reader import FORM
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.table import Table, Text
+from nsysmap.inputs.nsys import program
+from nsysmap.inputs.nsys.own_reader import FORM
 from nsysmap.trace.model import Trace
 from nsysmap.trace.open_report import Reader, open_trace
 from tests.places import FIXTURES

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.table import MISSING, IntArray
+from nsysmap.core.table import MISSING, IntArray
+from nsysmap.trace.inferences.periods import Periods, find_periods
 from nsysmap.trace.model import Trace
-from nsysmap.trace.periods import Periods, find_periods
 from tests.nsys_file import PROCESS, THREAD, NsysFile
 from tests.places import FIXTURES
 from tests.reports import read_trace

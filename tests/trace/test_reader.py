@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.trace_schema import HOSTS, OTHER_HOST, PYTHON, TENSORRT_RTX, TRTEXEC
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.trace_schema import HOSTS, OTHER_HOST, PYTHON, TENSORRT_RTX, TRTEXEC
 from nsysmap.trace.capture_facts import host_program
 from nsysmap.trace.model import Dropped
 from tests.nsys_file import PID, PROCESS, THREAD, NsysFile

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nsysmap.trace.repeats import Launches, Pieces, cut_inferences, steady_period
+from nsysmap.trace.inferences.repeats import Launches, Pieces, cut_inferences, steady_period
 
 Words = list[list[int]]
 

@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from nsysmap.engine.model import Engine, Layer
+from nsysmap.inputs.engine.model import Engine, Layer
+from nsysmap.inputs.nsys import tables
 from nsysmap.mapping.mapped_trace import map_trace
-from nsysmap.nsys import tables
 from nsysmap.trace.model import Trace
 from tests.nsys_file import PROCESS, THREAD, NsysFile, engine_call
 from tests.nsys_schemas import schemas, write_in_schema

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nsysmap.base.table import FloatArray, IntArray
-from nsysmap.trace.steady import SHORTEST_PHASE, Drift, drift, falls_throughout, phases_of
+from nsysmap.core.table import FloatArray, IntArray
+from nsysmap.trace.inferences.steady import SHORTEST_PHASE, Drift, drift, falls_throughout, phases_of
 
 COPIES = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 14)), max_size=8)
 TIMES = st.lists(st.tuples(st.sampled_from([1_000, 1_100, 1_300, 1_700, 2_000, 3_000, 9_000]), st.integers(1, 14)), max_size=8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from nsysmap.engine.reader import read_engine
+from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import map_trace
 from tests.places import FIXTURES
 from tests.reports import read_trace

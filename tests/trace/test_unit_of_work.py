@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.trace_schema import INFERENCES
+from nsysmap.core.trace_schema import INFERENCES
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace
-from nsysmap.trace.inferences import enqueue_spans
-from nsysmap.trace.periods import Recurring, which_repeat, whole_turns
+from nsysmap.trace.inferences.find import enqueue_spans
+from nsysmap.trace.inferences.periods import Recurring, which_repeat, whole_turns
 from tests.nsys_file import THREAD, NsysFile
 from tests.reports import read_trace
 

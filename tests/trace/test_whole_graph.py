@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nsysmap.base.table import Table
-from nsysmap.base.trace_schema import API_CALLS, CUDA_GRAPH_TRACES
-from nsysmap.trace.whole_graph import hidden_replays
+from nsysmap.core.table import Table
+from nsysmap.core.trace_schema import API_CALLS, CUDA_GRAPH_TRACES
+from nsysmap.trace.inferences.whole_graph import hidden_replays
 
 
 def calls(*rows: tuple[str, int, int, int]) -> Table:

@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from nsysmap.analysis import analyze_mapped, observed_of, predict_changes
-from nsysmap.base.errors import NsysmapError
-from nsysmap.base.table import MISSING, Table
-from nsysmap.base.trace_schema import INFERENCES, OVERHEADS
 from nsysmap.cli.main import cli
+from nsysmap.core.errors import NsysmapError
+from nsysmap.core.table import MISSING, Table
+from nsysmap.core.trace_schema import INFERENCES, OVERHEADS
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, read_engines
 from nsysmap.whatif.change import CHANGE_NAMES, Change, chosen_changes, default_changes
 from nsysmap.whatif.changes import uses_several_streams

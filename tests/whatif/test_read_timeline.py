@@ -9,7 +9,7 @@ from statistics import median
 import numpy as np
 import pytest
 
-from nsysmap.base.table import MISSING
+from nsysmap.core.table import MISSING
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report
 from nsysmap.trace.model import Trace
 from nsysmap.whatif.calibration import calibrate

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.base.table import MISSING
+from nsysmap.core.table import MISSING
 from nsysmap.whatif.changes import (
     BESIDE_NS,
     Changed,

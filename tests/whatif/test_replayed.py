@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import analyze
-from nsysmap.base.schema import Tables
+from nsysmap.core.schema import Tables
 from tests.places import FIXTURES
 
 CAPTURES = ["bert_trt10/sync", "bert_trt10/graph", "two_shapes/sync", "bert_split_trt10/threads", "aux_streams/graph"]

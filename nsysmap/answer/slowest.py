@@ -1,0 +1,149 @@
+"""The slowest inference: what it waited for, how much of that was at once, and whether it had passed before it began."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nsysmap.answer.kernel_sequences import what_differs
+from nsysmap.answer.model import WORK, Slowest, Wait
+from nsysmap.core.intervals import covered, union_ns
+from nsysmap.core.table import Row, Table
+from nsysmap.trace.inferences.steady import OUTLIER
+
+_LEAST_PART = 0.1  # of what it took longer; less is not told
+
+
+def slowest(tables: Mapping[str, Table]) -> Slowest | None:
+    """The steady-state inference that took longest beside the median of its kind; None if no three are of one kind."""
+    rows = [row for row in tables["inference_times"] if row.maybe_real("times_median") is not None]
+    alike = Counter(row.integer("group_id") for row in rows)
+    rows = [row for row in rows if alike[row.integer("group_id")] > 2]  # the median of two lies between them: none of both is usual
+    rows = _without_begins(tables, rows) if len(alike) > 1 else rows
+    worst = max(rows, key=lambda row: row.real("times_median"), default=None)
+    if worst is None:
+        return None
+    kind = [row for row in rows if row.integer("group_id") == worst.integer("group_id")]
+    usual = next(row for row in kind if row.integer("inference") == worst.integer("usual"))
+    before = [row for row in kind if row.integer("inference") < worst.integer("inference")]
+    mine, other = (_span(tables, row) for row in (worst, usual))
+    more = _more(tables["gaps"], mine, other)
+    longer = worst.integer("time_ns") - usual.integer("time_ns")
+    later = (mine.began_ns - mine.start_ns) - (other.began_ns - other.start_ns)
+    return Slowest(
+        worst.integer("inference"),
+        mine.engine,
+        worst.integer("time_ns"),
+        worst.real("times_median"),
+        usual.integer("inference"),
+        usual.integer("time_ns"),
+        tuple((what, ns) for what, ns in more if ns > _LEAST_PART * longer),
+        early=worst.real("times_median") >= OUTLIER and all(row.real("times_median") >= OUTLIER for row in before),
+        later=2 * later > longer > 0,
+        artefact=any(what == "profiler" and 2 * ns > longer for what, ns in more),
+        device=mine.device if len(np.unique(tables["inferences"].ints("device"))) > 1 else None,
+        kind=_kind_of(tables, worst.integer("group_id")) if len(alike) > 1 else "",
+        longest=_longest_wait(tables, mine, next((what for what, ns in more if what != WORK and ns > 0), None), longer),
+        whose=_whose(tables, worst.integer("group_id")) if len(alike) > 1 else "",
+    )
+
+
+def _without_begins(tables: Mapping[str, Table], rows: Sequence[Row]) -> list[Row]:
+    """These rows of INFERENCE_TIMES without the outliers with which a later phase of a run begins: a pause before it, and its warm-up."""
+    groups = {row.integer("group_id"): (row.integer("loop_id"), row.maybe_integer("phase")) for row in tables["inference_groups"]}
+    kept, previous, begins = [], dict[int, int](), dict[int, bool]()
+    for row in sorted(rows, key=lambda one: one.integer("inference")):
+        loop, phase = groups.get(row.integer("group_id"), (0, None))
+        if phase is None:
+            kept.append(row)
+            continue
+        if previous.get(loop, phase) != phase:
+            begins[loop] = True
+        previous[loop] = phase
+        begins[loop] = begins.get(loop, False) and row.real("times_median") >= OUTLIER
+        if not begins[loop]:
+            kept.append(row)
+    return kept
+
+
+def _kind_of(tables: Mapping[str, Table], group: int) -> str:
+    """What tells a group of inferences from the others of its loop and engine, whatever their phases."""
+    groups = list(tables["inference_groups"])
+    own = next(row for row in groups if row.integer("group_id") == group)
+    alike = [row for row in groups if all(row[name] == own[name] for name in ("engine", "loop_id"))]
+    alike = [row for row in alike if row.integer("steady") and not row.maybe_integer("phase")]
+    told = what_differs(tables, alike)
+    return next((told.get(row.integer("group_id"), "") for row in alike if row["kernel_sequence"] == own["kernel_sequence"]), "")
+
+
+def _whose(tables: Mapping[str, Table], group: int) -> str:
+    """Whose the median of a group of inferences is: of a phase, or of one of several threads on its GPU."""
+    own = next(row for row in tables["inference_groups"] if row.integer("group_id") == group)
+    if own.maybe_integer("phase") is not None:
+        return "its phase"
+    homes = {row.integer("loop_id"): (row.integer("pid"), row.maybe_integer("device")) for row in tables["inference_loops"]}
+    return "its thread" if list(homes.values()).count(homes[own.integer("loop_id")]) > 1 else ""
+
+
+@dataclass(frozen=True)
+class _Span:
+    """From the end of the inference before to its own end."""
+
+    engine: int | None
+    device: int | None
+    start_ns: int
+    began_ns: int  # when it was enqueued
+    end_ns: int
+
+
+def _span(tables: Mapping[str, Table], row: Row) -> _Span:
+    own = tables["inferences"].take(tables["inferences"].ints("inference") == row.integer("inference")).only()
+    end_ns = own.maybe_integer("gpu_end_ns") or own.integer("end_ns")
+    start_ns = end_ns - row.integer("time_ns")
+    return _Span(own.maybe_integer("engine"), own.maybe_integer("device"), start_ns, max(own.integer("start_ns"), start_ns), end_ns)
+
+
+def _more(gaps: Table, mine: _Span, other: _Span) -> list[tuple[str, int]]:
+    """How much more of its time each cause of idle time has than in the other, and the GPU's work; they add up to the difference."""
+    cause = gaps.text("cause")
+    here = np.ones(len(gaps), np.bool_) if mine.device is None else gaps.ints("device") == mine.device
+    ends = np.array([mine.start_ns, other.start_ns]), np.array([mine.end_ns, other.end_ns])
+    found = []
+    for name in cause.values:
+        rows = np.flatnonzero(here & cause.equals(name))
+        own, usual = covered(gaps.ints("start_ns")[rows], gaps.ints("end_ns")[rows], ends).tolist()
+        found.append((name, own - usual))
+    longer = (mine.end_ns - mine.start_ns) - (other.end_ns - other.start_ns)
+    found.append((WORK, longer - sum(ns for _, ns in found)))
+    return sorted(found, key=lambda one: -one[1])
+
+
+def _longest_wait(tables: Mapping[str, Table], own: _Span, cause: str | None, longer: int) -> Wait | None:
+    """The longest idle interval of the cause of which it has most more, where more than half of what it took longer is in it."""
+    gaps, calls = tables["gaps"], tables["api_calls"]
+    if cause is None:
+        return None
+    mine = gaps.text("cause").equals(cause) & (gaps.ints("start_ns") < own.end_ns) & (gaps.ints("end_ns") > own.start_ns)
+    if own.device is not None:
+        mine &= gaps.ints("device") == own.device
+    rows = np.flatnonzero(mine)
+    if not len(rows):
+        return None
+    longest = gaps.take(rows[[np.argmax(gaps.ints("dur_ns")[rows])]]).only()
+    if 2 * longest.integer("dur_ns") <= longer:
+        return None
+    thread, begin, finish = longest.maybe_integer("thread"), longest.integer("start_ns"), longest.integer("end_ns")
+    if thread is None or not len(calls):
+        return Wait(longest.integer("dur_ns"), None)
+    called = np.flatnonzero((calls.ints("thread") == thread) & (calls.ints("start_ns") < finish) & (calls.ints("end_ns") > begin))
+    start, stop = (calls.ints(name)[called] for name in ("start_ns", "end_ns"))
+    left, right, ns = np.maximum(start, begin), np.minimum(stop, finish), longest.integer("dur_ns")
+    waited = Wait(ns, union_ns(left, right))
+    if not len(called) or 2 * int((right - left).max()) <= ns:
+        return waited
+    most = int(np.argmax(right - left))
+    call = calls.text("api").take(called[most : most + 1]).list()[0] or "CUDA call"
+    return replace(waited, call=call, in_call_ns=int(right[most] - left[most]), call_ns=int(stop[most] - start[most]))

@@ -1,0 +1,247 @@
+"""Whose the inferences and the time are: which engine files ran, and what runs outside the inferences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
+
+import numpy as np
+
+from nsysmap.advice.program import is_tensorrt
+from nsysmap.answer.model import EngineRan, IdleCause, Outside, Slowest, Summary
+from nsysmap.core.groups import rows_by_value
+from nsysmap.core.intervals import covered
+from nsysmap.core.result_schema import INFERRED
+from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
+from nsysmap.text.units import counted, percent, rounded
+from nsysmap.trace.inferences.steady import steady_windows
+
+_MUCH = 0.1
+"""Share of the kernel time outside the inferences, from which the time from one to the next is not called that of an inference: below
+it, as with the sampling kernels after each step of a language model (7 %), the two are about the same."""
+_LEAST_MORE = 0.01  # share of the kernel time from which TensorRT's kernels outside the inferences are another engine's
+NO_GIVEN = "no given engine"
+"""Whose inferences and kernels are that no engine file given explains."""
+
+
+def without_engine(verdicts: Iterable[str | None]) -> str:
+    """Whose inferences without an engine are, where these are the verdicts on the engine files: which of those ran may be open."""
+    return "unknown engine" if "cannot-tell" in verdicts else NO_GIVEN
+
+
+def outside_of(tables: Mapping[str, Table], a_pass: int) -> Outside | None:
+    """What the inferences' processes run on their GPUs outside the inferences, in the steady-state part; ``a_pass``: inferences per unit.
+
+    None where the trace hides kernels, and where no inference is known.
+    """
+    kernels, inferences = tables["kernels"], tables["inferences"]
+    if tables["capture"].only().text("cuda_graph_trace") == "graph" or not len(tables["device_times"]):
+        return None
+    rows, took, others = _in_steady_part(kernels, inferences, tables["steady_state"])
+    codes = kernels.text("name").codes[rows]
+    family = {row.text("name"): row.text("family") for row in tables["names"]}
+    values = kernels.text("name").values
+    tensorrt = np.array([is_tensorrt(family.get(name, ""), name) for name in values], np.bool_)
+    pytorch = np.array([family.get(name) == "pytorch" for name in values], np.bool_)
+    whole = max(int(took.sum()), 1)
+    shares = [int(took[others & of[codes]].sum()) / whole if len(values) else 0.0 for of in (tensorrt, pytorch)]
+    span = [row.maybe_integer("gpu_span_median_ns") for row in tables["inference_groups"] if row.integer("steady")]
+    between = sum(row.integer("inferences") - 1 for row in tables["device_times"])  # two inferences
+    return Outside(
+        kernels=int(others.sum()) * a_pass / max(between, 1),
+        share=int(took[others].sum()) / whole,
+        tensorrt=shares[0],
+        pytorch=shares[1],
+        span_ns=span[0] if len(span) == 1 else None,
+    )
+
+
+def much_outside(kernels: Table, inferences: Table) -> bool:
+    """The same as is_much, of the inferences of a trace (see schema.KERNELS, schema.INFERENCES)."""
+    _, took, others = _in_steady_part(kernels, inferences, steady_windows(inferences))
+    return int(took[others].sum()) >= _MUCH * max(int(took.sum()), 1)
+
+
+def _in_steady_part(kernels: Table, inferences: Table, windows: Table) -> tuple[IntArray, IntArray, BoolArray]:
+    """The kernels of the inferences' processes within these windows (STEADY_STATE), their times, and which are in no inference."""
+    start, device = kernels.ints("start_ns"), kernels.ints("device")
+    inside = np.zeros(len(kernels), np.bool_)
+    for row in windows:
+        begin, end = row.integer("start_ns"), row.integer("end_ns")
+        inside |= (device == (row.maybe_integer("device") or 0)) & (start >= begin) & (start <= end)
+    rows = np.flatnonzero(inside & np.isin(kernels.ints("process"), inferences.ints("process")))
+    return rows, (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows], kernels.ints("inference")[rows] == MISSING
+
+
+def idle_causes(tables: Mapping[str, Table], device: int, units: float) -> tuple[IdleCause, ...]:
+    """The idle time of a device by cause, per unit, the most first; the profiler's is inferred where no row of the trace shows most."""
+    gaps = tables["gaps"]
+    mine = np.flatnonzero(gaps.text("cause").equals("profiler") & (gaps.ints("device") == device))
+    told, took = gaps.text("evidence").take(mine), gaps.ints("dur_ns")[mine]
+    shown = [not value.startswith(INFERRED) for value in told.values]
+    seen_ns = sum(int(took[told.codes == code].sum()) for code, seen in enumerate(shown) if seen)
+    outside = _launching_outside_calls(tables, device)
+    return tuple(
+        IdleCause(
+            row.text("cause"),
+            round(row.integer("time_ns") / units) if units else None,
+            row.real("share_of_window"),
+            outside_calls=outside if row.text("cause") == "launch" else 0.0,
+            inferred=row.text("cause") == "profiler" and 2 * seen_ns < int(took.sum()),
+        )
+        for row in tables["idle_totals"]
+        if row.integer("device") == device
+    )
+
+
+def _launching_outside_calls(tables: Mapping[str, Table], device: int) -> float:
+    """The share of a device's window in which it waited for launches while the launching thread was in no CUDA call; 0 where ranges or
+    graph launches enclose what the host does to launch: there it is the library's own work."""
+    gaps, calls, found_by = tables["gaps"], tables["api_calls"], tables["inferences"].text("found_by")
+    window = next((row for row in tables["device_times"] if row.integer("device") == device), None)
+    if window is None or not len(found_by) or not found_by.equals("period").all() or not window.integer("window_ns"):
+        return 0.0
+    mine = gaps.text("cause").equals("launch") & (gaps.ints("device") == device)
+    mine &= (gaps.ints("start_ns") >= window.integer("start_ns")) & (gaps.ints("end_ns") <= window.integer("end_ns"))
+    rows, lost = np.flatnonzero(mine), 0
+    for thread, at in rows_by_value(gaps.ints("thread")[rows]):
+        within = tuple(gaps.ints(name)[rows[at]] for name in ("start_ns", "end_ns"))
+        own = calls.ints("thread") == thread
+        in_calls = covered(calls.ints("start_ns")[own], calls.ints("end_ns")[own], (within[0], within[1]))
+        lost += int((within[1] - within[0] - in_calls).sum())
+    return lost / window.integer("window_ns")
+
+
+def opaque_layers(tables: Mapping[str, Table]) -> int | None:
+    """How many layers of the engines that ran are opaque regions of Myelin; None if no given engine is known to have run."""
+    ran = {row.integer("engine") for row in tables["engine_fits"] if row.text("verdict") == "ran"}
+    if not ran or any(row.maybe_integer("engine") is None for row in tables["inference_groups"]):
+        return None
+    return sum(row.text("kind") == "foreign_node" for row in tables["layers"] if row.maybe_integer("engine") in {*ran, None})
+
+
+def no_region(summary: Summary) -> str:
+    """That no layer is an opaque region, whose insides would be told; empty where one is, or where that is unknown."""
+    return "no opaque region" if summary.opaque_layers == 0 else ""
+
+
+def is_much(found: Outside | None) -> bool:
+    """Whether so much runs outside the inferences that the time from one to the next is not that of an inference."""
+    return found is not None and found.share >= _MUCH
+
+
+def among(summary: Summary) -> str:
+    """That inferences are not all that runs, for the title."""
+    return " among other kernels" if _told(summary) is not None else ""
+
+
+def outside(summary: Summary) -> str:
+    """How long an inference is by itself, and what else runs; empty where that is little."""
+    found = _told(summary)
+    if found is None:
+        return ""
+    whose = "another engine's" if any(engine.inferences for engine in summary.engines) else "TensorRT's"
+    classes = (("at least ", found.tensorrt, whose), ("", found.pytorch, "PyTorch's"))
+    parts = "; ".join(f"{least}{percent(share, 1, 0)} {what}" for least, share, what in classes if share)
+    kernels = f"{counted(max(round(found.kernels), 1), 'kernel')} outside inferences, {percent(found.share, 1, 0)} of kernel time"
+    span = f"{rounded(found.span_ns)} from first to last kernel; " if found.span_ns is not None else ""
+    return f"{span}{kernels}{f' ({parts})' if parts else ''}"
+
+
+def _told(summary: Summary) -> Outside | None:
+    """What runs outside the inferences, where it is told: not of passes of several inferences, unless it is another engine's."""
+    found = summary.outside
+    return found if found is not None and is_much(found) and (summary.one_a_unit or found.tensorrt) else None
+
+
+def whose_slowest(summary: Summary, found: Slowest) -> str:
+    """The engine of the slowest inference, where inferences are not all of one."""
+    own = sum(engine.inferences for engine in summary.engines)
+    alone = len(summary.engines) == 1 and own == summary.inferences
+    if not own or alone or (found.engine is None and summary.hidden):
+        return ""
+    none = without_engine(engine.verdict for engine in summary.engines)
+    return f" ({none if found.engine is None else engine_names(summary)[found.engine]})"
+
+
+def engines_ran(summary: Summary) -> list[str]:
+    """Whether each engine file is what ran; one sentence if all are."""
+    if not summary.engines and summary.mapped.with_layer:
+        return ["no engine file was given"]
+    told = [engine for engine in summary.engines if engine.verdict]
+    others = other_engines(summary)
+    if len(told) > 1 and all(engine.verdict == "ran" for engine in summary.engines) and not any(map(_but, told)):
+        alike = ", or others of the same structure" if any(engine.by_order for engine in told) else ""
+        both = f"{'both' if len(told) == 2 else f'all {len(told)}'} engines"
+        if not any(map(_by_names, told)):
+            return [f"{both} ran{alike}", *others]
+        if all(map(_by_names, told)):
+            return [f"{both} fit by layer names ({_unchecked(summary, 'their')})", *others]
+    open_ones = [engine.source for engine in told if engine.verdict == "cannot-tell"]
+    if len(open_ones) > 1:
+        told = [engine for engine in told if engine.verdict != "cannot-tell"]
+        others = [f"which of {' and '.join(open_ones)} ran, if any, cannot be told", *others]
+    return [*(engine_ran(summary, engine) for engine in told), *others]
+
+
+def other_engines(summary: Summary) -> list[str]:
+    """That inferences, or TensorRT's kernels outside them, are of no given engine; that they are hidden."""
+    told = [engine for engine in summary.engines if engine.verdict]
+    own = sum(engine.inferences for engine in told)
+    none = without_engine(engine.verdict for engine in told)
+    why = "hide their kernels" if summary.hidden else f"are of {none}, as far as their kernels show"
+    others = [f"{counted(summary.inferences - own, 'inference')} {why}"] if 0 < own < summary.inferences else []
+    more = summary.outside is not None and summary.outside.tensorrt >= _LEAST_MORE
+    others += ["give the file of the other TensorRT kernels' engine too"] if own and more else []
+    return others
+
+
+def engine_ran(summary: Summary, engine: EngineRan) -> str:
+    """Whether an engine file is what ran the inferences, or how many of them; empty if nothing could be compared."""
+    if engine.verdict == "did-not-run" and not summary.tensorrt:
+        return f"{engine.source} did not run: the trace shows no TensorRT"
+    other_build = engine.unknown_layers or engine.lacking or engine.other_tactics
+    every = counted(summary.inferences, "inference")
+    if engine.verdict == "ran" and engine.other_kernels and engine.tactics and not (other_build or engine.in_doubt):
+        own = f"{engine.inferences - engine.other_kernels:,} of {every} ran the tactics of {engine.source}"
+        return f"{own}; {engine.other_kernels:,} ran the same layers with other kernels: another shape, profile or engine"
+    part = 0 < engine.inferences < summary.inferences
+    some = f"{engine.inferences:,} of {every}"
+    alike = "or one of the same structure " if engine.by_order and not other_build else ""
+    ran = f"{'may be another build of' if other_build else 'is'} the engine that ran" if not alike else "ran"
+    ran = f"{alike}{f'ran in {some}' if part else ran}"
+    if _by_names(engine) and not other_build:
+        ran = f"fits {f'{some} ' if part else ''}by layer names ({_unchecked(summary, 'its')})"
+    words = {"ran": ran, "did-not-run": "is NOT the engine that ran", "cannot-tell": "may or may not be the engine that ran"}
+    return f"{engine.source} {words[engine.verdict]}{_but(engine)}" if engine.verdict else ""
+
+
+def _by_names(engine: EngineRan) -> bool:
+    """Whether nothing but the names of its layers shows that an engine ran: no kernel could be compared with a tactic."""
+    return engine.verdict == "ran" and not engine.by_order and not engine.tactics
+
+
+def _unchecked(summary: Summary, whose: str) -> str:
+    """Why no kernel could be compared with a tactic."""
+    return f"{whose} kernels are hidden" if summary.hidden else "no tactics to check"
+
+
+def _but(engine: EngineRan) -> str:
+    """How many of its inferences may be of another engine or optimization profile, if any."""
+    but = [f"{engine.in_doubt:,} may be another engine's"] if 0 < engine.in_doubt < engine.inferences else []
+    but += [f"{engine.other_kernels:,} of another shape, profile or engine"] if engine.other_kernels else []
+    but += [f"{counted(engine.unknown_layers, 'layer')} in the trace not in the file"] if engine.unknown_layers else []
+    but += [f"{counted(engine.lacking, 'layer')} of the file ran nothing"] if engine.lacking else []
+    but += [f"{counted(engine.other_tactics, 'layer')} ran other tactics"] if engine.other_tactics else []
+    return f" ({', '.join(but)})" if but and engine.verdict == "ran" else ""
+
+
+def engine_names(summary: Summary) -> list[str]:
+    """The engine files, without a suffix that all of several share."""
+    return short_engines([engine.source for engine in summary.engines])
+
+
+def short_engines(names: Sequence[str]) -> list[str]:
+    """Names of engine files without a suffix that all of several share."""
+    endings = {"".join(PurePath(name).suffixes) for name in names}
+    return [name.removesuffix(next(iter(endings))) for name in names] if len(endings) == 1 and len(names) > 1 else list(names)

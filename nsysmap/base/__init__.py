@@ -1,1 +1,0 @@
-"""What every room builds on: tables and their declarations, errors, intervals, units, text for a terminal, output files."""

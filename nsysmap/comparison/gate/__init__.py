@@ -1,0 +1,1 @@
+"""Holds a capture to limits and baselines."""

@@ -1,0 +1,1 @@
+"""What every room is built from: tables and their declarations, errors, intervals, files."""

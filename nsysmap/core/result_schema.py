@@ -1,0 +1,410 @@
+"""The declared tables that follow from trace and engine together: mapping, time, idle time, what-if."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nsysmap.core.columns import WHEN, flag, integer, of_engine, real, row_in, text
+from nsysmap.core.table import Spec
+from nsysmap.core.trace_schema import GPU_KERNELS, MEMBERSHIP
+
+KERNEL_RUNS = Spec(
+    "kernel_runs",
+    "Attention, norms and softmaxes inside opaque regions, recognised only by the names and order of kernels.",
+    (
+        integer("run_id", "row number, from 0"),
+        text("kind", "attention, norm or softmax"),
+        flag("fused", "one kernel does all of it"),
+        row_in("layer_id", "layers", "the region"),
+        text("part", "finest known name of its first kernel", null=True),
+        integer("kernel_sequence", "the kernel sequence (see inferences) that has it", null=True),
+        integer("first_position", "position of its first kernel in such an inference"),
+        integer("last_position", "position of its last kernel"),
+        integer("kernels", "how many kernels it became"),
+        text("names", "operations or families of those kernels, in order, separated by semicolons"),
+        integer("device", "CUDA device ordinal; none if several ran it", null=True),
+        integer("start_ns", "start of the first of its kernels in these inferences", "ns", null=True),
+        integer("end_ns", "end of the last", "ns", null=True),
+        integer("time_ns", "their time over the steady-state inferences of that kernel sequence", "ns"),
+        integer(
+            "kept_ns",
+            "assumed time in a single kernel: for attention its products and its longest other kernel, otherwise its two longest kernels",
+            "ns",
+        ),
+        integer("inferences", "steady-state inferences of that kernel sequence"),
+    ),
+    key=("run_id",),
+)
+
+
+ROOFLINE = Spec(
+    "roofline",
+    "How close each layer is to the device's limits, one row per layer in the order of layers.",
+    (
+        row_in("layer_id", "layers"),
+        integer("time_ns", "time of its kernels per inference of its engine (see layers)", "ns", null=True),
+        integer("bytes", "the minimum that it must read and write", "bytes", null=True),
+        integer("flops", "the minimum number of operations that it must do", null=True),
+        integer("bytes_bound_ns", "bytes divided by the device's memory bandwidth; data in the L2 cache is faster", "ns", null=True),
+        integer("flops_bound_ns", "operations divided by the peak rate for its data type", "ns", null=True),
+        integer("bound_ns", "the longer of the two", "ns", null=True),
+        real("roofline_fraction", "bound_ns divided by time_ns: 1 is at the roofline", null=True),
+        real("peak_flops_per_s", "the peak rate used", null=True),
+        integer("blocks", "thread blocks of its longest kernel", null=True),
+        real("waves", "those blocks divided by the number that the device can hold at once", null=True),
+        text("verdict", "memory-bound, compute-bound, latency-bound or unknown"),
+        text("reason", "the basis of the verdict, or why there is none"),
+        text("verdict_from", "counters (hardware counters sampled in this trace) or model (bytes and operations of the engine file)"),
+        real("dram_percent", "device memory bandwidth used, of the peak; from counters", "%", null=True),
+        real("tensor_percent", "tensor cores active, of all cycles; from counters", "%", null=True),
+        real("issue_percent", "instruction issue slots used; from counters", "%", null=True),
+        real("sm_percent", "SMs that had work; from counters", "%", null=True),
+        integer("dram_bytes", "moved to and from device memory per inference; from counters", "bytes", null=True),
+        text("disagreement", "if counters and the engine file disagree, what that means", null=True),
+    ),
+    key=("layer_id",),
+)
+
+
+LAYER_TIMES = Spec(
+    "layer_times",
+    "Time of each layer over the steady-state inferences, one row per layer that ran.",
+    (
+        row_in("layer_id", "layers"),
+        of_engine(null=True),
+        text("told_by", "trace, or profile (one inference of --exportProfile, if there is no trace)"),
+        integer("device", "CUDA device ordinal; none if several ran it", null=True),
+        integer("start_ns", "begin of its first kernel", "ns", null=True),
+        integer("end_ns", "end of its last kernel", "ns", null=True),
+        integer("total_ns", "time of its kernels", "ns"),
+        integer("inferences", "steady-state inferences of its engine"),
+        integer("kernels", "kernels in total", null=True),
+        text("kernel", "name of its longest kernel", null=True),
+        real("share_of_kernel_time", "share of the time of all layers of its engine"),
+    ),
+    key=("layer_id",),
+)
+
+
+MAPPING = Spec(
+    "mapping",
+    "Kernel to layer, one row per kernel in the order of kernels.",
+    (
+        row_in("layer_id", "layers", null=True),
+        of_engine(null=True),
+        integer("layer_index", "position in that engine file", null=True),
+        text("layer", "the layer's name", null=True),
+        text("layer_title", "what the layer is called: its title", null=True),
+        text("part", "inside a Myelin region: the finest known name", null=True),
+        text("method", "nvtx, graph-node, tactic, order, region or none"),
+        real("confidence", "0 to 1; 1 is exact"),
+        text("reason", "why there is no layer, or what limits the confidence", null=True),
+        text(
+            "part_by",
+            "where the part comes from: tag, payload or node (a range of the trace), pattern (the kernel's name), onnx",
+            null=True,
+        ),
+    ),
+)
+
+
+KERNELS = Spec(
+    "kernels",
+    "Every kernel with its launch, its inference and its layer.",
+    (*GPU_KERNELS.columns, *MEMBERSHIP.columns, *MAPPING.columns),
+    key=("kernel_id",),
+)
+
+
+ENGINE_FITS = Spec(
+    "engine_fits",
+    "Whether each given engine file belongs to an engine that ran in the trace.",
+    (
+        of_engine(),
+        text("source", "its file name"),
+        text("verdict", "ran, did-not-run or cannot-tell"),
+        integer(
+            "compared",
+            "layer ranges that ran kernels, or without ranges the engine's layers; none if nothing could be compared",
+            null=True,
+        ),
+        integer("known", "how many of the layer ranges this engine has; none if the order of kernels decided", null=True),
+        integer("inferences", "inferences that are mapped to it", null=True),
+        integer("in_doubt", "of them: may be of another engine or optimization profile (see inferences.engine_doubt)", null=True),
+        integer(
+            "other_kernels", "of them: run other kernels in the same layers than those that the file describes, or than most", null=True
+        ),
+        integer("refused", "inferences that have the names of its layers, and are not its", null=True),
+        integer("kernels", "kernels with a layer of it", null=True),
+        integer("tactics", "layers with a tactic whose ranges ran a kernel that can be compared with it", null=True),
+        integer("tactics_ran", "of them: ran the kernel that the tactic names", null=True),
+        integer("lacking", "layers that must run kernels, ran none in its inferences and are named by no range", null=True),
+        text("against", "why inferences are not its, or may not be", null=True),
+        text("trace_layer", "a layer named in the trace that this engine does not have", null=True),
+        text("engine_layer", "a layer of this engine, for comparison", null=True),
+        text("how", "the evidence, in words"),
+    ),
+    key=("engine",),
+)
+
+
+IDLE_CAUSES: Mapping[str, tuple[str, str]] = {
+    "launch": ("waiting for launches", "the host was enqueuing: it had not launched the next work yet"),
+    "host": ("host busy elsewhere", "the host was doing something else"),
+    "sync": ("in blocking waits", "the host waited in a blocking call"),
+    "copy": ("in blocking copies", "the host waited in a blocking or pageable copy"),
+    "dispatch": ("between queued kernels", "queued in time: the hardware's own dispatch latency"),
+    "switch": ("while switching processes", "queued in time: the GPU switched from one process to another (time slices, no MPS)"),
+    "graph": ("before CUDA graphs", "before a CUDA graph began"),
+    "compile": ("compiling or loading kernels", "the host compiled kernels, or loaded their code: their first use"),
+    "profiler": ("nsys's own work", "the profiler itself held up the host"),
+    "no-work": ("without work", "there was no request to serve"),
+    "unknown": ("for unknown reasons", "the trace does not show why"),
+}
+"""The causes of idle time in the tables, each with its name wherever people read it, and what it means."""
+
+INFERRED = "profiler, inferred: "
+"""Begins the evidence of idle time that no row of the trace shows to be the profiler's: what it does follows from the calls."""
+
+GAPS = Spec(
+    "gaps",
+    "Idle time of a device between two pieces of GPU work, split where its cause changes.",
+    (
+        integer("gap_id", "row number, from 0"),
+        *WHEN,
+        integer("dur_ns", "how long", "ns"),
+        integer("device", "CUDA device ordinal"),
+        row_in("before_kernel", "kernels", "the last kernel before it", null=True),
+        row_in("after_kernel", "kernels", "the first kernel after it", null=True),
+        row_in("inference", "inferences", "the inference that it is in", null=True),
+        text("cause", "; ".join(f"{cause} ({words})" for cause, (words, _) in IDLE_CAUSES.items())),
+        text("evidence", "the evidence on the host: the API call, range or profiler activity"),
+        integer("evidence_start_ns", "when that row began", "ns", null=True),
+        integer("evidence_end_ns", "when it ended", "ns", null=True),
+        integer("pid", "process id of the thread that the evidence is about", null=True),
+        integer("thread", "nsys globalTid of that thread", null=True),
+        text("before_layer", "layer of the kernel before", null=True),
+        text("after_layer", "layer of the kernel after", null=True),
+    ),
+    key=("gap_id",),
+)
+
+
+NAMES = Spec(
+    "names",
+    "Every distinct kernel name, decoded.",
+    (
+        text("name", "kernel name"),
+        text("family", "myelin, xmma, cutlass, … : see docs/names.md"),
+        text("summary", "what it is, in one line"),
+        text("ops", "operations in order, comma separated", null=True),
+        text("patterns", "recognised patterns in order, comma separated", null=True),
+        text("arch", "sm75, sm80, …", null=True),
+        text("input_type", "data type it reads", null=True),
+        text("accumulate_type", "data type it accumulates in", null=True),
+        text("output_type", "data type it writes", null=True),
+        text("tensor_cores", "yes, no or unknown"),
+        text("rest", "the part of the name that was not understood; empty if there is none"),
+    ),
+    key=("name",),
+)
+
+
+WHATIF = Spec(
+    "whatif",
+    "What each change would save, predicted by replaying the timeline; times are per inference (or pass) of a run without the profiler.",
+    (
+        text(
+            "change",
+            "cuda-graph, one-graph, two-in-flight, async, pinned-copies, no-host-gap, one-stream, aux-streams, drop-layers, join-kernels",
+        ),
+        text("answer", "answered, does-not-apply or cannot-tell (then `reason` says why, and there is no saving)"),
+        integer("inferences", "number of inferences that the times cover: 1, or those of a pass if several engines run in turn", null=True),
+        integer("before_ns", "time from the end of one to the end of the next, without the change", "ns", null=True),
+        integer("low_before_ns", "the same with a faster host and driver", "ns", null=True),
+        integer("high_before_ns", "the same with a slower one, but no longer than recorded", "ns", null=True),
+        integer("after_ns", "the same with the change", "ns", null=True),
+        integer("low_after_ns", "after, the lower end of its range", "ns", null=True),
+        integer("high_after_ns", "after, the upper end of its range", "ns", null=True),
+        integer("saving_ns", "before_ns minus after_ns", "ns", null=True),
+        integer("low_saving_ns", "saving, the lower end of its range", "ns", null=True),
+        integer("high_saving_ns", "saving, the upper end of its range", "ns", null=True),
+        text("assumptions", "what the figures assume, in words"),
+        text("reason", "why it does not apply, or why it cannot be determined", null=True),
+        integer("recorded_ns", "the time in the trace, profiler included, without outliers and long pauses", "ns", null=True),
+        real("replay_error", "error of the replay without a change: replayed time divided by recorded time, minus 1", null=True),
+    ),
+    key=("change",),
+)
+
+
+REPLAYED_INFERENCES = Spec(
+    "replayed_inferences",
+    "The inferences behind what-if's times, one row each, replayed without the profiler; no rows if there is no replay.",
+    (
+        row_in("inference", "inferences"),
+        integer("thread", "nsys globalTid of the enqueuing thread"),
+        real("weight", "number of inferences of the trace that it represents"),
+        integer("begin_ns", "end of the one before it on its thread, in the replay", "ns"),
+        integer("end_ns", "its own end", "ns"),
+        integer("quick_ns", "the time between these two with a faster host and driver", "ns"),
+        integer("slow_ns", "the same with a slower one", "ns"),
+        integer("recorded_ns", "the same as recorded, profiler included", "ns"),
+    ),
+    key=("inference",),
+)
+
+
+WHATIF_INFERENCES = Spec(
+    "whatif_inferences",
+    "What each answered change makes of each replayed inference; no rows for changes by which several inferences or layers run at once, or "
+    "whose saving is limited by what the GPU has left to do.",
+    (
+        text("change", "as in whatif"),
+        row_in("inference", "inferences"),
+        integer(
+            "before_ns", "time from the end of the one before it to its own, replayed without the profiler and without the change", "ns"
+        ),
+        integer("after_ns", "the same with the change", "ns"),
+    ),
+    key=("change", "inference"),
+)
+
+
+REPLAYED_WORK = Spec(
+    "replayed_work",
+    "The GPU work of that replay, in order of its start there.",
+    (
+        text("kind", "kernel, HtoD, DtoH, copy, memset or graph"),
+        row_in("kernel_id", "kernels", null=True),
+        integer("start_ns", "when it began in the replay", "ns"),
+        integer("end_ns", "when it ended there", "ns"),
+        integer("recorded_start_ns", "when it began as recorded", "ns"),
+        integer("recorded_end_ns", "when it ended as recorded", "ns"),
+    ),
+)
+
+
+REPLAYED_TIMES = Spec(
+    "replayed_times",
+    "Where the time goes without the profiler: the GPU work of that replay, and idle time by cause; adds up to what-if's before_ns.",
+    (
+        integer("device", "CUDA device ordinal of the replayed inferences", null=True),
+        text("part", "work (kernels, copies and memsets; overlaps counted once), or a cause of idle time as in gaps"),
+        integer("time_ns", "per inference (or pass) without the profiler", "ns"),
+        real("share", "share of that time"),
+    ),
+    key=("part",),
+)
+
+
+COVERAGE = Spec(
+    "coverage",
+    "Kernels, and kernel time, mapped by each method; over the whole trace.",
+    (
+        text("method", "nvtx, graph-node, tactic, order, region or none"),
+        integer("kernels", "kernels"),
+        integer("time_ns", "their time", "ns"),
+        real("share_of_kernel_time", "share of all kernel time"),
+    ),
+    key=("method",),
+)
+
+
+UNMAPPED = Spec(
+    "unmapped",
+    "Why kernels have no layer; over the whole trace.",
+    (text("reason", "why"), integer("kernels", "kernels"), integer("time_ns", "their time", "ns")),
+    key=("reason",),
+)
+
+
+KERNEL_TOTALS = Spec(
+    "kernel_totals",
+    "Every distinct kernel name, decoded, with its time over the whole trace.",
+    (
+        *NAMES.columns,
+        integer("count", "executions"),
+        integer("time_ns", "their total time", "ns"),
+        integer("median_ns", "median time of one execution", "ns"),
+        real("share_of_kernel_time", "share of all kernel time"),
+    ),
+    key=("name",),
+)
+
+
+KERNEL_TIME = Spec(
+    "kernel_time",
+    "Kernel time by layer, part and kernel name, over steady-state inferences (without inferences: over the trace).",
+    (
+        row_in("layer_id", "layers", "none if no layer is known", null=True),
+        of_engine(null=True),
+        text("part", "inside an opaque region: the finest known name", null=True),
+        text("name", "kernel name", row_of="kernel_totals"),
+        integer("kernels", "executions"),
+        integer("time_ns", "their total time", "ns"),
+        integer("inferences", "steady-state inferences of that engine; none if no inference was found", null=True),
+        real("share_of_kernel_time", "share of the kernel time of that engine's steady-state inferences"),
+    ),
+)
+
+
+PRECISION = Spec(
+    "precision",
+    "Kernel time by data type, work and tensor cores, one row per layer and combination, over steady-state inferences.",
+    (
+        row_in("layer_id", "layers", "none if no layer is known", null=True),
+        of_engine(null=True),
+        text("region", "Myelin region: myl<R>, or the name of an opaque one; none outside", null=True),
+        text("work", "product (matrix product, convolution, attention), arithmetic (any other), convert (changes the type only), "
+              "move (layout or copy), unknown"),
+        text("datatype", "type it computes in, or converts or moves; none if unknown", null=True),
+        text("told_by", "where the data type comes from: kernel (its name) or engine (the engine file)", null=True),
+        text("to_type", "what a conversion writes; none if unknown, or not a conversion", null=True),
+        text("tensor_cores", "yes, no or unknown"),
+        integer("kernels", "executions; none without a trace", null=True),
+        integer("time_ns", "their total time; from --exportProfile without a trace", "ns", null=True),
+        integer("mean_ns", "the same per inference", "ns", null=True),
+        real("share_of_kernel_time", "share of the kernel time of that engine's steady-state inferences", null=True),
+    ),
+)  # fmt: skip
+
+
+REGION_PARTS = Spec(
+    "region_parts",
+    "Time of each Myelin region, by part, over the steady-state inferences.",
+    (
+        of_engine(null=True),
+        text("region", "myl<R>, or the name of an opaque region"),
+        text("part", "node, tag or range if the trace names one, otherwise what the kernel's name says"),
+        text("told_by", "trace (a range or tag), engine (a layer of the region), kernel (its decoded name) or onnx (a node of --onnx)"),
+        text("summary", "what its kernels are, the costliest first"),
+        integer("kernels", "executions"),
+        integer("time_ns", "their total time", "ns"),
+        integer("mean_ns", "the same per inference", "ns", null=True),
+        real("share_of_region_time", "share of the region's kernel time"),
+    ),
+)
+
+
+TRTEXEC_TIMES = Spec(
+    "trtexec_times",
+    "What trtexec measured without the profiler (--times), and the same in this trace, one row per measure.",
+    (
+        text(
+            "measure", "enqueue, h2d, gpu_compute, d2h, latency (h2d, gpu_compute and d2h), interval (between two queries: 1 / throughput)"
+        ),
+        text("source", "file that trtexec wrote"),
+        row_in("group_id", "inference_groups", null=True),
+        integer("queries", "number of queries that trtexec measured", null=True),
+        integer("trtexec_ns", "median of its queries", "ns", null=True),
+        integer("trtexec_mean_ns", "their mean", "ns", null=True),
+        integer("trtexec_min_ns", "the shortest", "ns", null=True),
+        integer("trtexec_max_ns", "the longest", "ns", null=True),
+        integer("trtexec_p99_ns", "the 99th percentile", "ns", null=True),
+        integer("traced_ns", "median of the steady-state inferences of that group in this trace", "ns", null=True),
+        integer("profiling_ns", "how much longer it is in the trace: the cost of profiling, if the two runs are alike", "ns", null=True),
+        text("told", "an explanation of the difference", null=True),
+    ),
+    key=("measure",),
+)

@@ -1,0 +1,1 @@
+"""Reads engine files of any form, profiles, trtexec's times and ONNX models."""

@@ -1,1 +1,0 @@
-"""Which layers of one engine became which of another: layers are joined by what they compute, independent of the build."""

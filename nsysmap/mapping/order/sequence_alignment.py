@@ -1,0 +1,204 @@
+"""Aligns a sequence of items with a sequence of slots in order, by dynamic programming: the best path and how certain it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.core.table import FloatArray, IntArray
+
+_AT_ONCE = 4_000_000  # items x slots
+_STRETCH = 512
+_MARGIN = 512
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What an alignment is worth, in nats; higher is better.  n items, m slots.
+
+    ``match[row[i], j]`` for item i in slot j.  A slot that got an item may take more, each for ``more[row[i], j]`` besides its
+    match; a slot without any costs ``skip[j]``; an item in no slot costs ``drop[row[i]]``.
+    """
+
+    match: FloatArray  # distinct items x m
+    row: IntArray  # n, the row of each item
+    skip: FloatArray  # m
+    more: FloatArray  # distinct items x m
+    drop: FloatArray  # distinct items
+    open_start: bool = False  # the first items may be missing: slots before the first one used cost nothing
+    open_end: bool = False
+
+
+@dataclass(frozen=True)
+class Path:
+    """The best alignment of all items."""
+
+    slot: IntArray  # n; -1: in no slot
+    worth: float
+    chance: FloatArray  # n: probability of that slot (or of none) over all alignments
+    rival: IntArray  # n: the likeliest other slot, -1 for none
+    rival_chance: FloatArray  # n
+    evidence: float  # log of the summed worth of all alignments
+
+
+def best_path(costs: Costs) -> Path:
+    """The alignment of greatest worth, with each item's probability by forward-backward over all alignments; O(n m).
+
+    Of long sequences the probabilities are taken stretch by stretch, with a wide margin on either side: the memory stays bounded.
+    """
+    n, m = len(costs.row), costs.match.shape[1]
+    if n == 0 or m == 0:
+        none = np.full(n, -1, np.int64)
+        worth = float(costs.drop[costs.row].sum()) + (0.0 if costs.open_start or costs.open_end else float(costs.skip.sum()))
+        return Path(none, worth, np.ones(n), none.copy(), np.zeros(n), worth)
+    slot, worth = likeliest(costs)
+    if n * m <= _AT_ONCE:
+        chance, whole = _posterior(costs)
+        return Path(slot, worth, *_sureness(slot, chance), whole)
+    pieces = [_stretch(costs, slot, at) for at in range(0, n, _STRETCH)]
+    mine, rival, rival_chance = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
+    return Path(slot, worth, mine, rival, rival_chance, worth)
+
+
+def likely_slots(costs: Costs) -> tuple[IntArray, FloatArray]:
+    """Each item's slot in the alignment of greatest worth, and the probability of each item in each slot (of long ones: 1 in that one)."""
+    slot, _ = likeliest(costs)
+    n, m = len(costs.row), costs.match.shape[1]
+    if 0 < n * m <= _AT_ONCE:
+        return slot, _posterior(costs)[0]
+    chance = np.zeros((n, m))
+    placed = np.flatnonzero(slot >= 0)
+    chance[placed, slot[placed]] = 1.0
+    return slot, chance
+
+
+def _stretch(costs: Costs, slot: IntArray, begin: int) -> tuple[FloatArray, IntArray, FloatArray]:
+    """How sure some of the items are, given where the best path puts those far before and after them."""
+    n, m = len(costs.row), costs.match.shape[1]
+    end = min(begin + _STRETCH, n)
+    first, last = max(begin - _MARGIN, 0), min(end + _MARGIN, n)
+    placed = np.maximum.accumulate(slot)
+    low = max(int(placed[first]), 0) if first else 0
+    high = int(placed[last - 1]) + 1 if last < n else m
+    high = max(high, low + 1)
+    part = Costs(
+        costs.match[:, low:high],
+        costs.row[first:last],
+        costs.skip[low:high],
+        costs.more[:, low:high],
+        costs.drop,
+        costs.open_start and first == 0,
+        costs.open_end and last == n,
+    )
+    chance, _ = _posterior(part)
+    here = slot[first:last]
+    mine, rival, rival_chance = _sureness(np.where((here >= low) & (here < high), here - low, -1), chance)
+    inner = slice(begin - first, end - first)
+    return mine[inner], np.where(rival >= 0, rival + low, -1)[inner], rival_chance[inner]
+
+
+def _sureness(slot: IntArray, chance: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
+    """For each item the probability of its slot, the likeliest other slot (-1: none at all), and the probability of that."""
+    items = np.arange(len(slot))
+    nowhere = np.clip(1.0 - chance.sum(axis=1), 0.0, 1.0)
+    mine = np.where(slot >= 0, chance[items, np.maximum(slot, 0)], nowhere)
+    others = chance.copy()
+    others[items[slot >= 0], slot[slot >= 0]] = -1.0
+    rival = others.argmax(axis=1).astype(np.int64)
+    rival_chance = others[items, rival]
+    rather_none = (slot >= 0) & (nowhere > rival_chance)
+    rival[rather_none] = -1
+    return np.clip(mine, 0.0, 1.0), rival, np.where(rather_none, nowhere, np.maximum(rival_chance, 0.0))
+
+
+def _skipped(costs: Costs) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Cost of the slots before each slot; of skipping up to each slot at the start; of skipping those after each slot at the end."""
+    total = np.concatenate([[0.0], np.cumsum(costs.skip)])
+    start = np.zeros(len(costs.skip)) if costs.open_start else total[:-1]
+    end = np.zeros(len(costs.skip)) if costs.open_end else total[-1] - total[1:]
+    return total, start, end
+
+
+def likeliest(costs: Costs) -> tuple[IntArray, float]:
+    """Each item's slot in the alignment of greatest worth (-1: in none), and that worth."""
+    n, m = len(costs.row), costs.match.shape[1]
+    total, start, end = _skipped(costs)
+    best = np.full(m, -np.inf)  # of the items so far, the last slot used being j
+    unused = 0.0  # no slot used yet
+    came = np.full((n, m), -3, np.int32)  # where item i in slot j came from: the slot before it, or -1 for none yet
+    dropped = np.zeros((n, m), np.bool_)  # with j the last slot used, item i is better dropped
+    slots = np.arange(m)
+    for i in range(n):
+        match, drop = costs.match[costs.row[i]], float(costs.drop[costs.row[i]])
+        reach = best - total[1:]
+        top = np.maximum.accumulate(reach)
+        leader = np.maximum.accumulate(np.where(reach >= top, slots, 0))
+        from_left = np.concatenate([[-np.inf], top[:-1]]) + total[:-1]
+        source = np.concatenate([[-1], leader[:-1]])
+        fresh = unused + start
+        source = np.where(fresh >= from_left, -1, source)
+        from_left = np.maximum(from_left, fresh)
+        stay = best + costs.more[costs.row[i]]
+        source = np.where(stay > from_left, slots, source)
+        placed = np.maximum(stay, from_left) + match
+        without = best + drop
+        came[i] = source
+        dropped[i] = without > placed
+        best = np.maximum(placed, without)
+        unused += drop
+    final = best + end
+    none_at_all = unused + (0.0 if costs.open_start or costs.open_end else float(total[-1]))
+    slot = np.full(n, -1, np.int64)
+    at = int(final.argmax())
+    if none_at_all > final[at]:
+        return slot, none_at_all
+    worth = float(final[at])
+    for i in range(n - 1, -1, -1):
+        if dropped[i, at]:
+            continue
+        slot[i] = at
+        at = int(came[i, at])
+        if at < 0:
+            break
+    return slot, worth
+
+
+def evidence(costs: Costs) -> float:
+    """The log of the summed worth of all alignments, in nats."""
+    return _forward(costs)[1]
+
+
+def _forward(costs: Costs) -> tuple[FloatArray, float]:
+    """For each item and slot the log of the sum over all ways to come to it (n x m), and that over all alignments."""
+    n, m = len(costs.row), costs.match.shape[1]
+    total, start, end = _skipped(costs)
+    placed = np.empty((n, m))
+    last = np.full(m, -np.inf)
+    unused = 0.0
+    for i in range(n):
+        row = costs.row[i]
+        reach = np.logaddexp.accumulate(last - total[1:])
+        from_left = np.concatenate([[-np.inf], reach[:-1]]) + total[:-1]
+        placed[i] = costs.match[row] + np.logaddexp(np.logaddexp(from_left, unused + start), last + costs.more[row])
+        last = np.logaddexp(placed[i], last + costs.drop[row])
+        unused += float(costs.drop[row])
+    none_at_all = unused + (0.0 if costs.open_start or costs.open_end else float(total[-1]))
+    everything = np.logaddexp.reduce(last + end) if m else -np.inf
+    return placed, float(np.logaddexp(everything, none_at_all))
+
+
+def _posterior(costs: Costs) -> tuple[FloatArray, float]:
+    """Probability of each item in each slot (n x m), and the log of the sum over all alignments."""
+    placed, whole = _forward(costs)
+    total, _, end = _skipped(costs)
+    rest = end.copy()  # of the items after i, the last slot used being j
+    for i in range(len(costs.row) - 1, -1, -1):
+        row = costs.row[i]
+        match = costs.match[row]
+        placed[i] += rest - whole
+        onward = total[:-1] + match + rest
+        reach = np.logaddexp.accumulate(onward[::-1])[::-1]
+        to_right = np.concatenate([reach[1:], [-np.inf]]) - total[1:]
+        rest = np.logaddexp(to_right, np.logaddexp(rest + costs.drop[row], match + costs.more[row] + rest))
+    return np.exp(np.minimum(placed, 0.0)), whole

@@ -1,0 +1,1 @@
+"""What a kernel is inside an opaque region."""

@@ -1,0 +1,1 @@
+"""Layers of kernels that were launched, or captured, inside a layer's NVTX range."""

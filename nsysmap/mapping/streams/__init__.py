@@ -1,0 +1,1 @@
+"""Inferences that nothing bounds, found among all kernels of a thread."""

@@ -1,0 +1,348 @@
+"""Aligns a whole stream of items with tracks of slots that repeat, with unrelated items anywhere between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nsysmap.core.groups import runs as groups
+from nsysmap.core.table import BoolArray, FloatArray, IntArray
+
+_CUT = -2.0  # nats: that the first run began before the stream, or the last one ends behind it
+_VALUE = (0.5, 3.0)  # nats: at most that for, and that against
+_AT_ONCE = 4_000_000  # runs x items x slots
+
+
+@dataclass(frozen=True)
+class Track:
+    """What one run through these slots in their order is worth, in nats; D distinct items, m slots."""
+
+    match: FloatArray  # D x m: the item in that slot
+    more: FloatArray  # D x m: besides, where the slot has an item already
+    skip: FloatArray  # m: the slot has no item
+    prior: float = 0.0  # of the track itself
+    usual: FloatArray | None = None  # m: what the item's value mostly is in that slot, nan where not known
+    spread: FloatArray | None = None  # m: of the value there
+    whole: IntArray | None = None  # m: the slot that is reported for this one, ascending; of several kernels each may have its own
+
+
+@dataclass(frozen=True)
+class Stream:
+    """n items in order; each belongs to a slot of the run that is going on, or to none."""
+
+    row: IntArray  # n: which of the D distinct items
+    tracks: tuple[Track, ...]
+    inside: FloatArray  # D: the item belongs to none, during a run
+    between: FloatArray  # D: … between two runs
+    begin: FloatArray  # n: a run begins with this item
+    go_on: FloatArray  # n: a run goes on past the moment before this item
+    value: FloatArray | None = None  # n: a measured value, nan if there is none
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The likeliest runs, one entry a run; ``slot`` has one entry per item."""
+
+    track: IntArray
+    first: IntArray  # its first item in a slot
+    last: IntArray  # its last
+    slot: IntArray  # -1: in none
+    worth: float
+
+
+def run_of(runs: Runs, count: int) -> IntArray:
+    """For each item the run that it lies in, -1 for none."""
+    of = np.full(count, -1, np.int64)
+    for number, (first, last) in enumerate(zip(runs.first.tolist(), runs.last.tolist(), strict=True)):
+        of[first : last + 1] = number
+    return of
+
+
+def kept(runs: Runs, these: BoolArray) -> Runs:
+    """Those of the runs, and their items only."""
+    slot = runs.slot.copy()
+    for at in np.flatnonzero(~these).tolist():
+        slot[runs.first[at] : runs.last[at] + 1] = -1
+    return replace(runs, track=runs.track[these], first=runs.first[these], last=runs.last[these], slot=slot)
+
+
+@dataclass(frozen=True)
+class Sureness:
+    """Of each item, given which runs there are: the probability of its slot (or of none), and the likeliest other."""
+
+    chance: FloatArray
+    rival: IntArray  # -1: none
+    rival_chance: FloatArray
+    rival_run: IntArray  # the run that the rival's slot belongs to, -1 for none
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """All tracks side by side, filled up to the longest; T tracks, M slots."""
+
+    match: FloatArray  # D x T x M
+    more: FloatArray  # D x T x M
+    until: FloatArray  # T x M + 1: cost of the slots before each
+    start: FloatArray  # T x M: of beginning in a slot
+    end: FloatArray  # T x M: of ending in it
+    usual: FloatArray  # T x M
+    spread: FloatArray  # T x M
+
+
+def _grid(tracks: Sequence[Track]) -> _Grid:
+    size = max(len(track.skip) for track in tracks)
+    distinct = tracks[0].match.shape[0]
+    match = np.full((distinct, len(tracks), size), -np.inf)
+    more = np.zeros((distinct, len(tracks), size))
+    until = np.zeros((len(tracks), size + 1))
+    start = np.zeros((len(tracks), size))
+    end = np.zeros((len(tracks), size))
+    usual = np.full((len(tracks), size), np.nan)
+    spread = np.ones((len(tracks), size))
+    for number, track in enumerate(tracks):
+        slots = len(track.skip)
+        match[:, number, :slots] = track.match
+        more[:, number, :slots] = track.more
+        until[number, 1 : slots + 1] = np.cumsum(track.skip)
+        until[number, slots + 1 :] = until[number, slots]
+        start[number] = until[number, :-1] + track.prior
+        end[number] = until[number, slots] - until[number, 1:]
+        if track.usual is not None and track.spread is not None:
+            usual[number, :slots], spread[number, :slots] = track.usual, track.spread
+    return _Grid(match, more, until, start, end, usual, spread)
+
+
+def by_value(value: FloatArray, usual: FloatArray, spread: FloatArray) -> FloatArray:
+    """Nats for a measured value in a slot; nothing if it or the slot's usual one is not known."""
+    worth = np.maximum(_VALUE[0] - 0.5 * ((value - usual) / spread) ** 2, -_VALUE[1])
+    result: FloatArray = np.where(np.isnan(worth), 0.0, worth)
+    return result
+
+
+def likeliest_runs(stream: Stream) -> Runs:
+    """The runs of greatest worth, with every item's slot; O(n T M) in time and memory."""
+    n = len(stream.row)
+    grid = _grid(stream.tracks)
+    tracks, slots = grid.start.shape
+    number = np.broadcast_to(np.arange(slots), (tracks, slots))
+    best = np.full((tracks, slots), -np.inf)  # within a run, the last slot used being that one
+    between = 0.0
+    came = np.empty((n, tracks, slots), np.int16)
+    dropped = np.empty((n, tracks, slots), np.bool_)
+    ended = np.full(n, -1, np.int64)
+    low, high = grid.until[:, :-1], grid.until[:, 1:]
+    valued = stream.value is not None and not np.isnan(grid.usual).all()
+    from_left = np.full((tracks, slots), -np.inf)
+    source = np.zeros((tracks, slots), np.int64)
+    for i in range(n):
+        row = stream.row[i]
+        best += stream.go_on[i]
+        reach = best - high
+        top = np.maximum.accumulate(reach, axis=1)
+        leader = np.maximum.accumulate(np.where(reach >= top, number, 0), axis=1)
+        from_left[:, 1:] = top[:, :-1] + low[:, 1:]
+        source[:, 1:] = leader[:, :-1]
+        fresh = between + stream.begin[i] + grid.start
+        if i == 0:
+            fresh = np.maximum(fresh, _CUT)
+        began = fresh >= from_left
+        value = np.where(began, fresh, from_left)
+        origin = np.where(began, -1, source)
+        stay = best + grid.more[row]
+        stays = stay > value
+        placed = np.where(stays, stay, value) + grid.match[row]
+        if valued and stream.value is not None:
+            placed += by_value(stream.value[i], grid.usual, grid.spread)
+        came[i] = np.where(stays, number, origin)
+        without = best + stream.inside[row]
+        np.greater(without, placed, out=dropped[i])
+        best = np.maximum(placed, without)
+        between += float(stream.between[row])
+        final = placed + grid.end
+        at = int(final.argmax())
+        if final.flat[at] > between:
+            between, ended[i] = float(final.flat[at]), at
+    worth, inside = between, -1
+    if n and best.max() + _CUT > between:
+        worth, inside = float(best.max()) + _CUT, int(best.argmax())
+    return _reported(_traced(_Back(came, dropped, ended), inside, slots, worth), stream.tracks)
+
+
+def _reported(runs: Runs, tracks: Sequence[Track]) -> Runs:
+    slot = runs.slot.copy()
+    for track, first, last in zip(runs.track.tolist(), runs.first.tolist(), runs.last.tolist(), strict=True):
+        whole = tracks[track].whole
+        if whole is not None:
+            mine = slot[first : last + 1]
+            slot[first : last + 1] = np.where(mine >= 0, whole[np.maximum(mine, 0)], -1)
+    return replace(runs, slot=slot)
+
+
+@dataclass(frozen=True)
+class _Back:
+    """The way back through the best alignment; one entry per item."""
+
+    came: NDArray[np.int16]  # x T x M: from which slot it came to this one; -1: a run began with it
+    dropped: NDArray[np.bool_]  # x T x M: with that the last slot used, it is better in none
+    ended: IntArray  # the track and slot (as one number) that a run ended in with it, -1 for none
+
+
+def _traced(back: _Back, inside: int, slots: int, worth: float) -> Runs:
+    came, dropped, ended = back.came, back.dropped, back.ended
+    n = len(ended)
+    slot = np.full(n, -1, np.int64)
+    runs: list[tuple[int, int, int]] = []
+    i, at = n - 1, inside
+    while i >= 0:
+        closed = at < 0  # a run ends with an item in a slot, even where that one would better be in none
+        if closed:
+            at = int(ended[i])
+            if at < 0:
+                i -= 1
+                continue
+        track, place, last = at // slots, at % slots, -1
+        first = i
+        while i >= 0:
+            if closed or not dropped[i, track, place]:
+                closed = False
+                slot[i], first = place, i
+                last = max(last, i)
+                place = int(came[i, track, place])
+                if place < 0:
+                    i -= 1
+                    break
+            i -= 1
+        runs.append((track, first, last))
+        at = -1
+    runs.reverse()
+    columns = np.array(runs, np.int64).reshape(-1, 3)
+    return Runs(columns[:, 0], columns[:, 1], columns[:, 2], slot, worth)
+
+
+def sureness(stream: Stream, runs: Runs, asked: BoolArray | None = None) -> Sureness:
+    """How sure each item's slot is, by forward-backward over each run and the items between it and its neighbours.
+
+    ``asked``: the runs that are meant, all unless given; they are numbered among themselves.  An item between two runs may be either's:
+    the likelier of the two counts.
+    """
+    n, count = len(stream.row), len(runs.track)
+    wanted = np.ones(count, np.bool_) if asked is None else asked
+    number_of = np.cumsum(wanted) - 1
+    taken = np.zeros(n)  # of items in no slot: how likely they are in one all the same
+    result = Sureness(np.ones(n), np.full(n, -1, np.int64), np.zeros(n), np.full(n, -1, np.int64))
+    begin = np.concatenate([[0], runs.last[:-1] + 1]) if count else np.zeros(0, np.int64)
+    end = np.concatenate([runs.first[1:], [n]]) if count else np.zeros(0, np.int64)
+    begin = np.maximum(begin, runs.first - _MARGIN)
+    end = np.minimum(end, runs.last + 1 + _MARGIN)
+    for number, track in enumerate(stream.tracks):
+        mine = np.flatnonzero((runs.track == number) & wanted)
+        mine = mine[np.argsort(end[mine] - begin[mine], kind="stable")]
+        slots = len(track.skip)
+        for part in _parts(mine, (end - begin)[mine], slots):
+            chance = _posterior(stream, track, begin[part], end[part])
+            for place, run in enumerate(part.tolist()):
+                rows = np.arange(begin[run], end[run])
+                _tell(result, taken, chance[place, : len(rows)], (rows, runs.slot[rows], int(number_of[run])))
+    return result
+
+
+_MARGIN = 24  # items before and behind a run that are looked at
+
+
+def _parts(mine: IntArray, size: IntArray, slots: int) -> list[IntArray]:
+    """The runs in parts of like length that fit into the memory."""
+    if not len(mine):
+        return []
+    cuts, begin = [0], 0
+    for at in range(len(mine)):
+        if at > begin and (at + 1 - begin) * int(size[at]) * slots > _AT_ONCE:
+            cuts.append(at)
+            begin = at
+    return [mine[low:high] for low, high in pairwise([*cuts, len(mine)])]
+
+
+def _tell(result: Sureness, taken: FloatArray, chance: FloatArray, where: tuple[IntArray, IntArray, int]) -> None:
+    """Writes what one run says of its items (rows, slots, number)."""
+    rows, slot, run = where
+    items = np.arange(len(rows))
+    inside = slot >= 0
+    nowhere = np.clip(1.0 - chance.sum(axis=1), 0.0, 1.0)
+    mine = np.where(inside, chance[items, np.maximum(slot, 0)], nowhere)
+    others = chance.copy()
+    others[items[inside], slot[inside]] = -1.0
+    rival = others.argmax(axis=1).astype(np.int64)
+    rival_chance = np.maximum(others[items, rival], 0.0)
+    rather_none = inside & (nowhere > rival_chance)
+    for at in np.flatnonzero(inside | (1.0 - nowhere > taken[rows])).tolist():
+        row = rows[at]
+        if not inside[at]:
+            taken[row] = 1.0 - nowhere[at]
+        result.chance[row] = min(max(float(mine[at]), 0.0), 1.0)
+        result.rival[row] = -1 if rather_none[at] else rival[at]
+        result.rival_chance[row] = nowhere[at] if rather_none[at] else rival_chance[at]
+        result.rival_run[row] = -1 if rather_none[at] else run
+
+
+def _posterior(stream: Stream, track: Track, begin: IntArray, end: IntArray) -> FloatArray:
+    """Probability of each item in each slot (runs x items x slots), given that each window holds exactly one run of the track."""
+    count, slots = len(begin), len(track.skip)
+    longest = int((end - begin).max(initial=0))
+    until = np.concatenate([[0.0], np.cumsum(track.skip)])
+    low, high = until[:-1], until[1:]
+    n = len(stream.row)
+    at = np.minimum(begin[:, None] + np.arange(longest), n - 1)
+    real = begin[:, None] + np.arange(longest) < end[:, None]
+    row = stream.row[at]
+    enter = stream.begin[at][:, :, None] + track.prior
+    stays = stream.go_on[at][:, :, None]
+    inside = stream.inside[row][:, :, None]
+    between = np.where(real, stream.between[row], 0.0)[:, :, None]
+    placed = np.empty((count, longest, slots))
+    worth = np.zeros((count, longest, 1))
+    if stream.value is not None and track.usual is not None and track.spread is not None:
+        worth = by_value(stream.value[at][:, :, None], track.usual, track.spread)
+    last = np.full((count, slots), -np.inf)
+    before = np.zeros((count, 1))
+    nothing = np.full((count, 1), -np.inf)
+    for i in range(longest):
+        match = track.match[row[:, i]] + worth[:, i]
+        going = last + stays[:, i]
+        from_left = np.concatenate([nothing, np.logaddexp.accumulate(going - high, axis=1)[:, :-1]], axis=1) + low
+        fresh = before + enter[:, i] + low
+        if i == 0:
+            fresh = np.where((begin == 0)[:, None], np.logaddexp(fresh, _CUT), fresh)
+        placed[:, i] = match + np.logaddexp(np.logaddexp(from_left, fresh), going + track.more[row[:, i]])
+        last = np.where(real[:, i : i + 1], np.logaddexp(placed[:, i], going + inside[:, i]), last)
+        before = before + between[:, i]
+    # backwards: what is left to come after each item, and the sum over everything
+    rest = np.where((end == n)[:, None], _CUT, -np.inf) + np.zeros((count, slots))  # within the run, behind the last item
+    after = np.zeros((count, 1))  # behind the run
+    whole = np.full((count, 1), -np.inf)
+    close = until[-1] - high
+    for i in range(longest - 1, -1, -1):
+        here = real[:, i : i + 1]
+        match = track.match[row[:, i]] + worth[:, i]
+        onward = np.logaddexp(after + close, rest)  # the item is in that slot
+        placed[:, i] = np.where(here, placed[:, i] + onward, -np.inf)
+        fresh = np.logaddexp.reduce(match + onward + low, axis=1, keepdims=True) + before - between[:, i] + enter[:, i]
+        if i == 0:
+            opened = np.logaddexp.reduce(match + onward, axis=1, keepdims=True) + _CUT
+            fresh = np.where((begin == 0)[:, None], np.logaddexp(fresh, opened), fresh)
+        whole = np.where(here, np.logaddexp(whole, fresh), whole)
+        sums = np.logaddexp.accumulate((low + match + onward)[:, ::-1], axis=1)[:, ::-1]
+        to_right = np.concatenate([sums[:, 1:], nothing], axis=1) - high
+        step = np.logaddexp(np.logaddexp(to_right, match + track.more[row[:, i]] + onward), rest + inside[:, i]) + stays[:, i]
+        rest = np.where(here, step, rest)
+        after = after + between[:, i]
+        before = before - between[:, i]
+    chance: FloatArray = np.exp(np.minimum(placed - whole[:, :, None], 0.0))
+    if track.whole is None:
+        return chance
+    slot, first, _ = groups(track.whole)
+    reported: FloatArray = np.zeros((count, longest, int(slot[-1]) + 1))
+    reported[:, :, slot] = np.add.reduceat(chance, first, axis=2)
+    return reported

@@ -1,0 +1,215 @@
+"""The inferences of threads whose kernels nothing bounds, found by aligning their kernels with the engines; one entry per kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nsysmap.core.groups import numbered, rows_by_value
+from nsysmap.core.table import MISSING, BoolArray, CodeArray, FloatArray, IntArray, repeated
+from nsysmap.inputs.engine.model import Engine
+from nsysmap.trace.inferences.launch_order import launch_order, launch_time
+from nsysmap.trace.model import Trace
+
+if TYPE_CHECKING:
+    from nsysmap.mapping.order.kernel_alignment import Alignment
+    from nsysmap.mapping.streams.segments import Found, RunKind, StreamKernels
+
+_MOST = 100_000  # kernels of a thread
+_MANY = 2000  # kernels: more than one inference
+_ANYTHING, MOST_OF_ANYTHING = ("foreign_node", "plugin"), 0.95
+"""Layers that may run nearly any kernel, and the most that is believed of a kernel in one of them by its order among others'.
+Set when 96.6 % of these were right in mixtures with each engine left out in turn (benchmarks/mixtures.py); 99.9 % are since plugins take
+no kernels of TensorRT's own, but nothing tells yet where an opaque region ends that another engine follows in every turn."""
+UNPROVED = 0.85
+"""The most that is believed of an engine that nothing in the trace proves, and of inferences that may all be another engine's."""
+_MOST_NAMES = 4000  # distinct kernels of a thread
+
+
+@dataclass(frozen=True)
+class StreamVerdict:
+    """What was found of one kind of inferences of a thread."""
+
+    home: tuple[int, int, int]  # process, context and stream of its first kernel
+    kind: RunKind
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Layers are numbered within their engine; -1 for none."""
+
+    asked: BoolArray  # the kernel's thread was aligned
+    run: IntArray  # MISSING for a kernel of no inference
+    engine: IntArray
+    layer: IntArray
+    confidence: FloatArray
+    rival: IntArray
+    rival_confidence: FloatArray
+    explained: BoolArray
+    by_tactic: BoolArray
+    probability: FloatArray  # that its engine ran, which no confidence exceeds
+    foreign: BoolArray
+    unproved: BoolArray  # nothing proves that this engine ran, or speaks against it
+    several: BoolArray  # nothing tells which of several engines with the same layers ran: the kernel has no layer
+    lane: IntArray  # which of ``orders``
+    orders: tuple[tuple[int, ...], ...]  # layer indexes in the order in which they run
+    verdicts: tuple[StreamVerdict, ...]
+
+    def of_part(self, rows: IntArray) -> Streams:
+        """The same of these kernels only."""
+        columns = {name: value[rows] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return Streams(**{**vars(self), **columns})
+
+    def alignment(self, rows: IntArray) -> Alignment:
+        """The same of these kernels, of one inference in launch order."""
+        from nsysmap.mapping.order.kernel_alignment import Alignment
+
+        return Alignment(
+            self.layer[rows],
+            self.confidence[rows],
+            self.rival[rows],
+            self.rival_confidence[rows],
+            self.explained[rows],
+            self.by_tactic[rows],
+            self.foreign[rows],
+            self.orders[int(self.lane[rows].max())],
+            0.0,
+        )
+
+
+def no_streams(count: int) -> Streams:
+    """Nothing aligned, for that many kernels; each column is one value, and cannot be written into."""
+    none, no, nought = repeated(np.int64(-1), count), repeated(np.bool_(False), count), repeated(np.float64(0), count)
+    return Streams(
+        asked=no,
+        run=repeated(np.int64(MISSING), count),
+        engine=none,
+        layer=none,
+        confidence=nought,
+        rival=none,
+        rival_confidence=nought,
+        explained=no,
+        by_tactic=no,
+        probability=repeated(np.float64(1), count),
+        foreign=no,
+        unproved=no,
+        several=no,
+        lane=none,
+        orders=(),
+        verdicts=(),
+    )
+
+
+def align_streams(trace: Trace, rows: IntArray, engines: Sequence[Engine]) -> Streams:
+    """The inferences of ``engines`` among these kernels, thread by thread (by stream where the launch is not in the trace)."""
+    from nsysmap.mapping.streams.segments import find_runs
+
+    kernels = trace.kernels
+    thread = kernels.ints("thread")[rows]
+    stream = np.where(thread == MISSING, kernels.ints("stream")[rows], -1)
+    _, home = numbered(kernels.ints("process")[rows], kernels.ints("context")[rows], thread, stream)
+    columns = {name: value.copy() for name, value in vars(no_streams(len(kernels))).items() if isinstance(value, np.ndarray)}
+    orders: list[tuple[int, ...]] = []
+    verdicts: list[StreamVerdict] = []
+    result = Streams(**columns, orders=(), verdicts=())
+    done = 0
+    for _, members in rows_by_value(home):
+        mine = launch_order(kernels, rows[members], np.zeros(len(members), np.int64))
+        if len(mine) > _MOST or _never_again(kernels.text("name").codes[mine]):
+            continue
+        found = find_runs(_stream_kernels(trace, mine), engines)
+        if found is None:
+            continue
+        result.asked[mine] = True
+        _write(result, mine, found, (done, len(orders)))
+        done += len(found.runs.track)
+        orders.extend(tuple(layer.index for layer in lane.layers) for lane in found.lanes)
+        place = tuple(int(kernels.ints(name)[mine[0]]) for name in ("process", "context", "stream"))
+        verdicts.extend(StreamVerdict((place[0], place[1], place[2]), kind) for kind in found.kinds)
+    return Streams(**{**vars(result), "orders": tuple(orders), "verdicts": tuple(verdicts)})
+
+
+def _never_again(codes: CodeArray) -> bool:
+    """Whether most of many kernels have names that do not come again: there are no inferences in that."""
+    often = np.bincount(codes - int(codes.min(initial=0)))
+    return len(codes) > _MANY and int((often == 1).sum()) > len(codes) // 2
+
+
+def _stream_kernels(trace: Trace, rows: IntArray) -> StreamKernels:
+    from nsysmap.mapping.order.scores import KernelFacts
+    from nsysmap.mapping.streams.segments import StreamKernels
+    from nsysmap.trace.inferences.periods import calls_between, copies_of, waits_of
+
+    kernels = trace.kernels
+    codes = kernels.text("name").codes[rows].astype(np.int64)
+    columns = (codes, *(kernels.ints(name)[rows] for name in ("grid_x", "grid_y", "grid_z")))
+    distinct, row = numbered(*columns)
+    if len(distinct[0]) > _MOST_NAMES:
+        distinct, row = numbered(codes, *(np.ones(len(rows), np.int64) for _ in range(3)))
+    took = (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows]
+    names = kernels.text("name").values
+    facts = tuple(
+        KernelFacts(names[code] if code >= 0 else "", float(np.median(took[members])), (x, y, z))
+        for code, x, y, z, (_, members) in zip(*(column.tolist() for column in distinct), rows_by_value(row), strict=True)
+    )
+    time = launch_time(kernels)[rows]
+    waits = calls_between(trace, rows, waits_of(trace))
+    copies = calls_between(trace, rows, copies_of(trace))
+    logged = np.where(took > 0, np.log(np.maximum(took, 1)), np.nan)
+    start = kernels.ints("start_ns")[rows]
+    ended = np.maximum.accumulate(kernels.ints("end_ns")[rows])
+    idle = np.maximum(start - np.concatenate([start[:1], ended[:-1]]), 0)
+    return StreamKernels(facts, row, np.diff(time, prepend=time[:1]), idle, waits > 0, copies > 0, logged)
+
+
+def _write(result: Streams, rows: IntArray, found: Found, offset: tuple[int, int]) -> None:
+    from nsysmap.mapping.order.scores import SPEAKS
+
+    runs, sure = found.runs, found.sure
+    probability = _probabilities(found)
+    engine_of = np.array([lane.engine for lane in found.lanes], np.int64)
+    unproved = np.array([kind.unproved for kind in found.kinds], np.bool_)
+    foreign = found.lanes[0].scores.foreign
+    result.foreign[rows] = foreign[found.row]
+    result.confidence[rows] = np.where(runs.slot >= 0, sure.chance, 0.0)
+    index = [np.array([layer.index for layer in lane.layers], np.int64) for lane in found.lanes]
+    for number, (track, first, last) in enumerate(zip(runs.track.tolist(), runs.first.tolist(), runs.last.tolist(), strict=True)):
+        items = np.arange(first, last + 1)
+        slot = runs.slot[items]
+        items = items[(slot >= 0) | ~foreign[found.row[items]]]
+        slot = runs.slot[items]
+        mine, at = rows[items], np.maximum(slot, 0)
+        scores = found.lanes[track].scores
+        result.run[mine] = offset[0] + number
+        result.engine[mine] = engine_of[track]
+        result.lane[mine] = offset[1] + track
+        result.layer[mine] = np.where(slot >= 0, index[track][at], -1)
+        result.explained[mine] = (slot >= 0) & (scores.match[found.row[items], at] >= SPEAKS)
+        result.by_tactic[mine] = (slot >= 0) & scores.tactic[found.row[items], at]
+        anything = np.array([layer.kind in _ANYTHING for layer in found.lanes[track].layers])[at] & ~result.by_tactic[mine]
+        result.confidence[mine] = np.where(anything, np.minimum(result.confidence[mine], MOST_OF_ANYTHING), result.confidence[mine])
+        if track < len(found.chance) and (chance := found.chance[track]) is not None:
+            result.confidence[mine] *= np.where(slot >= 0, chance[at], 1.0)
+        result.probability[mine] = probability[found.kind[number]]
+        result.confidence[mine] *= result.probability[mine]
+        result.unproved[mine] = unproved[found.kind[number]]
+        if found.kinds[int(found.kind[number])].several:
+            result.several[mine], result.layer[mine] = True, -1
+        same = (sure.rival[items] >= 0) & (sure.rival_run[items] == number)
+        result.rival[mine] = np.where(same, index[track][np.maximum(sure.rival[items], 0)], -1)
+        result.rival_confidence[mine] = sure.rival_chance[items]
+
+
+def _probabilities(found: Found) -> FloatArray:
+    """For each kind of runs how probable it is that its engine ran: what is accepted by that says so for its other kinds too."""
+    accepted = {
+        kind.engine: max(one.match.probability for one in found.kinds if one.engine == kind.engine and one.match.accepted)
+        for kind in found.kinds
+        if kind.match.accepted
+    }
+    return np.array([
+        kind.match.probability if kind.match.accepted or kind.unproved else accepted.get(kind.engine, 1.0) for kind in found.kinds
+    ])  # fmt: skip

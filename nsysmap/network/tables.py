@@ -1,0 +1,181 @@
+"""Every table that follows from the engine files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from nsysmap.core.engine_schema import EDGES, ENGINES, ENGINES_WITH_TENSORS, LAYERS, TENSORS
+from nsysmap.core.table import Table
+from nsysmap.inputs.engine.dataflow import links
+from nsysmap.inputs.engine.model import Engine, Layer, numbered_engines
+from nsysmap.inputs.engine.onnx_model import OnnxModel
+from nsysmap.inputs.engine.tensor_formats import tensor_bytes
+from nsysmap.network.titles import layer_titles
+
+_NOT_NODES = ("foreign_node", "reformat", "constant", "noop", "signal", "shape")  # kinds of layers that the model does not name
+
+
+@dataclass(frozen=True)
+class EngineTables:
+    """What follows from the engine files alone, as declared tables; their layer ids are those of `layers_table`."""
+
+    engines: Table
+    tensors: Table
+    edges: Table
+    work: Table
+    engines_with_tensors: Table
+    chains: Table
+    chain_layers: Table
+    attention: Table
+    attention_layers: Table
+    siblings: Table
+    sibling_layers: Table
+    reformats: Table
+    quantizers: Table
+
+
+def engine_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | None = None) -> EngineTables:
+    """The tables of these engines; `compute` is the compute capability of the device that ran them, where the trace tells it."""
+    from nsysmap.network.attention import attention_tables
+    from nsysmap.network.chains import chain_tables
+    from nsysmap.network.reformats import quantizers_table, reformats_table
+    from nsysmap.network.siblings import sibling_tables
+    from nsysmap.network.work import work_table
+
+    chains, chain_layers = chain_tables(engines)
+    attention, attention_layers = attention_tables(engines, compute=compute)
+    siblings, sibling_layers = sibling_tables(engines)
+    return EngineTables(
+        engines=engines_table(engines),
+        tensors=tensors_table(engines),
+        edges=edges_table(engines),
+        work=work_table(engines),
+        engines_with_tensors=engines_with_tensors_table(engines),
+        chains=chains,
+        chain_layers=chain_layers,
+        attention=attention,
+        attention_layers=attention_layers,
+        siblings=siblings,
+        sibling_layers=sibling_layers,
+        reformats=reformats_table(engines),
+        quantizers=quantizers_table(engines),
+    )
+
+
+def engines_table(engines: Sequence[Engine]) -> Table:
+    """The table `engines`, one row per engine file."""
+    return Table.of_rows(
+        ENGINES,
+        [
+            {
+                "engine": number,
+                "source": engine.source,
+                "tensorrt_version": engine.tensorrt_version,
+                "layers": len(engine.layers),
+                "detailed": engine.detailed,
+            }
+            for number, engine in enumerate(engines)
+        ],
+    )
+
+
+def engines_with_tensors_table(engines: Sequence[Engine]) -> Table:
+    """The table `engines_with_tensors`: an engine is not in it where the file has names only, or nothing but opaque regions."""
+    from nsysmap.network.work import does
+
+    rows: list[dict[str, object]] = []
+    for number, engine in enumerate(engines):
+        shown = [layer for layer in engine.layers if layer.kind != "foreign_node" and (layer.inputs or layer.outputs)]
+        if any(does(layer) != "nothing" for layer in shown):
+            rows.append(
+                {
+                    "engine": number,
+                    "source": engine.source,
+                    "layers": len(engine.layers),
+                    "opaque_regions": sum(layer.kind == "foreign_node" for layer in engine.layers),
+                    "tensorrt_version": engine.tensorrt_version,
+                }
+            )
+    return Table.of_rows(ENGINES_WITH_TENSORS, rows)
+
+
+def engine_titles(engine: Engine, model: OnnxModel | None = None) -> tuple[str, ...]:
+    """What each layer of an engine is called: by the nodes in its metadata or its name, else by those that the ONNX model tells."""
+    if model is None or all(layer.onnx for layer in engine.layers):
+        return layer_titles(engine.layers)
+    from nsysmap.network.model_nodes import with_model_nodes
+
+    told = with_model_nodes(engine.layers, model)
+    return layer_titles([layer if layer.onnx or layer.kind in _NOT_NODES else one for layer, one in zip(engine.layers, told, strict=True)])
+
+
+def layers_table(engines: Sequence[Engine], model: OnnxModel | None = None) -> Table:
+    """The table `layers`, one row per layer, engine by engine; the measured columns (time_ns, share, kernels) are empty."""
+    rows: list[dict[str, object]] = []
+    for number, engine in enumerate(engines):
+        for layer, title in zip(engine.layers, engine_titles(engine, model), strict=True):
+            rows.append(
+                {
+                    "layer_id": len(rows),
+                    "engine": number,
+                    "layer_index": layer.index,
+                    "name": layer.name,
+                    "title": title,
+                    "kind": layer.kind,
+                    "type": layer.type,
+                    "tactic": layer.tactic,
+                    "stream": layer.stream,
+                    "region": layer.region,
+                    "region_index": layer.region_index,
+                    "optimization_profile": layer.optimization_profile,
+                    "onnx": ",".join(layer.onnx) or None,
+                    "origin": layer.origin,
+                    "precision": layer.precision,
+                    "trtexec_ns": engine.trtexec_ns[layer.index] if engine.trtexec_ns else None,
+                }
+            )
+    return Table.of_rows(LAYERS, rows)
+
+
+def tensors_table(engines: Sequence[Engine]) -> Table:
+    """The table `tensors`: every input and output of every layer, in the file's order."""
+    rows: list[dict[str, object]] = []
+    for layer_id, layer in _numbered(engines):
+        for direction, tensors in (("in", layer.inputs), ("out", layer.outputs)):
+            for position, tensor in enumerate(tensors):
+                shape = None if tensor.dimensions is None else "x".join(str(extent) for extent in tensor.dimensions)
+                rows.append(
+                    {
+                        "layer_id": layer_id,
+                        "direction": direction,
+                        "position": position,
+                        "name": tensor.name,
+                        "dimensions": shape,
+                        "datatype": tensor.datatype,
+                        "format": tensor.format,
+                        "bytes": tensor_bytes(tensor),
+                    }
+                )
+    return Table.of_rows(TENSORS, rows)
+
+
+def edges_table(engines: Sequence[Engine]) -> Table:
+    """The table `edges`, by consumer.
+
+    Myelin repeats tensor names between producers, so a name alone would join strangers and close cycles: a consumer is joined to the
+    nearest producer of that name before it in the file, which is execution order, among the layers of the same optimization profile.
+    Several producers before it are joined where the parts that they write make up exactly what is read (a concatenation without a copy).
+    A name produced only later, or not at all, is an input of the engine.  The size is what is read, or the part.
+    """
+    rows: list[dict[str, object]] = []
+    for _, first, engine in numbered_engines(engines):
+        rows += [
+            {"from_layer": first + source.index, "to_layer": first + target.index, "tensor": tensor.name, "bytes": tensor_bytes(tensor)}
+            for source, target, tensor in links(engine)
+        ]
+    return Table.of_rows(EDGES, rows)
+
+
+def _numbered(engines: Sequence[Engine]) -> Iterator[tuple[int, Layer]]:
+    return enumerate(layer for engine in engines for layer in engine.layers)

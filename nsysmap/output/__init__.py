@@ -1,0 +1,1 @@
+"""What is shown and written: one module or package a form."""

@@ -1,0 +1,208 @@
+"""The top of the page: bars that show where the time of each GPU goes, and the answers that are a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from nsysmap.answer import gains, hardware, next_steps, whose, words
+from nsysmap.answer.costs import Cost, cost_rows, costs_heading, functions, inside
+from nsysmap.answer.model import REPLAY, GpuTime, LayerGroup, Summary
+from nsysmap.output.picture.swatches import CAUSES
+from nsysmap.output.words import CAUSES as CAUSE_WORDS
+from nsysmap.text.terminal import escaped, told_apart
+from nsysmap.text.units import duration, percent, ranged, rounded
+
+TOP = 5
+"""Layers, or kernels, at the top of the page."""
+
+_NAME = 46  # characters of a name at the top of the page
+_LEAST_PART = 0.0005  # of a bar: what is less would be said as 0.0%
+BUSY = "#566bcb"
+"""The colour of GPU work."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a bar: position and width in percent of the bar."""
+
+    words: str
+    means: str
+    said: str
+    time: str
+    fill: str
+    left: float
+    wide: float
+    cause: str = ""  # of idle time in the trace, which a click shows
+    device: int = 0
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Where the time of one GPU goes."""
+
+    title: str
+    parts: tuple[Part, ...]
+    legend: tuple[Part, ...]  # those that the bar above does not explain already
+    replayed: bool = False  # without the profiler
+
+
+@dataclass(frozen=True)
+class Answered:
+    """One answer in a sentence, and the section of the page with the details."""
+
+    word: str
+    text: str
+    to: str = ""  # the id of a section
+    link: str = ""
+    inference: int | None = None
+
+
+@dataclass(frozen=True)
+class Costly:
+    """Layers that are alike, or kernels of one family without a layer, among those that cost most."""
+
+    share: float
+    time: str  # in the unit of the answer
+    layers: int | None
+    name: str  # the engine's
+    title: str  # what they are called
+    what: str
+    engine: int | None
+    family: str  # of kernels without a layer
+    group: LayerGroup | None
+
+
+@dataclass(frozen=True)
+class Told:
+    """The sentences at the top of the page."""
+
+    title: str
+    predicted: str  # time per unit without the profiler
+    predicted_range: str
+    predicted_rate: str
+    per_second: str  # what a rate counts
+    rate: str  # the same of the trace, with how many threads or on which GPU
+    without: str  # the profiler: where the time goes, as replayed
+    no_action: str
+    costs: tuple[Costly, ...]
+    costs_of: str  # what their shares are of
+    kernels: tuple[str, ...]
+    rows: tuple[Answered, ...]
+
+
+def told_of(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Told:
+    """The sentences of an answer; ``regions`` says that the page has a section about the insides of regions, and ``proofs`` by engine what
+    shows that it ran."""
+    guess, costs = summary.unprofiled, cost_rows(summary, families=True)[:TOP]
+    predicted, _, range_of = (
+        "" if guess is None or guess.low_ns is None or guess.high_ns is None else ranged(guess.ns, guess.low_ns, guess.high_ns)
+    ).partition(" (")
+    return Told(
+        words.title(summary),
+        predicted,
+        range_of.removesuffix(")"),
+        "" if guess is None else words.rate_of(guess),
+        words.per_second(summary),
+        words.per_second(summary) + words.together(summary),
+        words.unprofiled(summary),
+        gains.no_action(summary),
+        tuple(_costly(cost, short) for cost, short in zip(costs, _short(costs), strict=True)),
+        costs_heading(summary).partition(", ")[2],
+        tuple(told_apart([escaped(name) for name in functions([row.name for row in summary.kernels[:TOP]])], _NAME)),
+        tuple(row for row in _rows(summary, proofs, regions=regions) if row.text),
+    )
+
+
+def _costly(cost: Cost, short: str) -> Costly:
+    other = cost.group is None
+    family = cost.what.removesuffix(" kernel") if other else ""
+    name = cost.name if cost.group is None else cost.group.name
+    return Costly(cost.share, rounded(cost.time_ns), cost.layers, name, short, cost.what, cost.engine, family, cost.group)
+
+
+def _short(costs: Sequence[Cost]) -> tuple[str, ...]:
+    return tuple(told_apart([escaped(cost.name) for cost in costs], _NAME))
+
+
+def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iterator[Answered]:
+    yield Answered("doubt", words.first_doubt(summary), "inferences", f"all {words.each(summary)}s")
+    yield Answered("other kernels", whose.outside(summary), "sure", "how each layer is known")
+    for text in hardware.told(summary):
+        yield Answered("counters", text)
+    if summary.inferences:
+        yield Answered("CUDA graph", gains.graph(summary), "whatif", "all changes")
+    yield Answered(
+        "inside regions" if len(summary.regions) > 1 else "inside the region",
+        inside(summary),
+        "regions" if regions else "",
+        "all parts",
+    )
+    if summary.rules:
+        yield Answered("not fused", words.not_fused(summary))
+    slowest = summary.slowest
+    yield Answered("slowest", words.slowest(summary), "inferences", f"all {words.each(summary)}s", slowest.inference if slowest else None)
+    for number, engine in enumerate(summary.engines):
+        verdict = whose.engine_ran(summary, engine)
+        told = f"{verdict}: {engine.how}" if verdict and engine.how else verdict or f"{engine.source} was not compared"
+        yield Answered("engine", "; ".join(part for part in (told, proofs.get(number, "")) if part))
+    sure = "; ".join(part for part in (words.with_layer(summary), *whose.other_engines(summary), words.replayed(summary)) if part)
+    yield Answered("how sure", sure, "sure", "how each layer is known")
+    yield Answered("unknown", next_steps.doubts(summary, ""), "sure", "all of it")
+    yield Answered("do first", gains.cut_off(summary), "whatif", "all changes")
+
+
+def bars_of(summary: Summary) -> tuple[Bar, ...]:
+    """A bar for each GPU, if the trace shows how busy it was, and below that of the replayed one the same without the profiler."""
+    without = summary.gpu_unprofiled
+    bars = []
+    for gpu in summary.gpus:
+        bars += [_bar(summary, gpu)] if gpu.busy_share is not None else []
+        bars += [_replayed(summary, without, bars)] if without is not None and without.device == gpu.device else []
+    return tuple(bars)
+
+
+def _bar(summary: Summary, gpu: GpuTime) -> Bar:
+    parts = _parts(summary, gpu)
+    ends = f"steady-state {words.each(summary)}" if gpu.window == "inferences" else "GPU work"
+    between = f"from the first to the last {ends}"
+    name = f"GPU {gpu.device}: " if len(summary.gpus) > 1 else ""
+    if gpu.busy_ns is None:
+        return Bar(f"Where the time goes, {name}{duration(gpu.window_ns)} {between}", parts, parts)
+    title = f"Where the time goes, {name}in the trace: mean per {summary.unit} over {duration(gpu.window_ns)} {between}"
+    return Bar(title, parts, parts)
+
+
+def _replayed(summary: Summary, gpu: GpuTime, above: Sequence[Bar]) -> Bar:
+    parts = _parts(summary, gpu)
+    explained = {part.fill for bar in above for part in bar.parts}
+    of = f"Predicted, of {rounded(gpu.window_ns)} per {summary.unit}"
+    return Bar(f"{of}: {words.unprofiled(summary)}", parts, tuple(part for part in parts if part.fill not in explained), replayed=True)
+
+
+def _parts(summary: Summary, gpu: GpuTime) -> tuple[Part, ...]:
+    parts: list[Part] = []
+    left, replayed = 0.0, gpu.window == REPLAY
+
+    def add(word: str, means: str, share: float, time_ns: int | None, cause: str = "") -> None:
+        nonlocal left
+        time, fill = "" if time_ns is None else rounded(time_ns), CAUSES[cause] if cause else BUSY
+        place, shown = (round(left * 100, 3), round(share * 100, 3)), "" if replayed else cause
+        parts.append(Part(word, means, percent(share, 1), time, fill, *place, shown, gpu.device))
+        left += share
+
+    filled = None if replayed else words.filled(summary)
+    whose = words.filled_kernels(summary).removesuffix("kernels").strip()
+    on = "" if filled is None else f" ({f'{whose} kernels ' if whose else ''}on {percent(filled, 1, 0)} of the SMs)"
+    add(f"GPU work{on}", "kernels, copies and memsets; overlaps counted once", gpu.busy_share or 0.0, gpu.busy_ns)
+    for one in gpu.idle:
+        word = words.idle_words(one.cause, inferred=one.inferred)
+        add(
+            word, f"idle, {word}: {CAUSE_WORDS[one.cause]}{', as inferred' if one.inferred else ''}", one.share_of_window, one.ns, one.cause
+        )
+    if 1 - left >= _LEAST_PART:  # idle time with a cause is between two pieces of work
+        means = "idle, before the first or after the last work of this GPU in the trace: its cause is unknown"
+        rest, whole_ns = 1 - left, (gpu.busy_ns or 0) / (gpu.busy_share or 1)
+        add("before the first work", means, rest, round(rest * whole_ns) if whole_ns else None, "unknown")
+        parts[-1] = replace(parts[-1], cause="")
+    return tuple(parts)

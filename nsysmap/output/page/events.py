@@ -1,0 +1,222 @@
+"""The events of a trace in the form for the page's script: columns of small integers, and the texts to which they refer.
+
+Everything about an event that many events share (a kernel's name, layer, grid, stream, …) is a row of a table of classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysmap.core.groups import distinct, distinct_rows, numbered
+from nsysmap.core.schema import Tables
+from nsysmap.core.table import MISSING, IntArray, Table, Text
+from nsysmap.output.page.windows import Windows, left_out
+from nsysmap.text.terminal import escaped
+from nsysmap.trace.inferences.steady import OUTLIER
+
+_KERNEL_CLASS = (
+    "graph_id", "graph_node_id", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers", "static_shared_bytes",
+    "dynamic_shared_bytes", "layer_id",
+)  # fmt: skip
+_KERNEL_TEXTS = ("name", "part", "method", "reason", "part_by")
+_INFERENCE_TIMES = ("start_ns", "end_ns", "gpu_start_ns", "gpu_end_ns", "enqueue_start_ns", "enqueue_end_ns")
+_INFERENCE_FIGURES = ("gpu_busy_ns", "kernels", "device", "engine", "kernel_sequence")
+_LANE = ("device", "pid", "context", "stream")
+TID = 0xFFFFFF  # the bits of nsys's globalTid with the thread's id; the process's are above them
+
+
+@dataclass(frozen=True)
+class Events:
+    """The columns by table, and the texts of each text column; times are relative to `origin_ns`."""
+
+    tables: Mapping[str, Mapping[str, IntArray]]
+    texts: Mapping[str, Mapping[str, list[str]]]
+    origin_ns: int
+    duration_ns: int
+    threads: list[dict[str, int]]
+    lanes: list[dict[str, int]]  # streams, as the column `lane` numbers them
+
+
+def events_of(tables: Tables, windows: Windows) -> Events:
+    """The events in these parts of the trace."""
+    gpu = (tables.kernels, tables.memcpys, tables.memsets, tables.cuda_graph_traces)
+    timed = [table for table in (*gpu, tables.api_calls, tables.inferences) if len(table)]
+    timed = timed or [table for table in (tables.nvtx_ranges, tables.osrt_calls) if len(table)]
+    origin = min((int(table.ints("start_ns").min()) for table in timed), default=0)
+    end = max((int(table.ints("end_ns").max()) for table in timed), default=0)
+    where, lanes = numbered(*(np.concatenate([table.ints(name) for table in gpu]) for name in _LANE))
+    lane_of = np.split(lanes, np.cumsum([len(table) for table in gpu])[:-1])
+    hosts = (tables.api_calls, tables.nvtx_ranges, tables.osrt_calls, tables.overheads, tables.inferences, tables.gaps)
+    ids = distinct(np.concatenate([table.ints("thread") for table in hosts]))
+    ids = ids[ids != MISSING]
+    made = _Made(windows, origin, ids, {}, {})
+    rows_of = [made.kept(table) for table in gpu]
+    launches = np.concatenate([table.ints("launch")[rows] for table, rows in zip(gpu, rows_of, strict=True)])
+    calls = np.union1d(made.kept(tables.api_calls), distinct_rows(launches, len(tables.api_calls)))
+    made.host("calls", tables.api_calls, calls, ("api", "kind"))
+    made.host("ranges", tables.nvtx_ranges, made.kept(tables.nvtx_ranges), ("name", "domain"))
+    made.host("osrt", tables.osrt_calls, made.kept(tables.osrt_calls), ("name",))
+    made.host("overheads", tables.overheads, made.kept(tables.overheads), ("name",))
+    names = ("kernels", "copies", "fills", "graphs")
+    for name, table, rows, lane in zip(names, gpu, rows_of, lane_of, strict=True):
+        _GPU_WORK[name](made, table, rows, lane[rows])
+        made.tables[name]["launch"] = _position(calls, table.ints("launch")[rows])
+    _gaps(made, tables.gaps)
+    _inferences(made, tables)
+    parts = [left_out(table, lane, windows) for table, lane in zip(gpu, lane_of, strict=True)]
+    made.tables["left_out"] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    made.tables["left_out"]["start"] -= origin
+    return Events(
+        made.tables, made.texts, origin, max(end - origin, 1), _threads(ids, tables), _records(dict(zip(_LANE, where, strict=True)))
+    )
+
+
+@dataclass(frozen=True)
+class _Made:
+    """The tables under construction."""
+
+    windows: Windows
+    origin_ns: int
+    threads: IntArray
+    tables: dict[str, dict[str, IntArray]]
+    texts: dict[str, dict[str, list[str]]]
+
+    def kept(self, table: Table) -> IntArray:
+        """Its rows in the page's windows."""
+        return np.flatnonzero(self.windows.holds(table.ints("start_ns"), table.ints("end_ns")))
+
+    def since(self, times: IntArray) -> IntArray:
+        """The times relative to the origin; -1 for none."""
+        return np.where(times == MISSING, -1, times - self.origin_ns)
+
+    def put(self, name: str, table: Table, rows: IntArray, shared: Mapping[str, IntArray | Text]) -> None:
+        """Add a table of events: start, duration, and class, which is a row of a separate table."""
+        codes = {key: data.codes.astype(np.int64) if isinstance(data, Text) else data for key, data in shared.items()}
+        found, number = numbered(*codes.values())
+        classes = dict(zip(codes, found, strict=True))
+        texts: dict[str, list[str]] = {}
+        for key, data in shared.items():
+            if isinstance(data, Text):
+                used = distinct_rows(classes[key], len(data.values))
+                classes[key] = np.where(classes[key] < 0, -1, np.searchsorted(used, classes[key]))
+                texts[key] = [escaped(data.values[code]) for code in used.tolist()]
+        start = table.ints("start_ns")[rows]
+        self.tables[name] = {"start": start - self.origin_ns, "dur": table.ints("end_ns")[rows] - start, "class": number}
+        self.tables[f"{name}_classes"], self.texts[f"{name}_classes"] = classes, texts
+
+    def host(self, name: str, table: Table, rows: IntArray, texts: tuple[str, ...]) -> None:
+        """Add what happened on threads."""
+        thread = _position(self.threads, table.ints("thread")[rows])
+        self.put(name, table, rows, {"thread": thread, **{text: table.text(text).take(rows) for text in texts}})
+
+
+def _kernels(made: _Made, table: Table, rows: IntArray, lane: IntArray) -> None:
+    sure = np.round(table.floats("confidence")[rows] * 1000).astype(np.int64)
+    shared: dict[str, IntArray | Text] = {"lane": lane, "confidence": sure}
+    shared |= {name: table.ints(name)[rows] for name in _KERNEL_CLASS}
+    shared |= {name: table.text(name).take(rows) for name in _KERNEL_TEXTS}
+    made.put("kernels", table, rows, shared)
+    made.tables["kernels"] |= {
+        "id": table.ints("kernel_id")[rows],
+        "inference": table.ints("inference")[rows],
+        "position": table.ints("position")[rows],
+    }
+
+
+def _copies(made: _Made, table: Table, rows: IntArray, lane: IntArray) -> None:
+    words = {name: table.text(name).take(rows) for name in ("kind", "source", "target", "api")}
+    made.put("copies", table, rows, {"lane": lane, "asynchronous": table.bools("asynchronous")[rows].astype(np.int64), **words})
+    made.tables["copies"]["bytes"] = table.ints("bytes")[rows]
+
+
+def _fills(made: _Made, table: Table, rows: IntArray, lane: IntArray) -> None:
+    made.put("fills", table, rows, {"lane": lane, **{name: table.text(name).take(rows) for name in ("target", "api")}})
+    made.tables["fills"]["bytes"] = table.ints("bytes")[rows]
+
+
+def _graphs(made: _Made, table: Table, rows: IntArray, lane: IntArray) -> None:
+    made.put("graphs", table, rows, {"lane": lane, "graph_id": table.ints("graph_id")[rows]})
+
+
+_GPU_WORK = {"kernels": _kernels, "copies": _copies, "fills": _fills, "graphs": _graphs}
+
+
+def _gaps(made: _Made, table: Table) -> None:
+    rows = made.kept(table)
+    shared: dict[str, IntArray | Text] = {
+        "device": table.ints("device")[rows],
+        "thread": _position(made.threads, table.ints("thread")[rows]),
+    }
+    made.put("gaps", table, rows, shared | {name: table.text(name).take(rows) for name in ("cause", "evidence")})
+    kernels, calls = made.tables["kernels"], made.tables["calls"]
+    before, after = (_position(kernels["id"], table.ints(name)[rows]) for name in ("before_kernel", "after_kernel"))
+    gaps = made.tables["gaps"]
+    end = gaps["start"] + gaps["dur"]
+    begin, stop = (made.since(table.ints(name)[rows]) for name in ("evidence_start_ns", "evidence_end_ns"))
+    call = _position(calls["start"], begin)
+    call[_at(calls["start"] + calls["dur"], call) != stop] = -1
+    apart = (call < 0) & (begin >= 0)
+    made.tables["gaps"] = {  # most begin and end with a neighbouring kernel, and most evidence is a call: small numbers
+        "class": gaps["class"],
+        "before": before,
+        "after": after,
+        "from": gaps["start"] - np.where(before < 0, 0, _at(kernels["start"] + kernels["dur"], before)),
+        "to": np.where(after < 0, 0, _at(kernels["start"], after)) - end,
+        "inference": table.ints("inference")[rows],
+        "call": call,
+        "evidence": np.where(apart, begin, 0),
+        "evidence_dur": np.where(apart, stop - begin, -1),
+    }
+
+
+def _inferences(made: _Made, tables: Tables) -> None:
+    table, times = tables.inferences, tables.inference_times
+    columns = {name.removesuffix("_ns"): made.since(table.ints(name)) for name in _INFERENCE_TIMES}
+    columns |= {name.removesuffix("_ns"): table.ints(name) for name in _INFERENCE_FIGURES}
+    columns["thread"] = _position(made.threads, table.ints("thread"))
+    columns["warmup"], columns["complete"] = (table.bools(name).astype(np.int64) for name in ("warmup", "complete"))
+    columns["shown"] = made.windows.inferences.astype(np.int64)
+    cause, ratio = times.text("extra_cause"), times.floats("times_median")
+    odd = np.where(np.isnan(ratio), 0, ratio) >= OUTLIER
+    for name, values in (
+        ("group", times.ints("group_id")),
+        ("time", times.ints("time_ns")),
+        ("idle", times.ints("idle_ns")),
+        ("extra", times.ints("extra_ns")),
+        ("cause", cause.codes.astype(np.int64)),
+        ("outlier", odd.astype(np.int64)),
+    ):
+        columns[name] = np.full(len(table), -1, np.int64)
+        columns[name][times.ints("inference")] = np.where(values == MISSING, -1, values)
+    made.tables["inferences"] = columns
+    made.texts["inferences"] = {"cause": list(cause.values)}
+
+
+def _position(kept: IntArray, rows: IntArray) -> IntArray:
+    """The index of each value among the kept ones, which are ascending; -1 if it is not among them."""
+    if len(kept) == 0:
+        return np.full(len(rows), -1, np.int64)
+    at = np.minimum(np.searchsorted(kept, rows), len(kept) - 1)
+    result: IntArray = np.where(kept[at] == rows, at, -1)
+    return result
+
+
+def _at(values: IntArray, rows: IntArray) -> IntArray:
+    """The values at these rows; -1 for row -1."""
+    return np.append(values, -1)[rows]
+
+
+def _threads(ids: IntArray, tables: Tables) -> list[dict[str, int]]:
+    pid_of: dict[int, int] = {}
+    for table in (tables.api_calls, tables.nvtx_ranges, tables.osrt_calls, tables.inferences):
+        known, first = np.unique(table.ints("thread"), return_index=True)
+        pid_of |= dict(zip(known.tolist(), table.ints("pid")[first].tolist(), strict=True))
+    return [{"pid": pid_of.get(one, (one >> 24) & TID), "tid": one & TID} for one in ids.tolist()]
+
+
+def _records(columns: Mapping[str, IntArray]) -> list[dict[str, int]]:
+    lists = [np.where(data == MISSING, -1, data).tolist() for data in columns.values()]
+    return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]

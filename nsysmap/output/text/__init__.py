@@ -1,0 +1,1 @@
+"""The answer and the whole report as text."""

@@ -1,0 +1,1 @@
+"""Runs the SQL of a rule so that it reads the given tables and nothing else."""

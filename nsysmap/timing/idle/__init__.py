@@ -1,0 +1,1 @@
+"""Where a device's idle time went."""

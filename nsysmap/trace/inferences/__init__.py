@@ -1,0 +1,1 @@
+"""Finds the inferences of a trace, and which of them count."""
