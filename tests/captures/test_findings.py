@@ -31,7 +31,7 @@ INT8 = {
 FOUND = {
     "bert_trt10/sync.sqlite": ANY_BERT,
     "bert_trt10/graph.sqlite": ANY_BERT - {"time-not-in-kernels"},
-    "bert_trt10/graph_whole.sqlite": {"attention-not-fused", "fp16-norm", "reformat-at-output"},
+    "bert_trt10/graph_whole.sqlite": {"attention-not-fused", "fp16-norm", "reformat-at-output", "pointwise-chain", "epilogue-missed"},
     "bert_trt103/graph.sqlite": ANY_BERT - {"time-not-in-kernels"},
     "bert_trt85/sync.sqlite": OPAQUE,
 }
@@ -83,14 +83,14 @@ def test_a_capture_s_engine_has_these_findings_and_no_others(name: str) -> None:
     assert names(shared(name).outcomes) == FOUND_IN_SHARED[name]
 
 
-@pytest.mark.parametrize(("report", "low", "high"), [("sync.sqlite", 11_000, 11_500), ("graph.sqlite", 11_500, 12_200)])
+@pytest.mark.parametrize(("report", "low", "high"), [("sync.sqlite", 15_500, 15_750), ("graph.sqlite", 12_100, 12_500)])
 def test_the_attention_of_every_third_block_is_flagged_with_what_the_fused_ones_take(report: str, low: int, high: int) -> None:
     found = of(analysis("bert_trt10", report, rules=True).outcomes, "attention-not-fused")
     assert [finding.evidence["block"] for finding in found] == [f"/bert/encoder/layer.{layer}/attention/self" for layer in (2, 5)]
     for finding in found:
         assert (finding.evidence["kernels"], finding.evidence["unmet"], finding.evidence["unknown"]) == (5, None, None)
         assert "head size a multiple of 8 (here 64)" in str(finding.evidence["met"])
-        assert "_gemm_mha_v2" in str(finding.evidence["basis"])
+        assert str(finding.evidence["basis"]).startswith("like the fused block layer.")
         assert low < int(finding.evidence["saving_ns"] or 0) < high
 
 
@@ -197,12 +197,12 @@ def test_the_float_pooling_of_the_quantised_resnet_is_an_fp32_layer() -> None:
 
 def test_without_times_no_rule_pretends_to_know_costs() -> None:
     outcomes = engine_outcomes(read_engine(FIXTURES / "bert_trt10" / "engine.json"))
-    assert names(outcomes) == {"attention-not-fused", "fp16-norm", "reformat-at-output"}
+    assert names(outcomes) == {"attention-not-fused", "fp16-norm", "reformat-at-output", "pointwise-chain", "epilogue-missed"}
     priced = [finding for outcome in outcomes for finding in outcome.findings if outcome.rule != "fp16-norm"]
-    assert [finding.cost_ns for finding in priced] == [None] * 3
+    assert {finding.cost_ns for finding in priced} == {None}
     assert not [finding.message for finding in priced if " ns" in finding.message or "µs" in finding.message]
     skipped = {outcome.rule for outcome in outcomes if outcome.skipped is not None}
-    assert {"reformat-cost", "hot-layer", "memory-bound", "pointwise-chain", "data-movement", "channel-alignment"} <= skipped
+    assert {"reformat-cost", "hot-layer", "memory-bound", "data-movement"} <= skipped
 
 
 def test_a_names_only_engine_is_never_said_to_be_clean(tmp_path: Path) -> None:

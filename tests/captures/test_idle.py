@@ -163,7 +163,7 @@ def test_two_processes_that_share_a_gpu_wait_for_time_slices_and_nobody_is_blame
     switches = [end - start for start, end, launch in Direct(path).holes() if launch[1] <= start and end - start > 20_000]
     named = np.array([text is not None and "switched from one process" in text for text in gaps.text("evidence").list()])
     assert int(named.sum()) == len(switches) - 1  # one long wait is within a process
-    assert set(np.array(gaps.text("cause").list())[named]) == {"dispatch"}
+    assert set(np.array(gaps.text("cause").list())[named]) == {"switch"}
 
 
 def test_a_trace_that_hides_its_kernels_has_no_gaps_rather_than_made_up_ones() -> None:

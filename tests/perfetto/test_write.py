@@ -105,7 +105,7 @@ def test_every_kernel_is_a_slice_of_its_stream_in_a_slice_of_its_layer(analysis:
     assert sorted((one.name, one.start, one.end) for one in kernels) == sorted(
         (str(row["name"]), int(str(row["start_ns"])) - origin, int(str(row["end_ns"])) - origin) for row in rows
     )
-    assert {one.said["layer"] for one in kernels} == {row["layer"] for row in rows}
+    assert {one.said["layer"] for one in kernels} == {row["layer_title"] for row in rows}
     for one in kernels:
         assert layers[one.start].name == one.said["layer"]
         assert layers[one.start].end >= one.end

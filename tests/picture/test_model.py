@@ -53,8 +53,8 @@ def test_boxes_are_the_layers_with_their_kind_type_and_measured_time() -> None:
     view = drawn.views[0]
     assert drawn.mode == "time"
     assert [box.layers for box in view.boxes] == [(index,) for index in range(57)]
-    assert view.boxes[3].title == "#3 layer.0 … query/MatMul +2"
-    assert view.boxes[6].title == "#6 layer.0/attention … residual-add + layernorm"
+    assert view.boxes[3].title == "#3 layer.0 … query|key|value/MatMul + bias"
+    assert view.boxes[6].title == "#6 layer.0/attention/output/LayerNorm/LayerNormalization + residual"
     assert re.fullmatch(r"gemm FP16 · 5\.\d\d µs 2\.\d%", view.boxes[3].subtitle)
     assert view.boxes[0].subtitle == "shape"
     assert "mean of 50 inferences in sync.sqlite" in view.legends["time"].title

@@ -123,6 +123,6 @@ def test_the_answer_comes_first_and_each_assumption_once() -> None:
     assert (
         text.index("per inference in the trace") < text.index("## Do first") < text.index("## Costliest layers") < text.index("## Captured")
     )
-    assert "`trtexec --loadEngine=model.plan --useCudaGraph`" in text
+    assert "`cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);" in text
     assert text.count("Corrected for the profiler") == 1
     assert "All 56 layers" in text

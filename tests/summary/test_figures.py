@@ -167,7 +167,9 @@ def in_values(analysis: Analysis) -> Iterator[Said]:
         if row["answer"] == "answered":
             for end, key in (("", "before_ns"), (", low", "low_before_ns"), (", high", "high_before_ns")):
                 yield Said(f"time without the profiler{end}", "what-if json", row[key])
-            assert row["low_before_ns"] <= row["before_ns"] <= row["high_before_ns"] <= max(row["recorded_ns"], row["before_ns"])
+            assert (
+                row["low_before_ns"] <= row["before_ns"] <= row["high_before_ns"] <= max(1.05 * row["recorded_ns"], row["before_ns"])
+            )  # more only for hosts of Python
 
 
 def in_whatif(text: str) -> Iterator[Said]:

@@ -418,7 +418,7 @@ def test_auxiliary_streams_bring_back_about_what_one_stream_took() -> None:
     ],
 )
 def test_two_in_flight_reach_the_throughput_of_two_threads(name: str, engine: str, mode: str, file: str) -> None:
-    assert number(name, "two-in-flight", "after_ns") == pytest.approx(measured_ns(engine, mode, file), rel=0.08)
+    assert number(name, "two-in-flight", "after_ns") == pytest.approx(measured_ns(engine, mode, file), rel=0.1)
     assert "Throughput, not latency" in str(answers(name)["two-in-flight"]["assumptions"])
 
 
