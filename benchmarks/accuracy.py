@@ -18,16 +18,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGE = """# How right the answers are
 
-Measured on engines that TensorRT for RTX 1.5.0 built from models with random weights and ran on an NVIDIA H200: {models} models (transformers
-with and without FP8, convolutional networks from batch 1 to 64, 3-D convolutions, recurrent networks, a diffusion U-Net with cross-attention, a
-speech encoder, a mixture of experts, a point cloud network, a recommender, detection with top-k, an engine with two optimization profiles), recorded with
-Nsight Systems 2025.3 in several modes: with TensorRT's ranges (`sync`), as a CUDA graph (`graph`), without ranges (`sync_nonvtx`), with two threads
-(`threads`), with pageable copies (`pageable`), and from a C++ program (`cpp_…`). The same programs were timed without the profiler on the same
-machine. `python benchmarks/accuracy.py CAPTURES` makes this page; fixtures/real_trt holds a part of the captures.
+Measured on engines that TensorRT for RTX 1.5.0 built from models with random weights and ran on NVIDIA H200s: {models} models, among them transformers with and
+without FP8, convolutional networks, recurrent networks, a mixture of experts, a point cloud network, a recommender and an engine with two optimization profiles.
+They were recorded with Nsight Systems 2025.3 in several modes: with TensorRT's ranges (`sync`), as a CUDA graph (`graph`), without ranges (`sync_nonvtx`), with
+two threads (`threads`), with pageable copies (`pageable`), and from a C++ program (`cpp_…`). Most programs were timed without the profiler on the same machine; bert_eager,
+resnet50_b1 and googlenet on another one of the same kind. `python benchmarks/accuracy.py CAPTURES` makes this page.
 
 ## Did this engine run, and which layer did each kernel run for?
 
-Each report was analysed with its own engine file and with every other one. The truth is the layer's range where there is one, and otherwise the kernel sequence of
+Each report of CUDA graphs, where no range helps, was analysed with its own engine file and with every other one (docs/mapping.md has the other modes). The truth is the layer's range where there is one, and otherwise the kernel sequence of
 the capture with ranges.
 
 ```
@@ -71,10 +70,12 @@ def main(arguments: Sequence[str]) -> int:
         held_out = [arguments[at], str(Path(arguments[at + 1]).resolve())]
         del arguments[at : at + 2]
     folders = [str(Path(one).resolve()) for one in arguments] or [str(ROOT / "fixtures" / "real_trt")]
-    models = {path.name.rsplit("-", 1)[0].removeprefix("cpp_") for one in folders for path in Path(one).glob("*.nsys-rep")}
+    models = {
+        path.name.rsplit("-", 1)[0].removeprefix("cpp_").removeprefix("gm_") for one in folders for path in Path(one).glob("*.nsys-rep")
+    }
     page = PAGE.format(
         models=len(models),
-        mapping="\n\n".join(printed("benchmarks/real_engines.py", one) for one in folders),
+        mapping="\n\n".join(printed("benchmarks/real_engines.py", one, "--only", "graph") for one in folders),
         whatif=printed("benchmarks/whatif.py", *folders, *held_out),
         findings=printed("benchmarks/findings.py"),
         names=printed(
