@@ -71,7 +71,9 @@ def main(arguments: Sequence[str]) -> int:
         del arguments[at : at + 2]
     folders = [str(Path(one).resolve()) for one in arguments] or [str(ROOT / "fixtures" / "real_trt")]
     models = {
-        path.name.rsplit("-", 1)[0].removeprefix("cpp_").removeprefix("gm_") for one in folders for path in Path(one).glob("*.nsys-rep")
+        path.name.split("-")[0].removeprefix("cpp_").replace("gm_bert", "bert_eager")
+        for one in folders
+        for path in Path(one).glob("*.nsys-rep")
     }
     page = PAGE.format(
         models=len(models),
