@@ -1,4 +1,6 @@
-"""Fails when the wheel lacks a rule, a data file or the typing marker that the checkout has, or holds what no user needs."""
+"""Fails when the wheel lacks a rule, a data file or the typing marker that the checkout has, or
+holds what no user needs.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,17 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def expected() -> set[str]:
     """Names, inside the wheel, of every file of the package and of every rule."""
-    package = {path for path in (ROOT / "nsysmap").rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    package = {
+        path
+        for path in (ROOT / "nsysmap").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
     rules = {path for path in (ROOT / "rules").rglob("*") if path.is_file()}
     if not any(path.suffix in (".yaml", ".yml") for path in rules):
         sys.exit("rules/ holds no rule")
-    return {str(path.relative_to(ROOT)) for path in package} | {f"nsysmap/rule_files/{path.relative_to(ROOT / 'rules')}" for path in rules}
+    return {str(path.relative_to(ROOT)) for path in package} | {
+        f"nsysmap/rule_files/{path.relative_to(ROOT / 'rules')}" for path in rules
+    }
 
 
 def main() -> None:

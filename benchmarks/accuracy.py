@@ -1,11 +1,11 @@
-"""Writes docs/accuracy.md: how right the answers are on engines that TensorRT itself built and ran, by the benchmarks that say so.
+"""Writes docs/accuracy.md: how right the answers are on engines that TensorRT itself built and ran,
+by the benchmarks that say so.
 
     python benchmarks/accuracy.py [CAPTURES...] [--held-out FILE] > docs/accuracy.md
 
-CAPTURES (fixtures/real_trt unless given) are folders of the form that benchmarks/real_engines.py describes; --held-out names models, one
-a line, that no constant and no threshold was chosen on.
+CAPTURES (fixtures/real_trt unless given) are folders of the form that benchmarks/real_engines.py
+describes; --held-out names models, one a line, that no constant and no threshold was chosen on.
 """
-
 # ruff: noqa: E501 - the text of the page
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ the measured time (or saving) lies in the range that is stated with it.
 
 def printed(*command: str) -> str:
     """What a benchmark prints on standard output."""
-    done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
 
 
@@ -69,7 +71,9 @@ def main(arguments: Sequence[str]) -> int:
         at = arguments.index("--held-out")
         held_out = [arguments[at], str(Path(arguments[at + 1]).resolve())]
         del arguments[at : at + 2]
-    folders = [str(Path(one).resolve()) for one in arguments] or [str(ROOT / "fixtures" / "real_trt")]
+    folders = [str(Path(one).resolve()) for one in arguments] or [
+        str(ROOT / "fixtures" / "real_trt")
+    ]
     models = {
         path.name.split("-")[0].removeprefix("cpp_").replace("gm_bert", "bert_eager")
         for one in folders
@@ -77,12 +81,19 @@ def main(arguments: Sequence[str]) -> int:
     }
     page = PAGE.format(
         models=len(models),
-        mapping="\n\n".join(printed("benchmarks/real_engines.py", one, "--only", "graph") for one in folders),
+        mapping="\n\n".join(
+            printed("benchmarks/real_engines.py", one, "--only", "graph") for one in folders
+        ),
         whatif=printed("benchmarks/whatif.py", *folders, *held_out),
         findings=printed("benchmarks/findings.py"),
         names=printed(
             "benchmarks/names.py",
-            *(str(path) for one in folders for end in ("*.nsys-rep", "*.engine.json") for path in sorted(Path(one).glob(end))),
+            *(
+                str(path)
+                for one in folders
+                for end in ("*.nsys-rep", "*.engine.json")
+                for path in sorted(Path(one).glob(end))
+            ),
         ),
     )
     sys.stdout.write(page)

@@ -2,10 +2,11 @@
 
     python benchmarks/findings.py [CAPTURES]
 
-CAPTURES (fixtures/real_trt unless given) holds findings.tsv: the report, the rule, the change that was made, and what an inference took
-before and after it, without nsys or (where it says so) under nsys.  A rule's price is what may be saved at most, of the time in kernels:
-it holds if the measured saving is not above it by more than 10 %, and it is of use if at least a third of it was saved.  A change that
-saved nothing (less than 1 %) must have no finding.
+CAPTURES (fixtures/real_trt unless given) holds findings.tsv: the report, the rule, the change that
+was made, and what an inference took before and after it, without nsys or (where it says so) under
+nsys.  A rule's price is what may be saved at most, of the time in kernels: it holds if the measured
+saving is not above it by more than 10 %, and it is of use if at least a third of it was saved.  A
+change that saved nothing (less than 1 %) must have no finding.
 """
 
 from __future__ import annotations
@@ -34,8 +35,13 @@ def main(arguments: Sequence[str]) -> int:
         before, after = float(row["before_us"]), float(row["after_us"])
         verdicts.append(verdict(priced_ns, (before - after) * 1000, before * 1000))
         told = "none" if priced_ns is None else f"{priced_ns / 1000:.1f}"
-        change = row["change"] + ("" if row["measured"] == "without nsys" else f" ({row['measured']})")
-        print(f"{row['report']:<20}{row['rule']:<25}{told:>9}{before - after:>9.1f}  {verdicts[-1]:<20}{change}")
+        change = row["change"] + (
+            "" if row["measured"] == "without nsys" else f" ({row['measured']})"
+        )
+        print(
+            f"{row['report']:<20}{row['rule']:<25}{told:>9}{before - after:>9.1f} "
+            f" {verdicts[-1]:<20}{change}"
+        )
     right = sum(one.startswith("true") for one in verdicts)
     print(f"{len(rows)} findings: {right} true; prices and savings in µs per inference")
     return 0
@@ -43,10 +49,12 @@ def main(arguments: Sequence[str]) -> int:
 
 def price_ns(folder: Path, report: str, rule: str) -> float | None:
     """What a rule prices an inference's findings at; none if it finds nothing."""
-    analysis = analyze(folder / f"{report}.nsys-rep", folder / f"{report.rsplit('-', 1)[0]}.engine.json")
+    analysis = analyze(
+        folder / f"{report}.nsys-rep", folder / f"{report.rsplit('-', 1)[0]}.engine.json"
+    )
     told = analysis.query(
-        "SELECT sum(f.cost_ns) AS cost_ns, count(*) AS findings, (SELECT sum(inferences) FROM steady_state) AS inferences "
-        f"FROM findings f WHERE f.rule = '{rule}'"
+        "SELECT sum(f.cost_ns) AS cost_ns, count(*) AS findings, (SELECT sum(inferences) FROM"
+        f" steady_state) AS inferences FROM findings f WHERE f.rule = '{rule}'"
     )
     (only,) = told.to_dict("records")
     return float(only["cost_ns"]) / float(only["inferences"]) if only["findings"] else None

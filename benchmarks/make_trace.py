@@ -1,12 +1,14 @@
-"""Makes a synthetic nsys export of any size, nested as TensorRT nests its ranges, and the engine file that belongs to it.
+"""Makes a synthetic nsys export of any size, nested as TensorRT nests its ranges, and the engine
+file that belongs to it.
 
-The schema and the capture's own rows are those of a real export (fixtures/bert_trt10/sync.sqlite); the events are made up,
-the same ones for the same arguments.  Per inference, on each of two threads:
+The schema and the capture's own rows are those of a real export (fixtures/bert_trt10/sync.sqlite);
+the events are made up, the same ones for the same arguments.  Per inference, on each of two
+threads:
 
     infer                                          default domain
       ExecutionContext::enqueueV3                  TensorRT
-        44 layers of their own                     TensorRT, registered strings; one launches nothing, three launch twice
-        2 x {ForeignNode[...]}                     TensorRT
+        44 layers of their own                     TensorRT, registered strings; one launches
+        nothing, three launch twice 2 x {ForeignNode[...]}                     TensorRT
           myelinGraphExecute                       myelin-exec, a start/end range
             92 nodes                               myelin-exec, text in the row
 """
@@ -25,7 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 TEMPLATE = Path(__file__).parents[1] / "fixtures" / "bert_trt10" / "sync.sqlite"
-COPIED = ("META_DATA_EXPORT", "META_DATA_CAPTURE", "TARGET_INFO_GPU", "TARGET_INFO_SESSION_START_TIME", "ENUM_%")
+COPIED = (
+    "META_DATA_EXPORT",
+    "META_DATA_CAPTURE",
+    "TARGET_INFO_GPU",
+    "TARGET_INFO_SESSION_START_TIME",
+    "ENUM_%",
+)
 LAYERS, REGIONS, NODES = 44, 2, 92
 PERIOD_NS = 3_000_000  # from one inference of a thread to its next
 KERNELS_AN_INFERENCE = LAYERS + 2 + REGIONS * NODES  # 3 layers launch twice, one not at all
@@ -48,7 +56,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Calls:
-    """Times of one thread's events, ns: one row an inference, one column a step, launch or region."""
+    """Times of one thread's events, ns: one row an inference, one column a step, launch or
+    region.
+    """
 
     thread: int
     infer: tuple[Ints, Ints]
@@ -65,14 +75,22 @@ def steps() -> list[Step]:
     """The leaf ranges of one inference, in order."""
     made = []
     for i in range(LAYERS):
-        tactic = f"sm80_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x{32 + i}x32_stage4_g1_tensor16x8x16"
+        tactic = f"sm80_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x{32 + i}x32_stage4_g1_tensor16x8x16"  # noqa: E501
         count = 0 if i == 7 else 2 if i % 15 == 3 else 1
-        kernels = (f"{tactic}_execute_kernel_trt", "void genericReformat::copyVectorizedKernel<double, __half, __half, true>(unsigned int)")
-        made.append(Step(f"/stem/block.{i}/conv/Conv + /stem/block.{i}/act/Relu", kernels[:count], TENSORRT))
+        kernels = (
+            f"{tactic}_execute_kernel_trt",
+            (
+                "void genericReformat::copyVectorizedKernel<double, __half, __half, true>(unsigned"
+                " int)"
+            ),
+        )
+        made.append(
+            Step(f"/stem/block.{i}/conv/Conv + /stem/block.{i}/act/Relu", kernels[:count], TENSORRT)
+        )
     for region in range(REGIONS):
         for i in range(NODES):
             if i % 3 == 0:
-                kernel = f"sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize128x{32 << i % 4}x64_stage3_tensor16x8x16_execute_kernel_trt"
+                kernel = f"sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize128x{32 << i % 4}x64_stage3_tensor16x8x16_execute_kernel_trt"  # noqa: E501
                 layer = f"/encoder.{region}/layer.{i}/dense/MatMul_myl{region}_{i}"
             else:
                 ops = "AddMeanSubMulMeanAddSqrtDivMulMulAdd" if i % 3 == 1 else "CastMulTanhAddMul"
@@ -86,7 +104,13 @@ def engine_file(plan: list[Step]) -> dict[str, object]:
     """The engine's layers, in the form of trtexec's --exportLayerInfo."""
     layers = []
     for n, step in enumerate(plan):
-        kind = "CaskConvolution" if step.domain == TENSORRT else "gemm" if "MatMul" in step.layer else "kgen"
+        kind = (
+            "CaskConvolution"
+            if step.domain == TENSORRT
+            else "gemm"
+            if "MatMul" in step.layer
+            else "kgen"
+        )
         tactic = step.kernels[0].removesuffix("_execute_kernel_trt") if step.kernels else ""
         form = {"Dimensions": [1, 128, 768], "Format/Datatype": "Half"}
         layers.append(
@@ -106,9 +130,12 @@ def engine_file(plan: list[Step]) -> dict[str, object]:
 def calls(plan: list[Step], thread: int, inferences: int, random: np.random.Generator) -> Calls:
     """When everything of one thread happens."""
     launched_by = np.repeat(np.arange(len(plan)), [len(step.kernels) for step in plan])
-    begin = (np.arange(inferences, dtype=np.int64) * PERIOD_NS + 1_000_000 + thread * 611_000)[:, None]
+    begin = (np.arange(inferences, dtype=np.int64) * PERIOD_NS + 1_000_000 + thread * 611_000)[
+        :, None
+    ]
 
-    # each step: 400 ns of its own, then for each launch 300 ns of cuKernelGetName (or nothing), 100 ns, the call, 200 ns
+    # each step: 400 ns of its own, then for each launch 300 ns of cuKernelGetName (or nothing), 100
+    # ns, the call, 200 ns
     call = random.integers(3_500, 6_500, (inferences, len(launched_by)))
     named = np.array([plan[i].domain == MYELIN for i in launched_by])
     asked = np.where(named, 300, 0)
@@ -117,23 +144,38 @@ def calls(plan: list[Step], thread: int, inferences: int, random: np.random.Gene
     gap = random.integers(150, 600, (inferences, len(plan)))
     step_end = begin + 2_000 + np.cumsum(length + gap, axis=1)
     step_start = step_end - length
-    first = np.flatnonzero(np.diff(launched_by, prepend=-1))  # the first launch of each step that has one
+    first = np.flatnonzero(
+        np.diff(launched_by, prepend=-1)
+    )  # the first launch of each step that has one
     before = np.cumsum(call + asked + 300, axis=1) - (call + asked + 300)
-    within = before - before[:, first][:, np.searchsorted(first, np.arange(len(launched_by)), side="right") - 1]
+    within = (
+        before
+        - before[:, first][:, np.searchsorted(first, np.arange(len(launched_by)), side="right") - 1]
+    )
     name_start = step_start[:, launched_by] + 400 + within
     launch_start = name_start + asked + 100
     launch_end = launch_start + call
 
     # a stream runs its kernels one after the other, each 1.5 us after its launch at the earliest
-    duration = random.integers(2_000, 9_000, len(launched_by)) + random.integers(-150, 150, (inferences, len(launched_by)))
+    duration = random.integers(2_000, 9_000, len(launched_by)) + random.integers(
+        -150, 150, (inferences, len(launched_by))
+    )
     ready = launch_start + 1_500
     ahead = np.cumsum(duration + 800, axis=1) - (duration + 800)
     kernel_start = ahead + np.maximum.accumulate(ready - ahead, axis=1)
 
-    in_region = [[i for i, step in enumerate(plan) if step.region == region] for region in range(REGIONS)]
-    regions = (np.stack([step_start[:, i[0]] - 60 for i in in_region], 1), np.stack([step_end[:, i[-1]] + 60 for i in in_region], 1))
+    in_region = [
+        [i for i, step in enumerate(plan) if step.region == region] for region in range(REGIONS)
+    ]
+    regions = (
+        np.stack([step_start[:, i[0]] - 60 for i in in_region], 1),
+        np.stack([step_end[:, i[-1]] + 60 for i in in_region], 1),
+    )
     enqueue = (begin + 500, step_end[:, -1:] + 1_000)
-    sync = (enqueue[1] + 500, np.maximum(enqueue[1], kernel_start[:, -1:] + duration[:, -1:]) + 2_000)
+    sync = (
+        enqueue[1] + 500,
+        np.maximum(enqueue[1], kernel_start[:, -1:] + duration[:, -1:]) + 2_000,
+    )
     return Calls(
         thread,
         infer=(begin, sync[1] + 500),
@@ -158,7 +200,9 @@ class Strings:
 
 
 def write(file: sqlite3.Connection, table: str, columns: dict[str, object], rows: int) -> None:
-    """Fill a table in the order of `start`; a column not given is NULL, a single value is repeated."""
+    """Fill a table in the order of `start`; a column not given is NULL, a single value is
+    repeated.
+    """
     names = [row[1] for row in file.execute(f"PRAGMA table_info({table})")]
     assert set(columns) <= set(names), set(columns) - set(names)
     start = columns["start"]
@@ -170,11 +214,15 @@ def write(file: sqlite3.Connection, table: str, columns: dict[str, object], rows
         held: list[Iterable[object]] = []
         for name in names:
             value = columns.get(name)
-            held.append(value[part].tolist() if isinstance(value, np.ndarray) else [value] * len(part))
+            held.append(
+                value[part].tolist() if isinstance(value, np.ndarray) else [value] * len(part)
+            )
         file.executemany(statement, zip(*held, strict=True))
 
 
-def ranges(plan: list[Step], per_thread: list[Calls], strings: Strings, tids: list[int]) -> dict[str, object]:
+def ranges(
+    plan: list[Step], per_thread: list[Calls], strings: Strings, tids: list[int]
+) -> dict[str, object]:
     """The columns of NVTX_EVENTS."""
     texts = np.array(
         [
@@ -189,35 +237,74 @@ def ranges(plan: list[Step], per_thread: list[Calls], strings: Strings, tids: li
         dtype=object,
     )
     number = {text: i for i, text in enumerate(texts)}
-    blocks: list[tuple[Ints, Ints, int, int, Ints, int]] = []  # start, end, type, domain, text, thread
+    blocks: list[
+        tuple[Ints, Ints, int, int, Ints, int]
+    ] = []  # start, end, type, domain, text, thread
     for made in per_thread:
         tid = tids[made.thread]
 
-        def block(when: tuple[Ints, Ints], kind: int, domain: int, names: list[str], tid: int = tid) -> None:
+        def block(
+            when: tuple[Ints, Ints], kind: int, domain: int, names: list[str], tid: int = tid
+        ) -> None:
             text = np.tile([number[name] for name in names], len(when[0]))
             blocks.append((when[0].ravel(), when[1].ravel(), kind, domain, text, tid))
 
-        leaves = {domain: [i for i, step in enumerate(plan) if step.domain == domain] for domain in (TENSORRT, MYELIN)}
+        leaves = {
+            domain: [i for i, step in enumerate(plan) if step.domain == domain]
+            for domain in (TENSORRT, MYELIN)
+        }
         block(made.infer, PUSH_POP, 0, ["infer"])
         block(made.enqueue, PUSH_POP, TENSORRT, ["ExecutionContext::enqueueV3"])
-        block(made.regions, PUSH_POP, TENSORRT, [f"{{ForeignNode[/encoder.{r}...]}}" for r in range(REGIONS)])
-        block((made.regions[0] + 30, made.regions[1] - 30), START_END, MYELIN, ["myelinGraphExecute "] * REGIONS)
+        block(
+            made.regions,
+            PUSH_POP,
+            TENSORRT,
+            [f"{{ForeignNode[/encoder.{r}...]}}" for r in range(REGIONS)],
+        )
+        block(
+            (made.regions[0] + 30, made.regions[1] - 30),
+            START_END,
+            MYELIN,
+            ["myelinGraphExecute "] * REGIONS,
+        )
         for domain, at in leaves.items():
-            block((made.steps[0][:, at], made.steps[1][:, at]), PUSH_POP, domain, [plan[i].layer for i in at])
+            block(
+                (made.steps[0][:, at], made.steps[1][:, at]),
+                PUSH_POP,
+                domain,
+                [plan[i].layer for i in at],
+            )
     for process in sorted({tid >> 24 for tid in tids}):
         tid = next(tid for tid in tids if tid >> 24 == process)
         for domain, name in ((TENSORRT, "TensorRT"), (MYELIN, "myelin-exec")):
-            blocks.append((np.array([domain]), np.array([-1]), NEW_DOMAIN, domain, np.array([number[name]]), tid))
+            blocks.append(
+                (
+                    np.array([domain]),
+                    np.array([-1]),
+                    NEW_DOMAIN,
+                    domain,
+                    np.array([number[name]]),
+                    tid,
+                )
+            )
     sizes = [len(block[0]) for block in blocks]
     kind = np.repeat([block[2] for block in blocks], sizes)
     domains = np.repeat([block[3] for block in blocks], sizes)
     thread = np.repeat([block[5] for block in blocks], sizes)
     text = np.concatenate([block[4] for block in blocks])
     registered = (kind == PUSH_POP) & (domains == TENSORRT) & (text > number["myelin-exec"])
-    ids = np.array([strings.of(name) if i > number["myelin-exec"] and not name.startswith("__myl") else -1 for i, name in enumerate(texts)])
+    ids = np.array(
+        [
+            strings.of(name) if i > number["myelin-exec"] and not name.startswith("__myl") else -1
+            for i, name in enumerate(texts)
+        ]
+    )
     end = np.concatenate([block[1] for block in blocks]).astype(object)
     end[kind == NEW_DOMAIN] = None
-    in_row, by_id, range_id = texts[text], *(np.full(len(kind), None, dtype=object) for _ in range(2))
+    in_row, by_id, range_id = (
+        texts[text],
+        *(np.full(len(kind), None, dtype=object) for _ in range(2)),
+    )
     in_row[registered] = None
     by_id[registered] = ids[text][registered]
     range_id[kind == START_END] = np.flatnonzero(kind == START_END)
@@ -233,10 +320,15 @@ def ranges(plan: list[Step], per_thread: list[Calls], strings: Strings, tids: li
     }
 
 
-def fill(file: sqlite3.Connection, plan: list[Step], per_thread: list[Calls], tids: list[int]) -> None:
+def fill(
+    file: sqlite3.Connection, plan: list[Step], per_thread: list[Calls], tids: list[int]
+) -> None:
     """Write every event of every thread."""
     strings = Strings()
-    api = {name: strings.of(name) for name in ("cudaLaunchKernel_v7000", "cuKernelGetName", "cudaStreamSynchronize_v3020")}
+    api = {
+        name: strings.of(name)
+        for name in ("cudaLaunchKernel_v7000", "cuKernelGetName", "cudaStreamSynchronize_v3020")
+    }
     kernel_names = np.array([strings.of(kernel) for step in plan for kernel in step.kernels])
 
     starts, ends, ids, classes, threads, launch_of = [], [], [], [], [], []
@@ -253,11 +345,17 @@ def fill(file: sqlite3.Connection, plan: list[Step], per_thread: list[Calls], ti
             classes.append(np.full(size, event))
             threads.append(np.full(size, made.thread))
             launch_of.append(np.full(size, event == 0 and name.startswith("cudaLaunch")))
-    start, thread, is_launch = np.concatenate(starts), np.concatenate(threads), np.concatenate(launch_of)
+    start, thread, is_launch = (
+        np.concatenate(starts),
+        np.concatenate(threads),
+        np.concatenate(launch_of),
+    )
     tid = np.array(tids)[thread]
     process = tid & ~0xFFFFFF
     correlation = np.empty(len(start), dtype=np.int64)
-    for one in np.unique(process):  # each process counts its calls from 1, so that two of them collide
+    for one in np.unique(
+        process
+    ):  # each process counts its calls from 1, so that two of them collide
         mine = np.flatnonzero(process == one)
         correlation[mine[np.argsort(start[mine], kind="stable")]] = np.arange(1, len(mine) + 1)
     write(
@@ -312,14 +410,22 @@ def fill(file: sqlite3.Connection, plan: list[Step], per_thread: list[Calls], ti
 
     nvtx = ranges(plan, per_thread, strings, tids)
     write(file, "NVTX_EVENTS", nvtx, len(np.asarray(nvtx["start"])))
-    file.executemany("INSERT INTO StringIds VALUES (?, ?)", [(number, text) for text, number in strings.ids.items()])
+    file.executemany(
+        "INSERT INTO StringIds VALUES (?, ?)",
+        [(number, text) for text, number in strings.ids.items()],
+    )
     last = max(int(made.infer[1].max()) for made in per_thread)
     file.execute("INSERT INTO ANALYSIS_DETAILS VALUES (281474976710656, ?, 0, ?)", (last, last))
-    file.executemany("INSERT INTO PROCESSES VALUES (?, ?, './bench')", sorted({(tid & ~0xFFFFFF, (tid >> 24) & 0xFFFFFF) for tid in tids}))
+    file.executemany(
+        "INSERT INTO PROCESSES VALUES (?, ?, './bench')",
+        sorted({(tid & ~0xFFFFFF, (tid >> 24) & 0xFFFFFF) for tid in tids}),
+    )
 
 
 def make(kernels: int, path: Path, engine: Path, *, processes: int = 1, seed: int = 1) -> int:
-    """Write an export of at least that many kernels and its engine file; how many kernels it has."""
+    """Write an export of at least that many kernels and its engine file; how many kernels it
+    has.
+    """
     plan = steps()
     random = np.random.default_rng(seed)
     inferences = -(-kernels // (2 * KERNELS_AN_INFERENCE))
@@ -329,9 +435,18 @@ def make(kernels: int, path: Path, engine: Path, *, processes: int = 1, seed: in
     with closing(sqlite3.connect(path)) as file:
         file.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
         file.execute("ATTACH ? AS template", (str(TEMPLATE),))
-        filled = ("StringIds", "ANALYSIS_DETAILS", "PROCESSES", "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_KERNEL")
+        filled = (
+            "StringIds",
+            "ANALYSIS_DETAILS",
+            "PROCESSES",
+            "NVTX_EVENTS",
+            "CUPTI_ACTIVITY_KIND_RUNTIME",
+            "CUPTI_ACTIVITY_KIND_KERNEL",
+        )
         wanted = " OR ".join(f"name LIKE '{name}'" for name in (*filled, *COPIED))
-        for name, ddl in file.execute(f"SELECT name, sql FROM template.sqlite_master WHERE type = 'table' AND ({wanted})").fetchall():
+        for name, ddl in file.execute(
+            f"SELECT name, sql FROM template.sqlite_master WHERE type = 'table' AND ({wanted})"
+        ).fetchall():
             file.execute(ddl)
             if name not in filled:
                 file.execute(f"INSERT INTO main.{name} SELECT * FROM template.{name}")
@@ -342,12 +457,18 @@ def make(kernels: int, path: Path, engine: Path, *, processes: int = 1, seed: in
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("kernels", type=int)
     parser.add_argument("export", type=Path, help="the .sqlite to write")
     parser.add_argument("engine", type=Path, help="the .json to write")
     parser.add_argument(
-        "--processes", type=int, choices=(1, 2), default=1, help="with 2, each thread is a process of its own, and correlation ids collide"
+        "--processes",
+        type=int,
+        choices=(1, 2),
+        default=1,
+        help="with 2, each thread is a process of its own, and correlation ids collide",
     )
     given = parser.parse_args()
     print(f"{make(given.kernels, given.export, given.engine, processes=given.processes):,} kernels")

@@ -1,10 +1,12 @@
-"""Measures the mapping on hard cases made from captures whose truth is known: accuracy, calibration, what is left unmapped.
+"""Measures the mapping on hard cases made from captures whose truth is known: accuracy,
+calibration, what is left unmapped.
 
 usage: python benchmarks/mapping.py CAPTURES [--exports FOLDER] [--only WORD] [--cuts N]
 
-CAPTURES holds one folder an engine with engine.json, truth.tsv, maybe profile.json, and *.nsys-rep reports that begin and end at an
-inference boundary.  --exports names a folder with their SQLite exports as <folder>__<report>.sqlite; without it nsys exports them.
-Every case works on a copy in a temporary folder.
+CAPTURES holds one folder an engine with engine.json, truth.tsv, maybe profile.json, and *.nsys-rep
+reports that begin and end at an inference boundary.  --exports names a folder with their SQLite
+exports as <folder>__<report>.sqlite; without it nsys exports them. Every case works on a copy in a
+temporary folder.
 """
 
 from __future__ import annotations
@@ -76,7 +78,11 @@ def captures(folder: Path, exports: Path | None) -> Iterator[Capture]:
             rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
         profile = truth.with_name("profile.json")
         for report in sorted(truth.parent.glob("*.nsys-rep")):
-            made = exports / f"{truth.parent.name}__{report.stem}.sqlite" if exports else export(report)
+            made = (
+                exports / f"{truth.parent.name}__{report.stem}.sqlite"
+                if exports
+                else export(report)
+            )
             yield Capture(
                 truth.parent.name,
                 report.stem,
@@ -93,11 +99,14 @@ def truth_of(capture: Capture, trace: Trace) -> Truth:
     found: Truth = {}
     for key in np.unique(stream).tolist():
         for place, row in enumerate(np.flatnonzero(stream == key).tolist()):
-            found[key, int(start[row])] = found[key + AUXILIARY, int(start[row])] = capture.layers[place % len(capture.layers)]
+            found[key, int(start[row])] = found[key + AUXILIARY, int(start[row])] = capture.layers[
+                place % len(capture.layers)
+            ]
     return found
 
 
-# --- ways to make it hard -------------------------------------------------------------------------------------------
+# --- ways to make it hard
+# -------------------------------------------------------------------------------------------
 
 
 def edited(source: Path, target: Path, *edits: Edit) -> Path:
@@ -130,9 +139,13 @@ def cut(begin: float, end: float) -> Edit:
         first, last = starts[int(begin * (len(starts) - 1))], starts[int(end * (len(starts) - 1))]
         for name in tables(base):
             columns = {row[1] for row in base.execute(f"PRAGMA table_info('{name}')")}
-            if {"start", "end"} <= columns and name.startswith(("CUPTI_ACTIVITY", "NVTX", "PROFILER")):
+            if {"start", "end"} <= columns and name.startswith(
+                ("CUPTI_ACTIVITY", "NVTX", "PROFILER")
+            ):
                 lead = 200_000 if name != KERNELS else 0  # the host runs ahead of the GPU
-                base.execute(f"DELETE FROM {name} WHERE start < ? OR start > ?", (first - lead, last))
+                base.execute(
+                    f"DELETE FROM {name} WHERE start < ? OR start > ?", (first - lead, last)
+                )
 
     return edit
 
@@ -151,14 +164,29 @@ def merged_with(other: Path) -> Edit:
             "streamId": "streamId + 100",
             "correlationId": "correlationId + 100000000",
             "graphNodeId": "graphNodeId + (1 << 48)",
-            **{name: f"{name} + {shift}" for name in ("nameId", "shortName", "demangledName", "mangledName", "textId", "jsonTextId")},
+            **{
+                name: f"{name} + {shift}"
+                for name in (
+                    "nameId",
+                    "shortName",
+                    "demangledName",
+                    "mangledName",
+                    "textId",
+                    "jsonTextId",
+                )
+            },
         }
-        theirs = {name for (name,) in base.execute("SELECT name FROM more.sqlite_master WHERE type='table'")}
+        theirs = {
+            name
+            for (name,) in base.execute("SELECT name FROM more.sqlite_master WHERE type='table'")
+        }
         for name in tables(base) & theirs:
             if name.startswith(("CUPTI_ACTIVITY", "CUDA_GRAPH")):
                 columns = [row[1] for row in base.execute(f"PRAGMA table_info('{name}')")]
                 values = ", ".join(changed.get(column, column) for column in columns)
-                base.execute(f"INSERT INTO {name} ({', '.join(columns)}) SELECT {values} FROM more.{name}")
+                base.execute(
+                    f"INSERT INTO {name} ({', '.join(columns)}) SELECT {values} FROM more.{name}"
+                )
         base.commit()
         base.execute("DETACH more")
 
@@ -177,19 +205,37 @@ def foreign(every: int) -> Edit:
 
     def edit(base: sqlite3.Connection) -> None:
         (name,) = base.execute("SELECT max(id) + 1 FROM StringIds").fetchone()
-        base.execute("INSERT INTO StringIds VALUES (?, 'void preprocess::normalize_kernel<float, 3>(float const*, float*, int)')", (name,))
-        rows = base.execute(f"SELECT rowid, start, correlationId FROM {KERNELS} ORDER BY start").fetchall()
+        base.execute(
+            "INSERT INTO StringIds VALUES (?, 'void preprocess::normalize_kernel<float, 3>(float"
+            " const*, float*, int)')",
+            (name,),
+        )
+        rows = base.execute(
+            f"SELECT rowid, start, correlationId FROM {KERNELS} ORDER BY start"
+        ).fetchall()
         (correlation,) = base.execute(f"SELECT max(correlationId) + 1 FROM {CALLS}").fetchone()
         for rowid, start, launched_by in rows[::every]:
-            launch = base.execute(f"SELECT rowid, start FROM {CALLS} WHERE correlationId = ?", (launched_by,)).fetchone()
+            launch = base.execute(
+                f"SELECT rowid, start FROM {CALLS} WHERE correlationId = ?", (launched_by,)
+            ).fetchone()
             if launch is None:
                 continue
             names = dict.fromkeys(("demangledName", "shortName", "mangledName"), name)
             for earlier in (1400, 700):
                 begun = start - earlier
-                again(base, KERNELS, rowid, {"start": begun, "end": begun + 400, "correlationId": correlation, **names})
+                again(
+                    base,
+                    KERNELS,
+                    rowid,
+                    {"start": begun, "end": begun + 400, "correlationId": correlation, **names},
+                )
                 begun = launch[1] - earlier
-                again(base, CALLS, launch[0], {"start": begun, "end": begun + 500, "correlationId": correlation})
+                again(
+                    base,
+                    CALLS,
+                    launch[0],
+                    {"start": begun, "end": begun + 500, "correlationId": correlation},
+                )
                 correlation += 1
 
     return edit
@@ -200,7 +246,10 @@ def ranges_like(pattern: str) -> Edit:
 
     def edit(base: sqlite3.Connection) -> None:
         text = "coalesce(text, (SELECT value FROM StringIds WHERE id = textId), '')"
-        base.execute(f"DELETE FROM NVTX_EVENTS WHERE eventType IN (59, 60, 70, 71) AND {text} NOT LIKE ?", (pattern,))
+        base.execute(
+            f"DELETE FROM NVTX_EVENTS WHERE eventType IN (59, 60, 70, 71) AND {text} NOT LIKE ?",
+            (pattern,),
+        )
 
     return edit
 
@@ -214,13 +263,24 @@ def without_domain(name: str) -> Edit:
 
 
 def auxiliary(every: int) -> Edit:
-    """Every fifth kernel of each inference on a second stream, as TensorRT's auxiliary streams have it."""
+    """Every fifth kernel of each inference on a second stream, as TensorRT's auxiliary streams have
+    it.
+    """
 
     def edit(base: sqlite3.Connection) -> None:
         streams = [stream for (stream,) in base.execute(f"SELECT DISTINCT streamId FROM {KERNELS}")]
         for stream in streams:
-            rows = [row for (row,) in base.execute(f"SELECT rowid FROM {KERNELS} WHERE streamId = ? ORDER BY start", (stream,))]
-            moved = [(stream + AUXILIARY, row) for place, row in enumerate(rows) if place % every % 5 == 3]
+            rows = [
+                row
+                for (row,) in base.execute(
+                    f"SELECT rowid FROM {KERNELS} WHERE streamId = ? ORDER BY start", (stream,)
+                )
+            ]
+            moved = [
+                (stream + AUXILIARY, row)
+                for place, row in enumerate(rows)
+                if place % every % 5 == 3
+            ]
             base.executemany(f"UPDATE {KERNELS} SET streamId = ? WHERE rowid = ?", moved)
 
     return edit
@@ -234,7 +294,9 @@ def engine_file(capture: Capture, folder: Path, change: Callable[[list[Any]], li
 
 
 def less(*keys: str) -> Callable[[list[Any]], list[Any]]:
-    return lambda layers: [{key: value for key, value in layer.items() if key not in keys} for layer in layers]
+    return lambda layers: [
+        {key: value for key, value in layer.items() if key not in keys} for layer in layers
+    ]
 
 
 def names_only(layers: list[Any]) -> list[Any]:
@@ -245,7 +307,8 @@ def shuffled(layers: list[Any]) -> list[Any]:
     return random.Random(20260106).sample(layers, len(layers))
 
 
-# --- measuring ------------------------------------------------------------------------------------------------------
+# --- measuring
+# --------------------------------------------------------------------------------------------------
 
 
 def measure(tally: Tally, trace: Trace, engines: list[Engine], truth: Truth) -> None:
@@ -288,15 +351,25 @@ def cases(cuts: int) -> list[Case]:
         Case("ranges of TensorRT's domain only", (without_domain("myelin-exec"),)),
         Case("the same domain, names only", (without_domain("myelin-exec"),), names_only),
         Case("no ranges", (bare,)),
-        Case("no ranges, graph events", (bare, without("CUDA_GRAPH_EVENTS", "CUDA_GRAPH_NODE_EVENTS"))),
+        Case(
+            "no ranges, graph events",
+            (bare, without("CUDA_GRAPH_EVENTS", "CUDA_GRAPH_NODE_EVENTS")),
+        ),
         Case("no ranges, with profile", (bare,), None, True),
         Case("no ranges, tactics", (bare,), less("TacticName")),
         Case("no ranges, tactics, metadata", (bare,), less("TacticName", "Metadata")),
         Case("no ranges, names only", (bare,), names_only),
         Case("no ranges, names and profile", (bare,), names_only, True),
         Case("no ranges, shuffled file", (bare,), shuffled),
-        Case("no ranges, shuffled, no tactics", (bare,), lambda layers: less("TacticName", "Metadata")(shuffled(layers))),
-        Case("no ranges, no host calls", (bare, without(CALLS, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"))),
+        Case(
+            "no ranges, shuffled, no tactics",
+            (bare,),
+            lambda layers: less("TacticName", "Metadata")(shuffled(layers)),
+        ),
+        Case(
+            "no ranges, no host calls",
+            (bare, without(CALLS, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION")),
+        ),
         Case("no ranges, auxiliary stream", (bare,)),
         Case("no ranges, auxiliary, names only", (bare,), names_only),
         Case("no ranges, foreign kernels", (bare,)),
@@ -305,7 +378,13 @@ def cases(cuts: int) -> list[Case]:
     ends = random.Random(20260107)
     for number in range(cuts):
         begin, end = sorted((ends.random(), ends.random()))
-        made.append(Case(f"no ranges, cut {number}: {begin:.2f} to {end:.2f}", (bare, cut(begin, end)), names_only if number % 2 else None))
+        made.append(
+            Case(
+                f"no ranges, cut {number}: {begin:.2f} to {end:.2f}",
+                (bare, cut(begin, end)),
+                names_only if number % 2 else None,
+            )
+        )
     return made
 
 
@@ -325,8 +404,14 @@ def run_cases(found: list[Capture], folder: Path, only: str, cuts: int) -> dict[
             if "auxiliary" in case.name:
                 edits = (*edits, auxiliary(len(capture.layers)))
             if only in case.name or only in capture.folder:
-                path = edited(capture.sqlite, folder / "case.sqlite", *edits) if edits else capture.sqlite
-                engine = engine_file(capture, folder, case.engine) if case.engine else capture.engine
+                path = (
+                    edited(capture.sqlite, folder / "case.sqlite", *edits)
+                    if edits
+                    else capture.sqlite
+                )
+                engine = (
+                    engine_file(capture, folder, case.engine) if case.engine else capture.engine
+                )
                 read = read_engine(engine, profile=capture.profile if case.profile else None)
                 measure(tallies[case.name], open_trace(path), [read], truth)
     return tallies
@@ -338,21 +423,40 @@ def run_merged(found: list[Capture], folder: Path) -> dict[str, Tally]:
     syncs = [capture for capture in found if capture.report == "sync"]
     for first in syncs:
         for second in syncs:
-            if first.folder >= second.folder or first.engine.read_text() == second.engine.read_text():
+            if (
+                first.folder >= second.folder
+                or first.engine.read_text() == second.engine.read_text()
+            ):
                 continue
-            path = edited(first.sqlite, folder / "case.sqlite", without("NVTX_EVENTS"), merged_with(second.sqlite))
+            path = edited(
+                first.sqlite,
+                folder / "case.sqlite",
+                without("NVTX_EVENTS"),
+                merged_with(second.sqlite),
+            )
             truth = truth_of(first, open_trace(first.sqlite))
-            truth |= {(stream + 100, start): layer for (stream, start), layer in truth_of(second, open_trace(second.sqlite)).items()}
+            truth |= {
+                (stream + 100, start): layer
+                for (stream, start), layer in truth_of(second, open_trace(second.sqlite)).items()
+            }
             trace = open_trace(path)
-            for name, change in (("two engines merged", None), ("two engines merged, names only", names_only)):
+            for name, change in (
+                ("two engines merged", None),
+                ("two engines merged, names only", names_only),
+            ):
                 both = (first, second)
-                engines = [read_engine(engine_file(one, folder, change) if change else one.engine) for one in both]
+                engines = [
+                    read_engine(engine_file(one, folder, change) if change else one.engine)
+                    for one in both
+                ]
                 measure(tallies[name], trace, engines, truth)
     return tallies
 
 
 def run_wrong_engines(found: list[Capture], folder: Path) -> list[str]:
-    """Every capture with every engine: which are accepted, against which really ran; one line for each wrong verdict."""
+    """Every capture with every engine: which are accepted, against which really ran; one line for
+    each wrong verdict.
+    """
     lines, pairs = [], 0
     for capture in found:
         trace = open_trace(capture.sqlite)
@@ -362,13 +466,26 @@ def run_wrong_engines(found: list[Capture], folder: Path) -> list[str]:
         facts = facts_of(trace, size)
         for other in {one.folder: one for one in found}.values():
             same = other.engine.read_text() == capture.engine.read_text()
-            for name, change in (("detailed", None), ("no tactics", less("TacticName")), ("names only", names_only)):
+            for name, change in (
+                ("detailed", None),
+                ("no tactics", less("TacticName")),
+                ("names only", names_only),
+            ):
                 engine = read_engine(engine_file(other, folder, change) if change else other.engine)
                 match = engine_match(facts, engine)
                 pairs += 1
                 if match.accepted != same:
-                    lines.append(f"  {capture.folder} {capture.report} with {other.folder} ({name}): accepted={match.accepted}, {match}")
-    return [f"wrong-engine check: {pairs - len(lines)} of {pairs} pairs right (equal engine files count as one engine)", *lines]
+                    lines.append(
+                        f"  {capture.folder} {capture.report} with {other.folder} ({name}):"
+                        f" accepted={match.accepted}, {match}"
+                    )
+    return [
+        (
+            f"wrong-engine check: {pairs - len(lines)} of {pairs} pairs right (equal engine files"
+            " count as one engine)"
+        ),
+        *lines,
+    ]
 
 
 def facts_of(trace: Trace, size: int) -> list[KernelFacts]:
@@ -379,7 +496,9 @@ def facts_of(trace: Trace, size: int) -> list[KernelFacts]:
 
 
 def run_periods(found: list[Capture], cuts: int) -> list[str]:
-    """Inferences by period on every capture without ranges and on random cuts of it, against the known boundaries."""
+    """Inferences by period on every capture without ranges and on random cuts of it, against the
+    known boundaries.
+    """
     ends = random.Random(20260108)
     lines, tried = [], 0
     for capture in found:
@@ -397,8 +516,17 @@ def run_periods(found: list[Capture], cuts: int) -> list[str]:
             rows = np.arange(begin, end)
             tried += 1
             if not same_parts(find_periods(trace, rows).inference[rows], place[rows]):
-                lines.append(f"  {capture.folder} {capture.report}, kernels {begin} to {end}: {len(np.unique(place[rows]))} inferences")
-    return [f"inferences by period: {tried - len(lines)} of {tried} exact (whole captures and random cuts)", *lines]
+                lines.append(
+                    f"  {capture.folder} {capture.report}, kernels {begin} to {end}:"
+                    f" {len(np.unique(place[rows]))} inferences"
+                )
+    return [
+        (
+            f"inferences by period: {tried - len(lines)} of {tried} exact (whole captures and"
+            " random cuts)"
+        ),
+        *lines,
+    ]
 
 
 def same_parts(one: IntArray, other: IntArray) -> bool:
@@ -408,14 +536,14 @@ def same_parts(one: IntArray, other: IntArray) -> bool:
 
 def shown(tallies: dict[str, Tally]) -> list[str]:
     lines = [
-        f"{'case':44}{'kernels':>9}{'right':>9}{'of time':>9}{'wrong':>8}{'unmapped':>9}{'at >=0.9':>9}{'of them right':>14}{'seconds':>9}"
+        f"{'case':44}{'kernels':>9}{'right':>9}{'of time':>9}{'wrong':>8}{'unmapped':>9}{'at >=0.9':>9}{'of them right':>14}{'seconds':>9}"  # noqa: E501
     ]
     for name, tally in tallies.items():
         count = max(tally.kernels, 1)
         unmapped = tally.kernels - tally.wrong - sum(right for _, right in tally.pairs)
         lines.append(
-            f"{name:44}{tally.kernels:9}{tally.right / count:9.2%}{tally.right_ns / max(tally.time_ns, 1):9.2%}{tally.wrong / count:8.2%}"
-            f"{unmapped / count:9.2%}{tally.sure / count:9.2%}{tally.sure_right / max(tally.sure, 1):14.2%}{tally.seconds:9.2f}"
+            f"{name:44}{tally.kernels:9}{tally.right / count:9.2%}{tally.right_ns / max(tally.time_ns, 1):9.2%}{tally.wrong / count:8.2%}"  # noqa: E501
+            f"{unmapped / count:9.2%}{tally.sure / count:9.2%}{tally.sure_right / max(tally.sure, 1):14.2%}{tally.seconds:9.2f}"  # noqa: E501
         )
     return lines
 
@@ -426,12 +554,17 @@ def calibration(tallies: dict[str, Tally]) -> list[str]:
     for low, high in pairwise(BINS):
         inside = pairs[(pairs[:, 0] >= low) & (pairs[:, 0] < high)] if len(pairs) else pairs
         if len(inside):
-            lines.append(f"  {low:.2f} to {min(high, 1):.2f}: {len(inside):8} kernels, {inside[:, 1].mean():8.2%} right")
+            lines.append(
+                f"  {low:.2f} to {min(high, 1):.2f}: {len(inside):8} kernels,"
+                f" {inside[:, 1].mean():8.2%} right"
+            )
     return lines
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("captures", type=Path)
     parser.add_argument("--exports", type=Path)
     parser.add_argument("--only", default="", help="cases or folders with this in their name")
@@ -439,7 +572,11 @@ def main() -> None:
     asked = parser.parse_args()
     found = list(captures(asked.captures, asked.exports))
     if not found:
-        raise NsysmapError(str(asked.captures), "holds no folder with truth.tsv and reports", "give the captures folder")
+        raise NsysmapError(
+            str(asked.captures),
+            "holds no folder with truth.tsv and reports",
+            "give the captures folder",
+        )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         tallies = run_cases(found, folder, asked.only, asked.cuts)
@@ -448,7 +585,12 @@ def main() -> None:
         for line in (*shown(tallies), "", *calibration(tallies)):
             print(line)
         if not asked.only:
-            for line in ("", *run_wrong_engines(found, folder), "", *run_periods(found, asked.cuts * 5)):
+            for line in (
+                "",
+                *run_wrong_engines(found, folder),
+                "",
+                *run_periods(found, asked.cuts * 5),
+            ):
                 print(line)
 
 

@@ -1,14 +1,17 @@
-"""Measures the mapping without ranges on mixtures made of captures whose truth is known: right and wrong by case, and by confidence.
+"""Measures the mapping without ranges on mixtures made of captures whose truth is known: right and
+wrong by case, and by confidence.
 
 usage: python benchmarks/mixtures.py CAPTURES [--seeds N] [--only WORD] [--work FOLDER]
 
-CAPTURES holds one folder an engine (or several engines) with a `sync` report, engine files, and truth.tsv or sync.kernels.tsv.
-Each mixture launches inferences of one engine (A) or two (A and B) on one stream, with random pauses between any two kernels,
-kernels of other programs with random names, and kernels missing.  A kernel of an engine whose file is not given, and one of another
+CAPTURES holds one folder an engine (or several engines) with a `sync` report, engine files, and
+truth.tsv or sync.kernels.tsv. Each mixture launches inferences of one engine (A) or two (A and B)
+on one stream, with random pauses between any two kernels, kernels of other programs with random
+names, and kernels missing.  A kernel of an engine whose file is not given, and one of another
 program, is right when it has no layer.
 
-The last table leaves one engine out at a time: what is believed of kernels that an opaque layer or a plugin got by order is set to the
-share that was right in the mixtures without that engine, and the confidences of the mixtures of that engine are held to what was right.
+The last table leaves one engine out at a time: what is believed of kernels that an opaque layer or
+a plugin got by order is set to the share that was right in the mixtures without that engine, and
+the confidences of the mixtures of that engine are held to what was right.
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ from nsysmap.mapping.mapped_trace import map_trace, read_engines
 from nsysmap.mapping.streams.streams import MOST_OF_ANYTHING
 from nsysmap.trace.open_report import open_trace
 
-ENGINES = {  # the files of folders with several engines, in the order in which the truth numbers them
+# the files of folders with several engines, in the order in which the truth numbers them
+ENGINES = {
     "decode_loop": ("context.engine.json", "generation.engine.json"),
     "torch_mixed": ("backbone.engine.json", "head.engine.json"),
     "two_gpus": ("tp.engine.json",),
@@ -41,18 +45,43 @@ EMPTIED = (
     "NVTX_EVENTS",
     "PROFILER_OVERHEAD",
     "CUDA_GRAPH_NODE_EVENTS",
-    *(f"CUPTI_ACTIVITY_KIND_{name}" for name in ("SYNCHRONIZATION", "MEMCPY", "MEMSET", "RUNTIME", "KERNEL")),
+    *(
+        f"CUPTI_ACTIVITY_KIND_{name}"
+        for name in ("SYNCHRONIZATION", "MEMCPY", "MEMSET", "RUNTIME", "KERNEL")
+    ),
 )
-WORDS = ("resize", "crop", "norm", "blend", "scan", "hash", "mask", "yuv", "warp", "sort", "mean", "fill", "decode", "gather", "box", "roi")
+WORDS = (
+    "resize",
+    "crop",
+    "norm",
+    "blend",
+    "scan",
+    "hash",
+    "mask",
+    "yuv",
+    "warp",
+    "sort",
+    "mean",
+    "fill",
+    "decode",
+    "gather",
+    "box",
+    "roi",
+)
 ENDINGS = ("_kernel", "Kernel<float>", "<int, 4>", "", "::apply<__half>(int)")
-PAUSES, FIRST_PAUSES = (300, 800, 2000, 9000), (2000, 9000, 30_000)  # ns before a kernel; before the first one of an inference
+PAUSES, FIRST_PAUSES = (
+    (300, 800, 2000, 9000),
+    (2000, 9000, 30_000),
+)  # ns before a kernel; before the first one of an inference
 TURNS = 16
 BINS = (0.0, 0.5, 0.7, 0.9, 0.99, 1.01)
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel, the layer that it is right in (None for none), and how long the host paused before it."""
+    """One kernel, the layer that it is right in (None for none), and how long the host paused
+    before it.
+    """
 
     name: str
     short: str
@@ -84,12 +113,18 @@ class Tally:
 
     def add(self, other: Tally) -> None:
         """Counts another case too."""
-        self.kernels, self.right, self.wrong = self.kernels + other.kernels, self.right + other.right, self.wrong + other.wrong
+        self.kernels, self.right, self.wrong = (
+            self.kernels + other.kernels,
+            self.right + other.right,
+            self.wrong + other.wrong,
+        )
 
 
 @dataclass
 class Record:
-    """Every placed kernel: whose mixture it is in, its confidence, whether an opaque layer got it by order, whether it is right."""
+    """Every placed kernel: whose mixture it is in, its confidence, whether an opaque layer got it
+    by order, whether it is right.
+    """
 
     source: list[str] = field(default_factory=list)
     sure: list[float] = field(default_factory=list)
@@ -117,7 +152,9 @@ def sources(folder: Path, work: Path) -> Iterator[Source]:
                 continue
             longest = max(map(len, found))
             whole = tuple(one for one in found if len(one) >= 0.9 * longest)
-            yield Source(f"{where.name}/{name.partition('.')[0]}", where / name, base, tuple(names), whole)
+            yield Source(
+                f"{where.name}/{name.partition('.')[0]}", where / name, base, tuple(names), whole
+            )
 
 
 def rows_of(file: Path) -> list[dict[str, str]]:
@@ -129,12 +166,16 @@ def launches(base: Path) -> list[tuple[int, int, Launch]]:
     """The kernels in the order of their launches, each with its start and device."""
     with sqlite3.connect(f"file:{base}?mode=ro", uri=True) as tables:
         found = tables.execute(
-            "SELECT k.start, k.deviceId, n.value, s.value, k.end - k.start, k.gridX, k.gridY, k.gridZ, k.blockX "
-            "FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIVITY_KIND_RUNTIME r "
-            "ON r.correlationId = k.correlationId AND r.globalTid / 0x1000000 = k.globalPid / 0x1000000 "
-            "JOIN StringIds n ON n.id = k.demangledName JOIN StringIds s ON s.id = k.shortName ORDER BY r.start"
+            "SELECT k.start, k.deviceId, n.value, s.value, k.end - k.start, k.gridX, k.gridY,"
+            " k.gridZ, k.blockX FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIVITY_KIND_RUNTIME"
+            " r ON r.correlationId = k.correlationId AND r.globalTid / 0x1000000 = k.globalPid /"
+            " 0x1000000 JOIN StringIds n ON n.id = k.demangledName JOIN StringIds s ON s.id ="
+            " k.shortName ORDER BY r.start"
         ).fetchall()
-    return [(row[0], row[1], Launch(row[2], row[3], row[4], (row[5], row[6], row[7]), row[8], None)) for row in found]
+    return [
+        (row[0], row[1], Launch(row[2], row[3], row[4], (row[5], row[6], row[7]), row[8], None))
+        for row in found
+    ]
 
 
 def by_position(base: Path, truth: Path, names: Sequence[str]) -> list[tuple[Launch, ...]]:
@@ -142,12 +183,17 @@ def by_position(base: Path, truth: Path, names: Sequence[str]) -> list[tuple[Lau
     kernels = [launch for _, _, launch in launches(base)]
     size = len(layers)
     return [
-        tuple(replace(launch, layer=layer) for launch, layer in zip(kernels[at : at + size], layers, strict=True))
+        tuple(
+            replace(launch, layer=layer)
+            for launch, layer in zip(kernels[at : at + size], layers, strict=True)
+        )
         for at in range(0, len(kernels) - size + 1, size)
     ]
 
 
-def by_kernel(base: Path, truth: Path, number: int, names: Sequence[str]) -> list[tuple[Launch, ...]]:
+def by_kernel(
+    base: Path, truth: Path, number: int, names: Sequence[str]
+) -> list[tuple[Launch, ...]]:
     mine = [row for row in rows_of(truth) if int(row["engine"]) == number]
     told = {int(row["start_ns"]): row for row in mine if row["device"] == mine[0]["device"]}
     found: list[list[Launch]] = []
@@ -161,7 +207,8 @@ def by_kernel(base: Path, truth: Path, number: int, names: Sequence[str]) -> lis
     return [tuple(one) for one in found]
 
 
-# --- the mixtures ---------------------------------------------------------------------------------------------------
+# --- the mixtures
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -173,11 +220,19 @@ class Mixing:
     theirs: Source
     guests: tuple[str, ...]  # names of another program's kernels
 
-    def run(self, source: Source, turn: int, missing: float = 0.0, *, given: bool = True) -> list[Launch]:
-        """An inference without some of its kernels; of an engine that is not ``given`` no kernel has a layer."""
+    def run(
+        self, source: Source, turn: int, missing: float = 0.0, *, given: bool = True
+    ) -> list[Launch]:
+        """An inference without some of its kernels; of an engine that is not ``given`` no kernel
+        has a layer.
+        """
         whole = source.inferences[turn % len(source.inferences)]
         return [
-            replace(one, layer=one.layer if given else None, pause_ns=self.chance.choice(PAUSES if at else FIRST_PAUSES))
+            replace(
+                one,
+                layer=one.layer if given else None,
+                pause_ns=self.chance.choice(PAUSES if at else FIRST_PAUSES),
+            )
             for at, one in enumerate(whole)
             if self.chance.random() >= missing
         ]
@@ -185,10 +240,23 @@ class Mixing:
     def foreign(self, most: int) -> list[Launch]:
         """Up to so many kernels of another program."""
         names = [self.chance.choice(self.guests) for _ in range(self.chance.randint(0, most))]
-        return [Launch(name, name.split("<")[0], 3000, (64, 1, 1), 256, None, self.chance.choice((500, 3000))) for name in names]
+        return [
+            Launch(
+                name,
+                name.split("<")[0],
+                3000,
+                (64, 1, 1),
+                256,
+                None,
+                self.chance.choice((500, 3000)),
+            )
+            for name in names
+        ]
 
     def hole(self, inference: list[Launch]) -> list[Launch]:
-        """The inference without a stretch of up to a fifth of it, as where a profiler dropped events."""
+        """The inference without a stretch of up to a fifth of it, as where a profiler dropped
+        events.
+        """
         size = self.chance.randint(1, max(len(inference) // 5, 1))
         at = self.chance.randrange(len(inference) - size + 1)
         return inference[:at] + inference[at + size :]
@@ -198,7 +266,10 @@ Made = tuple[bool, list[Launch]]  # whether B's engine file is given too
 
 
 def missing(share: float) -> Callable[[Mixing], Made]:
-    return lambda mix: (False, [one for turn in range(TURNS) for one in mix.run(mix.ours, turn, share)])
+    return lambda mix: (
+        False,
+        [one for turn in range(TURNS) for one in mix.run(mix.ours, turn, share)],
+    )
 
 
 def holes(mix: Mixing) -> Made:
@@ -210,16 +281,24 @@ def holes(mix: Mixing) -> Made:
 
 
 def foreign_around(mix: Mixing) -> Made:
-    return False, [one for turn in range(TURNS) for one in mix.foreign(6) + mix.run(mix.ours, turn) + mix.foreign(3)]
+    return False, [
+        one
+        for turn in range(TURNS)
+        for one in mix.foreign(6) + mix.run(mix.ours, turn) + mix.foreign(3)
+    ]
 
 
 def in_turn(mix: Mixing) -> Made:
-    return True, [one for turn in range(TURNS) for one in mix.run(mix.ours, turn) + mix.run(mix.theirs, turn)]
+    return True, [
+        one for turn in range(TURNS) for one in mix.run(mix.ours, turn) + mix.run(mix.theirs, turn)
+    ]
 
 
 def a_b_a(mix: Mixing) -> Made:
     order = (mix.ours, mix.theirs, mix.ours)
-    return True, [one for turn in range(TURNS) for source in order for one in mix.run(source, turn, 0.1)]
+    return True, [
+        one for turn in range(TURNS) for source in order for one in mix.run(source, turn, 0.1)
+    ]
 
 
 def sometimes_b(mix: Mixing) -> Made:
@@ -257,16 +336,22 @@ MIXTURES: dict[str, Callable[[Mixing], Made]] = {
 
 
 def written(base: Path, target: Path, items: Sequence[Launch]) -> dict[int, str | None]:
-    """Puts the launches into a copy of an export as all that is in it; returns the layer of the kernel that starts at each moment."""
+    """Puts the launches into a copy of an export as all that is in it; returns the layer of the
+    kernel that starts at each moment.
+    """
     shutil.copy(base, target)
     truth: dict[int, str | None] = {}
     with sqlite3.connect(target) as tables:
         tables.row_factory = sqlite3.Row
-        there = {name for (name,) in tables.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        there = {
+            name
+            for (name,) in tables.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
         kernel = dict(tables.execute("SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL LIMIT 1").fetchone())
         call = dict(
             tables.execute(
-                "SELECT r.* FROM CUPTI_ACTIVITY_KIND_RUNTIME r WHERE r.correlationId = ? AND r.globalTid / 0x1000000 = ?",
+                "SELECT r.* FROM CUPTI_ACTIVITY_KIND_RUNTIME r WHERE r.correlationId = ? AND"
+                " r.globalTid / 0x1000000 = ?",
                 (kernel["correlationId"], kernel["globalPid"] // 0x1000000),
             ).fetchone()
         )
@@ -282,14 +367,34 @@ def written(base: Path, target: Path, items: Sequence[Launch]) -> dict[int, str 
             start = now + one.pause_ns + 1200
             now = start + one.took_ns
             grid = dict(zip(("gridX", "gridY", "gridZ"), one.grid, strict=True))
-            said = {"demangledName": ids[one.name], "shortName": ids[one.short], "mangledName": ids[one.name], "blockX": one.block}
+            said = {
+                "demangledName": ids[one.name],
+                "shortName": ids[one.short],
+                "mangledName": ids[one.name],
+                "blockX": one.block,
+            }
             moment = {"start": start, "end": now, "correlationId": number}
-            kernels.append({**kernel, **moment, **grid, **{key: value for key, value in said.items() if key in kernel}})
-            calls.append({**call, "start": start - 7000, "end": start - 3500, "correlationId": number})
+            kernels.append(
+                {
+                    **kernel,
+                    **moment,
+                    **grid,
+                    **{key: value for key, value in said.items() if key in kernel},
+                }
+            )
+            calls.append(
+                {**call, "start": start - 7000, "end": start - 3500, "correlationId": number}
+            )
             truth[start] = one.layer
-        for name, rows in (("CUPTI_ACTIVITY_KIND_KERNEL", kernels), ("CUPTI_ACTIVITY_KIND_RUNTIME", calls)):
+        for name, rows in (
+            ("CUPTI_ACTIVITY_KIND_KERNEL", kernels),
+            ("CUPTI_ACTIVITY_KIND_RUNTIME", calls),
+        ):
             marks = ", ".join("?" * len(rows[0]))
-            tables.executemany(f"INSERT INTO {name} ({', '.join(rows[0])}) VALUES ({marks})", [tuple(row.values()) for row in rows])
+            tables.executemany(
+                f"INSERT INTO {name} ({', '.join(rows[0])}) VALUES ({marks})",
+                [tuple(row.values()) for row in rows],
+            )
     return truth
 
 
@@ -316,23 +421,40 @@ def measured(mix: Mixing, made: Made, target: Path, record: Record) -> Tally:
         if layer is not None:
             record.source.append(mix.ours.name)
             record.sure.append(sure)
-            record.opaque.append(method in ("order", "region") and kinds[layer_id] in ("foreign_node", "plugin"))
+            record.opaque.append(
+                method in ("order", "region") and kinds[layer_id] in ("foreign_node", "plugin")
+            )
             record.right.append(right)
     return tally
 
 
-def bins(sure: np.ndarray[tuple[int], np.dtype[np.float64]], right: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:
-    """For each range of confidences how many kernels there are, and the share of them that is right."""
+def bins(
+    sure: np.ndarray[tuple[int], np.dtype[np.float64]],
+    right: np.ndarray[tuple[int], np.dtype[np.bool_]],
+) -> str:
+    """For each range of confidences how many kernels there are, and the share of them that is
+    right.
+    """
     told = []
     for low, high in pairwise(BINS):
         inside = (sure >= low) & (sure < high)
-        told.append(f"{int(inside.sum()):7} {right[inside].mean():8.2%}" if inside.any() else f"{0:7} {'':8}")
+        told.append(
+            f"{int(inside.sum()):7} {right[inside].mean():8.2%}"
+            if inside.any()
+            else f"{0:7} {'':8}"
+        )
     return "  ".join(told)
 
 
 def left_out(record: Record) -> list[str]:
-    """The same for each engine, with what is believed of opaque layers' kernels fitted to the mixtures of the others."""
-    source, right, opaque = np.array(record.source), np.array(record.right, np.bool_), np.array(record.opaque, np.bool_)
+    """The same for each engine, with what is believed of opaque layers' kernels fitted to the
+    mixtures of the others.
+    """
+    source, right, opaque = (
+        np.array(record.source),
+        np.array(record.right, np.bool_),
+        np.array(record.opaque, np.bool_),
+    )
     sure = np.array(record.sure)
     capped = opaque & (sure >= MOST_OF_ANYTHING)
     head = "  ".join(f"{f'{low:.2f} to {min(high, 1):.2f}':>16}" for low, high in pairwise(BINS))
@@ -342,12 +464,16 @@ def left_out(record: Record) -> list[str]:
         others = capped & (~mine if name else mine)
         fitted = (float(right[others].sum()) + 0.5) / (float(others.sum()) + 1.0)
         held = np.where(capped, np.minimum(fitted, 1.0), sure)
-        lines.append(f"{name or 'none (all together)':32}{fitted:8.4f}  {bins(held[mine], right[mine])}")
+        lines.append(
+            f"{name or 'none (all together)':32}{fitted:8.4f}  {bins(held[mine], right[mine])}"
+        )
     return lines
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("captures", type=Path)
     parser.add_argument("--seeds", type=int, default=1, help="random draws of each mixture")
     parser.add_argument("--only", default="", help="mixtures with this in their name")
@@ -360,22 +486,35 @@ def main() -> None:
         found = list(sources(asked.captures, work))
         for seed in range(asked.seeds):
             for at, ours in enumerate(found):
-                theirs = next(other for other in found[at + 1 :] + found[:at] if other.base != ours.base and other.layers != ours.layers)
+                theirs = next(
+                    other
+                    for other in found[at + 1 :] + found[:at]
+                    if other.base != ours.base and other.layers != ours.layers
+                )
                 for what, make in MIXTURES.items():
                     chance = random.Random(f"{seed} {ours.name} {what}")
-                    guests = tuple(chance.choice(WORDS) + chance.choice(WORDS) + chance.choice(ENDINGS) for _ in range(6))
+                    guests = tuple(
+                        chance.choice(WORDS) + chance.choice(WORDS) + chance.choice(ENDINGS)
+                        for _ in range(6)
+                    )
                     mix = Mixing(chance, ours, theirs, guests)
                     if asked.only in what:
                         one = measured(mix, make(mix), Path(name) / "mixture.sqlite", record)
                         tallies[what].add(one)
                         if one.right < 0.97 * one.kernels or one.wrong > 0.005 * one.kernels:
-                            shares = f"{one.right / one.kernels:.2%} right, {one.wrong / one.kernels:.2%} wrong"
+                            shares = (
+                                f"{one.right / one.kernels:.2%} right,"
+                                f" {one.wrong / one.kernels:.2%} wrong"
+                            )
                             print(f"  {what}: {ours.name}, {theirs.name}: {shares}", flush=True)
     print(f"{'mixture':58}{'kernels':>9}{'right':>9}{'wrong':>8}{'no layer':>10}")
     for what, all_of in tallies.items():
         none = all_of.kernels - all_of.right - all_of.wrong
         parts = (part / max(all_of.kernels, 1) for part in (all_of.right, all_of.wrong, none))
-        print(f"{what:58}{all_of.kernels:9}" + "".join(f"{share:{width}.2%}" for share, width in zip(parts, (9, 8, 10), strict=True)))
+        print(
+            f"{what:58}{all_of.kernels:9}"
+            + "".join(f"{share:{width}.2%}" for share, width in zip(parts, (9, 8, 10), strict=True))
+        )
     print()
     for line in left_out(record):
         print(line)

@@ -1,12 +1,13 @@
-"""Measures the name decoder on a table of names: what it knows, what it leaves over, whether it agrees with known facts, how fast it is.
+"""Measures the name decoder on a table of names: what it knows, what it leaves over, whether it
+agrees with known facts, how fast it is.
 
     python benchmarks/names.py NAMES.tsv|FILE... [TENSOR_CORES.tsv]
 
-FILE is a report, of which the kernels' names are taken, or an engine file (.json), of which those of layers and tactics are.
-NAMES.tsv has the columns kind, name, source, versions, facts.  Facts that begin with INFERRED are somebody's reading of
-the name itself, so they prove nothing and are left out.  TENSOR_CORES.tsv has the columns tactic, yes or no.
+FILE is a report, of which the kernels' names are taken, or an engine file (.json), of which those
+of layers and tactics are. NAMES.tsv has the columns kind, name, source, versions, facts.  Facts
+that begin with INFERRED are somebody's reading of the name itself, so they prove nothing and are
+left out.  TENSOR_CORES.tsv has the columns tactic, yes or no.
 """
-
 # ruff: noqa: E501 - tables and lines of figures
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ _SAYS = (
     (re.compile(r"\bPad\b"), "slice"), (re.compile(r"ElementWise"), "pointwise"),
 )  # fmt: skip
 _ONNX_SHOWS = {
-    # ONNX operation in a kernel's metadata, what the name must then have: one of these operations or patterns
+    # ONNX operation in a kernel's metadata, what the name must then have: one of these operations
+    # or patterns
     "LayerNormalization": {"layernorm", "layernorm-statistics", "layernorm-affine", "normalize", "ReduceMean", "Sqrt"},
     "Softmax": {"softmax", "softmax-statistics", "softmax-normalize", "attention"}, "Transpose": {"Transpose", "Reshape", "attention"},
     "Reshape": {"Reshape", "Transpose"}, "Concat": {"Concat"}, "Split": {"Slice"}, "Slice": {"Slice", "Fc"}, "Neg": {"Neg"}, "Erf": {"Erf", "Fc"},
@@ -103,13 +105,17 @@ def read_layers(path: Path) -> list[Row]:
 
 
 def known_ops(rows: list[Row]) -> None:
-    ops = Counter(op.code for row in rows for op in row.decoded.ops if row.decoded.family == "myelin")
+    ops = Counter(
+        op.code for row in rows for op in row.decoded.ops if row.decoded.family == "myelin"
+    )
     unknown = Counter(op.code for row in rows for op in row.decoded.ops if op.op == "unknown")
     print(
-        f"Myelin op codes: {ops.total()} in {sum(bool(row.decoded.ops) for row in rows)} names, {len(ops)} different, {len(unknown)} unknown {dict(unknown) or ''}"
+        f"Myelin op codes: {ops.total()} in {sum(bool(row.decoded.ops) for row in rows)} names,"
+        f" {len(ops)} different, {len(unknown)} unknown {dict(unknown) or ''}"
     )
     print(
-        f"  by evidence: {dict(Counter(op.evidence for row in rows for op in row.decoded.ops if row.decoded.family == 'myelin').most_common())}"
+        "  by evidence:"
+        f" {dict(Counter(op.evidence for row in rows for op in row.decoded.ops if row.decoded.family == 'myelin').most_common())}"
     )
 
 
@@ -117,7 +123,10 @@ def left_over(rows: list[Row]) -> None:
     print("rest empty:")
     groups: tuple[tuple[str, Callable[[Row], bool]], ...] = (
         ("Myelin kernels", lambda row: row.kind in _MYELIN_KINDS),
-        ("all Myelin names", lambda row: row.decoded.family == "myelin" or row.name.startswith("__my")),
+        (
+            "all Myelin names",
+            lambda row: row.decoded.family == "myelin" or row.name.startswith("__my"),
+        ),
         ("tactics", lambda row: row.kind == "tactic"),
         ("all kernels and tactics", lambda row: row.kind in _KERNEL_KINDS),
         ("layers", lambda row: row.kind in _LAYER_KINDS),
@@ -134,24 +143,55 @@ def left_over(rows: list[Row]) -> None:
 
 
 def classes(rows: list[Row]) -> None:
-    """The class that the name alone tells, against LayerType, the range it was launched in, and what the author says."""
+    """The class that the name alone tells, against LayerType, the range it was launched in, and
+    what the author says.
+    """
     print("family and class against facts:")
-    typed = [(row, kind[1]) for row in rows if row.kind in _LAYER_KINDS and (kind := _TYPE.search(row.facts))]
-    pairs = [(row.name, layer_kind(row.name, None), layer_kind(row.name, kind)) for row, kind in typed]
+    typed = [
+        (row, kind[1])
+        for row in rows
+        if row.kind in _LAYER_KINDS and (kind := _TYPE.search(row.facts))
+    ]
+    pairs = [
+        (row.name, layer_kind(row.name, None), layer_kind(row.name, kind)) for row, kind in typed
+    ]
     judged = [pair for pair in pairs if pair[1] != "unknown"]
-    share([told == true or (told, true) in _SAME_CLASS for _, told, true in judged], "layers: class by name = LayerType", wrong(judged))
+    share(
+        [told == true or (told, true) in _SAME_CLASS for _, told, true in judged],
+        "layers: class by name = LayerType",
+        wrong(judged),
+    )
     print(f"    {len(pairs) - len(judged)} of {len(pairs)} names tell no class")
-    myelin = [row for row in rows if re.search(r"LayerType=(kgen|fusion)", row.facts) and row.kind != "tactic"]
+    myelin = [
+        row
+        for row in rows
+        if re.search(r"LayerType=(kgen|fusion)", row.facts) and row.kind != "tactic"
+    ]
     share(
         [row.decoded.family == "myelin" for row in myelin],
         "kgen and fusion names are Myelin",
         [row.name for row in myelin if row.decoded.family != "myelin"],
     )
-    tactics = [(row, kind[1]) for row in rows if row.kind == "tactic" and (kind := _TYPE.search(row.facts))]
-    told = [(row.name, str(row.decoded.fields.get("operation")), layer_kind("x", kind)) for row, kind in tactics]
-    told = [triple for triple in told if triple[2] != "myelin_kernel"]  # a fusion of what, the type does not say
-    share([ours == true or (ours, true) == ("gemv", "gemm") for _, ours, true in told], "tactics: operation = LayerType", wrong(told))
-    launched = [(row, match[1]) for row in rows if row.kind in _KERNEL_KINDS and (match := _LAUNCHED.search(row.facts))]
+    tactics = [
+        (row, kind[1]) for row in rows if row.kind == "tactic" and (kind := _TYPE.search(row.facts))
+    ]
+    told = [
+        (row.name, str(row.decoded.fields.get("operation")), layer_kind("x", kind))
+        for row, kind in tactics
+    ]
+    told = [
+        triple for triple in told if triple[2] != "myelin_kernel"
+    ]  # a fusion of what, the type does not say
+    share(
+        [ours == true or (ours, true) == ("gemv", "gemm") for _, ours, true in told],
+        "tactics: operation = LayerType",
+        wrong(told),
+    )
+    launched = [
+        (row, match[1])
+        for row in rows
+        if row.kind in _KERNEL_KINDS and (match := _LAUNCHED.search(row.facts))
+    ]
     fits = [(row.name, re.sub(r" \[.*", "", text.split(" | ")[0])) for row, text in launched]
     good = [affinity(decode(name), layer_kind(text, None), text, ()) >= 0.5 for name, text in fits]
     share(
@@ -165,7 +205,11 @@ def classes(rows: list[Row]) -> None:
         if row.kind == "kernel" and row.facts.startswith("DOC")
         if (want := says(row.facts))
     ]
-    share([ours == want or (ours, want) in _SAME_CLASS for _, ours, want in said], "kernels: operation = what the author says", wrong(said))
+    share(
+        [ours == want or (ours, want) in _SAME_CLASS for _, ours, want in said],
+        "kernels: operation = what the author says",
+        wrong(said),
+    )
 
 
 def says(facts: str) -> str:
@@ -173,29 +217,51 @@ def says(facts: str) -> str:
 
 
 def wrong(triples: Iterable[tuple[str, str, str]]) -> list[str]:
-    return [f"{name[:80]}: {ours}, not {true}" for name, ours, true in triples if ours != true and (ours, true) not in _SAME_CLASS]
+    return [
+        f"{name[:80]}: {ours}, not {true}"
+        for name, ours, true in triples
+        if ours != true and (ours, true) not in _SAME_CLASS
+    ]
 
 
 def onnx(rows: list[Row]) -> None:
-    """The ONNX operations that TensorRT's metadata lists for a generated kernel, against the operations read from its name."""
+    """The ONNX operations that TensorRT's metadata lists for a generated kernel, against the
+    operations read from its name.
+    """
     results, missed = [], []
     for row in rows:
         found = _ONNX.search(row.facts)
-        if row.decoded.family != "myelin" or not found or not row.facts.startswith("META") or not row.name.startswith(("__myl_", "_gem")):
+        if (
+            row.decoded.family != "myelin"
+            or not found
+            or not row.facts.startswith("META")
+            or not row.name.startswith(("__myl_", "_gem"))
+        ):
             continue
-        has = {op.op for op in row.decoded.ops} | {op.code for op in row.decoded.ops} | {pattern.name for pattern in row.decoded.patterns}
+        has = (
+            {op.op for op in row.decoded.ops}
+            | {op.code for op in row.decoded.ops}
+            | {pattern.name for pattern in row.decoded.patterns}
+        )
         for node in re.split(r"[;,]", found[1]):
             word = re.sub(r"(_\d+)+$", "", re.sub(r"\(.*", "", node).strip().rpartition("/")[2])
             if word in _ONNX_SHOWS and not has & {"Etc", "Fc", "attention"}:
                 results.append(bool(has & _ONNX_SHOWS[word]))
                 if not results[-1]:
                     missed.append(f"{row.name[:70]} lacks {word}")
-    share(results, "ONNX operations of the metadata shown by the name (it also lists some that another kernel does)", missed)
+    share(
+        results,
+        "ONNX operations of the metadata shown by the name (it also lists some that another kernel"
+        " does)",
+        missed,
+    )
 
 
 def tensor_cores(path: Path) -> None:
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()[1:]]
-    judged = [(name, decode(name).tensor_cores, want) for name, want, *_ in rows if want in ("yes", "no")]
+    judged = [
+        (name, decode(name).tensor_cores, want) for name, want, *_ in rows if want in ("yes", "no")
+    ]
     share(
         [ours == want for _, ours, want in judged],
         "tensor cores: as known",
@@ -212,7 +278,8 @@ def speed(names: list[str]) -> None:
             decode(name)
         best = min(best, time.process_time() - start)
     print(
-        f"speed: {len(distinct) / best:,.0f} distinct names a second ({len(distinct)} names, best of 5 runs, processor time, mean length {sum(map(len, distinct)) / len(distinct):.0f})"
+        f"speed: {len(distinct) / best:,.0f} distinct names a second ({len(distinct)} names, best"
+        f" of 5 runs, processor time, mean length {sum(map(len, distinct)) / len(distinct):.0f})"
     )
 
 

@@ -1,7 +1,9 @@
-"""Reads reports both ways, with nsysmap's own reader and through nsys's export: python benchmarks/own_reader.py REPORT [EXPORT.sqlite] …
+"""Reads reports both ways, with nsysmap's own reader and through nsys's export: python
+benchmarks/own_reader.py REPORT [EXPORT.sqlite] …
 
-Every declared table of the trace is compared, column by column and row by row; prints rows, columns that differ, and the time of each way.
-A .sqlite behind a report is taken for its export (for reports newer than the nsys installed); exit status 1 where any value differs.
+Every declared table of the trace is compared, column by column and row by row; prints rows, columns
+that differ, and the time of each way. A .sqlite behind a report is taken for its export (for
+reports newer than the nsys installed); exit status 1 where any value differs.
 """
 
 from __future__ import annotations
@@ -28,7 +30,11 @@ def differing(ours: Table, theirs: Table) -> list[str]:
     for name in ours.columns:
         column, other = ours.column(name), theirs.column(name)
         if isinstance(column, Text) or isinstance(other, Text):
-            same = isinstance(column, Text) and isinstance(other, Text) and column.list() == other.list()
+            same = (
+                isinstance(column, Text)
+                and isinstance(other, Text)
+                and column.list() == other.list()
+            )
         else:
             same = np.array_equal(column, other)
         if not same:
@@ -47,7 +53,11 @@ def pairs(arguments: list[str]) -> Iterator[tuple[Path, Path | None]]:
     paths = [Path(argument) for argument in arguments]
     for place, path in enumerate(paths):
         if path.suffix != ".sqlite":
-            following = paths[place + 1] if place + 1 < len(paths) and paths[place + 1].suffix == ".sqlite" else None
+            following = (
+                paths[place + 1]
+                if place + 1 < len(paths) and paths[place + 1].suffix == ".sqlite"
+                else None
+            )
             yield path, following
 
 
@@ -64,12 +74,16 @@ def main(arguments: list[str]) -> int:
             continue
         end = time.perf_counter()
         held = dict(tables_of(theirs))
-        told = {name: found for name, table in tables_of(ours) if (found := differing(table, held[name]))}
+        told = {
+            name: found
+            for name, table in tables_of(ours)
+            if (found := differing(table, held[name]))
+        }
         rows = sum(len(table) for table in held.values())
         wrong += bool(told)
         print(
-            f"{report}: nsys {ours.nsys_version}, {rows:,} rows, own {middle - begin:.2f} s, nsys {end - middle:.2f} s, "
-            f"differing: {told or 'none'}"
+            f"{report}: nsys {ours.nsys_version}, {rows:,} rows, own {middle - begin:.2f} s, nsys"
+            f" {end - middle:.2f} s, differing: {told or 'none'}"
         )
     return 1 if wrong else 0
 

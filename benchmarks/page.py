@@ -1,9 +1,11 @@
-"""The page of a long trace in a real Chromium: its size, the time to the first paint and to all figures, and how quickly it moves.
+"""The page of a long trace in a real Chromium: its size, the time to the first paint and to all
+figures, and how quickly it moves.
 
     python benchmarks/page.py 100000 1000000
 
-makes a trace of that many kernels (benchmarks/make_trace.py), writes its page twice (as nsysmap does, and with every kernel in it) and
-opens both.  Times are those of the browser's own clock on this machine; a software renderer draws where there is no GPU.
+makes a trace of that many kernels (benchmarks/make_trace.py), writes its page twice (as nsysmap
+does, and with every kernel in it) and opens both.  Times are those of the browser's own clock on
+this machine; a software renderer draws where there is no GPU.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from nsysmap.output.page.windows import MOST_KERNELS
 from nsysmap.output.page.write import write_page
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-# moves the timeline by an arrow key as often as the browser draws, for a second; returns how often, and the longest time between two
+# moves the timeline by an arrow key as often as the browser draws, for a second; returns how often,
+# and the longest time between two
 PAN = """async () => {
   const canvas = document.querySelector('#lanes canvas');
   canvas.focus();
@@ -51,12 +54,18 @@ def figures(chromium: Any, path: Path) -> str:
     page.goto(path.resolve().as_uri())
     page.wait_for_selector("body[data-ready]", timeout=120_000)
     paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
-    told = [f"{path.stat().st_size / 1e6:.2f} MB", f"first paint {paint:.0f} ms", f"figures {page.get_attribute('body', 'data-ready')} ms"]
+    told = [
+        f"{path.stat().st_size / 1e6:.2f} MB",
+        f"first paint {paint:.0f} ms",
+        f"figures {page.get_attribute('body', 'data-ready')} ms",
+    ]
     for name, key in (("an inference", ""), ("whole trace", "0")):
         if key:
             page.keyboard.press(key)
         frames, median, most = page.evaluate(PAN)
-        told.append(f"panning {name}: {frames} frames/s, drawing {median:.1f} ms (at most {most:.1f})")
+        told.append(
+            f"panning {name}: {frames} frames/s, drawing {median:.1f} ms (at most {most:.1f})"
+        )
     page.close()
     return ", ".join([*told, *wrong])
 
@@ -70,19 +79,33 @@ def run(analysis: Analysis, folder: Path, chromium: Any) -> None:
         begun = time.process_time()
         write_page(analysis, report, path, most_kernels=most)
         print(
-            f"{kernels:,} kernels, at most {most:,} one by one: written in {time.process_time() - begun:.1f} s, {figures(chromium, path)}"
+            f"{kernels:,} kernels, at most {most:,} one by one: written in"
+            f" {time.process_time() - begun:.1f} s, {figures(chromium, path)}"
         )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("kernels", type=int, nargs="+")
     found = next(path for name in BROWSERS if (path := shutil.which(name)))
     with sync_playwright() as driver, tempfile.TemporaryDirectory() as folder:
-        chromium = driver.chromium.launch(executable_path=found, args=["--no-sandbox"] if os.geteuid() == 0 else [])
+        chromium = driver.chromium.launch(
+            executable_path=found, args=["--no-sandbox"] if os.geteuid() == 0 else []
+        )
         for kernels in parser.parse_args().kernels:
             export, engine = Path(folder) / "made.sqlite", Path(folder) / "made.json"
-            subprocess.run([sys.executable, Path(__file__).with_name("make_trace.py"), str(kernels), export, engine], check=True)
+            subprocess.run(
+                [
+                    sys.executable,
+                    Path(__file__).with_name("make_trace.py"),
+                    str(kernels),
+                    export,
+                    engine,
+                ],
+                check=True,
+            )
             run(analyze(export, engine), Path(folder), chromium)
 
 

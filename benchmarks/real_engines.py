@@ -1,13 +1,16 @@
-"""Holds the mapping to captures of engines that TensorRT itself built and ran: which engine file ran, and each kernel's layer.
+"""Holds the mapping to captures of engines that TensorRT itself built and ran: which engine file
+ran, and each kernel's layer.
 
 usage: python benchmarks/real_engines.py CAPTURES [--only WORD ...] [--pairs]
 
-CAPTURES holds reports MODEL-MODE.nsys-rep with MODEL-MODE.kernels.tsv (start_ns, device, stream, pid, engine, layer_index, position) and
-engine files MODEL.engine.json.  A report without such a table is held to its own layer ranges, or else to the kernel sequence of
-MODEL-sync.nsys-rep, kernel by kernel in launch order (in a graph the order of its nodes).  Three tables are printed: the kernels of each
-report with its own file, as recorded, without its ranges, and of one inference alone; each report with each engine file of the folder
-alone, and with all that are not refused together; and how many kernels were right by confidence, over all of it.
---pairs prints the second in full, otherwise files that are refused are counted only.
+CAPTURES holds reports MODEL-MODE.nsys-rep with MODEL-MODE.kernels.tsv (start_ns, device, stream,
+pid, engine, layer_index, position) and engine files MODEL.engine.json.  A report without such a
+table is held to its own layer ranges, or else to the kernel sequence of MODEL-sync.nsys-rep, kernel
+by kernel in launch order (in a graph the order of its nodes).  Three tables are printed: the
+kernels of each report with its own file, as recorded, without its ranges, and of one inference
+alone; each report with each engine file of the folder alone, and with all that are not refused
+together; and how many kernels were right by confidence, over all of it. --pairs prints the second
+in full, otherwise files that are refused are counted only.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from nsysmap.core.errors import NsysmapError
-from nsysmap.core.table import MISSING, IntArray, Text
+from nsysmap.core.table import MISSING, IntArray, Table, Text
 from nsysmap.inputs.engine.model import Engine
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace, read_engines
 from nsysmap.trace.inferences.launch_order import launch_order
@@ -35,7 +38,9 @@ ONE_SHAPE = ("graph", "sync_nonvtx")
 """Modes in which every inference runs what those of the mode sync do."""
 OTHER_NAMES = {"gm_bert": "bert_eager", "cpp_bert_eager": "bert_eager", "cpp_edsr": "edsr"}
 WORDS = {"ran": "accepted", "did-not-run": "refused", "cannot-tell": "cannot be told"}
-Truth = dict[tuple[int, int, int], int]  # start, stream and device of a kernel -> layer index in its engine, -1 for none
+Truth = dict[
+    tuple[int, int, int], int
+]  # start, stream and device of a kernel -> layer index in its engine, -1 for none
 
 
 @dataclass
@@ -49,7 +54,9 @@ class Tally:
 
     def __str__(self) -> str:
         every = self.right + self.wrong + self.unmapped
-        return f"{every:7,} {100 * self.right / max(every, 1):8.2f} % {self.wrong:6} {self.unmapped:8}"
+        return (
+            f"{every:7,} {100 * self.right / max(every, 1):8.2f} % {self.wrong:6} {self.unmapped:8}"
+        )
 
 
 @dataclass(frozen=True)
@@ -64,14 +71,23 @@ class Report:
 
 def main() -> int:
     """Prints the tables; 1 if any kernel is wrong or an own engine is refused."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("captures", type=Path)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--pairs", action="store_true")
     options = parser.parse_args()
-    engines = {path.name.removesuffix(".engine.json"): path for path in sorted(options.captures.glob("*.engine.json"))}
+    engines = {
+        path.name.removesuffix(".engine.json"): path
+        for path in sorted(options.captures.glob("*.engine.json"))
+    }
     reports = [_report(path, engines) for path in sorted(options.captures.glob("*.nsys-rep"))]
-    chosen = [one for one in reports if one is not None and (not options.only or any(word in one.name for word in options.only))]
+    chosen = [
+        one
+        for one in reports
+        if one is not None and (not options.only or any(word in one.name for word in options.only))
+    ]
     whole = Tally()
     failed = _own(chosen, engines, whole)
     failed |= _pairs(chosen, engines, whole, full=options.pairs)
@@ -94,7 +110,10 @@ def _report(path: Path, engines: dict[str, Path]) -> Report | None:
     if table.exists():
         with table.open(newline="") as file:
             rows = list(csv.DictReader(file, delimiter="\t"))
-        truth = {(int(row["start_ns"]), int(row["stream"]), int(row["device"])): int(row["layer_index"]) for row in rows}
+        truth = {
+            (int(row["start_ns"]), int(row["stream"]), int(row["device"])): int(row["layer_index"])
+            for row in rows
+        }
     else:
         truth = _by_ranges(trace, engines[model])
         ranges = path.with_name(f"{model}-sync.nsys-rep")
@@ -108,11 +127,15 @@ def _by_ranges(trace: Trace, engine: Path) -> Truth:
     kernels = map_trace(trace, read_engines([engine])).kernels
     exact = kernels.text("method").where(lambda method: method in ("nvtx", "graph-node"))
     layers = np.where(exact, kernels.ints("layer_index"), np.int64(MISSING))
-    return {key: layer for key, layer in zip(_keys(kernels), layers.tolist(), strict=True) if layer >= 0}
+    return {
+        key: layer for key, layer in zip(_keys(kernels), layers.tolist(), strict=True) if layer >= 0
+    }
 
 
 def _by_sequence(trace: Trace, sync: Trace, engine: Path) -> Truth:
-    """What each kernel's place in its inference says, where the report has as many kernels an inference as the one with ranges."""
+    """What each kernel's place in its inference says, where the report has as many kernels an
+    inference as the one with ranges.
+    """
     told = map_trace(sync, read_engines([engine]))
     kernels, position = told.kernels, told.found.membership.ints("position")
     inference = told.found.membership.ints("inference")
@@ -129,12 +152,19 @@ def _by_sequence(trace: Trace, sync: Trace, engine: Path) -> Truth:
         mine = order[group[order] == which]
         if len(mine) % len(sequence) == 0:
             wanted = np.tile(sequence, len(mine) // len(sequence)).tolist()
-            truth.update({keys[row]: layer for row, layer in zip(mine.tolist(), wanted, strict=True) if layer >= 0})
+            truth.update(
+                {
+                    keys[row]: layer
+                    for row, layer in zip(mine.tolist(), wanted, strict=True)
+                    if layer >= 0
+                }
+            )
     return truth
 
 
-def _keys(kernels: object) -> list[tuple[int, int, int]]:
-    return list(zip(*(kernels.ints(name).tolist() for name in ("start_ns", "stream", "device")), strict=True))  # type: ignore[attr-defined]
+def _keys(kernels: Table) -> list[tuple[int, int, int]]:
+    columns = (kernels.ints(name).tolist() for name in ("start_ns", "stream", "device"))
+    return list(zip(*columns, strict=True))
 
 
 def _without_ranges(trace: Trace) -> Trace:
@@ -142,7 +172,9 @@ def _without_ranges(trace: Trace) -> Trace:
 
 
 def _alone(trace: Trace, inference: IntArray) -> Trace:
-    """The trace as if the capture had one inference only, with all its calls but the launches of the others."""
+    """The trace as if the capture had one inference only, with all its calls but the launches of
+    the others.
+    """
     number = int(inference.max(initial=0)) // 2
     rows = np.flatnonzero(inference == number)
     others = np.setdiff1d(trace.kernels.ints("launch"), trace.kernels.ints("launch")[rows])
@@ -155,7 +187,10 @@ def _alone(trace: Trace, inference: IntArray) -> Trace:
 
 def _score(result: MappedTrace, truth: Truth, tally: Tally) -> None:
     kernels = result.kernels
-    found, sure = np.maximum(kernels.ints("layer_index"), -1).tolist(), kernels.floats("confidence").tolist()
+    found, sure = (
+        np.maximum(kernels.ints("layer_index"), -1).tolist(),
+        kernels.floats("confidence").tolist(),
+    )
     for key, layer, chance in zip(_keys(kernels), found, sure, strict=True):
         if key not in truth:
             continue
@@ -168,7 +203,10 @@ def _score(result: MappedTrace, truth: Truth, tally: Tally) -> None:
 
 
 def _own(reports: list[Report], engines: dict[str, Path], whole: Tally) -> bool:
-    print(f"{'report with its own engine file':34} {'':18} {'kernels':>7} {'right':>10} {'wrong':>6} {'unmapped':>8}  verdict")
+    print(
+        f"{'report with its own engine file':34} {'':18} {'kernels':>7} {'right':>10} {'wrong':>6}"
+        f" {'unmapped':>8}  verdict"
+    )
     failed = False
     for report in reports:
         given = read_engines([engines[report.model]])
@@ -177,7 +215,9 @@ def _own(reports: list[Report], engines: dict[str, Path], whole: Tally) -> bool:
         if len(report.trace.nvtx_ranges):
             cases["without ranges"] = _without_ranges(report.trace)
         if "threads" not in report.name:
-            cases["one inference"] = _alone(report.trace, recorded.found.membership.ints("inference"))
+            cases["one inference"] = _alone(
+                report.trace, recorded.found.membership.ints("inference")
+            )
         for case, trace in cases.items():
             result = recorded if trace is report.trace else map_trace(trace, given)
             tally = Tally()
@@ -192,7 +232,10 @@ def _own(reports: list[Report], engines: dict[str, Path], whole: Tally) -> bool:
 def _pairs(reports: list[Report], engines: dict[str, Path], whole: Tally, *, full: bool) -> bool:
     """Each report without ranges against each file."""
     failed = False
-    print("\nevery report, without its layer ranges, with every engine file alone; in brackets the most that a kernel's layer is believed")
+    print(
+        "\nevery report, without its layer ranges, with every engine file alone; in brackets the"
+        " most that a kernel's layer is believed"
+    )
     for report in reports:
         bare = _without_ranges(report.trace)
         answers: dict[str, tuple[str, float]] = {}
@@ -200,19 +243,35 @@ def _pairs(reports: list[Report], engines: dict[str, Path], whole: Tally, *, ful
             given = read_engines([path])
             result = map_trace(bare, given)
             kernels = result.kernels
-            sure = float(kernels.floats("confidence")[kernels.ints("layer_index") >= 0].max(initial=0.0))
+            sure = float(
+                kernels.floats("confidence")[kernels.ints("layer_index") >= 0].max(initial=0.0)
+            )
             answers[name] = result.mapped.engine_fits.text("verdict")[0] or "", sure
             if name != report.model:
-                whole.sure += [(chance, False) for chance in kernels.floats("confidence")[kernels.ints("layer_index") >= 0].tolist()]
+                whole.sure += [
+                    (chance, False)
+                    for chance in kernels.floats("confidence")[
+                        kernels.ints("layer_index") >= 0
+                    ].tolist()
+                ]
         own = answers.pop(report.model)
         refused = Counter(verdict for verdict, _ in answers.values())["did-not-run"]
-        left = {name: answer for name, answer in answers.items() if answer[0] != "did-not-run" or full}
-        words = [f"{name} {WORDS[verdict]}" + (f" ({sure:.2f})" if sure else "") for name, (verdict, sure) in left.items()]
+        left = {
+            name: answer for name, answer in answers.items() if answer[0] != "did-not-run" or full
+        }
+        words = [
+            f"{name} {WORDS[verdict]}" + (f" ({sure:.2f})" if sure else "")
+            for name, (verdict, sure) in left.items()
+        ]
         print(
-            f"{report.name:26} own: {WORDS[own[0]]} ({own[1]:.2f}); {refused} of {len(answers)} others refused; {', '.join(words)}",
+            f"{report.name:26} own: {WORDS[own[0]]} ({own[1]:.2f}); {refused} of {len(answers)}"
+            f" others refused; {', '.join(words)}",
             flush=True,
         )
-        together = [report.model, *(name for name, answer in answers.items() if answer[0] != "did-not-run")]
+        together = [
+            report.model,
+            *(name for name, answer in answers.items() if answer[0] != "did-not-run"),
+        ]
         if len(together) > 1:
             given = read_engines([engines[name] for name in together])
             print(f"{'':26} together: {_together(map_trace(bare, given), given)}", flush=True)
@@ -223,16 +282,27 @@ def _pairs(reports: list[Report], engines: dict[str, Path], whole: Tally, *, ful
 def _together(result: MappedTrace, engines: list[Engine]) -> str:
     verdicts = result.mapped.engine_fits.text("verdict").list()
     if any(verdict == "ran" for verdict in verdicts):
-        return ", ".join(f"{engine.source} {WORDS[verdict or '']}" for engine, verdict in zip(engines, verdicts, strict=True))
-    return "one of " + ", ".join(engine.source for engine in engines) + ", they cannot be told apart"
+        return ", ".join(
+            f"{engine.source} {WORDS[verdict or '']}"
+            for engine, verdict in zip(engines, verdicts, strict=True)
+        )
+    return (
+        "one of " + ", ".join(engine.source for engine in engines) + ", they cannot be told apart"
+    )
 
 
 def _calibration(whole: Tally) -> None:
-    print("\nkernels with a layer, of all these runs, by confidence (a foreign engine's layers are wrong)")
+    print(
+        "\nkernels with a layer, of all these runs, by confidence (a foreign engine's layers are"
+        " wrong)"
+    )
     for low, high in pairwise(BINS):
         mine = [right for chance, right in whole.sure if low <= chance < high]
         if mine:
-            print(f"  {low:.2f} to {min(high, 1.0):.2f}: {len(mine):8,} kernels, {100 * sum(mine) / len(mine):6.2f} % right")
+            print(
+                f"  {low:.2f} to {min(high, 1.0):.2f}: {len(mine):8,} kernels,"
+                f" {100 * sum(mine) / len(mine):6.2f} % right"
+            )
 
 
 if __name__ == "__main__":

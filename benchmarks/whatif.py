@@ -1,16 +1,20 @@
-"""Predicted beside measured: what-if answers from profiled captures, and the same programs timed without the profiler before and after.
+"""Predicted beside measured: what-if answers from profiled captures, and the same programs timed
+without the profiler before and after.
 
     python benchmarks/whatif.py [CAPTURES...] [--held-out FILE] [--leave-one-out]
 
-CAPTURES (fixtures/ and fixtures/real_trt unless given) are folders of one of two forms.  Programs that imitate engines: each folder in it
-holds engine files and *.nsys-rep or *.sqlite reports; the timings are in timings*.tsv beside them (engine, mode, scale, us_per_inference).
-A report may say its scale: sync-0.3.sqlite.  Engines that TensorRT built and ran: MODEL-MODE.nsys-rep, MODEL.engine.json and timings.tsv
-(engine, mode, us_median, us_min, us_max) in the folder itself.  Figures are summed up for each form.
+CAPTURES (fixtures/ and fixtures/real_trt unless given) are folders of one of two forms.  Programs
+that imitate engines: each folder in it holds engine files and *.nsys-rep or *.sqlite reports; the
+timings are in timings*.tsv beside them (engine, mode, scale, us_per_inference). A report may say
+its scale: sync-0.3.sqlite.  Engines that TensorRT built and ran: MODEL-MODE.nsys-rep,
+MODEL.engine.json and timings.tsv (engine, mode, us_median, us_min, us_max) in the folder itself.
+Figures are summed up for each form.
 
 --held-out FILE names models, one a line, that are summed up by themselves.
 
---leave-one-out chooses the constants that were fitted to these programs (how long a launch takes without the profiler, how far queued
-kernels are apart, how long two threads keep each other from launching) on all engines but one, and shows that one's figures.
+--leave-one-out chooses the constants that were fitted to these programs (how long a launch takes
+without the profiler, how far queued kernels are apart, how long two threads keep each other from
+launching) on all engines but one, and shows that one's figures.
 """
 
 from __future__ import annotations
@@ -40,12 +44,21 @@ PROGRAMS = {
     "torch_mixed": ("torch_mixed", "timings_h100.tsv"),
     "two_shapes": ("bert_dyn", "timings_h100.tsv"),
 }
-"""Folder, or folder and begin of the report's name, to the engine's name in the timings; the others go by their folder's name."""
+"""Folder, or folder and begin of the report's name, to the engine's name in the timings; the others
+go by their folder's name.
+"""
 
 ENGINES = {"newer/aux": "aux_streams", "newer/torch": "torch_mixed", "newer/bert": "bert_trt10"}
 """Reports whose engine files are in another folder."""
 
-MODES = {"nonvtx": "sync", "aux_graph": "graph", "torch_sync": "sync", "sync_nonvtx": "sync", "graph_nonvtx": "graph", "captured": "graph"}
+MODES = {
+    "nonvtx": "sync",
+    "aux_graph": "graph",
+    "torch_sync": "sync",
+    "sync_nonvtx": "sync",
+    "graph_nonvtx": "graph",
+    "captured": "graph",
+}
 """Reports that are not named after the mode in which the program ran."""
 
 OTHER_NAMES = {"gm_bert": "bert_eager"}
@@ -64,7 +77,9 @@ AFTER = {
     ("two-in-flight", "sync"): ("threads",),
     ("two-in-flight", "graph"): ("graph_threads",),
 }
-"""Change and mode of the capture to the mode that the program then runs in (the first that was timed)."""
+"""Change and mode of the capture to the mode that the program then runs in (the first that was
+timed).
+"""
 
 AFTER_REAL = {
     ("cuda-graph", "threads"): ("graph_threads",),
@@ -77,7 +92,8 @@ RENAMED = {"drop-layers": "{}_noreformat", "join-kernels": "split→joined"}
 """Changes to the engine: what it is called then; the mode stays."""
 
 GRIDS: Mapping[str, tuple[float, ...]] = {
-    "launch": (0.8, 0.9, 1.0, 1.1, 1.2), "queued_saved_ns": (-200, -100, 0, 100, 200), "locked": (-0.2, -0.1, 0.0, 0.1, 0.2),
+    "launch": (0.8, 0.9, 1.0, 1.1, 1.2), "queued_saved_ns": (-200, -100, 0, 100, 200),
+    "locked": (-0.2, -0.1, 0.0, 0.1, 0.2),
 }  # fmt: skip
 """Fitted constants, as multiples of (launch) or differences to those that nsysmap has."""
 
@@ -128,13 +144,16 @@ class Row:
 
     def line(self) -> str:
         likely, low, high = self.times_us
-        shown = f"{self.capture:<30}{self.change:<20}{likely:>9.2f}{self.measured_us:>9.2f}{self.off:>+8.1%}{low:>9.2f}{high:>9.2f}"
+        shown = f"{self.capture:<30}{self.change:<20}{likely:>9.2f}{self.measured_us:>9.2f}{self.off:>+8.1%}{low:>9.2f}{high:>9.2f}"  # noqa: E501
         if self.savings_us is not None and self.measured_saving_us is not None:
             saving, least, most = self.savings_us
             shown += f"{saving:>9.2f}{self.measured_saving_us:>9.2f}{least:>9.2f}{most:>9.2f}"
         else:
             shown += " " * 36
-        return f"{shown}  {'yes' if self.time_holds else 'NO':<9}{'' if self.savings_us is None else 'yes' if self.holds else 'NO'}"
+        return (
+            f"{shown} "
+            f" {'yes' if self.time_holds else 'NO':<9}{'' if self.savings_us is None else 'yes' if self.holds else 'NO'}"  # noqa: E501
+        )
 
 
 HEADER = (
@@ -150,16 +169,29 @@ def main(arguments: Sequence[str]) -> int:
         at = arguments.index("--held-out")
         held_out = set(Path(arguments[at + 1]).read_text(encoding="utf-8").split())
         del arguments[at : at + 2]
-    folders = [Path(one) for one in arguments if not one.startswith("--")] or [ROOT / "fixtures", ROOT / "fixtures" / "real_trt"]
+    folders = [Path(one) for one in arguments if not one.startswith("--")] or [
+        ROOT / "fixtures",
+        ROOT / "fixtures" / "real_trt",
+    ]
     real = [folder for folder in folders if is_real(folder)]
     imitated = [folder for folder in folders if folder not in real]
-    reports = {f"{path.parent.name}/{path.stem}": path for folder in reversed(imitated) for path in find_reports(folder)}
-    reports |= {f"{folder}/{path.stem}": path for folder in real for path in sorted(folder.glob("*-*.nsys-rep"))}
+    reports = {
+        f"{path.parent.name}/{path.stem}": path
+        for folder in reversed(imitated)
+        for path in find_reports(folder)
+    }
+    reports |= {
+        f"{folder}/{path.stem}": path
+        for folder in real
+        for path in sorted(folder.glob("*-*.nsys-rep"))
+    }
     timings: dict[tuple[str, str, str, str], float] = {}
     for folder in reversed(folders):
         for path in sorted(folder.glob("timings*.tsv")):
             timings |= read_timings(path)
-    chosen = [path for _, path in sorted(reports.items()) if measured_before(path, timings) is not None]
+    chosen = [
+        path for _, path in sorted(reports.items()) if measured_before(path, timings) is not None
+    ]
     print("wall time per inference (or pass) without the profiler, us")
     print(HEADER)
     rows: list[Row] = []
@@ -168,7 +200,9 @@ def main(arguments: Sequence[str]) -> int:
         others = [path for path in chosen if program(path)[0] != engine]
         machines = fitted(others, timings) if "--leave-one-out" in arguments else MACHINES
         for path in mine:
-            group = (HELD_OUT if engine in held_out else REAL) if is_real(path.parent) else IMITATIONS
+            group = (
+                (HELD_OUT if engine in held_out else REAL) if is_real(path.parent) else IMITATIONS
+            )
             found = list(rows_of(path, timings, machines, group))
             rows += found
             for row in found:
@@ -186,19 +220,27 @@ def main(arguments: Sequence[str]) -> int:
 def summary(rows: Sequence[Row]) -> str:
     off, width = [abs(row.off) for row in rows], statistics.median(row.time_width for row in rows)
     told = (
-        f"off by {statistics.median(off):.1%} in the median, {max(off):.1%} at most; "
-        f"{sum(row.time_holds for row in rows)} of {len(rows)} in range, whose median width is {width:.1%}"
+        f"off by {statistics.median(off):.1%} in the median, {max(off):.1%} at most;"
+        f" {sum(row.time_holds for row in rows)} of {len(rows)} in range, whose median width is"
+        f" {width:.1%}"
     )
     savings = [row for row in rows if row.savings_us is not None]
     if not savings:
         return told
     of_before = statistics.median(row.width for row in savings)
-    return f"{told}; the saving {sum(row.holds for row in savings)} of {len(savings)}, {of_before:.1%} of the time before"
+    return (
+        f"{told}; the saving {sum(row.holds for row in savings)} of {len(savings)}, {of_before:.1%}"
+        " of the time before"
+    )
 
 
 def find_reports(folder: Path) -> list[Path]:
     """One file a report: its export where there is one."""
-    found = {path.with_suffix("").as_posix(): path for suffix in ("*.nsys-rep", "*.sqlite") for path in sorted(folder.glob(f"*/{suffix}"))}
+    found = {
+        path.with_suffix("").as_posix(): path
+        for suffix in ("*.nsys-rep", "*.sqlite")
+        for path in sorted(folder.glob(f"*/{suffix}"))
+    }
     return [path for path in found.values() if not is_real(path.parent)]
 
 
@@ -206,7 +248,9 @@ def find_reports(folder: Path) -> list[Path]:
 def is_real(folder: Path) -> bool:
     """Whether a folder holds captures of TensorRT itself: its timings have no scale."""
     timings = folder / "timings.tsv"
-    return timings.is_file() and "us_median" in timings.read_text(encoding="utf-8").partition("\n")[0]
+    return (
+        timings.is_file() and "us_median" in timings.read_text(encoding="utf-8").partition("\n")[0]
+    )
 
 
 def read_timings(path: Path) -> Iterator[tuple[tuple[str, str, str, str], float]]:
@@ -216,7 +260,10 @@ def read_timings(path: Path) -> Iterator[tuple[tuple[str, str, str, str], float]
             if "us_median" in row:
                 yield (str(path.parent), row["engine"], row["mode"], "1"), float(row["us_median"])
             else:
-                yield (path.name, row["engine"], row["mode"], row["scale"]), float(row["us_per_inference"])
+                yield (
+                    (path.name, row["engine"], row["mode"], row["scale"]),
+                    float(row["us_per_inference"]),
+                )
 
 
 def program(report: Path) -> tuple[str, str, str, str]:
@@ -226,7 +273,10 @@ def program(report: Path) -> tuple[str, str, str, str]:
         return OTHER_NAMES.get(model, model), str(report.parent), MODES.get(mode, mode), "1"
     mode, _, scale = report.stem.partition("-")
     name = f"{report.parent.name}/{mode}"
-    engine, file = next((found for begin, found in PROGRAMS.items() if name.startswith(begin)), (report.parent.name, "timings.tsv"))
+    engine, file = next(
+        (found for begin, found in PROGRAMS.items() if name.startswith(begin)),
+        (report.parent.name, "timings.tsv"),
+    )
     return engine, file, MODES.get(mode, mode), scale or "1"
 
 
@@ -240,8 +290,14 @@ def measured_after(report: Path, change: str, timings: Timings) -> float | None:
     renamed = RENAMED.get(change)
     if renamed is not None:
         other = engine.replace("split", "joined") if "→" in renamed else renamed.format(engine)
-        return per_inference(timings.get((file, other, mode, scale)), mode) if other != engine else None
-    if change == "one-graph" and (file, engine, "engine_graphs", scale) not in timings:  # nothing is launched between its inferences
+        return (
+            per_inference(timings.get((file, other, mode, scale)), mode)
+            if other != engine
+            else None
+        )
+    if (
+        change == "one-graph" and (file, engine, "engine_graphs", scale) not in timings
+    ):  # nothing is launched between its inferences
         return None
     real = AFTER_REAL.get((change, mode), ()) if is_real(report.parent) else ()
     for then in (*AFTER.get((change, report.stem), AFTER.get((change, mode), ())), *real):
@@ -257,16 +313,23 @@ def per_inference(time_us: float | None, mode: str) -> float | None:
 
 @cache
 def observed(report: Path) -> tuple[Observed, EngineFacts]:
-    """What the replay builds on; the engine files are those of the report's folder, or of the one that it says in ENGINES."""
+    """What the replay builds on; the engine files are those of the report's folder, or of the one
+    that it says in ENGINES.
+    """
     if is_real(report.parent):
         engine = report.parent / f"{program(report)[0]}.engine.json"
         return observed_of(map_report(report, read_engines([engine] if engine.exists() else [])))
     name = f"{report.parent.name}/{report.stem}"
-    folder = next((report.parents[1] / found for begin, found in ENGINES.items() if name.startswith(begin)), report.parent)
+    folder = next(
+        (report.parents[1] / found for begin, found in ENGINES.items() if name.startswith(begin)),
+        report.parent,
+    )
     return observed_of(map_report(report, read_engines(sorted(folder.glob("*engine.json")))))
 
 
-def rows_of(report: Path, timings: Timings, machines: tuple[Machine, ...], group: str = "") -> Iterator[Row]:
+def rows_of(
+    report: Path, timings: Timings, machines: tuple[Machine, ...], group: str = ""
+) -> Iterator[Row]:
     before = measured_before(report, timings)
     name, engine = f"{report.parent.name}/{report.stem}", program(report)[0]
     try:
@@ -294,17 +357,26 @@ def rows_of(report: Path, timings: Timings, machines: tuple[Machine, ...], group
         if after is None or before is None:
             continue
         if answer["answer"] != "answered":
-            print(f"{name}: {answer['change']} {answer['answer']}: {answer['reason']}", file=sys.stderr)
+            print(
+                f"{name}: {answer['change']} {answer['answer']}: {answer['reason']}",
+                file=sys.stderr,
+            )
             continue
         times = micro(answer, "after_ns", "low_after_ns", "high_after_ns")
         savings = micro(answer, "saving_ns", "low_saving_ns", "high_saving_ns")
         change = str(answer["change"])
-        kind = f"{change}, threads" if change == "cuda-graph" and paced_by(report) == "threads" else change
+        kind = (
+            f"{change}, threads"
+            if change == "cuda-graph" and paced_by(report) == "threads"
+            else change
+        )
         yield Row(name, engine, group, kind, times, after, savings, before - after)
 
 
 def paced_by(report: Path) -> str:
-    """What kind of program a report is of: graph launches, two threads, or one thread's single launches."""
+    """What kind of program a report is of: graph launches, two threads, or one thread's single
+    launches.
+    """
     mode = program(report)[2]
     return "threads" if mode.endswith("threads") else "graph" if "graph" in mode else "streams"
 
@@ -314,15 +386,21 @@ def micro(answer: Mapping[str, object], *names: str) -> tuple[float, float, floa
     return one, two, three
 
 
-# --- leave one out --------------------------------------------------------------------------------------------------
+# --- leave one out
+# --------------------------------------------------------------------------------------------------
 
 
 def fitted(reports: Iterable[Path], timings: Timings) -> tuple[Machine, ...]:
-    """The machines whose fitted constants are best for these reports, one constant after the other."""
+    """The machines whose fitted constants are best for these reports, one constant after the
+    other.
+    """
     reports = list(reports)
     machines: tuple[Machine, ...] = MACHINES
     for name, grid in GRIDS.items():
-        machines = min((changed(machines, name, by) for by in grid), key=lambda tried: error(reports, timings, tried))
+        machines = min(
+            (changed(machines, name, by) for by in grid),
+            key=lambda tried: error(reports, timings, tried),
+        )
     return machines
 
 
@@ -331,12 +409,17 @@ def changed(machines: tuple[Machine, ...], name: str, by: float) -> tuple[Machin
         return tuple(replace(machine, launch=machine.launch * by) for machine in machines)
     if name == "locked":
         return tuple(replace(machine, locked=machine.locked + by) for machine in machines)
-    return tuple(replace(machine, queued_saved_ns=machine.queued_saved_ns + round(by)) for machine in machines)
+    return tuple(
+        replace(machine, queued_saved_ns=machine.queued_saved_ns + round(by))
+        for machine in machines
+    )
 
 
 def error(reports: Sequence[Path], timings: Timings, machines: tuple[Machine, ...]) -> float:
     """The median of how far the times are off."""
-    return statistics.median(abs(row.off) for report in reports for row in rows_of(report, timings, machines))
+    return statistics.median(
+        abs(row.off) for report in reports for row in rows_of(report, timings, machines)
+    )
 
 
 if __name__ == "__main__":

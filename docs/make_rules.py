@@ -1,4 +1,6 @@
-"""Writes docs/rules/ and docs/report.schema.json out of the rule files and the declared tables: python docs/make_rules.py"""
+"""Writes docs/rules/ and docs/report.schema.json out of the rule files and the declared tables:
+python docs/make_rules.py
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def main() -> None:
             path.unlink()
     for name, text in made.items():
         (folder / name).write_text(text, encoding="utf-8")
-    (folder.parent / "report.schema.json").write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
+    (folder.parent / "report.schema.json").write_text(
+        json.dumps(schema(), indent=1) + "\n", encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

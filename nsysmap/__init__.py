@@ -1,4 +1,6 @@
-"""nsysmap: post-mortem analysis of Nsight Systems captures of TensorRT programs.  docs/python.md shows the Python API."""
+"""nsysmap: post-mortem analysis of Nsight Systems captures of TensorRT programs.  docs/python.md
+shows the Python API.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,18 @@ if TYPE_CHECKING:
     from nsysmap.output.page.write import page as html_page
 
 __version__ = "0.1.0"
-__all__ = ["Analysis", "NsysmapError", "Report", "analyze", "compare", "decode", "html_page", "map_report", "read_engine", "report_of"]
+__all__ = [
+    "Analysis",
+    "NsysmapError",
+    "Report",
+    "analyze",
+    "compare",
+    "decode",
+    "html_page",
+    "map_report",
+    "read_engine",
+    "report_of",
+]
 
 _HOME = {
     "Analysis": "nsysmap.api.Analysis",

@@ -1,4 +1,6 @@
-"""Runs every step of an analysis in order, from a report and engine files to the rules' findings."""
+"""Runs every step of an analysis in order, from a report and engine files to the rules'
+findings.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,9 @@ class Analysis:
     tables: Tables
     notes: tuple[Note, ...]
     outcomes: tuple[Outcome, ...] = ()  # one a rule
-    gpu_metrics: GpuMetrics = field(default_factory=GpuMetrics)  # hardware counters as they were sampled
+    gpu_metrics: GpuMetrics = field(
+        default_factory=GpuMetrics
+    )  # hardware counters as they were sampled
 
     @cached_property
     def kernels(self) -> pandas.DataFrame:
@@ -109,7 +113,9 @@ class Analysis:
 
     @cached_property
     def coverage(self) -> pandas.DataFrame:
-        """One row per mapping method, with the number of kernels it mapped and their time in ns (the table `coverage`)."""
+        """One row per mapping method, with the number of kernels it mapped and their time in ns
+        (the table `coverage`).
+        """
         return self.tables.coverage.pandas()
 
     @cached_property
@@ -124,11 +130,14 @@ class Analysis:
 
     @cached_property
     def summary(self) -> Summary:
-        """The answer on top of every report: time per inference, where it goes, what to do first, and how certain that is."""
+        """The answer on top of every report: time per inference, where it goes, what to do first,
+        and how certain that is.
+        """
         return summarize(self.tables.by_name())
 
     def query(self, sql: str) -> pandas.DataFrame:
-        """The rows of one SELECT over the declared tables; it runs in the rules' sandbox, without access to files or the network.
+        """The rows of one SELECT over the declared tables; it runs in the rules' sandbox, without
+        access to files or the network.
 
         Raises NsysmapError if the statement is invalid, not allowed, or takes longer than a minute.
         """
@@ -136,11 +145,13 @@ class Analysis:
         return frame
 
     def __repr__(self) -> str:
-        engines = f" with {', '.join(engine.source for engine in self.engines)}" if self.engines else ""
+        engines = (
+            f" with {', '.join(engine.source for engine in self.engines)}" if self.engines else ""
+        )
         return f"<Analysis of {self.source}{engines}: {in_short(self.summary)}>"
 
 
-def analyze(  # noqa: PLR0913  # one parameter a file or an option
+def analyze(  # one parameter a file or an option
     report: str | Path,
     engine: str | Path | Sequence[str | Path] | None = None,
     *,
@@ -153,27 +164,35 @@ def analyze(  # noqa: PLR0913  # one parameter a file or an option
     selection: Selection | None = None,
     progress: Progress | None = None,
 ) -> Analysis:
-    """Analyse one report with the files of the engines that ran in it (without any, layers come from the trace's ranges).
+    """Analyse one report with the files of the engines that ran in it (without any, layers come
+    from the trace's ranges).
 
-    ``profile`` is trtexec's --exportProfile file.  ``times`` is a file of trtexec's times without the profiler (see
-    :func:`unprofiled_times`).  ``onnx`` is the model that the engine was built from: its nodes name the kernels inside opaque regions.
-    ``ncu`` is Nsight Compute's printed output (--csv) or its report.  ``rules`` defaults to rules.packs.chosen_rules(): the built-in
-    rules, with the parameters set in nsysmap.toml or pyproject.toml of the current folder; an empty list runs none.
-    ``selection`` restricts all figures to a part of the report.  ``progress`` is called with the name of each step.
-    Raises NsysmapError for input that cannot be used.
+    ``profile`` is trtexec's --exportProfile file.  ``times`` is a file of trtexec's times without
+    the profiler (see :func:`unprofiled_times`).  ``onnx`` is the model that the engine was built
+    from: its nodes name the kernels inside opaque regions. ``ncu`` is Nsight Compute's printed
+    output (--csv) or its report.  ``rules`` defaults to rules.packs.chosen_rules(): the built-in
+    rules, with the parameters set in nsysmap.toml or pyproject.toml of the current folder; an empty
+    list runs none. ``selection`` restricts all figures to a part of the report.  ``progress`` is
+    called with the name of each step. Raises NsysmapError for input that cannot be used.
     """
     paths = [] if engine is None else [engine] if isinstance(engine, (str, Path)) else list(engine)
     engines = read_engines(paths, profile=profile)
     measured_times = unprofiled_times(times, paths)
     model = onnx_model(onnx) if onnx is not None else None
     profiled = read_ncu(Path(ncu)) if ncu is not None else ()
-    mapped = map_report(report, engines, model=model, reader=reader, selection=selection, progress=progress)
-    return analyze_mapped(mapped, rules=rules, times=measured_times, ncu=profiled, progress=progress)
+    mapped = map_report(
+        report, engines, model=model, reader=reader, selection=selection, progress=progress
+    )
+    return analyze_mapped(
+        mapped, rules=rules, times=measured_times, ncu=profiled, progress=progress
+    )
 
 
 @dataclass(frozen=True)
 class EngineRun:
-    """One engine, and its times measured in a report; without a report, ``times`` is None and ``source`` is empty."""
+    """One engine, and its times measured in a report; without a report, ``times`` is None and
+    ``source`` is empty.
+    """
 
     engine: Engine
     number: int  # among the engines that were measured
@@ -181,11 +200,13 @@ class EngineRun:
     times: Measured | None
     notes: tuple[Note, ...]  # beside the engines' own
     summary: Summary | None = None  # the answer of the report, if asked for
-    kinds: tuple[KindTimes, ...] = ()  # times of each kind of its inferences, where there are several
+    kinds: tuple[
+        KindTimes, ...
+    ] = ()  # times of each kind of its inferences, where there are several
     titles: tuple[str, ...] = ()  # what its layers are called
 
 
-def engine_runs(  # noqa: PLR0913  # one parameter a file or an option
+def engine_runs(  # one parameter a file or an option
     engine_files: Sequence[str | Path],
     report: str | Path | None = None,
     *,
@@ -196,7 +217,8 @@ def engine_runs(  # noqa: PLR0913  # one parameter a file or an option
     progress: Progress | None = None,
     summarised: bool = False,
 ) -> tuple[EngineRun, ...]:
-    """The engines of these files, with their times measured in a report; of a single file with several, the one that ran, or the last.
+    """The engines of these files, with their times measured in a report; of a single file with
+    several, the one that ran, or the last.
 
     With ``summarised`` each has the answer of the report, without what rules find.
 
@@ -204,25 +226,48 @@ def engine_runs(  # noqa: PLR0913  # one parameter a file or an option
     """
     model = onnx_model(onnx) if onnx is not None else None
     if report is None:
-        found = [replace(read_engine(file, profile=profile), source=Path(file).name) for file in engine_files]
-        return tuple(EngineRun(engine, number, "", None, (), titles=engine_titles(engine, model)) for number, engine in enumerate(found))
+        found = [
+            replace(read_engine(file, profile=profile), source=Path(file).name)
+            for file in engine_files
+        ]
+        return tuple(
+            EngineRun(engine, number, "", None, (), titles=engine_titles(engine, model))
+            for number, engine in enumerate(found)
+        )
     engines = read_engines(engine_files, profile=profile)
-    mapped = map_report(report, engines, model=model, reader=reader, selection=selection, progress=progress)
+    mapped = map_report(
+        report, engines, model=model, reader=reader, selection=selection, progress=progress
+    )
     summary = analyze_mapped(mapped, rules=[], progress=progress).summary if summarised else None
     times, own = measured(mapped), {note for engine in mapped.engines for note in engine.notes}
     notes = tuple(note for note in notes_of(mapped) if note not in own)
     shown = mapped.engines if len(engine_files) > 1 else mapped.engines[:1]
-    kinds = [by_kind(mapped.kernels, mapped.inferences, mapped.mapped.layers, mapped.steady, number) for number in range(len(shown))]
+    kinds = [
+        by_kind(mapped.kernels, mapped.inferences, mapped.mapped.layers, mapped.steady, number)
+        for number in range(len(shown))
+    ]
     return tuple(
-        EngineRun(engine, number, mapped.trace.source, times, notes, summary, kinds[number], engine_titles(engine, model))
+        EngineRun(
+            engine,
+            number,
+            mapped.trace.source,
+            times,
+            notes,
+            summary,
+            kinds[number],
+            engine_titles(engine, model),
+        )
         for number, engine in enumerate(shown)
     )
 
 
-def unprofiled_times(path: str | Path | None, engine_files: Sequence[str | Path]) -> TrtexecTimes | None:
+def unprofiled_times(
+    path: str | Path | None, engine_files: Sequence[str | Path]
+) -> TrtexecTimes | None:
     """Times that trtexec measured without the profiler; None if there are none.
 
-    They come from this file (--exportTimes, or its log), else from an engine file that is such a log.
+    They come from this file (--exportTimes, or its log), else from an engine file that is such a
+    log.
     """
     if path is not None:
         return read_times(path)
@@ -231,7 +276,9 @@ def unprofiled_times(path: str | Path | None, engine_files: Sequence[str | Path]
 
 def measured(mapped: MappedTrace) -> Measured:
     """The times of the engines' layers and kernels in a mapped trace."""
-    return measure(mapped.kernels, mapped.inferences, mapped.mapped.layers, mapped.steady, mapped.engines)
+    return measure(
+        mapped.kernels, mapped.inferences, mapped.mapped.layers, mapped.steady, mapped.engines
+    )
 
 
 def notes_of(mapped: MappedTrace) -> tuple[Note, ...]:
@@ -241,20 +288,31 @@ def notes_of(mapped: MappedTrace) -> tuple[Note, ...]:
 
 def shows_engine(mapped: MappedTrace) -> bool:
     """Whether an engine file, a range or a kernel shows that TensorRT ran."""
-    return bool(mapped.engines) or program_of({"capture": _capture(mapped), "kernels": mapped.trace.kernels}).shows_engine
+    return (
+        bool(mapped.engines)
+        or program_of({"capture": _capture(mapped), "kernels": mapped.trace.kernels}).shows_engine
+    )
 
 
 def _capture(mapped: MappedTrace) -> Table:
-    """The facts about the trace (CAPTURE); for a selection, its counts are of the part, and what is shown or hidden is of the whole."""
-    version = next((engine.tensorrt_version for engine in mapped.engines if engine.tensorrt_version), None)
+    """The facts about the trace (CAPTURE); for a selection, its counts are of the part, and what is
+    shown or hidden is of the whole.
+    """
+    version = next(
+        (engine.tensorrt_version for engine in mapped.engines if engine.tensorrt_version), None
+    )
     facts = capture_facts(mapped.trace, mapped.tensorrt, version)
     if mapped.selected is None:
         return facts
-    whole = {name: data for name, data in mapped.selected.capture.columns.items() if name.startswith("has_") or name == "cuda_graph_trace"}
+    whole = {
+        name: data
+        for name, data in mapped.selected.capture.columns.items()
+        if name.startswith("has_") or name == "cuda_graph_trace"
+    }
     return facts.with_columns(CAPTURE, whole)
 
 
-def analyze_mapped(  # noqa: PLR0913  # what else is known, and what is asked
+def analyze_mapped(  # what else is known, and what is asked
     mapped: MappedTrace,
     *,
     rules: Sequence[Rule] | None = None,
@@ -263,7 +321,8 @@ def analyze_mapped(  # noqa: PLR0913  # what else is known, and what is asked
     device: int | None = None,
     progress: Progress | None = None,
 ) -> Analysis:
-    """The analysis of a mapped trace: totals, idle time, predictions, the rules' findings, and notes.
+    """The analysis of a mapped trace: totals, idle time, predictions, the rules' findings, and
+    notes.
 
     What is predicted is of the inferences on ``device``; if it is None, on the GPU with the most.
     """
@@ -280,7 +339,9 @@ def analyze_mapped(  # noqa: PLR0913  # what else is known, and what is asked
     busy = device_times(trace, spent.steady_state, excluded, hidden=hides_work(capture))
     by_name = totals.by_kernel_name(kernels, names)
     counted = _counters(mapped, tell)
-    observed, facts = _observed(mapped, spent, inside, (counted.layer_counters, counted.gpu_sampling))
+    observed, facts = _observed(
+        mapped, spent, inside, (counted.layer_counters, counted.gpu_sampling)
+    )
     tell("replaying the timeline")
     figures = inference_figures(inferences, gaps, trace.memcpys, (trace.api_calls, trace.overheads))
     model = read_model(replace(observed, device=device), facts, MACHINES)
@@ -303,14 +364,21 @@ def analyze_mapped(  # noqa: PLR0913  # what else is known, and what is asked
         kernels=kernels,
         names=names,
         engine_fits=mapped.mapped.engine_fits,
-        kernel_runs=kernel_runs(kernels, inferences, mapped.steady, hidden_layers(spent.layers, inside.engines_with_tensors)),
+        kernel_runs=kernel_runs(
+            kernels,
+            inferences,
+            mapped.steady,
+            hidden_layers(spent.layers, inside.engines_with_tensors),
+        ),
         roofline=facts.roofline,
         coverage=totals.coverage(kernels),
         unmapped=totals.unmapped(kernels),
         kernel_totals=by_name,
         kernel_families=totals.by_family(by_name),
         layer_kinds=layer_kinds(spent.layers),
-        repeated_layers=repeated_layers(spent.layers, *totals.layer_totals(kernels, len(spent.layers), mapped.steady)),
+        repeated_layers=repeated_layers(
+            spent.layers, *totals.layer_totals(kernels, len(spent.layers), mapped.steady)
+        ),
         other_kernels=totals.other_kernels(kernels, names, mapped.steady),
         gaps=gaps,
         device_times=busy,
@@ -321,24 +389,36 @@ def analyze_mapped(  # noqa: PLR0913  # what else is known, and what is asked
         **vars(counted),
         **vars(answers),
         **vars(replay),
-        replayed_times=replayed_times(replay.replayed_work, replay.replayed_inferences, inferences, gaps, before_ns),
+        replayed_times=replayed_times(
+            replay.replayed_work, replay.replayed_inferences, inferences, gaps, before_ns
+        ),
         **vars(figures),
         **vars(spent),
         **vars(inside),
         **{spec.name: Table.empty(spec) for spec in ANSWER_TABLES},
     )
     if mapped.selected is not None:
-        tables = Tables(**{name: mapped.as_in_report(table) for name, table in tables.by_name().items()})
+        tables = Tables(
+            **{name: mapped.as_in_report(table) for name, table in tables.by_name().items()}
+        )
     tell("running the rules")
-    outcomes = run_rules(chosen_rules() if rules is None else rules, tables.by_name(), progress=progress)
+    outcomes = run_rules(
+        chosen_rules() if rules is None else rules, tables.by_name(), progress=progress
+    )
     notes = (
         *notes_of(mapped),
         *trtexec_notes(times, tables.trtexec_times),
-        *(replace(note, text=_of_what_repeats(note.text, mapped)) for note in sampling_notes(tables.gpu_sampling)),
+        *(
+            replace(note, text=_of_what_repeats(note.text, mapped))
+            for note in sampling_notes(tables.gpu_sampling)
+        ),
         *ncu_notes(tables.ncu_kernels),
     )
     tables = replace(
-        tables, rule_outcomes=outcomes_table(outcomes), findings=findings_table(outcomes, tables.layers), notes=notes_table(notes)
+        tables,
+        rule_outcomes=outcomes_table(outcomes),
+        findings=findings_table(outcomes, tables.layers),
+        notes=notes_table(notes),
     )
     return Analysis(trace.source, mapped.engines, tables, notes, outcomes, trace.gpu_metrics)
 
@@ -354,32 +434,49 @@ def _hidden(mapped: MappedTrace, capture: Table) -> Table:
     """What is known about graph launches with hidden kernels; no rows if there are none."""
     if capture.only().text("cuda_graph_trace") != "graph":
         return Table.empty(HIDDEN_REPLAYS)
-    starts = mapped.inferences.ints("start_ns")[np.isin(mapped.inferences.ints("inference"), steady_inferences(mapped.inferences))]
-    return hidden_replays(mapped.trace.api_calls, mapped.trace.cuda_graph_traces, int(starts.min()) if len(starts) else 0)
+    starts = mapped.inferences.ints("start_ns")[
+        np.isin(mapped.inferences.ints("inference"), steady_inferences(mapped.inferences))
+    ]
+    return hidden_replays(
+        mapped.trace.api_calls,
+        mapped.trace.cuda_graph_traces,
+        int(starts.min()) if len(starts) else 0,
+    )
 
 
-def predict_changes(mapped: MappedTrace, names: str | Sequence[str] = (), layers: str | Sequence[str] = ()) -> Table:
-    """The table `whatif` of an analysis, for the named change or changes only (all if none is named).
+def predict_changes(
+    mapped: MappedTrace, names: str | Sequence[str] = (), layers: str | Sequence[str] = ()
+) -> Table:
+    """The table `whatif` of an analysis, for the named change or changes only (all if none is
+    named).
 
     ``layers`` are those that drop-layers removes and join-kernels joins into one kernel.
-    Raises NsysmapError for a change that does not exist, and for a name that no layer, part of a layer or kernel has.
+    Raises NsysmapError for a change that does not exist, and for a name that no layer, part of a
+    layer or kernel has.
     """
     observed, facts = observed_of(mapped)
     names, layers = ([given] if isinstance(given, str) else given for given in (names, layers))
     known = [facts.layers.text(name) for name in ("name", "title")]
-    check_named(layers, [*known, *(mapped.kernels.text(name) for name in ("layer", "part", "name"))])
+    check_named(
+        layers, [*known, *(mapped.kernels.text(name) for name in ("layer", "part", "name"))]
+    )
     return _worded(what_if(observed, facts, chosen_changes(names, layers, facts)), mapped)
 
 
 def _of_what_repeats(text: str, mapped: MappedTrace) -> str:
     """A sentence about inferences, in the word for what repeats."""
-    return of_repetitions(text) if only_repeats(mapped.inferences, tensorrt=shows_engine(mapped)) else text
+    return (
+        of_repetitions(text)
+        if only_repeats(mapped.inferences, tensorrt=shows_engine(mapped))
+        else text
+    )
 
 
 def _worded(whatif: Table, mapped: MappedTrace) -> Table:
     """The table `whatif` in the words for what repeats."""
     said = {
-        name: Text.of(text and _of_what_repeats(text, mapped) for text in whatif.text(name).list()) for name in ("assumptions", "reason")
+        name: Text.of(text and _of_what_repeats(text, mapped) for text in whatif.text(name).list())
+        for name in ("assumptions", "reason")
     }
     return whatif.with_columns(whatif.spec, said)
 
@@ -393,16 +490,36 @@ def observed_of(mapped: MappedTrace) -> tuple[Observed, EngineFacts]:
 def _observed(
     mapped: MappedTrace, times: Measured, inside: EngineTables, counters: tuple[Table, Table] | None
 ) -> tuple[Observed, EngineFacts]:
-    roofline = roofline_table(times.layers, inside.work, mapped.trace.devices, mapped.kernels, counters=counters)
+    roofline = roofline_table(
+        times.layers, inside.work, mapped.trace.devices, mapped.kernels, counters=counters
+    )
     bindings = tuple(name for engine in mapped.engines for name in engine.bindings)
-    observed = Observed(mapped.trace, mapped.inferences, mapped.found.membership, mapped.mapped.table)
-    return observed, EngineFacts(times.layers, inside.tensors, inside.edges, inside.chains, inside.chain_layers, roofline, bindings)
+    observed = Observed(
+        mapped.trace, mapped.inferences, mapped.found.membership, mapped.mapped.table
+    )
+    return observed, EngineFacts(
+        times.layers,
+        inside.tensors,
+        inside.edges,
+        inside.chains,
+        inside.chain_layers,
+        roofline,
+        bindings,
+    )
 
 
 def _compute_capability(devices: Table, kernels: Table) -> tuple[int, int] | None:
-    """The compute capability of the devices that ran kernels; None if it is unknown, or they differ."""
+    """The compute capability of the devices that ran kernels; None if it is unknown, or they
+    differ.
+    """
     used = np.isin(devices.ints("device"), np.unique(kernels.ints("device")))
-    found = set(zip(devices.ints("compute_major")[used].tolist(), devices.ints("compute_minor")[used].tolist(), strict=True))
+    found = set(
+        zip(
+            devices.ints("compute_major")[used].tolist(),
+            devices.ints("compute_minor")[used].tolist(),
+            strict=True,
+        )
+    )
     return found.pop() if len(found) == 1 and not any(MISSING in pair for pair in found) else None
 
 
@@ -413,36 +530,64 @@ def _notes(mapped: MappedTrace, capture: Row) -> list[Note]:
     lacks = lacking(trace, capture.text("cuda_graph_trace")) if mapped.selected is None else []
     notes += [*trace.notes, *lacks]
     notes.extend(
-        Note("warning", f"{counted(dropped.rows, 'row')} of {dropped.table} left out: {dropped.reason}.") for dropped in trace.dropped
+        Note(
+            "warning",
+            f"{counted(dropped.rows, 'row')} of {dropped.table} left out: {dropped.reason}.",
+        )
+        for dropped in trace.dropped
     )
     if count := capture.integer("unmatched_launches"):
-        told = f"No launch call in the trace: {counted(count, 'kernel')}; the capture began or ended between launch and kernel."
+        told = (
+            f"No launch call in the trace: {counted(count, 'kernel')}; the capture began or ended"
+            " between launch and kernel."
+        )
         notes.append(Note("info", told))
     inferences = mapped.inferences
     one = _of_what_repeats("inference", mapped)
     compiled = inferences.text("compile_evidence").codes >= 0
     if compiled.any():
         took = rounded(int(inferences.ints("compile_ns")[compiled].sum()))
-        where = f"{counted(int(np.count_nonzero(compiled)), one)} in which kernels were compiled or their code was loaded"
+        where = (
+            f"{counted(int(np.count_nonzero(compiled)), one)} in which kernels were compiled or"
+            " their code was loaded"
+        )
         notes.append(Note("info", f"Not in the medians: {where}, for {took} in all."))
     if warmup := int(np.count_nonzero(inferences.bools("warmup") & ~compiled)):
-        notes.append(Note("info", f"Not in the medians: {counted(warmup, f'warm-up {one}')} (slower than later ones)."))
+        notes.append(
+            Note(
+                "info",
+                f"Not in the medians: {counted(warmup, f'warm-up {one}')} (slower than later"
+                " ones).",
+            )
+        )
     cut_here = 0 if mapped.selected is None else len(mapped.selected.cut)
     if (cut := int(np.count_nonzero(~inferences.bools("complete"))) - cut_here) > 0:
-        notes.append(Note("info", f"Not in the medians: {counted(cut, one)} cut off by the start or end of the capture."))
+        notes.append(
+            Note(
+                "info",
+                f"Not in the medians: {counted(cut, one)} cut off by the start or end of the"
+                " capture.",
+            )
+        )
     if len(trace.kernels) and not len(inferences):
         notes.append(
             Note(
                 "warning",
-                "No inference was found: no ExecutionContext:: ranges, no graph launches, no repeating sequence of kernels. "
-                "Times are totals over the trace.",
+                "No inference was found: no ExecutionContext:: ranges, no graph launches, no"
+                " repeating sequence of kernels. Times are totals over the trace.",
             )
         )
     unknown = int(np.count_nonzero(mapped.kernels.ints("layer_id") == MISSING))
     if unknown and mapped.engines and capture.text("cuda_graph_trace") != "graph":
         reasons = sorted(totals.unmapped(mapped.kernels), key=lambda row: -row.integer("kernels"))
-        why = (", most of them: " if len(reasons) > 1 else ": ") + reasons[0].text("reason") if reasons else ""
-        notes.append(Note("warning", f"{unknown:,} of {len(trace.kernels):,} kernels have no layer{why}."))
+        why = (
+            (", most of them: " if len(reasons) > 1 else ": ") + reasons[0].text("reason")
+            if reasons
+            else ""
+        )
+        notes.append(
+            Note("warning", f"{unknown:,} of {len(trace.kernels):,} kernels have no layer{why}.")
+        )
     return notes
 
 
@@ -451,7 +596,9 @@ ENGINE_GROUPS = frozenset({"fusion", "reformat", "precision", "hotspot"})
 
 
 def engine_tables_with_profile(engine: Engine) -> dict[str, Table]:
-    """The tables of one engine by name; ``layers`` and ``layer_times`` have its profile's times, if any, in ns per inference."""
+    """The tables of one engine by name; ``layers`` and ``layer_times`` have its profile's times, if
+    any, in ns per inference.
+    """
     times = profiled_layer_times([engine])
     layers = layers_table([engine])
     ids = times.ints("layer_id")
@@ -462,7 +609,12 @@ def engine_tables_with_profile(engine: Engine) -> dict[str, Table]:
     layers = layers.with_columns(LAYERS, {"time_ns": time_ns, "share_of_kernel_time": share})
     inside = engine_tables([engine])
     roofline = roofline_table(layers, inside.work, Table.empty(DEVICES), Table.empty(KERNELS))
-    return vars(inside) | {"layers": layers, "layer_times": times, "precision": engine_precision_table(engine), "roofline": roofline}
+    return vars(inside) | {
+        "layers": layers,
+        "layer_times": times,
+        "precision": engine_precision_table(engine),
+        "roofline": roofline,
+    }
 
 
 def engine_outcomes(engine: Engine, *, rules: Sequence[Rule] | None = None) -> tuple[Outcome, ...]:
@@ -471,4 +623,6 @@ def engine_outcomes(engine: Engine, *, rules: Sequence[Rule] | None = None) -> t
     Rules that need a trace, or times, are skipped with the reason.
     """
     chosen = chosen_rules() if rules is None else rules
-    return run_rules([rule for rule in chosen if rule.group in ENGINE_GROUPS], engine_tables_with_profile(engine))
+    return run_rules(
+        [rule for rule in chosen if rule.group in ENGINE_GROUPS], engine_tables_with_profile(engine)
+    )

@@ -28,7 +28,8 @@ class Analysis(analysis.Analysis):
         return page(self, report_of(self))
 
     def write(self, path: str | Path) -> None:
-        """Write the analysis as `nsysmap analyze -o` does: the suffix of ``path`` names the format; the file is whole or not there.
+        """Write the analysis as `nsysmap analyze -o` does: the suffix of ``path`` names the format;
+        the file is whole or not there.
 
         Raises NsysmapError for a suffix that names none, and for a path that cannot be written.
         """
@@ -40,7 +41,7 @@ class Analysis(analysis.Analysis):
         return notebook_html(self.summary)
 
 
-def analyze(  # noqa: PLR0913  # one parameter a file or an option
+def analyze(  # one parameter a file or an option
     report: str | Path,
     engine: str | Path | Sequence[str | Path] | None = None,
     *,
@@ -53,9 +54,20 @@ def analyze(  # noqa: PLR0913  # one parameter a file or an option
     selection: Selection | None = None,
     progress: Progress | None = None,
 ) -> Analysis:
-    """Analyse one report with the files of the engines that ran in it: see :func:`nsysmap.analysis.analyze`, which says what each is."""
+    """Analyse one report with the files of the engines that ran in it: see
+    :func:`nsysmap.analysis.analyze`, which says what each is.
+    """
     done = analysis.analyze(
-        report, engine, profile=profile, times=times, onnx=onnx, ncu=ncu, rules=rules, reader=reader, selection=selection, progress=progress
+        report,
+        engine,
+        profile=profile,
+        times=times,
+        onnx=onnx,
+        ncu=ncu,
+        rules=rules,
+        reader=reader,
+        selection=selection,
+        progress=progress,
     )
     return shown(done)
 

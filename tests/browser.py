@@ -1,4 +1,6 @@
-"""A real Chromium for the tests of pages: it opens files from disk, and remembers what went wrong and what was asked for."""
+"""A real Chromium for the tests of pages: it opens files from disk, and remembers what went wrong
+and what was asked for.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,28 @@ class Browser:
     wrong: list[str] = field(default_factory=list)
 
     def open(self, path: Path, fragment: str = "", *, scheme: str = "light") -> Page:
-        """The page of that file once its script has run; ``fragment`` is what follows # in its address."""
-        page = self.chromium.new_page(viewport={"width": 1400, "height": 900}, color_scheme="dark" if scheme == "dark" else "light")
-        page.on("console", lambda message: self.wrong.append(message.text) if message.type in ("error", "warning") else None)
+        """The page of that file once its script has run; ``fragment`` is what follows # in its
+        address.
+        """
+        page = self.chromium.new_page(
+            viewport={"width": 1400, "height": 900},
+            color_scheme="dark" if scheme == "dark" else "light",
+        )
+        page.on(
+            "console",
+            lambda message: (
+                self.wrong.append(message.text) if message.type in ("error", "warning") else None
+            ),
+        )
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
-        page.on("request", lambda request: None if request.is_navigation_request() else self.wrong.append(f"asked for {request.url[:200]}"))
+        page.on(
+            "request",
+            lambda request: (
+                None
+                if request.is_navigation_request()
+                else self.wrong.append(f"asked for {request.url[:200]}")
+            ),
+        )
         page.goto(path.resolve().as_uri() + (f"#{fragment}" if fragment else ""))
         self.pages.append(page)
         return page
@@ -47,13 +66,17 @@ class Browser:
 
 @contextmanager
 def browser_of() -> Iterator[Browser]:
-    """The browser of this machine; the test is skipped where there is none, or no playwright to drive it."""
+    """The browser of this machine; the test is skipped where there is none, or no playwright to
+    drive it.
+    """
     playwright = pytest.importorskip("playwright.sync_api")
     found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if found is None:
         pytest.skip(f"none of {', '.join(BROWSERS)} is here to open the page in")
     with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=found, args=["--no-sandbox"] if os.geteuid() == 0 else [])
+        chromium = driver.chromium.launch(
+            executable_path=found, args=["--no-sandbox"] if os.geteuid() == 0 else []
+        )
         try:
             yield Browser(chromium)
         finally:

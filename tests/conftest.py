@@ -15,7 +15,8 @@ from tests.browser import Browser, browser_of
 settings.register_profile("nsysmap", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("nsysmap")
 
-# a run in the background, or under nohup, ignores these, and so would the commands that tests interrupt
+# a run in the background, or under nohup, ignores these, and so would the commands that tests
+# interrupt
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -28,6 +29,8 @@ def _chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def browser(_chromium: Browser) -> Iterator[Browser]:
-    """A real browser without network; a page of it that logged an error or asked for anything fails the test."""
+    """A real browser without network; a page of it that logged an error or asked for anything fails
+    the test.
+    """
     yield _chromium
     _chromium.close_pages()

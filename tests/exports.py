@@ -12,8 +12,15 @@ from tests.places import CAPTURES, FIXTURES
 
 
 def exported(name: str) -> Path:
-    """The capture FOLDER/REPORT as SQLite; the test is skipped where it is neither shipped nor beside the repository, or needs an nsys."""
-    found = [path for base in (FIXTURES, CAPTURES) for end in (".sqlite", ".nsys-rep") if (path := base / f"{name}{end}").exists()]
+    """The capture FOLDER/REPORT as SQLite; the test is skipped where it is neither shipped nor
+    beside the repository, or needs an nsys.
+    """
+    found = [
+        path
+        for base in (FIXTURES, CAPTURES)
+        for end in (".sqlite", ".nsys-rep")
+        if (path := base / f"{name}{end}").exists()
+    ]
     if not found:
         pytest.skip(f"{name} is not here")
     if found[0].suffix == ".sqlite":

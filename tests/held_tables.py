@@ -1,4 +1,6 @@
-"""An export held in memory, so that a test can change one thing of a real capture: times, ids, rows, processes, columns."""
+"""An export held in memory, so that a test can change one thing of a real capture: times, ids,
+rows, processes, columns.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +25,30 @@ Column = IntArray | Text
 
 TIMES = frozenset({"start", "end", "timestamp", "rawTimestamp", "eventTime"})
 PROCESSES = frozenset({"globalTid", "globalPid", "endGlobalTid"})
-STRINGS = frozenset({"demangledName", "shortName", "mangledName", "nameId", "textId", "domainNameId"})
+STRINGS = frozenset(
+    {"demangledName", "shortName", "mangledName", "nameId", "textId", "domainNameId"}
+)
 _PID_SHIFT = 24
 
 
 def held(path: Path) -> Held:
-    """All tables of an SQLite export but nsys's lists of constants; columns of real numbers are left out."""
+    """All tables of an SQLite export but nsys's lists of constants; columns of real numbers are
+    left out.
+    """
     database = Database.open(path)
     found = {}
     for table, stored in database.stored.items():
         with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection:
-            declared = {row[1]: str(row[2]).upper() for row in connection.execute(f'PRAGMA table_info("{table}")')}
+            declared = {
+                row[1]: str(row[2]).upper()
+                for row in connection.execute(f'PRAGMA table_info("{table}")')
+            }
         texts = [name for name in stored.columns if "TEXT" in declared[name]]
-        integers = [name for name in stored.columns if name not in texts and name not in stored.reals and "BLOB" not in declared[name]]
+        integers = [
+            name
+            for name in stored.columns
+            if name not in texts and name not in stored.reals and "BLOB" not in declared[name]
+        ]
         found[table] = database.read(table, integers, texts)
     return found
 
@@ -46,20 +59,34 @@ def analysed(tables: Held, engines: Sequence[Engine] = (), *, rules: bool = True
     return analyze_mapped(map_trace(trace, list(engines)), rules=chosen_rules() if rules else ())
 
 
-def changed(tables: Held, names: frozenset[str], change: Callable[[IntArray], IntArray], *, of: Sequence[str] = ()) -> Held:
-    """The tables (``of``: only these) with every known value of the columns of these names changed."""
+def changed(
+    tables: Held,
+    names: frozenset[str],
+    change: Callable[[IntArray], IntArray],
+    *,
+    of: Sequence[str] = (),
+) -> Held:
+    """The tables (``of``: only these) with every known value of the columns of these names
+    changed.
+    """
 
     def made(table: str, name: str, column: Column) -> Column:
         if name not in names or isinstance(column, Text) or (of and table not in of):
             return column
         return np.where(column == MISSING, column, change(np.where(column == MISSING, 0, column)))
 
-    return {table: {name: made(table, name, column) for name, column in columns.items()} for table, columns in tables.items()}
+    return {
+        table: {name: made(table, name, column) for name, column in columns.items()}
+        for table, columns in tables.items()
+    }
 
 
 def rows_of(columns: Mapping[str, Column], rows: IntArray) -> dict[str, Column]:
     """These rows of a table."""
-    return {name: column.take(rows) if isinstance(column, Text) else column[rows] for name, column in columns.items()}
+    return {
+        name: column.take(rows) if isinstance(column, Text) else column[rows]
+        for name, column in columns.items()
+    }
 
 
 def length(columns: Mapping[str, Column]) -> int:
@@ -81,7 +108,9 @@ def joined(one: Mapping[str, Column], other: Mapping[str, Column]) -> dict[str, 
 
 
 def with_other_process(tables: Held, pid_offset: int, *, of: Sequence[str] = ()) -> Held:
-    """The tables (``of``: only these) with every row of a process there a second time, of a process with another number."""
+    """The tables (``of``: only these) with every row of a process there a second time, of a process
+    with another number.
+    """
     moved = changed(tables, PROCESSES, lambda ids: ids + (pid_offset << _PID_SHIFT))
     moved = changed(moved, frozenset({"pid", "processId"}), lambda ids: ids + pid_offset)
     return {
@@ -93,17 +122,38 @@ def with_other_process(tables: Held, pid_offset: int, *, of: Sequence[str] = ())
 
 
 def told(analysis: Analysis) -> dict[str, object]:
-    """What a user is told, in a form that does not depend on the order of rows or on the numbers that things have."""
+    """What a user is told, in a form that does not depend on the order of rows or on the numbers
+    that things have.
+    """
     tables = analysis.tables
-    kernels = ("start_ns", "end_ns", "name", "engine", "layer_index", "layer", "part", "method", "confidence", "inference", "position")
-    inferences = ("start_ns", "end_ns", "engine", "found_by", "launch_api", "warmup", "complete", "kernels", "launches", "enqueue_ns",
+    kernels = (
+        "start_ns",
+        "end_ns",
+        "name",
+        "engine",
+        "layer_index",
+        "layer",
+        "part",
+        "method",
+        "confidence",
+        "inference",
+        "position",
+    )
+    inferences = ("start_ns", "end_ns", "engine", "found_by", "launch_api", "warmup", "complete", "kernels", "launches", "enqueue_ns",  # noqa: E501
                   "gpu_busy_ns", "gpu_span_ns", "idle_ns")  # fmt: skip
     return {
         "kernels": sorted(str([row[name] for name in kernels]) for row in tables.kernels.records()),
         "inferences": [[row[name] for name in inferences] for row in tables.inferences.records()],
-        "layers": [[row[name] for name in ("engine", "layer_index", "time_ns", "kernels")] for row in tables.layers.records()],
-        "idle": sorted(str([row["cause"], row["start_ns"], row["end_ns"]]) for row in tables.gaps.records()),
-        "findings": sorted(str((finding.rule, finding.cost_ns, finding.message)) for finding in analysis.findings),
+        "layers": [
+            [row[name] for name in ("engine", "layer_index", "time_ns", "kernels")]
+            for row in tables.layers.records()
+        ],
+        "idle": sorted(
+            str([row["cause"], row["start_ns"], row["end_ns"]]) for row in tables.gaps.records()
+        ),
+        "findings": sorted(
+            str((finding.rule, finding.cost_ns, finding.message)) for finding in analysis.findings
+        ),
         "skipped": sorted(str((outcome.rule, outcome.skipped)) for outcome in analysis.skipped),
         "notes": sorted(f"{note.level}: {note.text}" for note in analysis.notes),
     }

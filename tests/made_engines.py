@@ -13,12 +13,30 @@ def row(name: str, kind: str, reads: list[Named], writes: list[Named], **more: o
     """One layer row; names of Myelin layers get their region and number from `made`."""
 
     def tensors(named: list[Named]) -> list[Row]:
-        return [{"Name": tensor, "Dimensions": dimensions, "Format/Datatype": form} for tensor, dimensions, form in named]
+        return [
+            {"Name": tensor, "Dimensions": dimensions, "Format/Datatype": form}
+            for tensor, dimensions, form in named
+        ]
 
-    return {"Name": name, "LayerType": kind, "Inputs": tensors(reads), "Outputs": tensors(writes), "StreamId": 0, "Metadata": "", **more}
+    return {
+        "Name": name,
+        "LayerType": kind,
+        "Inputs": tensors(reads),
+        "Outputs": tensors(writes),
+        "StreamId": 0,
+        "Metadata": "",
+        **more,
+    }
 
 
 def made(*rows: Row, outputs: tuple[str, ...] = ()) -> Engine:
-    """The engine of these rows; a `{}` in a name becomes `_myl0_<place>`; `outputs` are its bindings."""
-    numbered = [{**item, "Name": str(item["Name"]).replace("{}", f"_myl0_{place}")} for place, item in enumerate(rows)]
-    return engine_of(documents_of({"Layers": numbered, "Bindings": list(outputs)}, "made.json")[0], "made.json")
+    """The engine of these rows; a `{}` in a name becomes `_myl0_<place>`; `outputs` are its
+    bindings.
+    """
+    numbered = [
+        {**item, "Name": str(item["Name"]).replace("{}", f"_myl0_{place}")}
+        for place, item in enumerate(rows)
+    ]
+    return engine_of(
+        documents_of({"Layers": numbered, "Bindings": list(outputs)}, "made.json")[0], "made.json"
+    )

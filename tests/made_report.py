@@ -1,4 +1,6 @@
-"""Writes reports in nsys's container, for tests: protobuf messages from plain values, LZ4 blocks, sections, and the end mark."""
+"""Writes reports in nsys's container, for tests: protobuf messages from plain values, LZ4 blocks,
+sections, and the end mark.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,13 @@ def message(*fields: tuple[int, object]) -> bytes:
         if isinstance(value, float):
             out += varint(number << 3 | 1) + struct.pack("<d", value)
             continue
-        data = value.encode() if isinstance(value, str) else message(*value) if isinstance(value, list) else value
+        data = (
+            value.encode()
+            if isinstance(value, str)
+            else message(*value)
+            if isinstance(value, list)
+            else value
+        )
         assert isinstance(data, bytes)
         out += varint(number << 3 | 2) + varint(len(data)) + data
     return out
@@ -60,21 +68,43 @@ class Made:
     machine: list[tuple[int, object]] = field(default_factory=list)
     version: str = "2025.3.1.90-253135822126v0"
     per_block: int = 7000
-    counts: dict[int, int] = field(default_factory=dict)  # field of the registry → what it says instead of the truth
+    counts: dict[int, int] = field(
+        default_factory=dict
+    )  # field of the registry → what it says instead of the truth
     line: bytes = b"NVIDIA Tegra Profiler Report 1.\n"
     sections: dict[str, bytes] = field(default_factory=dict)  # further ones
 
     def data(self) -> bytes:
         """The file's bytes."""
         every = [(1, event) for event in self.events] + [(2, event) for event in self.generic]
-        blocks = [block(message(*every[i : i + self.per_block])) for i in range(0, len(every), self.per_block)]
-        counts = {1: len(self.events), 3: len(self.strings), 5: len(self.threads), 15: len(self.generic), **self.counts}
-        registry = [(1, counts[1]), (3, counts[3]), (5, counts[5]), (9, "lz4"), (10, 1), (12, 1), *self.registry, (15, counts[15])]
+        blocks = [
+            block(message(*every[i : i + self.per_block]))
+            for i in range(0, len(every), self.per_block)
+        ]
+        counts = {
+            1: len(self.events),
+            3: len(self.strings),
+            5: len(self.threads),
+            15: len(self.generic),
+            **self.counts,
+        }
+        registry = [
+            (1, counts[1]),
+            (3, counts[3]),
+            (5, counts[5]),
+            (9, "lz4"),
+            (10, 1),
+            (12, 1),
+            *self.registry,
+            (15, counts[15]),
+        ]
         before = sized(message(*self.session)) + sized(message(*registry)) + b"".join(blocks)
         strings = block(message(*((1, text) for text in self.strings)))
         threads = sized(message(*((1, thread) for thread in self.threads))) if counts[5] else b""
         sections = {
-            "Raw Sampling Data": b"QDTEXT00" + before + strings + threads + sized(message(*self.machine)),
+            "Raw Sampling Data": (
+                b"QDTEXT00" + before + strings + threads + sized(message(*self.machine))
+            ),
             "Sampling Data Offsets": message((1, "lz4"), (2, len(before))),
             "UI Data": message((6, self.version)),
             **self.sections,

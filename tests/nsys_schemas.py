@@ -1,4 +1,6 @@
-"""Writes a trace in any schema that nsys has exported: the columns are those of public exports (nsys_schemas.tsv)."""
+"""Writes a trace in any schema that nsys has exported: the columns are those of public exports
+(nsys_schemas.tsv).
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,16 @@ from tests.nsys_file import NsysFile, Row
 
 _FACTS = Path(__file__).with_suffix(".tsv")
 _TYPES = {"": ("INTEGER", 0), "text": ("TEXT", ""), "real": ("REAL", 0.0)}
-_BEFORE_3_24 = {"CUDA_GRAPH_NODE_EVENTS": "CUDA_GRAPH_EVENTS"}  # which is another table from then on
+_BEFORE_3_24 = {
+    "CUDA_GRAPH_NODE_EVENTS": "CUDA_GRAPH_EVENTS"
+}  # which is another table from then on
 
 
 @cache
 def schemas() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
-    """The tables of every schema, the oldest first, each with its columns as nsys_schemas.tsv writes them."""
+    """The tables of every schema, the oldest first, each with its columns as nsys_schemas.tsv
+    writes them.
+    """
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for line in _FACTS.read_text().splitlines():
         if not line.startswith("#"):
@@ -28,9 +34,11 @@ def schemas() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
 
 
 def write_in_schema(file: NsysFile, schema: str, path: Path) -> Path:
-    """The file with every table in that schema's columns; tables that no export of it had take those of the nearest schema that has them.
+    """The file with every table in that schema's columns; tables that no export of it had take
+    those of the nearest schema that has them.
 
-    What the schema has no column for is left out; columns without a value are NULL, or 0 and empty where they are NOT NULL.
+    What the schema has no column for is left out; columns without a value are NULL, or 0 and empty
+    where they are NOT NULL.
     """
     rows = dict(file.rows)
     rows["StringIds"] = [{"id": number, "value": text} for text, number in file.strings.items()]
@@ -53,7 +61,11 @@ def _columns(schema: str, table: str) -> tuple[str, tuple[str, ...]]:
     place = order.index(schema)
     nearest = [schema, *reversed(order[:place]), *order[place + 1 :]]
     own = _BEFORE_3_24.get(table, table) if place < order.index("3.24.0") else table
-    names = [own, *(theirs for theirs, ours in RENAMED if ours == table), _BEFORE_3_24.get(table, table)]
+    names = [
+        own,
+        *(theirs for theirs, ours in RENAMED if ours == table),
+        _BEFORE_3_24.get(table, table),
+    ]
     for known in nearest:
         for name in (name for name in names if name in schemas()[known]):
             columns = schemas()[known][name]
@@ -64,10 +76,20 @@ def _columns(schema: str, table: str) -> tuple[str, tuple[str, ...]]:
 
 def _renamed(table: str, row: Row) -> Row:
     """The row with its values under the names that other versions have for their columns, too."""
-    return {**row, **{theirs: row[own] for theirs, ours in RENAMED for of, _, own in [ours.partition(".")] if of == table and own in row}}
+    return {
+        **row,
+        **{
+            theirs: row[own]
+            for theirs, ours in RENAMED
+            for of, _, own in [ours.partition(".")]
+            if of == table and own in row
+        },
+    }
 
 
-def _fill(connection: sqlite3.Connection, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+def _fill(
+    connection: sqlite3.Connection, table: str, columns: Sequence[str], rows: Sequence[Row]
+) -> None:
     declared, names, defaults = [], [], []
     for column in columns:
         name, _, kind = column.rstrip("!").partition(":")
@@ -77,5 +99,11 @@ def _fill(connection: sqlite3.Connection, table: str, columns: Sequence[str], ro
         defaults.append(zero if column.endswith("!") else None)
     connection.execute(f"CREATE TABLE {table} ({', '.join(declared)})")
     marks = ", ".join("?" for _ in names)
-    values = [[default if row.get(name) is None else row[name] for name, default in zip(names, defaults, strict=True)] for row in rows]
+    values = [
+        [
+            default if row.get(name) is None else row[name]
+            for name, default in zip(names, defaults, strict=True)
+        ]
+        for row in rows
+    ]
     connection.executemany(f"INSERT INTO {table} VALUES ({marks})", values)

@@ -1,4 +1,6 @@
-"""Where tests find files: what the repository holds, and material beside it that a checkout may lack."""
+"""Where tests find files: what the repository holds, and material beside it that a checkout may
+lack.
+"""
 
 from __future__ import annotations
 
@@ -9,5 +11,7 @@ FIXTURES = ROOT / "fixtures"
 GOLDEN = ROOT / "tests" / "golden"
 NAME_TABLES = ROOT / "tests" / "name_tables"
 SHARED = ROOT.parent / "shared"
-"""Captures, names and engines that are not part of the repository: tests that want them skip without."""
+"""Captures, names and engines that are not part of the repository: tests that want them skip
+without.
+"""
 CAPTURES = SHARED / "captures"

@@ -20,9 +20,13 @@ from tests.places import FIXTURES
 
 @cache
 def analysis(folder: str, report: str, *, engine: bool = True, rules: bool = False) -> Analysis:
-    """The analysis of fixtures/FOLDER/REPORT, with its engine file, and with no rules unless wanted."""
+    """The analysis of fixtures/FOLDER/REPORT, with its engine file, and with no rules unless
+    wanted.
+    """
     path = FIXTURES / folder / report
-    return analyze(path, FIXTURES / folder / "engine.json" if engine else None, rules=None if rules else ())
+    return analyze(
+        path, FIXTURES / folder / "engine.json" if engine else None, rules=None if rules else ()
+    )
 
 
 @cache
@@ -32,13 +36,18 @@ def report(folder: str, report: str, *, engine: bool = True, rules: bool = False
 
 
 def read_trace(path: Path) -> Trace:
-    """The trace that nsys exported to this path, without the programs and caches of `open_report`."""
+    """The trace that nsys exported to this path, without the programs and caches of
+    `open_report`.
+    """
     tables = exported_tables(path)
     assert tables is not None, f"{path} is not an nsys export"
     return trace_of(tables, source=path.name)
 
 
-NASTY = "<script>alert(1)</script>|`a``b`\\|*_x_*[l](http://e.vil)\x1b[31m\x07\nnew line\r\t\u202e&amp;" + "long/" * 60
+NASTY = (
+    "<script>alert(1)</script>|`a``b`\\|*_x_*[l](http://e.vil)\x1b[31m\x07\nnew line\r\t\u202e&amp;"
+    + "long/" * 60
+)
 
 
 def with_tables(report: Report, **tables: Table) -> Report:
@@ -47,8 +56,13 @@ def with_tables(report: Report, **tables: Table) -> Report:
 
 
 def numbered(table: Table, name: str, **columns: str) -> Table:
-    """The same rows, each named that with its number after it, and with these texts in other columns."""
-    return Table.of_rows(table.spec, [{**row, **columns, "name": f"{name}{i}"} for i, row in enumerate(table.records())])
+    """The same rows, each named that with its number after it, and with these texts in other
+    columns.
+    """
+    return Table.of_rows(
+        table.spec,
+        [{**row, **columns, "name": f"{name}{i}"} for i, row in enumerate(table.records())],
+    )
 
 
 def hostile() -> Report:
@@ -56,10 +70,14 @@ def hostile() -> Report:
     real = report("bert_trt10", "graph.sqlite", engine=False)
     tables = real.tables
     finding = Finding(
-        rule="some-rule", group="launch", severity="warning", message=NASTY, start_ns=0, end_ns=1, cost_ns=5, share_of_window=float(1 / 3),
+        rule="some-rule", group="launch", severity="warning", message=NASTY, start_ns=0, end_ns=1,
+        cost_ns=5, share_of_window=float(1 / 3),
         layer_index=0, layer=NASTY, evidence={"layer": NASTY, "n": 1}, advice=NASTY,
     )  # fmt: skip
-    outcomes = (Outcome("some-rule", "launch", "warning", (finding,)), Outcome("other-rule", "host", "info", (), NASTY))
+    outcomes = (
+        Outcome("some-rule", "launch", "warning", (finding,)),
+        Outcome("other-rule", "host", "info", (), NASTY),
+    )
     return replace(
         real,
         trace=replace(real.trace, source=NASTY, nsys_version=NASTY),
@@ -68,10 +86,15 @@ def hostile() -> Report:
             tables,
             layers=numbered(tables.layers, NASTY, tactic=NASTY, type=NASTY),
             kernel_totals=numbered(tables.kernel_totals, NASTY, summary=NASTY, rest=NASTY),
-            unmapped=Table.of_rows(tables.unmapped.spec, [{"reason": NASTY, "kernels": 1, "time_ns": 1}]),
+            unmapped=Table.of_rows(
+                tables.unmapped.spec, [{"reason": NASTY, "kernels": 1, "time_ns": 1}]
+            ),
             coverage=Table.of_rows(
                 tables.coverage.spec,
-                [*tables.coverage.records(), {"method": "none", "kernels": 1, "time_ns": 1, "share_of_kernel_time": 0.0}],
+                [
+                    *tables.coverage.records(),
+                    {"method": "none", "kernels": 1, "time_ns": 1, "share_of_kernel_time": 0.0},
+                ],
             ),
         ),
         outcomes=outcomes,

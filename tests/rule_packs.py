@@ -58,7 +58,16 @@ def gaps(*durations: int, **columns: object) -> Table:
     """Gaps one after another, of these lengths."""
     rows, at = [], 0
     for number, duration in enumerate(durations):
-        rows.append({"gap_id": number, "start_ns": at, "end_ns": at + duration, "dur_ns": duration, "cause": "host", **columns})
+        rows.append(
+            {
+                "gap_id": number,
+                "start_ns": at,
+                "end_ns": at + duration,
+                "dur_ns": duration,
+                "cause": "host",
+                **columns,
+            }
+        )
         at += duration + 10
     return Table.of_rows(GAPS, rows)
 
@@ -84,6 +93,8 @@ def inferences(*spans: tuple[int, int], **columns: object) -> Table:
 
 
 def golden_rules() -> tuple[Rule, ...]:
-    """The rules that golden runs have: a new rule changes no golden file until it is listed in tests/golden/rules.txt."""
+    """The rules that golden runs have: a new rule changes no golden file until it is listed in
+    tests/golden/rules.txt.
+    """
     names = set((GOLDEN / "rules.txt").read_text(encoding="utf-8").split())
     return tuple(rule for rule in chosen_rules() if rule.name in names)

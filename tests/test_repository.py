@@ -1,4 +1,6 @@
-"""What holds for the repository as a whole: links resolve, no machine's own places are named, README and CI agree."""
+"""What holds for the repository as a whole: links resolve, no machine's own places are named,
+README and CI agree.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +13,42 @@ import pytest
 from tests.places import ROOT
 
 BINARY = {".nsys-rep", ".sqlite", ".png", ".parquet", ".plan", ".npz"}
-HOSTS = [f"{name}.{end}" for name, end in (("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org"), ("debian", "org/debian"))]
-MACHINE = [re.escape(word) for word in ("/wo" + "rk/", "--index" + "-url", "extra-index" + "-url", "trusted" + "-host", *HOSTS)]
+HOSTS = [
+    f"{name}.{end}"
+    for name, end in (
+        ("pypi", "org"),
+        ("pythonhosted", "org"),
+        ("npmjs", "org"),
+        ("debian", "org/debian"),
+    )
+]
+MACHINE = [
+    re.escape(word)
+    for word in (
+        "/wo" + "rk/",
+        "--index" + "-url",
+        "extra-index" + "-url",
+        "trusted" + "-host",
+        *HOSTS,
+    )
+]
 
 
 def tracked() -> list[Path]:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
     if listed.returncode != 0:
         pytest.skip("not a git checkout")
-    return [path for name in listed.stdout.decode().split("\0") if name and (path := ROOT / name).is_file()]
+    return [
+        path
+        for name in listed.stdout.decode().split("\0")
+        if name and (path := ROOT / name).is_file()
+    ]
 
 
 def texts() -> list[tuple[Path, str]]:
-    return [(path, path.read_text(encoding="utf-8")) for path in tracked() if path.suffix not in BINARY]
+    return [
+        (path, path.read_text(encoding="utf-8")) for path in tracked() if path.suffix not in BINARY
+    ]
 
 
 def markdown() -> list[Path]:
@@ -32,13 +57,21 @@ def markdown() -> list[Path]:
 
 def slugs(text: str) -> set[str]:
     """The anchors that a markdown file's headings make."""
-    headings = re.findall(r"^#+\s+(.*)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+    headings = re.findall(
+        r"^#+\s+(.*)$",
+        re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL),
+        re.MULTILINE,
+    )
+    return {
+        re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings
+    }
 
 
 def readme_command(marker: str) -> str:
     found = re.findall(
-        rf"^<!-- ci: {marker} -->\n```sh\n(.*?)\n```", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        rf"^<!-- ci: {marker} -->\n```sh\n(.*?)\n```",
+        (ROOT / "README.md").read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
     )
     assert len(found) == 1, marker
     return str(found[0])
@@ -46,22 +79,37 @@ def readme_command(marker: str) -> str:
 
 def test_no_file_names_a_machine_s_own_places_or_a_package_host() -> None:
     pattern = re.compile("|".join(MACHINE))
-    told = [(path.relative_to(ROOT), match.group()) for path, text in texts() for match in pattern.finditer(text)]
+    told = [
+        (path.relative_to(ROOT), match.group())
+        for path, text in texts()
+        for match in pattern.finditer(text)
+    ]
     # how the lock was made is told with the options that keep hosts out of it
     allowed = {"requirements-dev.txt", ".ci/install-nsys"}
-    assert [found for found in told if not (str(found[0]) in allowed and found[1].startswith("--"))] == []
+    assert [
+        found for found in told if not (str(found[0]) in allowed and found[1].startswith("--"))
+    ] == []
 
 
 def test_only_tests_look_for_material_outside_the_repository() -> None:
     pattern = re.compile(r"(?<![\w/.-])(?:\.\./)?share" + "d/")
-    told = [str(path.relative_to(ROOT)) for path, text in texts() if pattern.search(text) and ROOT / "tests" not in path.parents]
+    told = [
+        str(path.relative_to(ROOT))
+        for path, text in texts()
+        if pattern.search(text) and ROOT / "tests" not in path.parents
+    ]
     assert told == []
 
 
 def test_every_markdown_link_resolves() -> None:
     broken = []
     for path in markdown():
-        text = re.sub(r"^```.*?^```|`[^`\n]*`", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        text = re.sub(
+            r"^```.*?^```|`[^`\n]*`",
+            "",
+            path.read_text(encoding="utf-8"),
+            flags=re.MULTILINE | re.DOTALL,
+        )
         for target in re.findall(r"\]\(([^)\s]+)\)", text):
             if re.match(r"[a-z]+:", target):
                 continue
@@ -69,7 +117,11 @@ def test_every_markdown_link_resolves() -> None:
             file = (path.parent / name).resolve() if name else path
             if not file.exists() or ROOT not in (file, *file.parents):
                 broken.append(f"{path.relative_to(ROOT)}: {target}")
-            elif anchor and file.suffix == ".md" and anchor not in slugs(file.read_text(encoding="utf-8")):
+            elif (
+                anchor
+                and file.suffix == ".md"
+                and anchor not in slugs(file.read_text(encoding="utf-8"))
+            ):
                 broken.append(f"{path.relative_to(ROOT)}: {target}: no such heading")
     assert broken == []
 
@@ -89,22 +141,42 @@ def test_the_readme_s_main_job_runs_on_files_that_are_shipped() -> None:
 def test_every_locked_dependency_is_pinned_and_every_dependency_is_locked() -> None:
     import tomllib
 
-    lines = [line for line in (ROOT / "requirements-dev.txt").read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    lines = [
+        line
+        for line in (ROOT / "requirements-dev.txt").read_text(encoding="utf-8").splitlines()
+        if line and not line.startswith("#")
+    ]
     assert [line for line in lines if not re.fullmatch(r"[a-z0-9-]+==[\w.]+", line)] == []
     locked = {line.split("==")[0] for line in lines}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = {re.split(r"[><=\[; ]", entry)[0].lower() for entry in (*project["dependencies"], *project["optional-dependencies"]["dev"])}
+    wanted = {
+        re.split(r"[><=\[; ]", entry)[0].lower()
+        for entry in (*project["dependencies"], *project["optional-dependencies"]["dev"])
+    }
     assert wanted - locked == set()
 
 
 def test_every_fixture_folder_is_described() -> None:
     described = (ROOT / "fixtures" / "README.md").read_text(encoding="utf-8")
-    held = {path.relative_to(ROOT / "fixtures").parts[0] for path in tracked() if ROOT / "fixtures" in path.parents} - {"README.md"}
-    assert sorted(name for name in held if f"]({name})" not in described and f"`{name}`" not in described) == []
+    held = {
+        path.relative_to(ROOT / "fixtures").parts[0]
+        for path in tracked()
+        if ROOT / "fixtures" in path.parents
+    } - {"README.md"}
+    assert (
+        sorted(
+            name for name in held if f"]({name})" not in described and f"`{name}`" not in described
+        )
+        == []
+    )
 
 
 def test_every_module_says_its_reason_in_its_first_line() -> None:
-    silent = [str(path.relative_to(ROOT)) for path, text in texts() if path.suffix == ".py" and text.strip() and not text.startswith('"""')]
+    silent = [
+        str(path.relative_to(ROOT))
+        for path, text in texts()
+        if path.suffix == ".py" and text.strip() and not text.startswith('"""')
+    ]
     assert silent == []
 
 
@@ -112,8 +184,14 @@ def test_the_architecture_page_names_every_module() -> None:
     page = (ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
     rooms = dict(re.findall(r"^\| `([\w.]+)` \| (.*) \|$", page, re.MULTILINE))
     package = ROOT / "nsysmap"
-    folders = {".".join(path.parent.relative_to(package).parts): path.parent for path in package.rglob("*/__init__.py")}
+    folders = {
+        ".".join(path.parent.relative_to(package).parts): path.parent
+        for path in package.rglob("*/__init__.py")
+    }
     assert sorted(rooms) == sorted(folders)
     told = {name: set(re.findall(r"`(\w+)`", rooms[name])) for name in folders}
-    held = {name: {path.stem for path in folder.glob("*.py")} - {"__init__"} for name, folder in folders.items()}
+    held = {
+        name: {path.stem for path in folder.glob("*.py")} - {"__init__"}
+        for name, folder in folders.items()
+    }
     assert {name: held[name] ^ told[name] for name in held if held[name] ^ told[name]} == {}

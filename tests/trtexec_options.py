@@ -1,4 +1,6 @@
-"""trtexec's options by version: the first that has each, and the first that does not any more (NVIDIA/TensorRT, 7.0 to 11.1)."""
+"""trtexec's options by version: the first that has each, and the first that does not any more
+(NVIDIA/TensorRT, 7.0 to 11.1).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,14 @@ import re
 OPTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     option: (since, before)
     for since, before, options in (
-        ((7, 0), (99,), "onnx loadEngine saveEngine shapes streams inputIOFormats outputIOFormats verbose warmUp duration exportProfile"),
+        (
+            (7, 0),
+            (99,),
+            (
+                "onnx loadEngine saveEngine shapes streams inputIOFormats outputIOFormats verbose"
+                " warmUp duration exportProfile"
+            ),
+        ),
         ((7, 0), (99,), "dumpProfile iterations threads useSpinWait int8"),
         ((7, 0), (11,), "fp16 useCudaGraph"),  # 11 takes --useCudaGraph and ignores it
         ((7, 0), (10,), "workspace batch"),
@@ -32,6 +41,8 @@ _OPTION = re.compile(r"--([A-Za-z][A-Za-z0-9]+)\b(?!-)")
 
 
 def lacking(text: str, version: tuple[int, ...]) -> set[str]:
-    """The options of trtexec in a text that this version does not have; options of other tools are not counted."""
+    """The options of trtexec in a text that this version does not have; options of other tools are
+    not counted.
+    """
     found = {option for option in _OPTION.findall(text) if option in OPTIONS}
     return {option for option in found if not OPTIONS[option][0] <= version < OPTIONS[option][1]}

@@ -1,4 +1,6 @@
-"""A rule's advice: parts for everyone, and parts only for some programs or some versions of TensorRT."""
+"""A rule's advice: parts for everyone, and parts only for some programs or some versions of
+TensorRT.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from nsysmap.advice.program import ONNX_RUNTIME, TENSORRT, TENSORRT_LLM, TORCH_TENSORRT, Program, version_of
+from nsysmap.advice.program import (
+    ONNX_RUNTIME,
+    TENSORRT,
+    TENSORRT_LLM,
+    TORCH_TENSORRT,
+    Program,
+    version_of,
+)
 from nsysmap.core.trace_schema import PYTHON
 from nsysmap.core.trace_schema import TRTEXEC as HOST_TRTEXEC
 
 PYTORCH, CUDA, TRTEXEC, ONNX, NETWORK = "pytorch", "cuda", "trtexec", "onnx", "network"
-BUILDER, API, API_PYTHON, API_CPP, RTX = "builder", "tensorrt-api", "tensorrt-python", "tensorrt-cpp", "tensorrt-rtx"
+BUILDER, API, API_PYTHON, API_CPP, RTX = (
+    "builder",
+    "tensorrt-api",
+    "tensorrt-python",
+    "tensorrt-cpp",
+    "tensorrt-rtx",
+)
 _VERSIONED = "|".join(("tensorrt", API, API_PYTHON, API_CPP, BUILDER, TRTEXEC, ONNX))
-_VERSION = re.compile(rf"(?:{_VERSIONED})(?: >= (?P<since>\d+(?:\.\d+)*))?(?: < (?P<before>\d+(?:\.\d+)*))?")
+_VERSION = re.compile(
+    rf"(?:{_VERSIONED})(?: >= (?P<since>\d+(?:\.\d+)*))?(?: < (?P<before>\d+(?:\.\d+)*))?"
+)
 
 _HEADINGS = {
     PYTORCH: "In PyTorch: ",
@@ -38,13 +55,15 @@ _HEADINGS = {
 class Part:
     """One paragraph of advice, and to whom it is given: None is everybody.
 
-    "pytorch", "torch-tensorrt", "onnxruntime", "tensorrt-llm", "tensorrt" (all that run engines), "trtexec" (trtexec itself, and programs
-    of which it is not known whether they are), "tensorrt-api" (those that call TensorRT's API themselves; "tensorrt-python" and
-    "tensorrt-cpp" those in Python and in other languages), "builder" (engines that TensorRT's builder makes for one of all these),
-    "tensorrt-rtx" (engines of TensorRT for RTX), "onnx" (those whose engines are built from ONNX models), "network" (engines or PyTorch)
-    and "cuda" (CUDA C++, neither) are programs; "tensorrt < 11", "trtexec >= 8.4 < 11" and "onnx >= 8.6" are some versions of TensorRT.
-    ``when`` says what a finding's evidence must be, by its column: one of these texts, or true (it has a value, and that is not false) or
-    false (the opposite).
+    "pytorch", "torch-tensorrt", "onnxruntime", "tensorrt-llm", "tensorrt" (all that run engines),
+    "trtexec" (trtexec itself, and programs of which it is not known whether they are),
+    "tensorrt-api" (those that call TensorRT's API themselves; "tensorrt-python" and "tensorrt-cpp"
+    those in Python and in other languages), "builder" (engines that TensorRT's builder makes for
+    one of all these), "tensorrt-rtx" (engines of TensorRT for RTX), "onnx" (those whose engines are
+    built from ONNX models), "network" (engines or PyTorch) and "cuda" (CUDA C++, neither) are
+    programs; "tensorrt < 11", "trtexec >= 8.4 < 11" and "onnx >= 8.6" are some versions of
+    TensorRT. ``when`` says what a finding's evidence must be, by its column: one of these texts, or
+    true (it has a value, and that is not false) or false (the opposite).
     """
 
     text: str
@@ -54,14 +73,24 @@ class Part:
     def about(self, evidence: Mapping[str, object]) -> bool:
         """Whether it is about a finding with this evidence."""
         return all(
-            bool(evidence.get(name)) == value if isinstance(value, bool) else evidence.get(name) in value
+            (
+                bool(evidence.get(name)) == value
+                if isinstance(value, bool)
+                else evidence.get(name) in value
+            )
             for name, value in self.when.items()
         )
 
     def condition(self) -> str:
         """Which findings it is about, in words; empty if about all."""
         told = [
-            f"with {name}" if value is True else f"without {name}" if value is False else f"{name}: {' or '.join(value)}"
+            (
+                f"with {name}"
+                if value is True
+                else f"without {name}"
+                if value is False
+                else f"{name}: {' or '.join(value)}"
+            )
             for name, value in self.when.items()
         ]
         return f"({', '.join(told)}) " if told else ""
@@ -75,7 +104,11 @@ class Part:
         since, before = _versions(self.to)
         if since is None:
             return f"Before TensorRT {before}: "
-        return f"From TensorRT {since} on: " if before is None else f"From TensorRT {since} to before {before}: "
+        return (
+            f"From TensorRT {since} on: "
+            if before is None
+            else f"From TensorRT {since} to before {before}: "
+        )
 
 
 def is_condition(text: str) -> bool:
@@ -83,9 +116,12 @@ def is_condition(text: str) -> bool:
     return text in _HEADINGS or _VERSION.fullmatch(text) is not None
 
 
-def advice_to(program: Program, parts: Sequence[Part], evidence: Mapping[str, object] = MappingProxyType({})) -> str:
-    """What fits this program and a finding with this evidence, in the order of the rule's file; where its TensorRT is not known, both ways,
-    each with its version."""
+def advice_to(
+    program: Program, parts: Sequence[Part], evidence: Mapping[str, object] = MappingProxyType({})
+) -> str:
+    """What fits this program and a finding with this evidence, in the order of the rule's file;
+    where its TensorRT is not known, both ways, each with its version.
+    """
     said = []
     for part in parts:
         if not part.about(evidence):
@@ -105,13 +141,18 @@ def advice_to(program: Program, parts: Sequence[Part], evidence: Mapping[str, ob
 
 
 def joined(several: Sequence[str]) -> str:
-    """The advice of several findings of a rule as one: each of its lines once; one that only some have before the next that all share."""
+    """The advice of several findings of a rule as one: each of its lines once; one that only some
+    have before the next that all share.
+    """
     lines = list(dict.fromkeys(several[0].splitlines())) if several else []
     for advice in several[1:]:
         mine = advice.splitlines()
         for number, line in enumerate(mine):
             if line not in lines:
-                after = next((lines.index(later) for later in mine[number + 1 :] if later in lines), len(lines))
+                after = next(
+                    (lines.index(later) for later in mine[number + 1 :] if later in lines),
+                    len(lines),
+                )
                 lines.insert(after, line)
     return "\n".join(lines)
 

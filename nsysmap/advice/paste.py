@@ -1,7 +1,9 @@
-"""What to do, in words, and how: for each change and each rule one table of lines to paste, or a sentence where no line does it.
+"""What to do, in words, and how: for each change and each rule one table of lines to paste, or a
+sentence where no line does it.
 
-Options of trtexec and the names of APIs are those of the versions of NVIDIA/TensorRT, onnx-tensorrt (the ONNX parser), Torch-TensorRT,
-ONNX Runtime and TensorRT-LLM that go with that version of TensorRT.
+Options of trtexec and the names of APIs are those of the versions of NVIDIA/TensorRT, onnx-tensorrt
+(the ONNX parser), Torch-TensorRT, ONNX Runtime and TensorRT-LLM that go with that version of
+TensorRT.
 """
 
 from __future__ import annotations
@@ -19,7 +21,19 @@ from nsysmap.advice.program import (
     TORCH_ENGINES,
     TORCH_TENSORRT,
 )
-from nsysmap.advice.ways import ANY, API_CPP, API_PYTHON, LLM_CPP, ONNX, RTX, RTX_CPP, RTX_PYTHON, ByEvidence, Change, Way
+from nsysmap.advice.ways import (
+    ANY,
+    API_CPP,
+    API_PYTHON,
+    LLM_CPP,
+    ONNX,
+    RTX,
+    RTX_CPP,
+    RTX_PYTHON,
+    ByEvidence,
+    Change,
+    Way,
+)
 
 
 def _line(text: str, *since: int, release: str = "") -> Way:
@@ -31,39 +45,75 @@ def _say(text: str, *since: int) -> Way:
 
 
 _EXPORT = "trtexec --onnx=model.onnx --profilingVerbosity=detailed --exportLayerInfo=engine.json"
-_INSPECTED = 'open("engine.json", "w").write(engine.create_engine_inspector().get_engine_information(trt.LayerInformationFormat.JSON))'
-_GRAPH = "cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal); {} cudaStreamEndCapture(stream, &graph);"
+_INSPECTED = (
+    'open("engine.json",'
+    ' "w").write(engine.create_engine_inspector().get_engine_information(trt.LayerInformationFormat.JSON))'  # noqa: E501
+)
+_GRAPH = (
+    "cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal); {}"
+    " cudaStreamEndCapture(stream, &graph);"
+)
 _TORCH_GRAPH = "with torch.cuda.graph(graph): out = model(x)"
 _WHOLE_PASS = _line(f"{_TORCH_GRAPH}  # no blocking copies")
-_LLM_GRAPH = "knobs = ExtendedRuntimePerfKnobConfig(cuda_graph_mode=True); LLM(engine, extended_runtime_perf_knob_config=knobs)"
+_LLM_GRAPH = (
+    "knobs = ExtendedRuntimePerfKnobConfig(cuda_graph_mode=True); LLM(engine,"
+    " extended_runtime_perf_knob_config=knobs)"
+)
 _COMPILED = _line('model = torch.compile(model, mode="reduce-overhead")  # from PyTorch 2 on')
 _ENQUEUED = _line(_GRAPH.format("context->enqueueV3(stream);"), 8, 5)
 _ENQUEUED_V2 = _line(_GRAPH.format("context->enqueueV2(bindings, stream, nullptr);"))
 _CURRENT = "torch.cuda.current_stream().cuda_stream"
 _PYTHON_GRAPH = (
-    _line(f"with torch.cuda.graph(graph): context.execute_async_v3({_CURRENT})  # or cudaStreamBeginCapture() of cuda-python", 8, 5),
-    _line(f"with torch.cuda.graph(graph): context.execute_async_v2(bindings, {_CURRENT})  # or cudaStreamBeginCapture() of cuda-python"),
+    _line(
+        f"with torch.cuda.graph(graph): context.execute_async_v3({_CURRENT})  # or"
+        " cudaStreamBeginCapture() of cuda-python",
+        8,
+        5,
+    ),
+    _line(
+        f"with torch.cuda.graph(graph): context.execute_async_v2(bindings, {_CURRENT})  # or"
+        " cudaStreamBeginCapture() of cuda-python"
+    ),
 )
 _RTX_PYTHON_GRAPH = _line(
-    "config = engine.create_runtime_config(); config.cuda_graph_strategy = trt.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE"
-    "; context = engine.create_execution_context(config)  # from TensorRT for RTX 1.2 on"
+    "config = engine.create_runtime_config(); config.cuda_graph_strategy ="
+    " trt.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE; context = engine.create_execution_context(config) "
+    " # from TensorRT for RTX 1.2 on"
 )
 _RTX_GRAPH = _line(
-    "config->setCudaGraphStrategy(CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE); context = engine->createExecutionContext(config);"
-    "  // config = engine->createRuntimeConfig(), from TensorRT for RTX 1.2 on"
+    "config->setCudaGraphStrategy(CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE); context ="
+    " engine->createExecutionContext(config);  // config = engine->createRuntimeConfig(), from"
+    " TensorRT for RTX 1.2 on"
 )
-_ALL_OF_PYTHON = {TORCH_TENSORRT: (_WHOLE_PASS,), TORCH_ENGINES: (_WHOLE_PASS,), PYTORCH: (_COMPILED,)}
+_ALL_OF_PYTHON = {
+    TORCH_TENSORRT: (_WHOLE_PASS,),
+    TORCH_ENGINES: (_WHOLE_PASS,),
+    PYTORCH: (_COMPILED,),
+}
 _PROVIDER = 'providers=[("TensorrtExecutionProvider", {{"{}": {}}})]'
-_TWO_MODELS = _line("with torch.cuda.stream(streams[i % 2]): out[i] = models[i % 2](batch[i])")  # a context runs one at a time
-_TWO_GRAPHS = _line("with torch.cuda.stream(streams[i % 2]): graphs[i % 2].replay()  # each with tensors of its own")
-_LAUNCHED_GRAPHS = _line("cudaGraphLaunch(exec[i % 2], streams[i % 2]);  // each with buffers of its own")
+_TWO_MODELS = _line(
+    "with torch.cuda.stream(streams[i % 2]): out[i] = models[i % 2](batch[i])"
+)  # a context runs one at a time
+_TWO_GRAPHS = _line(
+    "with torch.cuda.stream(streams[i % 2]): graphs[i % 2].replay()  # each with tensors of its own"
+)
+_LAUNCHED_GRAPHS = _line(
+    "cudaGraphLaunch(exec[i % 2], streams[i % 2]);  // each with buffers of its own"
+)
 _OPSET_17 = 'torch.onnx.export(model, inputs, "model.onnx", opset_version=17)'
 _COPY = "cudaMemcpyAsync(next, host, bytes, cudaMemcpyHostToDevice, copies);"
 _LAYER_NORM = _line("y = torch.nn.functional.layer_norm(x, shape, weight, bias)")
-_TORCH_86 = "from Torch-TensorRT 2.2 on"  # the first whose compile() takes them; it has TensorRT 8.6
+_TORCH_86 = (  # the first whose compile() takes them; it has TensorRT 8.6
+    "from Torch-TensorRT 2.2 on"
+)
 _PLAIN_NORM = _say("keep casts, reshapes and transposes out of each norm in the model")
-_PATTERN = "scale Q or K rather than the scores, use head sizes of a multiple of 8, and keep casts out of norms"
-_OLD_REGION = _say("build with TensorRT 10 or later, which fuses more of them; in this version, " + _PATTERN)
+_PATTERN = (
+    "scale Q or K rather than the scores, use head sizes of a multiple of 8, and keep casts out of"
+    " norms"
+)
+_OLD_REGION = _say(
+    "build with TensorRT 10 or later, which fuses more of them; in this version, " + _PATTERN
+)
 _UNCHAINED = _say("move slices, casts and reshapes out from between these operations in the model")
 _NO_STREAMS = _say("merge the branches: TensorRT has no such streams before 8.6")
 _LLM_ASYNC = _line("outputs = [llm.generate_async(prompt) for prompt in prompts]")
@@ -71,12 +121,23 @@ _LLM_REQUESTS = _say("send more requests at once: the executor runs them togethe
 _ONE_STREAM = _say("enqueue everything on one stream")
 _STREAMS = {
     TENSORRT: (_line("trtexec --onnx=model.onnx --maxAuxStreams=2", 8, 6), _NO_STREAMS),
-    API_PYTHON: (_line("config.max_aux_streams = 2  # when the engine is built", 8, 6), _NO_STREAMS),
-    API_CPP: (_line("config->setMaxAuxStreams(2);  // when the engine is built", 8, 6), _NO_STREAMS),
+    API_PYTHON: (
+        _line("config.max_aux_streams = 2  # when the engine is built", 8, 6),
+        _NO_STREAMS,
+    ),
+    API_CPP: (
+        _line("config->setMaxAuxStreams(2);  // when the engine is built", 8, 6),
+        _NO_STREAMS,
+    ),
     RTX: (_say("merge the branches in the model into one wider layer"),),
     ONNX_RUNTIME: (_line(_PROVIDER.format("trt_auxiliary_streams", 2), 8, 6), _NO_STREAMS),
     TORCH_TENSORRT: (
-        _line("torch_tensorrt.compile(model, inputs=inputs, max_aux_streams=2)", 8, 6, release=_TORCH_86),
+        _line(
+            "torch_tensorrt.compile(model, inputs=inputs, max_aux_streams=2)",
+            8,
+            6,
+            release=_TORCH_86,
+        ),
         _line("with torch.cuda.stream(side): branch = module(x)"),
     ),
     PYTORCH: (_line("with torch.cuda.stream(side): branch = module(x)"),),
@@ -85,45 +146,83 @@ _STREAMS = {
     ANY: (_say("merge the branches in the model into one wider layer"),),
 }
 _BY_API = "in the type and layout of that layer: setAllowedFormats() of the {}"
-_INPUT_FORMATS = dict.fromkeys((API_PYTHON, API_CPP, RTX), (_say("write the input " + _BY_API.format("network's input")),))
-_OUTPUT_FORMATS = dict.fromkeys((API_PYTHON, API_CPP, RTX), (_say("take the output " + _BY_API.format("network's output")),))
-_LARGER = _say("export the model with a larger or a dynamic batch, and run it with context.set_input_shape()")
+_INPUT_FORMATS = dict.fromkeys(
+    (API_PYTHON, API_CPP, RTX), (_say("write the input " + _BY_API.format("network's input")),)
+)
+_OUTPUT_FORMATS = dict.fromkeys(
+    (API_PYTHON, API_CPP, RTX), (_say("take the output " + _BY_API.format("network's output")),)
+)
+_LARGER = _say(
+    "export the model with a larger or a dynamic batch, and run it with context.set_input_shape()"
+)
 _AUTOCAST = _line("python -m modelopt.onnx.autocast --onnx_path model.onnx", 10, 12)
 _HALF = {
-    API_PYTHON: (_AUTOCAST, _line("config.set_flag(trt.BuilderFlag.FP16)  # when the engine is built")),
-    API_CPP: (_AUTOCAST, _line("config->setFlag(nvinfer1::BuilderFlag::kFP16);  // when the engine is built")),
+    API_PYTHON: (
+        _AUTOCAST,
+        _line("config.set_flag(trt.BuilderFlag.FP16)  # when the engine is built"),
+    ),
+    API_CPP: (
+        _AUTOCAST,
+        _line("config->setFlag(nvinfer1::BuilderFlag::kFP16);  // when the engine is built"),
+    ),
     ONNX: (_AUTOCAST, _line("trtexec --onnx=model.onnx --fp16")),
     ONNX_RUNTIME: (_AUTOCAST, _line(_PROVIDER.format("trt_fp16_enable", True))),
     TORCH_TENSORRT: (
         _line("torch_tensorrt.compile(model.half(), inputs=inputs)", 11),
-        _line("torch_tensorrt.compile(model.half(), inputs=inputs, use_explicit_typing=True)", 10, 9, release="from Torch-TensorRT 2.7 on"),
+        _line(
+            "torch_tensorrt.compile(model.half(), inputs=inputs, use_explicit_typing=True)",
+            10,
+            9,
+            release="from Torch-TensorRT 2.7 on",
+        ),
         _line("torch_tensorrt.compile(model, inputs=inputs, enabled_precisions={torch.half})"),
     ),
     PYTORCH: (_line("model = model.half()"),),
     ANY: (_say("build these layers in FP16 or BF16"),),
 }
-_TO_HALF = "cast the model to FP16 (python -m modelopt.onnx.autocast); before TensorRT 11, letting the builder use FP16 does it too"
+_TO_HALF = (
+    "cast the model to FP16 (python -m modelopt.onnx.autocast); before TensorRT 11, letting the"
+    " builder use FP16 does it too"
+)
 _OPERATOR = 'torch.onnx.export(model, inputs, "model.onnx", opset_version=23, dynamo=True)'
 _AT_10_14 = "export to ONNX opset 23, whose Attention TensorRT 10.14 fuses"
-_NOT_IN_A_BRANCH = _say("move it out of the branch of If, in which Attention of ONNX opset 23 does not build", 10, 14)
+_NOT_IN_A_BRANCH = _say(
+    "move it out of the branch of If, in which Attention of ONNX opset 23 does not build", 10, 14
+)
 _FOLDED = _line("polygraphy surgeon sanitize model.onnx --fold-constants -o folded.onnx")
 _ATTENTION = {
     ONNX: (_line(f"{_OPERATOR}  # not for attention in a branch of If", 10, 14), _FOLDED),
     PYTORCH: (_line("y = torch.nn.functional.scaled_dot_product_attention(q, k, v)"),),
-    TENSORRT_LLM: (_line("trtllm-build --checkpoint_dir=CHECKPOINT --output_dir=ENGINE --gpt_attention_plugin=auto"),),
-    ANY: (_say("write the block as one attention operator, in FP16 or BF16, with a head size that is a multiple of 8"),),
+    TENSORRT_LLM: (
+        _line(
+            "trtllm-build --checkpoint_dir=CHECKPOINT --output_dir=ENGINE"
+            " --gpt_attention_plugin=auto"
+        ),
+    ),
+    ANY: (
+        _say(
+            "write the block as one attention operator, in FP16 or BF16, with a head size that is a"
+            " multiple of 8"
+        ),
+    ),
 }
 
 
 def _fused(operator: str) -> Change:
     """How to fuse attention where its operator has a condition, from TensorRT 10.14 on."""
-    return Change("fuse attention", {**_ATTENTION, ONNX: (_say(operator, 10, 14), _FOLDED)}, unsure=operator)
+    return Change(
+        "fuse attention", {**_ATTENTION, ONNX: (_say(operator, 10, 14), _FOLDED)}, unsure=operator
+    )
 
 
-def _by_evidence(column: str, title: str, changes: Mapping[str, str], otherwise: str | Change) -> ByEvidence:
+def _by_evidence(
+    column: str, title: str, changes: Mapping[str, str], otherwise: str | Change
+) -> ByEvidence:
     """Sentences by evidence."""
     said = {name: Change(title, _model(text)) for name, text in changes.items()}
-    return ByEvidence(column, said, Change(title, _model(otherwise)) if isinstance(otherwise, str) else otherwise)
+    return ByEvidence(
+        column, said, Change(title, _model(otherwise)) if isinstance(otherwise, str) else otherwise
+    )
 
 
 def _model(text: str) -> dict[str, tuple[Way, ...]]:
@@ -136,7 +235,9 @@ CHANGES: Mapping[str, Change] = {
         "run it as a CUDA graph",
         {
             TENSORRT: (
-                _line(_GRAPH.format("context->enqueueV3(stream);"), 11),  # trtexec does it by default
+                _line(
+                    _GRAPH.format("context->enqueueV3(stream);"), 11
+                ),  # trtexec does it by default
                 _line("trtexec --loadEngine=model.plan --useCudaGraph"),
                 _ENQUEUED,  # where trtexec cannot run the engine
                 _ENQUEUED_V2,
@@ -148,7 +249,10 @@ CHANGES: Mapping[str, Change] = {
             RTX_CPP: (_RTX_GRAPH,),
             ONNX_RUNTIME: (
                 _line(_PROVIDER.format("trt_cuda_graph_enable", True), 8, 6),
-                _say("use ONNX Runtime 1.15 or later: its TensorRT provider has the option trt_cuda_graph_enable"),
+                _say(
+                    "use ONNX Runtime 1.15 or later: its TensorRT provider has the option"
+                    " trt_cuda_graph_enable"
+                ),
             ),
             LLM_CPP: (
                 _line(
@@ -160,17 +264,32 @@ CHANGES: Mapping[str, Change] = {
                 _say("use TensorRT-LLM 0.16 or later: its executor has setCudaGraphMode()"),
             ),
             TENSORRT_LLM: (
-                _line(_LLM_GRAPH, 10, 7, release="from TensorRT-LLM 0.16 (1.0: tensorrt_llm._tensorrt_engine.LLM)"),
+                _line(
+                    _LLM_GRAPH,
+                    10,
+                    7,
+                    release="from TensorRT-LLM 0.16 (1.0: tensorrt_llm._tensorrt_engine.LLM)",
+                ),
                 _line("GenerationSession(model_config, engine, mapping, cuda_graph_mode=True)"),
             ),
             TORCH_TENSORRT: (
-                _line("torch_tensorrt.runtime.set_cudagraphs_mode(True)", 10, 3, release="from Torch-TensorRT 2.5 on"),
+                _line(
+                    "torch_tensorrt.runtime.set_cudagraphs_mode(True)",
+                    10,
+                    3,
+                    release="from Torch-TensorRT 2.5 on",
+                ),
                 _line(_TORCH_GRAPH),
             ),
             TORCH_ENGINES: (_line(_TORCH_GRAPH),),
             PYTORCH: (_COMPILED,),
             CUDA: (_line(_GRAPH.format("launch_all(stream);")),),
-            OTHER: (_say("capture one step: CUDA.@captured in CUDA.jl, Stream.begin_capture() in CuPy, the stream of a queue in OpenACC"),),
+            OTHER: (
+                _say(
+                    "capture one step: CUDA.@captured in CUDA.jl, Stream.begin_capture() in CuPy,"
+                    " the stream of a queue in OpenACC"
+                ),
+            ),
         },
     ),
     "one-graph": Change(
@@ -179,7 +298,12 @@ CHANGES: Mapping[str, Change] = {
             **_ALL_OF_PYTHON,
             TENSORRT: (_line(_GRAPH.format("launch_all(stream);")),),
             CUDA: (_line(_GRAPH.format("launch_all(stream);")),),
-            ANY: (_say("capture all that is launched from one wait to the next in one CUDA graph, what runs between the engines too"),),
+            ANY: (
+                _say(
+                    "capture all that is launched from one wait to the next in one CUDA graph, what"
+                    " runs between the engines too"
+                ),
+            ),
         },
     ),
     "two-in-flight": Change(
@@ -204,14 +328,26 @@ CHANGES: Mapping[str, Change] = {
             TORCH_TENSORRT: (_TWO_MODELS,),
             TORCH_ENGINES: (_TWO_MODELS,),
             PYTORCH: (_line("with torch.cuda.stream(streams[i % 2]): out[i] = model(batch[i])"),),
-            CUDA: (_line("std::thread other(run, streams[1]); run(streams[0]);  // each with buffers of its own"),),
-            OTHER: (_say("run two steps at once, each on a thread and a stream (or queue) of its own"),),
+            CUDA: (
+                _line(
+                    "std::thread other(run, streams[1]); run(streams[0]);  // each with buffers of"
+                    " its own"
+                ),
+            ),
+            OTHER: (
+                _say("run two steps at once, each on a thread and a stream (or queue) of its own"),
+            ),
         },
     ),
     "async": Change(
         "synchronise once, at the end",
         {
-            ONNX_RUNTIME: (_line('run_options.add_run_config_entry("disable_synchronize_execution_providers", "1")'),),
+            ONNX_RUNTIME: (
+                _line(
+                    'run_options.add_run_config_entry("disable_synchronize_execution_providers",'
+                    ' "1")'
+                ),
+            ),
             TENSORRT_LLM: (_LLM_ASYNC,),
             LLM_CPP: (_LLM_REQUESTS,),
             PYTORCH: (_line("torch.cuda.synchronize()  # once, after the last batch"),),
@@ -224,12 +360,25 @@ CHANGES: Mapping[str, Change] = {
     "pinned-copies": Change(
         "copy to and from pinned memory",
         {
-            ONNX_RUNTIME: (_line('binding.bind_ortvalue_input("x", onnxruntime.OrtValue.ortvalue_from_numpy(x, "cuda", 0))'),),
+            ONNX_RUNTIME: (
+                _line(
+                    'binding.bind_ortvalue_input("x", onnxruntime.OrtValue.ortvalue_from_numpy(x,'
+                    ' "cuda", 0))'
+                ),
+            ),
             PYTORCH: (_line('batch = batch.pin_memory().to("cuda", non_blocking=True)'),),
             OTHER: (
-                _say("copy to and from pinned memory: CUDA.pin() in CUDA.jl, cupyx.empty_pinned() in CuPy, cuda.pinned_array() in Numba"),
+                _say(
+                    "copy to and from pinned memory: CUDA.pin() in CUDA.jl, cupyx.empty_pinned() in"
+                    " CuPy, cuda.pinned_array() in Numba"
+                ),
             ),
-            API_PYTHON: (_line("host = torch.empty(shape, dtype=dtype, pin_memory=True)  # or pagelocked_empty() of PyCUDA"),),
+            API_PYTHON: (
+                _line(
+                    "host = torch.empty(shape, dtype=dtype, pin_memory=True)  # or"
+                    " pagelocked_empty() of PyCUDA"
+                ),
+            ),
             ANY: (_line("cudaHostRegister(buffer, bytes, cudaHostRegisterDefault);"),),
         },
         around=True,
@@ -237,11 +386,26 @@ CHANGES: Mapping[str, Change] = {
     "no-host-gap": Change(
         "move host work out of the loop",
         {
-            ONNX_RUNTIME: (_line("following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before session.run()"),),
+            ONNX_RUNTIME: (
+                _line(
+                    "following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before"
+                    " session.run()"
+                ),
+            ),
             TENSORRT_LLM: (_LLM_ASYNC,),
             LLM_CPP: (_LLM_REQUESTS,),
-            PYTORCH: (_line("following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before model(x)"),),
-            API_PYTHON: (_line("following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before the inference"),),
+            PYTORCH: (
+                _line(
+                    "following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before"
+                    " model(x)"
+                ),
+            ),
+            API_PYTHON: (
+                _line(
+                    "following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before"
+                    " the inference"
+                ),
+            ),
             OTHER: (_say("prepare the next step on another thread while the GPU runs this one"),),
             ANY: (_line("auto next = std::async(std::launch::async, preprocess, i + 1);"),),
         },
@@ -251,12 +415,23 @@ CHANGES: Mapping[str, Change] = {
         "run all kernels on one stream",
         {
             TENSORRT: (_line("trtexec --onnx=model.onnx --maxAuxStreams=0", 8, 6), _ONE_STREAM),
-            API_PYTHON: (_line("config.max_aux_streams = 0  # when the engine is built", 8, 6), _ONE_STREAM),
-            API_CPP: (_line("config->setMaxAuxStreams(0);  // when the engine is built", 8, 6), _ONE_STREAM),
+            API_PYTHON: (
+                _line("config.max_aux_streams = 0  # when the engine is built", 8, 6),
+                _ONE_STREAM,
+            ),
+            API_CPP: (
+                _line("config->setMaxAuxStreams(0);  // when the engine is built", 8, 6),
+                _ONE_STREAM,
+            ),
             RTX: (_ONE_STREAM,),
             ONNX_RUNTIME: (_line(_PROVIDER.format("trt_auxiliary_streams", 0), 8, 6), _ONE_STREAM),
             TORCH_TENSORRT: (
-                _line("torch_tensorrt.compile(model, inputs=inputs, max_aux_streams=0)", 8, 6, release=_TORCH_86),
+                _line(
+                    "torch_tensorrt.compile(model, inputs=inputs, max_aux_streams=0)",
+                    8,
+                    6,
+                    release=_TORCH_86,
+                ),
                 _say("use one stream"),
             ),
             PYTORCH: (_line("torch.cuda.set_stream(torch.cuda.default_stream())"),),
@@ -267,7 +442,10 @@ CHANGES: Mapping[str, Change] = {
     "aux-streams": Change("run independent layers concurrently", _STREAMS),
     "drop-layers": Change(
         "avoid TensorRT's reformats",
-        _model("give neighbouring layers one type and one layout: NHWC for FP16 and INT8, channels in multiples of 8 or 32"),
+        _model(
+            "give neighbouring layers one type and one layout: NHWC for FP16 and INT8, channels in"
+            " multiples of 8 or 32"
+        ),
     ),
     "join-kernels": Change(
         "fuse each norm or softmax into one kernel",
@@ -281,7 +459,9 @@ TWO_GRAPHS = replace(
     ways={
         **CHANGES["two-in-flight"].ways,
         TENSORRT: (
-            _line("trtexec --loadEngine=model.plan --infStreams=2", 11),  # a CUDA graph is its default
+            _line(
+                "trtexec --loadEngine=model.plan --infStreams=2", 11
+            ),  # a CUDA graph is its default
             _line("trtexec --loadEngine=model.plan --infStreams=2 --useCudaGraph", 8, 6),
             _line("trtexec --loadEngine=model.plan --streams=2 --useCudaGraph"),
         ),
@@ -291,17 +471,28 @@ TWO_GRAPHS = replace(
         CUDA: (_LAUNCHED_GRAPHS,),
     },
 )
-"""Instead of `two-in-flight` where inferences run as CUDA graphs: what is predicted is two of those."""
+"""Instead of `two-in-flight` where inferences run as CUDA graphs: what is predicted is two of
+those.
+"""
 
 PYTHON_BETWEEN = Change("make one CUDA graph of all that Python launches", _ALL_OF_PYTHON)
 """Instead of `one-graph` where what is launched between the engines is PyTorch's."""
 
 PYTHON_ALONE = Change(
     CHANGES["no-host-gap"].title,
-    {PYTORCH: (_line("nsys profile --python-sampling=true -t cuda,nvtx,osrt -o report python program.py  # which Python code it is"),)},
+    {
+        PYTORCH: (
+            _line(
+                "nsys profile --python-sampling=true -t cuda,nvtx,osrt -o report python program.py "
+                " # which Python code it is"
+            ),
+        )
+    },
     around=True,
 )
-"""Instead of `no-host-gap` where the host's own work is Python's, and no batch is uploaded that could be prepared earlier."""
+"""Instead of `no-host-gap` where the host's own work is Python's, and no batch is uploaded that
+could be prepared earlier.
+"""
 
 WITH_DATA_LOADER = Change(
     CHANGES["no-host-gap"].title,
@@ -325,13 +516,19 @@ RULES: Mapping[str, Change | ByEvidence] = {
         most=1,
     ),
     "time-sliced-processes": Change(
-        "let the processes share the GPU at the same time (CUDA MPS)", {ANY: (_line("nvidia-cuda-mps-control -d  # before they start"),)}
+        "let the processes share the GPU at the same time (CUDA MPS)",
+        {ANY: (_line("nvidia-cuda-mps-control -d  # before they start"),)},
     ),
     "norm-split": Change("fuse each norm into one kernel", CHANGES["join-kernels"].ways),
     "softmax-split": _by_evidence(
         "before_ranking",
         "fuse each softmax into one kernel",
-        {"True": "remove the softmax if only the order of its results is used: ArgMax or TopK finds the same without it"},
+        {
+            "True": (
+                "remove the softmax if only the order of its results is used: ArgMax or TopK finds"
+                " the same without it"
+            )
+        },
         "let nothing read anything but a softmax's final result, and keep its axis last",
     ),
     "split-inside-region": Change(
@@ -339,25 +536,49 @@ RULES: Mapping[str, Change | ByEvidence] = {
         {
             TENSORRT: (_line(_EXPORT, 10), _OLD_REGION),
             API_PYTHON: (
-                _line("config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED  # then export the layers again", 10),
+                _line(
+                    "config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED  # then export"
+                    " the layers again",
+                    10,
+                ),
                 _OLD_REGION,
             ),
             RTX: (_say(_PATTERN),),
             PYTORCH: _ATTENTION[PYTORCH],
             ANY: (_say(_PATTERN),),
         },
-        unsure="build with TensorRT 10 or later (--profilingVerbosity=detailed), which fuses more of them and shows the others",
+        unsure=(
+            "build with TensorRT 10 or later (--profilingVerbosity=detailed), which fuses more of"
+            " them and shows the others"
+        ),
     ),
     "pointwise-chain": Change(
         "join element-wise kernels",
         {
-            TENSORRT: (_line("trtexec --onnx=model.onnx --builderOptimizationLevel=5", 8, 6), _UNCHAINED),
-            API_PYTHON: (_line("config.builder_optimization_level = 5  # when the engine is built", 8, 6), _UNCHAINED),
-            API_CPP: (_line("config->setBuilderOptimizationLevel(5);  // when the engine is built", 8, 6), _UNCHAINED),
+            TENSORRT: (
+                _line("trtexec --onnx=model.onnx --builderOptimizationLevel=5", 8, 6),
+                _UNCHAINED,
+            ),
+            API_PYTHON: (
+                _line("config.builder_optimization_level = 5  # when the engine is built", 8, 6),
+                _UNCHAINED,
+            ),
+            API_CPP: (
+                _line("config->setBuilderOptimizationLevel(5);  // when the engine is built", 8, 6),
+                _UNCHAINED,
+            ),
             **dict.fromkeys((RTX, RTX_PYTHON, RTX_CPP), (_UNCHAINED,)),  # it does not time tactics
-            ONNX_RUNTIME: (_line(_PROVIDER.format("trt_builder_optimization_level", 5), 8, 6), _UNCHAINED),
+            ONNX_RUNTIME: (
+                _line(_PROVIDER.format("trt_builder_optimization_level", 5), 8, 6),
+                _UNCHAINED,
+            ),
             TORCH_TENSORRT: (
-                _line("torch_tensorrt.compile(model, inputs=inputs, optimization_level=5)", 8, 6, release=_TORCH_86),
+                _line(
+                    "torch_tensorrt.compile(model, inputs=inputs, optimization_level=5)",
+                    8,
+                    6,
+                    release=_TORCH_86,
+                ),
                 _UNCHAINED,
             ),
             PYTORCH: (_line("model = torch.compile(model)  # from PyTorch 2 on"),),
@@ -366,24 +587,35 @@ RULES: Mapping[str, Change | ByEvidence] = {
     ),
     "epilogue-missed": Change(
         "fuse element-wise work into the products before it",
-        _model("keep bias, activation or residual add directly after its product: no cast, reshape or other reader between them"),
+        _model(
+            "keep bias, activation or residual add directly after its product: no cast, reshape or"
+            " other reader between them"
+        ),
     ),
     "qkv-not-merged": Change(
-        "merge the products of Q, K and V", _model("write Q, K and V as one product with concatenated weights, and split its result")
+        "merge the products of Q, K and V",
+        _model("write Q, K and V as one product with concatenated weights, and split its result"),
     ),
     "parallel-small-kernels": Change(CHANGES["aux-streams"].title, _STREAMS),
     "cast-chain": Change(
-        "remove casts that undo each other", _model("remove each pair of casts, or let the layer between them run in its neighbours' type")
+        "remove casts that undo each other",
+        _model(
+            "remove each pair of casts, or let the layer between them run in its neighbours' type"
+        ),
     ),
     "data-movement": Change(
         "remove kernels that only move data",
-        _model("keep one layout from end to end: no transposes back and forth, and constant reshapes folded"),
+        _model(
+            "keep one layout from end to end: no transposes back and forth, and constant reshapes"
+            " folded"
+        ),
     ),
     "fragmented-myelin": _by_evidence(
         "plugins",
         "join Myelin's regions",
         {"True": "replace the plugins between the regions by standard operators"},
-        "build with a newer TensorRT, which may take the layers between the regions into them; keep one type and layout around them",
+        "build with a newer TensorRT, which may take the layers between the regions into them; keep"
+        " one type and layout around them",
     ),
     "reformat-cost": replace(
         _by_evidence(
@@ -394,9 +626,17 @@ RULES: Mapping[str, Change | ByEvidence] = {
                 "output": "take its output in the type and layout of its last layer",
                 "precision": "make neighbouring layers compute in one type",
                 "quantize": "put Q/DQ directly before the layers that compute in INT8 or FP8",
-                "plugin": "let supportsFormatCombination() of the plugin accept its neighbours' formats",
-                "placement": "try a newer TensorRT, which may write parts of a concatenation in place: these copies convert nothing",
-                "concat": "let the branches of each concatenation write the type and layout that its reader needs",
+                "plugin": (
+                    "let supportsFormatCombination() of the plugin accept its neighbours' formats"
+                ),
+                "placement": (
+                    "try a newer TensorRT, which may write parts of a concatenation in place: these"
+                    " copies convert nothing"
+                ),
+                "concat": (
+                    "let the branches of each concatenation write the type and layout that its"
+                    " reader needs"
+                ),
             },
             CHANGES["drop-layers"],
         ),
@@ -407,7 +647,8 @@ RULES: Mapping[str, Change | ByEvidence] = {
         {
             TENSORRT: (
                 _say(
-                    "write the input in the type and layout of that layer: --inputIOFormats in trtexec, setAllowedFormats() in the builder"
+                    "write the input in the type and layout of that layer: --inputIOFormats in"
+                    " trtexec, setAllowedFormats() in the builder"
                 ),
             ),
             **_INPUT_FORMATS,
@@ -420,20 +661,31 @@ RULES: Mapping[str, Change | ByEvidence] = {
         {
             TENSORRT: (
                 _say(
-                    "take the output in the type and layout of that layer: --outputIOFormats in trtexec, setAllowedFormats() in the builder"
+                    "take the output in the type and layout of that layer: --outputIOFormats in"
+                    " trtexec, setAllowedFormats() in the builder"
                 ),
             ),
             **_OUTPUT_FORMATS,
-            TENSORRT_LLM: (_line("trtllm-build --checkpoint_dir=CHECKPOINT --output_dir=ENGINE --logits_dtype=float16"),),
-            ANY: (_say("take the output in the type of that layer: declare the model's output so"),),
+            TENSORRT_LLM: (
+                _line(
+                    "trtllm-build --checkpoint_dir=CHECKPOINT --output_dir=ENGINE"
+                    " --logits_dtype=float16"
+                ),
+            ),
+            ANY: (
+                _say("take the output in the type of that layer: declare the model's output so"),
+            ),
         },
     ),
     "reformat-ping-pong": Change(
         "keep one layout across the layer between",
-        _model("let the layer between the two reformats run in its neighbours' layout, or replace it"),
+        _model(
+            "let the layer between the two reformats run in its neighbours' layout, or replace it"
+        ),
     ),
     "dtype-converting-reformat": Change(
-        "compute neighbouring layers in one type", _model("make the layers on both sides of each conversion compute in one type")
+        "compute neighbouring layers in one type",
+        _model("make the layers on both sides of each conversion compute in one type"),
     ),
     "fp32-in-reduced-engine": Change("run FP32 layers in half precision", _HALF, unsure=_TO_HALF),
     "fp32-engine": Change("compute in half precision", _HALF, unsure=_TO_HALF),
@@ -441,7 +693,12 @@ RULES: Mapping[str, Change | ByEvidence] = {
         "let FP32 products use TF32",
         {
             PYTORCH: (_line('torch.set_float32_matmul_precision("high")'),),
-            ANY: (_say("allow TF32 where products are made: cublasSetMathMode(handle, CUBLAS_TF32_TENSOR_OP_MATH)"),),
+            ANY: (
+                _say(
+                    "allow TF32 where products are made: cublasSetMathMode(handle,"
+                    " CUBLAS_TF32_TENSOR_OP_MATH)"
+                ),
+            ),
         },
         around=True,
     ),
@@ -450,7 +707,9 @@ RULES: Mapping[str, Change | ByEvidence] = {
         "run products on tensor cores",
         {
             "input": "pad the input to 4 channels, as int8:chw4 or fp16:hwc8 have them",
-            "channels": "raise channels to the next multiple of 8 for FP16 and BF16, of 16 for INT8 and FP8",
+            "channels": (
+                "raise channels to the next multiple of 8 for FP16 and BF16, of 16 for INT8 and FP8"
+            ),
             "builder": "look in the builder's verbose log for the tactics that were timed",
             "unknown": "make channels multiples of 8 for FP16 and BF16, of 16 for INT8 and FP8",
         },
@@ -469,23 +728,41 @@ RULES: Mapping[str, Change | ByEvidence] = {
         "let nothing but the layer that quantises read the tensor, with one per-tensor scale",
     ),
     "int8-with-float-output": Change(
-        "quantise outputs too", _model("put Q/DQ directly after the layer, with the same scale on every branch that reads it")
+        "quantise outputs too",
+        _model(
+            "put Q/DQ directly after the layer, with the same scale on every branch that reads it"
+        ),
     ),
     "channel-alignment": Change(
-        "align channels", _model("raise channels to the next multiple: of 8 for FP16 and BF16, 16 for INT8 and FP8, 4 for TF32")
+        "align channels",
+        _model(
+            "raise channels to the next multiple: of 8 for FP16 and BF16, 16 for INT8 and FP8, 4"
+            " for TF32"
+        ),
     ),
     "fp16-norm": Change(
-        "keep norms from overflowing in FP16", _model("compare the output with FP32; if it is off, use BF16 or cast around the norm")
+        "keep norms from overflowing in FP16",
+        _model("compare the output with FP32; if it is off, use BF16 or cast around the norm"),
     ),
     "under-filled-gpu": Change(
         "use a larger batch",
         {
             TENSORRT: (_line("trtexec --onnx=model.onnx --shapes=INPUT:2xDIMS"),),
             API_PYTHON: (_LARGER,),
-            API_CPP: (_say("export the model with a larger or a dynamic batch, and run it with context->setInputShape()"),),
+            API_CPP: (
+                _say(
+                    "export the model with a larger or a dynamic batch, and run it with"
+                    " context->setInputShape()"
+                ),
+            ),
             RTX: (_line("tensorrt_rtx --onnx=model.onnx --shapes=INPUT:2xDIMS"),),
             ONNX_RUNTIME: (_line('session.run(None, {"x": numpy.concatenate([x0, x1])})'),),
-            TENSORRT_LLM: (_line("trtllm-build --checkpoint_dir=CHECKPOINT --output_dir=ENGINE --max_batch_size=16"),),
+            TENSORRT_LLM: (
+                _line(
+                    "trtllm-build --checkpoint_dir=CHECKPOINT --output_dir=ENGINE"
+                    " --max_batch_size=16"
+                ),
+            ),
             PYTORCH: (_line("out = model(torch.cat([x0, x1]))"),),
             ANY: (_say("give each kernel the work of two requests"),),
         },
@@ -494,30 +771,52 @@ RULES: Mapping[str, Change | ByEvidence] = {
     "copy-not-overlapped": Change(
         "copy while kernels run",
         {
-            PYTORCH: (_line('with torch.cuda.stream(copies): x = x.to("cuda", non_blocking=True)'),),
-            ONNX_RUNTIME: (_line('binding.bind_ortvalue_input("x", onnxruntime.OrtValue.ortvalue_from_numpy(x, "cuda", 0))'),),
+            PYTORCH: (
+                _line('with torch.cuda.stream(copies): x = x.to("cuda", non_blocking=True)'),
+            ),
+            ONNX_RUNTIME: (
+                _line(
+                    'binding.bind_ortvalue_input("x", onnxruntime.OrtValue.ortvalue_from_numpy(x,'
+                    ' "cuda", 0))'
+                ),
+            ),
             OTHER: (_say("copy on a stream (or queue) of its own, from pinned memory"),),
             ANY: (_line(_COPY),),
         },
         around=True,
     ),
 }
-"""What to do about the findings of a rule; of a rule that is not here its name says it, and the rule itself how."""
+"""What to do about the findings of a rule; of a rule that is not here its name says it, and the
+rule itself how.
+"""
 
 ENGINE_FILE = Change(
     "No engine file was given; one comes from the build",
     {
         TENSORRT: (_line(_EXPORT, 8, 2), _say("TensorRT writes no engine file before 8.2")),
         API_PYTHON: (_line(_INSPECTED, 8, 2), _say("TensorRT writes no engine file before 8.2")),
-        RTX: (_line("tensorrt_rtx --onnx=model.onnx --profilingVerbosity=detailed --dumpLayerInfo > engine.log"),),
+        RTX: (
+            _line(
+                "tensorrt_rtx --onnx=model.onnx --profilingVerbosity=detailed --dumpLayerInfo >"
+                " engine.log"
+            ),
+        ),
         RTX_CPP: (
-            _line("inspector->getEngineInformation(LayerInformationFormat::kJSON);  // inspector = engine->createEngineInspector()"),
+            _line(
+                "inspector->getEngineInformation(LayerInformationFormat::kJSON);  // inspector ="
+                " engine->createEngineInspector()"
+            ),
         ),
         ONNX_RUNTIME: (
             _line("trtexec --loadEngine=CACHED.engine --exportLayerInfo=engine.json", 8, 2),
             _say("TensorRT writes no engine file before 8.2"),
         ),
-        TENSORRT_LLM: (_line("trtllm-build --checkpoint_dir=CHECKPOINT --output_dir=ENGINE --profiling_verbosity=detailed"),),
+        TENSORRT_LLM: (
+            _line(
+                "trtllm-build --checkpoint_dir=CHECKPOINT --output_dir=ENGINE"
+                " --profiling_verbosity=detailed"
+            ),
+        ),
         TORCH_TENSORRT: (_line('module.engine.dump_engine_layer_info_to_file("engine.json")'),),
     },
 )

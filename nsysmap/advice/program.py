@@ -1,4 +1,6 @@
-"""What kind of program ran, as far as its trace and its engine files tell: advice and lines to paste are for one kind."""
+"""What kind of program ran, as far as its trace and its engine files tell: advice and lines to
+paste are for one kind.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +17,45 @@ from nsysmap.core.trace_schema import PYTHON, TENSORRT_RTX, TRTEXEC
 Version = tuple[int, ...]
 
 TENSORRT = "tensorrt"
-"""A program that runs engines by TensorRT's API, and whose engines trtexec can run: trtexec itself, or one's own."""
+"""A program that runs engines by TensorRT's API, and whose engines trtexec can run: trtexec itself,
+or one's own.
+"""
 TENSORRT_LLM, ONNX_RUNTIME, TORCH_TENSORRT = "tensorrt-llm", "onnxruntime", "torch-tensorrt"
 """Programs that build and run their engines themselves."""
 TORCH_ENGINES = "pytorch-with-engines"
-"""PyTorch and engines in one process, not recognised as Torch-TensorRT: engines may run by TensorRT's API."""
+"""PyTorch and engines in one process, not recognised as Torch-TensorRT: engines may run by
+TensorRT's API.
+"""
 PYTORCH, CUDA, OTHER = "pytorch", "cuda", "cuda-by-compiler"
-"""Programs without engines; the last has kernels that a compiler of another language than CUDA C++ made: Python's, Julia's, OpenACC's."""
+"""Programs without engines; the last has kernels that a compiler of another language than CUDA C++
+made: Python's, Julia's, OpenACC's.
+"""
 KINDS = (TENSORRT, TENSORRT_LLM, ONNX_RUNTIME, TORCH_TENSORRT, TORCH_ENGINES, PYTORCH, CUDA, OTHER)
 
 _LLM_KERNEL, _LLM_LAYER = "tensorrt_llm::", re.compile(r"PLUGIN_V[23]_(GPT|Bert)Attention_")
-_ORT_KERNEL, _ORT_ENGINE = "onnxruntime::", "TensorrtExecutionProvider_"  # the latter begins the names of the engines that it caches
-_TORCH_LAYER = re.compile(r"\[(aten_ops|acc_ops)\.|\[aten::")  # Torch-TensorRT names layers after PyTorch's operators
-_TENSORRT_FAMILIES = frozenset({"myelin", "trt", "native-pointwise", "reformat", "tensorrt", "plugin"})
+_ORT_KERNEL, _ORT_ENGINE = (
+    "onnxruntime::",
+    "TensorrtExecutionProvider_",
+)  # the latter begins the names of the engines that it caches
+_TORCH_LAYER = re.compile(
+    r"\[(aten_ops|acc_ops)\.|\[aten::"
+)  # Torch-TensorRT names layers after PyTorch's operators
+_TENSORRT_FAMILIES = frozenset(
+    {"myelin", "trt", "native-pointwise", "reformat", "tensorrt", "plugin"}
+)
 """Families of kernels that only TensorRT runs."""
-_MYELIN_9, _MYELIN_10 = re.compile(r"__myl_bb\d+_\d+_"), re.compile(r"_myl\d+_\d+$|^__myl_\w+_0x[0-9a-f]{32}")
-"""Names that Myelin gave to kernels before TensorRT 10, and to layers and kernels from then on (docs/names.md)."""
-_HASHED, _GENERATED, _STUB = re.compile(r"^__myl_\w+_0x[0-9a-f]{32}"), "cudnn_generated_", "__myelin_CASK_STUB"
+_MYELIN_9, _MYELIN_10 = (
+    re.compile(r"__myl_bb\d+_\d+_"),
+    re.compile(r"_myl\d+_\d+$|^__myl_\w+_0x[0-9a-f]{32}"),
+)
+"""Names that Myelin gave to kernels before TensorRT 10, and to layers and kernels from then on
+(docs/names.md).
+"""
+_HASHED, _GENERATED, _STUB = (
+    re.compile(r"^__myl_\w+_0x[0-9a-f]{32}"),
+    "cudnn_generated_",
+    "__myelin_CASK_STUB",
+)
 _COMPILED = frozenset({"offload", "xla", "triton"})
 """Families of kernels that nobody launches with <<<…>>>."""
 _COMPILED_NAME = re.compile(
@@ -48,17 +72,27 @@ class Program:
 
     kind: str = TENSORRT
     tensorrt: Version | None = None  # None if unknown, or if engine files tell of several
-    since: Version | None = None  # where it is unknown: the first version that it can be, as names of Myelin's layers tell
+    since: Version | None = (
+        # where it is unknown: the first version that it can be, as names of Myelin's layers tell
+        None
+    )
     before: Version | None = None  # and the first later than it
     assumed: bool = False  # nothing shows what ran
-    rtx: bool = False  # its TensorRT is TensorRT for RTX, whose versions (1.x), tool and flags are its own
-    host: str | None = None  # what called it, as processes are named: trtexec, tensorrt_rtx, python or other; None if that is unknown
+    rtx: bool = (
+        False  # its TensorRT is TensorRT for RTX, whose versions (1.x), tool and flags are its own
+    )
+    host: str | None = (
+        # what called it, as processes are named: trtexec, tensorrt_rtx, python or other; None if
+        # that is unknown
+        None
+    )
     collectives: bool = False  # its inferences exchange data with other GPUs, by NCCL
 
     def at_least(self, version: Version) -> bool | None:
         """Whether its TensorRT is of this version or newer; None if unknown.
 
-        TensorRT for RTX has what TensorRT 10 has, and as in TensorRT 11 the types of tensors are those of the model.
+        TensorRT for RTX has what TensorRT 10 has, and as in TensorRT 11 the types of tensors are
+        those of the model.
         """
         if self.rtx:
             return True
@@ -96,7 +130,9 @@ class Program:
 
     @property
     def calls_tensorrt(self) -> bool:
-        """Whether its engines are run by TensorRT's API, and by no framework that has options of its own for that."""
+        """Whether its engines are run by TensorRT's API, and by no framework that has options of
+        its own for that.
+        """
         return self.kind in (TENSORRT, TORCH_ENGINES)
 
     @property
@@ -106,7 +142,9 @@ class Program:
 
     @property
     def own_calls(self) -> bool:
-        """Whether TensorRT's API is, or may be, called by a program of one's own rather than by NVIDIA's tool."""
+        """Whether TensorRT's API is, or may be, called by a program of one's own rather than by
+        NVIDIA's tool.
+        """
         return self.calls_tensorrt and self.host not in (TRTEXEC, TENSORRT_RTX)
 
 
@@ -123,7 +161,8 @@ def is_tensorrt(family: str, kernel: str) -> bool:
 def program_of(tables: Mapping[str, Table]) -> Program:
     """The program of an analysis, or of an engine file alone, from its tables by name.
 
-    Without kernels and without any sign of TensorRT it is taken to be one of TensorRT: nothing says otherwise.
+    Without kernels and without any sign of TensorRT it is taken to be one of TensorRT: nothing says
+    otherwise.
     """
     found, host = _alone(tables), next(iter(tables["capture"].text("host").list()), None)
     if host is None and found.pytorch:
@@ -139,39 +178,63 @@ def program_of(tables: Mapping[str, Table]) -> Program:
 def _of_environment(program: Program, tables: Mapping[str, Table]) -> Program:
     """The program with the version that its environment names, where nothing contradicts it."""
     version = version_of(next(iter(tables["capture"].text("environment_tensorrt").list()), None))
-    fits = version is not None and (program.since or ()) <= version and (program.before is None or version < program.before)
+    fits = (
+        version is not None
+        and (program.since or ()) <= version
+        and (program.before is None or version < program.before)
+    )
     return replace(program, tensorrt=version, since=None, before=None) if fits else program
 
 
 def _for_rtx(tables: Mapping[str, Table], host: str | None) -> bool:
     """Whether its engines are of TensorRT for RTX.
 
-    That chooses products and convolutions when an engine is loaded, so their tactic in the engine file is a stub; TensorRT's names a kernel
-    there.  They run as kernels that cuDNN generates, which no TensorRT with such names of Myelin's kernels has.
+    That chooses products and convolutions when an engine is loaded, so their tactic in the engine
+    file is a stub; TensorRT's names a kernel there.  They run as kernels that cuDNN generates,
+    which no TensorRT with such names of Myelin's kernels has.
     """
     if host == TENSORRT_RTX or _STUB in _texts(tables, "layers", "tactic"):
         return True
     kernels = _texts(tables, "kernels", "name")
     pytorch = bool(tables["capture"].bools("has_pytorch").any())  # its products may be cuDNN's
-    return not pytorch and any(_HASHED.search(name) for name in kernels) and any(name.startswith(_GENERATED) for name in kernels)
+    return (
+        not pytorch
+        and any(_HASHED.search(name) for name in kernels)
+        and any(name.startswith(_GENERATED) for name in kernels)
+    )
 
 
 def _alone(tables: Mapping[str, Table]) -> Program:
     """The same, whatever it exchanges with other GPUs."""
-    capture, kernels, layers = tables["capture"], _texts(tables, "kernels", "name"), _texts(tables, "layers", "name")
-    told = [*_texts(tables, "engines_with_tensors", "tensorrt_version"), *capture.text("tensorrt_version").list()]
+    capture, kernels, layers = (
+        tables["capture"],
+        _texts(tables, "kernels", "name"),
+        _texts(tables, "layers", "name"),
+    )
+    told = [
+        *_texts(tables, "engines_with_tensors", "tensorrt_version"),
+        *capture.text("tensorrt_version").list(),
+    ]
     versions = {version_of(text) for text in told if text} - {None}
     version = next(iter(versions)) if len(versions) == 1 else None
     pytorch = bool(capture.bools("has_pytorch").any())
     ranges = capture.bools("has_tensorrt_ranges").any() or capture.bools("has_layer_ranges").any()
-    of_files = "layers" in tables and bool((tables["layers"].ints("engine")[_of_engines_that_ran(tables, "layers")] != MISSING).any())
-    signs = version is not None or versions or ranges or of_files or _tensorrt_kernels(tables, kernels)
+    of_files = "layers" in tables and bool(
+        (tables["layers"].ints("engine")[_of_engines_that_ran(tables, "layers")] != MISSING).any()
+    )
+    signs = (
+        version is not None or versions or ranges or of_files or _tensorrt_kernels(tables, kernels)
+    )
     if kernels and not signs:
         return Program(PYTORCH if pytorch else OTHER if _compiled(tables, kernels) else CUDA)
     files = _texts(tables, "engines", "source")
-    if any(_LLM_KERNEL in name for name in kernels) or any(_LLM_LAYER.search(layer) for layer in layers):
+    if any(_LLM_KERNEL in name for name in kernels) or any(
+        _LLM_LAYER.search(layer) for layer in layers
+    ):
         kind = TENSORRT_LLM
-    elif any(_ORT_KERNEL in name for name in kernels) or any(file.startswith(_ORT_ENGINE) for file in files):
+    elif any(_ORT_KERNEL in name for name in kernels) or any(
+        file.startswith(_ORT_ENGINE) for file in files
+    ):
         kind = ONNX_RUNTIME
     elif any(_TORCH_LAYER.search(layer) for layer in layers):
         kind = TORCH_TENSORRT
@@ -196,12 +259,18 @@ def _of_engines_that_ran(tables: Mapping[str, Table], table: str) -> IntArray:
     rows = tables[table]
     if "engine" not in rows.columns or "engine_fits" not in tables:
         return np.arange(len(rows))
-    gone = [row.integer("engine") for row in tables["engine_fits"] if row.text("verdict") == "did-not-run"]
+    gone = [
+        row.integer("engine")
+        for row in tables["engine_fits"]
+        if row.text("verdict") == "did-not-run"
+    ]
     return np.flatnonzero(~np.isin(rows.ints("engine"), gone))
 
 
 def _texts(tables: Mapping[str, Table], table: str, column: str) -> list[str]:
-    """The distinct texts of a column, without those of engine files that did not run; none if there is no such table."""
+    """The distinct texts of a column, without those of engine files that did not run; none if there
+    is no such table.
+    """
     if table not in tables or column not in tables[table].columns:
         return []
     told = tables[table].text(column)
@@ -211,7 +280,9 @@ def _texts(tables: Mapping[str, Table], table: str, column: str) -> list[str]:
 
 def _tensorrt_kernels(tables: Mapping[str, Table], kernels: Iterable[str]) -> bool:
     """Whether kernels ran that only TensorRT has; needed if its ranges were not traced."""
-    return any(is_tensorrt(family, "") for family in _texts(tables, "names", "family")) or any(is_tensorrt("", name) for name in kernels)
+    return any(is_tensorrt(family, "") for family in _texts(tables, "names", "family")) or any(
+        is_tensorrt("", name) for name in kernels
+    )
 
 
 def _collectives(tables: Mapping[str, Table]) -> bool:
@@ -219,10 +290,16 @@ def _collectives(tables: Mapping[str, Table]) -> bool:
     kernels = tables.get("kernels")
     if kernels is None or not any(map(is_collective, kernels.text("name").values)):
         return False
-    inside = kernels.take(kernels.ints("inference") != MISSING) if "inference" in kernels.columns else kernels
+    inside = (
+        kernels.take(kernels.ints("inference") != MISSING)
+        if "inference" in kernels.columns
+        else kernels
+    )
     return any(map(is_collective, _texts({"kernels": inside}, "kernels", "name")))
 
 
 def _compiled(tables: Mapping[str, Table], kernels: Iterable[str]) -> bool:
     """Whether kernels ran that a compiler of another language than CUDA C++ made."""
-    return not _COMPILED.isdisjoint(_texts(tables, "names", "family")) or any(_COMPILED_NAME.search(name) for name in kernels)
+    return not _COMPILED.isdisjoint(_texts(tables, "names", "family")) or any(
+        _COMPILED_NAME.search(name) for name in kernels
+    )

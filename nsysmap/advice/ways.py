@@ -1,4 +1,6 @@
-"""How a program of a kind, with its version of TensorRT, makes a change: the ways that there are, and which of them is its own."""
+"""How a program of a kind, with its version of TensorRT, makes a change: the ways that there are,
+and which of them is its own.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,25 @@ from nsysmap.advice.program import (
 from nsysmap.core.trace_schema import OTHER_HOST, PYTHON
 
 UNKNOWN: Version = (10, 14)
-"""The version that is assumed where none was detected: what it accepts, version 11 does as well, but for the flags of precision."""
+"""The version that is assumed where none was detected: what it accepts, version 11 does as well,
+but for the flags of precision.
+"""
 
 _NEWEST: Version = (11,)  # what TensorRT for RTX is like
 _OLD: Version = (8, 6)  # the same where names of Myelin's kernels are of a version before 10
 _RECENT: Version = (10,)  # what every version before it has too needs no mention
 ONNX, ANY = "onnx", "any"
 """Ways of engines built from an ONNX model, and of all programs."""
-API_PYTHON, API_CPP, RTX, RTX_PYTHON, RTX_CPP = "tensorrt-python", "tensorrt-cpp", "rtx", "rtx-python", "rtx-cpp"
-"""Ways of programs that call TensorRT's API themselves, and of TensorRT for RTX: its tool, and the same two."""
+API_PYTHON, API_CPP, RTX, RTX_PYTHON, RTX_CPP = (
+    "tensorrt-python",
+    "tensorrt-cpp",
+    "rtx",
+    "rtx-python",
+    "rtx-cpp",
+)
+"""Ways of programs that call TensorRT's API themselves, and of TensorRT for RTX: its tool, and the
+same two.
+"""
 LLM_CPP = "tensorrt-llm-cpp"
 """Ways of servers in other languages than Python that run TensorRT-LLM's executor."""
 _WAYS: Mapping[str, tuple[str, ...]] = {
@@ -41,13 +53,19 @@ _WAYS: Mapping[str, tuple[str, ...]] = {
     CUDA: (CUDA, ANY),
     OTHER: (OTHER, ANY),
 }
-"""Whose ways a program of each kind takes, the first that there is: `onnx` is of engines built from an ONNX model."""
+"""Whose ways a program of each kind takes, the first that there is: `onnx` is of engines built from
+an ONNX model.
+"""
 _SENTENCES = 2  # about findings of different evidence
-_VERSIONED = frozenset({TENSORRT, ONNX_RUNTIME, TORCH_ENGINES})  # kinds whose ways follow TensorRT's version
+_VERSIONED = frozenset(
+    {TENSORRT, ONNX_RUNTIME, TORCH_ENGINES}
+)  # kinds whose ways follow TensorRT's version
 
 
 def _ways(kind: str, program: Program) -> tuple[str, ...]:
-    """Whose ways a program of this kind takes, its own first: those of who calls TensorRT's API before those of its tools."""
+    """Whose ways a program of this kind takes, its own first: those of who calls TensorRT's API
+    before those of its tools.
+    """
     if kind == TENSORRT_LLM and program.host == OTHER_HOST:
         return (LLM_CPP, *_WAYS[kind])
     if kind not in (TENSORRT, TORCH_ENGINES):
@@ -70,33 +88,46 @@ class Way:
     text: str
     since: Version = ()
     paste: bool = True
-    release: str = ""  # the release of what makes the change, if not TensorRT's, that goes with that version
+    release: str = (
+        ""  # the release of what makes the change, if not TensorRT's, that goes with that version
+    )
 
     def fits(self, program: Program) -> bool:
         """Whether the program can go this way where trtexec makes the change.
 
-        It runs neither engines that exchange data with other GPUs nor those of TensorRT for RTX, and who runs engines by a program of their
-        own has no line of trtexec's to change.
+        It runs neither engines that exchange data with other GPUs nor those of TensorRT for RTX,
+        and who runs engines by a program of their own has no line of trtexec's to change.
         """
         if not self.text.startswith("trtexec"):
             return True
         runs = "--loadEngine" in self.text and program.calls_tensorrt
-        return not (program.collectives or program.rtx or (runs and program.host in (PYTHON, OTHER_HOST)))
+        return not (
+            program.collectives or program.rtx or (runs and program.host in (PYTHON, OTHER_HOST))
+        )
 
 
 @dataclass(frozen=True)
 class Change:
-    """Something to do: what, and how in each kind of program; the ways of one kind begin with that of the newest version."""
+    """Something to do: what, and how in each kind of program; the ways of one kind begin with that
+    of the newest version.
+    """
 
     title: str
     ways: Mapping[str, tuple[Way, ...]]
-    around: bool = False  # it changes the program around the engine: where that is PyTorch, only PyTorch's way applies
-    unsure: str | None = None  # the sentence for engines of an unknown version, where no way fits all
+    # it changes the program around the engine: where that is PyTorch, only PyTorch's way applies
+    around: bool = False
+    unsure: str | None = (
+        None  # the sentence for engines of an unknown version, where no way fits all
+    )
 
     def way(self, kind: str, program: Program) -> Way | None:
-        """The way that a program of this kind, with this one's TensorRT, makes the change; None if there is none."""
+        """The way that a program of this kind, with this one's TensorRT, makes the change; None if
+        there is none.
+        """
         ways = (way for one in _ways(kind, program) for way in self.ways.get(one, ()))
-        assumed = program.tensorrt or (_OLD if program.before is not None else _NEWEST if program.rtx else UNKNOWN)
+        assumed = program.tensorrt or (
+            _OLD if program.before is not None else _NEWEST if program.rtx else UNKNOWN
+        )
         found = next((way for way in ways if assumed >= way.since and way.fits(program)), None)
         if found is None or program.at_least(found.since or (0,)):
             return found
@@ -111,7 +142,9 @@ class Change:
 
 @dataclass(frozen=True)
 class ByEvidence:
-    """What to do about the findings of a rule where that is not the same for all: by a column of their evidence."""
+    """What to do about the findings of a rule where that is not the same for all: by a column of
+    their evidence.
+    """
 
     column: str
     changes: Mapping[str, Change]
@@ -133,22 +166,39 @@ class How:
     change: str | None = None
 
 
-def how(action: Change | ByEvidence, program: Program, evidence: Sequence[Mapping[str, object]] = ()) -> How:
-    """How this program makes a change; with PyTorch's line beside TensorRT's where either may be what runs the engine.
+def how(
+    action: Change | ByEvidence, program: Program, evidence: Sequence[Mapping[str, object]] = ()
+) -> How:
+    """How this program makes a change; with PyTorch's line beside TensorRT's where either may be
+    what runs the engine.
 
-    ``evidence`` is that of the findings that ask for it, the costliest first: where it decides, the line is that of the first one,
-    or the sentence has what they ask for.
+    ``evidence`` is that of the findings that ask for it, the costliest first: where it decides, the
+    line is that of the first one, or the sentence has what they ask for.
     """
     if isinstance(action, ByEvidence):
         asked = dict.fromkeys(str(one.get(action.column)) for one in evidence)
-        made = [how(action.changes.get(name, action.otherwise), program) for name in asked] or [how(action.otherwise, program)]
+        made = [how(action.changes.get(name, action.otherwise), program) for name in asked] or [
+            how(action.otherwise, program)
+        ]
         sentences = dict.fromkeys(one.change for one in made if one.change is not None)
-        return made[0] if made[0].paste else How(None, change="; ".join(list(sentences)[: action.most]) or None)
-    kind = PYTORCH if action.around and program.kind == TORCH_ENGINES and PYTORCH in action.ways else program.kind
+        return (
+            made[0]
+            if made[0].paste
+            else How(None, change="; ".join(list(sentences)[: action.most]) or None)
+        )
+    kind = (
+        PYTORCH
+        if action.around and program.kind == TORCH_ENGINES and PYTORCH in action.ways
+        else program.kind
+    )
     way = action.way(kind, program)
     if way is None or not way.paste:
         return How(None, change=None if way is None else way.text)
-    beside = action.way(TENSORRT, program) if kind == TORCH_ENGINES and TORCH_ENGINES in action.ways else None
+    beside = (
+        action.way(TENSORRT, program)
+        if kind == TORCH_ENGINES and TORCH_ENGINES in action.ways
+        else None
+    )
     if beside is not None and beside.paste and beside.text != way.text:
         return How(beside.text, way.text)
     return How(way.text)

@@ -10,7 +10,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from nsysmap.advice.paste import CHANGES, EACH_ENGINE, PYTHON_ALONE, PYTHON_BETWEEN, RULES, TWO_GRAPHS, WITH_DATA_LOADER
+from nsysmap.advice.paste import (
+    CHANGES,
+    EACH_ENGINE,
+    PYTHON_ALONE,
+    PYTHON_BETWEEN,
+    RULES,
+    TWO_GRAPHS,
+    WITH_DATA_LOADER,
+)
 from nsysmap.advice.program import Program
 from nsysmap.advice.ways import Change, How, how
 from nsysmap.answer.model import IN_A_REGION, Action, Figure, IdleCause, in_pieces
@@ -18,9 +26,13 @@ from nsysmap.core.table import BoolArray, IntArray, Row, Table
 from nsysmap.trace.inferences.steady import only_repeats
 
 LEAST_SHARE = 0.01
-"""Share of the time per unit that an action must save at least; less is within the difference between two runs of one program."""
+"""Share of the time per unit that an action must save at least; less is within the difference
+between two runs of one program.
+"""
 RULE_GROUPS = ("fusion", "reformat", "precision")
-"""Groups of rules whose cost is GPU time that would be saved; the cost of host and launches is predicted by what-if."""
+"""Groups of rules whose cost is GPU time that would be saved; the cost of host and launches is
+predicted by what-if.
+"""
 THROUGHPUT = frozenset({"two-in-flight", "async"})
 """Changes that do not make a single inference faster."""
 _UNDER_FILLED = "under-filled-gpu"
@@ -36,7 +48,9 @@ _SAME = {
 }
 """The change of what-if that prices what a rule, or a group of them, finds."""
 _WHOLE_ENGINE = "fp32-engine"
-"""The rule whose advice changes every layer, and with them what others find and what a replay predicts: it leads where it prices most."""
+"""The rule whose advice changes every layer, and with them what others find and what a replay
+predicts: it leads where it prices most.
+"""
 _OVERLAP = "copy-not-overlapped"
 _OVERLAPPED_BY = frozenset({"two-in-flight", "pinned-copies"})
 """Changes whose replay has copies beside kernels."""
@@ -46,24 +60,36 @@ _UNREPLAYED = {
     "pageable-copy": "pinned-copies",
     "blocking-copy": "pinned-copies",
 }
-"""Rules that price idle time, and the change that is against it: where nothing can be replayed, they say what may be saved."""
+"""Rules that price idle time, and the change that is against it: where nothing can be replayed,
+they say what may be saved.
+"""
 _REMOVES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "cuda-graph": (("launch", "dispatch"), ("host", "sync", "graph", "profiler")),
     "one-graph": (("host",), ("launch", "dispatch", "sync", "graph", "profiler")),
     "no-host-gap": (("host",), ("launch", "sync", "copy", "profiler")),
     "pinned-copies": (("copy",), ("host", "launch", "sync")),
 }
-"""The causes of idle time that a change is about, and those that it shortens besides: what follows begins earlier."""
+"""The causes of idle time that a change is about, and those that it shortens besides: what follows
+begins earlier.
+"""
 _WHOLE_REPETITION = replace(PYTHON_BETWEEN, title="run a whole repetition as one CUDA graph")
-"""Instead of EACH_ENGINE where only repetitions are known, not where in them an engine begins and ends."""
+"""Instead of EACH_ENGINE where only repetitions are known, not where in them an engine begins and
+ends.
+"""
 _LEAST_PART = 0.02  # of the idle time that a saving is part of; smaller causes are not named
-_FULL = 0.75  # share of the SMs from which on a larger batch is not advised, as what-if takes such kernels to leave no room
+# share of the SMs from which on a larger batch is not advised, as what-if takes such kernels to
+# leave no room
+_FULL = 0.75
 PAUSES = 1.25
 """Times the time per unit, from which on the window is said to have pauses besides."""
-_WORTH_MORE = 0.03  # share of the time that one graph of everything must save beyond a graph of each inference, which is easier to make
+# share of the time that one graph of everything must save beyond a graph of each inference, which
+# is easier to make
+_WORTH_MORE = 0.03
 _HOST = "no-host-gap"
 _OF_THE_HOST = frozenset({_HOST, "one-graph"})
-_MANY_GAPS = 3  # in an inference, in which the GPU waits for the host's own work: it lies between launches, not between inferences
+# in an inference, in which the GPU waits for the host's own work: it lies between launches, not
+# between inferences
+_MANY_GAPS = 3
 
 
 @dataclass(frozen=True)
@@ -71,13 +97,19 @@ class Runs:
     """What runs: the facts that decide what to do and which line to paste."""
 
     program: Program
-    host_gaps: float = 0.0  # per inference: how often the GPU is idle while the host is busy elsewhere
+    host_gaps: float = (
+        0.0  # per inference: how often the GPU is idle while the host is busy elsewhere
+    )
     host_work: str | None = None  # where most of that time was, an NVTX range or a call
     uploads: bool = False  # data is copied to a GPU while inferences run
-    repeats: bool = False  # inferences are known by their repetition only: one may hold several engines, and Python's work between them
+    # inferences are known by their repetition only: one may hold several engines, and Python's work
+    # between them
+    repeats: bool = False
     graphs: bool = False  # most inferences are replayed from CUDA graphs
     data_loader: bool = False  # NVTX ranges show PyTorch's DataLoader
-    kinds: int = 1  # the most kernel sequences that inferences of one engine have, as of several shapes
+    kinds: int = (
+        1  # the most kernel sequences that inferences of one engine have, as of several shapes
+    )
 
 
 def runs(tables: Mapping[str, Table], program: Program) -> Runs:
@@ -90,14 +122,36 @@ def runs(tables: Mapping[str, Table], program: Program) -> Runs:
     gaps_each = _intervals(gaps, rows) / inferences if inferences else 0.0
     replayed = tables["inferences"].bools("cuda_graph")
     graphs = 2 * int(replayed.sum()) > len(replayed)
-    loader = bool(tables["nvtx_ranges"].text("name").where(lambda name: "DataLoader" in name).any()) if program.pytorch else False
-    return Runs(program, gaps_each, _host_work(gaps.take(rows)), uploads, repeats, graphs, loader, _kinds(tables["inference_groups"]))
+    loader = (
+        bool(tables["nvtx_ranges"].text("name").where(lambda name: "DataLoader" in name).any())
+        if program.pytorch
+        else False
+    )
+    return Runs(
+        program,
+        gaps_each,
+        _host_work(gaps.take(rows)),
+        uploads,
+        repeats,
+        graphs,
+        loader,
+        _kinds(tables["inference_groups"]),
+    )
 
 
 def _kinds(groups: Table) -> int:
-    """The most kernel sequences that the steady-state inferences of one engine have; one that ran once does not count."""
-    often = {(row.maybe_integer("engine"), row.maybe_integer("kernel_sequence")) for row in groups if row.integer("steady") > 1}
-    return max(Counter(engine for engine, sequence in often if None not in (engine, sequence)).values(), default=1)
+    """The most kernel sequences that the steady-state inferences of one engine have; one that ran
+    once does not count.
+    """
+    often = {
+        (row.maybe_integer("engine"), row.maybe_integer("kernel_sequence"))
+        for row in groups
+        if row.integer("steady") > 1
+    }
+    return max(
+        Counter(engine for engine, sequence in often if None not in (engine, sequence)).values(),
+        default=1,
+    )
 
 
 def _steady(tables: Mapping[str, Table], rows: Table) -> BoolArray:
@@ -128,24 +182,35 @@ def _host_work(gaps: Table) -> str | None:
 
 @dataclass(frozen=True)
 class UnitTime:
-    """What one unit takes, in nanoseconds; with pauses, the whole window divided by its units, as idle time is counted."""
+    """What one unit takes, in nanoseconds; with pauses, the whole window divided by its units, as
+    idle time is counted.
+    """
 
     ns: int
     with_pauses_ns: int
 
 
 def actions(
-    tables: Mapping[str, Table], runs: Runs, *, units: float, unit_time: UnitTime | None, idle: Sequence[IdleCause] = ()
+    tables: Mapping[str, Table],
+    runs: Runs,
+    *,
+    units: float,
+    unit_time: UnitTime | None,
+    idle: Sequence[IdleCause] = (),
 ) -> tuple[Action, ...]:
-    """The actions predicted to save more than noise: first those that shorten one inference, by replay, then by rule; then those for
-    throughput only.
+    """The actions predicted to save more than noise: first those that shorten one inference, by
+    replay, then by rule; then those for throughput only.
 
-    ``units`` is how many inferences (or passes) the rules' costs are of, ``unit_time`` what one takes; ``idle`` is the idle time of one
-    without the profiler.
+    ``units`` is how many inferences (or passes) the rules' costs are of, ``unit_time`` what one
+    takes; ``idle`` is the idle time of one without the profiler.
     """
     findings = [one for one in tables["findings"] if one.maybe_integer("inside") is None]
-    reformats = _evidence(tables["findings"], _REFORMATS)  # also of those that are told inside another finding
-    changes = [_change(row, runs, findings, idle, reformats) for row in tables["whatif"] if _pays(row)]
+    reformats = _evidence(
+        tables["findings"], _REFORMATS
+    )  # also of those that are told inside another finding
+    changes = [
+        _change(row, runs, findings, idle, reformats) for row in tables["whatif"] if _pays(row)
+    ]
     changes.sort(key=lambda one: (one.throughput_only, -one.saving.ns))
     told = {one.name for one in changes}
     changes = [one for one in changes if one.name not in _the_same(changes, runs)]
@@ -154,10 +219,13 @@ def actions(
         found
         for row in tables["rule_outcomes"]
         if _prices(row, told, replayed=replayed)
-        and (found := _rule(row, runs, findings, _at_most_ns(row, tables, units), unit_time)) is not None
+        and (found := _rule(row, runs, findings, _at_most_ns(row, tables, units), unit_time))
+        is not None
     ]
     rules.sort(key=lambda one: -one.saving.ns)
-    titles = [one.title for one in rules]  # of two rules that ask for the same, the one that prices more
+    titles = [
+        one.title for one in rules
+    ]  # of two rules that ask for the same, the one that prices more
     priced = [one for place, one in enumerate(rules) if one.title not in titles[:place]]
     largest = max((one.saving.ns for one in changes if not one.throughput_only), default=0)
     first = [one for one in priced if one.name == _WHOLE_ENGINE and one.saving.ns > largest]
@@ -166,8 +234,13 @@ def actions(
 
 
 def _the_same(changes: Sequence[Action], runs: Runs) -> set[str]:
-    """Which of these changes another one is told instead of: what one graph of all that is launched takes away."""
-    each, whole = (next((one for one in changes if one.name == name), None) for name in ("cuda-graph", "one-graph"))
+    """Which of these changes another one is told instead of: what one graph of all that is launched
+    takes away.
+    """
+    each, whole = (
+        next((one for one in changes if one.name == name), None)
+        for name in ("cuda-graph", "one-graph")
+    )
     if whole is None:
         return set()
     found = {"no-host-gap"} if runs.program.pytorch and runs.host_gaps >= _MANY_GAPS else set()
@@ -184,19 +257,34 @@ def _prices(row: Row, told: set[str], *, replayed: bool) -> bool:
         return not told & _OVERLAPPED_BY
     if rule in _UNREPLAYED:
         return not replayed
-    return (group in RULE_GROUPS or rule in (_UNDER_FILLED, _TIME_SLICED)) and not {_SAME.get(rule), _SAME_GROUP.get(group)} & told
+    return (group in RULE_GROUPS or rule in (_UNDER_FILLED, _TIME_SLICED)) and not {
+        _SAME.get(rule),
+        _SAME_GROUP.get(group),
+    } & told
 
 
 def _pays(row: Row) -> bool:
     if row.text("answer") != "answered":
         return False
-    return row.integer("low_saving_ns") > 0 and row.integer("low_saving_ns") >= LEAST_SHARE * row.integer("before_ns")
+    return row.integer("low_saving_ns") > 0 and row.integer(
+        "low_saving_ns"
+    ) >= LEAST_SHARE * row.integer("before_ns")
 
 
-def _change(row: Row, runs: Runs, findings: Sequence[Row], idle: Sequence[IdleCause], reformats: Sequence[Mapping[str, object]]) -> Action:
+def _change(
+    row: Row,
+    runs: Runs,
+    findings: Sequence[Row],
+    idle: Sequence[IdleCause],
+    reformats: Sequence[Mapping[str, object]],
+) -> Action:
     name = row.text("change")
     change = _what(name, runs)
-    made = how(RULES[_REFORMATS], runs.program, reformats) if name == "drop-layers" else how(change, runs.program)
+    made = (
+        how(RULES[_REFORMATS], runs.program, reformats)
+        if name == "drop-layers"
+        else how(change, runs.program)
+    )
     saving, before = row.integer("saving_ns"), row.integer("before_ns")
     between = name == "one-graph" and runs.program.pytorch
     return Action(
@@ -210,7 +298,13 @@ def _change(row: Row, runs: Runs, findings: Sequence[Row], idle: Sequence[IdleCa
         paste=made.paste,
         paste_pytorch=made.paste_pytorch,
         change=made.change,
-        rules=tuple(dict.fromkeys(one.text("rule") for one in findings if _command(one) in {name, *((_HOST,) if between else ())})),
+        rules=tuple(
+            dict.fromkeys(
+                one.text("rule")
+                for one in findings
+                if _command(one) in {name, *((_HOST,) if between else ())}
+            )
+        ),
         idle=_idle_behind(name, saving, idle),
         filled=_filled(findings) if name == "two-in-flight" else None,
         host_work=runs.host_work if name in _OF_THE_HOST else None,
@@ -226,11 +320,16 @@ def _command(finding: Row) -> str:
 def _evidence(findings: Iterable[Row], rule: str) -> list[Mapping[str, object]]:
     """That of a rule's findings, the costliest first."""
     mine = [one for one in findings if one.text("rule") == rule]
-    return [json.loads(one.text("evidence")) for one in sorted(mine, key=lambda one: -(one.maybe_integer("cost_ns") or 0))]
+    return [
+        json.loads(one.text("evidence"))
+        for one in sorted(mine, key=lambda one: -(one.maybe_integer("cost_ns") or 0))
+    ]
 
 
 def _what(change: str, runs: Runs) -> Change:
-    """What to do for a change of what-if: Python's own work between launches has its own way, unlike work between inferences."""
+    """What to do for a change of what-if: Python's own work between launches has its own way,
+    unlike work between inferences.
+    """
     if runs.program.pytorch and change == "one-graph":
         return PYTHON_BETWEEN
     if runs.program.pytorch and change == "no-host-gap":
@@ -248,13 +347,17 @@ def _what(change: str, runs: Runs) -> Change:
 
 def _unreplayed(rule: str, runs: Runs) -> Change:
     """What to do about what a rule prices where nothing can be replayed."""
-    between = runs.program.pytorch and runs.host_gaps >= _MANY_GAPS and _UNREPLAYED[rule] == "no-host-gap"
+    between = (
+        runs.program.pytorch and runs.host_gaps >= _MANY_GAPS and _UNREPLAYED[rule] == "no-host-gap"
+    )
     return _what("one-graph" if between else _UNREPLAYED[rule], runs)
 
 
 def _idle_behind(change: str, saving_ns: int, idle: Sequence[IdleCause]) -> tuple[IdleCause, ...]:
-    """The idle time that a saving is part of, where that of the change's own causes is less, or mostly between queued kernels; none where
-    all idle time is less, because the GPU's work gets shorter too."""
+    """The idle time that a saving is part of, where that of the change's own causes is less, or
+    mostly between queued kernels; none where all idle time is less, because the GPU's work gets
+    shorter too.
+    """
     own, others = _REMOVES.get(change, ((), ()))
     found = [one for one in idle if one.cause in own]
     total = sum(one.ns or 0 for one in found)
@@ -262,46 +365,77 @@ def _idle_behind(change: str, saving_ns: int, idle: Sequence[IdleCause]) -> tupl
         return ()
     if total >= saving_ns:
         by_cause = {one.cause: one.ns or 0 for one in found}
-        queued = by_cause.get("dispatch", 0) > by_cause.get("launch", 0)  # nobody expects a graph to shorten these
+        queued = by_cause.get("dispatch", 0) > by_cause.get(
+            "launch", 0
+        )  # nobody expects a graph to shorten these
         return tuple(sorted(found, key=lambda one: -(one.ns or 0))) if queued else ()
     for one in sorted((one for one in idle if one.cause in others), key=lambda one: -(one.ns or 0)):
         if total >= saving_ns:
             break
         found.append(one)
         total += one.ns or 0
-    return tuple(one for one in found if (one.ns or 0) >= _LEAST_PART * total) if total >= saving_ns else ()
+    return (
+        tuple(one for one in found if (one.ns or 0) >= _LEAST_PART * total)
+        if total >= saving_ns
+        else ()
+    )
 
 
 def _filled(findings: Sequence[Row]) -> float | None:
-    """The share of the SMs that have a block while kernels run, where kernels were found to be small."""
+    """The share of the SMs that have a block while kernels run, where kernels were found to be
+    small.
+    """
     found = next((one for one in findings if one.text("rule") == _UNDER_FILLED), None)
     share = None if found is None else json.loads(found.text("evidence")).get("busy_sms")
     return float(share) if isinstance(share, int | float) else None
 
 
 def _groups(finding: Row) -> int:
-    """How many places a finding is about: one, or of the rule that has one finding an engine, its groups of layers."""
-    number = json.loads(finding.text("evidence")).get("number") if finding.text("rule") == _PARALLEL else None
+    """How many places a finding is about: one, or of the rule that has one finding an engine, its
+    groups of layers.
+    """
+    number = (
+        json.loads(finding.text("evidence")).get("number")
+        if finding.text("rule") == _PARALLEL
+        else None
+    )
     return number if isinstance(number, int) else 1
 
 
 def _at_most_ns(row: Row, tables: Mapping[str, Table], units: float) -> int:
-    """What a rule's findings may save of a unit: their cost, and of copies no more than there is other work to hide them behind."""
+    """What a rule's findings may save of a unit: their cost, and of copies no more than there is
+    other work to hide them behind.
+    """
     cost = row.maybe_integer("cost_ns") or 0
     if row.text("rule") == _OVERLAP:
-        cost = min(cost, sum((one.maybe_integer("busy_ns") or 0) - (one.maybe_integer("copies_ns") or 0) for one in tables["device_times"]))
+        cost = min(
+            cost,
+            sum(
+                (one.maybe_integer("busy_ns") or 0) - (one.maybe_integer("copies_ns") or 0)
+                for one in tables["device_times"]
+            ),
+        )
     return round(cost / units) if units else 0
 
 
 def _title(rule: str, title: str, evidence: Sequence[Mapping[str, object]]) -> str:
-    """What to do, of findings inside a region only about the kinds of blocks that were found in pieces there."""
+    """What to do, of findings inside a region only about the kinds of blocks that were found in
+    pieces there.
+    """
     named = in_pieces(evidence) if rule == IN_A_REGION else ""
     return f"fuse {named} inside the region" if named else title
 
 
-def _rule(row: Row, runs: Runs, findings: Sequence[Row], at_most: int, unit_time: UnitTime | None) -> Action | None:
+def _rule(
+    row: Row, runs: Runs, findings: Sequence[Row], at_most: int, unit_time: UnitTime | None
+) -> Action | None:
     rule = row.text("rule")
-    if row.text("outcome") != "found" or not at_most or unit_time is None or at_most < LEAST_SHARE * unit_time.ns:
+    if (
+        row.text("outcome") != "found"
+        or not at_most
+        or unit_time is None
+        or at_most < LEAST_SHARE * unit_time.ns
+    ):
         return None
     unit_ns = unit_time.ns
     if rule in _UNREPLAYED and unit_time.with_pauses_ns > PAUSES * unit_ns:
@@ -312,7 +446,11 @@ def _rule(row: Row, runs: Runs, findings: Sequence[Row], at_most: int, unit_time
         return None
     places = sum(_groups(one) for one in mine) + row.integer("left_out")
     change = _unreplayed(rule, runs) if rule in _UNREPLAYED else RULES.get(rule)
-    made = How(f"nsysmap rules show {rule}") if change is None else how(change, runs.program, _evidence(mine, rule))
+    made = (
+        How(f"nsysmap rules show {rule}")
+        if change is None
+        else how(change, runs.program, _evidence(mine, rule))
+    )
     return Action(
         name=rule,
         title=rule if change is None else _title(rule, change.title, _evidence(mine, rule)),
@@ -326,5 +464,7 @@ def _rule(row: Row, runs: Runs, findings: Sequence[Row], at_most: int, unit_time
         change=made.change,
         rules=(rule,),
         filled=filled,
-        host_work=runs.host_work if rule in _UNREPLAYED and _UNREPLAYED[rule] == "no-host-gap" else None,
+        host_work=(
+            runs.host_work if rule in _UNREPLAYED and _UNREPLAYED[rule] == "no-host-gap" else None
+        ),
     )

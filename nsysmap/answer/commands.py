@@ -11,15 +11,21 @@ from nsysmap.answer.model import Summary
 from nsysmap.answer.words import of_fusion
 from nsysmap.text.terminal import columns, pasted
 
-_ONE_OF = re.compile(r" \(engine \d+ of \d+\)$")  # after the name of a file that lists several engines
+_ONE_OF = re.compile(
+    r" \(engine \d+ of \d+\)$"
+)  # after the name of a file that lists several engines
 _NAME = 69  # columns of a kernel's name in a command: it fits a line of the narrowest terminal
 _SLOW = 1.1  # ratio to the median from which the slowest inference is worth a look
 
 
-def commands(summary: Summary, given: Sequence[str] = (), room: int | None = None) -> list[tuple[str, str]]:
-    """The commands that show more, each with its purpose, to be pasted where the report and the engine files were ``given`` by their paths.
+def commands(
+    summary: Summary, given: Sequence[str] = (), room: int | None = None
+) -> list[tuple[str, str]]:
+    """The commands that show more, each with its purpose, to be pasted where the report and the
+    engine files were ``given`` by their paths.
 
-    Where one takes more than ``room`` columns and all files share a folder, the first command goes there.
+    Where one takes more than ``room`` columns and all files share a folder, the first command goes
+    there.
     """
     report, engines = _paths(summary, given)
     found = _commands(summary, report, engines)
@@ -27,20 +33,32 @@ def commands(summary: Summary, given: Sequence[str] = (), room: int | None = Non
     if room is None or not folder or all(columns(command) <= room for _, command in found):
         return found
     below = [str(PurePath(path).relative_to(folder)) for path in (report, *engines)]
-    return [("", f"cd {pasted(folder)}"), *_commands(summary, below[0], below[1:], page='"$OLDPWD"/report.html')]
+    return [
+        ("", f"cd {pasted(folder)}"),
+        *_commands(summary, below[0], below[1:], page='"$OLDPWD"/report.html'),
+    ]
 
 
 def _paths(summary: Summary, given: Sequence[str]) -> tuple[str, list[str]]:
-    """The paths of the report and of the engine files that may have run, as they were given; their names where nothing was."""
+    """The paths of the report and of the engine files that may have run, as they were given; their
+    names where nothing was.
+    """
     ran = [one.source for one in summary.engines if one.verdict != "did-not-run"]
     names = dict.fromkeys(_ONE_OF.sub("", name) for name in ran)
     ends = {name: tuple(name.split("/")) for name in names}
-    of_name = {name: path for path in given[1:] for name, end in ends.items() if PurePath(path).parts[-len(end) :] == end}
+    of_name = {
+        name: path
+        for path in given[1:]
+        for name, end in ends.items()
+        if PurePath(path).parts[-len(end) :] == end
+    }
     return (given[0] if given else summary.source), [of_name.get(name, name) for name in names]
 
 
 def _shared_folder(paths: Sequence[str]) -> str:
-    """The folder that all files are below; empty if that is the current one or the root, or if there is none."""
+    """The folder that all files are below; empty if that is the current one or the root, or if
+    there is none.
+    """
     parents = [PurePath(path).parent for path in paths]
     if len({parent.is_absolute() for parent in parents}) > 1:
         return ""
@@ -48,15 +66,21 @@ def _shared_folder(paths: Sequence[str]) -> str:
     return "" if shared in ("", "/", ".") else shared
 
 
-def _commands(summary: Summary, report: str, engines: Sequence[str], *, page: str = "report.html") -> list[tuple[str, str]]:
+def _commands(
+    summary: Summary, report: str, engines: Sequence[str], *, page: str = "report.html"
+) -> list[tuple[str, str]]:
     files = " ".join(map(pasted, (*engines, report)))
     found = []
     if engines and summary.layers:
-        found.append(("regions" if summary.regions else "layers", f"nsysmap layers {files} --sort time"))
+        found.append(
+            ("regions" if summary.regions else "layers", f"nsysmap layers {files} --sort time")
+        )
     if summary.kernels:
         name = _name(summary)
         found.append(("names", f"nsysmap decode {name or pasted(report)}"))
-    if engines and any(of_fusion(one.group, one.rule) and one.outcome != "clean" for one in summary.rules):
+    if engines and any(
+        of_fusion(one.group, one.rule) and one.outcome != "clean" for one in summary.rules
+    ):
         found.append(("not fused", f"nsysmap layers {files} --not-fused"))
     if summary.slowest and summary.slowest.times_median >= _SLOW:
         found.append(("slowest", f"nsysmap inference {files} {summary.slowest.inference}"))
@@ -66,7 +90,13 @@ def _commands(summary: Summary, report: str, engines: Sequence[str], *, page: st
 
 
 def _name(summary: Summary) -> str:
-    """The name of the costliest kernel that has a meaning beside itself and is short enough for a command; empty if there is none."""
-    telling = (one for one in summary.kernels if not one.what.startswith("unknown") and not one.what.endswith(f": {one.name}"))
+    """The name of the costliest kernel that has a meaning beside itself and is short enough for a
+    command; empty if there is none.
+    """
+    telling = (
+        one
+        for one in summary.kernels
+        if not one.what.startswith("unknown") and not one.what.endswith(f": {one.name}")
+    )
     names = (pasted(one.name) for one in telling)
     return next((name for name in names if columns(name) <= _NAME), "")

@@ -1,5 +1,6 @@
-"""Where kernel time goes, as rows that add up: layers that are alike, and kernels without a layer; what runs inside regions; and what to
-call kernels."""
+"""Where kernel time goes, as rows that add up: layers that are alike, and kernels without a layer;
+what runs inside regions; and what to call kernels.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nsysmap.answer.model import INFERENCE, OF_SO_MANY, REPETITION, LayerGroup, OtherKernels, Summary
+from nsysmap.answer.model import (
+    INFERENCE,
+    OF_SO_MANY,
+    REPETITION,
+    LayerGroup,
+    OtherKernels,
+    Summary,
+)
 from nsysmap.names.decode import decode
 from nsysmap.text.terminal import columns, escaped, told_apart
 from nsysmap.text.units import counted, percent, rounded
@@ -19,14 +27,30 @@ _PARTS = 5  # of a region
 _SHORT = 48  # characters of a function with template arguments that is shown whole
 _TELLING = 2  # words of longer ones
 _WORD = re.compile(r"[A-Za-z_]\w+(?!\w*::)")
-_CPP = frozenset({"const", "operator", "lambda", "instance", "unsigned", "void", "int", "bool", "char", "long", "TensorIteratorBase"})
+_CPP = frozenset(
+    {
+        "const",
+        "operator",
+        "lambda",
+        "instance",
+        "unsigned",
+        "void",
+        "int",
+        "bool",
+        "char",
+        "long",
+        "TensorIteratorBase",
+    }
+)
 _PROCESS = re.compile(r"\bprocess (\d+)\b")  # in the wording of the kinds of inferences
 _UNKNOWN = "unknown"  # what is said of a name that tells nothing else
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Repeated layers, or kernels of one family without a layer: a row of the table of kernel time."""
+    """Repeated layers, or kernels of one family without a layer: a row of the table of kernel
+    time.
+    """
 
     share: float  # of all kernel time
     time_ns: int
@@ -39,15 +63,24 @@ class Cost:
 
 def costs_heading(summary: Summary, room: int | None = None) -> str:
     """What the shares and times of `cost_rows` are of, in at most so many columns."""
-    what = f"{rounded(summary.kernel_ns)} {'visible kernel time' if summary.hidden else 'kernel time'}"
+    what = (
+        f"{rounded(summary.kernel_ns)} {'visible kernel time' if summary.hidden else 'kernel time'}"
+    )
     per = f"per {summary.unit.split()[0]}"
     whose = f"per {whose_unit(summary)}"
     if not summary.kernel_units:
         per = whose = whole_part(summary)
-    kinds = sum(kind.mean_ns is not None and kind.what.startswith(OF_SO_MANY) for kind in summary.kinds) if summary.kernel_units else 0
+    kinds = (
+        sum(kind.mean_ns is not None and kind.what.startswith(OF_SO_MANY) for kind in summary.kinds)
+        if summary.kernel_units
+        else 0
+    )
     if kinds > 1:  # whose rows none of them may have
         both = "both kinds" if kinds == 2 else f"{kinds} kinds"
-        forms = [f"costliest layers, of {told}, mean over {both}" for told in (f"{what} {whose}", f"{what} {per}")]
+        forms = [
+            f"costliest layers, of {told}, mean over {both}"
+            for told in (f"{what} {whose}", f"{what} {per}")
+        ]
         forms.append(f"costliest layers, of {rounded(summary.kernel_ns)} mean over {both}")
     else:
         forms = [f"costliest layers, of {what} {whose}", f"costliest layers, of {what} {per}"]
@@ -56,17 +89,28 @@ def costs_heading(summary: Summary, room: int | None = None) -> str:
 
 
 def whose_unit(summary: Summary) -> str:
-    """The unit of the answer, and where several processes or engines ran, that it is no inference of a certain one."""
-    processes = {found[1] for kind in summary.kinds if kind.mean_ns is not None and (found := _PROCESS.search(kind.what))}
+    """The unit of the answer, and where several processes or engines ran, that it is no inference
+    of a certain one.
+    """
+    processes = {
+        found[1]
+        for kind in summary.kinds
+        if kind.mean_ns is not None and (found := _PROCESS.search(kind.what))
+    }
     if len(processes) > 1:
         return f"{summary.unit} of {'either' if len(processes) == 2 else 'any'} process"
-    several = len({group.engine for group in summary.layers} - {None}) > 1 and summary.unit in (INFERENCE, REPETITION)
+    several = len({group.engine for group in summary.layers} - {None}) > 1 and summary.unit in (
+        INFERENCE,
+        REPETITION,
+    )
     return f"{summary.unit}{' of any engine' if several else ''}"
 
 
 def whole_part(summary: Summary) -> str:
     """What the times of kernels are sums over, where they are no means."""
-    return f"in {counted(summary.steady, 'steady inference')}" if summary.units else "over the trace"
+    return (
+        f"in {counted(summary.steady, 'steady inference')}" if summary.units else "over the trace"
+    )
 
 
 def other_costs(summary: Summary, shown: Sequence[Cost]) -> tuple[float, int, int] | None:
@@ -74,40 +118,80 @@ def other_costs(summary: Summary, shown: Sequence[Cost]) -> tuple[float, int, in
     rest = [cost for cost in cost_rows(summary) if cost not in shown]
     if not rest:
         return None
-    return sum(cost.share for cost in rest), sum(cost.time_ns for cost in rest), sum(cost.layers or 0 for cost in rest)
+    return (
+        sum(cost.share for cost in rest),
+        sum(cost.time_ns for cost in rest),
+        sum(cost.layers or 0 for cost in rest),
+    )
 
 
 def cost_rows(summary: Summary, *, families: bool = False) -> list[Cost]:
-    """Where kernel time goes, the largest share first; the shares add up to 1. No rows if no layer is known.
+    """Where kernel time goes, the largest share first; the shares add up to 1. No rows if no layer
+    is known.
 
     Kernels without a layer are one row, or one for each of their ``families``.
     """
     if not summary.layers:
         return []
     found = [
-        Cost(one.share_of_all_kernel_time, one.time_ns, one.layers, one.does or one.kind, one.engine, one.title, one)
+        Cost(
+            one.share_of_all_kernel_time,
+            one.time_ns,
+            one.layers,
+            one.does or one.kind,
+            one.engine,
+            one.title,
+            one,
+        )
         for one in summary.layers
     ]
-    for others in [(one,) for one in summary.other_kernels] if families else [summary.other_kernels] if summary.other_kernels else []:
-        share, time_ns = sum(one.share_of_all_kernel_time for one in others), sum(one.time_ns for one in others)
-        found.append(Cost(share, time_ns, None, f"{others[0].family} kernel" if len(others) == 1 else "", None, others_name(others), None))
+    for others in (
+        [(one,) for one in summary.other_kernels]
+        if families
+        else [summary.other_kernels]
+        if summary.other_kernels
+        else []
+    ):
+        share, time_ns = (
+            sum(one.share_of_all_kernel_time for one in others),
+            sum(one.time_ns for one in others),
+        )
+        found.append(
+            Cost(
+                share,
+                time_ns,
+                None,
+                f"{others[0].family} kernel" if len(others) == 1 else "",
+                None,
+                others_name(others),
+                None,
+            )
+        )
     return sorted(found, key=lambda one: -one.share)
 
 
 def others_name(others: Sequence[OtherKernels]) -> str:
-    """The name of the row of kernels without a layer: of which families, the one with the most time first."""
+    """The name of the row of kernels without a layer: of which families, the one with the most time
+    first.
+    """
     if len(others) == 1:
-        return f"({others[0].family} kernels without a layer{f', {others[0].names} names' if others[0].names > 1 else ''})"
+        return (
+            f"({others[0].family} kernels without a"
+            f" layer{f', {others[0].names} names' if others[0].names > 1 else ''})"
+        )
     more = f" and {len(others) - _FAMILIES} more" if len(others) > _FAMILIES else ""
     return f"(without a layer: {', '.join(one.family for one in others[:_FAMILIES])}{more})"
 
 
 def inside(summary: Summary) -> str:
-    """What runs in the opaque region, by part; of several regions what their parts do, in shares of all kernel time."""
+    """What runs in the opaque region, by part; of several regions what their parts do, in shares of
+    all kernel time.
+    """
     if len(summary.regions) > 1:
         return _inside_all(summary)
     told = [
-        f"{percent(part.share_of_region_time, 1, 0)} {part.name.removeprefix('$$myelin$$')}{f' x {part.parts}' if part.parts > 1 else ''}"
+        f"{percent(part.share_of_region_time, 1, 0)}"
+        f" {part.name.removeprefix('$$myelin$$')}{f' x {part.parts}' if part.parts > 1 else ''}"
         for region in summary.regions
         for part in region.parts[:_PARTS]
     ]
@@ -120,22 +204,34 @@ def _inside_all(summary: Summary) -> str:
     for region in summary.regions:
         for part in region.parts:
             what = part.does.replace(", ", " + ") or part.name.removeprefix("$$myelin$$")
-            shares[what] = shares.get(what, 0.0) + region.share_of_all_kernel_time * part.share_of_region_time
+            shares[what] = (
+                shares.get(what, 0.0) + region.share_of_all_kernel_time * part.share_of_region_time
+            )
             parts[what] += part.parts
     largest = sorted(shares.items(), key=lambda one: -one[1])
-    told = [f"{percent(share, 1, 1)} {what}{f' x {parts[what]}' if parts[what] > 1 else ''}" for what, share in largest[:_PARTS]]
+    told = [
+        f"{percent(share, 1, 1)} {what}{f' x {parts[what]}' if parts[what] > 1 else ''}"
+        for what, share in largest[:_PARTS]
+    ]
     more = f" and {len(shares) - _PARTS} more" if len(shares) > _PARTS else ""
     share = percent(sum(region.share_of_all_kernel_time for region in summary.regions), 1, 1)
     return f"{len(summary.regions)} regions, {share} of all kernel time: {', '.join(told)}{more}"
 
 
 def functions(names: Sequence[str]) -> list[str]:
-    """Names of kernels without namespaces, parameters and template arguments, as far as these do not tell them apart; of long template
-    arguments only words that no other kernel of the same function has."""
+    """Names of kernels without namespaces, parameters and template arguments, as far as these do
+    not tell them apart; of long template arguments only words that no other kernel of the same
+    function has.
+    """
     fields = [decode(name).fields for name in names]
     short = [str(mine.get("function", name)) for mine, name in zip(fields, names, strict=True)]
-    full = [f"{one}<{mine['template']}>" if "template" in mine else one for one, mine in zip(short, fields, strict=True)]
-    words = [[word for word in dict.fromkeys(_WORD.findall(one)) if word not in _CPP] for one in full]
+    full = [
+        f"{one}<{mine['template']}>" if "template" in mine else one
+        for one, mine in zip(short, fields, strict=True)
+    ]
+    words = [
+        [word for word in dict.fromkeys(_WORD.findall(one)) if word not in _CPP] for one in full
+    ]
     different = dict(zip(names, zip(short, words, strict=True), strict=True)).values()
     of_function = Counter(one for one, _ in different)
     having = Counter((one, word) for one, mine in different for word in mine)
@@ -150,16 +246,24 @@ def functions(names: Sequence[str]) -> list[str]:
 
 
 def kernel_titles(kernels: Sequence[tuple[str, str]], room: int) -> list[str]:
-    """What each kernel is, from pairs of its description and its name, in about so many columns; kernels of the same description are shown
-    with their names."""
+    """What each kernel is, from pairs of its description and its name, in about so many columns;
+    kernels of the same description are shown with their names.
+    """
     alike: dict[str, list[str]] = {}
     for what, name in kernels:
         alike.setdefault(what, []).append(name)
     named: dict[tuple[str, str], str] = {}
-    called = dict(zip([name for _, name in kernels], functions([name for _, name in kernels]), strict=True))
+    called = dict(
+        zip([name for _, name in kernels], functions([name for _, name in kernels]), strict=True)
+    )
     for what, names in alike.items():
         if len(set(names)) > 1 or what == _UNKNOWN:
-            short = told_apart([escaped(called[name]) for name in names], max(room - columns(what) - 3, _LEAST_NAME))
+            short = told_apart(
+                [escaped(called[name]) for name in names],
+                max(room - columns(what) - 3, _LEAST_NAME),
+            )
             beside = [told if told.startswith("(") else f"({told})" for told in short]
-            named |= {(what, name): f"{what} {told}" for name, told in zip(names, beside, strict=True)}
+            named |= {
+                (what, name): f"{what} {told}" for name, told in zip(names, beside, strict=True)
+            }
     return [escaped(named.get(kernel, kernel[0])) for kernel in kernels]

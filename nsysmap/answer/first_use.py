@@ -1,4 +1,6 @@
-"""Kernels that were compiled or loaded while inferences ran: what it took, and what avoids it in the program that ran."""
+"""Kernels that were compiled or loaded while inferences ran: what it took, and what avoids it in
+the program that ran.
+"""
 
 from __future__ import annotations
 
@@ -14,24 +16,41 @@ from nsysmap.trace.inferences.compilation import AMONG_THEM, TRIED_OUT
 
 _NAMED = 3  # inferences whose numbers are told
 _OWN_WORK, _RANGE, _FIRST, _LIBRARY = "before ", "range ", "first ", "library "
-"""Begin the evidence of a compiler's work, of a range that says so, of a first launch or call, which loads code, and of a library's own
-work before it loads what it brings."""
+"""Begin the evidence of a compiler's work, of a range that says so, of a first launch or call,
+which loads code, and of a library's own work before it loads what it brings.
+"""
 _PTX_NS = 100_000_000
-"""A load of a module takes 0.06 to 20 ms for code that exists (twelve programs); 480 and 510 ms where the driver compiled PTX."""
+"""A load of a module takes 0.06 to 20 ms for code that exists (twelve programs); 480 and 510 ms
+where the driver compiled PTX.
+"""
 _REMEDIES = (
     ("xla", "set JAX_COMPILATION_CACHE_DIR, and run every shape once before measuring"),
-    ("triton", "keep TRITON_CACHE_DIR (of torch.compile: TORCHINDUCTOR_CACHE_DIR) between runs, and run every shape once before measuring"),
+    (
+        "triton",
+        (
+            "keep TRITON_CACHE_DIR (of torch.compile: TORCHINDUCTOR_CACHE_DIR) between runs, and"
+            " run every shape once before measuring"
+        ),
+    ),
 )
 """By family of kernels that a compiler made while the program ran."""
-_RTX = "keep a runtime cache between runs (IRuntimeConfig::setRuntimeCache, TensorRT for RTX), and run every shape once before serving"
+_RTX = (
+    "keep a runtime cache between runs (IRuntimeConfig::setRuntimeCache, TensorRT for RTX), and run"
+    " every shape once before serving"
+)
 _TORCH = "keep TORCHINDUCTOR_CACHE_DIR between runs, and run every shape once before measuring"
-_PTX = "build for this GPU's architecture (nvcc -gencode) rather than PTX, or keep the driver's cache (CUDA_CACHE_PATH) between runs"
+_PTX = (
+    "build for this GPU's architecture (nvcc -gencode) rather than PTX, or keep the driver's cache"
+    " (CUDA_CACHE_PATH) between runs"
+)
 _RUNTIME = "keep what it compiles between runs, and run every shape once before measuring"
 _LAZY = "run every shape once before {}, or set CUDA_MODULE_LOADING=EAGER"
 
 
 def first_use(tables: Mapping[str, Table], program: Program) -> FirstUse | None:
-    """The inferences that were excluded because kernels were compiled or loaded in them; None if there are none."""
+    """The inferences that were excluded because kernels were compiled or loaded in them; None if
+    there are none.
+    """
     inferences = tables["inferences"]
     evidence = inferences.text("compile_evidence")
     rows = np.flatnonzero(evidence.codes >= 0)
@@ -39,17 +58,24 @@ def first_use(tables: Mapping[str, Table], program: Program) -> FirstUse | None:
         return None
     took, told = inferences.ints("compile_ns")[rows], evidence.take(rows).list()
     by_compiler = np.array(
-        [(one or "").startswith((_OWN_WORK, _RANGE)) or _from_ptx(one or "", int(ns)) for one, ns in zip(told, took, strict=True)]
+        [
+            (one or "").startswith((_OWN_WORK, _RANGE)) or _from_ptx(one or "", int(ns))
+            for one, ns in zip(told, took, strict=True)
+        ]
     )
     compiled = 2 * int(took[by_compiler].sum()) > int(took.sum())
     longest = int(took.argmax())
-    remedy = _remedy(tables, program, compiled=compiled, ptx=_from_ptx(told[longest] or "", int(took[longest])))
+    remedy = _remedy(
+        tables, program, compiled=compiled, ptx=_from_ptx(told[longest] or "", int(took[longest]))
+    )
     numbers, tried_out = tuple(inferences.ints("inference")[rows].tolist()), TRIED_OUT in told
     return FirstUse(numbers, int(took.sum()), int(took[longest]), compiled, tried_out, remedy)
 
 
 def _from_ptx(evidence: str, ns: int) -> bool:
-    return ns >= _PTX_NS and not evidence.startswith((_OWN_WORK, _RANGE, _FIRST, _LIBRARY, TRIED_OUT, AMONG_THEM))
+    return ns >= _PTX_NS and not evidence.startswith(
+        (_OWN_WORK, _RANGE, _FIRST, _LIBRARY, TRIED_OUT, AMONG_THEM)
+    )
 
 
 def _remedy(tables: Mapping[str, Table], program: Program, *, compiled: bool, ptx: bool) -> str:
@@ -70,13 +96,22 @@ def _remedy(tables: Mapping[str, Table], program: Program, *, compiled: bool, pt
 
 
 def told(found: FirstUse | None, one: str, unit_ns: int) -> str:
-    """That, in a sentence; ``one`` is the word for an inference.  Empty if it took less than one unit does, in all."""
+    """That, in a sentence; ``one`` is the word for an inference.  Empty if it took less than one
+    unit does, in all.
+    """
     if found is None or found.compile_ns < unit_ns:
         return ""
     numbers = [str(number) for number in found.inferences]
     many = len(numbers) > _NAMED
-    where = counted(len(numbers), one) if many else f"{one}{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}"
+    where = (
+        counted(len(numbers), one)
+        if many
+        else f"{one}{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}"
+    )
     most = f" ({rounded(found.longest_ns, found.compile_ns)} in one)" if len(numbers) > 1 else ""
     what = "compiling kernels" if found.compiled else "loading kernels at their first launch"
     what += " and trying them out" if found.tried_out else ""
-    return f"not in these times: {rounded(found.compile_ns)} of {what} in {where}{most}; {found.remedy}"
+    return (
+        f"not in these times: {rounded(found.compile_ns)} of {what} in {where}{most};"
+        f" {found.remedy}"
+    )

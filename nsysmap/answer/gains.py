@@ -31,14 +31,19 @@ ACTIONS = 3
 _INDEPENDENT = "if none needs another's result"
 """The condition of a change that only raises throughput, told where nothing shows that it holds."""
 _AT_ONCE = {"two-in-flight": 2}
-"""How many run at once after a change: each then takes that many times the time between the ends of two (Little's law)."""
+"""How many run at once after a change: each then takes that many times the time between the ends of
+two (Little's law).
+"""
 _INSTEAD = {
     ("cuda-graph", "one-graph"): "one-graph saves more",
     ("one-graph", "cuda-graph"): "cuda-graph saves nearly as much",
     ("no-host-gap", "one-graph"): "one-graph takes that work away too",
 }
 """Why a change that pays is not among the actions, where another one is."""
-_ALONE = ("of each inference alone", "without Python's work")  # a graph that has less than all that is launched (by Python)
+_ALONE = (
+    "of each inference alone",
+    "without Python's work",
+)  # a graph that has less than all that is launched (by Python)
 _NO_CALL = "no CUDA call"  # as the table `gaps` says it
 _LEAST_SHARE = 0.03  # share of the time per inference for a second and third action
 _ACTION_LINES = 6
@@ -46,10 +51,12 @@ _NAMED = 2  # actions that are left out are named, at most
 
 
 def gain(summary: Summary, action: Action, per: str = "", *, brief: bool = False) -> str:
-    """What an action saves per inference (or pass); for throughput only, the new rate and its condition.
+    """What an action saves per inference (or pass); for throughput only, the new rate and its
+    condition.
 
-    A rule's price is what may be saved at most, and perhaps nothing is; ``per`` follows the figures; ``brief`` leaves out which idle time
-    that is, and of a rate the one before it and the reason.
+    A rule's price is what may be saved at most, and perhaps nothing is; ``per`` follows the
+    figures; ``brief`` leaves out which idle time that is, and of a rate the one before it and the
+    reason.
     """
     if action.throughput_only and action.share:
         return _more_per_second(summary, action, brief=brief)
@@ -63,20 +70,41 @@ def gain(summary: Summary, action: Action, per: str = "", *, brief: bool = False
 
 
 def in_short(summary: Summary) -> str:
-    """The answer in a line: the time per inference, with and without the profiler, how busy the GPU is, and what to do first."""
-    time = [f"{rounded(summary.traced.ns)} per {summary.unit} in the trace"] if summary.traced else []
+    """The answer in a line: the time per inference, with and without the profiler, how busy the GPU
+    is, and what to do first.
+    """
+    time = (
+        [f"{rounded(summary.traced.ns)} per {summary.unit} in the trace"] if summary.traced else []
+    )
     time += [f"{figure(summary.unprofiled)} without the profiler"] if summary.unprofiled else []
     busy = [gpu for gpu in summary.gpus if gpu.busy_share is not None]
     parts = [", ".join(time) or f"{counted(summary.inferences, each(summary))}"]
-    parts += [f"{'GPU' if len(busy) == 1 else f'GPU {gpu.device}'} {percent(gpu.busy_share or 0.0, 1, 0)} busy" for gpu in busy[:_NAMED]]
-    first = next((action for action in first_actions(summary) if not action.throughput_only and not summary.blocked), None)
+    parts += [
+        f"{'GPU' if len(busy) == 1 else f'GPU {gpu.device}'} {percent(gpu.busy_share or 0.0, 1, 0)}"
+        " busy"
+        for gpu in busy[:_NAMED]
+    ]
+    first = next(
+        (
+            action
+            for action in first_actions(summary)
+            if not action.throughput_only and not summary.blocked
+        ),
+        None,
+    )
     parts = [text.partition(":")[0].partition(". ")[0] for text in summary.blocked[:1]] + parts
-    parts += [f"first {action_title(first)}: {gain(summary, first, brief=True).partition(', ')[0]}"] if first else []
+    parts += (
+        [f"first {action_title(first)}: {gain(summary, first, brief=True).partition(', ')[0]}"]
+        if first
+        else []
+    )
     return "; ".join(parts)
 
 
 def ways(action: Action) -> tuple[str, ...]:
-    """The lines to paste for an action: one, or two where either of two programs may run; none where a sentence says what to change."""
+    """The lines to paste for an action: one, or two where either of two programs may run; none
+    where a sentence says what to change.
+    """
     return tuple(line for line in (action.paste, action.paste_pytorch) if line)
 
 
@@ -84,12 +112,20 @@ def _whole(summary: Summary, action: Action) -> str:
     """The time that a saving is a share of, as it is told."""
     base = Figure(round(action.saving.ns / (action.share or 1.0)))
     value = summary.unprofiled or summary.traced or base
-    return f"{rounded(base.ns)} with pauses" if base.ns > PAUSES * value.ns else figure(value).partition(" (")[0]
+    return (
+        f"{rounded(base.ns)} with pauses"
+        if base.ns > PAUSES * value.ns
+        else figure(value).partition(" (")[0]
+    )
 
 
 def _made_of(action: Action) -> str:
-    """The idle time without the profiler that a saving is part of, where it is told; and where the host was meanwhile."""
-    causes = [one.cause for one in action.idle] or (["host"] if action.host_work is not None else [])
+    """The idle time without the profiler that a saving is part of, where it is told; and where the
+    host was meanwhile.
+    """
+    causes = [one.cause for one in action.idle] or (
+        ["host"] if action.host_work is not None else []
+    )
     told = [f"{idle_words(cause)}{_where(action) if cause == 'host' else ''}" for cause in causes]
     return f": {', '.join(told)}" if told else ""
 
@@ -103,19 +139,34 @@ def _where(action: Action) -> str:
 
 
 def _more_per_second(summary: Summary, action: Action, *, brief: bool) -> str:
-    """The throughput after an action, with its range, the one before it and the condition; where it is not predicted, why it would rise."""
+    """The throughput after an action, with its range, the one before it and the condition; where it
+    is not predicted, why it would rise.
+    """
     if action.filled is not None and action.basis == "rule":
-        return f"{filled_kernels(summary)} leave {percent(1 - action.filled, 1, 0)} of SMs idle; gain unknown"
+        return (
+            f"{filled_kernels(summary)} leave {percent(1 - action.filled, 1, 0)} of SMs idle; gain"
+            " unknown"
+        )
     before_ns = action.saving.ns / (action.share or 1.0)
     now = rate_of(summary.unprofiled) if summary.unprofiled else rate(1e9 / max(before_ns, 1.0))
     saved = (action.saving.ns, action.saving.low_ns or 0, action.saving.high_ns or action.saving.ns)
     after, low, high = (1e9 / max(before_ns - one, 1.0) for one in saved)
-    if action.name == "two-in-flight" and summary.unprofiled and summary.unprofiled.low_ns:  # at most twice as many as one after another
+    if (
+        action.name == "two-in-flight" and summary.unprofiled and summary.unprofiled.low_ns
+    ):  # at most twice as many as one after another
         high = max(min(high, 2e9 / summary.unprofiled.low_ns), after)
-    faster = ranged_rate(after, low, high) if action.basis == "replay" else f"may reach up to {rate(after)}"
+    faster = (
+        ranged_rate(after, low, high)
+        if action.basis == "replay"
+        else f"may reach up to {rate(after)}"
+    )
     told = [f"{faster}{rate_unit(summary, brief=brief)}{'' if brief else f', up from {now}'}"]
     told += [_INDEPENDENT] if summary.unit == REPETITION or action.name == "async" else []
-    told += [f"kernels are on {percent(action.filled, 1, 0)} of the SMs"] if action.filled is not None and not brief else []
+    told += (
+        [f"kernels are on {percent(action.filled, 1, 0)} of the SMs"]
+        if action.filled is not None and not brief
+        else []
+    )
     takes = _each_takes(action, before_ns, (after, low, high))
     if brief and ", " in takes:
         return f"{'; '.join(told)}, {takes.partition(', ')[0].replace('takes ', '')}"
@@ -123,7 +174,9 @@ def _more_per_second(summary: Summary, action: Action, *, brief: bool) -> str:
 
 
 def _each_takes(action: Action, before_ns: float, rates: tuple[float, float, float]) -> str:
-    """What a change that only raises throughput, to one of these rates (with its range), does to the time that one inference takes."""
+    """What a change that only raises throughput, to one of these rates (with its range), does to
+    the time that one inference takes.
+    """
     if action.basis == "rule":
         return "each takes as long as before"
     at_once = _AT_ONCE.get(action.name)
@@ -131,20 +184,38 @@ def _each_takes(action: Action, before_ns: float, rates: tuple[float, float, flo
         return "each takes longer"
     likely, low, high = (round(at_once * 1e9 / one) for one in (rates[0], rates[2], rates[1]))
     takes, now = (ranged(one, low, high).partition(" (")[0] for one in (likely, round(before_ns)))
-    return "each takes as long as before" if takes == now or likely <= before_ns else f"each takes {takes}, up from {rounded(before_ns)}"
+    return (
+        "each takes as long as before"
+        if takes == now or likely <= before_ns
+        else f"each takes {takes}, up from {rounded(before_ns)}"
+    )
 
 
 def first_actions(summary: Summary) -> tuple[Action, ...]:
-    """The one or two actions that shorten one inference most, as far as their lines fit, then the best one for throughput only, unless one
-    of those raises it as much.
+    """The one or two actions that shorten one inference most, as far as their lines fit, then the
+    best one for throughput only, unless one of those raises it as much.
 
-    Beyond the first, only those that save a few percent.  Where a trace does not show what ran, another capture comes before upper bounds.
+    Beyond the first, only those that save a few percent.  Where a trace does not show what ran,
+    another capture comes before upper bounds.
     """
-    more = next((one for one in summary.actions if one.throughput_only and not (one.basis == "rule" and summary.blocked)), None)
+    more = next(
+        (
+            one
+            for one in summary.actions
+            if one.throughput_only and not (one.basis == "rule" and summary.blocked)
+        ),
+        None,
+    )
     more = more if more is not None and (more.share or 0.0) >= _LEAST_SHARE else None
     again = bool(summary.blocked and summary.next_steps)
-    shorter = [one for one in summary.actions if not one.throughput_only and not (one.basis == "rule" and again)]
-    if more is not None and any(more.basis == one.basis == "replay" and more.saving.ns <= one.saving.ns for one in shorter):
+    shorter = [
+        one
+        for one in summary.actions
+        if not one.throughput_only and not (one.basis == "rule" and again)
+    ]
+    if more is not None and any(
+        more.basis == one.basis == "replay" and more.saving.ns <= one.saving.ns for one in shorter
+    ):
         more = None
     chosen: list[Action] = []
     lines = 0
@@ -157,21 +228,40 @@ def first_actions(summary: Summary) -> tuple[Action, ...]:
     return (*(one for one in shorter if one in chosen), *((more,) if more else ()))
 
 
-def order(summary: Summary, shown: Sequence[Action], *, why: bool = True, room: int | None = None) -> str:
-    """Which actions that pay are left out; and (``why``) why the others are in this order where a later one may save more than one before
-    it.  In ``room`` columns as many are named as fit one line."""
+def order(
+    summary: Summary, shown: Sequence[Action], *, why: bool = True, room: int | None = None
+) -> str:
+    """Which actions that pay are left out; and (``why``) why the others are in this order where a
+    later one may save more than one before it.  In ``room`` columns as many are named as fit one
+    line.
+    """
     shorter = [one for one in shown if not one.throughput_only]
     later_more = why and any(two.saving.ns > one.saving.ns for one, two in pairwise(shorter))
     left = [one for one in summary.actions if one not in shown] if shown else []
     left = [one for one in left if one.name != "cuda-graph"]  # which has a row of its own then
-    large = [one for one in left if (one.share or 0.0) >= _LEAST_SHARE and not (one.filled is not None and one.basis == "rule")]
+    large = [
+        one
+        for one in left
+        if (one.share or 0.0) >= _LEAST_SHARE
+        and not (one.filled is not None and one.basis == "rule")
+    ]
     large.sort(key=lambda one: (one.throughput_only, -(one.share or 0.0)))
-    unknown = [one for one in first_actions(summary) if one in left and one not in large]  # of unknown gain, for throughput
+    unknown = [
+        one for one in first_actions(summary) if one in left and one not in large
+    ]  # of unknown gain, for throughput
     large = [*unknown, *large]
     more = sum(1 for one in left if one in large or not one.throughput_only)
-    forms = [_left_out(large[:number], more) for number in range(min(_NAMED, len(large)), -1, -1)] if large else [""]
+    forms = (
+        [_left_out(large[:number], more) for number in range(min(_NAMED, len(large)), -1, -1)]
+        if large
+        else [""]
+    )
     told = next((one for one in forms if room is None or columns(f"({one})") <= room), forms[-1])
-    return "; ".join(part for part in ("what a replay predicts comes before upper bounds" if later_more else "", told) if part)
+    return "; ".join(
+        part
+        for part in ("what a replay predicts comes before upper bounds" if later_more else "", told)
+        if part
+    )
 
 
 def _left_out(named: Sequence[Action], number: int) -> str:
@@ -181,20 +271,33 @@ def _left_out(named: Sequence[Action], number: int) -> str:
 
 
 def _also(action: Action) -> str:
-    """An action that is left out, with its share of the time, or by how much it raises throughput."""
+    """An action that is left out, with its share of the time, or by how much it raises
+    throughput.
+    """
     if action.throughput_only:
         share = min(action.share or 0.0, 0.99)
-        more = "" if action.filled is not None and action.basis == "rule" else f", +{percent(share / (1 - share), 1, 0)}"
+        more = (
+            ""
+            if action.filled is not None and action.basis == "rule"
+            else f", +{percent(share / (1 - share), 1, 0)}"
+        )
         return f"for throughput: {action.title}{more}"
-    return f"{action.title}, {'up to ' if action.basis == 'rule' else ''}{percent(action.share or 0.0, 1, 0)}"
+    return (
+        f"{action.title},"
+        f" {'up to ' if action.basis == 'rule' else ''}{percent(action.share or 0.0, 1, 0)}"
+    )
 
 
 def without_least(shown: Sequence[Action]) -> tuple[Action, ...]:
-    """All but the action that says least: that of unknown gain, otherwise the one that shortens one inference least; one always stays."""
+    """All but the action that says least: that of unknown gain, otherwise the one that shortens one
+    inference least; one always stays.
+    """
     if len(shown) < 2:
         return tuple(shown)
     unknown = [one for one in shown if one.throughput_only and one.basis == "rule"]
-    shorter = sorted((one for one in shown if not one.throughput_only), key=lambda one: -one.saving.ns)[1:]
+    shorter = sorted(
+        (one for one in shown if not one.throughput_only), key=lambda one: -one.saving.ns
+    )[1:]
     least = (unknown or shorter or shown)[-1]
     return tuple(one for one in shown if one is not least)
 
@@ -209,12 +312,22 @@ def action_title(action: Action) -> str:
 def no_action(summary: Summary) -> str:
     """The sentence if nothing is predicted to save time."""
     if summary.blocked:
-        return "capture again, as said above" if summary.next_steps else "see above: the trace does not answer this"
+        return (
+            "capture again, as said above"
+            if summary.next_steps
+            else "see above: the trace does not answer this"
+        )
     if summary.unprofiled is None:
         if summary.traced:
             return "no saving can be predicted: the timeline cannot be replayed"
-        return "no saving can be predicted: " + (not_replayed(summary) if summary.inferences else f"{none_of(summary)} was recognised")
-    shorter = f" of one {each(summary)}" if any(action.throughput_only for action in summary.actions) else ""
+        return "no saving can be predicted: " + (
+            not_replayed(summary) if summary.inferences else f"{none_of(summary)} was recognised"
+        )
+    shorter = (
+        f" of one {each(summary)}"
+        if any(action.throughput_only for action in summary.actions)
+        else ""
+    )
     return f"no change that what-if can replay is sure to save more than 1%{shorter}"
 
 
@@ -223,12 +336,27 @@ def place(summary: Summary, row: Row) -> str:
     first = first_actions(summary)
     action = next((one for one in summary.actions if one.name == row.text("change")), None)
     others = {one.name for one in summary.actions}
-    instead = next((why for (change, other), why in _INSTEAD.items() if change == row.text("change") and other in others), None)
-    if action is None and instead is not None and row.integer("low_saving_ns") >= max(LEAST_SHARE * row.integer("before_ns"), 1):
+    instead = next(
+        (
+            why
+            for (change, other), why in _INSTEAD.items()
+            if change == row.text("change") and other in others
+        ),
+        None,
+    )
+    if (
+        action is None
+        and instead is not None
+        and row.integer("low_saving_ns") >= max(LEAST_SHARE * row.integer("before_ns"), 1)
+    ):
         return f"no: {instead}"
     if action is None:
         nothing = row.integer("low_saving_ns") <= 0
-        return "no: it may save nothing" if nothing else f"no: it may save less than {percent(LEAST_SHARE, 1, 0)}"
+        return (
+            "no: it may save nothing"
+            if nothing
+            else f"no: it may save less than {percent(LEAST_SHARE, 1, 0)}"
+        )
     if action in first:
         return "yes"
     if (action.share or 0.0) < _LEAST_SHARE:
@@ -237,14 +365,26 @@ def place(summary: Summary, row: Row) -> str:
 
 
 def cut_off(summary: Summary) -> str:
-    """The limits of the first actions, and those that come next; empty where nothing can be predicted."""
+    """The limits of the first actions, and those that come next; empty where nothing can be
+    predicted.
+    """
     if summary.unprofiled is None:
         return ""
     first = first_actions(summary)
-    left = [f"{action_title(one)}: {gain(summary, one)}" for one in summary.actions if one not in first and not one.throughput_only]
+    left = [
+        f"{action_title(one)}: {gain(summary, one)}"
+        for one in summary.actions
+        if one not in first and not one.throughput_only
+    ]
     least, later = percent(LEAST_SHARE, 1, 0), percent(_LEAST_SHARE, 1, 0)
-    told = f"At most {ACTIONS} are listed; each saves at least {least} even at the low end of its range, and from the second on {later}."
-    told += " What a replay predicts (saves) comes before what a rule prices (may save up to), which may save nothing."
+    told = (
+        f"At most {ACTIONS} are listed; each saves at least {least} even at the low end of its"
+        f" range, and from the second on {later}."
+    )
+    told += (
+        " What a replay predicts (saves) comes before what a rule prices (may save up to), which"
+        " may save nothing."
+    )
     if any(one.basis == "rule" and not one.throughput_only for one in summary.actions):
         told += " A price is kernel time as recorded, as if all else took as long as now"
         told += "; where the GPU waits for launches, those that go save more."
@@ -252,22 +392,33 @@ def cut_off(summary: Summary) -> str:
 
 
 def graph(summary: Summary, *, alone: bool = False) -> str:
-    """Whether a CUDA graph is worth it: of each enqueue, and where Python works between launches, of all that it launches; only the former
-    where the latter has been told (``alone``)."""
+    """Whether a CUDA graph is worth it: of each enqueue, and where Python works between launches,
+    of all that it launches; only the former where the latter has been told (``alone``).
+    """
     told = _graph(summary)
     if summary.program in (TORCH_TENSORRT, TORCH_ENGINES):
-        told = f"of {'a whole repetition' if summary.unit == REPETITION else 'each engine alone'}: {told}"
+        told = (
+            f"of {'a whole repetition' if summary.unit == REPETITION else 'each engine alone'}:"
+            f" {told}"
+        )
     whole = next(filter(of_all_launches, summary.actions), None)
     if whole is None:
         return told
     sure = whole.basis == "replay"
-    saves = f"saves {figure(whole.saving)}" if sure else f"may save up to {rounded(whole.saving.ns)}"
-    told = re.sub(r"cannot tell: .*: (?=it may save )", "cannot tell: ", told)  # the reason is Python's work, which this one removes
+    saves = (
+        f"saves {figure(whole.saving)}" if sure else f"may save up to {rounded(whole.saving.ns)}"
+    )
+    told = re.sub(
+        r"cannot tell: .*: (?=it may save )", "cannot tell: ", told
+    )  # the reason is Python's work, which this one removes
     python = whole.title == PYTHON_BETWEEN.title
     enqueues = told if told.startswith("of ") else f"{_ALONE[python]}: {told}"
     if alone:
         return enqueues
-    return f"of all that {'Python launches' if python else 'is launched'}: {'worth it: ' if sure else ''}{saves}; {enqueues}"
+    return (
+        f"of all that {'Python launches' if python else 'is launched'}:"
+        f" {'worth it: ' if sure else ''}{saves}; {enqueues}"
+    )
 
 
 def of_all_launches(action: Action) -> bool:
@@ -277,7 +428,11 @@ def of_all_launches(action: Action) -> bool:
 
 def _graph(summary: Summary) -> str:
     verdict = summary.graph
-    if verdict.answer == "answered" and verdict.saving is not None and verdict.saving.low_ns is not None:
+    if (
+        verdict.answer == "answered"
+        and verdict.saving is not None
+        and verdict.saving.low_ns is not None
+    ):
         told = f"{figure(verdict.saving)} per {summary.unit}"
         least_ns = LEAST_SHARE * (summary.unprofiled or verdict.saving).ns
         if verdict.saving.low_ns >= max(least_ns, 1):

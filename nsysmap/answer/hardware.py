@@ -1,4 +1,6 @@
-"""What sampled hardware counters say: how busy the units of each GPU are while kernels run, and what limits the layers."""
+"""What sampled hardware counters say: how busy the units of each GPU are while kernels run, and
+what limits the layers.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from nsysmap.text.units import percent
 _ALL = 0.95  # share of the kernel time from which on known values stand for all kernels
 _LEAST = 0.005  # share of the layers' time below which a verdict is left out
 _TOGETHER = 0.05  # share of the kernel time from which on concurrent work is worth a word
-_COMMAND = re.compile(r"(?:; (?P<enough>[^;]*) would be enough)?: (?P<command>nsys profile .* PROGRAM)")
+_COMMAND = re.compile(
+    r"(?:; (?P<enough>[^;]*) would be enough)?: (?P<command>nsys profile .* PROGRAM)"
+)
 """The capture that a reason ends with, and how much of it is enough."""
 _VERDICTS = ("compute-bound", "memory-bound", "latency-bound")
 _UNITS = {
@@ -31,64 +35,110 @@ def hardware_use(tables: Mapping[str, Table]) -> tuple[HardwareUse, ...]:
     counters, found = tables["kernel_counters"], []
     for row in tables["gpu_sampling"]:
         mine = counters.take(counters.ints("device") == row.integer("device"))
-        units = tuple(use for unit, ways in _UNITS.items() if (use := _use(mine, unit, ways)) is not None)
+        units = tuple(
+            use for unit, ways in _UNITS.items() if (use := _use(mine, unit, ways)) is not None
+        )
         units = units or _filled(row)
         spent = _spent(mine)
-        together = float(np.average(mine.floats("concurrent_share"), weights=spent)) if spent.any() else 0.0
+        together = (
+            float(np.average(mine.floats("concurrent_share"), weights=spent))
+            if spent.any()
+            else 0.0
+        )
         reason = row.maybe_text("reason") or _longest_unknown(mine)
-        found.append(HardwareUse(row.integer("device"), row.real("frequency_hz"), units, together, reason))
+        found.append(
+            HardwareUse(row.integer("device"), row.real("frequency_hz"), units, together, reason)
+        )
     return tuple(found)
 
 
 def counted_limits(tables: Mapping[str, Table]) -> tuple[tuple[str, float], ...]:
     """The verdicts that rest on counters, with their share of the time of all layers."""
-    verdicts = {row.integer("layer_id"): row.text("verdict") for row in tables["roofline"] if row.text("verdict_from") == "counters"}
-    times = [(verdicts.get(row.integer("layer_id")), row.integer("total_ns")) for row in tables["layer_times"]]
+    verdicts = {
+        row.integer("layer_id"): row.text("verdict")
+        for row in tables["roofline"]
+        if row.text("verdict_from") == "counters"
+    }
+    times = [
+        (verdicts.get(row.integer("layer_id")), row.integer("total_ns"))
+        for row in tables["layer_times"]
+    ]
     whole = sum(time for _, time in times)
-    shares = [(verdict, sum(time for one, time in times if one == verdict) / whole) for verdict in _VERDICTS] if whole else []
+    shares = (
+        [
+            (verdict, sum(time for one, time in times if one == verdict) / whole)
+            for verdict in _VERDICTS
+        ]
+        if whole
+        else []
+    )
     return tuple((verdict, share) for verdict, share in shares if share >= _LEAST)
 
 
 def better_capture(use: Sequence[HardwareUse]) -> NextStep | None:
-    """The capture that would tell more; None if what there is tells of nearly all kernels, or no capture would."""
+    """The capture that would tell more; None if what there is tells of nearly all kernels, or no
+    capture would.
+    """
     for one in use:
         known = min((each.known_share or 0.0 for each in one.units), default=0.0)
         found = _COMMAND.search(one.reason or "") if known < _ALL else None
         if found is not None:
             enough = f" ({found.group('enough')})" if found.group("enough") else ""
-            return NextStep(f"For the hardware counters of all kernels{enough}", found.group("command"))
+            return NextStep(
+                f"For the hardware counters of all kernels{enough}", found.group("command")
+            )
     return None
 
 
 def told(summary: Summary) -> list[str]:
-    """A sentence for each sampled GPU of which something is known, else why not; then what limits the layers."""
+    """A sentence for each sampled GPU of which something is known, else why not; then what limits
+    the layers.
+    """
     known = [one for one in summary.counters if one.units]
     if not known:
-        return [f"cannot tell: {in_its_words(summary, _COMMAND.sub('', one.reason))}" for one in summary.counters[:1] if one.reason]
+        return [
+            f"cannot tell: {in_its_words(summary, _COMMAND.sub('', one.reason))}"
+            for one in summary.counters[:1]
+            if one.reason
+        ]
     lines = [(f"GPU {one.device}: " if len(known) > 1 else "") + _sentence(one) for one in known]
     limits = [f"{percent(share, 1, 0)} {verdict}" for verdict, share in summary.counted_limits]
-    return [*lines[:-1], f"{lines[-1]}; of the layers' time, {', '.join(limits)}"] if limits else lines
+    return (
+        [*lines[:-1], f"{lines[-1]}; of the layers' time, {', '.join(limits)}"] if limits else lines
+    )
 
 
 def _sentence(one: HardwareUse) -> str:
     figures = ", ".join(f"{each.unit} {each.percent:.0f}%" for each in one.units)
     if any(use.known_share is None for use in one.units):
         why = f"by kernel: cannot tell: {_COMMAND.sub('', one.reason)}" if one.reason else ""
-        return f"{figures} of the peak in samples that kernels fill (hardware counters at {one.frequency_hz / 1e3:.0f} kHz); {why}"
+        return (
+            f"{figures} of the peak in samples that kernels fill (hardware counters at"
+            f" {one.frequency_hz / 1e3:.0f} kHz); {why}"
+        )
     how = [f"hardware counters at {one.frequency_hz / 1e3:.0f} kHz"]
     shares = [use.known_share or 0.0 for use in one.units]
     least, most = (percent(each(shares), 1, 0) for each in (min, max))
     if min(shares) < _ALL:
-        how.append(f"known for {least if least == most else f'{least} to {most}'} of the kernel time")
+        how.append(
+            f"known for {least if least == most else f'{least} to {most}'} of the kernel time"
+        )
     if one.concurrent_share >= _TOGETHER:
-        how.append(f"{percent(one.concurrent_share, 1, 0)} of kernel time beside other work, which shares the samples")
+        how.append(
+            f"{percent(one.concurrent_share, 1, 0)} of kernel time beside other work, which shares"
+            " the samples"
+        )
     return f"{figures} of the peak while kernels run ({', '.join(how)})"
 
 
 def _filled(sampling: Row) -> tuple[UnitUse, ...]:
     """The same of the GPU as a whole, where nothing is known by kernel."""
     columns = zip(_UNITS, ("sm_percent", "tensor_percent", "memory_percent"), strict=True)
-    return tuple(UnitUse(unit, value, None) for unit, name in columns if (value := sampling.maybe_real(name)) is not None)
+    return tuple(
+        UnitUse(unit, value, None)
+        for unit, name in columns
+        if (value := sampling.maybe_real(name)) is not None
+    )
 
 
 def _use(counters: Table, unit: str, ways: Sequence[Sequence[str]]) -> UnitUse | None:
@@ -103,7 +153,11 @@ def _use(counters: Table, unit: str, ways: Sequence[Sequence[str]]) -> UnitUse |
         spent = _spent(counters)[rows[0]]
         if not spent[known].sum() > 0:
             return None
-        return UnitUse(unit, float(np.average(value[known], weights=spent[known])), float(spent[known].sum() / spent.sum()))
+        return UnitUse(
+            unit,
+            float(np.average(value[known], weights=spent[known])),
+            float(spent[known].sum() / spent.sum()),
+        )
     return None
 
 
@@ -115,5 +169,9 @@ def _spent(counters: Table) -> FloatArray:
 
 def _longest_unknown(counters: Table) -> str | None:
     """Why the value of the longest kernel is unknown."""
-    reasons = [(row.real("duration_ns"), row.maybe_text("reason") or "") for row in counters if not row.flag("known")]
+    reasons = [
+        (row.real("duration_ns"), row.maybe_text("reason") or "")
+        for row in counters
+        if not row.flag("known")
+    ]
     return max(reasons)[1] if reasons else None

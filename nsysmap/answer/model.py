@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 UNKNOWN_GPU = "unknown GPU"
 INFERENCE, REPETITION = "inference", "repetition"
-"""The unit of times: a repetition if no range, graph launch or engine file shows that it is an inference."""
+"""The unit of times: a repetition if no range, graph launch or engine file shows that it is an
+inference.
+"""
 
 PASS_OF_ONE = "pass of 1 inference"
-"""The unit where so much runs outside the inferences that the time from one to the next is not that of an inference."""
+"""The unit where so much runs outside the inferences that the time from one to the next is not that
+of an inference.
+"""
 
 REPLAY = "replay"
 """The window of a GPU whose time is that of the replay, without the profiler."""
@@ -19,7 +23,9 @@ WORK = "work"
 """The GPU's work, beside the causes of its idle time."""
 
 OF_SO_MANY = "inferences of"
-"""How inferences are called that nothing but their number of kernels tells from the others, as where shapes differ."""
+"""How inferences are called that nothing but their number of kernels tells from the others, as
+where shapes differ.
+"""
 
 
 @dataclass(frozen=True)
@@ -33,9 +39,13 @@ class Figure:
 
 @dataclass(frozen=True)
 class InferenceKind:
-    """Inferences of one kind (a row of `inference_groups`); times are over the steady-state ones."""
+    """Inferences of one kind (a row of `inference_groups`); times are over the steady-state
+    ones.
+    """
 
-    what: str  # what ran: an engine, inferences of so many kernels (as of one shape), and the thread or GPU if these differ
+    # what ran: an engine, inferences of so many kernels (as of one shape), and the thread or GPU if
+    # these differ
+    what: str
     inferences: int
     warmup: int
     cut: int
@@ -47,7 +57,9 @@ class InferenceKind:
     enqueue_ns: int | None
     gpu_span_ns: int | None = None  # from the first of these to the last, the median
     steady: int = 0  # how many of them are in these times
-    phase: str = ""  # what tells them from the same inferences in other parts of the run; empty if the run has one phase
+    # what tells them from the same inferences in other parts of the run; empty if the run has one
+    # phase
+    phase: str = ""
     group: int | None = None  # group_id
     drift: str = ""  # how their time rises or falls over the run; empty if it does not
 
@@ -59,8 +71,12 @@ class IdleCause:
     cause: str
     ns: int | None  # per unit (see Summary.unit); None if no inference is known
     share_of_window: float
-    outside_calls: float = 0.0  # of that share, in which the thread was in no CUDA call; of programs whose launches nothing encloses
-    inferred: bool = False  # no row of the trace shows most of it: it follows from what is known of the calls
+    # of that share, in which the thread was in no CUDA call; of programs whose launches nothing
+    # encloses
+    outside_calls: float = 0.0
+    inferred: bool = (
+        False  # no row of the trace shows most of it: it follows from what is known of the calls
+    )
 
 
 @dataclass(frozen=True)
@@ -75,16 +91,26 @@ class GpuTime:
     busy_ns: int | None  # per unit
     copies_share: float  # of the busy time: copies while nothing else ran
     idle: tuple[IdleCause, ...]  # the most first
-    collectives_ns: int | None = None  # NCCL's kernels in inferences, per unit: waiting for other GPUs is in that; None without any
+    collectives_ns: int | None = (
+        # NCCL's kernels in inferences, per unit: waiting for other GPUs is in that; None without
+        # any
+        None
+    )
 
 
 @dataclass(frozen=True)
 class UnitUse:
-    """How busy one kind of hardware unit was according to counters: the mean over the time of the kernels whose value is known."""
+    """How busy one kind of hardware unit was according to counters: the mean over the time of the
+    kernels whose value is known.
+    """
 
     unit: str  # SMs active, tensor cores active, device memory (reads and writes)
     percent: float  # of the peak
-    known_share: float | None  # of the kernel time: the kernels whose value is known; None: of the GPU in samples that kernels fill
+    known_share: (
+        float | None
+        # of the kernel time: the kernels whose value is known; None: of the GPU in samples that
+        # kernels fill
+    )
 
 
 @dataclass(frozen=True)
@@ -94,8 +120,11 @@ class HardwareUse:
     device: int
     frequency_hz: float
     units: tuple[UnitUse, ...]  # none if nothing is known of any kernel
-    concurrent_share: float  # of the kernel time, during which other work ran too, with which a kernel shares its samples
-    reason: str | None  # why nothing is known, otherwise why the value of the longest kernel without one is not
+    # of the kernel time, during which other work ran too, with which a kernel shares its samples
+    concurrent_share: float
+    reason: (
+        str | None
+    )  # why nothing is known, otherwise why the value of the longest kernel without one is not
 
 
 @dataclass(frozen=True)
@@ -127,13 +156,20 @@ class OtherKernels:
 
 @dataclass(frozen=True)
 class Outside:
-    """What the inferences' processes run outside the inferences, in the steady-state part; shares are of the time of all their kernels."""
+    """What the inferences' processes run outside the inferences, in the steady-state part; shares
+    are of the time of all their kernels.
+    """
 
     kernels: float  # per unit
     share: float
-    tensorrt: float  # share of kernels that only TensorRT has by their names: of an engine that is not given
+    # share of kernels that only TensorRT has by their names: of an engine that is not given
+    tensorrt: float
     pytorch: float
-    span_ns: int | None  # from an inference's first kernel to its last, the median; None where there are several kinds
+    span_ns: (
+        int | None
+        # from an inference's first kernel to its last, the median; None where there are several
+        # kinds
+    )
 
 
 @dataclass(frozen=True)
@@ -152,7 +188,9 @@ class Part:
     """Parts of a Myelin region whose names differ only in numbers."""
 
     name: str
-    does: str  # what its kernel computes according to its name; empty if the name is not of a kernel that Myelin generated
+    # what its kernel computes according to its name; empty if the name is not of a kernel that
+    # Myelin generated
+    does: str
     parts: int
     kernels: float  # as their time
     time_ns: int  # the mean of Summary.kernel_units
@@ -174,8 +212,12 @@ class Wait:
     """One idle interval of the GPU."""
 
     ns: int
-    in_calls_ns: int | None  # of that, how long the thread that ended it was in CUDA calls; None if unknown
-    call: str = ""  # the single call of that thread that more than half of it is in; empty if there is none
+    in_calls_ns: (
+        int | None
+    )  # of that, how long the thread that ended it was in CUDA calls; None if unknown
+    call: str = (
+        ""  # the single call of that thread that more than half of it is in; empty if there is none
+    )
     in_call_ns: int = 0  # of the interval, how long it was in that call
     call_ns: int = 0  # how long that call took
 
@@ -190,11 +232,17 @@ class Slowest:
     times_median: float
     usual: int  # the inference with the median time, which it is compared with
     usual_ns: int
-    more: tuple[tuple[str, int], ...]  # what it spent more on, the most first: work (of the GPU), and causes of idle time
-    early: bool  # all earlier ones of its kind after the warm-up are outliers too, or there are none: it may be warm-up itself
+    more: tuple[
+        tuple[str, int], ...
+    ]  # what it spent more on, the most first: work (of the GPU), and causes of idle time
+    # all earlier ones of its kind after the warm-up are outliers too, or there are none: it may be
+    # warm-up itself
+    early: bool
     later: bool  # most of its excess had passed before it began
     artefact: bool  # most of its excess is the profiler's own work
-    longest: Wait | None  # the longest idle interval of the first cause, if most of its excess is in that
+    longest: (
+        Wait | None
+    )  # the longest idle interval of the first cause, if most of its excess is in that
     device: int | None = None  # its GPU, where inferences ran on several
     kind: str = ""  # what only inferences of its kind have, where its engine has several
     whose: str = ""  # whose median that is: of its phase, or its thread, where there are several
@@ -207,21 +255,28 @@ class Slowest:
 
 @dataclass(frozen=True)
 class Disturbance:
-    """A host that was held up or slowed down while it enqueued inferences, so that times are not those of an undisturbed run."""
+    """A host that was held up or slowed down while it enqueued inferences, so that times are not
+    those of an undisturbed run.
+    """
 
-    slow: int = 0  # inferences that took 1.25 times the median of their kind or longer for that; 0 if it was not held up
+    # inferences that took 1.25 times the median of their kind or longer for that; 0 if it was not
+    # held up
+    slow: int = 0
     inferences: int = 0  # of so many
     first: int = 0  # number of the first of them, and …
     last: int = 0  # … of the last
     share: float = 0.0  # of the time, by which they took longer
     times_median: float = 0.0  # that the slowest of them took
-    quick_call: str = ""  # the function whose calls show that the host was slowed down throughout; empty if it was not
+    # the function whose calls show that the host was slowed down throughout; empty if it was not
+    quick_call: str = ""
     slowdown: float = 1.0  # times the fastest of these calls, the median
 
 
 @dataclass(frozen=True)
 class FirstUse:
-    """The inferences that count in no time because kernels were compiled, or their code was loaded, in them."""
+    """The inferences that count in no time because kernels were compiled, or their code was loaded,
+    in them.
+    """
 
     inferences: tuple[int, ...]  # their numbers
     compile_ns: int  # host time that it took in them
@@ -242,14 +297,31 @@ class Action:
     basis: str  # replay (of the timeline) or rule (at most the GPU time of its findings)
     throughput_only: bool  # several requests at once finish sooner; no single inference gets faster
     places: int  # findings of that rule; 0 for a change
-    paste: str | None  # one line to paste for the program that ran and its version of TensorRT; None if no line does it
+    paste: (
+        str | None
+        # one line to paste for the program that ran and its version of TensorRT; None if no line
+        # does it
+    )
     paste_pytorch: str | None  # the same for PyTorch if both run
     change: str | None = None  # what to change, in a sentence, where there is no line to paste
     rules: tuple[str, ...] = ()  # whose findings are about the same
-    idle: tuple[IdleCause, ...] = ()  # without the profiler, that the saving is made of, where it is more than the change is about
-    filled: float | None = None  # share of the SMs that have a block while kernels run, where most kernels have too few
-    host_work: str | None = None  # where most of the host's own work was that the GPU waits for: an NVTX range, or a call
-    in_phase: str = ""  # the phase of the run in which nearly all of it is saved, and what an inference of that takes then
+    idle: tuple[
+        IdleCause,
+        ...,
+        # without the profiler, that the saving is made of, where it is more than the change is
+        # about
+    ] = ()
+    filled: float | None = (
+        # share of the SMs that have a block while kernels run, where most kernels have too few
+        None
+    )
+    host_work: str | None = (
+        # where most of the host's own work was that the GPU waits for: an NVTX range, or a call
+        None
+    )
+    # the phase of the run in which nearly all of it is saved, and what an inference of that takes
+    # then
+    in_phase: str = ""
 
 
 IN_A_REGION = "split-inside-region"
@@ -259,7 +331,9 @@ _BLOCKS = (("attention", "attention"), ("norm", "norms"), ("softmax", "softmaxes
 
 
 def in_pieces(evidence: Iterable[Mapping[str, object]]) -> str:
-    """Which blocks of a network were found to run in several kernels, by the evidence of findings; empty if it does not say."""
+    """Which blocks of a network were found to run in several kernels, by the evidence of findings;
+    empty if it does not say.
+    """
     kinds = {str(one["kind"]) for one in evidence if one.get("kind")}
     return " and ".join(word for kind, word in _BLOCKS if kind in kinds)
 
@@ -275,7 +349,9 @@ class RuleAnswer:
     places: int  # its own findings, without those inside other rules' findings
     at_most_ns: int | None  # its findings' cost, per unit
     message: str | None  # message of its costliest finding
-    where: str | None = None  # the layers, blocks or parts that its findings are about; None if they are about none
+    where: str | None = (
+        None  # the layers, blocks or parts that its findings are about; None if they are about none
+    )
     in_pieces: str = ""  # which blocks its findings are about, where they say it (see `in_pieces`)
 
 
@@ -316,12 +392,20 @@ class EngineRan:
     verdict: str | None  # verdict in the table `engine_fits`; None if nothing could be compared
     how: str | None
     in_doubt: int = 0  # of its inferences: may be of another engine
-    other_kernels: int = 0  # of its inferences: run other kernels in its layers than those that the file describes
+    other_kernels: int = (
+        0  # of its inferences: run other kernels in its layers than those that the file describes
+    )
     tactics: int = 0  # layers with a tactic that could be compared with the kernel that ran
-    other_tactics: int = 0  # of them: layers whose tactic names another kernel than the one that ran
+    other_tactics: int = (
+        0  # of them: layers whose tactic names another kernel than the one that ran
+    )
     lacking: int = 0  # layers that must run kernels, and ran none
-    by_order: bool = False  # no range names its layers: another engine of the same structure would fit as well
-    unknown_layers: int = 0  # layers named by the ranges of its inferences that the file does not have
+    by_order: bool = (
+        False  # no range names its layers: another engine of the same structure would fit as well
+    )
+    unknown_layers: int = (
+        0  # layers named by the ranges of its inferences that the file does not have
+    )
 
 
 @dataclass(frozen=True)
@@ -330,7 +414,11 @@ class Mapped:
 
     kernels: int
     with_layer: int
-    share_of_time: float | None  # share of the kernel time that the table of layers divides; None if the trace shows no kernels
+    share_of_time: (
+        float | None
+        # share of the kernel time that the table of layers divides; None if the trace shows no
+        # kernels
+    )
     methods: tuple[str, ...]  # the one with the most kernels first
 
 
@@ -339,7 +427,9 @@ class Summary:
     """The answer of one analysis; times are in nanoseconds, per unit unless noted otherwise."""
 
     source: str
-    unit: str  # the unit of times: "inference", "repetition", "pass of 2 inferences", or PASS_OF_ONE
+    unit: (
+        str  # the unit of times: "inference", "repetition", "pass of 2 inferences", or PASS_OF_ONE
+    )
     inferences: int
     steady: int
     tensorrt: bool  # whether ranges, kernels or a given engine file show TensorRT
@@ -347,7 +437,9 @@ class Summary:
     pytorch: bool
     program: str  # one of nsysmap.advice.program.KINDS: what the lines to paste are for
     engines: tuple[EngineRan, ...]
-    traced: Figure | None  # time per unit in the trace, profiler included: the inverse of throughput
+    traced: (
+        Figure | None
+    )  # time per unit in the trace, profiler included: the inverse of throughput
     traced_gpu: int | None  # the GPU that it is of, where other GPUs take another time
     unprofiled: Figure | None  # the same without the profiler, predicted
     trtexec_ns: int | None  # the same without the profiler, measured by trtexec (--times)
@@ -355,38 +447,69 @@ class Summary:
     gpus: tuple[GpuTime, ...]
     gpu_unprofiled: GpuTime | None  # the same of one GPU without the profiler, as replayed
     counters: tuple[HardwareUse, ...]  # by GPU; none if no hardware counters were sampled
-    counted_limits: tuple[tuple[str, float], ...]  # verdicts that rest on counters, with their share of the layers' time
+    counted_limits: tuple[
+        tuple[str, float], ...
+    ]  # verdicts that rest on counters, with their share of the layers' time
     layers: tuple[LayerGroup, ...]  # the most time first
-    other_kernels: tuple[OtherKernels, ...]  # the same; their shares and the layers' add up to 1, their times to kernel_ns
+    other_kernels: tuple[
+        OtherKernels, ...
+    ]  # the same; their shares and the layers' add up to 1, their times to kernel_ns
     outside: Outside | None  # what runs outside the inferences; None if unknown
-    kernel_ns: int  # time of all kernels, with a layer or without; kernels side by side count each, copies not
-    kernel_units: (
-        float  # of how many units times of kernels and layers are the mean; 0 if they are sums: no inference is known, or `hidden`
-    )
+    # time of all kernels, with a layer or without; kernels side by side count each, copies not
+    kernel_ns: int
+    # of how many units times of kernels and layers are the mean; 0 if they are sums: no inference
+    # is known, or `hidden`
+    kernel_units: float
     units: float  # of how many units the rules' costs are; 0 if no inference is known
     hidden: bool  # the trace hides kernels, inside CUDA graphs traced as a whole
     kernels: tuple[KernelShare, ...]  # the ten with the most time
-    kernel_kinds: tuple[tuple[str, float], ...]  # kinds of layers, or families of kernels, with their share of kernel time
+    kernel_kinds: tuple[
+        tuple[str, float], ...
+    ]  # kinds of layers, or families of kernels, with their share of kernel time
     slowest: Slowest | None
     regions: tuple[Region, ...]
     rules: tuple[RuleAnswer, ...]  # the most costly first
     graph: GraphVerdict
-    replayed_ns: int | None  # time per unit in the trace of those inferences that are replayed: outliers and long pauses are left out
-    replay_error: float | None  # difference between the replay without a change and the trace, as a share
-    actions: tuple[Action, ...]  # actions that shorten one inference, the largest saving first; then those for throughput only
+    replayed_ns: (
+        int | None
+        # time per unit in the trace of those inferences that are replayed: outliers and long pauses
+        # are left out
+    )
+    replay_error: (
+        float | None
+    )  # difference between the replay without a change and the trace, as a share
+    actions: tuple[
+        Action,
+        ...,
+        # actions that shorten one inference, the largest saving first; then those for throughput
+        # only
+    ]
     doubts: tuple[Doubt, ...]
     mapped: Mapped
     blocked: tuple[str, ...]  # errors: why there is no answer, or a wrong one
     warnings: tuple[str, ...]  # what else the reader must know before trusting the figures
     next_steps: tuple[NextStep, ...]
-    opaque_layers: int | None = None  # {ForeignNode[…]} layers of the engines that ran; None if no given engine did
+    opaque_layers: int | None = (
+        None  # {ForeignNode[…]} layers of the engines that ran; None if no given engine did
+    )
     selected: str | None = None  # the part of the report that all figures cover; None for the whole
     collectives: bool = False  # inferences exchange data with other GPUs, by NCCL
-    in_turn: bool = False  # the loops of a GPU, of several processes or threads, do not run at the same time
-    in_step: bool | None = None  # whether those of the GPUs are joint inferences, their collectives ending together; None if unknown
+    in_turn: bool = (
+        False  # the loops of a GPU, of several processes or threads, do not run at the same time
+    )
+    in_step: bool | None = (
+        # whether those of the GPUs are joint inferences, their collectives ending together; None if
+        # unknown
+        None
+    )
     disturbance: Disturbance | None = None  # of the host; None if nothing shows one
-    first_use: FirstUse | None = None  # compilation in the run; None if no inference was excluded for it
-    tensorrt_bound: str | None = None  # where its version is unknown: "before 10" or "10 or later", as names tell; or "for RTX"
+    first_use: FirstUse | None = (
+        None  # compilation in the run; None if no inference was excluded for it
+    )
+    tensorrt_bound: str | None = (
+        # where its version is unknown: "before 10" or "10 or later", as names tell; or "for RTX"
+        None
+    )
 
     @property
     def one_a_unit(self) -> bool:

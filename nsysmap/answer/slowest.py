@@ -1,4 +1,6 @@
-"""The slowest inference: what it waited for, how much of that was at once, and whether it had passed before it began."""
+"""The slowest inference: what it waited for, how much of that was at once, and whether it had
+passed before it began.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,14 @@ _LEAST_PART = 0.1  # of what it took longer; less is not told
 
 
 def slowest(tables: Mapping[str, Table]) -> Slowest | None:
-    """The steady-state inference that took longest beside the median of its kind; None if no three are of one kind."""
+    """The steady-state inference that took longest beside the median of its kind; None if no three
+    are of one kind.
+    """
     rows = [row for row in tables["inference_times"] if row.maybe_real("times_median") is not None]
     alike = Counter(row.integer("group_id") for row in rows)
-    rows = [row for row in rows if alike[row.integer("group_id")] > 2]  # the median of two lies between them: none of both is usual
+    rows = [
+        row for row in rows if alike[row.integer("group_id")] > 2
+    ]  # the median of two lies between them: none of both is usual
     rows = _without_begins(tables, rows) if len(alike) > 1 else rows
     worst = max(rows, key=lambda row: row.real("times_median"), default=None)
     if worst is None:
@@ -41,19 +47,27 @@ def slowest(tables: Mapping[str, Table]) -> Slowest | None:
         usual.integer("inference"),
         usual.integer("time_ns"),
         tuple((what, ns) for what, ns in more if ns > _LEAST_PART * longer),
-        early=worst.real("times_median") >= OUTLIER and all(row.real("times_median") >= OUTLIER for row in before),
+        early=worst.real("times_median") >= OUTLIER
+        and all(row.real("times_median") >= OUTLIER for row in before),
         later=2 * later > longer > 0,
         artefact=any(what == "profiler" and 2 * ns > longer for what, ns in more),
         device=mine.device if len(np.unique(tables["inferences"].ints("device"))) > 1 else None,
         kind=_kind_of(tables, worst.integer("group_id")) if len(alike) > 1 else "",
-        longest=_longest_wait(tables, mine, next((what for what, ns in more if what != WORK and ns > 0), None), longer),
+        longest=_longest_wait(
+            tables, mine, next((what for what, ns in more if what != WORK and ns > 0), None), longer
+        ),
         whose=_whose(tables, worst.integer("group_id")) if len(alike) > 1 else "",
     )
 
 
 def _without_begins(tables: Mapping[str, Table], rows: Sequence[Row]) -> list[Row]:
-    """These rows of INFERENCE_TIMES without the outliers with which a later phase of a run begins: a pause before it, and its warm-up."""
-    groups = {row.integer("group_id"): (row.integer("loop_id"), row.maybe_integer("phase")) for row in tables["inference_groups"]}
+    """These rows of INFERENCE_TIMES without the outliers with which a later phase of a run begins:
+    a pause before it, and its warm-up.
+    """
+    groups = {
+        row.integer("group_id"): (row.integer("loop_id"), row.maybe_integer("phase"))
+        for row in tables["inference_groups"]
+    }
     kept, previous, begins = [], dict[int, int](), dict[int, bool]()
     for row in sorted(rows, key=lambda one: one.integer("inference")):
         loop, phase = groups.get(row.integer("group_id"), (0, None))
@@ -70,21 +84,35 @@ def _without_begins(tables: Mapping[str, Table], rows: Sequence[Row]) -> list[Ro
 
 
 def _kind_of(tables: Mapping[str, Table], group: int) -> str:
-    """What tells a group of inferences from the others of its loop and engine, whatever their phases."""
+    """What tells a group of inferences from the others of its loop and engine, whatever their
+    phases.
+    """
     groups = list(tables["inference_groups"])
     own = next(row for row in groups if row.integer("group_id") == group)
     alike = [row for row in groups if all(row[name] == own[name] for name in ("engine", "loop_id"))]
     alike = [row for row in alike if row.integer("steady") and not row.maybe_integer("phase")]
     told = what_differs(tables, alike)
-    return next((told.get(row.integer("group_id"), "") for row in alike if row["kernel_sequence"] == own["kernel_sequence"]), "")
+    return next(
+        (
+            told.get(row.integer("group_id"), "")
+            for row in alike
+            if row["kernel_sequence"] == own["kernel_sequence"]
+        ),
+        "",
+    )
 
 
 def _whose(tables: Mapping[str, Table], group: int) -> str:
-    """Whose the median of a group of inferences is: of a phase, or of one of several threads on its GPU."""
+    """Whose the median of a group of inferences is: of a phase, or of one of several threads on its
+    GPU.
+    """
     own = next(row for row in tables["inference_groups"] if row.integer("group_id") == group)
     if own.maybe_integer("phase") is not None:
         return "its phase"
-    homes = {row.integer("loop_id"): (row.integer("pid"), row.maybe_integer("device")) for row in tables["inference_loops"]}
+    homes = {
+        row.integer("loop_id"): (row.integer("pid"), row.maybe_integer("device"))
+        for row in tables["inference_loops"]
+    }
     return "its thread" if list(homes.values()).count(homes[own.integer("loop_id")]) > 1 else ""
 
 
@@ -100,16 +128,30 @@ class _Span:
 
 
 def _span(tables: Mapping[str, Table], row: Row) -> _Span:
-    own = tables["inferences"].take(tables["inferences"].ints("inference") == row.integer("inference")).only()
+    own = (
+        tables["inferences"]
+        .take(tables["inferences"].ints("inference") == row.integer("inference"))
+        .only()
+    )
     end_ns = own.maybe_integer("gpu_end_ns") or own.integer("end_ns")
     start_ns = end_ns - row.integer("time_ns")
-    return _Span(own.maybe_integer("engine"), own.maybe_integer("device"), start_ns, max(own.integer("start_ns"), start_ns), end_ns)
+    return _Span(
+        own.maybe_integer("engine"),
+        own.maybe_integer("device"),
+        start_ns,
+        max(own.integer("start_ns"), start_ns),
+        end_ns,
+    )
 
 
 def _more(gaps: Table, mine: _Span, other: _Span) -> list[tuple[str, int]]:
-    """How much more of its time each cause of idle time has than in the other, and the GPU's work; they add up to the difference."""
+    """How much more of its time each cause of idle time has than in the other, and the GPU's work;
+    they add up to the difference.
+    """
     cause = gaps.text("cause")
-    here = np.ones(len(gaps), np.bool_) if mine.device is None else gaps.ints("device") == mine.device
+    here = (
+        np.ones(len(gaps), np.bool_) if mine.device is None else gaps.ints("device") == mine.device
+    )
     ends = np.array([mine.start_ns, other.start_ns]), np.array([mine.end_ns, other.end_ns])
     found = []
     for name in cause.values:
@@ -121,12 +163,20 @@ def _more(gaps: Table, mine: _Span, other: _Span) -> list[tuple[str, int]]:
     return sorted(found, key=lambda one: -one[1])
 
 
-def _longest_wait(tables: Mapping[str, Table], own: _Span, cause: str | None, longer: int) -> Wait | None:
-    """The longest idle interval of the cause of which it has most more, where more than half of what it took longer is in it."""
+def _longest_wait(
+    tables: Mapping[str, Table], own: _Span, cause: str | None, longer: int
+) -> Wait | None:
+    """The longest idle interval of the cause of which it has most more, where more than half of
+    what it took longer is in it.
+    """
     gaps, calls = tables["gaps"], tables["api_calls"]
     if cause is None:
         return None
-    mine = gaps.text("cause").equals(cause) & (gaps.ints("start_ns") < own.end_ns) & (gaps.ints("end_ns") > own.start_ns)
+    mine = (
+        gaps.text("cause").equals(cause)
+        & (gaps.ints("start_ns") < own.end_ns)
+        & (gaps.ints("end_ns") > own.start_ns)
+    )
     if own.device is not None:
         mine &= gaps.ints("device") == own.device
     rows = np.flatnonzero(mine)
@@ -135,10 +185,18 @@ def _longest_wait(tables: Mapping[str, Table], own: _Span, cause: str | None, lo
     longest = gaps.take(rows[[np.argmax(gaps.ints("dur_ns")[rows])]]).only()
     if 2 * longest.integer("dur_ns") <= longer:
         return None
-    thread, begin, finish = longest.maybe_integer("thread"), longest.integer("start_ns"), longest.integer("end_ns")
+    thread, begin, finish = (
+        longest.maybe_integer("thread"),
+        longest.integer("start_ns"),
+        longest.integer("end_ns"),
+    )
     if thread is None or not len(calls):
         return Wait(longest.integer("dur_ns"), None)
-    called = np.flatnonzero((calls.ints("thread") == thread) & (calls.ints("start_ns") < finish) & (calls.ints("end_ns") > begin))
+    called = np.flatnonzero(
+        (calls.ints("thread") == thread)
+        & (calls.ints("start_ns") < finish)
+        & (calls.ints("end_ns") > begin)
+    )
     start, stop = (calls.ints(name)[called] for name in ("start_ns", "end_ns"))
     left, right, ns = np.maximum(start, begin), np.minimum(stop, finish), longest.integer("dur_ns")
     waited = Wait(ns, union_ns(left, right))
@@ -146,4 +204,9 @@ def _longest_wait(tables: Mapping[str, Table], own: _Span, cause: str | None, lo
         return waited
     most = int(np.argmax(right - left))
     call = calls.text("api").take(called[most : most + 1]).list()[0] or "CUDA call"
-    return replace(waited, call=call, in_call_ns=int(right[most] - left[most]), call_ns=int(stop[most] - start[most]))
+    return replace(
+        waited,
+        call=call,
+        in_call_ns=int(right[most] - left[most]),
+        call_ns=int(stop[most] - start[most]),
+    )

@@ -45,7 +45,14 @@ from nsysmap.answer.phases import drift_words, phase_words, saved_in
 from nsysmap.answer.ranks import collective_times, in_step
 from nsysmap.answer.rates import rates
 from nsysmap.answer.slowest import slowest
-from nsysmap.answer.whose import idle_causes, is_much, opaque_layers, outside_of, short_engines, without_engine
+from nsysmap.answer.whose import (
+    idle_causes,
+    is_much,
+    opaque_layers,
+    outside_of,
+    short_engines,
+    without_engine,
+)
 from nsysmap.core.note import SELECTED
 from nsysmap.core.table import Row, Table
 from nsysmap.names.decode import decode, pattern_words
@@ -58,7 +65,8 @@ _TOP_KERNELS = 10
 _MYELIN_INDEX = re.compile(r"_myl\d+_\d+$")
 _PLACES = ("block", "part")  # evidence of rules that says better than the layer where a finding is
 _ALL_KERNELS = (("repeated_layers", "total_ns"), ("other_kernels", "time_ns"))
-_HOST_BOUND = 0.25  # of the time that the GPU waits for launches: a host twice as slow makes that a quarter longer
+# of the time that the GPU waits for launches: a host twice as slow makes that a quarter longer
+_HOST_BOUND = 0.25
 _SAME_RATE = 0.03  # by which the rates of two GPUs may differ and be told once
 _TOLD = 3  # patterns or classes of a kernel's operations shown at most
 _ORDINAL = re.compile(r" #\d+$")
@@ -93,15 +101,31 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
     use = hardware_use(tables)
     together = in_step(tables) if program.collectives else None
     traced, traced_gpu = _traced(tables, unit, prediction, slowest_counts=program.collectives)
-    unprofiled = None if prediction is None else Figure(*(prediction.integer(f"{end}before_ns") for end in ("", "low_", "high_")))
+    unprofiled = (
+        None
+        if prediction is None
+        else Figure(*(prediction.integer(f"{end}before_ns") for end in ("", "low_", "high_")))
+    )
     trtexec_ns = _trtexec(tables) if unit.inferences == 1 else None
-    version = capture.maybe_text("tensorrt_version") or ".".join(map(str, program.tensorrt or ())) or None
+    version = (
+        capture.maybe_text("tensorrt_version") or ".".join(map(str, program.tensorrt or ())) or None
+    )
     version = None if program.rtx else version
     basis = unprofiled or traced
-    window_ns = sum(row.integer("window_ns") for row in tables["device_times"]) / counted_in if counted_in else 0.0
+    window_ns = (
+        sum(row.integer("window_ns") for row in tables["device_times"]) / counted_in
+        if counted_in
+        else 0.0
+    )
     time = UnitTime(basis.ns, round(window_ns)) if basis else None
     without = _without_profiler(tables)
-    todo = actions(tables, runs(tables, program), units=counted_in, unit_time=time, idle=without.idle if without else ())
+    todo = actions(
+        tables,
+        runs(tables, program),
+        units=counted_in,
+        unit_time=time,
+        idle=without.idle if without else (),
+    )
     loops = list(tables["inference_loops"])
     kinds = _kinds(tables)
     return Summary(
@@ -140,14 +164,27 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         replayed_ns=None if prediction is None else prediction.maybe_integer("recorded_ns"),
         replay_error=None if prediction is None else prediction.maybe_real("replay_error"),
         actions=tuple(
-            replace(one, title=one.title.replace(INFERENCE, unit.one), in_phase=saved_in(tables, kinds, one.name)) for one in todo
+            replace(
+                one,
+                title=one.title.replace(INFERENCE, unit.one),
+                in_phase=saved_in(tables, kinds, one.name),
+            )
+            for one in todo
         ),
         doubts=_doubts(tables),
         mapped=_mapped(tables),
         blocked=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "error"),
-        warnings=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "warning"),
-        next_steps=(*next_steps(tables, program), *((better,) if (better := better_capture(use)) else ())),
-        selected=next((row.text("text") for row in tables["notes"] if row.text("text").startswith(SELECTED)), None),
+        warnings=tuple(
+            row.text("text") for row in tables["notes"] if row.text("level") == "warning"
+        ),
+        next_steps=(
+            *next_steps(tables, program),
+            *((better,) if (better := better_capture(use)) else ()),
+        ),
+        selected=next(
+            (row.text("text") for row in tables["notes"] if row.text("text").startswith(SELECTED)),
+            None,
+        ),
         collectives=program.collectives,
         in_step=together,
         disturbance=_disturbance(tables),
@@ -157,46 +194,73 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
     )
 
 
-# --- time per inference -----------------------------------------------------------------------------------------------
+# --- time per inference
+# -----------------------------------------------------------------------------------------------
 
 
 def _unit(tables: Mapping[str, Table], program: Program) -> _Unit:
     """An inference, or a pass if all loops run passes of the same number."""
-    told = {row.integer("inferences") for row in tables["whatif"] if row.maybe_integer("inferences")}
+    told = {
+        row.integer("inferences") for row in tables["whatif"] if row.maybe_integer("inferences")
+    }
     told = told or {row.integer("inferences_a_pass") for row in tables["inference_loops"]}
     number = told.pop() if len(told) == 1 else 1
-    one = REPETITION if only_repeats(tables["inferences"], tensorrt=program.shows_engine) else INFERENCE
+    one = (
+        REPETITION
+        if only_repeats(tables["inferences"], tensorrt=program.shows_engine)
+        else INFERENCE
+    )
     return _Unit(number, one)
 
 
-def _traced(tables: Mapping[str, Table], unit: _Unit, prediction: Row | None, *, slowest_counts: bool) -> tuple[Figure | None, int | None]:
-    """Wall time over units by the loops of the GPU that has most of them (the fewest: ``slowest_counts``), and that GPU where others have
-    not as many; of GPUs alike the longest time; what the replay has of the trace where no loop is timed."""
+def _traced(
+    tables: Mapping[str, Table], unit: _Unit, prediction: Row | None, *, slowest_counts: bool
+) -> tuple[Figure | None, int | None]:
+    """Wall time over units by the loops of the GPU that has most of them (the fewest:
+    ``slowest_counts``), and that GPU where others have not as many; of GPUs alike the longest time;
+    what the replay has of the trace where no loop is timed.
+    """
     per_second = {device: rate.per_second for device, rate in rates(tables).items()}
     fastest = max(per_second.values(), default=0.0)
     if fastest:
-        known = [rate for device, rate in per_second.items() if device is not None]  # launches of hidden CUDA graphs have none
+        known = [
+            rate for device, rate in per_second.items() if device is not None
+        ]  # launches of hidden CUDA graphs have none
         alike = len(known) < 2 or all(rate >= (1 - _SAME_RATE) * fastest for rate in known)
         told = (min if slowest_counts or alike else max)(known or [fastest])
-        one = next(device for device, rate in per_second.items() if rate == told and (device is not None or not known))
+        one = next(
+            device
+            for device, rate in per_second.items()
+            if rate == told and (device is not None or not known)
+        )
         return Figure(round(1e9 * unit.inferences / told)), None if alike else one
     recorded = None if prediction is None else prediction.maybe_integer("recorded_ns")
     return (Figure(recorded) if recorded else None), None
 
 
 def _disturbance(tables: Mapping[str, Table]) -> Disturbance | None:
-    """How much a host was held up or slowed down, where the time per inference depends on it; None if nothing shows that.
+    """How much a host was held up or slowed down, where the time per inference depends on it; None
+    if nothing shows that.
 
-    Threads of one program hold each other up, and wait for each other's work on the GPU: of several nothing is told.
+    Threads of one program hold each other up, and wait for each other's work on the GPU: of several
+    nothing is told.
     """
     loops = list(tables["inference_loops"])
-    waits = sum(one.real("share_of_window") for one in tables["idle_totals"] if one.text("cause") == "launch")
+    waits = sum(
+        one.real("share_of_window")
+        for one in tables["idle_totals"]
+        if one.text("cause") == "launch"
+    )
     if len(loops) != 1 or waits < _HOST_BOUND:
         return None
     row, found = loops[0], Disturbance()
     if is_disturbed(row.maybe_real("held_up_share") or 0.0, row.maybe_integer("held_up") or 0):
-        slow, steady, first, last = (row.integer(name) for name in ("held_up", "steady", "first_held_up", "last_held_up"))
-        found = Disturbance(slow, steady, first, last, row.real("held_up_share"), row.real("held_up_times_median"))
+        slow, steady, first, last = (
+            row.integer(name) for name in ("held_up", "steady", "first_held_up", "last_held_up")
+        )
+        found = Disturbance(
+            slow, steady, first, last, row.real("held_up_share"), row.real("held_up_times_median")
+        )
     slowdown = row.maybe_real("quick_call_slowdown") or 0.0
     if slowdown >= SLOWED:
         found = replace(found, quick_call=row.text("quick_call"), slowdown=slowdown)
@@ -204,16 +268,28 @@ def _disturbance(tables: Mapping[str, Table]) -> Disturbance | None:
 
 
 def _trtexec(tables: Mapping[str, Table]) -> int | None:
-    found = next((row for row in tables["trtexec_times"] if row.text("measure") == "interval"), None)
-    return None if found is None else found.maybe_integer("trtexec_mean_ns") or found.maybe_integer("trtexec_ns")
+    found = next(
+        (row for row in tables["trtexec_times"] if row.text("measure") == "interval"), None
+    )
+    return (
+        None
+        if found is None
+        else found.maybe_integer("trtexec_mean_ns") or found.maybe_integer("trtexec_ns")
+    )
 
 
 def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
     groups = list(tables["inference_groups"])
     loops = {row.integer("loop_id"): row for row in tables["inference_loops"]}
     sources = short_engines([row.text("source") for row in tables["engines"]])
-    open_ones = {row.integer("engine") for row in tables["engine_fits"] if row.text("verdict") == "cannot-tell"}
-    sources = [f"perhaps {name}" if number in open_ones else name for number, name in enumerate(sources)]
+    open_ones = {
+        row.integer("engine")
+        for row in tables["engine_fits"]
+        if row.text("verdict") == "cannot-tell"
+    }
+    sources = [
+        f"perhaps {name}" if number in open_ones else name for number, name in enumerate(sources)
+    ]
     known = {row.maybe_integer("engine") for row in groups}
     whose = known != {None} and (len(sources) > 1 or len(known) > 1)  # told only where it differs
     none = without_engine(row.text("verdict") for row in tables["engine_fits"])
@@ -223,7 +299,11 @@ def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
         same = [other for other in groups if _of_one_loop(row, other)]
         phases = [other for other in same if other["kernel_sequence"] == row["kernel_sequence"]]
         first = min(phases, key=lambda one: one.maybe_integer("phase") or 0)
-        alike = [other for other in same if not other.maybe_integer("phase") and (other.integer("steady") or other is first)]
+        alike = [
+            other
+            for other in same
+            if not other.maybe_integer("phase") and (other.integer("steady") or other is first)
+        ]
         what = "" if not whose else none if engine is None else sources[engine]
         kernels, place = row.maybe_integer("kernels"), _place(loops, row.integer("loop_id"))
         hidden = not kernels and row.maybe_text("found_by") == "graph-launch" and len(groups) > 1
@@ -244,7 +324,9 @@ def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
                 enqueue_ns=row.maybe_integer("enqueue_median_ns"),
                 gpu_span_ns=row.maybe_integer("gpu_span_median_ns"),
                 steady=row.integer("steady"),
-                phase=phase_words(tables, phases)[row.integer("group_id")] if len(phases) > 1 else "",
+                phase=(
+                    phase_words(tables, phases)[row.integer("group_id")] if len(phases) > 1 else ""
+                ),
                 group=row.integer("group_id"),
                 drift=drift_words(tables, row.integer("group_id")),
             )
@@ -257,8 +339,13 @@ def _of_one_loop(row: Row, other: Row) -> bool:
 
 
 def _place(loops: Mapping[int, Row], loop_id: int) -> str:
-    """What tells a loop from the others: its process, its GPU, its thread by number; that it launches CUDA graphs with hidden kernels."""
-    mine, homes = loops[loop_id], [(row.integer("pid"), row.maybe_integer("device")) for row in loops.values()]
+    """What tells a loop from the others: its process, its GPU, its thread by number; that it
+    launches CUDA graphs with hidden kernels.
+    """
+    mine, homes = (
+        loops[loop_id],
+        [(row.integer("pid"), row.maybe_integer("device")) for row in loops.values()],
+    )
     pid, device = mine.integer("pid"), mine.maybe_integer("device")
     devices = {known for _, known in homes if known is not None}
     parts = [f"process {pid}"] if len({known for known, _ in homes}) > 1 else []
@@ -271,7 +358,8 @@ def _place(loops: Mapping[int, Row], loop_id: int) -> str:
     return ", ".join(parts)
 
 
-# --- where the time goes ----------------------------------------------------------------------------------------------
+# --- where the time goes
+# ----------------------------------------------------------------------------------------------
 
 
 def _gpus(tables: Mapping[str, Table], unit: _Unit) -> tuple[GpuTime, ...]:
@@ -279,7 +367,11 @@ def _gpus(tables: Mapping[str, Table], unit: _Unit) -> tuple[GpuTime, ...]:
     collectives = collective_times(tables)
     found = []
     for row in tables["device_times"]:
-        device, inferences, busy = row.integer("device"), row.integer("inferences"), row.maybe_integer("busy_ns")
+        device, inferences, busy = (
+            row.integer("device"),
+            row.integer("inferences"),
+            row.maybe_integer("busy_ns"),
+        )
         units = inferences / unit.inferences
         idle = idle_causes(tables, device, units)
         found.append(
@@ -292,7 +384,9 @@ def _gpus(tables: Mapping[str, Table], unit: _Unit) -> tuple[GpuTime, ...]:
                 busy_ns=round(busy / units) if busy is not None and units else None,
                 copies_share=(row.maybe_integer("copies_ns") or 0) / (busy or 1),
                 idle=idle,
-                collectives_ns=round(collectives[device] * unit.inferences) if device in collectives else None,
+                collectives_ns=(
+                    round(collectives[device] * unit.inferences) if device in collectives else None
+                ),
             )
         )
     return tuple(found)
@@ -314,7 +408,10 @@ def _without_profiler(tables: Mapping[str, Table]) -> GpuTime | None:
         busy_share=work.real("share"),
         busy_ns=work.integer("time_ns"),
         copies_share=0.0,
-        idle=tuple(IdleCause(cause, row.integer("time_ns"), row.real("share")) for cause, row in rows.items()),
+        idle=tuple(
+            IdleCause(cause, row.integer("time_ns"), row.real("share"))
+            for cause, row in rows.items()
+        ),
     )
 
 
@@ -329,7 +426,11 @@ def _layers(tables: Mapping[str, Table], units: float) -> tuple[LayerGroup, ...]
             name=row.text("name"),
             title=row.text("title"),
             kind=row.text("kind"),
-            does=_does(row.text("name")) if row.text("kind") == "myelin_kernel" or row.text("name").startswith("__myl_") else "",
+            does=(
+                _does(row.text("name"))
+                if row.text("kind") == "myelin_kernel" or row.text("name").startswith("__myl_")
+                else ""
+            ),
             engine=row.maybe_integer("engine"),
             layers=row.integer("layers"),
             kernels=row.integer("kernels"),
@@ -355,17 +456,23 @@ def _other_kernels(rows: Table, units: float) -> tuple[OtherKernels, ...]:
 
 
 def _does(name: str) -> str:
-    """What a kernel generated by Myelin computes according to its name: the patterns in it, otherwise its operations' classes."""
+    """What a kernel generated by Myelin computes according to its name: the patterns in it,
+    otherwise its operations' classes.
+    """
     decoded = decode(name)
     classes = {op.cls for op in decoded.ops}
     told = dict.fromkeys(pattern_words(decoded)) or dict.fromkeys(
-        op.cls for op in decoded.ops if op.cls not in ("data movement", "cast") or classes == {op.cls}
+        op.cls
+        for op in decoded.ops
+        if op.cls not in ("data movement", "cast") or classes == {op.cls}
     )
     return ", ".join(list(told)[:_TOLD])
 
 
 def _regions(tables: Mapping[str, Table], units: float) -> tuple[Region, ...]:
-    """The opaque regions of each engine by part, with those whose names differ only in numbers together."""
+    """The opaque regions of each engine by part, with those whose names differ only in numbers
+    together.
+    """
     opaque = {row.text("name") for row in tables["layers"] if row.text("kind") == "foreign_node"}
     rows: dict[tuple[int | None, str], list[Row]] = {}
     for row in tables["region_parts"]:
@@ -381,14 +488,24 @@ def _regions(tables: Mapping[str, Table], units: float) -> tuple[Region, ...]:
     all_ns = _kernel_ns(tables)
     found = []
     for engine, name in sorted(times, key=lambda key: -times[key]):
-        # as the layer's row has it: of the steady-state part, while parts are of the steady-state inferences
+        # as the layer's row has it: of the steady-state part, while parts are of the steady-state
+        # inferences
         scale = whole[engine] / (of_engine[engine] or 1)
-        found.append(Region(name, engine, times[engine, name] * scale / (all_ns or 1), _parts(rows[engine, name], scale / (units or 1))))
+        found.append(
+            Region(
+                name,
+                engine,
+                times[engine, name] * scale / (all_ns or 1),
+                _parts(rows[engine, name], scale / (units or 1)),
+            )
+        )
     return tuple(found)
 
 
 def _parts(rows: Sequence[Row], scale: float) -> tuple[Part, ...]:
-    """The parts of a region; a time or number of kernels of theirs is multiplied by the scale to be that of one unit."""
+    """The parts of a region; a time or number of kernels of theirs is multiplied by the scale to be
+    that of one unit.
+    """
     alike: dict[str, list[Row]] = {}
     for row in rows:
         alike.setdefault(_NUMBER.sub("*", _ORDINAL.sub("", row.text("part"))), []).append(row)
@@ -400,14 +517,29 @@ def _parts(rows: Sequence[Row], scale: float) -> tuple[Part, ...]:
         first = mine[0].text("part")
         shown = name if len(mine) > 1 else first
         does = _does(first) if first.startswith("__myl_") else ""
-        found.append(Part(shown, does, len(mine), kernels, round(time_ns * scale), time_ns / total if total else 0.0))
+        found.append(
+            Part(
+                shown,
+                does,
+                len(mine),
+                kernels,
+                round(time_ns * scale),
+                time_ns / total if total else 0.0,
+            )
+        )
     return tuple(sorted(found, key=lambda one: -one.time_ns))
 
 
 def _kernels(totals: Table) -> tuple[KernelShare, ...]:
     rows = sorted(totals, key=lambda row: -row.integer("time_ns"))[:_TOP_KERNELS]
     return tuple(
-        KernelShare(row.text("name"), row.text("summary"), row.integer("count"), row.integer("time_ns"), row.real("share_of_kernel_time"))
+        KernelShare(
+            row.text("name"),
+            row.text("summary"),
+            row.integer("count"),
+            row.integer("time_ns"),
+            row.real("share_of_kernel_time"),
+        )
         for row in rows
     )
 
@@ -416,15 +548,22 @@ def _kernel_kinds(tables: Mapping[str, Table]) -> tuple[tuple[str, float], ...]:
     if len(tables["repeated_layers"]):
         shares: dict[str, float] = {}
         for row in tables["repeated_layers"]:
-            shares[row.text("kind")] = shares.get(row.text("kind"), 0.0) + row.real("share_of_all_kernel_time")
+            shares[row.text("kind")] = shares.get(row.text("kind"), 0.0) + row.real(
+                "share_of_all_kernel_time"
+            )
         return tuple(sorted(shares.items(), key=lambda one: -one[1]))
-    return tuple((row.text("family"), row.real("share_of_kernel_time")) for row in tables["kernel_families"])
+    return tuple(
+        (row.text("family"), row.real("share_of_kernel_time")) for row in tables["kernel_families"]
+    )
 
 
 def _mapped(tables: Mapping[str, Table]) -> Mapped:
     rows = sorted(tables["coverage"], key=lambda row: -row.integer("kernels"))
     mapped = [row for row in rows if row.text("method") != "none" and row.integer("kernels")]
-    total, shares = sum(row.integer("time_ns") for row in rows), tables["repeated_layers"].floats("share_of_all_kernel_time")
+    total, shares = (
+        sum(row.integer("time_ns") for row in rows),
+        tables["repeated_layers"].floats("share_of_all_kernel_time"),
+    )
     of_all = sum(row.integer("time_ns") for row in mapped) / total if total else None
     return Mapped(
         kernels=sum(row.integer("kernels") for row in rows),
@@ -434,7 +573,8 @@ def _mapped(tables: Mapping[str, Table]) -> Mapped:
     )
 
 
-# --- what ran, what could not be determined, what next ----------------------------------------------------------------------
+# --- what ran, what could not be determined, what next
+# ----------------------------------------------------------------------
 
 
 def _engines(tables: Mapping[str, Table]) -> tuple[EngineRan, ...]:
@@ -462,7 +602,11 @@ def _engines(tables: Mapping[str, Table]) -> tuple[EngineRan, ...]:
                 other_tactics=_number(fit, "tactics") - _number(fit, "tactics_ran"),
                 lacking=_number(fit, "lacking"),
                 by_order=fit is not None and fit.maybe_integer("known") is None,
-                unknown_layers=_number(fit, "compared") - _number(fit, "known") if fit and fit["known"] is not None else 0,
+                unknown_layers=(
+                    _number(fit, "compared") - _number(fit, "known")
+                    if fit and fit["known"] is not None
+                    else 0
+                ),
             )
         )
     return tuple(found)
@@ -490,8 +634,16 @@ def _rules(tables: Mapping[str, Table], units: float) -> tuple[RuleAnswer, ...]:
                 places=len(mine) + (row.integer("left_out") if mine else 0),
                 at_most_ns=round(cost / units) if cost and units else None,
                 message=mine[0].text("message") if mine else None,
-                where=in_one(places) if (places := [place for one in mine if (place := _found_at(one))]) else None,
-                in_pieces=in_pieces(json.loads(one.text("evidence")) for one in mine) if row.text("rule") == IN_A_REGION else "",
+                where=(
+                    in_one(places)
+                    if (places := [place for one in mine if (place := _found_at(one))])
+                    else None
+                ),
+                in_pieces=(
+                    in_pieces(json.loads(one.text("evidence")) for one in mine)
+                    if row.text("rule") == IN_A_REGION
+                    else ""
+                ),
             )
         )
     return tuple(sorted(found, key=lambda one: -(one.at_most_ns or 0)))
@@ -500,7 +652,10 @@ def _rules(tables: Mapping[str, Table], units: float) -> tuple[RuleAnswer, ...]:
 def _found_at(finding: Row) -> str | None:
     """What a finding is about: a block of the model, a part of a region, else a layer."""
     evidence = json.loads(finding.text("evidence"))
-    told = next((evidence[name] for name in _PLACES if isinstance(evidence.get(name), str)), finding.maybe_text("layer"))
+    told = next(
+        (evidence[name] for name in _PLACES if isinstance(evidence.get(name), str)),
+        finding.maybe_text("layer"),
+    )
     return None if told is None else _MYELIN_INDEX.sub("", str(told).removeprefix("$$myelin$$"))
 
 
@@ -521,5 +676,7 @@ def _doubts(tables: Mapping[str, Table]) -> tuple[Doubt, ...]:
             reasons.setdefault(row.maybe_text("reason") or "", []).append(row.text("rule"))
     for row in tables["whatif"]:
         if row.text("answer") == "cannot-tell":
-            reasons.setdefault(row.maybe_text("reason") or "", []).append(f"what-if {row.text('change')}")
+            reasons.setdefault(row.maybe_text("reason") or "", []).append(
+                f"what-if {row.text('change')}"
+            )
     return tuple(Doubt(tuple(names), reason) for reason, names in reasons.items())

@@ -1,4 +1,6 @@
-"""Whose the inferences and the time are: which engine files ran, and what runs outside the inferences."""
+"""Whose the inferences and the time are: which engine files ran, and what runs outside the
+inferences.
+"""
 
 from __future__ import annotations
 
@@ -17,25 +19,33 @@ from nsysmap.text.units import counted, percent, rounded
 from nsysmap.trace.inferences.steady import steady_windows
 
 _MUCH = 0.1
-"""Share of the kernel time outside the inferences, from which the time from one to the next is not called that of an inference: below
-it, as with the sampling kernels after each step of a language model (7 %), the two are about the same."""
-_LEAST_MORE = 0.01  # share of the kernel time from which TensorRT's kernels outside the inferences are another engine's
+"""Share of the kernel time outside the inferences, from which the time from one to the next is not
+called that of an inference: below it, as with the sampling kernels after each step of a language
+model (7 %), the two are about the same.
+"""
+# share of the kernel time from which TensorRT's kernels outside the inferences are another engine's
+_LEAST_MORE = 0.01
 NO_GIVEN = "no given engine"
 """Whose inferences and kernels are that no engine file given explains."""
 
 
 def without_engine(verdicts: Iterable[str | None]) -> str:
-    """Whose inferences without an engine are, where these are the verdicts on the engine files: which of those ran may be open."""
+    """Whose inferences without an engine are, where these are the verdicts on the engine files:
+    which of those ran may be open.
+    """
     return "unknown engine" if "cannot-tell" in verdicts else NO_GIVEN
 
 
 def outside_of(tables: Mapping[str, Table], a_pass: int) -> Outside | None:
-    """What the inferences' processes run on their GPUs outside the inferences, in the steady-state part; ``a_pass``: inferences per unit.
+    """What the inferences' processes run on their GPUs outside the inferences, in the steady-state
+    part; ``a_pass``: inferences per unit.
 
     None where the trace hides kernels, and where no inference is known.
     """
     kernels, inferences = tables["kernels"], tables["inferences"]
-    if tables["capture"].only().text("cuda_graph_trace") == "graph" or not len(tables["device_times"]):
+    if tables["capture"].only().text("cuda_graph_trace") == "graph" or not len(
+        tables["device_times"]
+    ):
         return None
     rows, took, others = _in_steady_part(kernels, inferences, tables["steady_state"])
     codes = kernels.text("name").codes[rows]
@@ -44,8 +54,15 @@ def outside_of(tables: Mapping[str, Table], a_pass: int) -> Outside | None:
     tensorrt = np.array([is_tensorrt(family.get(name, ""), name) for name in values], np.bool_)
     pytorch = np.array([family.get(name) == "pytorch" for name in values], np.bool_)
     whole = max(int(took.sum()), 1)
-    shares = [int(took[others & of[codes]].sum()) / whole if len(values) else 0.0 for of in (tensorrt, pytorch)]
-    span = [row.maybe_integer("gpu_span_median_ns") for row in tables["inference_groups"] if row.integer("steady")]
+    shares = [
+        int(took[others & of[codes]].sum()) / whole if len(values) else 0.0
+        for of in (tensorrt, pytorch)
+    ]
+    span = [
+        row.maybe_integer("gpu_span_median_ns")
+        for row in tables["inference_groups"]
+        if row.integer("steady")
+    ]
     between = sum(row.integer("inferences") - 1 for row in tables["device_times"])  # two inferences
     return Outside(
         kernels=int(others.sum()) * a_pass / max(between, 1),
@@ -62,19 +79,29 @@ def much_outside(kernels: Table, inferences: Table) -> bool:
     return int(took[others].sum()) >= _MUCH * max(int(took.sum()), 1)
 
 
-def _in_steady_part(kernels: Table, inferences: Table, windows: Table) -> tuple[IntArray, IntArray, BoolArray]:
-    """The kernels of the inferences' processes within these windows (STEADY_STATE), their times, and which are in no inference."""
+def _in_steady_part(
+    kernels: Table, inferences: Table, windows: Table
+) -> tuple[IntArray, IntArray, BoolArray]:
+    """The kernels of the inferences' processes within these windows (STEADY_STATE), their times,
+    and which are in no inference.
+    """
     start, device = kernels.ints("start_ns"), kernels.ints("device")
     inside = np.zeros(len(kernels), np.bool_)
     for row in windows:
         begin, end = row.integer("start_ns"), row.integer("end_ns")
         inside |= (device == (row.maybe_integer("device") or 0)) & (start >= begin) & (start <= end)
     rows = np.flatnonzero(inside & np.isin(kernels.ints("process"), inferences.ints("process")))
-    return rows, (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows], kernels.ints("inference")[rows] == MISSING
+    return (
+        rows,
+        (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows],
+        kernels.ints("inference")[rows] == MISSING,
+    )
 
 
 def idle_causes(tables: Mapping[str, Table], device: int, units: float) -> tuple[IdleCause, ...]:
-    """The idle time of a device by cause, per unit, the most first; the profiler's is inferred where no row of the trace shows most."""
+    """The idle time of a device by cause, per unit, the most first; the profiler's is inferred
+    where no row of the trace shows most.
+    """
     gaps = tables["gaps"]
     mine = np.flatnonzero(gaps.text("cause").equals("profiler") & (gaps.ints("device") == device))
     told, took = gaps.text("evidence").take(mine), gaps.ints("dur_ns")[mine]
@@ -95,38 +122,63 @@ def idle_causes(tables: Mapping[str, Table], device: int, units: float) -> tuple
 
 
 def _launching_outside_calls(tables: Mapping[str, Table], device: int) -> float:
-    """The share of a device's window in which it waited for launches while the launching thread was in no CUDA call; 0 where ranges or
-    graph launches enclose what the host does to launch: there it is the library's own work."""
-    gaps, calls, found_by = tables["gaps"], tables["api_calls"], tables["inferences"].text("found_by")
+    """The share of a device's window in which it waited for launches while the launching thread was
+    in no CUDA call; 0 where ranges or graph launches enclose what the host does to launch: there it
+    is the library's own work.
+    """
+    gaps, calls, found_by = (
+        tables["gaps"],
+        tables["api_calls"],
+        tables["inferences"].text("found_by"),
+    )
     window = next((row for row in tables["device_times"] if row.integer("device") == device), None)
-    if window is None or not len(found_by) or not found_by.equals("period").all() or not window.integer("window_ns"):
+    if (
+        window is None
+        or not len(found_by)
+        or not found_by.equals("period").all()
+        or not window.integer("window_ns")
+    ):
         return 0.0
     mine = gaps.text("cause").equals("launch") & (gaps.ints("device") == device)
-    mine &= (gaps.ints("start_ns") >= window.integer("start_ns")) & (gaps.ints("end_ns") <= window.integer("end_ns"))
+    mine &= (gaps.ints("start_ns") >= window.integer("start_ns")) & (
+        gaps.ints("end_ns") <= window.integer("end_ns")
+    )
     rows, lost = np.flatnonzero(mine), 0
     for thread, at in rows_by_value(gaps.ints("thread")[rows]):
         within = tuple(gaps.ints(name)[rows[at]] for name in ("start_ns", "end_ns"))
         own = calls.ints("thread") == thread
-        in_calls = covered(calls.ints("start_ns")[own], calls.ints("end_ns")[own], (within[0], within[1]))
+        in_calls = covered(
+            calls.ints("start_ns")[own], calls.ints("end_ns")[own], (within[0], within[1])
+        )
         lost += int((within[1] - within[0] - in_calls).sum())
     return lost / window.integer("window_ns")
 
 
 def opaque_layers(tables: Mapping[str, Table]) -> int | None:
-    """How many layers of the engines that ran are opaque regions of Myelin; None if no given engine is known to have run."""
+    """How many layers of the engines that ran are opaque regions of Myelin; None if no given engine
+    is known to have run.
+    """
     ran = {row.integer("engine") for row in tables["engine_fits"] if row.text("verdict") == "ran"}
     if not ran or any(row.maybe_integer("engine") is None for row in tables["inference_groups"]):
         return None
-    return sum(row.text("kind") == "foreign_node" for row in tables["layers"] if row.maybe_integer("engine") in {*ran, None})
+    return sum(
+        row.text("kind") == "foreign_node"
+        for row in tables["layers"]
+        if row.maybe_integer("engine") in {*ran, None}
+    )
 
 
 def no_region(summary: Summary) -> str:
-    """That no layer is an opaque region, whose insides would be told; empty where one is, or where that is unknown."""
+    """That no layer is an opaque region, whose insides would be told; empty where one is, or where
+    that is unknown.
+    """
     return "no opaque region" if summary.opaque_layers == 0 else ""
 
 
 def is_much(found: Outside | None) -> bool:
-    """Whether so much runs outside the inferences that the time from one to the next is not that of an inference."""
+    """Whether so much runs outside the inferences that the time from one to the next is not that of
+    an inference.
+    """
     return found is not None and found.share >= _MUCH
 
 
@@ -140,18 +192,33 @@ def outside(summary: Summary) -> str:
     found = _told(summary)
     if found is None:
         return ""
-    whose = "another engine's" if any(engine.inferences for engine in summary.engines) else "TensorRT's"
+    whose = (
+        "another engine's" if any(engine.inferences for engine in summary.engines) else "TensorRT's"
+    )
     classes = (("at least ", found.tensorrt, whose), ("", found.pytorch, "PyTorch's"))
-    parts = "; ".join(f"{least}{percent(share, 1, 0)} {what}" for least, share, what in classes if share)
-    kernels = f"{counted(max(round(found.kernels), 1), 'kernel')} outside inferences, {percent(found.share, 1, 0)} of kernel time"
-    span = f"{rounded(found.span_ns)} from first to last kernel; " if found.span_ns is not None else ""
+    parts = "; ".join(
+        f"{least}{percent(share, 1, 0)} {what}" for least, share, what in classes if share
+    )
+    kernels = (
+        f"{counted(max(round(found.kernels), 1), 'kernel')} outside inferences,"
+        f" {percent(found.share, 1, 0)} of kernel time"
+    )
+    span = (
+        f"{rounded(found.span_ns)} from first to last kernel; " if found.span_ns is not None else ""
+    )
     return f"{span}{kernels}{f' ({parts})' if parts else ''}"
 
 
 def _told(summary: Summary) -> Outside | None:
-    """What runs outside the inferences, where it is told: not of passes of several inferences, unless it is another engine's."""
+    """What runs outside the inferences, where it is told: not of passes of several inferences,
+    unless it is another engine's.
+    """
     found = summary.outside
-    return found if found is not None and is_much(found) and (summary.one_a_unit or found.tensorrt) else None
+    return (
+        found
+        if found is not None and is_much(found) and (summary.one_a_unit or found.tensorrt)
+        else None
+    )
 
 
 def whose_slowest(summary: Summary, found: Slowest) -> str:
@@ -170,8 +237,14 @@ def engines_ran(summary: Summary) -> list[str]:
         return ["no engine file was given"]
     told = [engine for engine in summary.engines if engine.verdict]
     others = other_engines(summary)
-    if len(told) > 1 and all(engine.verdict == "ran" for engine in summary.engines) and not any(map(_but, told)):
-        alike = ", or others of the same structure" if any(engine.by_order for engine in told) else ""
+    if (
+        len(told) > 1
+        and all(engine.verdict == "ran" for engine in summary.engines)
+        and not any(map(_but, told))
+    ):
+        alike = (
+            ", or others of the same structure" if any(engine.by_order for engine in told) else ""
+        )
         both = f"{'both' if len(told) == 2 else f'all {len(told)}'} engines"
         if not any(map(_by_names, told)):
             return [f"{both} ran{alike}", *others]
@@ -185,39 +258,68 @@ def engines_ran(summary: Summary) -> list[str]:
 
 
 def other_engines(summary: Summary) -> list[str]:
-    """That inferences, or TensorRT's kernels outside them, are of no given engine; that they are hidden."""
+    """That inferences, or TensorRT's kernels outside them, are of no given engine; that they are
+    hidden.
+    """
     told = [engine for engine in summary.engines if engine.verdict]
     own = sum(engine.inferences for engine in told)
     none = without_engine(engine.verdict for engine in told)
     why = "hide their kernels" if summary.hidden else f"are of {none}, as far as their kernels show"
-    others = [f"{counted(summary.inferences - own, 'inference')} {why}"] if 0 < own < summary.inferences else []
+    others = (
+        [f"{counted(summary.inferences - own, 'inference')} {why}"]
+        if 0 < own < summary.inferences
+        else []
+    )
     more = summary.outside is not None and summary.outside.tensorrt >= _LEAST_MORE
     others += ["give the file of the other TensorRT kernels' engine too"] if own and more else []
     return others
 
 
 def engine_ran(summary: Summary, engine: EngineRan) -> str:
-    """Whether an engine file is what ran the inferences, or how many of them; empty if nothing could be compared."""
+    """Whether an engine file is what ran the inferences, or how many of them; empty if nothing
+    could be compared.
+    """
     if engine.verdict == "did-not-run" and not summary.tensorrt:
         return f"{engine.source} did not run: the trace shows no TensorRT"
     other_build = engine.unknown_layers or engine.lacking or engine.other_tactics
     every = counted(summary.inferences, "inference")
-    if engine.verdict == "ran" and engine.other_kernels and engine.tactics and not (other_build or engine.in_doubt):
-        own = f"{engine.inferences - engine.other_kernels:,} of {every} ran the tactics of {engine.source}"
-        return f"{own}; {engine.other_kernels:,} ran the same layers with other kernels: another shape, profile or engine"
+    if (
+        engine.verdict == "ran"
+        and engine.other_kernels
+        and engine.tactics
+        and not (other_build or engine.in_doubt)
+    ):
+        own = (
+            f"{engine.inferences - engine.other_kernels:,} of {every} ran the tactics of"
+            f" {engine.source}"
+        )
+        return (
+            f"{own}; {engine.other_kernels:,} ran the same layers with other kernels: another"
+            " shape, profile or engine"
+        )
     part = 0 < engine.inferences < summary.inferences
     some = f"{engine.inferences:,} of {every}"
     alike = "or one of the same structure " if engine.by_order and not other_build else ""
-    ran = f"{'may be another build of' if other_build else 'is'} the engine that ran" if not alike else "ran"
+    ran = (
+        f"{'may be another build of' if other_build else 'is'} the engine that ran"
+        if not alike
+        else "ran"
+    )
     ran = f"{alike}{f'ran in {some}' if part else ran}"
     if _by_names(engine) and not other_build:
         ran = f"fits {f'{some} ' if part else ''}by layer names ({_unchecked(summary, 'its')})"
-    words = {"ran": ran, "did-not-run": "is NOT the engine that ran", "cannot-tell": "may or may not be the engine that ran"}
+    words = {
+        "ran": ran,
+        "did-not-run": "is NOT the engine that ran",
+        "cannot-tell": "may or may not be the engine that ran",
+    }
     return f"{engine.source} {words[engine.verdict]}{_but(engine)}" if engine.verdict else ""
 
 
 def _by_names(engine: EngineRan) -> bool:
-    """Whether nothing but the names of its layers shows that an engine ran: no kernel could be compared with a tactic."""
+    """Whether nothing but the names of its layers shows that an engine ran: no kernel could be
+    compared with a tactic.
+    """
     return engine.verdict == "ran" and not engine.by_order and not engine.tactics
 
 
@@ -228,11 +330,27 @@ def _unchecked(summary: Summary, whose: str) -> str:
 
 def _but(engine: EngineRan) -> str:
     """How many of its inferences may be of another engine or optimization profile, if any."""
-    but = [f"{engine.in_doubt:,} may be another engine's"] if 0 < engine.in_doubt < engine.inferences else []
-    but += [f"{engine.other_kernels:,} of another shape, profile or engine"] if engine.other_kernels else []
-    but += [f"{counted(engine.unknown_layers, 'layer')} in the trace not in the file"] if engine.unknown_layers else []
+    but = (
+        [f"{engine.in_doubt:,} may be another engine's"]
+        if 0 < engine.in_doubt < engine.inferences
+        else []
+    )
+    but += (
+        [f"{engine.other_kernels:,} of another shape, profile or engine"]
+        if engine.other_kernels
+        else []
+    )
+    but += (
+        [f"{counted(engine.unknown_layers, 'layer')} in the trace not in the file"]
+        if engine.unknown_layers
+        else []
+    )
     but += [f"{counted(engine.lacking, 'layer')} of the file ran nothing"] if engine.lacking else []
-    but += [f"{counted(engine.other_tactics, 'layer')} ran other tactics"] if engine.other_tactics else []
+    but += (
+        [f"{counted(engine.other_tactics, 'layer')} ran other tactics"]
+        if engine.other_tactics
+        else []
+    )
     return f" ({', '.join(but)})" if but and engine.verdict == "ran" else ""
 
 
@@ -244,4 +362,8 @@ def engine_names(summary: Summary) -> list[str]:
 def short_engines(names: Sequence[str]) -> list[str]:
     """Names of engine files without a suffix that all of several share."""
     endings = {"".join(PurePath(name).suffixes) for name in names}
-    return [name.removesuffix(next(iter(endings))) for name in names] if len(endings) == 1 and len(names) > 1 else list(names)
+    return (
+        [name.removesuffix(next(iter(endings))) for name in names]
+        if len(endings) == 1 and len(names) > 1
+        else list(names)
+    )

@@ -27,29 +27,50 @@ from nsysmap.answer.ranks import exchange, jointly, replayed_alone
 from nsysmap.answer.whose import among, engines_ran, no_region, outside, whose_slowest
 from nsysmap.core.result_schema import IDLE_CAUSES
 from nsysmap.text.terminal import escaped, told_apart
-from nsysmap.text.units import counted, multiple, of_repetitions, percent, ranged, ranged_rate, rate, rounded, rounded_share
+from nsysmap.text.units import (
+    counted,
+    multiple,
+    of_repetitions,
+    percent,
+    ranged,
+    ranged_rate,
+    rate,
+    rounded,
+    rounded_share,
+)
 from nsysmap.trace.inferences.steady import OUTLIER
 
 _LEAST_IDLE = 0.05  # share of the window; smaller causes are added up
 _LEAST_REST = 0.005  # of their sum: less is within the rounding of the others
 _SAME_TIME = 0.03  # by which two times may differ and be told once
-_SAME_WORK = 0.01  # by which the GPU's work and kernel time may differ and be told once: copies, memsets, and kernels side by side
+# by which the GPU's work and kernel time may differ and be told once: copies, memsets, and kernels
+# side by side
+_SAME_WORK = 0.01
 _LEAST_OUTSIDE = 0.005  # of the kernel time; less changes no figure that is told
 _LEAST_COPIES = 0.05  # of the time that a GPU is busy
 MOST_KINDS = 4
 """How many kinds of inferences the answer names."""
 _UNLIKE = 1.1  # ratio to the time per inference; the GPU cannot be busy longer than that
-_UNLIKE_KINDS = 1.25  # ratio of the times of two kinds of repetitions, from which on a mean over both is that of neither
-_START_UP = 0.1  # of the repetitions that compile or load kernels, from which on they are not counted with the others
+# ratio of the times of two kinds of repetitions, from which on a mean over both is that of neither
+_UNLIKE_KINDS = 1.25
+# of the repetitions that compile or load kernels, from which on they are not counted with the
+# others
+_START_UP = 0.1
 _FEW = 10  # inferences; of eleven, one more or less changes a mean by less than the ratio above
 _FEWER = 1.5  # ratio of the work implied by the busy share to the work measured
 _ONE_PERCENT = 0.01
-_LEFT_OUT = 1.25  # times the replayed inferences' time that all take on average, from which pauses too are left out of the replay
-_OF_ONE_ENGINE = re.compile(rf"(?:\bwith|^{OF_SO_MANY}) (?:profile )?\d")  # what tells its kinds apart: a profile, or how many kernels
+# times the replayed inferences' time that all take on average, from which pauses too are left out
+# of the replay
+_LEFT_OUT = 1.25
+_OF_ONE_ENGINE = re.compile(
+    rf"(?:\bwith|^{OF_SO_MANY}) (?:profile )?\d"
+)  # what tells its kinds apart: a profile, or how many kernels
 _PLACE = re.compile(r"\b(process|GPU|thread) (\d+)\b")  # in the summary's wording
 _FUSION = "fusion"
 _NOT_FUSED = ("unfused-quantize",)  # rules of other groups about missing fusions
-_ALONGSIDE = ("parallel-small-kernels",)  # rules of that group about something else: what could run at the same time
+_ALONGSIDE = (
+    "parallel-small-kernels",
+)  # rules of that group about something else: what could run at the same time
 _NO_TENSORRT = "only TensorRT is checked, and the trace shows none"
 NOT_ABOUT_THIS = "they are about TensorRT, and the trace shows none"
 """Why rules about engines could not tell in a program without them."""
@@ -72,19 +93,41 @@ _UNFUSED = {
 
 def title(summary: Summary) -> str:
     """What ran, where."""
-    ran = [engine.source for engine in summary.engines if engine.verdict == "ran" or engine.inferences]
-    perhaps = [engine.source for engine in summary.engines if engine.verdict not in ("ran", "did-not-run") and not engine.inferences]
-    parts = [counted(summary.inferences, "inference") if summary.inferences else f"{none_of(summary)} recognised"]
+    ran = [
+        engine.source for engine in summary.engines if engine.verdict == "ran" or engine.inferences
+    ]
+    perhaps = [
+        engine.source
+        for engine in summary.engines
+        if engine.verdict not in ("ran", "did-not-run") and not engine.inferences
+    ]
+    parts = [
+        (
+            counted(summary.inferences, "inference")
+            if summary.inferences
+            else f"{none_of(summary)} recognised"
+        )
+    ]
     if summary.inferences and REPETITION in summary.unit:
         before = len(summary.first_use.inferences) if summary.first_use else 0
-        after = f" after {before:,} that compile or load them" if before > _START_UP * summary.inferences else ""
+        after = (
+            f" after {before:,} that compile or load them"
+            if before > _START_UP * summary.inferences
+            else ""
+        )
         number = summary.inferences - (before if after else 0)
-        parts = [f"{counted(number, REPETITION)} of {_sequences(summary)}{after} (no range marks an inference)"]
+        parts = [
+            f"{counted(number, REPETITION)} of {_sequences(summary)}{after} (no range marks an"
+            " inference)"
+        ]
     own = sum(engine.inferences for engine in summary.engines)
     if ran:
         known = own == summary.inferences or not own
         doubtful = own and own == sum(engine.in_doubt for engine in summary.engines)
-        parts[0] += f"{'' if known else f', {own:,}'} {'perhaps ' if doubtful else ''}of {' and '.join(ran)}"
+        parts[0] += (
+            f"{'' if known else f', {own:,}'} {'perhaps ' if doubtful else ''}of"
+            f" {' and '.join(ran)}"
+        )
     parts[0] += f", perhaps of {' or '.join(perhaps)}" if perhaps and summary.inferences else ""
     parts[0] += among(summary)
     names = [gpu.name for gpu in summary.gpus]
@@ -92,24 +135,40 @@ def title(summary: Summary) -> str:
     parts += [f"on {', '.join(gpus)}{exchange(summary)}"] if gpus else []
     text = f"{summary.source}: {' '.join(parts)}"
     version = summary.tensorrt_version or (summary.tensorrt_bound or "").replace(" or later", "+")
-    return text + (f", TensorRT {version}" if version else "") + (", PyTorch" if summary.pytorch else "")
+    return (
+        text
+        + (f", TensorRT {version}" if version else "")
+        + (", PyTorch" if summary.pytorch else "")
+    )
 
 
 def first_doubt(summary: Summary, *, brief: bool = False) -> str:
-    """What makes the times doubtful that follow: a host that was held up or slowed down while it was recorded; empty if nothing does."""
+    """What makes the times doubtful that follow: a host that was held up or slowed down while it
+    was recorded; empty if nothing does.
+    """
     found = summary.disturbance
     if found is None:
         return ""
-    told = [f"held up in {found.slow} of {counted(found.inferences, each(summary))}, {percent(found.share, 1, 0)} of the time"] * bool(
-        found.slow
+    told = [
+        f"held up in {found.slow} of {counted(found.inferences, each(summary))},"
+        f" {percent(found.share, 1, 0)} of the time"
+    ] * bool(found.slow)
+    slowed = (
+        f"slowed down: most calls of {found.quick_call} take {multiple(found.slowdown)} x the"
+        " fastest"
     )
-    slowed = f"slowed down: most calls of {found.quick_call} take {multiple(found.slowdown)} x the fastest"
-    told += ([slowed] if not told else [f"slowed down ({multiple(found.slowdown)} x)"]) if found.quick_call else []
+    told += (
+        ([slowed] if not told else [f"slowed down ({multiple(found.slowdown)} x)"])
+        if found.quick_call
+        else []
+    )
     return f"the host was {' and '.join(told)}{'' if brief else '; record it on an idle machine'}"
 
 
 def none_of(summary: Summary) -> str:
-    """What was not found where no inference was: of a program without TensorRT, anything that repeats."""
+    """What was not found where no inference was: of a program without TensorRT, anything that
+    repeats.
+    """
     return "no inference" if summary.tensorrt else "no repeating work"
 
 
@@ -120,80 +179,136 @@ def in_its_words(summary: Summary, text: str) -> str:
 
 
 def _sequences(summary: Summary) -> str:
-    """What repeats: on each thread, process and GPU the same kernels, or sequences of kernels that differ."""
-    whole = [kind for kind in summary.kinds if kind.inferences > kind.cut + kind.warmup] or summary.kinds
-    phases = {kind.what: kind for kind in whole if kind.phase}  # phases of one sequence are called the same
-    kinds = Counter(tuple(_PLACE.findall(kind.what)) for kind in (*(kind for kind in whole if not kind.phase), *phases.values()))
+    """What repeats: on each thread, process and GPU the same kernels, or sequences of kernels that
+    differ.
+    """
+    whole = [
+        kind for kind in summary.kinds if kind.inferences > kind.cut + kind.warmup
+    ] or summary.kinds
+    phases = {
+        kind.what: kind for kind in whole if kind.phase
+    }  # phases of one sequence are called the same
+    kinds = Counter(
+        tuple(_PLACE.findall(kind.what))
+        for kind in (*(kind for kind in whole if not kind.phase), *phases.values())
+    )
     most = max(kinds.values(), default=1)
     return "the same kernels" if most == 1 else f"{most} sequences of kernels"
 
 
 def _models(name: str, count: int) -> str:
     if name == UNKNOWN_GPU:
-        return f"{counted(count, 'GPU')} of unknown model" if count > 1 else "a GPU of unknown model"
+        return (
+            f"{counted(count, 'GPU')} of unknown model" if count > 1 else "a GPU of unknown model"
+        )
     return f"{count} x {name}" if count > 1 else name
 
 
 def times(summary: Summary, *, brief: bool = False) -> list[str]:
-    """Time per inference and throughput, in the trace and without the profiler; the latter in fewer words if ``brief``."""
+    """Time per inference and throughput, in the trace and without the profiler; the latter in fewer
+    words if ``brief``.
+    """
     unit = summary.unit
     lines = []
     if summary.traced and summary.per_second:
         beside, one = together(summary), _short(summary)
-        per = f"from the end of one {one} to the end of the next" if beside.endswith("together)") else f"per {unit}"
-        mean = f"{rounded(summary.traced.ns)} mean{_median(summary, summary.traced.ns)} {per} in the trace"
+        per = (
+            f"from the end of one {one} to the end of the next"
+            if beside.endswith("together)")
+            else f"per {unit}"
+        )
+        mean = (
+            f"{rounded(summary.traced.ns)} mean{_median(summary, summary.traced.ns)} {per} in the"
+            " trace"
+        )
         mean = _of_main_kind(summary, mean)
         lines.append(f"{mean}, {_throughput(summary, summary.traced.ns)}{beside}")
         lines += [told] if (told := outside(summary)) else []
         lines += [told] if (told := _drift(summary)) else []
     if summary.trtexec_ns:
         lines.append(
-            f"{rounded(summary.trtexec_ns)} without the profiler, as trtexec measured it, {_throughput(summary, summary.trtexec_ns)}"
+            f"{rounded(summary.trtexec_ns)} without the profiler, as trtexec measured it,"
+            f" {_throughput(summary, summary.trtexec_ns)}"
         )
     elif summary.unprofiled:
-        predicted = f"{figure(summary.unprofiled)} predicted without {'' if brief else 'the '}profiler{_outliers(summary)}"
-        lines.append(f"{predicted}, {rate_of(summary.unprofiled)}{rate_unit(summary, brief=brief)}{replayed_alone(summary)}")
+        predicted = (
+            f"{figure(summary.unprofiled)} predicted without"
+            f" {'' if brief else 'the '}profiler{_outliers(summary)}"
+        )
+        lines.append(
+            f"{predicted},"
+            f" {rate_of(summary.unprofiled)}{rate_unit(summary, brief=brief)}{replayed_alone(summary)}"  # noqa: E501
+        )
     elif summary.traced:
         reason = "see above" if summary.blocked else not_replayed(summary)
         lines.append("without the profiler: cannot tell" + (f" ({reason})" if reason else ""))
     elif told := _alone(summary):
         lines.append(told)
-    left_out = first_use.told(summary.first_use, each(summary), summary.traced.ns if summary.traced else 0)
+    left_out = first_use.told(
+        summary.first_use, each(summary), summary.traced.ns if summary.traced else 0
+    )
     return [*lines, *([left_out] if left_out else [])]
 
 
 def _of_main_kind(summary: Summary, mean: str) -> str:
-    """The time of the kind of repetitions that takes most of the time, before the mean over all, where unlike things repeat."""
-    known = [kind for kind in summary.kinds if kind.mean_ns is not None and kind.inferences > kind.warmup + kind.cut]
-    if summary.unit != REPETITION or len(known) < 2 or any(kind.phase or _PLACE.search(kind.what) for kind in known):
+    """The time of the kind of repetitions that takes most of the time, before the mean over all,
+    where unlike things repeat.
+    """
+    known = [
+        kind
+        for kind in summary.kinds
+        if kind.mean_ns is not None and kind.inferences > kind.warmup + kind.cut
+    ]
+    if (
+        summary.unit != REPETITION
+        or len(known) < 2
+        or any(kind.phase or _PLACE.search(kind.what) for kind in known)
+    ):
         return mean
     took = [(kind.mean_ns or 0) * (kind.inferences - kind.warmup - kind.cut) for kind in known]
     main = known[took.index(max(took))]
-    if max(kind.mean_ns or 0 for kind in known) < _UNLIKE_KINDS * min(kind.mean_ns or 0 for kind in known):
+    if max(kind.mean_ns or 0 for kind in known) < _UNLIKE_KINDS * min(
+        kind.mean_ns or 0 for kind in known
+    ):
         return mean
     share = percent(max(took) / max(sum(took), 1), 1, 0)
     what = main.what.removeprefix(OF_SO_MANY).strip() or counted(main.kernels or 0, "kernel")
-    return f"{rounded(main.mean_ns)} mean per {REPETITION} of {what} ({share} of the time), {mean} over {counted(len(known), 'kind')}"
+    return (
+        f"{rounded(main.mean_ns)} mean per {REPETITION} of {what} ({share} of the time), {mean}"
+        f" over {counted(len(known), 'kind')}"
+    )
 
 
 def _alone(summary: Summary) -> str:
-    """What is known of the time where no inference follows another of its kind, as in a trace of one: its GPU work from first to last."""
+    """What is known of the time where no inference follows another of its kind, as in a trace of
+    one: its GPU work from first to last.
+    """
     known = [kind for kind in summary.kinds if kind.steady and kind.gpu_span_ns]
     if len(known) != 1:
         return ""
     told = f"{rounded(known[0].gpu_span_ns)} from the first GPU work of an inference to its last"
-    return in_its_words(summary, f"{told}; with waits unknown, because no inference follows another of its kind")
+    return in_its_words(
+        summary, f"{told}; with waits unknown, because no inference follows another of its kind"
+    )
 
 
 def not_replayed(summary: Summary) -> str:
     """Why what-if could not tell."""
-    reasons = (doubt.reason for doubt in summary.doubts if any(name.startswith("what-if") for name in doubt.what))
+    reasons = (
+        doubt.reason
+        for doubt in summary.doubts
+        if any(name.startswith("what-if") for name in doubt.what)
+    )
     return in_its_words(summary, "; ".join(reasons))
 
 
 def _median(summary: Summary, mean_ns: int) -> str:
     """The median, where all inferences are of one kind and it is not the mean."""
-    if len(summary.kinds) != 1 or summary.unit not in (INFERENCE, REPETITION, PASS_OF_ONE) or summary.kinds[0].median_ns is None:
+    if (
+        len(summary.kinds) != 1
+        or summary.unit not in (INFERENCE, REPETITION, PASS_OF_ONE)
+        or summary.kinds[0].median_ns is None
+    ):
         return ""
     median_ns = summary.kinds[0].median_ns
     told, told_mean = rounded(median_ns, mean_ns), rounded(mean_ns)
@@ -203,16 +318,22 @@ def _median(summary: Summary, mean_ns: int) -> str:
 
 
 def _drift(summary: Summary) -> str:
-    """How the time per inference drifts, of the kind that takes most of the time among those that do; empty if none does."""
+    """How the time per inference drifts, of the kind that takes most of the time among those that
+    do; empty if none does.
+    """
     drifting = [kind for kind in summary.kinds if kind.drift and kind.mean_ns is not None]
     if not drifting:
         return ""
     most = max(drifting, key=lambda kind: (kind.mean_ns or 0) * kind.inferences)
-    return in_its_words(summary, f"{_kind(most)}: {most.drift}" if len(summary.kinds) > 1 else most.drift)
+    return in_its_words(
+        summary, f"{_kind(most)}: {most.drift}" if len(summary.kinds) > 1 else most.drift
+    )
 
 
 def _outliers(summary: Summary) -> str:
-    """What else is left out of the time without the profiler, where that matters, and how much of the trace that is."""
+    """What else is left out of the time without the profiler, where that matters, and how much of
+    the trace that is.
+    """
     longer = _longer(summary)
     if abs(longer - 1) <= _SAME_TIME:
         return ""
@@ -222,16 +343,23 @@ def _outliers(summary: Summary) -> str:
 
 
 def _longer(summary: Summary) -> float:
-    """How many times as long as what is replayed of the trace its time per inference is; 1 where the two are not of the same GPU."""
+    """How many times as long as what is replayed of the trace its time per inference is; 1 where
+    the two are not of the same GPU.
+    """
     replayed = None if summary.gpu_unprofiled is None else summary.gpu_unprofiled.device
-    if summary.replayed_ns is None or summary.traced is None or summary.traced_gpu not in (None, replayed):
+    if (
+        summary.replayed_ns is None
+        or summary.traced is None
+        or summary.traced_gpu not in (None, replayed)
+    ):
         return 1.0
     return summary.traced.ns / max(summary.replayed_ns, 1)
 
 
 def of_the_trace(summary: Summary, ns: int) -> str:
-    """What share of the trace's time per inference a time is, where the replay leaves out so much that this is another share than that of
-    the replayed time; otherwise empty."""
+    """What share of the trace's time per inference a time is, where the replay leaves out so much
+    that this is another share than that of the replayed time; otherwise empty.
+    """
     if summary.traced is None or _longer(summary) <= _LEFT_OUT:
         return ""
     share = ns / summary.traced.ns
@@ -251,7 +379,9 @@ def rate_of(value: Figure) -> str:
     """How many a second, no finer than the range of the time allows."""
     if value.low_ns is None or value.high_ns is None:
         return rate(1e9 / max(value.ns, 1))
-    return ranged_rate(*(1e9 / max(one, 1) for one in (value.ns, value.high_ns, value.low_ns))).partition(" (")[0]
+    return ranged_rate(
+        *(1e9 / max(one, 1) for one in (value.ns, value.high_ns, value.low_ns))
+    ).partition(" (")[0]
 
 
 def per_second(summary: Summary) -> str:
@@ -275,15 +405,22 @@ def _short(summary: Summary) -> str:
 
 
 def together(summary: Summary) -> str:
-    """Why the time is shorter than that of each inference if several threads work at the same time."""
-    places = {tuple(_PLACE.findall(kind.what)) for kind in summary.kinds if kind.median_ns is not None}
+    """Why the time is shorter than that of each inference if several threads work at the same
+    time.
+    """
+    places = {
+        tuple(_PLACE.findall(kind.what)) for kind in summary.kinds if kind.median_ns is not None
+    }
     gpus: dict[str, list[str]] = {}
     for place in places:
         told = dict(place)
         gpus.setdefault(told.get("GPU", ""), []).append(told.get("process", ""))
     each = jointly(summary) or (" on each GPU" if len(gpus) > 1 else "")
     if summary.traced_gpu is not None and not summary.in_step:
-        each, gpus = f" on GPU {summary.traced_gpu}", {gpu: those for gpu, those in gpus.items() if gpu == str(summary.traced_gpu)}
+        each, gpus = (
+            f" on GPU {summary.traced_gpu}",
+            {gpu: those for gpu, those in gpus.items() if gpu == str(summary.traced_gpu)},
+        )
     most = max(gpus.values(), key=len, default=[])
     how = "one after the other" if summary.in_turn else "together"
     if (processes := len(set(most))) > 1:
@@ -299,76 +436,140 @@ def kinds(summary: Summary, most: int = MOST_KINDS) -> str:
     phases = any(kind.phase for kind in known)
     names = [_kind(kind) for kind in known[:most]]
     several = any(not kind.phase for kind in known)
-    head = ("mean with waits, in phases the median: " if several else "phases, median with waits: ") if phases else "mean with waits: "
+    head = (
+        ("mean with waits, in phases the median: " if several else "phases, median with waits: ")
+        if phases
+        else "mean with waits: "
+    )
     if all(name.startswith(OF_SO_MANY) for name in names) and not phases:
         head, first = f"mean of {each(summary)}s ", f"of{names[0].removeprefix(OF_SO_MANY)}"
-        names = [first, *(f"of{name.removeprefix(OF_SO_MANY).removesuffix(' kernels')}" for name in names[1:])]
-    shown = [f"{name}: {_took(kind)} ({kind.steady:,}x)" for name, kind in zip(names, known, strict=False)]
+        names = [
+            first,
+            *(f"of{name.removeprefix(OF_SO_MANY).removesuffix(' kernels')}" for name in names[1:]),
+        ]
+    shown = [
+        f"{name}: {_took(kind)} ({kind.steady:,}x)"
+        for name, kind in zip(names, known, strict=False)
+    ]
     more = f" and {counted(len(known) - most, 'more kind')}" if len(known) > most else ""
     return in_its_words(summary, f"{head}{', '.join(shown)}{more}")
 
 
 def _took(kind: InferenceKind) -> str:
-    """How long one of these inferences takes: from the end of the one before to its own, with waits; or, where others of its loop end
-    shortly before it, from its first GPU work to its last: the time since the last of those is only a part of it."""
+    """How long one of these inferences takes: from the end of the one before to its own, with
+    waits; or, where others of its loop end shortly before it, from its first GPU work to its last:
+    the time since the last of those is only a part of it.
+    """
     if kind.phase:
         return rounded(kind.median_ns)  # a pause between two phases is in the mean of one
-    if kind.gpu_time_ns and kind.gpu_span_ns and (kind.median_ns or 0) < kind.gpu_time_ns:  # of each it is the less
+    if (
+        kind.gpu_time_ns and kind.gpu_span_ns and (kind.median_ns or 0) < kind.gpu_time_ns
+    ):  # of each it is the less
         return f"{rounded(kind.gpu_span_ns)} from first to last GPU work, others within"
     return rounded(kind.mean_ns)
 
 
 def _kind(kind: InferenceKind) -> str:
     """What tells these inferences from the others."""
-    return ", ".join(part for part in (kind.what, kind.phase) if part) or f"{OF_SO_MANY} {counted(kind.kernels or 0, 'kernel')}"
+    return (
+        ", ".join(part for part in (kind.what, kind.phase) if part)
+        or f"{OF_SO_MANY} {counted(kind.kernels or 0, 'kernel')}"
+    )
 
 
 def mixture(summary: Summary) -> str:
-    """What times per inference are means over, where inferences of one engine differ, as in their shapes; otherwise empty."""
+    """What times per inference are means over, where inferences of one engine differ, as in their
+    shapes; otherwise empty.
+    """
     known = [kind for kind in summary.kinds if not kind.phase and kind.mean_ns is not None]
     mixed = [kind for kind in known if _OF_ONE_ENGINE.search(kind.what)]
     if len(mixed) < 2 or not summary.kernel_units:
         return ""
     of = [f"{kind.what.removeprefix(OF_SO_MANY).strip()} ({kind.steady:,}x)" for kind in mixed]
-    return in_its_words(summary, f"No inference takes these times: they are means over those of {' and '.join(of)}.")
+    return in_its_words(
+        summary, f"No inference takes these times: they are means over those of {' and '.join(of)}."
+    )
 
 
 def where(summary: Summary) -> list[str]:
-    """GPU work and idle time by cause of each GPU; of the one that was replayed, each share also without the profiler."""
+    """GPU work and idle time by cause of each GPU; of the one that was replayed, each share also
+    without the profiler.
+    """
     if not summary.gpus and summary.blocked:
         return ["busy and idle time unknown: the trace shows no GPU work"]
     without = summary.gpu_unprofiled
-    return [told for gpu in summary.gpus for told in _gpu(summary, gpu, without if without and without.device == gpu.device else None)]
+    return [
+        told
+        for gpu in summary.gpus
+        for told in _gpu(
+            summary, gpu, without if without and without.device == gpu.device else None
+        )
+    ]
 
 
 def idle_words(cause: str, *, inferred: bool = False) -> str:
     """A cause of idle time in a few words."""
-    return f"{'likely ' if inferred else ''}{IDLE_CAUSES[cause][0] if cause in IDLE_CAUSES else cause}"
+    return (
+        f"{'likely ' if inferred else ''}{IDLE_CAUSES[cause][0] if cause in IDLE_CAUSES else cause}"
+    )
 
 
 def _gpu(summary: Summary, gpu: GpuTime, without: GpuTime | None) -> list[str]:
-    """How busy a GPU was, and why it was idle; in two sentences that have both figures of each share where it was replayed."""
+    """How busy a GPU was, and why it was idle; in two sentences that have both figures of each
+    share where it was replayed.
+    """
     which = f"GPU {gpu.device} " if len(summary.gpus) > 1 else ""
     if gpu.busy_share is None:
         return [f"{which}busy time unknown: the trace hides work"]
     span = "in the trace" if gpu.window == "inferences" else "from first to last work"
-    work_ns = gpu.busy_ns if gpu.busy_ns is not None or len(summary.kinds) != 1 else summary.kinds[0].gpu_time_ns
-    if work_ns is not None and summary.traced is not None and _unlike(summary, gpu, work_ns / max(summary.traced.ns, 1)):
-        work_ns = None  # the mean over different kinds of inferences, while the time is that of some
-    elif len(summary.gpus) == 1 and summary.traced is not None and (gpu.busy_ns or 0) > _UNLIKE * gpu.busy_share * summary.traced.ns:
+    work_ns = (
+        gpu.busy_ns
+        if gpu.busy_ns is not None or len(summary.kinds) != 1
+        else summary.kinds[0].gpu_time_ns
+    )
+    if (
+        work_ns is not None
+        and summary.traced is not None
+        and _unlike(summary, gpu, work_ns / max(summary.traced.ns, 1))
+    ):
+        work_ns = (
+            None  # the mean over different kinds of inferences, while the time is that of some
+        )
+    elif (
+        len(summary.gpus) == 1
+        and summary.traced is not None
+        and (gpu.busy_ns or 0) > _UNLIKE * gpu.busy_share * summary.traced.ns
+    ):
         span += ", pauses included"  # which the time per inference leaves out
     if _of_few(summary, gpu):
         span, work_ns = f"from the first {_short(summary)} to the last", None
     whose = whose_unit(summary)
-    per = [f"{rounded(work_ns)}{f' per {whose}' if whose.endswith(' process') else ''}"] if work_ns is not None else []
-    per += [f"{percent(gpu.copies_share, 1, 0)} of it copies"] if gpu.copies_share >= _LEAST_COPIES else []
+    per = (
+        [f"{rounded(work_ns)}{f' per {whose}' if whose.endswith(' process') else ''}"]
+        if work_ns is not None
+        else []
+    )
+    per += (
+        [f"{percent(gpu.copies_share, 1, 0)} of it copies"]
+        if gpu.copies_share >= _LEAST_COPIES
+        else []
+    )
     per += [told] if work_ns is not None and (told := _kernels(summary, gpu)) else []
-    per += [f"{rounded(gpu.collectives_ns)} in collectives"] if gpu.collectives_ns and work_ns is not None else []
-    told = f"{which}{percent(gpu.busy_share, 1, 0)} busy {span}" + (f" ({', '.join(per)})" if per else "")
+    per += (
+        [f"{rounded(gpu.collectives_ns)} in collectives"]
+        if gpu.collectives_ns and work_ns is not None
+        else []
+    )
+    told = f"{which}{percent(gpu.busy_share, 1, 0)} busy {span}" + (
+        f" ({', '.join(per)})" if per else ""
+    )
     if without is None:
         return [f"{told}; {idle}" if (idle := _idle([gpu])) else told]
     left_out = " and pauses" if _longer(summary) > _LEFT_OUT else ""
-    told += f" → {percent(without.busy_share or 0.0, 1, 0)} without the profiler{left_out} ({rounded(without.busy_ns)})"
+    told += (
+        f" → {percent(without.busy_share or 0.0, 1, 0)} without the profiler{left_out}"
+        f" ({rounded(without.busy_ns)})"
+    )
     return [told, *([f"{which}{idle}"] if (idle := _idle([gpu, without])) else [])]
 
 
@@ -378,26 +579,45 @@ def unprofiled(summary: Summary) -> str:
     if gpu is None:
         return ""
     which = f"GPU {gpu.device} " if len(summary.gpus) > 1 else ""
-    told = f"{which}{percent(gpu.busy_share or 0.0, 1, 0)} busy without the profiler ({rounded(gpu.busy_ns)})"
+    told = (
+        f"{which}{percent(gpu.busy_share or 0.0, 1, 0)} busy without the profiler"
+        f" ({rounded(gpu.busy_ns)})"
+    )
     return f"{told}; {idle}" if (idle := _idle([gpu])) else told
 
 
 def _idle(worlds: Sequence[GpuTime]) -> str:
-    """The idle share by cause, small ones together: of the trace, or of the trace and then without the profiler."""
+    """The idle share by cause, small ones together: of the trace, or of the trace and then without
+    the profiler.
+    """
     by_cause = [{one.cause: one.share_of_window for one in gpu.idle} for gpu in worlds]
     causes = dict.fromkeys(one.cause for gpu in worlds for one in gpu.idle)
-    large = [cause for cause in causes if max(shares.get(cause, 0.0) for shares in by_cause) >= _LEAST_IDLE]
+    large = [
+        cause
+        for cause in causes
+        if max(shares.get(cause, 0.0) for shares in by_cause) >= _LEAST_IDLE
+    ]
     large.sort(key=lambda cause: [-shares.get(cause, 0.0) for shares in by_cause])
     rest = [
         max(1 - (gpu.busy_share or 0.0) - sum(shares.get(cause, 0.0) for cause in large), 0.0)
         for gpu, shares in zip(worlds, by_cause, strict=True)
     ]
     inferred = {one.cause for gpu in worlds for one in gpu.idle if one.inferred}
-    outside = {one.cause: one.outside_calls for one in worlds[0].idle if one.outside_calls >= _LEAST_IDLE}
-    told = [(_shares([shares.get(cause, 0.0) for shares in by_cause]), idle_words(cause, inferred=cause in inferred)) for cause in large]
+    outside = {
+        one.cause: one.outside_calls for one in worlds[0].idle if one.outside_calls >= _LEAST_IDLE
+    }
+    told = [
+        (
+            _shares([shares.get(cause, 0.0) for shares in by_cause]),
+            idle_words(cause, inferred=cause in inferred),
+        )
+        for cause in large
+    ]
     parts = [" ".join(words) for words in told]
     for at, cause in enumerate(large):
-        parts[at] += f" ({percent(outside[cause], 1, 0)} in no CUDA call)" if cause in outside else ""
+        parts[at] += (
+            f" ({percent(outside[cause], 1, 0)} in no CUDA call)" if cause in outside else ""
+        )
     parts += [f"{_shares(rest)}{' other' if large else ''}"] if max(rest) >= _LEAST_REST else []
     return f"idle {', '.join(parts)}" if parts else ""
 
@@ -407,7 +627,9 @@ def _shares(shares: Sequence[float]) -> str:
 
 
 def _kernels(summary: Summary, gpu: GpuTime) -> str:
-    """The kernel time, which the table of layers divides, where it is not the GPU work that was just told."""
+    """The kernel time, which the table of layers divides, where it is not the GPU work that was
+    just told.
+    """
     if (
         len(summary.gpus) != 1
         or gpu.busy_ns is None
@@ -421,8 +643,14 @@ def _kernels(summary: Summary, gpu: GpuTime) -> str:
 
 
 def filled(summary: Summary) -> float | None:
-    """The share of the SMs that have a block while kernels run, where the one GPU's kernels were found to be small."""
-    return next((one.filled for one in summary.actions if one.filled is not None), None) if len(summary.gpus) == 1 else None
+    """The share of the SMs that have a block while kernels run, where the one GPU's kernels were
+    found to be small.
+    """
+    return (
+        next((one.filled for one in summary.actions if one.filled is not None), None)
+        if len(summary.gpus) == 1
+        else None
+    )
 
 
 def filled_kernels(summary: Summary) -> str:
@@ -433,13 +661,23 @@ def filled_kernels(summary: Summary) -> str:
 
 def _unlike(summary: Summary, gpu: GpuTime, part: float) -> bool:
     """Whether the GPU work per inference contradicts the busy share."""
-    return part > _UNLIKE or (len(summary.gpus) == 1 and gpu.busy_share is not None and part < gpu.busy_share / _FEWER)
+    return part > _UNLIKE or (
+        len(summary.gpus) == 1 and gpu.busy_share is not None and part < gpu.busy_share / _FEWER
+    )
 
 
 def _of_few(summary: Summary, gpu: GpuTime) -> bool:
-    """Whether the mean time contradicts the busy share because so few inferences were timed that the first one's begin matters: its time
-    counts from the end of the one before, which is not in the window, or is unknown."""
-    if len(summary.gpus) != 1 or summary.traced is None or not gpu.busy_ns or not gpu.busy_share or summary.steady > _FEW:
+    """Whether the mean time contradicts the busy share because so few inferences were timed that
+    the first one's begin matters: its time counts from the end of the one before, which is not in
+    the window, or is unknown.
+    """
+    if (
+        len(summary.gpus) != 1
+        or summary.traced is None
+        or not gpu.busy_ns
+        or not gpu.busy_share
+        or summary.steady > _FEW
+    ):
         return False
     part = gpu.busy_ns / summary.traced.ns
     return not 1 / _UNLIKE <= part / gpu.busy_share <= _UNLIKE
@@ -458,55 +696,98 @@ def of_fusion(group: str, rule: str) -> bool:
 
 
 def not_fused(summary: Summary, *, places: bool = True, counts: bool = True) -> str:
-    """What was not fused, by rule, with the number of places (``counts``), the costliest with its layers (``places``); or that nothing was
-    found, or could not be determined."""
+    """What was not fused, by rule, with the number of places (``counts``), the costliest with its
+    layers (``places``); or that nothing was found, or could not be determined.
+    """
     mine = [one for one in summary.rules if of_fusion(one.group, one.rule)]
     found = [one for one in mine if one.outcome == "found" and one.places]
     clean = [one for one in mine if one.outcome == "clean"]
     skipped = [one for one in mine if one.outcome == "skipped"]
     if found:
-        told = ", ".join(_unfused(one, one.where if places and one is found[0] else None, counts=counts) for one in found)
+        told = ", ".join(
+            _unfused(one, one.where if places and one is found[0] else None, counts=counts)
+            for one in found
+        )
         return told + ("; at most" if any(one.at_most_ns for one in found) else "")
     if not mine:
         return "no rule ran"
     if summary.engines and all(engine.verdict == "did-not-run" for engine in summary.engines):
-        return f"cannot tell: {'the engine file is not of the engine that ran' if summary.tensorrt else _NO_TENSORRT}"
+        return (
+            "cannot tell:"
+            f" {'the engine file is not of the engine that ran' if summary.tensorrt else _NO_TENSORRT}"  # noqa: E501
+        )
     if not clean:
         if summary.blocked:
             return "cannot tell"
         if not summary.tensorrt:
             return f"cannot tell: {_NO_TENSORRT}"
-        return "cannot tell: " + ("the engine file does not show its layers' tensors" if summary.engines else "no engine file was given")
-    return f"nothing found by {counted(len(clean), 'rule')}" + (f"; {len(skipped)} could not tell" if skipped else "")
+        return "cannot tell: " + (
+            "the engine file does not show its layers' tensors"
+            if summary.engines
+            else "no engine file was given"
+        )
+    return f"nothing found by {counted(len(clean), 'rule')}" + (
+        f"; {len(skipped)} could not tell" if skipped else ""
+    )
 
 
 def _unfused(answer: RuleAnswer, where: str | None, *, counts: bool) -> str:
     count = f"{answer.places} places" if counts and answer.places > 1 else ""
-    places = ": ".join(part for part in (count, "" if where is None else told_apart([escaped(where)], _PLACE_WIDTH)[0]) if part)
-    what = f"{answer.in_pieces} in several kernels" if answer.in_pieces else _UNFUSED.get(answer.rule, answer.rule)
-    return f"{what}{f' {rounded(answer.at_most_ns)}' if answer.at_most_ns else ''}{f' ({places})' if places else ''}"
+    places = ": ".join(
+        part
+        for part in (count, "" if where is None else told_apart([escaped(where)], _PLACE_WIDTH)[0])
+        if part
+    )
+    what = (
+        f"{answer.in_pieces} in several kernels"
+        if answer.in_pieces
+        else _UNFUSED.get(answer.rule, answer.rule)
+    )
+    return f"{what}{f' {rounded(answer.at_most_ns)}' if answer.at_most_ns else ''}{f' ({places})' if places else ''}"  # noqa: E501
 
 
 def slowest(summary: Summary, *, why: bool = True, usual: bool = True, held_up: bool = True) -> str:
-    """The slowest inference, and what it waited for (``why``), and what the host did in a single wait (``held_up``); with the median time
-    of an outlier (``usual``)."""
+    """The slowest inference, and what it waited for (``why``), and what the host did in a single
+    wait (``held_up``); with the median time of an outlier (``usual``).
+    """
     found = summary.slowest
     if found is None:
-        return f"cannot tell: no three steady-state {each(summary)}s are of one kind" if summary.inferences else ""
-    ratio = min(found.times_median, OUTLIER - 0.1) if found.times_median < OUTLIER else found.times_median  # 1.47 is not called 1.5
+        return (
+            f"cannot tell: no three steady-state {each(summary)}s are of one kind"
+            if summary.inferences
+            else ""
+        )
+    ratio = (
+        min(found.times_median, OUTLIER - 0.1)
+        if found.times_median < OUTLIER
+        else found.times_median
+    )  # 1.47 is not called 1.5
     kind, median = (f" with {found.kind}", "their median") if found.kind else ("", "median")
     median = f"median of {found.whose}" if found.whose else median
     which = f"{each(summary)} {found.inference}{whose_slowest(summary, found)}{found.where}{kind}"
-    told = f"{'pass of ' * (summary.unit == PASS_OF_ONE)}{which}: {rounded(found.time_ns)}, {multiple(ratio)} x {median}"
+    told = (
+        f"{'pass of ' * (summary.unit == PASS_OF_ONE)}{which}: {rounded(found.time_ns)},"
+        f" {multiple(ratio)} x {median}"
+    )
     middle_ns = round(found.time_ns / found.times_median)
-    told += f" ({rounded(middle_ns, found.time_ns)})" if usual and (found.times_median >= OUTLIER or found.whose) else ""
+    told += (
+        f" ({rounded(middle_ns, found.time_ns)})"
+        if usual and (found.times_median >= OUTLIER or found.whose)
+        else ""
+    )
     if found.times_median < OUTLIER:
         if found.whose or found.kind:  # what it is among takes more words than it is worth
-            return f"no outlier: at most {multiple(ratio)} x {median} ({each(summary)} {found.inference})"
+            return (
+                f"no outlier: at most {multiple(ratio)} x {median} ({each(summary)}"
+                f" {found.inference})"
+            )
         return f"{told}: not an outlier (below {OUTLIER} x)"
     if not why:
         return told
-    more = [f"+{rounded(ns, found.time_ns)} {'GPU work' if what == WORK else idle_words(what)}" for what, ns in found.more]
+    more = [
+        f"+{rounded(ns, found.time_ns)} {'GPU work' if what == WORK else idle_words(what)}"
+        for what, ns in found.more
+    ]
     told += f": {', '.join(more)}{_held_up(found) if held_up else ''}" if more else ""
     told += ", an artefact of profiling" if found.artefact else ""
     told += "; mostly before it began" if found.later else ""
@@ -514,7 +795,9 @@ def slowest(summary: Summary, *, why: bool = True, usual: bool = True, held_up: 
 
 
 def _held_up(found: Slowest) -> str:
-    """What held the host up in the one interval that the GPU mostly waited for launches: a single call, or nothing that CUDA shows."""
+    """What held the host up in the one interval that the GPU mostly waited for launches: a single
+    call, or nothing that CUDA shows.
+    """
     longest, cause = found.longest, next((what for what, _ in found.more if what != WORK), None)
     if cause != "launch" or longest is None or longest.in_calls_ns is None:
         return ""
@@ -524,12 +807,22 @@ def _held_up(found: Slowest) -> str:
         return f" ({rounded(longest.ns)} at once, {inside}: preempted or blocked?)"
     if 2 * longest.in_calls_ns >= longest.ns:
         return ""
-    return f" ({rounded(longest.ns)} at once, {rounded(longest.ns - longest.in_calls_ns)} of it in no CUDA call: preempted or blocked?)"
+    return (
+        f" ({rounded(longest.ns)} at once, {rounded(longest.ns - longest.in_calls_ns)} of it in no"
+        " CUDA call: preempted or blocked?)"
+    )
 
 
 def certainty(summary: Summary, *, methods: bool = True) -> str:
-    """How sure the answer is: kernels with a layer (by which ``methods``), whether the engine files ran, how well the replay fits."""
-    parts = (with_layer(summary, methods=methods), no_region(summary), *engines_ran(summary), replayed(summary))
+    """How sure the answer is: kernels with a layer (by which ``methods``), whether the engine files
+    ran, how well the replay fits.
+    """
+    parts = (
+        with_layer(summary, methods=methods),
+        no_region(summary),
+        *engines_ran(summary),
+        replayed(summary),
+    )
     return "; ".join(part for part in parts if part)
 
 
@@ -537,7 +830,11 @@ def with_layer(summary: Summary, *, methods: bool = True) -> str:
     """How many kernels have a layer, and by which ``methods``."""
     mapped = summary.mapped
     if mapped.kernels and not mapped.with_layer and not (summary.engines and summary.tensorrt):
-        why = "there is no engine file, and no range names a layer" if summary.tensorrt else "the trace shows no TensorRT"
+        why = (
+            "there is no engine file, and no range names a layer"
+            if summary.tensorrt
+            else "the trace shows no TensorRT"
+        )
         return f"no layers are known for the {counted(mapped.kernels, 'kernel')}: {why}"
     if not mapped.kernels:
         return ""
@@ -551,9 +848,15 @@ def with_layer(summary: Summary, *, methods: bool = True) -> str:
 
 
 def replayed(summary: Summary) -> str:
-    """How well the replay that predictions rest on reproduces the captured time, and how much of that it leaves out."""
+    """How well the replay that predictions rest on reproduces the captured time, and how much of
+    that it leaves out.
+    """
     if summary.replay_error is None:
         return ""
     told = f"the replay is off by {percent(abs(summary.replay_error), 1)}"
     longer = _longer(summary)
-    return f"{told}, and leaves out the {_most(1 - 1 / longer)} that are pauses and outliers" if longer > _LEFT_OUT else told
+    return (
+        f"{told}, and leaves out the {_most(1 - 1 / longer)} that are pauses and outliers"
+        if longer > _LEFT_OUT
+        else told
+    )

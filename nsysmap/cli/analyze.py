@@ -24,37 +24,79 @@ if TYPE_CHECKING:
 
 @click.command("analyze", short_help="Where the time goes, why, and what to do first.")
 @report_and_engines
-@click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
-@click.option("--ncu", metavar="FILE", help="Nsight Compute's counters of the same program: output of ncu --csv, or a report (.ncu-rep).")
-@click.option("--times", metavar="FILE", help="trtexec log or --exportTimes file of a run without the profiler: shows what profiling cost.")
+@click.option(
+    "--profile",
+    metavar="FILE",
+    help="trtexec --exportProfile file of the same engine: adds its times.",
+)
+@click.option(
+    "--ncu",
+    metavar="FILE",
+    help=(
+        "Nsight Compute's counters of the same program: output of ncu --csv, or a report"
+        " (.ncu-rep)."
+    ),
+)
+@click.option(
+    "--times",
+    metavar="FILE",
+    help=(
+        "trtexec log or --exportTimes file of a run without the profiler: shows what profiling"
+        " cost."
+    ),
+)
 @click.option(
     "-o",
     "--output",
     "outputs",
     metavar="FILE",
     multiple=True,
-    help=f"Also write the report: .html (an interactive page), .perfetto-trace, {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}. "
-    "Repeatable, once per format.",
+    help=(
+        "Also write the report: .html (an interactive page), .perfetto-trace,"
+        f" {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}. Repeatable, once per format."
+    ),
 )
 @click.option(
-    "--onnx", "onnx_file", metavar="MODEL", help="The ONNX model that the engine was built from: names what runs inside opaque regions."
+    "--onnx",
+    "onnx_file",
+    metavar="MODEL",
+    help="The ONNX model that the engine was built from: names what runs inside opaque regions.",
 )
-@click.option("--rules", "folders", metavar="DIR", multiple=True, help="Also run the rules in this folder. Repeatable.")
-@click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="Set a rule's parameter. Repeatable.")
+@click.option(
+    "--rules",
+    "folders",
+    metavar="DIR",
+    multiple=True,
+    help="Also run the rules in this folder. Repeatable.",
+)
+@click.option(
+    "--param",
+    "params",
+    metavar="RULE.NAME=VALUE",
+    multiple=True,
+    help="Set a rule's parameter. Repeatable.",
+)
 @click.option(
     "--fail-on",
     type=click.Choice(["info", "warning", "error"]),
     help="Exit with status 1 if there are findings of this severity or higher.",
 )
 @click.option(
-    "--full", is_flag=True, help="Show everything: all layers, kernels, what-if answers and findings, and everything that is not known."
+    "--full",
+    is_flag=True,
+    help=(
+        "Show everything: all layers, kernels, what-if answers and findings, and everything that is"
+        " not known."
+    ),
 )
-@click.option("--no-cache", is_flag=True, help="Neither use nor store cached results of a large report.")
+@click.option(
+    "--no-cache", is_flag=True, help="Neither use nor store cached results of a large report."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @quiet_option
 @reader_option
 @selecting
-def analyze_command(  # noqa: PLR0913  # one parameter an option
+def analyze_command(  # one parameter an option
     *,
     files: tuple[str, ...],
     profile: str | None,
@@ -71,10 +113,11 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     quiet: bool,
     reader: Reader,
 ) -> int:
-    """Show the time per inference, the layers it goes to, why the GPU is idle, and what to do first.
+    """Show the time per inference, the layers it goes to, why the GPU is idle, and what to do
+    first.
 
-    REPORT is an .nsys-rep or what `nsys export` made of one.  ENGINE is the file of trtexec --exportLayerInfo; without one,
-    layers are those named by the trace's NVTX ranges.  The files
+    REPORT is an .nsys-rep or what `nsys export` made of one.  ENGINE is the file of trtexec
+    --exportLayerInfo; without one, layers are those named by the trace's NVTX ranges.  The files
     can be given in any order.
 
     \b
@@ -89,13 +132,23 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     given = given_files(files)
     written = [Path(path) for path in outputs]
     for path in written:
-        check_output(path, output_suffixes(), [Path(one) for one in (*files, profile, times, onnx_file, ncu) if one])
+        check_output(
+            path,
+            output_suffixes(),
+            [Path(one) for one in (*files, profile, times, onnx_file, ncu) if one],
+        )
     shown = "shown json" if as_json else f"shown {width()} {full} {colour()} {list(files)}"
     failed = f"failed {fail_on}"
-    wanted = {*(path.suffix.lower() for path in written), *((shown,) if as_json or not quiet else ()), *((failed,) if fail_on else ())}
+    wanted = {
+        *(path.suffix.lower() for path in written),
+        *((shown,) if as_json or not quiet else ()),
+        *((failed,) if fail_on else ()),
+    }
     beside = {"profile": profile, "times": times, "onnx": onnx_file, "ncu": ncu}
     with progress(quiet=quiet) as tell:
-        question = Question(given.report, given.engines, beside, folders, f"{reader} {params} {chosen()}")
+        question = Question(
+            given.report, given.engines, beside, folders, f"{reader} {params} {chosen()}"
+        )
         place = None if no_cache else place_of(question)
         answer = {} if place is None else place.read()
         if answer and wanted <= answer.keys():
@@ -103,7 +156,11 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
         else:
             analysis = _analysis(question, params, reader, tell)
             content = _written(analysis, written, tell)
-            text = _json(content) if as_json else _text(content, (given.report, *given.engines), full=full)
+            text = (
+                _json(content)
+                if as_json
+                else _text(content, (given.report, *given.engines), full=full)
+            )
             answer = {shown: _bytes(text), **_failures(analysis)}
             if place is not None:
                 place.keep(answer | files_of(written))
@@ -115,7 +172,9 @@ def analyze_command(  # noqa: PLR0913  # one parameter an option
     return 0
 
 
-def _analysis(question: Question, params: Sequence[str], reader: Reader, tell: Progress) -> Analysis:
+def _analysis(
+    question: Question, params: Sequence[str], reader: Reader, tell: Progress
+) -> Analysis:
     from nsysmap.analysis import analyze
     from nsysmap.rules.packs import chosen_rules
     from nsysmap.rules.parameters import parse_params
@@ -123,7 +182,8 @@ def _analysis(question: Question, params: Sequence[str], reader: Reader, tell: P
     rules = chosen_rules(question.rules, params=parse_params(params))
     beside = question.beside
     return analyze(
-        question.report, question.engines, profile=beside["profile"], times=beside["times"], onnx=beside["onnx"], ncu=beside["ncu"],
+        question.report, question.engines, profile=beside["profile"], times=beside["times"],
+        onnx=beside["onnx"], ncu=beside["ncu"],
         rules=rules, reader=reader, selection=chosen(), progress=tell,
     )  # fmt: skip
 
@@ -158,7 +218,10 @@ def _failures(analysis: Analysis) -> dict[str, bytes]:
     from nsysmap.rules.finding import at_least
 
     failing = {severity: at_least(analysis.findings, severity) for severity in LEVELS}
-    return {f"failed {severity}": _bytes(failed_text(found, severity)) if found else b"" for severity, found in failing.items()}
+    return {
+        f"failed {severity}": _bytes(failed_text(found, severity)) if found else b""
+        for severity, found in failing.items()
+    }
 
 
 def _bytes(text: str) -> bytes:

@@ -26,7 +26,10 @@ def cache_clear() -> None:
     from nsysmap.inputs.nsys.export_cache import clear_cache
 
     cleared = clear_cache()
-    click.echo(f"removed {cleared.files} file{'' if cleared.files == 1 else 's'}, {cleared.size_bytes:,} bytes")
+    click.echo(
+        f"removed {cleared.files} file{'' if cleared.files == 1 else 's'}, {cleared.size_bytes:,}"
+        " bytes"
+    )
 
 
 @cache.command("path", short_help="Print the cache's folder.")
@@ -44,7 +47,8 @@ def cache_path() -> None:
 
 @cache.command("list", short_help="List the exports and results in the cache.")
 def cache_list() -> None:
-    """List the exports and results in the cache: size, time (for results, of last use), nsys version, file.
+    """List the exports and results in the cache: size, time (for results, of last use), nsys
+    version, file.
 
     \b
     Example:

@@ -1,4 +1,6 @@
-"""`nsysmap compare`: what changed between two captures, engines or builds; `nsysmap inference`: what made one inference slow."""
+"""`nsysmap compare`: what changed between two captures, engines or builds; `nsysmap inference`:
+what made one inference slow.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,34 @@ def _show_schema(context: click.Context, _option: click.Parameter, value: object
 
 @click.command("compare", short_help="What changed between two captures, and whether it is noise.")
 @click.argument("files", metavar="BEFORE... [--] AFTER...", nargs=-1, required=True)
-@click.option("--engine-before", "engines_before", metavar="ENGINE", multiple=True, help="Engine file that ran in BEFORE. Repeatable.")
-@click.option("--engine-after", "engines_after", metavar="ENGINE", multiple=True, help="Engine file that ran in AFTER. Repeatable.")
 @click.option(
-    "--onnx", "onnx_file", metavar="MODEL", help="The ONNX model that the engines were built from: names what runs inside opaque regions."
+    "--engine-before",
+    "engines_before",
+    metavar="ENGINE",
+    multiple=True,
+    help="Engine file that ran in BEFORE. Repeatable.",
+)
+@click.option(
+    "--engine-after",
+    "engines_after",
+    metavar="ENGINE",
+    multiple=True,
+    help="Engine file that ran in AFTER. Repeatable.",
+)
+@click.option(
+    "--onnx",
+    "onnx_file",
+    metavar="MODEL",
+    help="The ONNX model that the engines were built from: names what runs inside opaque regions.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option(
-    "--json-schema", is_flag=True, is_eager=True, expose_value=False, callback=_show_schema, help="Show the JSON Schema of --json."
+    "--json-schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_schema,
+    help="Show the JSON Schema of --json.",
 )
 @click.option(
     "-o",
@@ -42,12 +64,19 @@ def _show_schema(context: click.Context, _option: click.Parameter, value: object
     "outputs",
     metavar="FILE",
     multiple=True,
-    help="Also write the comparison: .html (a page, linked with one of each side beside it), .md or .json. Repeatable.",
+    help=(
+        "Also write the comparison: .html (a page, linked with one of each side beside it), .md or"
+        " .json. Repeatable."
+    ),
 )
-@click.option("--fail-on", type=click.Choice(["worse"]), help="Exit status 1 if AFTER is slower beyond the noise.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["worse"]),
+    help="Exit status 1 if AFTER is slower beyond the noise.",
+)
 @quiet_option
 @reader_option
-def compare_command(  # noqa: PLR0913  # one parameter an option
+def compare_command(  # one parameter an option
     *,
     files: tuple[str, ...],
     engines_before: tuple[str, ...],
@@ -89,9 +118,14 @@ def compare_command(  # noqa: PLR0913  # one parameter an option
     given = []
     for side, named in zip(sides, (engines_before, engines_after), strict=True):
         runs, engines = runs_and_engines(side)
-        given.append([Given(run, (*named, *engines), reader) for path in runs for run in runs_in(path)])
+        given.append(
+            [Given(run, (*named, *engines), reader) for path in runs for run in runs_in(path)]
+        )
     written = [Path(path) for path in outputs]
-    inputs = [*(one for side in given for run in side for one in (run.path, *run.engines)), onnx_file]
+    inputs = [
+        *(one for side in given for run in side for one in (run.path, *run.engines)),
+        onnx_file,
+    ]
     for path in written:
         check_output(path, SUFFIXES, [Path(one) for one in inputs if one])
         check_pages(path, [Path(one) for one in inputs if one])
@@ -104,11 +138,19 @@ def compare_command(  # noqa: PLR0913  # one parameter an option
             write_comparison(found, path, both)
     if not quiet:
         click.echo(
-            json.dumps(comparison_json(found), indent=1) if as_json else comparison_text(found, width(), colour=colour()), color=colour()
+            (
+                json.dumps(comparison_json(found), indent=1)
+                if as_json
+                else comparison_text(found, width(), colour=colour())
+            ),
+            color=colour(),
         )
     if fail_on != "worse" or found.verdict != "slower":
         return 0
-    click.echo(f"nsysmap: failed: {escaped(page_of(found).answer[0].rstrip('.'))} (--fail-on worse)", err=True)
+    click.echo(
+        f"nsysmap: failed: {escaped(page_of(found).answer[0].rstrip('.'))} (--fail-on worse)",
+        err=True,
+    )
     return 1
 
 
@@ -123,13 +165,21 @@ def two_sides(files: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]
         sides = files[:at], files[at + 1 :]
     else:
         sides = files[:1], files[1:]
-    if not all(sides) or BETWEEN_SIDES in sides[1] or (BETWEEN_SIDES not in files and len(files) != 2):
-        raise click.UsageError("Give two files or folders, or several per side with -- between the sides.")
+    if (
+        not all(sides)
+        or BETWEEN_SIDES in sides[1]
+        or (BETWEEN_SIDES not in files and len(files) != 2)
+    ):
+        raise click.UsageError(
+            "Give two files or folders, or several per side with -- between the sides."
+        )
     return sides
 
 
 def runs_and_engines(side: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The runs of a side and the engine files beside them; several files without a report are runs."""
+    """The runs of a side and the engine files beside them; several files without a report are
+    runs.
+    """
     from nsysmap.mapping.given_files import is_likely_report
 
     reports = tuple(path for path in side if is_likely_report(path))
@@ -142,12 +192,20 @@ def runs_and_engines(side: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str,
 @click.argument("files", metavar="REPORT [ENGINE]... N|slowest|p99", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option(
-    "-o", "--output", "outputs", metavar="FILE", multiple=True, help="Also write the result: .html (a page), .md or .json. Repeatable."
+    "-o",
+    "--output",
+    "outputs",
+    metavar="FILE",
+    multiple=True,
+    help="Also write the result: .html (a page), .md or .json. Repeatable.",
 )
 @quiet_option
 @reader_option
-def inference_command(*, files: tuple[str, ...], as_json: bool, outputs: tuple[str, ...], quiet: bool, reader: Reader) -> None:
-    """Compare one inference with the median one: what made it slow, kernel by kernel and gap by gap.
+def inference_command(
+    *, files: tuple[str, ...], as_json: bool, outputs: tuple[str, ...], quiet: bool, reader: Reader
+) -> None:
+    """Compare one inference with the median one: what made it slow, kernel by kernel and gap by
+    gap.
 
     N is the inference's number in the report, from 0.  Times are as recorded, profiler included.
 
@@ -167,7 +225,11 @@ def inference_command(*, files: tuple[str, ...], as_json: bool, outputs: tuple[s
 
     *paths, which = files
     if not paths:
-        raise NsysmapError(which, "is the only argument", "give a report, its engine files, and which inference: a number, slowest or p99")
+        raise NsysmapError(
+            which,
+            "is the only argument",
+            "give a report, its engine files, and which inference: a number, slowest or p99",
+        )
     given = given_files(paths)
     for path in outputs:
         check_output(Path(path), SUFFIXES, [Path(one) for one in paths])
@@ -178,4 +240,11 @@ def inference_command(*, files: tuple[str, ...], as_json: bool, outputs: tuple[s
             write_inference(found, Path(path))
     if quiet:
         return
-    click.echo(json.dumps(inference_json(found), indent=1) if as_json else inference_text(found, width(), colour=colour()), color=colour())
+    click.echo(
+        (
+            json.dumps(inference_json(found), indent=1)
+            if as_json
+            else inference_text(found, width(), colour=colour())
+        ),
+        color=colour(),
+    )

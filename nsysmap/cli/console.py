@@ -17,7 +17,9 @@ _SHARE = re.compile(r"(?:^|: )(\d[\d,]*) (?:%|of (\d[\d,]*)\b)")
 
 @contextmanager
 def progress(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """Something to tell each step to: shown on a terminal's standard error once a step has taken a second, and wiped at the end."""
+    """Something to tell each step to: shown on a terminal's standard error once a step has taken a
+    second, and wiped at the end.
+    """
     from nsysmap.core.memory import keep_freed_memory
 
     keep_freed_memory()
@@ -39,7 +41,9 @@ def progress(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
     def show() -> None:
         shown = ""
         while not done.wait(0.2 if shown else 1.0):
-            line = step_line(step[-1], time.monotonic() - began[-1], shutil.get_terminal_size((80, 24)).columns)
+            line = step_line(
+                step[-1], time.monotonic() - began[-1], shutil.get_terminal_size((80, 24)).columns
+            )
             if line != shown:
                 shown = line
                 sys.stderr.write(f"\r\x1b[2K{line}")
@@ -58,7 +62,9 @@ def progress(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
 
 
 def step_line(text: str, seconds: float, columns: int) -> str:
-    """What is being done, on one line of a terminal: a bar where the text says how much is done (37 %, 3 of 60), else the time so far."""
+    """What is being done, on one line of a terminal: a bar where the text says how much is done (37
+    %, 3 of 60), else the time so far.
+    """
     found = _SHARE.search(text)
     share = None
     if found is not None:
@@ -83,4 +89,6 @@ def on_one_terminal() -> bool:
 
 def colour() -> bool:
     """Whether standard output is a terminal that wants colour."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return (
+        sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    )

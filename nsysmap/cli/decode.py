@@ -18,17 +18,27 @@ _ENGINES = (".json", ".engine", ".plan", ".trt")
 
 @click.command(short_help="Explain kernel, tactic and layer names.")
 @click.argument("names", metavar="NAME...", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per name, one per line.")
 @click.option(
-    "--filter", "as_filter", is_flag=True, help="Copy every line of standard input, with each name in it followed by its meaning."
+    "--json", "as_json", is_flag=True, help="Print one JSON object per name, one per line."
 )
-@click.option("--explain", metavar="WORD", help="Print the reference entry of an op code, pattern, family or word, such as Sqr.")
+@click.option(
+    "--filter",
+    "as_filter",
+    is_flag=True,
+    help="Copy every line of standard input, with each name in it followed by its meaning.",
+)
+@click.option(
+    "--explain",
+    metavar="WORD",
+    help="Print the reference entry of an op code, pattern, family or word, such as Sqr.",
+)
 def decode(*, names: tuple[str, ...], as_json: bool, as_filter: bool, explain: str | None) -> None:
     """Explain kernel, tactic and layer names.
 
-    Names are taken from the command line, or from standard input.  The path of a report stands for the names of its kernels, those that
-    take the most time first.  On standard input, a line that is a single known name is explained; any other line, such as a log's, is
-    copied with each name in it followed by its meaning, as c++filt does (--filter: all lines).
+    Names are taken from the command line, or from standard input.  The path of a report stands for
+    the names of its kernels, those that take the most time first.  On standard input, a line that
+    is a single known name is explained; any other line, such as a log's, is copied with each name
+    in it followed by its meaning, as c++filt does (--filter: all lines).
 
     \b
     Examples:
@@ -42,12 +52,16 @@ def decode(*, names: tuple[str, ...], as_json: bool, as_filter: bool, explain: s
         from nsysmap.names.reference import explain as entries
         from nsysmap.output.names import entry_text
 
-        click.echo("\n\n".join(entry_text(entry, width=width() or WHOLE) for entry in entries(explain)))
+        click.echo(
+            "\n\n".join(entry_text(entry, width=width() or WHOLE) for entry in entries(explain))
+        )
         return
     if as_filter and (as_json or names):
         raise click.UsageError("--filter copies standard input: leave names and --json out.")
     if not names and sys.stdin.isatty():
-        raise NsysmapError("decode", "no name given", "give names as arguments, or one a line on standard input")
+        raise NsysmapError(
+            "decode", "no name given", "give names as arguments, or one a line on standard input"
+        )
     if names or as_json:
         told = [one for name in names for one in _named(name)]
         for name in told if names else _lines_in():
@@ -57,8 +71,10 @@ def decode(*, names: tuple[str, ...], as_json: bool, as_filter: bool, explain: s
 
 
 def _named(name: str) -> list[str]:
-    """The name itself; of the path of a report its kernels' names.  Raises NsysmapError for the path of another file."""
-    if not isfile(name):  # noqa: PTH113  # Path.is_file() raises OSError for a text that is too long to be a path
+    """The name itself; of the path of a report its kernels' names.  Raises NsysmapError for the
+    path of another file.
+    """
+    if not isfile(name):  # Path.is_file() raises OSError for a text that is too long to be a path  # noqa: PTH113
         return [name]
     from nsysmap.mapping.given_files import is_likely_report
 
@@ -100,13 +116,17 @@ def _explain(name: str, *, as_json: bool) -> None:
 
 
 def _copy(*, every_line: bool) -> None:
-    """Copy standard input, with lines that are one name explained unless ``every_line`` is to be copied."""
+    """Copy standard input, with lines that are one name explained unless ``every_line`` is to be
+    copied.
+    """
     from nsysmap.names.in_lines import is_name
     from nsysmap.output.names import explained_line, printable
 
     on_terminal = sys.stdout.isatty()
     for raw in sys.stdin.buffer:
-        whole = raw.decode("utf-8", "surrogateescape")  # bytes that are no UTF-8 are kept as they are
+        whole = raw.decode(
+            "utf-8", "surrogateescape"
+        )  # bytes that are no UTF-8 are kept as they are
         line = whole.rstrip("\r\n")
         if not every_line and line and is_name(line):
             _explain(line.strip(), as_json=False)

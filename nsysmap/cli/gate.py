@@ -1,4 +1,6 @@
-"""`nsysmap gate`: whether a capture stays within a budget, for CI; `nsysmap baseline` writes the measurements to compare it with."""
+"""`nsysmap gate`: whether a capture stays within a budget, for CI; `nsysmap baseline` writes the
+measurements to compare it with.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +19,57 @@ if TYPE_CHECKING:
 
 @click.command("gate", short_help="Check a capture against a budget, for CI.")
 @report_and_engines
-@click.option("--budget", metavar="FILE", required=True, help="TOML file with the limits; docs/gate.md describes it.")
-@click.option("--baseline", "base", metavar="FILE", help="Measurements of earlier captures (nsysmap baseline), for limits on an increase.")
-@click.option("--ignore", "ignored", metavar="RULE[:LAYER]", multiple=True, help="Do not count these findings. Repeatable.")
-@click.option("--ignore-file", metavar="FILE", help="TOML file of findings not to count, each with a reason and an expiry date.")
+@click.option(
+    "--budget",
+    metavar="FILE",
+    required=True,
+    help="TOML file with the limits; docs/gate.md describes it.",
+)
+@click.option(
+    "--baseline",
+    "base",
+    metavar="FILE",
+    help="Measurements of earlier captures (nsysmap baseline), for limits on an increase.",
+)
+@click.option(
+    "--ignore",
+    "ignored",
+    metavar="RULE[:LAYER]",
+    multiple=True,
+    help="Do not count these findings. Repeatable.",
+)
+@click.option(
+    "--ignore-file",
+    metavar="FILE",
+    help="TOML file of findings not to count, each with a reason and an expiry date.",
+)
 @click.option(
     "-o", "--output", "outputs", metavar="FILE", multiple=True,
     help="Also write the verdict: .xml (JUnit), .sarif (SARIF 2.1.0), .md or .json. Repeatable.",
 )  # fmt: skip
 @click.option(
-    "--onnx", "onnx_file", metavar="MODEL", help="The ONNX model that the engine was built from: names what runs inside opaque regions."
+    "--onnx",
+    "onnx_file",
+    metavar="MODEL",
+    help="The ONNX model that the engine was built from: names what runs inside opaque regions.",
 )
-@click.option("--rules", "folders", metavar="DIR", multiple=True, help="Also run the rules in this folder. Repeatable.")
-@click.option("--param", "params", metavar="RULE.NAME=VALUE", multiple=True, help="Set a rule's parameter. Repeatable.")
+@click.option(
+    "--rules",
+    "folders",
+    metavar="DIR",
+    multiple=True,
+    help="Also run the rules in this folder. Repeatable.",
+)
+@click.option(
+    "--param",
+    "params",
+    metavar="RULE.NAME=VALUE",
+    multiple=True,
+    help="Set a rule's parameter. Repeatable.",
+)
 @quiet_option
 @reader_option
-def gate_command(  # noqa: PLR0913  # one parameter an option
+def gate_command(  # one parameter an option
     *,
     files: tuple[str, ...],
     budget: str,
@@ -46,7 +83,8 @@ def gate_command(  # noqa: PLR0913  # one parameter an option
     quiet: bool,
     reader: Reader,
 ) -> int:
-    """Check a capture against a budget: exit with status 1 and print what exceeds it, and by how much.
+    """Check a capture against a budget: exit with status 1 and print what exceeds it, and by how
+    much.
 
     A limit that cannot be checked counts as exceeded.
 
@@ -71,14 +109,26 @@ def gate_command(  # noqa: PLR0913  # one parameter an option
     given = given_files(files)
     written = [Path(path) for path in outputs]
     for path in written:
-        check_output(path, SUFFIXES, [Path(one) for one in (*files, budget, base, ignore_file, onnx_file) if one])
+        check_output(
+            path,
+            SUFFIXES,
+            [Path(one) for one in (*files, budget, base, ignore_file, onnx_file) if one],
+        )
     limits = read_budget(budget)
     earlier = None if base is None else read_baseline(base)
     ignores = [*parsed(ignored), *(read_ignores(ignore_file) if ignore_file else ())]
     rules = chosen_rules(folders, params=parse_params(params))
     with progress(quiet=quiet) as tell:
-        analysis = analyze(given.report, given.engines, onnx=onnx_file, rules=rules, reader=reader, progress=tell)
-        verdict = held_to(side_of(analysis), limits, earlier, ignores, datetime.datetime.now(tz=datetime.UTC).date())
+        analysis = analyze(
+            given.report, given.engines, onnx=onnx_file, rules=rules, reader=reader, progress=tell
+        )
+        verdict = held_to(
+            side_of(analysis),
+            limits,
+            earlier,
+            ignores,
+            datetime.datetime.now(tz=datetime.UTC).date(),
+        )
         for path in written:
             write_verdict(verdict, path, __version__)
     if not quiet:
@@ -91,10 +141,14 @@ def gate_command(  # noqa: PLR0913  # one parameter an option
 
 @click.command("baseline", short_help="Write the figures that gate compares against.")
 @report_and_engines
-@click.option("-o", "--output", metavar="FILE", help="Write to this .json file instead of standard output.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write to this .json file instead of standard output."
+)
 @quiet_option
 @reader_option
-def baseline_command(*, files: tuple[str, ...], output: str | None, quiet: bool, reader: Reader) -> None:
+def baseline_command(
+    *, files: tuple[str, ...], output: str | None, quiet: bool, reader: Reader
+) -> None:
     """Write a capture's measurements: time per inference, idle time, layers, coverage, findings.
 
     \b

@@ -27,7 +27,10 @@ reader_option = click.option(
     "--reader",
     type=click.Choice(["auto", "nsys", "own"]),
     default="auto",
-    help="Reader of .nsys-rep files: nsys (through an export), nsysmap itself (own), or nsys if it is recent enough, else nsysmap (auto).",
+    help=(
+        "Reader of .nsys-rep files: nsys (through an export), nsysmap itself (own), or nsys if it"
+        " is recent enough, else nsysmap (auto)."
+    ),
 )
 
 
@@ -41,11 +44,16 @@ def selecting(command: Command) -> Command:
 def chosen() -> Selection | None:
     """The part of the report that the running command's options choose; None for all of it."""
     given = click.get_current_context().meta
-    if not any(given.get(f"nsysmap.{name}") not in (None, ()) for name in ("since", "until", "inference", "device", "pid", "stream")):
+    if not any(
+        given.get(f"nsysmap.{name}") not in (None, ())
+        for name in ("since", "until", "inference", "device", "pid", "stream")
+    ):
         return None
     from nsysmap.mapping.selection import Selection, inference_numbers, time_ns
 
-    since, until, numbers = (given.get(f"nsysmap.{name}") for name in ("since", "until", "inference"))
+    since, until, numbers = (
+        given.get(f"nsysmap.{name}") for name in ("since", "until", "inference")
+    )
     return Selection(
         since_ns=None if since is None else time_ns(since),
         until_ns=None if until is None else time_ns(until),
@@ -60,15 +68,34 @@ def _kept(context: click.Context, option: click.Parameter, value: object) -> Non
     context.meta[f"nsysmap.{option.name}"] = value
 
 
-def _option(name: str, metavar: str, words: str, *, numbers: bool = False) -> Callable[[Command], Command]:
+def _option(
+    name: str, metavar: str, words: str, *, numbers: bool = False
+) -> Callable[[Command], Command]:
     kind = int if numbers else str
-    return click.option(name, metavar=metavar, type=kind, multiple=numbers, callback=_kept, expose_value=False, help=words)
+    return click.option(
+        name,
+        metavar=metavar,
+        type=kind,
+        multiple=numbers,
+        callback=_kept,
+        expose_value=False,
+        help=words,
+    )
 
 
 _SELECTION = (
-    _option("--since", "TIME", "Only GPU work launched at or after this time of the report: a number with ns (the default), us, ms or s."),
+    _option(
+        "--since",
+        "TIME",
+        "Only GPU work launched at or after this time of the report: a number with ns (the"
+        " default), us, ms or s.",
+    ),
     _option("--until", "TIME", "Only GPU work launched before this time."),
-    _option("--inference", "N..M", "Only inferences N to M, or only inference N; numbered from 0 as in the report."),
+    _option(
+        "--inference",
+        "N..M",
+        "Only inferences N to M, or only inference N; numbered from 0 as in the report.",
+    ),
     _option("--device", "N", "Only work on this CUDA device. Repeatable.", numbers=True),
     _option("--pid", "N", "Only work of the process with this id. Repeatable.", numbers=True),
     _option("--stream", "N", "Only work on streams with this id. Repeatable.", numbers=True),

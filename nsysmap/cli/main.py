@@ -1,4 +1,6 @@
-"""The command `nsysmap`: its subcommands, signals, closed streams, and errors as one line with exit status 2."""
+"""The command `nsysmap`: its subcommands, signals, closed streams, and errors as one line with exit
+status 2.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,8 @@ from nsysmap.text.terminal import escaped
 )  # paths stay plain text: our own errors name them
 @click.version_option(__version__, prog_name="nsysmap")
 def cli() -> None:
-    """The post-mortem of a TensorRT profile: which layer each kernel ran for, and where the time goes.
+    """The post-mortem of a TensorRT profile: which layer each kernel ran for, and where the time
+    goes.
 
     \b
     Examples:
@@ -83,8 +86,12 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             signal.signal(number, _stop)
-    gc.set_threshold(100_000)  # hundreds of thousands of small values are made, hardly one of them in a cycle
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's import starts a thread a core; nothing here multiplies matrices
+    gc.set_threshold(
+        100_000
+    )  # hundreds of thousands of small values are made, hardly one of them in a cycle
+    os.environ.setdefault(
+        "OPENBLAS_NUM_THREADS", "1"
+    )  # numpy's import starts a thread a core; nothing here multiplies matrices
     _open_streams()
     try:
         _run()
@@ -95,7 +102,9 @@ def main() -> None:
                     click.echo("nsysmap: interrupted", err=True)
             sys.exit(128 + _stopped_by[0][0])
         if "duckdb" not in sys.modules:  # which calls what is not freed at the end a leak
-            gc.freeze()  # Python need not search everything for cycles before it ends: all of it is given back anyway
+            # Python need not search everything for cycles before it ends: all of it is given back
+            # anyway
+            gc.freeze()
 
 
 def _run() -> None:
@@ -111,31 +120,46 @@ def _run() -> None:
         path = error.ctx.command_path
         where = f"{path.removeprefix('nsysmap ')}: " if path != "nsysmap" else ""
         what = error.format_message().rstrip(".")
-        _fail(f"{where}{what[:1].lower()}{what[1:]}{'' if what.endswith('?') else ';'} see {path} --help")
+        _fail(
+            f"{where}{what[:1].lower()}{what[1:]}{'' if what.endswith('?') else ';'} see {path}"
+            " --help"
+        )
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort) as error:
-        if isinstance(error.__cause__, EOFError):  # click takes it for the end of what a user types; nothing here asks for that
+        if isinstance(
+            error.__cause__, EOFError
+        ):  # click takes it for the end of what a user types; nothing here asks for that
             raise error.__cause__ from None
         sys.exit(130)
     except BrokenPipeError:
         _drop_output()
         sys.exit(1)  # as click does, where it meets the closed pipe first
     except OSError as error:
-        if isinstance(error.filename, str):  # a path that a user gave, in a way that no command foresaw
-            _fail(f"{error.filename}: cannot be used ({error.strerror}); check the path and its permissions")
+        if isinstance(
+            error.filename, str
+        ):  # a path that a user gave, in a way that no command foresaw
+            _fail(
+                f"{error.filename}: cannot be used ({error.strerror}); check the path and its"
+                " permissions"
+            )
         if error.errno not in _FULL:
             raise
         _drop_output()
-        _fail(f"standard output: cannot be written ({error.strerror}); free disk space, or write elsewhere")
+        _fail(
+            f"standard output: cannot be written ({error.strerror}); free disk space, or write"
+            " elsewhere"
+        )
     if isinstance(status, int):  # what a command gave to Context.exit
         sys.exit(status)
 
 
 def _with_sides(arguments: list[str]) -> list[str]:
     """The arguments, with what parts the two sides of compare kept for it."""
-    return [BETWEEN_SIDES if one == "--" and arguments[0] == "compare" else one for one in arguments]
+    return [
+        BETWEEN_SIDES if one == "--" and arguments[0] == "compare" else one for one in arguments
+    ]
 
 
 _HELP_ASKED = getattr(click.exceptions, "NoArgsIsHelpError", ())  # click 8.2 and later
@@ -143,10 +167,16 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def _open_streams() -> None:
-    """Put /dev/null if the caller closed a stream, and have characters that a stream cannot hold escaped."""
+    """Put /dev/null if the caller closed a stream, and have characters that a stream cannot hold
+    escaped.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  # open until the process ends
+            setattr(
+                sys,
+                name,
+                Path(os.devnull).open(mode, encoding="utf-8"),  # noqa: SIM115
+            )  # open until the process ends
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -1,4 +1,6 @@
-"""`nsysmap man` and `nsysmap completion`: manual pages, and what shells need, made from the commands."""
+"""`nsysmap man` and `nsysmap completion`: manual pages, and what shells need, made from the
+commands.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,29 @@ import click
 from nsysmap import __version__
 from nsysmap.text.terminal import escaped
 
-PATH = click.Path(readable=False)  # plain text to us, which shells complete as a path; our own errors say what is wrong with it
+PATH = click.Path(
+    readable=False
+)  # plain text to us, which shells complete as a path; our own errors say what is wrong with it
 _PATHS = frozenset({"FILE", "MODEL", "REPORT", "ENGINE", "DIR", "LOG", "BEFORE", "AFTER"})
 _STATUS = (
     ("0", "The command did what was asked."),
-    ("1", "A finding of --fail-on's severity, a rule that fails its cases, or a reader of the output that went away."),
+    (
+        "1",
+        (
+            "A finding of --fail-on's severity, a rule that fails its cases, or a reader of the"
+            " output that went away."
+        ),
+    ),
     ("2", "Wrong input or usage: one line on standard error says where, what, and what to do."),
     ("130, 143", "Ended by an interrupt or a signal."),
 )
 _ENVIRONMENT = (
     ("NSYS", "The nsys program to use, instead of the one on PATH."),
     ("NSYSMAP_CACHE", "The folder in which exports of reports are kept."),
-    ("NSYSMAP_NSYS_TIMEOUT", "Seconds after which an nsys that neither prints nor writes is ended."),
+    (
+        "NSYSMAP_NSYS_TIMEOUT",
+        "Seconds after which an nsys that neither prints nor writes is ended.",
+    ),
     ("NO_COLOR", "No colours, if it is set to any value."),
 )
 
@@ -30,7 +43,11 @@ _ENVIRONMENT = (
 @click.command("man", short_help="Print or write the manual pages.")
 @click.argument("name", metavar="[COMMAND]", required=False)
 @click.option(
-    "-o", "--output", "folder", metavar="DIR", help="Write all pages into this folder, which is created: nsysmap.1, nsysmap-analyze.1, …"
+    "-o",
+    "--output",
+    "folder",
+    metavar="DIR",
+    help="Write all pages into this folder, which is created: nsysmap.1, nsysmap-analyze.1, …",
 )
 @click.pass_context
 def man_command(context: click.Context, *, name: str | None, folder: str | None) -> None:
@@ -57,13 +74,17 @@ def man_command(context: click.Context, *, name: str | None, folder: str | None)
         for page, text in pages.items():
             (Path(folder) / f"{page}.1").write_text(text, encoding="utf-8")
     except OSError as error:
-        raise NsysmapError(str(error.filename), f"cannot be written ({error.strerror})", "give another folder") from error
+        raise NsysmapError(
+            str(error.filename), f"cannot be written ({error.strerror})", "give another folder"
+        ) from error
     click.echo(f"{escaped(folder)}: {len(pages)} pages")
 
 
 def manual_pages(root: click.Command) -> Iterator[tuple[str, str]]:
     """Name and text of the page of each command, in the form that man reads."""
-    yield from _pages(root, click.Context(root, info_name="nsysmap", **root.context_settings), "nsysmap")
+    yield from _pages(
+        root, click.Context(root, info_name="nsysmap", **root.context_settings), "nsysmap"
+    )
 
 
 def _pages(command: click.Command, context: click.Context, name: str) -> Iterator[tuple[str, str]]:
@@ -73,22 +94,52 @@ def _pages(command: click.Command, context: click.Context, name: str) -> Iterato
         yield from _pages(one, click.Context(one, info_name=word, parent=context), f"{name}-{word}")
 
 
-def _page(command: click.Command, context: click.Context, name: str, inner: Mapping[str, click.Command]) -> str:
+def _page(
+    command: click.Command, context: click.Context, name: str, inner: Mapping[str, click.Command]
+) -> str:
     title = command.get_short_help_str(limit=200).rstrip(".")
-    lines = [f'.TH "{name.upper()}" "1" "" "nsysmap {__version__}" "nsysmap"', ".SH NAME", _roff(f"{name} - {title}")]
-    lines += [".SH SYNOPSIS", f".B {_roff(context.command_path)}", _roff(" ".join(command.collect_usage_pieces(context)))]
+    lines = [
+        f'.TH "{name.upper()}" "1" "" "nsysmap {__version__}" "nsysmap"',
+        ".SH NAME",
+        _roff(f"{name} - {title}"),
+    ]
+    lines += [
+        ".SH SYNOPSIS",
+        f".B {_roff(context.command_path)}",
+        _roff(" ".join(command.collect_usage_pieces(context))),
+    ]
     described, examples = _described(command.help or "")
     lines += [".SH DESCRIPTION", *described]
     if inner:
-        lines += [".SH COMMANDS", *_items((word, one.get_short_help_str(limit=200)) for word, one in sorted(inner.items()))]
-    options = [parameter for parameter in command.get_params(context) if isinstance(parameter, click.Option)]
-    records = [record for option in options if (record := option.get_help_record(context)) is not None]
+        lines += [
+            ".SH COMMANDS",
+            *_items(
+                (word, one.get_short_help_str(limit=200)) for word, one in sorted(inner.items())
+            ),
+        ]
+    options = [
+        parameter
+        for parameter in command.get_params(context)
+        if isinstance(parameter, click.Option)
+    ]
+    records = [
+        record for option in options if (record := option.get_help_record(context)) is not None
+    ]
     lines += [".SH OPTIONS", *_items(records)]
     if examples:
         lines += [".SH EXAMPLES", ".nf", *map(_roff, examples), ".fi"]
     lines += [".SH EXIT STATUS", *_items(_STATUS), ".SH ENVIRONMENT", *_items(_ENVIRONMENT)]
     others = [f"{name}-{word}" for word in sorted(inner)] or ["nsysmap"]
-    return "\n".join([*lines, ".SH SEE ALSO", _roff(", ".join(f"{other}(1)" for other in others if other != name) or "nsys(1)")]) + "\n"
+    return (
+        "\n".join(
+            [
+                *lines,
+                ".SH SEE ALSO",
+                _roff(", ".join(f"{other}(1)" for other in others if other != name) or "nsys(1)"),
+            ]
+        )
+        + "\n"
+    )
 
 
 def _described(text: str) -> tuple[list[str], list[str]]:
@@ -123,7 +174,14 @@ def complete_paths(command: click.Command) -> None:
         for inner in command.commands.values():
             complete_paths(inner)
     for parameter in command.params:
-        words = (parameter.metavar or "").replace("[", " ").replace("]", " ").replace(".", " ").replace("|", " ").split()
+        words = (
+            (parameter.metavar or "")
+            .replace("[", " ")
+            .replace("]", " ")
+            .replace(".", " ")
+            .replace("|", " ")
+            .split()
+        )
         if parameter.type is click.STRING and _PATHS & set(words):
             parameter.type = PATH
 

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from nsysmap.cli.console import progress
-from nsysmap.cli.inputs import chosen, onnx_model, quiet_option, reader_option, report_and_engines, selecting
+from nsysmap.cli.inputs import (
+    chosen,
+    onnx_model,
+    quiet_option,
+    reader_option,
+    report_and_engines,
+    selecting,
+)
 from nsysmap.core.errors import NsysmapError
 from nsysmap.text.terminal import escaped
 
@@ -26,17 +33,29 @@ if TYPE_CHECKING:
     "outputs",
     metavar="FILE",
     multiple=True,
-    help="Write the map to FILE: .csv, .parquet or .json; - writes CSV to standard output. Repeatable, once per format.",
+    help=(
+        "Write the map to FILE: .csv, .parquet or .json; - writes CSV to standard output."
+        " Repeatable, once per format."
+    ),
 )
 @click.option(
-    "--onnx", "onnx_file", metavar="MODEL", help="The ONNX model that the engine was built from: names what runs inside opaque regions."
+    "--onnx",
+    "onnx_file",
+    metavar="MODEL",
+    help="The ONNX model that the engine was built from: names what runs inside opaque regions.",
 )
-@click.option("--explain", "kernel_id", metavar="KERNEL_ID", type=int, help="Instead, show all evidence for one kernel.")
+@click.option(
+    "--explain",
+    "kernel_id",
+    metavar="KERNEL_ID",
+    type=int,
+    help="Instead, show all evidence for one kernel.",
+)
 @click.option("--json", "as_json", is_flag=True, help="With --explain: one JSON object.")
 @quiet_option
 @reader_option
 @selecting
-def map_command(  # noqa: PLR0913  # one parameter an option
+def map_command(  # one parameter an option
     *,
     files: tuple[str, ...],
     outputs: tuple[str, ...],
@@ -48,10 +67,9 @@ def map_command(  # noqa: PLR0913  # one parameter an option
 ) -> None:
     """Write the layer of each kernel and how it is known, one row per kernel.
 
-    REPORT is an .nsys-rep or what `nsys export` made of one.  ENGINE is the file of trtexec --exportLayerInfo; without one,
-    layers are those named by the trace's NVTX ranges.  The files
-    can be given in any order.  Without -o only the
-    coverage is shown.
+    REPORT is an .nsys-rep or what `nsys export` made of one.  ENGINE is the file of trtexec
+    --exportLayerInfo; without one, layers are those named by the trace's NVTX ranges.  The files
+    can be given in any order.  Without -o only the coverage is shown.
 
     \b
     Examples:
@@ -69,7 +87,10 @@ def map_command(  # noqa: PLR0913  # one parameter an option
     if as_json and kernel_id is None:
         raise click.UsageError("--json goes with --explain; for the whole map write -o FILE.json.")
     if kernel_id is not None and chosen() is not None:
-        raise click.UsageError("--explain shows one kernel of the whole report: leave the options out that select a part of it.")
+        raise click.UsageError(
+            "--explain shows one kernel of the whole report: leave the options out that select a"
+            " part of it."
+        )
     if quiet and not outputs:
         raise click.UsageError("--quiet without -o FILE would show nothing.")
     given = given_files(files)
@@ -78,12 +99,20 @@ def map_command(  # noqa: PLR0913  # one parameter an option
         check_output(path, SUFFIXES, [Path(one) for one in (*files, onnx_file) if one])
     with progress(quiet=quiet) as tell:
         engines = read_engines(given.engines)
-        mapped = map_report(given.report, engines, model=onnx_model(onnx_file), reader=reader, selection=chosen(), progress=tell)
+        mapped = map_report(
+            given.report,
+            engines,
+            model=onnx_model(onnx_file),
+            reader=reader,
+            selection=chosen(),
+            progress=tell,
+        )
         if not len(mapped.kernels) and mapped.selected is None:
             raise NsysmapError(
                 given.report,
                 "has no GPU kernels to map",
-                "run `nsysmap analyze` on it: it says what the trace has, what it lacks, and how to capture that",
+                "run `nsysmap analyze` on it: it says what the trace has, what it lacks, and how to"
+                " capture that",
             )
         kernels = mapped.as_in_report(mapped.kernels)
         for path in written:
@@ -96,7 +125,9 @@ def map_command(  # noqa: PLR0913  # one parameter an option
         return
     if quiet:
         return
-    of_engines = [note for engine in mapped.engines for note in engine.notes if note.level != "info"]
+    of_engines = [
+        note for engine in mapped.engines for note in engine.notes if note.level != "info"
+    ]
     for note in (*mapped.trace.notes, *of_engines, *mapped.mapped.notes):
         click.echo(f"nsysmap: {note.level}: {escaped(note.text)}", err=True)
     line = coverage_line(coverage(mapped.kernels), hidden=len(mapped.trace.cuda_graph_traces) > 0)

@@ -20,13 +20,31 @@ _KINDS = ("layers", "idle", "inferences", "roofline", "what-if")
 @click.command("plot", short_help="Draw one figure of a report.")
 @click.argument("files", metavar="REPORT [ENGINE]...", nargs=-1)
 @click.argument("kind", metavar="KIND", type=click.Choice(_KINDS))
-@click.option("-o", "--output", "outputs", metavar="FILE", required=True, multiple=True, help="The picture: .png or .svg. Repeatable.")
-@click.option("--profile", metavar="FILE", help="trtexec --exportProfile file of the same engine: adds its times.")
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    metavar="FILE",
+    required=True,
+    multiple=True,
+    help="The picture: .png or .svg. Repeatable.",
+)
+@click.option(
+    "--profile",
+    metavar="FILE",
+    help="trtexec --exportProfile file of the same engine: adds its times.",
+)
 @quiet_option
 @reader_option
 @selecting
-def plot_command(  # noqa: PLR0913  # one parameter an option
-    *, files: tuple[str, ...], kind: str, outputs: tuple[str, ...], profile: str | None, quiet: bool, reader: Reader
+def plot_command(  # one parameter an option
+    *,
+    files: tuple[str, ...],
+    kind: str,
+    outputs: tuple[str, ...],
+    profile: str | None,
+    quiet: bool,
+    reader: Reader,
 ) -> None:
     """Draw one figure of a report.
 
@@ -52,7 +70,15 @@ def plot_command(  # noqa: PLR0913  # one parameter an option
     for path in outputs:
         check_output(Path(path), SUFFIXES, [Path(one) for one in (*files, profile) if one])
     with progress(quiet=quiet) as tell:
-        analysis = analyze(given.report, given.engines, profile=profile, rules=(), reader=reader, selection=chosen(), progress=tell)
+        analysis = analyze(
+            given.report,
+            given.engines,
+            profile=profile,
+            rules=(),
+            reader=reader,
+            selection=chosen(),
+            progress=tell,
+        )
         tell("drawing")
         for path in outputs:
             write_plot(analysis, kind, Path(path))

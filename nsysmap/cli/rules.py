@@ -19,7 +19,13 @@ def rules_group() -> None:
     """
 
 
-_FOLDERS = click.option("--rules", "folders", metavar="DIR", multiple=True, help="Also the rules in this folder. Repeatable.")
+_FOLDERS = click.option(
+    "--rules",
+    "folders",
+    metavar="DIR",
+    multiple=True,
+    help="Also the rules in this folder. Repeatable.",
+)
 
 
 @rules_group.command("list", short_help="List the rules by group.")
@@ -34,7 +40,9 @@ def rules_list(folders: tuple[str, ...]) -> None:
     from nsysmap.output.rules import rules_list as listing
     from nsysmap.rules.packs import builtin_rules_dir, load_rules
 
-    click.echo(listing(load_rules([builtin_rules_dir(), *map(Path, folders)], check_own=False)), nl=False)
+    click.echo(
+        listing(load_rules([builtin_rules_dir(), *map(Path, folders)], check_own=False)), nl=False
+    )
 
 
 @rules_group.command("show", short_help="Show one rule in full.")

@@ -24,27 +24,45 @@ if TYPE_CHECKING:
 @click.command("sql", short_help="Query the tables of an analysis with SQL.")
 @click.argument("arguments", metavar="[REPORT [ENGINE]...] [SELECT|TABLE]", nargs=-1)
 @click.option("--csv", "form", flag_value="csv", help="Print the rows as CSV.")
-@click.option("--json", "form", flag_value="json", help="Print the rows as a JSON array of objects.")
 @click.option(
-    "-o", "--output", "outputs", metavar="FILE", multiple=True, help="Write the rows to FILE: .csv, .json or .parquet. Repeatable."
+    "--json", "form", flag_value="json", help="Print the rows as a JSON array of objects."
 )
 @click.option(
-    "--onnx", "onnx_file", metavar="MODEL", help="The ONNX model that the engine was built from: names what runs inside opaque regions."
+    "-o",
+    "--output",
+    "outputs",
+    metavar="FILE",
+    multiple=True,
+    help="Write the rows to FILE: .csv, .json or .parquet. Repeatable.",
+)
+@click.option(
+    "--onnx",
+    "onnx_file",
+    metavar="MODEL",
+    help="The ONNX model that the engine was built from: names what runs inside opaque regions.",
 )
 @reader_option
-def sql_command(*, arguments: tuple[str, ...], form: str | None, outputs: tuple[str, ...], onnx_file: str | None, reader: Reader) -> None:
-    """Run a SELECT over the tables of an analysis: kernels, layers, inferences, idle time, what-if, findings, …
+def sql_command(
+    *,
+    arguments: tuple[str, ...],
+    form: str | None,
+    outputs: tuple[str, ...],
+    onnx_file: str | None,
+    reader: Reader,
+) -> None:
+    """Run a SELECT over the tables of an analysis: kernels, layers, inferences, idle time, what-if,
+    findings, …
 
-    REPORT and ENGINE are as for `nsysmap analyze`, in any order; then one SELECT in DuckDB's dialect (- reads it from
-    standard input), or the name of a table to describe.  Without either,
-    all tables are listed with their columns.  The statement can read these tables and nothing else, within limits of time and memory.
+    REPORT and ENGINE are as for `nsysmap analyze`, in any order; then one SELECT in DuckDB's
+    dialect (- reads it from standard input), or the name of a table to describe.  Without either,
+    all tables are listed with their columns.  The statement can read these tables and nothing else,
+    within limits of time and memory.
 
     \b
     Examples:
-      nsysmap sql report.nsys-rep engine.json
-      nsysmap sql kernels
-      nsysmap sql report.nsys-rep engine.json "SELECT name, time_ns FROM layers ORDER BY time_ns DESC LIMIT 5"
-      nsysmap sql report.nsys-rep "FROM inferences" -o inferences.parquet
+      nsysmap sql report.nsys-rep engine.json nsysmap sql kernels nsysmap sql report.nsys-rep
+      engine.json "SELECT name, time_ns FROM layers ORDER BY time_ns DESC LIMIT 5" nsysmap sql
+      report.nsys-rep "FROM inferences" -o inferences.parquet
     """
     from nsysmap.core.output_file import check_output
     from nsysmap.output.query import SUFFIXES, table_text, tables_text
@@ -80,7 +98,9 @@ def _tables(files: Sequence[str], onnx_file: str | None, reader: Reader) -> Mapp
 
     given = given_files(files)
     with progress() as tell:
-        return analyze(given.report, given.engines, onnx=onnx_file, reader=reader, progress=tell).tables.by_name()
+        return analyze(
+            given.report, given.engines, onnx=onnx_file, reader=reader, progress=tell
+        ).tables.by_name()
 
 
 def _show(answer: pyarrow.Table, form: str | None, written: Sequence[Path]) -> None:

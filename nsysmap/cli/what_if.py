@@ -20,29 +20,41 @@ if TYPE_CHECKING:
     "names",
     metavar="NAME",
     multiple=True,
-    help="cuda-graph (of each inference), one-graph (of all that is launched), two-in-flight, async, pinned-copies, no-host-gap, "
-    "one-stream, aux-streams, drop-layers or join-kernels. Repeatable; by default all of them.",
+    help=(
+        "cuda-graph (of each inference), one-graph (of all that is launched), two-in-flight, async,"
+        " pinned-copies, no-host-gap, one-stream, aux-streams, drop-layers or join-kernels."
+        " Repeatable; by default all of them."
+    ),
 )
 @click.option(
     "--layer",
     "layers_named",
     metavar="NAME",
     multiple=True,
-    help="For drop-layers: a layer to remove (by default the reformats); for join-kernels: the layers of one run, in order. "
-    "A NAME that ends in * stands for every layer with that prefix. Repeatable.",
+    help=(
+        "For drop-layers: a layer to remove (by default the reformats); for join-kernels: the"
+        " layers of one run, in order. A NAME that ends in * stands for every layer with that"
+        " prefix. Repeatable."
+    ),
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 @reader_option
 @selecting
 def what_if_command(
-    *, files: tuple[str, ...], names: tuple[str, ...], layers_named: tuple[str, ...], as_json: bool, reader: Reader
+    *,
+    files: tuple[str, ...],
+    names: tuple[str, ...],
+    layers_named: tuple[str, ...],
+    as_json: bool,
+    reader: Reader,
 ) -> None:
-    """Predict what a change to the program would save, by replaying the timeline with and without it.
+    """Predict what a change to the program would save, by replaying the timeline with and without
+    it.
 
-    \b
-    REPORT is an .nsys-rep or what `nsys export` made of one, taken with the kernels visible
+    \b REPORT is an .nsys-rep or what `nsys export` made of one, taken with the kernels visible
     (--cuda-graph-trace=node).  ENGINE is the file of trtexec --exportLayerInfo; aux-streams and
-    join-kernels need it; the files can be given in any order.  docs/what-if.md explains each change and how to read the figures.
+    join-kernels need it; the files can be given in any order.  docs/what-if.md explains each change
+    and how to read the figures.
 
     \b
     Example:
@@ -61,18 +73,30 @@ def what_if_command(
     check_change(names, layers_named)
     given = given_files(files)
     with progress() as tell:
-        mapped = map_report(given.report, read_engines(given.engines), reader=reader, selection=chosen(), progress=tell)
+        mapped = map_report(
+            given.report,
+            read_engines(given.engines),
+            reader=reader,
+            selection=chosen(),
+            progress=tell,
+        )
         tell("replaying the timeline")
         answers = predict_changes(mapped, names, layers_named)
     if as_json:
         import json
 
-        selected = {} if mapped.selected is None else {"selected": mapped.selected.selection.words()}
+        selected = (
+            {} if mapped.selected is None else {"selected": mapped.selected.selection.words()}
+        )
         click.echo(json.dumps({**whatif_json(answers), **selected}, indent=1))
     else:
         if mapped.selected is not None:
             click.echo(f"selected: {mapped.selected.selection.words()}")
-        one = REPETITION if only_repeats(mapped.inferences, tensorrt=shows_engine(mapped)) else INFERENCE
+        one = (
+            REPETITION
+            if only_repeats(mapped.inferences, tensorrt=shows_engine(mapped))
+            else INFERENCE
+        )
         if (
             one == INFERENCE
             and set(answers.ints("inferences").tolist()) <= {1, MISSING}

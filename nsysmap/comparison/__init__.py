@@ -1,1 +1,3 @@
-"""What changed between two captures, engines or builds, where, and whether the difference is more than noise."""
+"""What changed between two captures, engines or builds, where, and whether the difference is more
+than noise.
+"""

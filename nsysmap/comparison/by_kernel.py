@@ -1,4 +1,6 @@
-"""A side whose kernels have no layers: each kernel name stands in for a layer, so that the sides can still be joined."""
+"""A side whose kernels have no layers: each kernel name stands in for a layer, so that the sides
+can still be joined.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def by_kernel_name(side: Side) -> Side:
     names = kernels.text("name")
     time = np.zeros(len(names.values), np.int64)
     counted = np.isin(kernels.ints("inference"), side.pace.inferences)
-    np.add.at(time, names.codes[counted], (kernels.ints("end_ns") - kernels.ints("start_ns"))[counted])
+    np.add.at(
+        time, names.codes[counted], (kernels.ints("end_ns") - kernels.ints("start_ns"))[counted]
+    )
     chosen = np.argsort(-time, kind="stable")[:_MOST]
     chosen = chosen[time[chosen] > 0]
     first = np.full(len(names.values), len(kernels), np.int64)
@@ -34,8 +38,18 @@ def by_kernel_name(side: Side) -> Side:
     number = np.full(len(names.values), MISSING, np.int64)
     number[chosen] = np.arange(len(chosen))
     values = [names.values[code] for code in chosen.tolist()]
-    layers = Table.of_rows(LAYERS, [{"layer_id": at, "name": name, "kind": layer_kind(name, None)} for at, name in enumerate(values)])
-    columns = {**kernels.columns, "layer_id": number[names.codes], "engine": np.full(len(kernels), MISSING, np.int64)}
+    layers = Table.of_rows(
+        LAYERS,
+        [
+            {"layer_id": at, "name": name, "kind": layer_kind(name, None)}
+            for at, name in enumerate(values)
+        ],
+    )
+    columns = {
+        **kernels.columns,
+        "layer_id": number[names.codes],
+        "engine": np.full(len(kernels), MISSING, np.int64),
+    }
     tables = {
         **side.tables,
         "layers": layers,

@@ -1,4 +1,6 @@
-"""Compare two captures, engines or builds: the time per inference, whether and where it changed, and what else differs."""
+"""Compare two captures, engines or builds: the time per inference, whether and where it changed,
+and what else differs.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,10 @@ from nsysmap.text.units import unit_words
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference beyond the noise"
 TOO_FEW, CANNOT_TELL = "too few inferences", "cannot tell"
 _UNKNOWN_COST = 0.06
-"""Uncertainty of a difference in profiler overhead between the sides, as a share of it: in captures whose graph nodes took longer to trace
-in one half than in the other, the times without the profiler differed by up to 5 % of it (benchmarks/compare.py)."""
+"""Uncertainty of a difference in profiler overhead between the sides, as a share of it: in captures
+whose graph nodes took longer to trace in one half than in the other, the times without the profiler
+differed by up to 5 % of it (benchmarks/compare.py).
+"""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,9 @@ class Timed:
     engines: tuple[str, ...]
     runs: int = 0  # captures
     inferences: int = 0  # counted inferences; the number of runs if the side has several captures
-    held_up: int = 0  # inferences excluded because they took far longer than the median of their kind
+    held_up: int = (
+        0  # inferences excluded because they took far longer than the median of their kind
+    )
     held_up_ns: int | None = None  # what these would add to the mean as recorded
     time_ns: int | None = None  # without the profiler
     low_ns: int | None = None  # on a faster host and driver
@@ -55,14 +61,20 @@ class Timed:
     effective: float | None = None  # effective number of independent inferences
     drift_ns: int | None = None
     profiled: str = ""  # why the profiler's overhead is included; empty if it is not
-    gpu_ns: int | None = None  # the time in which the GPU works for it, as recorded; None where that is not known
+    gpu_ns: int | None = (
+        None  # the time in which the GPU works for it, as recorded; None where that is not known
+    )
     enqueue_ns: int | None = None  # that of its enqueue on the host, as recorded, mean
-    with_outliers_ns: int | None = None  # the mean of all steady-state inferences as the trace has it, held up or not
+    with_outliers_ns: int | None = (
+        None  # the mean of all steady-state inferences as the trace has it, held up or not
+    )
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What changed from BEFORE to AFTER; times in nanoseconds per inference, or per pass of ``inferences_a_pass`` inferences."""
+    """What changed from BEFORE to AFTER; times in nanoseconds per inference, or per pass of
+    ``inferences_a_pass`` inferences.
+    """
 
     before: Timed
     after: Timed
@@ -83,13 +95,15 @@ class Comparison:
     conditions: tuple[Condition, ...]
     predictions: tuple[Prediction, ...]
     notes: tuple[str, ...]
-    precision: tuple[PrecisionReason, ...] = ()  # of the difference, where layers compute in another type; they add up to it
+    precision: tuple[
+        PrecisionReason, ...
+    ] = ()  # of the difference, where layers compute in another type; they add up to it
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.before.source} with {self.after.source}: {self.verdict}>"
 
 
-def compare(  # noqa: PLR0913  # one parameter per file
+def compare(  # one parameter per file
     before: str | Path | Sequence[str | Path],
     after: str | Path | Sequence[str | Path],
     *,
@@ -98,9 +112,11 @@ def compare(  # noqa: PLR0913  # one parameter per file
     onnx: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """What changed between two captures, engine files or profiles; ``onnx`` is the model behind both.
+    """What changed between two captures, engine files or profiles; ``onnx`` is the model behind
+    both.
 
-    A side may be several captures of one program, or a folder of them: then the runs are the unit of noise.
+    A side may be several captures of one program, or a folder of them: then the runs are the unit
+    of noise.
     Raises NsysmapError for input that cannot be used.
     """
     model = None if onnx is None else read_model(onnx)
@@ -108,16 +124,23 @@ def compare(  # noqa: PLR0913  # one parameter per file
         [Given(run, _paths(engines)) for path in _paths(side) for run in runs_in(path)]
         for side, engines in ((before, engine_before), (after, engine_after))
     ]
-    return compare_read(read_sides((given[0], given[1]), model=model, progress=progress), model=model)
+    return compare_read(
+        read_sides((given[0], given[1]), model=model, progress=progress), model=model
+    )
 
 
 def read_sides(
-    given: tuple[Sequence[Given], Sequence[Given]], *, model: OnnxModel | None = None, progress: Progress | None = None
+    given: tuple[Sequence[Given], Sequence[Given]],
+    *,
+    model: OnnxModel | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Side, Side]:
     """Both sides, each of one capture, engine file or profile, or of several captures."""
     if (len(given[0]) == 1) != (len(given[1]) == 1):
         alone = min(given, key=len)[0].path
-        raise NsysmapError(alone, "is the only run of its side", "give at least two runs per side, or one per side")
+        raise NsysmapError(
+            alone, "is the only run of its side", "give at least two runs per side, or one per side"
+        )
     every = [*given[0], *given[1]]
     sides = named_apart(read_on_one_gpu(every, model=model, progress=progress), every)
     return together(sides[: len(given[0])]), together(sides[len(given[0]) :])
@@ -126,14 +149,21 @@ def read_sides(
 def compare_read(sides: tuple[Side, Side], *, model: OnnxModel | None = None) -> Comparison:
     """The comparison of two sides; ``model`` is the ONNX model they were read with."""
     found = compare_sides(*sides)
-    return found if model is None else replace(found, notes=(*found.notes, *_of_another_model(sides, model)))
+    return (
+        found
+        if model is None
+        else replace(found, notes=(*found.notes, *_of_another_model(sides, model)))
+    )
 
 
 def _of_another_model(sides: Sequence[Side], model: OnnxModel) -> list[str]:
     """Notes on the engines in which nothing of the model was found."""
     nodes = {node.name for node in model.nodes}
     others = {
-        engine.source: f"{model.source} has no node or tensor of {engine.source}: it is the wrong model, or the engine file has no names."
+        engine.source: (
+            f"{model.source} has no node or tensor of {engine.source}: it is the wrong model, or"
+            " the engine file has no names."
+        )
         for side in sides
         for engine in side.engines
         if not any(node in nodes for layer in engine.layers for node in layer.onnx)
@@ -152,7 +182,10 @@ def compare_sides(before: Side, after: Side) -> Comparison:
     unmapped = [side.source for side in (before, after) if without_layers(side)]
     if unmapped and before.pace.runs == after.pace.runs == 1:
         found = _captures_compared(by_kernel_name(before), by_kernel_name(after))
-        note = f"The kernels of {' and '.join(unmapped)} have no layers: kernels are joined by name instead."
+        note = (
+            f"The kernels of {' and '.join(unmapped)} have no layers: kernels are joined by name"
+            " instead."
+        )
         return replace(found, notes=(*found.notes, note))
     return _captures_compared(before, after)
 
@@ -161,8 +194,12 @@ def _captures_compared(before: Side, after: Side) -> Comparison:
     paces = before.pace, after.pace
     scale = _pass(before, after)
     known = bool(before.layers and after.layers)
-    groups, layers = joined_table(before, after, float(scale)) if known else ((), Table.empty(JOINED_LAYERS))
-    timed = [_timed(side, scale, as_recorded=_as_recorded(before, after)) for side in (before, after)]
+    groups, layers = (
+        joined_table(before, after, float(scale)) if known else ((), Table.empty(JOINED_LAYERS))
+    )
+    timed = [
+        _timed(side, scale, as_recorded=_as_recorded(before, after)) for side in (before, after)
+    ]
     told = _told(before, after, scale)
     spread = told.interval_ns or told.noise_ns
     wholes = [one.time_ns for one in timed]
@@ -186,19 +223,35 @@ def _captures_compared(before: Side, after: Side) -> Comparison:
         noise_ns=told.noise_ns,
         p=told.p,
         significant=told.verdict in (FASTER, SLOWER),
-        run_to_run_ns=_rounded(_run_to_run(before, after) * scale)
-        if before.pace.known and after.pace.known and before.pace.runs == 1
-        else None,
+        run_to_run_ns=(
+            _rounded(_run_to_run(before, after) * scale)
+            if before.pace.known and after.pace.known and before.pace.runs == 1
+            else None
+        ),
         test=told.test,
         contributions=parts,
         layers=layers,
         regions=regions,
-        region_parts=region_parts(before, after, groups, layers) if known else Table.empty(REGION_PARTS),
-        findings=finding_changes((before, after), groups, layers, scale, 0 if spread is None else (spread[1] - spread[0]) // 2),
+        region_parts=(
+            region_parts(before, after, groups, layers) if known else Table.empty(REGION_PARTS)
+        ),
+        findings=finding_changes(
+            (before, after),
+            groups,
+            layers,
+            scale,
+            0 if spread is None else (spread[1] - spread[0]) // 2,
+        ),
         conditions=different,
-        predictions=predictions(before, after, timed[1].time_ns, _interval_of(after, timed[1]), different),
+        predictions=predictions(
+            before, after, timed[1].time_ns, _interval_of(after, timed[1]), different
+        ),
         notes=(*told.notes, *(note for side in (before, after) if (note := side.gpu_note))),
-        precision=() if any(pace.hidden for pace in paces) else precision_reasons((before, after), groups, layers, (wholes[0], wholes[1])),
+        precision=(
+            ()
+            if any(pace.hidden for pace in paces)
+            else precision_reasons((before, after), groups, layers, (wholes[0], wholes[1]))
+        ),
     )
 
 
@@ -206,19 +259,30 @@ def _pass(before: Side, after: Side) -> int:
     """Inferences per pass, if both sides have the same number."""
     found = []
     for side in (before, after):
-        loops = [row for row in side.tables["inference_loops"] if row.maybe_integer("device") == side.pace.device]
+        loops = [
+            row
+            for row in side.tables["inference_loops"]
+            if row.maybe_integer("device") == side.pace.device
+        ]
         most = max(loops, key=lambda row: row.integer("steady"), default=None)
         found.append(1 if most is None else most.integer("inferences_a_pass"))
     return found[0] if found[0] == found[1] else 1
 
 
 def _as_recorded(before: Side, after: Side) -> bool:
-    """Whether both times include the profiler's overhead because it cannot be subtracted from one of them."""
+    """Whether both times include the profiler's overhead because it cannot be subtracted from one
+    of them.
+    """
     return bool(before.pace.profiled or after.pace.profiled)
 
 
 def _recorded(pace: Pace) -> Pace:
-    return replace(pace, likely=pace.recorded, parts=pace.recorded_parts, kernel_excess=np.zeros_like(pace.kernel_excess))
+    return replace(
+        pace,
+        likely=pace.recorded,
+        parts=pace.recorded_parts,
+        kernel_excess=np.zeros_like(pace.kernel_excess),
+    )
 
 
 def _timed(side: Side, scale: int, *, as_recorded: bool) -> Timed:
@@ -240,7 +304,8 @@ def _timed(side: Side, scale: int, *, as_recorded: bool) -> Timed:
         per_second=None if value is None else 1e9 / value,
         effective=round(pace.noise.effective, 1) if pace.known else None,
         drift_ns=_rounded(pace.noise.drift * scale),
-        profiled=pace.profiled or ("it cannot be subtracted from the other side" if as_recorded else ""),
+        profiled=pace.profiled
+        or ("it cannot be subtracted from the other side" if as_recorded else ""),
         gpu_ns=None if pace.hidden or not pace.known else _rounded(gpu_work_ns(pace) * scale),
         enqueue_ns=_enqueue(side, scale),
         with_outliers_ns=_with_outliers(side, scale),
@@ -252,16 +317,25 @@ def _enqueue(side: Side, scale: int) -> int | None:
     inferences = side.tables["inferences"]
     if side.merged is not None:
         return None
-    took = inferences.ints("enqueue_ns")[np.isin(inferences.ints("inference"), side.pace.inferences)]
+    took = inferences.ints("enqueue_ns")[
+        np.isin(inferences.ints("inference"), side.pace.inferences)
+    ]
     took = took[took != MISSING]
     return _rounded(float(took.mean()) * scale) if len(took) else None
 
 
 def _with_outliers(side: Side, scale: int) -> int | None:
-    """The time in the trace that analyze shows, where it is of the same GPU and unit; else the mean of the counted and of those held up."""
+    """The time in the trace that analyze shows, where it is of the same GPU and unit; else the mean
+    of the counted and of those held up.
+    """
     ends = unit_words(scale), unit_words(scale, REPETITION)
     summary = side.analysis.summary if side.analysis is not None and side.merged is None else None
-    if summary is not None and summary.traced is not None and len(summary.gpus) == 1 and summary.unit.endswith(ends):
+    if (
+        summary is not None
+        and summary.traced is not None
+        and len(summary.gpus) == 1
+        and summary.unit.endswith(ends)
+    ):
         return summary.traced.ns
     return _rounded((side.pace.recorded + side.pace.held_up_ns) * scale)
 
@@ -271,17 +345,22 @@ def _rounded(value: float) -> int | None:
 
 
 def _interval_of(side: Side, timed: Timed) -> tuple[int, int]:
-    """The 95 % interval of a side's own time, which includes the uncertainty of the profiler's overhead on that side only."""
+    """The 95 % interval of a side's own time, which includes the uncertainty of the profiler's
+    overhead on that side only.
+    """
     if timed.time_ns is None or timed.low_ns is None or timed.high_ns is None:
         return 0, 0
     noise = _noise(side.pace, recorded=bool(timed.profiled))
     none = replace(noise, value=0.0, error=0.0, freedom=1.0, drift=0.0)
     found = difference(none, noise)
-    half = 0.0 if math.isnan(found.low) else (found.high - found.low) / 2 * timed.time_ns / noise.value
+    half = (
+        0.0 if math.isnan(found.low) else (found.high - found.low) / 2 * timed.time_ns / noise.value
+    )
     return round(timed.low_ns - half), round(timed.high_ns + half)
 
 
-# --- the test ---------------------------------------------------------------------------------------------------------
+# --- the test
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -298,7 +377,9 @@ def _told(before: Side, after: Side, scale: int) -> _Told:
     ours, theirs = before.pace, after.pace
     for side in (before, after):
         if not side.pace.known:
-            return _Told(CANNOT_TELL, None, None, None, f"no test: {side.source}: {side.pace.profiled}", [])
+            return _Told(
+                CANNOT_TELL, None, None, None, f"no test: {side.source}: {side.pace.profiled}", []
+            )
     other = _another_inference(before, after)
     if other:
         return _Told(CANNOT_TELL, None, None, None, f"no test: {other}", [])
@@ -315,20 +396,33 @@ def _told(before: Side, after: Side, scale: int) -> _Told:
     apart = _run_to_run(before, after)
     if recorded:
         wider = round((found.low - apart) * scale), round((found.high + apart) * scale)
-        return _told_recorded(before, after, found.p, (noise, wider), test + (_BY_RUNS if apart else ""))
+        return _told_recorded(
+            before, after, found.p, (noise, wider), test + (_BY_RUNS if apart else "")
+        )
     low, high = _machines(before, after)
     half = found.high - found.value + apart
-    ends = found.value - math.hypot(min(low, 0.0), half), found.value + math.hypot(max(high, 0.0), half)
+    ends = (
+        found.value - math.hypot(min(low, 0.0), half),
+        found.value + math.hypot(max(high, 0.0), half),
+    )
     interval = round(ends[0] * scale), round(ends[1] * scale)
     unknown = " the uncertainty of the profiler's overhead"
-    test += f", by{unknown}{_BY_RUNS}" if apart else f" and by{unknown}" if ours.runs == 1 else f" by{unknown}"
+    test += (
+        f", by{unknown}{_BY_RUNS}"
+        if apart
+        else f" and by{unknown}"
+        if ours.runs == 1
+        else f" by{unknown}"
+    )
     notes = [
-        f"{side.source} is traced as whole CUDA graphs: their kernels, layers and idle time are not known and not compared, and the "
-        "profiler's overhead is assumed to be 0 to 6 %. Capture with --cuda-graph-trace=node to see where the difference comes from."
+        f"{side.source} is traced as whole CUDA graphs: their kernels, layers and idle time are not"
+        " known and not compared, and the profiler's overhead is assumed to be 0 to 6 %. Capture"
+        " with --cuda-graph-trace=node to see where the difference comes from."
         for side in (before, after)
         if side.pace.hidden
     ]
-    # Where only the range of the profiler's overhead reaches zero, a difference that is beyond the noise must not be called noise.
+    # Where only the range of the profiler's overhead reaches zero, a difference that is beyond the
+    # noise must not be called noise.
     beyond = _verdict((round((found.low - apart) * scale), round((found.high + apart) * scale)))
     verdict = CANNOT_TELL if _verdict(interval) == NO_DIFFERENCE != beyond else _verdict(interval)
     return _Told(verdict, interval, noise, found.p, test, notes)
@@ -340,42 +434,59 @@ def _verdict(interval: tuple[int, int]) -> str:
 
 def _test_words(ours: Pace, theirs: Pace) -> str:
     if ours.runs > 1:
-        return f"Welch's t-test on the times of {ours.runs} and {theirs.runs} runs; 95 % interval, widened"
+        return (
+            f"Welch's t-test on the times of {ours.runs} and {theirs.runs} runs; 95 % interval,"
+            " widened"
+        )
     return (
-        "Welch's t-test on the inferences' times, each side's number reduced for serial correlation (Geyer's initial positive "
-        f"sequence: {ours.noise.effective:.0f} of {ours.noise.count} and {theirs.noise.effective:.0f} of {theirs.noise.count}); "
-        "95 % interval, widened by the drift within each side"
+        "Welch's t-test on the inferences' times, each side's number reduced for serial"
+        f" correlation (Geyer's initial positive sequence: {ours.noise.effective:.0f} of"
+        f" {ours.noise.count} and {theirs.noise.effective:.0f} of {theirs.noise.count}); 95 %"
+        " interval, widened by the drift within each side"
     )
 
 
 def _another_inference(before: Side, after: Side) -> str:
-    """Why an inference of one side is not the same unit of work as one of the other; empty if there is no sign of that."""
+    """Why an inference of one side is not the same unit of work as one of the other; empty if there
+    is no sign of that.
+    """
     kernels, periods = [], []
     for side in (before, after):
         inferences = side.tables["inferences"]
         rows = np.isin(inferences.ints("inference"), side.pace.inferences)
         kernels.append(mean_kernels(side))
-        periods.append(bool(rows.any()) and bool(inferences.text("found_by").equals("period")[rows].all()))
+        periods.append(
+            bool(rows.any()) and bool(inferences.text("found_by").equals("period")[rows].all())
+        )
     if periods[0] == periods[1] or max(kernels) < ANOTHER_LENGTH * max(min(kernels), 1.0):
         return ""
     found = before.source if periods[0] else after.source
     return (
-        f"the inferences of {found} were found by period, without ranges, and the number of kernels per inference differs: "
-        f"{kernels[0]:.0f} and {kernels[1]:.0f}. They are not the same unit of work"
+        f"the inferences of {found} were found by period, without ranges, and the number of kernels"
+        f" per inference differs: {kernels[0]:.0f} and {kernels[1]:.0f}. They are not the same unit"
+        " of work"
     )
 
 
 def _slack(before: Side, after: Side, *, recorded: bool) -> float:
-    """Uncertainty of the difference beside noise: the profiler's overhead, and a different GPU if the program runs on several."""
+    """Uncertainty of the difference beside noise: the profiler's overhead, and a different GPU if
+    the program runs on several.
+    """
     ours, theirs = before.pace, after.pace
     cost = 0.0 if recorded else _UNKNOWN_COST * abs(_cost(theirs) - _cost(ours))
     if ours.device == theirs.device:
         return cost
-    return cost + max((_between_devices(side, ours.device, theirs.device) for side in (before, after)), default=0.0)
+    return cost + max(
+        (_between_devices(side, ours.device, theirs.device) for side in (before, after)),
+        default=0.0,
+    )
 
 
 def _between_devices(side: Side, one: int, other: int) -> float:
-    times = {row.maybe_integer("device"): row.maybe_integer("median_ns") for row in side.tables["inference_loops"]}
+    times = {
+        row.maybe_integer("device"): row.maybe_integer("median_ns")
+        for row in side.tables["inference_loops"]
+    }
     ours, theirs = times.get(one), times.get(other)
     return 0.0 if ours is None or theirs is None else float(abs(ours - theirs))
 
@@ -390,15 +501,26 @@ def _noise(pace: Pace, *, recorded: bool) -> Mean:
     return pace.recorded_noise if recorded else pace.noise
 
 
-def _told_recorded(before: Side, after: Side, p: float, intervals: tuple[tuple[int, int], tuple[int, int]], test: str) -> _Told:
-    """The differences of times as recorded, by noise alone and with run-to-run differences; only if both sides have the same overhead."""
+def _told_recorded(
+    before: Side,
+    after: Side,
+    p: float,
+    intervals: tuple[tuple[int, int], tuple[int, int]],
+    test: str,
+) -> _Told:
+    """The differences of times as recorded, by noise alone and with run-to-run differences; only if
+    both sides have the same overhead.
+    """
     noise, interval = intervals
     why = [f"{side.source}: {side.pace.profiled}" for side in (before, after) if side.pace.profiled]
     told = "Times are as recorded, profiler included: " + "; ".join(why) + "."
     if _launching(before) != _launching(after):
         notes = [
             told,
-            "The other side launches its kernels in a different way, so its profiler overhead is different: the two are not compared.",
+            (
+                "The other side launches its kernels in a different way, so its profiler overhead"
+                " is different: the two are not compared."
+            ),
         ]
         return _Told(CANNOT_TELL, None, noise, p, test, notes)
     return _Told(_verdict(interval), interval, noise, p, test, [told])
@@ -408,8 +530,12 @@ _BY_RUNS = " and by what two runs of one program may differ"
 
 
 def _run_to_run(before: Side, after: Side) -> float:
-    """How much the difference may be off because each side is a single run; 0 if both are of the same capture."""
-    return 0.0 if before.is_capture_of(after) else max(before.pace.run_to_run, after.pace.run_to_run)
+    """How much the difference may be off because each side is a single run; 0 if both are of the
+    same capture.
+    """
+    return (
+        0.0 if before.is_capture_of(after) else max(before.pace.run_to_run, after.pace.run_to_run)
+    )
 
 
 def _launching(side: Side) -> tuple[bool, str]:
@@ -417,7 +543,8 @@ def _launching(side: Side) -> tuple[bool, str]:
 
 
 def _machines(before: Side, after: Side) -> tuple[float, float]:
-    """How far the difference may lie below and above the likely one, depending on the speed of host and driver without the profiler.
+    """How far the difference may lie below and above the likely one, depending on the speed of host
+    and driver without the profiler.
 
     On one machine both sides are fast or both slow; on two machines they may differ.
     """
@@ -434,19 +561,35 @@ def _gpus(side: Side) -> tuple[str | None, ...]:
     return tuple(sorted(str(name) for name in side.tables["devices"].text("name").list()))
 
 
-# --- engines alone ----------------------------------------------------------------------------------------------------
+# --- engines alone
+# --------------------------------------------------------------------------------------------------
 
 
 def _engines_compared(before: Side, after: Side) -> Comparison:
     """The comparison of engine files and profiles without a trace."""
     groups, layers = joined_table(before, after)
-    by_layer = any((side.tables["layers"].ints("trtexec_ns") >= 0).any() for side in (before, after) if not side.traced)
-    timed = [_timed(side, 1, as_recorded=False) if side.traced else _profiled(side, by_layer=by_layer) for side in (before, after)]
+    by_layer = any(
+        (side.tables["layers"].ints("trtexec_ns") >= 0).any()
+        for side in (before, after)
+        if not side.traced
+    )
+    timed = [
+        _timed(side, 1, as_recorded=False) if side.traced else _profiled(side, by_layer=by_layer)
+        for side in (before, after)
+    ]
     wholes = [one.time_ns for one in timed]
     known = before.traced == after.traced and wholes[0] is not None and wholes[1] is not None
     parts: tuple[Contribution, ...] = ()
     if known and not by_layer:
-        parts = (Contribution(_COMPUTE, int(wholes[1] or 0) - int(wholes[0] or 0), int(wholes[0] or 0), int(wholes[1] or 0), "work"),)
+        parts = (
+            Contribution(
+                _COMPUTE,
+                int(wholes[1] or 0) - int(wholes[0] or 0),
+                int(wholes[0] or 0),
+                int(wholes[1] or 0),
+                "work",
+            ),
+        )
     elif known:
         parts = tuple(
             Contribution(
@@ -459,7 +602,11 @@ def _engines_compared(before: Side, after: Side) -> Comparison:
             for row in sorted(layers, key=lambda row: -abs(row.maybe_integer("difference_ns") or 0))
             if row["difference_ns"] is not None and (row["before_ns"] or row["after_ns"])
         )
-    why = "one of the two is not a capture" if before.traced != after.traced else "no capture was given"
+    why = (
+        "one of the two is not a capture"
+        if before.traced != after.traced
+        else "no capture was given"
+    )
     return Comparison(
         before=timed[0],
         after=timed[1],
@@ -488,18 +635,36 @@ _COMPUTE = "GPU compute time of a query (trtexec)"
 
 def _of_profiles(before: Side, after: Side, *, known: bool, by_layer: bool) -> tuple[str, ...]:
     if known and not by_layer:
-        return ("Times are the median GPU compute time in trtexec's performance summary; it has no times of single layers.",)
+        return (
+            (
+                "Times are the median GPU compute time in trtexec's performance summary; it has no"
+                " times of single layers."
+            ),
+        )
     if known:
-        return ("Times are sums over the layers in trtexec's profile, which measures layer by layer.",)
+        return (
+            "Times are sums over the layers in trtexec's profile, which measures layer by layer.",
+        )
     if before.traced == after.traced:
         return ()
     alone = before if after.traced else after
-    told = f"{alone.source} is not a capture: layers are joined, but times of a capture and of a profile are not compared."
+    told = (
+        f"{alone.source} is not a capture: layers are joined, but times of a capture and of a"
+        " profile are not compared."
+    )
     return (told,)
 
 
 def _profiled(side: Side, *, by_layer: bool) -> Timed:
-    """The sum of the layers' times in a profile, or otherwise the time of the whole engine in trtexec's log."""
+    """The sum of the layers' times in a profile, or otherwise the time of the whole engine in
+    trtexec's log.
+    """
     times = side.tables["layers"].ints("trtexec_ns")
-    value = int(times[times >= 0].sum()) if (times >= 0).any() else None if by_layer else side.compute_ns
+    value = (
+        int(times[times >= 0].sum())
+        if (times >= 0).any()
+        else None
+        if by_layer
+        else side.compute_ns
+    )
     return Timed(side.source, tuple(engine.source for engine in side.engines), time_ns=value)

@@ -23,7 +23,9 @@ class FindingChange:
     change: str  # gone, new, worse, better, same; cannot-tell if the rule was skipped on one side
     rule: str
     severity: str
-    place: str  # layer of AFTER (of BEFORE if it is gone); empty if the finding is not about a layer
+    place: (
+        str  # layer of AFTER (of BEFORE if it is gone); empty if the finding is not about a layer
+    )
     before: int  # findings
     after: int
     before_ns: int | None  # their cost per inference
@@ -34,12 +36,18 @@ class FindingChange:
 
 
 def finding_changes(
-    sides: tuple[Side, Side], groups: Sequence[JoinedGroup], joined: Table, scale: int, noise_ns: int = 0
+    sides: tuple[Side, Side],
+    groups: Sequence[JoinedGroup],
+    joined: Table,
+    scale: int,
+    noise_ns: int = 0,
 ) -> tuple[FindingChange, ...]:
-    """What changed, the worst first; unchanged findings are omitted. ``joined`` is the table JOINED_LAYERS.
+    """What changed, the worst first; unchanged findings are omitted. ``joined`` is the table
+    JOINED_LAYERS.
 
-    A cost that differs by no more than ``noise_ns``, by which the time per inference may differ by chance, is unchanged if the finding is
-    about no layer; about one layer, if it differs by no more than that layer's time may.
+    A cost that differs by no more than ``noise_ns``, by which the time per inference may differ by
+    chance, is unchanged if the finding is about no layer; about one layer, if it differs by no more
+    than that layer's time may.
     """
     rows = list(joined)
     found = _of_single_rules([_by_place(side, groups, at, scale) for at, side in enumerate(sides)])
@@ -55,7 +63,11 @@ def finding_changes(
             change, told = _change(ours, theirs, _noise_of((ours, theirs), rows, noise_ns)), ""
         shown = theirs or ours
         assert shown is not None
-        told = told or (_still_there(change, rows[shown.group]) if shown.group is not None and shown.group < len(rows) else "")
+        told = told or (
+            _still_there(change, rows[shown.group])
+            if shown.group is not None and shown.group < len(rows)
+            else ""
+        )
         if change != "same" and any(one is not None and one.stands for one in (ours, theirs)):
             result.append(
                 FindingChange(
@@ -73,20 +85,43 @@ def finding_changes(
                 )
             )
     order = ("new", "worse", "gone", "better", "cannot-tell")
-    return tuple(sorted(result, key=lambda one: (order.index(one.change), -(one.after_ns or one.before_ns or 0), one.rule, one.place)))
+    return tuple(
+        sorted(
+            result,
+            key=lambda one: (
+                order.index(one.change),
+                -(one.after_ns or one.before_ns or 0),
+                one.rule,
+                one.place,
+            ),
+        )
+    )
 
 
 def _unanswered(side: Side, rules: set[str]) -> dict[str, str]:
-    """Which rules could not tell on this side, and why; of an engine file alone, rules about a trace were not asked."""
+    """Which rules could not tell on this side, and why; of an engine file alone, rules about a
+    trace were not asked.
+    """
     skipped = {one.rule: one.skipped for one in side.outcomes if one.skipped is not None}
     asked = {one.rule for one in side.outcomes}
     return skipped if side.traced else skipped | dict.fromkeys(rules - asked, _NO_TRACE)
 
 
-def _of_single_rules(found: list[dict[tuple[str, str], _Found]]) -> list[dict[tuple[str, str], _Found]]:
-    """Drop the place for rules with at most one finding per side: it may be about the whole engine and name only the largest part."""
-    single = {rule for rule, _ in (*found[0], *found[1]) if all(sum(one == rule for one, _ in side) <= 1 for side in found)}
-    return [{(rule, "" if rule in single else place): one for (rule, place), one in side.items()} for side in found]
+def _of_single_rules(
+    found: list[dict[tuple[str, str], _Found]],
+) -> list[dict[tuple[str, str], _Found]]:
+    """Drop the place for rules with at most one finding per side: it may be about the whole engine
+    and name only the largest part.
+    """
+    single = {
+        rule
+        for rule, _ in (*found[0], *found[1])
+        if all(sum(one == rule for one, _ in side) <= 1 for side in found)
+    }
+    return [
+        {(rule, "" if rule in single else place): one for (rule, place), one in side.items()}
+        for side in found
+    ]
 
 
 @dataclass
@@ -102,23 +137,47 @@ class _Found:
     stands: bool = False  # false if findings of other rules represent it
 
 
-def _by_place(side: Side, groups: Sequence[JoinedGroup], number: int, scale: int) -> dict[tuple[str, str], _Found]:
-    group_of = {at: place for place, group in enumerate(groups) for at in (group.before, group.after)[number]}
+def _by_place(
+    side: Side, groups: Sequence[JoinedGroup], number: int, scale: int
+) -> dict[tuple[str, str], _Found]:
+    group_of = {
+        at: place
+        for place, group in enumerate(groups)
+        for at in (group.before, group.after)[number]
+    }
     by_name: dict[str, set[int]] = defaultdict(set)
     for at, layer in enumerate(side.layers):
         if at in group_of:
             by_name[layer.name].add(group_of[at])
-    inferences = max(int(side.tables["steady_state"].ints("inferences").sum()), 1) if side.traced else 1
+    inferences = (
+        max(int(side.tables["steady_state"].ints("inferences").sum()), 1) if side.traced else 1
+    )
     found: dict[tuple[str, str], _Found] = {}
     for outcome in side.outcomes:
         for one in (*outcome.findings, *outcome.folded):
             held, cause = by_name.get(one.layer or "", set()), one.evidence.get("cause")
             group = min(held) if len(held) == 1 and cause is None else None
-            place = f"cause {cause}" if cause is not None else one.layer or "" if group is None else f"group {group}"
+            place = (
+                f"cause {cause}"
+                if cause is not None
+                else one.layer or ""
+                if group is None
+                else f"group {group}"
+            )
             cost = None if one.cost_ns is None else round(one.cost_ns * scale / inferences)
             alone = group if len(one.about) <= 1 else None
             entry = found.setdefault(
-                (one.rule, place), _Found(one.severity, one.layer or "", one.layer_title or "", 0, None, one.message, -1, alone)
+                (one.rule, place),
+                _Found(
+                    one.severity,
+                    one.layer or "",
+                    one.layer_title or "",
+                    0,
+                    None,
+                    one.message,
+                    -1,
+                    alone,
+                ),
             )
             entry.count += 1
             entry.stands |= one in outcome.findings
@@ -130,20 +189,35 @@ def _by_place(side: Side, groups: Sequence[JoinedGroup], number: int, scale: int
 
 
 def _still_there(change: str, row: Row) -> str:
-    """A note on a finding that came or went although its layer is unchanged and takes no less time: it crossed a threshold."""
+    """A note on a finding that came or went although its layer is unchanged and takes no less time:
+    it crossed a threshold.
+    """
     times = row.maybe_integer("before_ns"), row.maybe_integer("after_ns")
-    if change not in ("new", "gone") or row.text("change") != "same" or times[0] is None or times[1] is None:
+    if (
+        change not in ("new", "gone")
+        or row.text("change") != "same"
+        or times[0] is None
+        or times[1] is None
+    ):
         return ""
     before, after = duration(times[0]), duration(times[1])
     if change == "gone" and times[1] * _WORSE >= times[0]:
-        return f"the layer is still there and takes {after} instead of {before}; it is now below the rule's threshold."
+        return (
+            f"the layer is still there and takes {after} instead of {before}; it is now below the"
+            " rule's threshold."
+        )
     if change == "new" and times[0] * _WORSE >= times[1]:
-        return f"the layer was there before and takes {after} instead of {before}; it is now above the rule's threshold."
+        return (
+            f"the layer was there before and takes {after} instead of {before}; it is now above the"
+            " rule's threshold."
+        )
     return ""
 
 
 def _noise_of(found: Sequence[_Found | None], rows: Sequence[Row], noise_ns: int) -> int:
-    """By how much the cost may differ by chance: without a layer as the time per inference, about one layer as its time, otherwise 0."""
+    """By how much the cost may differ by chance: without a layer as the time per inference, about
+    one layer as its time, otherwise 0.
+    """
     held = [one for one in found if one is not None]
     if not any(one.layer for one in held):
         return noise_ns
@@ -163,4 +237,10 @@ def _change(ours: _Found | None, theirs: _Found | None, noise_ns: int) -> str:
     more = theirs.cost_ns - ours.cost_ns
     if abs(more) < max(_LEAST_NS, noise_ns):
         return "same"
-    return "worse" if theirs.cost_ns > _WORSE * ours.cost_ns else "better" if ours.cost_ns > _WORSE * theirs.cost_ns else "same"
+    return (
+        "worse"
+        if theirs.cost_ns > _WORSE * ours.cost_ns
+        else "better"
+        if ours.cost_ns > _WORSE * theirs.cost_ns
+        else "same"
+    )

@@ -1,4 +1,6 @@
-"""One inference beside the median one of its kind: what made it slow, kernel by kernel and gap by gap. Times are as recorded."""
+"""One inference beside the median one of its kind: what made it slow, kernel by kernel and gap by
+gap. Times are as recorded.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ import numpy as np
 
 from nsysmap.advice.program import program_of
 from nsysmap.answer.model import INFERENCE, REPETITION
-from nsysmap.comparison.shares import Kinds, idle_of, kernel_rows, known_device, recorded_works, spent
+from nsysmap.comparison.shares import (
+    Kinds,
+    idle_of,
+    kernel_rows,
+    known_device,
+    recorded_works,
+    spent,
+)
 from nsysmap.comparison.waterfall import Contribution
 from nsysmap.core.comparison_schema import INFERENCE_KERNELS
 from nsysmap.core.errors import NsysmapError
@@ -41,7 +50,8 @@ class OneInference:
     source: str
     one: str  # what it is called: an inference, or a repetition
     inference: int
-    like: int  # the number of steady-state inferences with the same kernel sequence, in the same phase
+    # the number of steady-state inferences with the same kernel sequence, in the same phase
+    like: int
     rank: int | None  # its rank among these, 1 for the slowest; None if it is not one of them
     first: bool  # none precedes it on its thread: its time begins with itself
     warmup: bool
@@ -80,11 +90,15 @@ class _Times:
 
 
 def one_inference(tables: Mapping[str, Table], source: str, which: str) -> OneInference:
-    """What made an inference slow; ``which`` is its number, ``slowest`` or ``p99``. Raises NsysmapError if there is no such inference."""
+    """What made an inference slow; ``which`` is its number, ``slowest`` or ``p99``. Raises
+    NsysmapError if there is no such inference.
+    """
     inferences = tables["inferences"]
     if not len(inferences):
         raise NsysmapError(
-            source, "no inference was recognised in it", "capture NVTX ranges (-t cuda,nvtx), or a run of several inferences"
+            source,
+            "no inference was recognised in it",
+            "capture NVTX ranges (-t cuda,nvtx), or a run of several inferences",
         )
     times = _times(tables)
     row = _row(tables, source, which)
@@ -99,10 +113,18 @@ def one_inference(tables: Mapping[str, Table], source: str, which: str) -> OneIn
     usual = int(like[np.argsort(times.time_ns[like], kind="stable")[(len(like) - 1) // 2]])
     return OneInference(
         source=source,
-        one=REPETITION if only_repeats(inferences, tensorrt=program_of(tables).shows_engine) else INFERENCE,
+        one=(
+            REPETITION
+            if only_repeats(inferences, tensorrt=program_of(tables).shows_engine)
+            else INFERENCE
+        ),
         inference=int(inferences.ints("inference")[row]),
         like=len(like),
-        rank=1 + int(np.count_nonzero(times.time_ns[like] > times.time_ns[row])) if row in like else None,
+        rank=(
+            1 + int(np.count_nonzero(times.time_ns[like] > times.time_ns[row]))
+            if row in like
+            else None
+        ),
         first=bool(times.first(inferences)[row]),
         warmup=bool(inferences.bools("warmup")[row]),
         time_ns=int(times.time_ns[row]),
@@ -138,7 +160,11 @@ def _row(tables: Mapping[str, Table], source: str, which: str) -> int:
         ratio = known.floats("times_median")
         rows = np.flatnonzero(~np.isnan(ratio))
         if not len(rows):
-            raise NsysmapError(source, "has no two consecutive steady-state inferences", "give the number of an inference")
+            raise NsysmapError(
+                source,
+                "has no two consecutive steady-state inferences",
+                "give the number of an inference",
+            )
         order = rows[np.argsort(ratio[rows], kind="stable")]
         chosen = order[-1] if which == SLOWEST else order[int(np.ceil(0.99 * len(order))) - 1]
         return int(np.searchsorted(numbers, known.ints("inference")[chosen]))
@@ -146,7 +172,11 @@ def _row(tables: Mapping[str, Table], source: str, which: str) -> int:
         raise NsysmapError(which, "is not an inference", "give its number, slowest or p99")
     found = np.flatnonzero(numbers == int(which))
     if not len(found):
-        raise NsysmapError(f"inference {which}", f"is not in {source}", f"it has inferences {numbers.min()} to {numbers.max()}")
+        raise NsysmapError(
+            f"inference {which}",
+            f"is not in {source}",
+            f"it has inferences {numbers.min()} to {numbers.max()}",
+        )
     return int(found[0])
 
 
@@ -158,13 +188,17 @@ def _same_kernels(inferences: Table, row: int) -> BoolArray:
 
 
 def _like(inferences: Table, times: _Times, phase: IntArray, row: int) -> IntArray:
-    """The steady-state inferences on the same device and of the same engine that launch the same kernels in the same phase."""
+    """The steady-state inferences on the same device and of the same engine that launch the same
+    kernels in the same phase.
+    """
     same = times.steady & _same_kernels(inferences, row) & (phase == phase[row])
     like = np.flatnonzero(same & ~times.first(inferences))
     return like if len(like) else np.flatnonzero(same)
 
 
-def _contributions(tables: Mapping[str, Table], times: _Times, rows: tuple[int, int]) -> tuple[Contribution, ...]:
+def _contributions(
+    tables: Mapping[str, Table], times: _Times, rows: tuple[int, int]
+) -> tuple[Contribution, ...]:
     """Where the time of the two inferences went; the contributions add up to the difference."""
     inferences, layers = tables["inferences"], tables["layers"]
     kinds, titles = Kinds(len(layers)), called_text(layers)
@@ -172,11 +206,19 @@ def _contributions(tables: Mapping[str, Table], times: _Times, rows: tuple[int, 
     device = known_device(tables, (process, int(inferences.ints("device")[rows[1]])))
     works = recorded_works(dict(tables), device, process, kinds)
     idle = idle_of(tables["gaps"], device, kinds)
-    usual, own = (spent(works, idle, times.begin_ns[[row]], times.end_ns[[row]], kinds)[0] for row in rows)
+    usual, own = (
+        spent(works, idle, times.begin_ns[[row]], times.end_ns[[row]], kinds)[0] for row in rows
+    )
     first_idle, hidden = kinds.idle("launch"), hides_work(tables["capture"])
     found = [
         Contribution(
-            str(titles[at]) if at < kinds.layers else _HIDDEN if hidden and at >= first_idle else kinds.name(at),
+            (
+                str(titles[at])
+                if at < kinds.layers
+                else _HIDDEN
+                if hidden and at >= first_idle
+                else kinds.name(at)
+            ),
             int(own[at] - usual[at]),
             int(usual[at]),
             int(own[at]),
@@ -190,14 +232,24 @@ def _contributions(tables: Mapping[str, Table], times: _Times, rows: tuple[int, 
 def _waits(tables: Mapping[str, Table], times: _Times, row: int) -> tuple[Wait, ...]:
     """The idle intervals from the end of the previous one until an inference was enqueued."""
     inferences, gaps, kernels = tables["inferences"], tables["gaps"], tables["kernels"]
-    device = known_device(tables, (int(inferences.ints("process")[row]), int(inferences.ints("device")[row])))
+    device = known_device(
+        tables, (int(inferences.ints("process")[row]), int(inferences.ints("device")[row]))
+    )
     begin, end = int(times.begin_ns[row]), int(inferences.ints("start_ns")[row])
-    mine = (gaps.ints("device") == device) & (gaps.ints("start_ns") < end) & (gaps.ints("end_ns") > begin)
+    mine = (
+        (gaps.ints("device") == device)
+        & (gaps.ints("start_ns") < end)
+        & (gaps.ints("end_ns") > begin)
+    )
     found = []
     for gap in gaps.take(mine):
         after = gap.maybe_integer("after_kernel")
         kernel = None if after is None else int(kernel_rows(kernels, np.array([after]))[0])
-        name = None if kernel is None else str(kernels.text("layer_title")[kernel] or kernels.text("name")[kernel])
+        name = (
+            None
+            if kernel is None
+            else str(kernels.text("layer_title")[kernel] or kernels.text("name")[kernel])
+        )
         ns = min(gap.integer("end_ns"), end) - max(gap.integer("start_ns"), begin)
         found.append(Wait(ns, gap.text("cause"), gap.text("evidence"), name))
     return tuple(sorted(found, key=lambda one: -one.ns))
@@ -220,7 +272,10 @@ def _kernels(tables: Mapping[str, Table], like: IntArray, row: int) -> Table:
     length = kernels.ints("end_ns") - kernels.ints("start_ns")
     begin, end = kernels.ints("launch_start_ns")[own], kernels.ints("launch_end_ns")[own]
     idle_since = kernels.ints("start_ns")[own] - gap[own]
-    usual, usual_gap = (np.rint(np.median(values[others].reshape(-1, len(own)), axis=0)).astype(np.int64) for values in (length, gap))
+    usual, usual_gap = (
+        np.rint(np.median(values[others].reshape(-1, len(own)), axis=0)).astype(np.int64)
+        for values in (length, gap)
+    )
     return Table(
         INFERENCE_KERNELS,
         {
@@ -243,7 +298,9 @@ def _kernels(tables: Mapping[str, Table], like: IntArray, row: int) -> Table:
 
 
 def _gaps_before(kernels: Table, gaps: Table) -> tuple[IntArray, IntArray]:
-    """Per kernel the idle time right before it, and the row in GAPS of its longest part (-1 for none)."""
+    """Per kernel the idle time right before it, and the row in GAPS of its longest part (-1 for
+    none).
+    """
     total, longest = np.zeros(len(kernels), np.int64), np.full(len(kernels), -1, np.int64)
     rows = np.flatnonzero(gaps.ints("after_kernel") != MISSING)
     kernel = kernel_rows(kernels, gaps.ints("after_kernel")[rows])

@@ -21,7 +21,11 @@ TOP = 12
 
 def inference_json(found: OneInference) -> dict[str, object]:
     """One JSON object; times in nanoseconds as recorded, profiler included."""
-    values = {name: value for name, value in vars(found).items() if name not in ("contributions", "waits", "kernels")}
+    values = {
+        name: value
+        for name, value in vars(found).items()
+        if name not in ("contributions", "waits", "kernels")
+    }
     return {
         "schema": SCHEMA,
         **values,
@@ -38,14 +42,23 @@ def inference_text(found: OneInference, width: int | None = None, *, colour: boo
 
 
 def page_of_inference(found: OneInference) -> Page:
-    """The answer, the contributions to the difference, and the kernels and gaps that differ most from the median."""
+    """The answer, the contributions to the difference, and the kernels and gaps that differ most
+    from the median.
+    """
     extra = found.time_ns - found.usual_ns
     shown = [one for one in found.contributions if one.ns][:TOP]
     rows = contribution_rows(shown)
     rest = extra - sum(one.ns for one in shown)
     if rest:
         rows.append((signed_microseconds(rest), "", "", "all others"))
-    rows.append((signed_microseconds(extra), microseconds(found.usual_ns), microseconds(found.time_ns), "total"))
+    rows.append(
+        (
+            signed_microseconds(extra),
+            microseconds(found.usual_ns),
+            microseconds(found.time_ns),
+            "total",
+        )
+    )
     header = ("difference", "median", "this one", "")
     grids = [Grid(WENT_TO, header, tuple(rows), "rrrn")]
     if _began_late(found):
@@ -57,16 +70,32 @@ def page_of_inference(found: OneInference) -> Page:
             str(row["position"]),
             f"{microseconds(row.integer('gap_ns'))} ({microseconds(row.integer('usual_gap_ns'))})",
             f"{microseconds(row.integer('time_ns'))} ({microseconds(row.integer('usual_ns'))})",
-            "" if row["cause"] is None else escaped(_proven(str(row["cause"]), str(row["evidence"]))),
+            (
+                ""
+                if row["cause"] is None
+                else escaped(_proven(str(row["cause"]), str(row["evidence"])))
+            ),
             escaped(row.maybe_text("layer_title") or row.text("kernel")),
         )
         for row in kernels[:TOP]
     )
     if cells:
-        header2 = ("extra", "#", "gap before (median)", "kernel (median)", "cause of the gap", "layer")
+        header2 = (
+            "extra",
+            "#",
+            "gap before (median)",
+            "kernel (median)",
+            "cause of the gap",
+            "layer",
+        )
         heading = "Kernels and the gaps before them, the largest differences first, µs"
         grids.append(Grid(heading, header2, cells, "rrrrnn", len(kernels) - len(cells)))
-    return Page(f"{found.source}, {found.one} {found.inference}", tuple(_answer(found, extra)), tuple(grids), ())
+    return Page(
+        f"{found.source}, {found.one} {found.inference}",
+        tuple(_answer(found, extra)),
+        tuple(grids),
+        (),
+    )
 
 
 def _answer(found: OneInference, extra: int) -> list[str]:
@@ -75,39 +104,66 @@ def _answer(found: OneInference, extra: int) -> list[str]:
     if found.usual_ns and found.time_ns >= _TIMES * found.usual_ns:
         beside = f"{multiple(found.time_ns / found.usual_ns)} times as long as"
     lines = [
-        f"{duration(found.time_ns)} as recorded, {beside} {found.one} {found.usual}, the median of "
-        f"{counted(found.like, f'steady-state {found.one}')} with the same kernels{' in its phase' if found.phases else ''}."
+        f"{duration(found.time_ns)} as recorded, {beside} {found.one} {found.usual}, the median of"
+        f" {counted(found.like, f'steady-state {found.one}')} with the same"
+        f" kernels{' in its phase' if found.phases else ''}."
     ]
     if found.warmup:
         lines.append("It belongs to the warm-up.")
     elif found.rank is None:
         lines.append(
-            f"It is none of them: it is {'the first on its thread, so its time begins with it' if found.first else 'not complete'}."
+            "It is none of them: it is"
+            f" {'the first on its thread, so its time begins with it' if found.first else 'not complete'}."  # noqa: E501
         )
     else:
-        lines.append("It is the slowest of them." if found.rank == 1 else f"It is number {found.rank} of them, counted from the slowest.")
-    longer = sorted((one for one in found.contributions if one.ns * extra > 0), key=lambda one: -abs(one.ns))
+        lines.append(
+            "It is the slowest of them."
+            if found.rank == 1
+            else f"It is number {found.rank} of them, counted from the slowest."
+        )
+    longer = sorted(
+        (one for one in found.contributions if one.ns * extra > 0), key=lambda one: -abs(one.ns)
+    )
     if extra and longer:
         most = longer[0]
         share = percent(min(abs(most.ns), abs(extra)), abs(extra), 0)
         part = "Most" if 2 * abs(most.ns) > abs(extra) else "The largest part"
-        lines.append(f"{part} of the difference ({share}) is {most.name}: {duration(most.after_ns)} instead of {duration(most.before_ns)}.")
+        lines.append(
+            f"{part} of the difference ({share}) is {most.name}: {duration(most.after_ns)} instead"
+            f" of {duration(most.before_ns)}."
+        )
         if _began_late(found):
             passed = (duration(one) for one in (found.before_ns, found.usual_before_ns))
             lines.append(f"Before it began, {next(passed)} had passed instead of {next(passed)}.")
-        worst = max(found.kernels, key=lambda row: row.integer("extra_ns") * (1 if extra > 0 else -1), default=None)
-        if worst is not None and most.kind == "idle" and worst["cause"] is not None and worst.integer("extra_ns") > _LEAST_PART * extra > 0:
+        worst = max(
+            found.kernels,
+            key=lambda row: row.integer("extra_ns") * (1 if extra > 0 else -1),
+            default=None,
+        )
+        if (
+            worst is not None
+            and most.kind == "idle"
+            and worst["cause"] is not None
+            and worst.integer("extra_ns") > _LEAST_PART * extra > 0
+        ):
             own, usual = (duration(worst.integer(name)) for name in ("gap_ns", "usual_gap_ns"))
             lines.append(
-                f"Of the gaps before its kernels, that before kernel {worst['position']} ({worst['layer'] or worst['kernel']}) "
-                f"differs most: {own} instead of {usual}; {IDLE_CAUSES[worst.text('cause')][0]}: {_why(worst)}."
+                f"Of the gaps before its kernels, that before kernel {worst['position']}"
+                f" ({worst['layer'] or worst['kernel']}) differs most: {own} instead of {usual};"
+                f" {IDLE_CAUSES[worst.text('cause')][0]}: {_why(worst)}."
             )
     return lines
 
 
 def _why(kernel: Row) -> str:
-    """What the host was late with before a kernel, where its launch call tells; else the row that proves the cause."""
-    late, call, gap = kernel.maybe_integer("late_ns"), kernel.maybe_integer("call_ns"), kernel.integer("gap_ns")
+    """What the host was late with before a kernel, where its launch call tells; else the row that
+    proves the cause.
+    """
+    late, call, gap = (
+        kernel.maybe_integer("late_ns"),
+        kernel.maybe_integer("call_ns"),
+        kernel.integer("gap_ns"),
+    )
     if kernel["cause"] != "launch" or late is None or call is None:
         return _evidence(kernel)
     if 2 * late > gap:
@@ -117,19 +173,34 @@ def _why(kernel: Row) -> str:
 
 def _began_late(found: OneInference) -> bool:
     """Whether much of the difference is in what had passed before it began."""
-    return abs(found.before_ns - found.usual_before_ns) > _LEAST_PART * abs(found.time_ns - found.usual_ns)
+    return abs(found.before_ns - found.usual_before_ns) > _LEAST_PART * abs(
+        found.time_ns - found.usual_ns
+    )
 
 
 def _waits(found: OneInference) -> Grid:
     """The idle intervals before it began."""
     cells = tuple(
-        (microseconds(one.ns), escaped(_proven(one.cause, one.evidence)), escaped(one.ended_by or "")) for one in found.waits[:TOP]
+        (
+            microseconds(one.ns),
+            escaped(_proven(one.cause, one.evidence)),
+            escaped(one.ended_by or ""),
+        )
+        for one in found.waits[:TOP]
     )
-    return Grid("Idle before it began, the longest first, µs", ("idle", "cause", "ended by"), cells, "rnn", len(found.waits) - len(cells))
+    return Grid(
+        "Idle before it began, the longest first, µs",
+        ("idle", "cause", "ended by"),
+        cells,
+        "rnn",
+        len(found.waits) - len(cells),
+    )
 
 
 def _proven(cause: str, evidence: str) -> str:
-    """A cause of idle time in words, and the host row that proves it without the cause before its name (profiler: Chunk Allocation)."""
+    """A cause of idle time in words, and the host row that proves it without the cause before its
+    name (profiler: Chunk Allocation).
+    """
     return f"{IDLE_CAUSES[cause][0]}: {evidence.removeprefix(f'{cause}: ')}"
 
 

@@ -1,4 +1,6 @@
-"""The time per inference of one capture without the profiler: where it went, its range and its noise."""
+"""The time per inference of one capture without the profiler: where it went, its range and its
+noise.
+"""
 
 from __future__ import annotations
 
@@ -31,23 +33,31 @@ HOST_CAUSES = ("launch", "host", "sync", "copy", "dispatch", "unknown")
 """Causes of idle time that depend on the speed of the host."""
 
 HELD_UP = 1.5
-"""An inference that took this many times the median of its kind was held up by something else and is not counted, as in what-if."""
-_FAR = 10.0  # … or one this many median absolute deviations above the median, if the times are close together
+"""An inference that took this many times the median of its kind was held up by something else and
+is not counted, as in what-if.
+"""
+# … or one this many median absolute deviations above the median, if the times are close together
+_FAR = 10.0
 _CLOSE = 0.01
 _FEW_REPLAYED = 3
 _HIDDEN_COST = 0.06
-"""Tracing whole graphs has little overhead: 10 of 290 µs per replay in the one capture that was also timed without the profiler."""
+"""Tracing whole graphs has little overhead: 10 of 290 µs per replay in the one capture that was
+also timed without the profiler.
+"""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """Time per inference, in nanoseconds, of the loop with the most inferences in a capture; NaN or empty if there is none."""
+    """Time per inference, in nanoseconds, of the loop with the most inferences in a capture; NaN or
+    empty if there is none.
+    """
 
     kinds: Kinds
     process: int
     device: int
     threads: int
-    runs: int  # number of captures it averages; of several, `weight`, `kernels` and the noise are per run
+    # number of captures it averages; of several, `weight`, `kernels` and the noise are per run
+    runs: int
     inferences: IntArray  # the counted ones, in chronological order
     held_up: int  # number of others that were held up
     held_up_ns: float  # what these would add to the mean as recorded
@@ -57,7 +67,9 @@ class Pace:
     quick: float  # the same on a faster host and driver, and on a slower one
     slow: float
     profiled: str  # why the profiler's overhead could not be subtracted; empty if it was
-    hidden: bool  # CUDA graphs were traced as a whole: little overhead, and their contents are unknown
+    hidden: (
+        bool  # CUDA graphs were traced as a whole: little overhead, and their contents are unknown
+    )
     noise: Mean  # of `likely`
     recorded_noise: Mean  # of `recorded`
     parts: FloatArray  # parts of `likely`, by column of `kinds`; they add up to it
@@ -73,7 +85,9 @@ class Pace:
 
     @property
     def run_to_run(self) -> float:
-        """How much another capture of the same program may differ; 0 if several runs measure that."""
+        """How much another capture of the same program may differ; 0 if several runs measure
+        that.
+        """
         host = float(self.parts[[self.kinds.idle(cause) for cause in HOST_CAUSES]].sum())
         return run_to_run(self.likely, host) if self.runs == 1 and self.known else 0.0
 
@@ -89,11 +103,20 @@ def pace_of(tables: dict[str, Table], *, device: int | None = None) -> Pace:
     loops = _loops(tables, home)
     idle = idle_of(tables["gaps"], gpu, kinds)
     works = recorded_works(tables, gpu, process, kinds)
-    replayed_at = {int(number): row for row, number in enumerate(replayed.ints("inference").tolist())}
-    found = [_loop(loop, spent(works, idle, loop.begin_ns, loop.end_ns, kinds), replayed_at) for loop in loops]
+    replayed_at = {
+        int(number): row for row, number in enumerate(replayed.ints("inference").tolist())
+    }
+    found = [
+        _loop(loop, spent(works, idle, loop.begin_ns, loop.end_ns, kinds), replayed_at)
+        for loop in loops
+    ]
     if not found:
         return _nothing(kinds)
-    without = _replayed_parts(tables, idle, replayed, kinds) if all(len(one.replayed) for one in found) else None
+    without = (
+        _replayed_parts(tables, idle, replayed, kinds)
+        if all(len(one.replayed) for one in found)
+        else None
+    )
     estimates = [_estimate(one, replayed, without, kinds) for one in found]
     present = _present(loops)
     likely = _together([one.likely for one in estimates], present)
@@ -118,37 +141,65 @@ def pace_of(tables: dict[str, Table], *, device: int | None = None) -> Pace:
         runs=1,
         inferences=counted,
         held_up=sum(int(np.count_nonzero(one.loop.held)) for one in found),
-        held_up_ns=sum(weight * one.held_up_ns for weight, one in zip(weights, estimates, strict=True)),
+        held_up_ns=sum(
+            weight * one.held_up_ns for weight, one in zip(weights, estimates, strict=True)
+        ),
         weight=weight,
         recorded=recorded,
         likely=likely,
-        quick=likely * (1 - _HIDDEN_COST) if hidden else _together([one.quick for one in estimates], present),
+        quick=(
+            likely * (1 - _HIDDEN_COST)
+            if hidden
+            else _together([one.quick for one in estimates], present)
+        ),
         slow=_together([one.slow for one in estimates], present),
         hidden=hidden,
         profiled="" if without is not None or hidden else _why_profiled(tables),
         noise=_pooled([one.noise for one in estimates], likely, present),
         recorded_noise=_pooled([one.recorded_noise for one in estimates], recorded, present),
-        parts=np.sum([weight * one.parts for weight, one in zip(weights, estimates, strict=True)], axis=0),
-        recorded_parts=np.sum([weight * one.recorded_parts for weight, one in zip(recorded_weights, estimates, strict=True)], axis=0),
+        parts=np.sum(
+            [weight * one.parts for weight, one in zip(weights, estimates, strict=True)], axis=0
+        ),
+        recorded_parts=np.sum(
+            [
+                weight * one.recorded_parts
+                for weight, one in zip(recorded_weights, estimates, strict=True)
+            ],
+            axis=0,
+        ),
         kernels=kernels,
-        kernel_excess=_excess(tables, replayed, kinds) * (weight @ (kernels > 0)) if without is not None else np.zeros(kinds.layers),
-        steady_span_ns=(min(int(one.begin_ns[0]) for one in lasts), max(int(one.end_ns[-1]) for one in lasts)),
+        kernel_excess=(
+            _excess(tables, replayed, kinds) * (weight @ (kernels > 0))
+            if without is not None
+            else np.zeros(kinds.layers)
+        ),
+        steady_span_ns=(
+            min(int(one.begin_ns[0]) for one in lasts),
+            max(int(one.end_ns[-1]) for one in lasts),
+        ),
     )
     return pace if without is None else _as_predicted(pace, tables["whatif"])
 
 
 def _as_predicted(pace: Pace, whatif: Table) -> Pace:
-    """The pace with the time without the profiler, and its range, that what-if starts from: every page shows that one figure.
+    """The pace with the time without the profiler, and its range, that what-if starts from: every
+    page shows that one figure.
 
     What-if has the same estimator, over inferences that it finds held up by a rule of its own.
     """
     row = next((row for row in whatif if row.maybe_integer("before_ns")), None)
     if row is None:
         return pace
-    likely, quick, slow = (row.integer(f"{end}before_ns") / row.integer("inferences") for end in ("", "low_", "high_"))
+    likely, quick, slow = (
+        row.integer(f"{end}before_ns") / row.integer("inferences") for end in ("", "low_", "high_")
+    )
     factor = likely / pace.likely
-    noise = replace(pace.noise, value=likely, error=pace.noise.error * factor, drift=pace.noise.drift * factor)
-    return replace(pace, likely=likely, quick=quick, slow=slow, parts=pace.parts * factor, noise=noise)
+    noise = replace(
+        pace.noise, value=likely, error=pace.noise.error * factor, drift=pace.noise.drift * factor
+    )
+    return replace(
+        pace, likely=likely, quick=quick, slow=slow, parts=pace.parts * factor, noise=noise
+    )
 
 
 def _nothing(kinds: Kinds) -> Pace:
@@ -156,19 +207,25 @@ def _nothing(kinds: Kinds) -> Pace:
     mean = Mean(nan, nan, 0.0, 0, 0.0, 0.0)
     none = np.zeros(kinds.count)
     return Pace(
-        kinds=kinds, process=0, device=0, threads=0, runs=1, inferences=np.zeros(0, np.int64), held_up=0, held_up_ns=0.0, weight=empty,
-        recorded=nan, likely=nan, quick=nan, slow=nan, profiled="no two consecutive inferences were recognised", hidden=False, noise=mean,
-        recorded_noise=mean, parts=none, recorded_parts=none, kernels=np.zeros((0, kinds.layers)), kernel_excess=np.zeros(kinds.layers),
+        kinds=kinds, process=0, device=0, threads=0, runs=1, inferences=np.zeros(0, np.int64),
+        held_up=0, held_up_ns=0.0, weight=empty,
+        recorded=nan, likely=nan, quick=nan, slow=nan,
+        profiled="no two consecutive inferences were recognised", hidden=False, noise=mean,
+        recorded_noise=mean, parts=none, recorded_parts=none, kernels=np.zeros((0, kinds.layers)),
+        kernel_excess=np.zeros(kinds.layers),
         steady_span_ns=(0, 0),
     )  # fmt: skip
 
 
-# --- which inferences ---------------------------------------------------------------------------------------------------
+# --- which inferences
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Loop:
-    """The inferences of one thread on the device, each from the end of the previous one to its own end, in order."""
+    """The inferences of one thread on the device, each from the end of the previous one to its own
+    end, in order.
+    """
 
     inferences: IntArray
     begin_ns: IntArray
@@ -179,7 +236,9 @@ class _Loop:
     a_pass: int  # inferences per pass: kinds that take turns in a fixed order
 
     def weights(self, places: IntArray) -> FloatArray | None:
-        """The weights of these inferences, so that each kind has its share of a pass; None if a kind has no inferences among them."""
+        """The weights of these inferences, so that each kind has its share of a pass; None if a
+        kind has no inferences among them.
+        """
         kinds, count = np.unique(self.group[self.counts], return_counts=True)
         share = np.rint(count / count.sum() * self.a_pass) / self.a_pass
         result = np.zeros(len(places))
@@ -206,7 +265,9 @@ def gpu_work_ns(pace: Pace) -> float:
 
 
 def _home(tables: dict[str, Table], device: int | None) -> tuple[int, int] | None:
-    """Process and device of the replay, otherwise of most of the steady-state inferences, or of those on ``device``."""
+    """Process and device of the replay, otherwise of most of the steady-state inferences, or of
+    those on ``device``.
+    """
     inferences = tables["inferences"]
     numbers = tables["replayed_inferences"].ints("inference")
     if not len(numbers):
@@ -215,7 +276,11 @@ def _home(tables: dict[str, Table], device: int | None) -> tuple[int, int] | Non
     rows = np.flatnonzero(mine if device is None else mine & (inferences.ints("device") == device))
     if not len(rows):
         return None
-    pairs, count = np.unique(np.stack([inferences.ints("process")[rows], inferences.ints("device")[rows]]), axis=1, return_counts=True)
+    pairs, count = np.unique(
+        np.stack([inferences.ints("process")[rows], inferences.ints("device")[rows]]),
+        axis=1,
+        return_counts=True,
+    )
     process, gpu = pairs[:, int(np.argmax(count))].tolist()
     return int(process), int(gpu)
 
@@ -226,7 +291,9 @@ def _loops(tables: dict[str, Table], home: tuple[int, int]) -> list[_Loop]:
     usable = time != MISSING
     row_of = {int(one): row for row, one in enumerate(inferences.ints("inference").tolist())}
     at = np.array([row_of[int(one)] for one in number.tolist()], np.int64)
-    usable &= (inferences.ints("process")[at] == home[0]) & (inferences.ints("device")[at] == home[1])
+    usable &= (inferences.ints("process")[at] == home[0]) & (
+        inferences.ints("device")[at] == home[1]
+    )
     gpu_end = inferences.ints("gpu_end_ns")[at]
     end = np.where(gpu_end != MISSING, gpu_end, inferences.ints("end_ns")[at])
     thread = inferences.ints("thread")[at]
@@ -242,12 +309,24 @@ def _loops(tables: dict[str, Table], home: tuple[int, int]) -> list[_Loop]:
         if np.count_nonzero(~held) >= 2:
             begin, stop = end[rows] - time[rows], end[rows]
             loop = _loop_of(tables, int(group[rows[0]]))
-            found.append(_Loop(number[rows], begin, stop, np.flatnonzero(~held), np.flatnonzero(held), kind[rows], loop))
+            found.append(
+                _Loop(
+                    number[rows],
+                    begin,
+                    stop,
+                    np.flatnonzero(~held),
+                    np.flatnonzero(held),
+                    kind[rows],
+                    loop,
+                )
+            )
     return found
 
 
 def _kinds_of(groups: Table, group: IntArray) -> IntArray:
-    """For each of these group_ids the number of its loop, engine and kernel sequence, whatever its phase."""
+    """For each of these group_ids the number of its loop, engine and kernel sequence, whatever its
+    phase.
+    """
     kind = by_first_row(*(groups.ints(name) for name in ("loop_id", "engine", "kernel_sequence")))
     of_group = dict(zip(groups.ints("group_id").tolist(), kind.tolist(), strict=True))
     return np.array([of_group[one] for one in group.tolist()], np.int64)
@@ -268,7 +347,8 @@ def _loop_of(tables: dict[str, Table], group: int) -> int:
     return int(found[0]) if len(found) else 1
 
 
-# --- the estimate -------------------------------------------------------------------------------------------------------
+# --- the estimate
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -289,7 +369,11 @@ def _loop(loop: _Loop, parts: IntArray, replayed_at: dict[int, int]) -> _Measure
     known = ((place, int(loop.inferences[place])) for place in loop.counts.tolist())
     pairs = [(replayed_at[number], place) for place, number in known if number in replayed_at]
     enough = len(pairs) >= _FEW_REPLAYED
-    rows, places = (np.array(side, np.int64) for side in zip(*pairs, strict=True)) if enough else (np.zeros(0, np.int64),) * 2
+    rows, places = (
+        (np.array(side, np.int64) for side in zip(*pairs, strict=True))
+        if enough
+        else (np.zeros(0, np.int64),) * 2
+    )
     return _Measured(loop, times[loop.counts], parts, float(times.mean()) - mean, rows, places)
 
 
@@ -310,22 +394,38 @@ class _Estimate:
 class _Without:
     """The replay without the profiler."""
 
-    parts: dict[int, FloatArray]  # where each replayed inference's time went, by its row in REPLAYED_INFERENCES
-    replay_error: float  # how much longer the replay with the profiler is than the trace, as a share
+    parts: dict[
+        int, FloatArray
+    ]  # where each replayed inference's time went, by its row in REPLAYED_INFERENCES
+    replay_error: (
+        float  # how much longer the replay with the profiler is than the trace, as a share
+    )
 
 
 def _estimate(one: _Measured, replayed: Table, without: _Without | None, kinds: Kinds) -> _Estimate:
-    """A loop's time without the profiler: the mean over the replayed inferences, corrected for how these differ from all as recorded.
+    """A loop's time without the profiler: the mean over the replayed inferences, corrected for how
+    these differ from all as recorded.
 
-    This is the classical regression estimator: if two recorded times differ by one nanosecond, the replayed ones differ by ``slope``.  The
-    error of the replay with the profiler, against the trace, is assumed to be the same without the profiler.
+    This is the classical regression estimator: if two recorded times differ by one nanosecond, the
+    replayed ones differ by ``slope``.  The error of the replay with the profiler, against the
+    trace, is assumed to be the same without the profiler.
     """
     counts, of_all = one.loop.counts, one.loop.weights_of_all()
     recorded_parts = of_all @ one.parts[counts]
     recorded = float(of_all @ one.times)
     noise = replace(mean_of(_without_turns(one.loop, one.times)), value=recorded)
     if without is None:
-        return _Estimate(recorded, recorded, recorded, recorded, noise, noise, recorded_parts.copy(), recorded_parts, one.held_up_ns)
+        return _Estimate(
+            recorded,
+            recorded,
+            recorded,
+            recorded,
+            noise,
+            noise,
+            recorded_parts.copy(),
+            recorded_parts,
+            one.held_up_ns,
+        )
     rows, replay_error = one.replayed, without.replay_error
     weight = one.loop.weights(one.at) if one.loop.a_pass > 1 else None
     if weight is None:
@@ -336,7 +436,9 @@ def _estimate(one: _Measured, replayed: Table, without: _Without | None, kinds: 
     slope = _slope(was, likely, weight)
     shift = slope * (recorded_parts - weight @ one.parts[one.at])
     parts = weight @ np.array([without.parts[int(row)] for row in rows.tolist()]) + shift
-    parts[kinds.idle("launch")] += parts[kinds.idle("profiler")]  # of the shift: without the profiler there is none
+    parts[kinds.idle("launch")] += parts[
+        kinds.idle("profiler")
+    ]  # of the shift: without the profiler there is none
     parts[kinds.idle("profiler")] = 0.0
     missed = -replay_error * recorded
     parts[kinds.idle("unknown")] += missed
@@ -346,7 +448,10 @@ def _estimate(one: _Measured, replayed: Table, without: _Without | None, kinds: 
     rest_error = float(rest.std(ddof=1)) / math.sqrt(len(rows)) if len(rows) > 1 else 0.0
     error = math.hypot(slope * noise.error, rest_error)
     freedom = (
-        error**4 / ((slope * noise.error) ** 4 / noise.freedom + rest_error**4 / max(len(rows) - 1, 1)) if error > 0 else noise.freedom
+        error**4
+        / ((slope * noise.error) ** 4 / noise.freedom + rest_error**4 / max(len(rows) - 1, 1))
+        if error > 0
+        else noise.freedom
     )
     return _Estimate(
         recorded=recorded,
@@ -362,7 +467,8 @@ def _estimate(one: _Measured, replayed: Table, without: _Without | None, kinds: 
 
 
 def _none_negative(parts: FloatArray, kinds: Kinds) -> FloatArray:
-    """Parts with the same sum and none below zero: the deficit is subtracted from idle time in proportion, then from everything else.
+    """Parts with the same sum and none below zero: the deficit is subtracted from idle time in
+    proportion, then from everything else.
 
     The replay differs from the trace in idle time only: its kernels are those of the trace.
     """
@@ -380,7 +486,9 @@ def _none_negative(parts: FloatArray, kinds: Kinds) -> FloatArray:
 
 
 def _without_turns(loop: _Loop, times: FloatArray) -> FloatArray:
-    """The times without the differences between the kinds of a pass: these recur in a fixed order and are not noise."""
+    """The times without the differences between the kinds of a pass: these recur in a fixed order
+    and are not noise.
+    """
     return times if loop.a_pass == 1 else _within(times, loop.group[loop.counts])
 
 
@@ -396,7 +504,9 @@ def _slope(was: FloatArray, likely: FloatArray, weight: FloatArray) -> float:
     return regression_slope(was - weight @ was, likely - weight @ likely, weight)
 
 
-def _replayed_parts(tables: dict[str, Table], idle: Idle, replayed: Table, kinds: Kinds) -> _Without:
+def _replayed_parts(
+    tables: dict[str, Table], idle: Idle, replayed: Table, kinds: Kinds
+) -> _Without:
     """Where each replayed inference's time went, and how far the replay is from the trace."""
     works = replayed_works(tables, kinds)
     holes = idle_of_replay(tables, idle, kinds)
@@ -413,13 +523,22 @@ def _replayed_parts(tables: dict[str, Table], idle: Idle, replayed: Table, kinds
 
 
 def _excess(tables: dict[str, Table], replayed: Table, kinds: Kinds) -> FloatArray:
-    """How much longer each layer's kernels took as recorded than in the replay, per replayed inference in which it ran."""
+    """How much longer each layer's kernels took as recorded than in the replay, per replayed
+    inference in which it ran.
+    """
     work, kernels = tables["replayed_work"], tables["kernels"]
     rows = np.flatnonzero(work.text("kind").equals("kernel") & (work.ints("kernel_id") != MISSING))
     kernel = kernel_rows(kernels, work.ints("kernel_id")[rows])
-    wanted = np.isin(kernels.ints("inference")[kernel], replayed.ints("inference")) & (kernels.ints("layer_id")[kernel] >= 0)
+    wanted = np.isin(kernels.ints("inference")[kernel], replayed.ints("inference")) & (
+        kernels.ints("layer_id")[kernel] >= 0
+    )
     rows, kernel = rows[wanted], kernel[wanted]
-    longer = (work.ints("recorded_end_ns") - work.ints("recorded_start_ns") - work.ints("end_ns") + work.ints("start_ns"))[rows]
+    longer = (
+        work.ints("recorded_end_ns")
+        - work.ints("recorded_start_ns")
+        - work.ints("end_ns")
+        + work.ints("start_ns")
+    )[rows]
     layer = kernels.ints("layer_id")[kernel]
     result = np.zeros(kinds.layers)
     np.add.at(result, layer, longer.astype(np.float64))
@@ -428,13 +547,30 @@ def _excess(tables: dict[str, Table], replayed: Table, kinds: Kinds) -> FloatArr
 
 
 def _why_profiled(tables: dict[str, Table]) -> str:
-    reasons = [reason for row in tables["whatif"] if row.text("answer") == "cannot-tell" and (reason := row.maybe_text("reason"))]
-    return max(set(reasons), key=reasons.count) if reasons else "too few of its inferences were replayed"
+    reasons = [
+        reason
+        for row in tables["whatif"]
+        if row.text("answer") == "cannot-tell" and (reason := row.maybe_text("reason"))
+    ]
+    return (
+        max(set(reasons), key=reasons.count)
+        if reasons
+        else "too few of its inferences were replayed"
+    )
 
 
 def _present(loops: list[_Loop]) -> list[float]:
     """For each thread, the share of the time in which any of them runs inferences that it does."""
-    whole = union_ns(*(np.concatenate([getattr(one, end) for one in loops]) for end in ("begin_ns", "end_ns"))) if loops else 0
+    whole = (
+        union_ns(
+            *(
+                np.concatenate([getattr(one, end) for one in loops])
+                for end in ("begin_ns", "end_ns")
+            )
+        )
+        if loops
+        else 0
+    )
     return [int((one.end_ns - one.begin_ns).sum()) / max(whole, 1) for one in loops]
 
 
@@ -450,13 +586,19 @@ def _weights(each: list[float], present: list[float]) -> list[float]:
 
 
 def _pooled(noises: list[Mean], likely: float, present: list[float]) -> Mean:
-    """The noise of the time of all threads: each thread's weighted by the square of its share of the rate."""
+    """The noise of the time of all threads: each thread's weighted by the square of its share of
+    the rate.
+    """
     if len(noises) == 1:
         return noises[0]
-    weights = [share * (likely / one.value) ** 2 for one, share in zip(noises, present, strict=True)]
+    weights = [
+        share * (likely / one.value) ** 2 for one, share in zip(noises, present, strict=True)
+    ]
     return Mean(
         likely,
-        math.sqrt(sum((weight * one.error) ** 2 for weight, one in zip(weights, noises, strict=True))),
+        math.sqrt(
+            sum((weight * one.error) ** 2 for weight, one in zip(weights, noises, strict=True))
+        ),
         min(one.freedom for one in noises),
         sum(one.count for one in noises),
         sum(one.effective for one in noises),

@@ -1,4 +1,6 @@
-"""What `nsysmap compare` shows: the answer, where the difference comes from, layers, findings and conditions, as text, JSON or Markdown."""
+"""What `nsysmap compare` shows: the answer, where the difference comes from, layers, findings and
+conditions, as text, JSON or Markdown.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from nsysmap.comparison.compare import CANNOT_TELL, FASTER, NO_DIFFERENCE, SLOWER, TOO_FEW, Comparison, Timed
+from nsysmap.comparison.compare import (
+    CANNOT_TELL,
+    FASTER,
+    NO_DIFFERENCE,
+    SLOWER,
+    TOO_FEW,
+    Comparison,
+    Timed,
+)
 from nsysmap.comparison.conditions import Condition
 from nsysmap.comparison.finding_changes import FindingChange
 from nsysmap.comparison.joined import RUNS_NOTHING, blocks_of, group_name
@@ -28,8 +38,14 @@ WATERFALL = "Where the difference comes from, µs"
 TOP_CONTRIBUTIONS, _TOP_LAYERS, _TOP_FINDINGS, _TOP_CHANGES = 30, 25, 20, 20
 _PRECISION_ROWS = 3
 _FOLDED = 3  # findings of one rule with the same change, from which on they share one row
-_CHANGES = (("precision", "Precision"), ("fusion", "Fused or split differently"), ("reformat", "Reformats"),
-            ("tactic", "Different kernels"), ("new", "New layers"), ("gone", "Layers that are gone"))  # fmt: skip
+_CHANGES = (
+    ("precision", "Precision"),
+    ("fusion", "Fused or split differently"),
+    ("reformat", "Reformats"),
+    ("tactic", "Different kernels"),
+    ("new", "New layers"),
+    ("gone", "Layers that are gone"),
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +57,9 @@ class Grid:
     rows: tuple[tuple[str, ...], ...]
     align: str
     more: int = 0  # rows that are not shown
-    places: tuple[tuple[str, str], ...] = ()  # of each row its layers on both sides: layer ids separated by dots, or empty
+    places: tuple[
+        tuple[str, str], ...
+    ] = ()  # of each row its layers on both sides: layer ids separated by dots, or empty
 
 
 @dataclass(frozen=True)
@@ -56,7 +74,9 @@ class Page:
 
 
 def comparison_json(found: Comparison) -> dict[str, object]:
-    """The comparison as one JSON object; times in nanoseconds per inference, or per pass of ``inferences_a_pass``."""
+    """The comparison as one JSON object; times in nanoseconds per inference, or per pass of
+    ``inferences_a_pass``.
+    """
     layers = found.layers.records()
     return {
         "schema": SCHEMA,
@@ -88,7 +108,12 @@ def comparison_json(found: Comparison) -> dict[str, object]:
 def json_schema() -> Schema:
     """The JSON Schema of what `comparison_json` returns, from the declarations."""
     time, text = {"type": ["integer", "null"]}, {"type": "string"}
-    interval = {"type": ["array", "null"], "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}
+    interval = {
+        "type": ["array", "null"],
+        "items": {"type": "integer"},
+        "minItems": 2,
+        "maxItems": 2,
+    }
     verdicts = [FASTER, SLOWER, NO_DIFFERENCE, TOO_FEW, CANNOT_TELL]
     properties: Schema = {
         "schema": {"const": SCHEMA},
@@ -131,11 +156,18 @@ def page_of(found: Comparison) -> Page:
 
 
 def _grids(found: Comparison) -> Iterator[Grid]:
-    yield from (_times(found), _conditions(found), _precision(found), _waterfall(found), _predictions(found))
+    yield from (
+        _times(found),
+        _conditions(found),
+        _precision(found),
+        _waterfall(found),
+        _predictions(found),
+    )
     yield from (_layers(found), *_regions(found), *_changed(found), _findings(found))
 
 
-# --- the answer -------------------------------------------------------------------------------------------------------
+# --- the answer
+# --------------------------------------------------------------------------------------------------
 
 
 def _answer(found: Comparison) -> Iterator[str]:
@@ -146,19 +178,35 @@ def _answer(found: Comparison) -> Iterator[str]:
         told = (
             found.test.removeprefix("no test: ")
             if before.profiled or after.profiled
-            else f"{' and '.join(missing)} {'has' if len(missing) == 1 else 'have'} none; give captures or trtexec profiles"
+            else (
+                f"{' and '.join(missing)} {'has' if len(missing) == 1 else 'have'} none; give"
+                " captures or trtexec profiles"
+            )
         )
-        yield f"No time to compare: {told}." if missing else "A capture and a profile measure times differently: they are not compared."
+        yield (
+            f"No time to compare: {told}."
+            if missing
+            else "A capture and a profile measure times differently: they are not compared."
+        )
         yield from (*_conditions_told(found), *layers)
         return
     unit = unit_words(found.inferences_a_pass)
     share = percent(abs(found.difference_ns), before.time_ns)
     way = "less" if found.difference_ns < 0 else "more"
-    recorded = f" as recorded, profiler included{', without outliers' if before.held_up or after.held_up else ''}"
-    with_profiler = recorded if before.profiled else "" if not before.inferences else " without the profiler"
+    recorded = (
+        " as recorded, profiler"
+        f" included{', without outliers' if before.held_up or after.held_up else ''}"
+    )
+    with_profiler = (
+        recorded if before.profiled else "" if not before.inferences else " without the profiler"
+    )
     times = f"{duration(before.time_ns)} → {duration(after.time_ns)} per {unit}{with_profiler}"
-    change = f"{times}: {duration(abs(found.difference_ns))} {way}" + (f" ({share})" if before.time_ns else "")
-    verdict = {"faster": "FASTER: ", "slower": "SLOWER: "}.get(found.verdict, f"{found.verdict[0].upper()}{found.verdict[1:]}: ")
+    change = f"{times}: {duration(abs(found.difference_ns))} {way}" + (
+        f" ({share})" if before.time_ns else ""
+    )
+    verdict = {"faster": "FASTER: ", "slower": "SLOWER: "}.get(
+        found.verdict, f"{found.verdict[0].upper()}{found.verdict[1:]}: "
+    )
     if other := [one.what for one in found.conditions if one.other_work]:
         verdict = f"Not like for like ({', '.join(other)}). {verdict}"
     if not before.inferences and not after.inferences:
@@ -171,55 +219,86 @@ def _answer(found: Comparison) -> Iterator[str]:
         low, high = found.interval_ns
         alone = "of the inferences" if found.before.runs == 1 else "between the runs"
         yield f"95 % interval of the difference: {_signed(low)} to {_signed(high)}" + (
-            f" (from the noise {alone} alone, {_signed(found.noise_ns[0])} to {_signed(found.noise_ns[1])}; Test says what widens it)."
+            f" (from the noise {alone} alone, {_signed(found.noise_ns[0])} to"
+            f" {_signed(found.noise_ns[1])}; Test says what widens it)."
             if found.noise_ns is not None and found.noise_ns != found.interval_ns
             else "."
         )
     yield from layers
-    if found.verdict == NO_DIFFERENCE and (beyond := sum(row.flag("significant") for row in found.layers)):
-        yield f"{counted(beyond, 'row')} of layers {'differs' if beyond == 1 else 'differ'} beyond the noise (*); the whole does not."
+    if found.verdict == NO_DIFFERENCE and (
+        beyond := sum(row.flag("significant") for row in found.layers)
+    ):
+        yield (
+            f"{counted(beyond, 'row')} of layers {'differs' if beyond == 1 else 'differ'} beyond"
+            " the noise (*); the whole does not."
+        )
     if found.verdict == CANNOT_TELL and found.interval_ns is not None:
         yield (
-            "The inferences differ beyond their noise, but how fast the host launches without the profiler is not known well enough to say "
-            "that the difference remains: time both without the profiler, or capture both with less tracing (CUDA graphs, no ranges)."
+            "The inferences differ beyond their noise, but how fast the host launches without the"
+            " profiler is not known well enough to say that the difference remains: time both"
+            " without the profiler, or capture both with less tracing (CUDA graphs, no ranges)."
         )
     if _only_runs_tell(found):
         yield (
-            "These two captures differ by more than the noise of their inferences, but two runs of one program may differ by about "
-            f"{duration(found.run_to_run_ns)} here. Only several runs of each can decide (nsysmap compare A1 A2 A3 -- B1 B2 B3)."
+            "These two captures differ by more than the noise of their inferences, but two runs of"
+            f" one program may differ by about {duration(found.run_to_run_ns)} here. Only several"
+            " runs of each can decide (nsysmap compare A1 A2 A3 -- B1 B2 B3)."
         )
     if found.interval_ns is None:
         yield f"{found.test[0].upper()}{found.test[1:]}."
 
 
 _COUNTED = {
-    "precision": "in a different precision", "fusion": "fused or split differently", "reformat": "reformats added or removed",
+    "precision": "in a different precision", "fusion": "fused or split differently",
+    "reformat": "reformats added or removed",
     "tactic": "with different kernels", "new": "new", "gone": "gone",
 }  # fmt: skip
-_REGIONS = {"moved-into-region": "moved into regions", "moved-out-of-region": "moved out of regions"}
+_REGIONS = {
+    "moved-into-region": "moved into regions",
+    "moved-out-of-region": "moved out of regions",
+}
 
 
 def _layers_told(found: Comparison) -> Iterator[str]:
     """How many layers changed, and how; layers that run nothing are not counted."""
-    counted_ = [row for row in found.layers if row.text("change") != "no-op" and row.text("kind") not in RUNS_NOTHING]
-    moved = {relation: [row for row in counted_ if row.text("relation") == relation] for relation in _REGIONS}
+    counted_ = [
+        row
+        for row in found.layers
+        if row.text("change") != "no-op" and row.text("kind") not in RUNS_NOTHING
+    ]
+    moved = {
+        relation: [row for row in counted_ if row.text("relation") == relation]
+        for relation in _REGIONS
+    }
     held = Counter(row.text("change") for row in counted_ if row.text("relation") not in _REGIONS)
     parts = [f"{held[change]} {words}" for change, words in _COUNTED.items() if held[change]]
     for relation, words in _REGIONS.items():
         if moved[relation]:
-            numbers = [sum(row.integer(f"{side}_layers") for row in moved[relation]) for side in ("before", "after")]
+            numbers = [
+                sum(row.integer(f"{side}_layers") for row in moved[relation])
+                for side in ("before", "after")
+            ]
             parts.append(f"{numbers[0]} that became {numbers[1]}, {words}")
     same = sum(row.text("relation") == "one-to-one" for row in counted_)
     if parts:
-        numbers = [sum(row.integer(f"{side}_layers") for row in counted_) for side in ("before", "after")]
-        yield f"{same} of {numbers[0]} layers before and {numbers[1]} after are joined one to one. What changed: {', '.join(parts)}."
+        numbers = [
+            sum(row.integer(f"{side}_layers") for row in counted_) for side in ("before", "after")
+        ]
+        yield (
+            f"{same} of {numbers[0]} layers before and {numbers[1]} after are joined one to one."
+            f" What changed: {', '.join(parts)}."
+        )
 
 
 def _conditions_told(found: Comparison) -> Iterator[str]:
     """What else is different and affects the times."""
     for one in found.conditions:
         if one.told:
-            pair = f"Also different: {one.what} ({one.before} → {one.after}). " if one.before and one.after else ""
+            pair = (
+                f"Also different: {one.what} ({one.before} → {one.after}). "
+                if one.before and one.after
+                else ""
+            )
             yield pair + one.told
 
 
@@ -238,22 +317,31 @@ def _signed(time_ns: int) -> str:
 def _notes(found: Comparison) -> Iterator[str]:
     yield from found.notes
     sides = (found.before, found.after)
-    told = [f"{duration(side.gpu_ns)} and {duration(side.enqueue_ns)}" for side in sides if side.gpu_ns and side.enqueue_ns]
+    told = [
+        f"{duration(side.gpu_ns)} and {duration(side.enqueue_ns)}"
+        for side in sides
+        if side.gpu_ns and side.enqueue_ns
+    ]
     if len(told) == 2:
-        yield f"GPU work and enqueue per {unit_words(found.inferences_a_pass)}, as recorded: {told[0]} before, {told[1]} after."
+        yield (
+            f"GPU work and enqueue per {unit_words(found.inferences_a_pass)}, as recorded:"
+            f" {told[0]} before, {told[1]} after."
+        )
     yield from (f"Prediction of {one.change}: {one.told}" for one in found.predictions if one.told)
     if found.interval_ns is not None:
         yield f"Test: {found.test}."
     for name, side in (("before", found.before), ("after", found.after)):
         if side.held_up:
             yield (
-                f"{name}: {counted(side.held_up, 'inference')} took far longer than the median and "
-                f"{'does' if side.held_up == 1 else 'do'} not count; counting them would change the recorded mean by "
-                f"{_signed(side.held_up_ns or 0)}. `nsysmap inference` shows what held one up."
+                f"{name}: {counted(side.held_up, 'inference')} took far longer than the median and"
+                f" {'does' if side.held_up == 1 else 'do'} not count; counting them would change"
+                f" the recorded mean by {_signed(side.held_up_ns or 0)}. `nsysmap inference` shows"
+                " what held one up."
             )
 
 
-# --- the tables -------------------------------------------------------------------------------------------------------
+# --- the tables
+# --------------------------------------------------------------------------------------------------
 
 
 def _times(found: Comparison) -> Grid:
@@ -266,14 +354,26 @@ def _times(found: Comparison) -> Grid:
 
     row("file", told_apart([escaped(side.source) for side in sides], _LONGEST_NAME))
     if any(side.engines != (side.source,) for side in sides):
-        row("engine", told_apart([escaped(", ".join(side.engines)) for side in sides], _LONGEST_NAME))
-    row(f"time per {unit_words(found.inferences_a_pass)}", [duration(side.time_ns) for side in sides])
+        row(
+            "engine",
+            told_apart([escaped(", ".join(side.engines)) for side in sides], _LONGEST_NAME),
+        )
+    row(
+        f"time per {unit_words(found.inferences_a_pass)}",
+        [duration(side.time_ns) for side in sides],
+    )
     row("  on a faster to a slower host", [_range(side) for side in sides])
     row("  as recorded, profiler included", [duration(side.with_outliers_ns) for side in sides])
     if any(side.held_up for side in sides):
         row("  as recorded, without outliers", [duration(side.recorded_ns) for side in sides])
-    row("per second", ["–" if side.per_second is None else f"{side.per_second:,.1f}" for side in sides])
-    row("runs" if found.before.runs > 1 else "inferences counted", [f"{side.inferences:,}" if side.inferences else "–" for side in sides])
+    row(
+        "per second",
+        ["–" if side.per_second is None else f"{side.per_second:,.1f}" for side in sides],
+    )
+    row(
+        "runs" if found.before.runs > 1 else "inferences counted",
+        [f"{side.inferences:,}" if side.inferences else "–" for side in sides],
+    )
     return Grid("Before and after", ("", "before", "after"), tuple(rows), "lrr")
 
 
@@ -287,31 +387,71 @@ def _waterfall(found: Comparison) -> Grid:
     shown, rest = found.contributions[:TOP_CONTRIBUTIONS], found.contributions[TOP_CONTRIBUTIONS:]
     rows = contribution_rows(shown)
     if rest:
-        sums = [sum(values) for values in zip(*((one.ns, one.before_ns, one.after_ns) for one in rest), strict=True)]
-        rows.append((signed_microseconds(sums[0]), microseconds(sums[1]), microseconds(sums[2]), f"{len(rest):,} others"))
+        sums = [
+            sum(values)
+            for values in zip(*((one.ns, one.before_ns, one.after_ns) for one in rest), strict=True)
+        ]
+        rows.append(
+            (
+                signed_microseconds(sums[0]),
+                microseconds(sums[1]),
+                microseconds(sums[2]),
+                f"{len(rest):,} others",
+            )
+        )
     if rows and found.difference_ns is not None:
         rows.append(
-            (signed_microseconds(found.difference_ns), microseconds(found.before.time_ns), microseconds(found.after.time_ns), "total")
+            (
+                signed_microseconds(found.difference_ns),
+                microseconds(found.before.time_ns),
+                microseconds(found.after.time_ns),
+                "total",
+            )
         )
     return Grid(WATERFALL, ("difference", "before", "after", ""), tuple(rows), "rrrn")
 
 
 def _precision(found: Comparison) -> Grid:
-    """What layers that compute in another type add to the difference, and the rest: at most four rows, which add up to it."""
+    """What layers that compute in another type add to the difference, and the rest: at most four
+    rows, which add up to it.
+    """
     named = [one for one in found.precision if one.reason not in (SAME_TYPE, OUTSIDE)]
     shown = named[:_PRECISION_ROWS]
     rest = [one for one in found.precision if one not in shown]
     cells = [(signed_microseconds(one.ns), one.types, escaped(one.told)) for one in shown]
     if rest:
-        words = [f"{counted(len(named) - len(shown), 'smaller change')} of type"] if len(named) > len(shown) else []
+        words = (
+            [f"{counted(len(named) - len(shown), 'smaller change')} of type"]
+            if len(named) > len(shown)
+            else []
+        )
         words += [f"{one.told} {signed_microseconds(one.ns)}" for one in rest if one not in named]
-        cells.append((signed_microseconds(sum(one.ns for one in rest)), "", escaped(f"the rest: {', '.join(words)}")))
-    return Grid("What the other precision does to the time, µs", ("difference", "computes in", "why"), tuple(cells), "rlw")
+        cells.append(
+            (
+                signed_microseconds(sum(one.ns for one in rest)),
+                "",
+                escaped(f"the rest: {', '.join(words)}"),
+            )
+        )
+    return Grid(
+        "What the other precision does to the time, µs",
+        ("difference", "computes in", "why"),
+        tuple(cells),
+        "rlw",
+    )
 
 
 def contribution_rows(shown: Iterable[Contribution]) -> list[tuple[str, ...]]:
     """The difference, both times and the name of each contribution."""
-    return [(signed_microseconds(one.ns), microseconds(one.before_ns), microseconds(one.after_ns), escaped(one.name)) for one in shown]
+    return [
+        (
+            signed_microseconds(one.ns),
+            microseconds(one.before_ns),
+            microseconds(one.after_ns),
+            escaped(one.name),
+        )
+        for one in shown
+    ]
 
 
 def signed_microseconds(time_ns: int | None) -> str:
@@ -320,9 +460,15 @@ def signed_microseconds(time_ns: int | None) -> str:
 
 
 def _layers(found: Comparison) -> Grid:
-    blocks = blocks_of(row for row in found.layers if row["difference_ns"] is not None or row["before"] is None or row["after"] is None)
+    blocks = blocks_of(
+        row
+        for row in found.layers
+        if row["difference_ns"] is not None or row["before"] is None or row["after"] is None
+    )
     blocks.sort(key=lambda rows: (not rows[0].flag("significant"), -_moved(rows)))
-    shown = [rows for rows in blocks if rows[0].flag("significant") or _moved(rows) >= 100 * len(rows)][:_TOP_LAYERS]
+    shown = [
+        rows for rows in blocks if rows[0].flag("significant") or _moved(rows) >= 100 * len(rows)
+    ][:_TOP_LAYERS]
     cells = tuple(
         (
             signed_microseconds(sum_of(rows, "difference_ns")),
@@ -337,7 +483,14 @@ def _layers(found: Comparison) -> Grid:
     )
     header = ("difference", "", "before", "after", "layers", "joined by", "layer")
     left = sum(map(len, blocks)) - sum(map(len, shown))
-    return Grid("Layers, kernel time in µs as recorded (* beyond the noise)", header, cells, "rlrrrln", left, _places(shown))
+    return Grid(
+        "Layers, kernel time in µs as recorded (* beyond the noise)",
+        header,
+        cells,
+        "rlrrrln",
+        left,
+        _places(shown),
+    )
 
 
 def _joined(row: Row) -> str:
@@ -348,7 +501,10 @@ def _joined(row: Row) -> str:
 
 def _places(blocks: Sequence[Sequence[Row]]) -> tuple[tuple[str, str], ...]:
     """The layer ids of each block on both sides."""
-    sides = ([".".join(filter(None, (row.maybe_text(f"{side}_ids") for row in rows))) for rows in blocks] for side in ("before", "after"))
+    sides = (
+        [".".join(filter(None, (row.maybe_text(f"{side}_ids") for row in rows))) for rows in blocks]
+        for side in ("before", "after")
+    )
     return tuple(zip(*sides, strict=True))
 
 
@@ -359,27 +515,65 @@ def _moved(rows: Sequence[Row]) -> int:
 
 def _pair(rows: list[Row]) -> str:
     before, after = group_name(rows, "before"), group_name(rows, "after")
-    return after or before or "" if before == after or not before or not after else f"{before} → {after}"
+    return (
+        after or before or ""
+        if before == after or not before or not after
+        else f"{before} → {after}"
+    )
 
 
 def _regions(found: Comparison) -> Iterator[Grid]:
     layers = found.layers.records()
     for group in dict.fromkeys(row.integer("group") for row in found.regions):
-        name = shortened(escaped(str(layers[group]["before_titles"] or layers[group]["after_titles"])), _LONGEST_REGION)
+        name = shortened(
+            escaped(str(layers[group]["before_titles"] or layers[group]["after_titles"])),
+            _LONGEST_REGION,
+        )
         kinds = [
-            (*_times_of(row), f"{row.real('before_kernels'):g}", f"{row.real('after_kernels'):g}", escaped(row.text("kind")))
+            (
+                *_times_of(row),
+                f"{row.real('before_kernels'):g}",
+                f"{row.real('after_kernels'):g}",
+                escaped(row.text("kind")),
+            )
             for row in found.regions
             if row["group"] == group
         ]
-        header = ("difference", "before", "after", "kernels before", "kernels after", "what they do")
-        yield Grid(f"Inside {name}, by what its kernels do, µs", header, tuple(kinds[:_TOP_CHANGES]), "rrrrrn", _more(kinds))
+        header = (
+            "difference",
+            "before",
+            "after",
+            "kernels before",
+            "kernels after",
+            "what they do",
+        )
+        yield Grid(
+            f"Inside {name}, by what its kernels do, µs",
+            header,
+            tuple(kinds[:_TOP_CHANGES]),
+            "rrrrrn",
+            _more(kinds),
+        )
         parts = [
-            (*_times_of(row), str(row["places"]), escaped(row.maybe_text("before") or "–"), escaped(row.maybe_text("after") or "–"))
-            for row in sorted(found.region_parts, key=lambda row: -abs(row.integer("difference_ns")))
+            (
+                *_times_of(row),
+                str(row["places"]),
+                escaped(row.maybe_text("before") or "–"),
+                escaped(row.maybe_text("after") or "–"),
+            )
+            for row in sorted(
+                found.region_parts, key=lambda row: -abs(row.integer("difference_ns"))
+            )
             if row["group"] == group
         ]
         header = ("difference", "before", "after", "places", "before", "after")
-        yield Grid(f"Inside {name}, what became what, µs", header, tuple(parts[:_TOP_CHANGES]), "rrrrnn", _more(parts))
+        yield Grid(
+            f"Inside {name}, what became what, µs",
+            header,
+            tuple(parts[:_TOP_CHANGES]),
+            "rrrrnn",
+            _more(parts),
+        )
 
 
 def _times_of(row: Row) -> tuple[str, str, str]:
@@ -409,7 +603,14 @@ def _changed(found: Comparison) -> Iterator[Grid]:
         )
         header = ("µs", "layers", *(["joined by"] if how else []), "before", "after")
         left = sum(map(len, blocks)) - sum(map(len, shown))
-        yield Grid(f"{heading_}: {len(changed)}", header, cells, "rrlnn" if how else "rrnn", left, _places(shown))
+        yield Grid(
+            f"{heading_}: {len(changed)}",
+            header,
+            cells,
+            "rrlnn" if how else "rrnn",
+            left,
+            _places(shown),
+        )
 
 
 def _what(change: str, rows: list[Row]) -> tuple[str, str]:
@@ -426,22 +627,47 @@ def _findings(found: Comparison) -> Grid:
     alike: dict[tuple[str, str], list[FindingChange]] = {}
     for one in found.findings:
         alike.setdefault((one.change, one.rule), []).append(one)
-    rows = [row for held in alike.values() for row in (map(_finding, held) if len(held) < _FOLDED else [_folded(held)])]
+    rows = [
+        row
+        for held in alike.values()
+        for row in (map(_finding, held) if len(held) < _FOLDED else [_folded(held)])
+    ]
     header = ("", "rule", "before", "after", "")
-    return Grid("Findings, µs per inference", header, tuple(rows[:_TOP_FINDINGS]), "llrrw", max(len(rows) - _TOP_FINDINGS, 0))
+    return Grid(
+        "Findings, µs per inference",
+        header,
+        tuple(rows[:_TOP_FINDINGS]),
+        "llrrw",
+        max(len(rows) - _TOP_FINDINGS, 0),
+    )
 
 
 def _finding(one: FindingChange) -> tuple[str, ...]:
-    return (one.change, one.rule, microseconds(one.before_ns), microseconds(one.after_ns), _sentence(one))
+    return (
+        one.change,
+        one.rule,
+        microseconds(one.before_ns),
+        microseconds(one.after_ns),
+        _sentence(one),
+    )
 
 
 def _folded(held: Sequence[FindingChange]) -> tuple[str, ...]:
     """Findings of one rule as one row, with the message of the costliest."""
     sums = [
-        microseconds(sum(cost for cost in costs if cost is not None)) if any(cost is not None for cost in costs) else "–"
+        (
+            microseconds(sum(cost for cost in costs if cost is not None))
+            if any(cost is not None for cost in costs)
+            else "–"
+        )
         for costs in zip(*((one.before_ns, one.after_ns) for one in held), strict=True)
     ]
-    return (held[0].change, held[0].rule, *sums, f"{len(held)} places; the first: {_sentence(held[0])}")
+    return (
+        held[0].change,
+        held[0].rule,
+        *sums,
+        f"{len(held)} places; the first: {_sentence(held[0])}",
+    )
 
 
 def _sentence(one: FindingChange) -> str:
@@ -451,7 +677,11 @@ def _sentence(one: FindingChange) -> str:
 
 
 def _conditions(found: Comparison) -> Grid:
-    cells = tuple((one.what, escaped(one.before), escaped(one.after)) for one in found.conditions if one.before and one.after)
+    cells = tuple(
+        (one.what, escaped(one.before), escaped(one.after))
+        for one in found.conditions
+        if one.before and one.after
+    )
     return Grid("What else is different", ("", "before", "after"), cells, "lnn")
 
 
@@ -467,7 +697,12 @@ def _predictions(found: Comparison) -> Grid:
         )
         for one in found.predictions
     )
-    return Grid("What what-if predicted for BEFORE", ("change", "predicted", "range", "measured", "its range", "result"), cells, "lrrrrl")
+    return Grid(
+        "What what-if predicted for BEFORE",
+        ("change", "predicted", "range", "measured", "its range", "result"),
+        cells,
+        "lrrrrl",
+    )
 
 
 def _held(one: Prediction) -> str:
@@ -476,7 +711,8 @@ def _held(one: Prediction) -> str:
     return "inside" if one.low_ns <= one.measured_ns <= one.high_ns else "the ranges overlap"
 
 
-# --- forms ------------------------------------------------------------------------------------------------------------
+# --- forms
+# --------------------------------------------------------------------------------------------------
 
 
 def comparison_text(found: Comparison, width: int | None = None, *, colour: bool = False) -> str:
@@ -489,7 +725,10 @@ def page_text(page: Page, width: int | None, *, colour: bool = False) -> str:
     room = WHOLE if width is None else width
     lines = heading(f"nsysmap: {page.title}", room)
     for number, text in enumerate(page.answer):
-        lines += [*([styled("")] if number == 0 else []), *wrapped(text, room, indent=0, style=page.style if number == 0 else "")]
+        lines += [
+            *([styled("")] if number == 0 else []),
+            *wrapped(text, room, indent=0, style=page.style if number == 0 else ""),
+        ]
     for grid in page.grids:
         lines += [styled(""), *grid_lines(grid, room)]
     if page.notes:
@@ -511,7 +750,13 @@ def comparison_markdown(found: Comparison) -> str:
 
 def page_markdown(page: Page) -> str:
     """A page as Markdown."""
-    lines = [f"# {plain(page.title)}", "", f"**{plain(page.answer[0])}**", "", *(plain(text) + "\n" for text in page.answer[1:])]
+    lines = [
+        f"# {plain(page.title)}",
+        "",
+        f"**{plain(page.answer[0])}**",
+        "",
+        *(plain(text) + "\n" for text in page.answer[1:]),
+    ]
     for grid in page.grids:
         lines += [f"## {plain(grid.heading)}", "", "| " + " | ".join(grid.header) + " |"]
         lines.append("|" + "|".join("---:" if kind == "r" else "---" for kind in grid.align) + "|")

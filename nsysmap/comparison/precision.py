@@ -1,4 +1,6 @@
-"""Why a build in another precision is faster or slower: what layers that compute in another type, and the rest, add to the difference."""
+"""Why a build in another precision is faster or slower: what layers that compute in another type,
+and the rest, add to the difference.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +15,33 @@ from nsysmap.network.matched_groups import GONE, NEW, ONE_TO_ONE
 from nsysmap.text.units import counted, microseconds
 from nsysmap.timing.layer_sums import common_name
 
-PRODUCTS, OTHER_TYPE, FUSION, CONVERSIONS, SAME_TYPE, OUTSIDE = "products", "other-type", "fusion", "conversions", "same-type", "outside"
+PRODUCTS, OTHER_TYPE, FUSION, CONVERSIONS, SAME_TYPE, OUTSIDE = (
+    "products",
+    "other-type",
+    "fusion",
+    "conversions",
+    "same-type",
+    "outside",
+)
 _PRODUCT_KINDS = frozenset({"gemm", "convolution", "deconvolution", "attention"})
 _CONVERSION_KINDS = frozenset({"reformat", "cast", "quantize"})
 _FIRST_ARCH = {"BF16": 80, "TF32": 80, "INT8": 72, "FP8": 89, "FP4": 100}
-"""Compute capability from which on tensor cores multiply such numbers (the instruction mma of PTX and its successors)."""
+"""Compute capability from which on tensor cores multiply such numbers (the instruction mma of PTX
+and its successors).
+"""
 _SPLIT = re.compile(r"split_?k", re.IGNORECASE)
 _ARCH = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
 class PrecisionReason:
-    """What a change of precision adds to the difference, or the rest; the differences of all add up to the whole, in nanoseconds."""
+    """What a change of precision adds to the difference, or the rest; the differences of all add up
+    to the whole, in nanoseconds.
+    """
 
-    reason: str  # products, other-type, fusion, conversions, same-type (as recorded) or outside (all that is no layer's kernel time)
+    # products, other-type, fusion, conversions, same-type (as recorded) or outside (all that is no
+    # layer's kernel time)
+    reason: str
     types: str  # before → after, as far as known
     ns: int  # after minus before
     before_ns: int
@@ -38,13 +53,21 @@ class PrecisionReason:
 
 
 def precision_reasons(
-    sides: tuple[Side, Side], groups: Sequence[JoinedGroup], joined: Table, wholes: tuple[int | None, int | None]
+    sides: tuple[Side, Side],
+    groups: Sequence[JoinedGroup],
+    joined: Table,
+    wholes: tuple[int | None, int | None],
 ) -> tuple[PrecisionReason, ...]:
-    """The reasons, the largest first and the rest last; none if no layer that computes does so in another type, or a time is missing.
+    """The reasons, the largest first and the rest last; none if no layer that computes does so in
+    another type, or a time is missing.
 
     ``joined`` is JOINED_LAYERS, ``wholes`` are the times of both sides.
     """
-    rows = [row for row in joined if row.text("kind") not in RUNS_NOTHING and row["difference_ns"] is not None]
+    rows = [
+        row
+        for row in joined
+        if row.text("kind") not in RUNS_NOTHING and row["difference_ns"] is not None
+    ]
     if wholes[0] is None or wholes[1] is None or not any(_other_type(row) for row in rows):
         return ()
     kernels = (_Kernels.of(sides[0]), _Kernels.of(sides[1]))
@@ -52,13 +75,20 @@ def precision_reasons(
     for row in rows:
         held.setdefault(_kind_of(row, groups[row.integer("group")], sides, kernels), []).append(row)
     same = held.pop((SAME_TYPE,), [])
-    found = [_reason(kind, mine, _words(kind, mine, groups, sides, kernels)) for (kind, *_), mine in held.items()]
+    found = [
+        _reason(kind, mine, _words(kind, mine, groups, sides, kernels))
+        for (kind, *_), mine in held.items()
+    ]
     found.sort(key=lambda one: (-abs(one.ns), one.names))
     if same:
         found.append(_reason(SAME_TYPE, same, f"{_layers(same)} in the same types"))
     ours, theirs = wholes[0] - _sum(rows, "before_ns"), wholes[1] - _sum(rows, "after_ns")
     if ours or theirs:
-        found.append(PrecisionReason(OUTSIDE, "", theirs - ours, ours, theirs, 0, 0, (), "outside the layers' kernels"))
+        found.append(
+            PrecisionReason(
+                OUTSIDE, "", theirs - ours, ours, theirs, 0, 0, (), "outside the layers' kernels"
+            )
+        )
     return tuple(found)
 
 
@@ -72,10 +102,20 @@ def _types(row: Row) -> tuple[str | None, str | None]:
     return row.maybe_text("before_precision"), row.maybe_text("after_precision")
 
 
-def _kind_of(row: Row, group: JoinedGroup, sides: tuple[Side, Side], kernels: tuple[_Kernels, _Kernels]) -> tuple[str, ...]:
-    """The reason that a row belongs to; rows of one reason are told together if they changed in the same way."""
-    kinds = {side.layers[at].kind for side, ids in zip(sides, (group.before, group.after), strict=True) for at in ids}
-    if kinds <= _CONVERSION_KINDS and (row.text("relation") in (NEW, GONE) or row.text("change") == "reformat"):
+def _kind_of(
+    row: Row, group: JoinedGroup, sides: tuple[Side, Side], kernels: tuple[_Kernels, _Kernels]
+) -> tuple[str, ...]:
+    """The reason that a row belongs to; rows of one reason are told together if they changed in the
+    same way.
+    """
+    kinds = {
+        side.layers[at].kind
+        for side, ids in zip(sides, (group.before, group.after), strict=True)
+        for at in ids
+    }
+    if kinds <= _CONVERSION_KINDS and (
+        row.text("relation") in (NEW, GONE) or row.text("change") == "reformat"
+    ):
         return CONVERSIONS, row.text("relation")
     if not _other_type(row):
         return (SAME_TYPE,)
@@ -88,7 +128,9 @@ def _kind_of(row: Row, group: JoinedGroup, sides: tuple[Side, Side], kernels: tu
 
 
 def _blocks_key(row: Row) -> str:
-    return re.sub(r"\d+|_(?=\d)", "", f"{row.maybe_text('before_titles')}>{row.maybe_text('after_titles')}")
+    return re.sub(
+        r"\d+|_(?=\d)", "", f"{row.maybe_text('before_titles')}>{row.maybe_text('after_titles')}"
+    )
 
 
 def _way(row: Row) -> str:
@@ -124,22 +166,42 @@ def _types_told(row: Row) -> str:
 def _names(rows: Iterable[Row]) -> list[str]:
     """The layers' names, those with the largest differences first."""
     blocks = sorted(blocks_of(rows), key=lambda mine: -abs(sum_of(mine, "difference_ns") or 0))
-    return list(dict.fromkeys(name for mine in blocks if (name := block_name(mine, "after") or block_name(mine, "before"))))
+    return list(
+        dict.fromkeys(
+            name
+            for mine in blocks
+            if (name := block_name(mine, "after") or block_name(mine, "before"))
+        )
+    )
 
 
 def _layers(rows: Sequence[Row], word: str = "layer") -> str:
-    return counted(sum(max(row.integer("before_layers"), row.integer("after_layers")) for row in rows), word)
+    return counted(
+        sum(max(row.integer("before_layers"), row.integer("after_layers")) for row in rows), word
+    )
 
 
-# --- the words --------------------------------------------------------------------------------------------------------
+# --- the words
+# --------------------------------------------------------------------------------------------------
 
 
-def _words(kind: str, rows: list[Row], groups: Sequence[JoinedGroup], sides: tuple[Side, Side], kernels: tuple[_Kernels, _Kernels]) -> str:
+def _words(
+    kind: str,
+    rows: list[Row],
+    groups: Sequence[JoinedGroup],
+    sides: tuple[Side, Side],
+    kernels: tuple[_Kernels, _Kernels],
+) -> str:
     if kind == FUSION:
-        return f"{_with_times(rows, groups, sides[0], 0)} → {_with_times(rows, groups, sides[1], 1)}"
+        return (
+            f"{_with_times(rows, groups, sides[0], 0)} → {_with_times(rows, groups, sides[1], 1)}"
+        )
     if kind == CONVERSIONS:
         became = {NEW: "more", GONE: "fewer"}.get(rows[0].text("relation"), "other")
-        return f"{_sum(rows, 'after_layers') or _sum(rows, 'before_layers')} {became} conversions between types"
+        return (
+            f"{_sum(rows, 'after_layers') or _sum(rows, 'before_layers')} {became} conversions"
+            " between types"
+        )
     told = f"{_layers(rows, 'product' if kind == PRODUCTS else 'layer')} {_length(rows)}"
     evidence = _evidence(rows, kernels) if kind == PRODUCTS else []
     return f"{told}: {', '.join(evidence)}" if evidence else told
@@ -148,7 +210,13 @@ def _words(kind: str, rows: list[Row], groups: Sequence[JoinedGroup], sides: tup
 def _length(rows: Sequence[Row]) -> str:
     ours, theirs = _sum(rows, "before_ns"), _sum(rows, "after_ns")
     ratio = f"{theirs / ours:.2f} times" if ours else ""
-    return f"as long ({ratio})" if _way(rows[0]) == "as long" else f"{ratio} as long" if ratio else "that took no time before"
+    return (
+        f"as long ({ratio})"
+        if _way(rows[0]) == "as long"
+        else f"{ratio} as long"
+        if ratio
+        else "that took no time before"
+    )
 
 
 def _with_times(rows: Sequence[Row], groups: Sequence[JoinedGroup], side: Side, which: int) -> str:
@@ -159,7 +227,8 @@ def _with_times(rows: Sequence[Row], groups: Sequence[JoinedGroup], side: Side, 
         return f"{block_name(list(rows), key)} {microseconds(sum_of(rows, f'{key}_ns'))}"
     times = side.pace.weight @ side.pace.kernels
     return " + ".join(
-        f"{common_name([side.titles[at] for at in place])} {microseconds(round(float(times[list(place)].sum())))}"
+        f"{common_name([side.titles[at] for at in place])}"
+        f" {microseconds(round(float(times[list(place)].sum())))}"
         for place in zip(*ids, strict=True)
     )
 
@@ -175,7 +244,11 @@ class _Kernels:
     def of(side: Side) -> _Kernels:
         totals = side.tables.get("kernel_totals") if side.traced else None
         rows = [] if totals is None else list(totals)
-        arch = {row.text("name"): int(found[0]) for row in rows if (found := _ARCH.search(row.maybe_text("arch") or ""))}
+        arch = {
+            row.text("name"): int(found[0])
+            for row in rows
+            if (found := _ARCH.search(row.maybe_text("arch") or ""))
+        }
         return _Kernels(arch, {row.text("name"): row.text("tensor_cores") for row in rows})
 
 
@@ -184,13 +257,19 @@ def _own_kernels(row: Row, side: str) -> list[str]:
 
 
 def _older(row: Row, kernels: tuple[_Kernels, _Kernels]) -> tuple[str, ...]:
-    """For which architecture the kernels of AFTER, and of BEFORE, were written if its tensor cores do not know the type; else nothing."""
+    """For which architecture the kernels of AFTER, and of BEFORE, were written if its tensor cores
+    do not know the type; else nothing.
+    """
     found = []
     for one, side, type_ in zip(kernels, ("before", "after"), _types(row), strict=True):
         archs = {one.arch.get(name) for name in _own_kernels(row, side)}
         first = _FIRST_ARCH.get(type_ or "")
         arch = archs.pop() if len(archs) == 1 else None
-        found.append(f"{type_} sm{arch} sm{first}" if arch is not None and first is not None and arch < first else "")
+        found.append(
+            f"{type_} sm{arch} sm{first}"
+            if arch is not None and first is not None and arch < first
+            else ""
+        )
     return tuple(found)
 
 

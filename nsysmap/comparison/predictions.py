@@ -12,7 +12,8 @@ from nsysmap.comparison.side import Side
 from nsysmap.core.table import MISSING
 from nsysmap.trace.copies import hold_the_host
 
-_FEW_IN_GRAPHS = 0.05  # share of the kernels that do not make up what a program does: a copy's, or one of the last result
+# share of the kernels that do not make up what a program does: a copy's, or one of the last result
+_FEW_IN_GRAPHS = 0.05
 _GONE = 0.2  # share of the idle time for the host that may remain
 
 
@@ -27,14 +28,24 @@ class Prediction:
     measured_ns: int
     measured_low_ns: int  # of its interval
     measured_high_ns: int
-    inside: bool | None  # whether the measured interval overlaps the predicted range; None if AFTER also does other work
+    inside: (
+        bool | None
+        # whether the measured interval overlaps the predicted range; None if AFTER also does other
+        # work
+    )
     told: str
 
 
 def predictions(
-    before: Side, after: Side, measured_ns: int | None, interval_ns: tuple[int, int], conditions: Sequence[Condition]
+    before: Side,
+    after: Side,
+    measured_ns: int | None,
+    interval_ns: tuple[int, int],
+    conditions: Sequence[Condition],
 ) -> tuple[Prediction, ...]:
-    """The changes that AFTER made and that BEFORE's what-if answered; ``interval_ns`` has AFTER's measured time."""
+    """The changes that AFTER made and that BEFORE's what-if answered; ``interval_ns`` has AFTER's
+    measured time.
+    """
     if measured_ns is None or not before.pace.known or not after.pace.known:
         return ()
     made = [name for name, test in MADE.items() if test(before, after)]
@@ -48,11 +59,30 @@ def predictions(
         told = (
             ""
             if len(made) == 1
-            else f"Other changes were made together with it ({', '.join(one for one in made if one != row.text('change'))})."
+            else (
+                "Other changes were made together with it"
+                f" ({', '.join(one for one in made if one != row.text('change'))})."
+            )
         )
-        told = f"Not comparable: {', '.join(work)} differ{'s' if len(work) == 1 else ''} too." if work else told
+        told = (
+            f"Not comparable: {', '.join(work)} differ{'s' if len(work) == 1 else ''} too."
+            if work
+            else told
+        )
         inside = None if work else low <= most and high >= least
-        found.append(Prediction(row.text("change"), row.integer("after_ns"), least, most, measured_ns, low, high, inside, told))
+        found.append(
+            Prediction(
+                row.text("change"),
+                row.integer("after_ns"),
+                least,
+                most,
+                measured_ns,
+                low,
+                high,
+                inside,
+                told,
+            )
+        )
     return tuple(found)
 
 
@@ -75,9 +105,15 @@ def _host_gone(before: Side, after: Side) -> bool:
 
 
 def _one_graph(before: Side, after: Side) -> bool:
-    """Whether graphs launch all that BEFORE launched one by one, what lies between inferences too."""
+    """Whether graphs launch all that BEFORE launched one by one, what lies between inferences
+    too.
+    """
     answers = {row.text("change"): row.text("answer") for row in before.tables["whatif"]}
-    return answers.get("one-graph") == "answered" and _in_graphs(before) < _FEW_IN_GRAPHS and _in_graphs(after) > 1 - _FEW_IN_GRAPHS
+    return (
+        answers.get("one-graph") == "answered"
+        and _in_graphs(before) < _FEW_IN_GRAPHS
+        and _in_graphs(after) > 1 - _FEW_IN_GRAPHS
+    )
 
 
 def _in_graphs(side: Side) -> float:
@@ -89,12 +125,16 @@ def _in_graphs(side: Side) -> float:
 
 
 def _streams(side: Side) -> int:
-    """How many streams most inferences use, whichever these are; 0 where CUDA graphs launch their kernels."""
+    """How many streams most inferences use, whichever these are; 0 where CUDA graphs launch their
+    kernels.
+    """
     kernels = side.tables["kernels"]
     rows = np.isin(kernels.ints("inference"), side.pace.inferences)
     if side.cuda_graphs or not rows.any():
         return 0
-    used = np.unique(np.stack([kernels.ints(name)[rows] for name in ("inference", "stream")]), axis=1)
+    used = np.unique(
+        np.stack([kernels.ints(name)[rows] for name in ("inference", "stream")]), axis=1
+    )
     return round(float(np.median(np.unique(used[0], return_counts=True)[1])))
 
 
@@ -103,14 +143,22 @@ def _reformats(side: Side) -> int:
 
 
 MADE: dict[str, Callable[[Side, Side], bool]] = {
-    "cuda-graph": lambda before, after: not before.cuda_graphs and after.cuda_graphs and not _one_graph(before, after),
+    "cuda-graph": lambda before, after: (
+        not before.cuda_graphs and after.cuda_graphs and not _one_graph(before, after)
+    ),
     "one-graph": _one_graph,
     "two-in-flight": lambda before, after: before.pace.threads == 1 and after.pace.threads == 2,
     "pinned-copies": _pinned,
-    "no-host-gap": lambda before, after: _host_gone(before, after) and not _one_graph(before, after),
+    "no-host-gap": lambda before, after: (
+        _host_gone(before, after) and not _one_graph(before, after)
+    ),
     "one-stream": lambda before, after: _streams(before) > 1 and _streams(after) == 1,
     "aux-streams": lambda before, after: _streams(before) == 1 and _streams(after) > 1,
-    "drop-layers": lambda before, after: bool(after.layers) and 0 == _reformats(after) < _reformats(before),
-    "join-kernels": lambda before, after: 0 < len(after.tables["chains"]) < len(before.tables["chains"]),
+    "drop-layers": lambda before, after: (
+        bool(after.layers) and 0 == _reformats(after) < _reformats(before)
+    ),
+    "join-kernels": lambda before, after: (
+        0 < len(after.tables["chains"]) < len(before.tables["chains"])
+    ),
 }
 """Whether AFTER made a change, by its name."""

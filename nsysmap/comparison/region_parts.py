@@ -1,4 +1,6 @@
-"""Which parts of a region became which: its kernels before and after, matched in order by what they do."""
+"""Which parts of a region became which: its kernels before and after, matched in order by what they
+do.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,12 @@ def region_parts(before: Side, after: Side, groups: Sequence[JoinedGroup], joine
     """
     rows: list[dict[str, object]] = []
     for number, group, times in regions_in(before, after, groups, joined):
-        sides = [_parts(side, ids, whole) for side, ids, whole in zip((before, after), (group.before, group.after), times, strict=True)]
+        sides = [
+            _parts(side, ids, whole)
+            for side, ids, whole in zip(
+                (before, after), (group.before, group.after), times, strict=True
+            )
+        ]
         if not all(sides):
             continue
         became: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
@@ -56,13 +63,20 @@ def region_parts(before: Side, after: Side, groups: Sequence[JoinedGroup], joine
     return Table.of_rows(REGION_PARTS, rows)
 
 
-def joined_parts(before: Sequence[Part], after: Sequence[Part]) -> list[tuple[Sequence[Part], Sequence[Part]]]:
-    """Corresponding parts of both sides, in order; nothing if the sides differ in their number of norms.
+def joined_parts(
+    before: Sequence[Part], after: Sequence[Part]
+) -> list[tuple[Sequence[Part], Sequence[Part]]]:
+    """Corresponding parts of both sides, in order; nothing if the sides differ in their number of
+    norms.
 
-    Matrix products all look alike and are merged and split, but norms remain: if both sides have equally many, they correspond in order.
-    What lies between two norms is one group, or one per part if it is the same on both sides.
+    Matrix products all look alike and are merged and split, but norms remain: if both sides have
+    equally many, they correspond in order. What lies between two norms is one group, or one per
+    part if it is the same on both sides.
     """
-    marks = [[at for at, part in enumerate(side) if part.word in NORM_PATTERNS] for side in (before, after)]
+    marks = [
+        [at for at, part in enumerate(side) if part.word in NORM_PATTERNS]
+        for side in (before, after)
+    ]
     if not marks[0] or [before[at].word for at in marks[0]] != [after[at].word for at in marks[1]]:
         return []
     found: list[tuple[Sequence[Part], Sequence[Part]]] = []
@@ -73,13 +87,18 @@ def joined_parts(before: Sequence[Part], after: Sequence[Part]) -> list[tuple[Se
             found += [((one,), (two,)) for one, two in zip(ours, theirs, strict=True)]
         else:
             found.append((ours, theirs))
-        found += [((one,), (two,)) for one, two in zip(before[row : row + 1], after[column : column + 1], strict=True)]
+        found += [
+            ((one,), (two,))
+            for one, two in zip(before[row : row + 1], after[column : column + 1], strict=True)
+        ]
         at, other = row + 1, column + 1
     return found
 
 
 def _parts(side: Side, ids: Sequence[int], whole: int) -> list[Part]:
-    """The parts in order of their start, for the kernel sequence that most inferences have; their times add up to ``whole``."""
+    """The parts in order of their start, for the kernel sequence that most inferences have; their
+    times add up to ``whole``.
+    """
     sequences: dict[tuple[tuple[str, ...], tuple[int, ...]], list[FloatArray]] = defaultdict(list)
     for called, on, lengths in kernels_of(side, ids):
         sequences[called, on].append(lengths)
@@ -96,4 +115,7 @@ def _parts(side: Side, ids: Sequence[int], whole: int) -> list[Part]:
 
 
 def _words(parts: Sequence[Part]) -> str:
-    return " + ".join(word if count == 1 else f"{count} {word}" for word, count in Counter(part.word for part in parts).items())
+    return " + ".join(
+        word if count == 1 else f"{count} {word}"
+        for word, count in Counter(part.word for part in parts).items()
+    )

@@ -1,4 +1,6 @@
-"""Where each inference's time went: every nanosecond from the end of the previous one to its own end, on its device."""
+"""Where each inference's time went: every nanosecond from the end of the previous one to its own
+end, on its device.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,15 @@ from nsysmap.core.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.timing.idle.causes import CAUSES
 from nsysmap.timing.idle.replayed import Idle, recorded_idle, replayed_idle
 
-WORKS = ("kernels without a layer", "copies to the device", "copies to the host", "other copies", "memsets", "whole CUDA graphs", "")
+WORKS = (
+    "kernels without a layer",
+    "copies to the device",
+    "copies to the host",
+    "other copies",
+    "memsets",
+    "whole CUDA graphs",
+    "",
+)
 """GPU work that belongs to no layer; the last entry is work of other processes."""
 _NO_LAYER, _FIRST_COPY, _MEMSET, _GRAPH, _FOREIGN = 0, 1, 4, 5, 6
 _COPY_KINDS = {"HtoD": 0, "DtoH": 1}
@@ -20,7 +30,9 @@ _COPY_KINDS = {"HtoD": 0, "DtoH": 1}
 
 @dataclass(frozen=True)
 class Kinds:
-    """The columns over which time is distributed: layers by id, other GPU work, idle time by cause."""
+    """The columns over which time is distributed: layers by id, other GPU work, idle time by
+    cause.
+    """
 
     layers: int
 
@@ -60,12 +72,16 @@ class Works:
 
 
 def known_device(tables: Mapping[str, Table], home: tuple[int, int]) -> int:
-    """The device of a process's inferences; if no kernel shows it, that of its CUDA graphs traced as a whole, or the only device."""
+    """The device of a process's inferences; if no kernel shows it, that of its CUDA graphs traced
+    as a whole, or the only device.
+    """
     process, device = home
     if device != MISSING:
         return device
     graphs = tables["cuda_graph_traces"]
-    found, count = np.unique(graphs.ints("device")[graphs.ints("process") == process], return_counts=True)
+    found, count = np.unique(
+        graphs.ints("device")[graphs.ints("process") == process], return_counts=True
+    )
     if len(found):
         return int(found[np.argmax(count)])
     devices = tables["devices"].ints("device")
@@ -82,14 +98,22 @@ def recorded_works(tables: dict[str, Table], device: int, process: int, kinds: K
         "kernels": np.where(layer >= 0, layer, np.int64(kinds.work(_NO_LAYER))),
         "memcpys": kinds.work(_FIRST_COPY) + of_copy,
         "memsets": np.full(len(tables["memsets"]), kinds.work(_MEMSET), np.int64),
-        "cuda_graph_traces": np.full(len(tables["cuda_graph_traces"]), kinds.work(_GRAPH), np.int64),
+        "cuda_graph_traces": np.full(
+            len(tables["cuda_graph_traces"]), kinds.work(_GRAPH), np.int64
+        ),
     }
     starts, ends, found = [], [], []
     for name, column in columns.items():
         rows = np.flatnonzero(tables[name].ints("device") == device)
         starts.append(tables[name].ints("start_ns")[rows])
         ends.append(tables[name].ints("end_ns")[rows])
-        found.append(np.where(tables[name].ints("process")[rows] == process, column[rows], np.int64(kinds.work(_FOREIGN))))
+        found.append(
+            np.where(
+                tables[name].ints("process")[rows] == process,
+                column[rows],
+                np.int64(kinds.work(_FOREIGN)),
+            )
+        )
     return _sorted(np.concatenate(starts), np.concatenate(ends), np.concatenate(found))
 
 
@@ -103,9 +127,17 @@ def replayed_works(tables: dict[str, Table], kinds: Kinds) -> Works:
     work = tables["replayed_work"]
     kernel = work.ints("kernel_id")
     layer = tables["kernels"].ints("layer_id")
-    of_kind = {"kernel": _NO_LAYER, "HtoD": _FIRST_COPY, "DtoH": _FIRST_COPY + 1, "copy": _FIRST_COPY + 2, "memset": _MEMSET}
+    of_kind = {
+        "kernel": _NO_LAYER,
+        "HtoD": _FIRST_COPY,
+        "DtoH": _FIRST_COPY + 1,
+        "copy": _FIRST_COPY + 2,
+        "memset": _MEMSET,
+    }
     kind = work.text("kind")
-    column = kind.numbers(lambda name: kinds.work(of_kind.get(name, _GRAPH)), missing=kinds.work(_GRAPH)).copy()
+    column = kind.numbers(
+        lambda name: kinds.work(of_kind.get(name, _GRAPH)), missing=kinds.work(_GRAPH)
+    ).copy()
     known = np.flatnonzero(kind.equals("kernel") & (kernel != MISSING))
     of_layer = layer[kernel_rows(tables["kernels"], kernel[known])]
     column[known[of_layer >= 0]] = of_layer[of_layer >= 0]
@@ -114,7 +146,12 @@ def replayed_works(tables: dict[str, Table], kinds: Kinds) -> Works:
 
 def idle_of_replay(tables: dict[str, Table], recorded: Idle, kinds: Kinds) -> Idle:
     """The idle intervals of the replay, with the columns of their causes."""
-    return replayed_idle(tables["replayed_work"], recorded, dispatch=kinds.idle("dispatch"), profiler=kinds.idle("profiler"))
+    return replayed_idle(
+        tables["replayed_work"],
+        recorded,
+        dispatch=kinds.idle("dispatch"),
+        profiler=kinds.idle("profiler"),
+    )
 
 
 def kernel_rows(kernels: Table, ids: IntArray) -> IntArray:
@@ -129,16 +166,21 @@ def _sorted(start: IntArray, end: IntArray, column: IntArray) -> Works:
 
 
 def spent(works: Works, idle: Idle, begin_ns: IntArray, end_ns: IntArray, kinds: Kinds) -> IntArray:
-    """How the time of each interval (row) is distributed over the columns; where GPU work overlaps, time counts for what began first.
+    """How the time of each interval (row) is distributed over the columns; where GPU work overlaps,
+    time counts for what began first.
 
-    Intervals are disjoint and in order.  Each row adds up to the interval's length: time covered neither by work nor by idle intervals is
-    unknown.
+    Intervals are disjoint and in order.  Each row adds up to the interval's length: time covered
+    neither by work nor by idle intervals is unknown.
     """
     result = np.zeros((len(begin_ns), kinds.count), np.int64)
     if not len(begin_ns):
         return result
     reached = np.maximum.accumulate(works.end_ns) if len(works.end_ns) else works.end_ns
-    shown = np.maximum(works.start_ns, np.concatenate([works.start_ns[:1], reached[:-1]])) if len(reached) else works.start_ns
+    shown = (
+        np.maximum(works.start_ns, np.concatenate([works.start_ns[:1], reached[:-1]]))
+        if len(reached)
+        else works.start_ns
+    )
     alone = np.flatnonzero(works.end_ns > shown)
     _share_out(result, shown[alone], works.end_ns[alone], works.column[alone], (begin_ns, end_ns))
     _share_out(result, idle.start_ns, idle.end_ns, idle.column, (begin_ns, end_ns))
@@ -146,7 +188,13 @@ def spent(works: Works, idle: Idle, begin_ns: IntArray, end_ns: IntArray, kinds:
     return result
 
 
-def _share_out(result: IntArray, start: IntArray, end: IntArray, column: IntArray, within: tuple[IntArray, IntArray]) -> None:
+def _share_out(
+    result: IntArray,
+    start: IntArray,
+    end: IntArray,
+    column: IntArray,
+    within: tuple[IntArray, IntArray],
+) -> None:
     """Add the disjoint pieces to the intervals in which they lie."""
     begin_ns, end_ns = within
     first = np.searchsorted(end_ns, start, side="right")
@@ -160,7 +208,11 @@ def _share_out(result: IntArray, start: IntArray, end: IntArray, column: IntArra
 
 def kernel_sums(kernels: Table, inferences: IntArray, kinds: Kinds) -> FloatArray:
     """Kernel time per inference (row) and layer (column), whatever runs at the same time."""
-    place = np.full(int(max(kernels.ints("inference").max(initial=0), inferences.max(initial=0))) + 1, -1, np.int64)
+    place = np.full(
+        int(max(kernels.ints("inference").max(initial=0), inferences.max(initial=0))) + 1,
+        -1,
+        np.int64,
+    )
     place[inferences] = np.arange(len(inferences))
     inference, layer = kernels.ints("inference"), kernels.ints("layer_id")
     rows = np.flatnonzero((inference != MISSING) & (layer >= 0))

@@ -1,4 +1,6 @@
-"""One side of a comparison: a capture with its engines, or an engine file or a profile of trtexec alone."""
+"""One side of a comparison: a capture with its engines, or an engine file or a profile of trtexec
+alone.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +36,26 @@ class Side:
 
     source: str
     engines: tuple[Engine, ...]
-    tables: Mapping[str, Table]  # of the analysis; for an engine file alone only those that need no trace
+    tables: Mapping[
+        str, Table
+    ]  # of the analysis; for an engine file alone only those that need no trace
     outcomes: tuple[Outcome, ...]
     traced: bool
-    analysis: Analysis | None = None  # the source of all of it (the first capture's if there are several); None for an engine file alone
+    analysis: Analysis | None = (
+        # the source of all of it (the first capture's if there are several); None for an engine
+        # file alone
+        None
+    )
     of_model: bool = False  # whether the layers' nodes are those of the ONNX model that was given
     by_kernel: bool = False  # kernel names stand in for its layers
     gpus: tuple[str, ...] = ()  # if the side has several captures that differ in it
     merged: Pace | None = None  # of several captures
-    device: int | None = None  # the GPU whose inferences are compared, if that is not the one with the most
-    compute_ns: int | None = None  # median GPU compute time of a query in trtexec's log, for an engine file alone
+    device: int | None = (
+        None  # the GPU whose inferences are compared, if that is not the one with the most
+    )
+    compute_ns: int | None = (
+        None  # median GPU compute time of a query in trtexec's log, for an engine file alone
+    )
 
     @cached_property
     def pace(self) -> Pace:
@@ -51,13 +63,17 @@ class Side:
         return self.merged or pace_of(dict(self.tables), device=self.device)
 
     def is_capture_of(self, other: Side) -> bool:
-        """Whether both sides are the same capture or modified copies of it: their first kernel was launched at the same time."""
+        """Whether both sides are the same capture or modified copies of it: their first kernel was
+        launched at the same time.
+        """
         first = [side.first_launch for side in (self, other)]
         return self is other or (first[0] is not None and first[0] == first[1])
 
     @cached_property
     def first_launch(self) -> tuple[int, int] | None:
-        """The process and the time (ns) of the launch of the first kernel; None for several captures, and without kernels."""
+        """The process and the time (ns) of the launch of the first kernel; None for several
+        captures, and without kernels.
+        """
         kernels = self.tables["kernels"]
         if self.merged is not None or not len(kernels):
             return None
@@ -68,7 +84,10 @@ class Side:
         """That its time is not of the GPU that it is of by itself; empty if it is."""
         if self.device is None:
             return ""
-        return f"{self.source}: times are of GPU {self.device}, as the other side's are; analyze predicts those of another GPU."
+        return (
+            f"{self.source}: times are of GPU {self.device}, as the other side's are; analyze"
+            " predicts those of another GPU."
+        )
 
     @property
     def cuda_graphs(self) -> bool:
@@ -77,10 +96,18 @@ class Side:
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
-        """Its layers by id: those of the engine files, then those that only ranges of the trace name."""
+        """Its layers by id: those of the engine files, then those that only ranges of the trace
+        name.
+        """
         known = [layer for engine in self.engines for layer in engine.layers]
         rows = list(self.tables["layers"])[len(known) :]
-        return (*known, *(Layer(len(known) + at, row.text("name"), row.text("kind")) for at, row in enumerate(rows)))
+        return (
+            *known,
+            *(
+                Layer(len(known) + at, row.text("name"), row.text("kind"))
+                for at, row in enumerate(rows)
+            ),
+        )
 
     @cached_property
     def titles(self) -> tuple[str, ...]:
@@ -103,23 +130,46 @@ class Given:
     reader: Reader = "auto"
 
 
-def read_side(given: Given, *, model: OnnxModel | None = None, device: int | None = None, progress: Progress | None = None) -> Side:
-    """The side that consists of these files; its time is that of the inferences on ``device``, or on the GPU with the most."""
+def read_side(
+    given: Given,
+    *,
+    model: OnnxModel | None = None,
+    device: int | None = None,
+    progress: Progress | None = None,
+) -> Side:
+    """The side that consists of these files; its time is that of the inferences on ``device``, or
+    on the GPU with the most.
+    """
     if is_likely_report(given.path):
         engines = read_engines(given.engines)
-        mapped = map_report(given.path, engines, model=model, reader=given.reader, progress=progress)
-        return _with_nodes(replace(side_of(analyze_mapped(mapped, device=device, progress=progress)), device=device), model)
+        mapped = map_report(
+            given.path, engines, model=model, reader=given.reader, progress=progress
+        )
+        return _with_nodes(
+            replace(
+                side_of(analyze_mapped(mapped, device=device, progress=progress)), device=device
+            ),
+            model,
+        )
     return _with_nodes(_engine_side(given), model)
 
 
-def read_on_one_gpu(given: Sequence[Given], *, model: OnnxModel | None = None, progress: Progress | None = None) -> list[Side]:
-    """These sides or runs; if by themselves their times are of different GPUs, those of one on which all of them run inferences."""
+def read_on_one_gpu(
+    given: Sequence[Given], *, model: OnnxModel | None = None, progress: Progress | None = None
+) -> list[Side]:
+    """These sides or runs; if by themselves their times are of different GPUs, those of one on
+    which all of them run inferences.
+    """
     found = [read_side(one, model=model, progress=progress) for one in given]
     device = _shared_device(found)
     if device is None:
         return found
     return [
-        side if side.pace.device == device else read_side(one, model=model, device=device, progress=progress)
+        (
+            side
+            if side.pace.device == device
+            else read_side(one, model=model, device=device, progress=progress)
+        )
         for one, side in zip(given, found, strict=True)
     ]
 
@@ -130,30 +180,68 @@ def _with_nodes(side: Side, model: OnnxModel | None) -> Side:
         return side
     if not side.traced:
         titles = Text.of(title for engine in side.engines for title in engine_titles(engine, model))
-        side = replace(side, tables={**side.tables, "layers": side.tables["layers"].with_columns(LAYERS, {"title": titles})})
+        side = replace(
+            side,
+            tables={
+                **side.tables,
+                "layers": side.tables["layers"].with_columns(LAYERS, {"title": titles}),
+            },
+        )
     fits = all(of_model(one.layers, model) for one in side.engines)
-    return replace(side, engines=tuple(replace(one, layers=with_model_nodes(one.layers, model)) for one in side.engines), of_model=fits)
+    return replace(
+        side,
+        engines=tuple(
+            replace(one, layers=with_model_nodes(one.layers, model)) for one in side.engines
+        ),
+        of_model=fits,
+    )
 
 
 def side_of(analysis: Analysis) -> Side:
     """The side that consists of an analysis."""
-    return Side(analysis.source, analysis.engines, analysis.tables.by_name(), analysis.outcomes, traced=True, analysis=analysis)
+    return Side(
+        analysis.source,
+        analysis.engines,
+        analysis.tables.by_name(),
+        analysis.outcomes,
+        traced=True,
+        analysis=analysis,
+    )
 
 
 def _engine_side(given: Given) -> Side:
     """An engine file, or a trtexec profile with or without its engine file."""
     path = Path(given.path)
     if len(given.engines) > 1:
-        raise NsysmapError(given.path, "is not a capture, but several engines are given with it", "give the one engine to which it belongs")
+        raise NsysmapError(
+            given.path,
+            "is not a capture, but several engines are given with it",
+            "give the one engine to which it belongs",
+        )
     alone = profile_engine(path)
     if given.engines and alone is None:
-        raise NsysmapError(given.path, "is neither a capture nor a profile", "give a report, or leave out the engine")
-    engine = alone if alone is not None and not given.engines else read_engine(given.engines[0] if given.engines else path)
+        raise NsysmapError(
+            given.path,
+            "is neither a capture nor a profile",
+            "give a report, or leave out the engine",
+        )
+    engine = (
+        alone
+        if alone is not None and not given.engines
+        else read_engine(given.engines[0] if given.engines else path)
+    )
     if given.engines:
         engine = read_engine(given.engines[0], profile=path)
     engine = replace(engine, source=Path(engine.source).name)
     outcomes = engine_outcomes(engine) if engine.detailed else ()
-    return Side(path.name, (engine,), engine_tables_with_profile(engine), outcomes, traced=False, compute_ns=_compute_ns(path))
+    return Side(
+        path.name,
+        (engine,),
+        engine_tables_with_profile(engine),
+        outcomes,
+        traced=False,
+        compute_ns=_compute_ns(path),
+    )
 
 
 def _compute_ns(path: Path) -> int | None:
@@ -163,24 +251,43 @@ def _compute_ns(path: Path) -> int | None:
 
 
 def _shared_device(sides: Sequence[Side]) -> int | None:
-    """The GPU whose inferences are to be compared, if the sides' own choices differ and all of them have enough on another.
+    """The GPU whose inferences are to be compared, if the sides' own choices differ and all of them
+    have enough on another.
 
     It is the one on which the side with the smallest share of its inferences has the most.
     """
-    if not all(side.traced and side.pace.known for side in sides) or len({side.pace.device for side in sides}) == 1:
+    if (
+        not all(side.traced and side.pace.known for side in sides)
+        or len({side.pace.device for side in sides}) == 1
+    ):
         return None
     counts: list[dict[int, int]] = []
     for side in sides:
         loops = side.tables["inference_loops"]
         counts.append({})
-        for device, steady in zip(loops.ints("device").tolist(), loops.ints("steady").tolist(), strict=True):
+        for device, steady in zip(
+            loops.ints("device").tolist(), loops.ints("steady").tolist(), strict=True
+        ):
             counts[-1][device] = counts[-1].get(device, 0) + steady
-    common = [device for device in counts[0] if device != MISSING and all(held.get(device, 0) >= FEWEST for held in counts)]
-    return max(common, key=lambda device: min(held[device] / max(held.values()) for held in counts), default=None)
+    common = [
+        device
+        for device in counts[0]
+        if device != MISSING and all(held.get(device, 0) >= FEWEST for held in counts)
+    ]
+    return max(
+        common,
+        key=lambda device: min(held[device] / max(held.values()) for held in counts),
+        default=None,
+    )
 
 
 def named_apart(sides: Sequence[Side], given: Sequence[Given]) -> list[Side]:
-    """The sides, named after their files without the folder; equal names are numbered in the order given."""
+    """The sides, named after their files without the folder; equal names are numbered in the order
+    given.
+    """
     names = [Path(one.path).name for one in given]
-    called = [f"{name} ({names[:at].count(name) + 1})" if names.count(name) > 1 else name for at, name in enumerate(names)]
+    called = [
+        f"{name} ({names[:at].count(name) + 1})" if names.count(name) > 1 else name
+        for at, name in enumerate(names)
+    ]
     return [replace(side, source=name) for side, name in zip(sides, called, strict=True)]

@@ -39,7 +39,9 @@ class Contribution:
 
 
 def whole_parts(parts: FloatArray, whole: int) -> IntArray:
-    """Integers close to these parts that add up to the whole: those with the largest remainders are rounded up."""
+    """Integers close to these parts that add up to the whole: those with the largest remainders are
+    rounded up.
+    """
     low = np.floor(parts)
     result = low.astype(np.int64)
     left = int(whole - result.sum())
@@ -60,8 +62,9 @@ def contributions(
 ) -> tuple[Contribution, ...]:
     """The contributions, the largest first; those of each side add up to its time (``wholes``).
 
-    A layer contributes its kernels' time as recorded, which is the one time that it has on every page.  What kernels take less of the wall
-    time than that, because they run at the same time or because the profiler lengthened them, are contributions of their own.
+    A layer contributes its kernels' time as recorded, which is the one time that it has on every
+    page.  What kernels take less of the wall time than that, because they run at the same time or
+    because the profiler lengthened them, are contributions of their own.
     """
     parts = [_parts(pace, whole) for pace, whole in zip(paces, wholes, strict=True)]
     found: list[Contribution] = []
@@ -69,11 +72,16 @@ def contributions(
     blocks = blocks_of(joined)
     held = [[groups[row.integer("group")] for row in rows] for rows in blocks]
     sums = [
-        (sum(int(parts[0][list(one.before)].sum()) for one in mine), sum(int(parts[1][list(one.after)].sum()) for one in mine))
+        (
+            sum(int(parts[0][list(one.before)].sum()) for one in mine),
+            sum(int(parts[1][list(one.after)].sum()) for one in mine),
+        )
         for mine in held
     ]
     least = _LEAST * min(wholes)
-    largest = set(sorted(range(len(blocks)), key=lambda at: -abs(sums[at][1] - sums[at][0]))[:_NAMED])
+    largest = set(
+        sorted(range(len(blocks)), key=lambda at: -abs(sums[at][1] - sums[at][0]))[:_NAMED]
+    )
     taken: set[str] = set()
     for at, ((ours, theirs), rows) in enumerate(zip(sums, blocks, strict=True)):
         if at in largest and abs(theirs - ours) >= least:
@@ -86,7 +94,8 @@ def contributions(
     layers = [pace.kinds.layers for pace in paces]
     beyond = paces[0].kinds.count - layers[0]
     found += [
-        _sum(name, [(int(parts[0][place - 2]), int(parts[1][place - 2]))], "work") for place, name in enumerate((SIDE_BY_SIDE, PROFILED))
+        _sum(name, [(int(parts[0][place - 2]), int(parts[1][place - 2]))], "work")
+        for place, name in enumerate((SIDE_BY_SIDE, PROFILED))
     ]
     for column in range(beyond):
         pair = (int(parts[0][layers[0] + column]), int(parts[1][layers[1] + column]))
@@ -97,37 +106,70 @@ def contributions(
 
 
 def _parts(pace: Pace, whole: int) -> IntArray:
-    """The parts of a side's time by column of its kinds, those of layers as recorded; then how much less of the wall time these take
-    because kernels run at the same time, and because of the profiler."""
+    """The parts of a side's time by column of its kinds, those of layers as recorded; then how much
+    less of the wall time these take because kernels run at the same time, and because of the
+    profiler.
+    """
     layers = pace.kinds.layers
     recorded = pace.weight @ pace.kernels if len(pace.kernels) else np.zeros(layers)
     profiled = pace.kernel_excess.sum()
     less = [pace.parts[:layers].sum() - (recorded.sum() - profiled), -profiled]
-    return whole_parts(np.concatenate([recorded, pace.parts[layers:], less]) * (whole / pace.likely), whole)
+    return whole_parts(
+        np.concatenate([recorded, pace.parts[layers:], less]) * (whole / pace.likely), whole
+    )
 
 
-def hidden_contributions(paces: tuple[Pace, Pace], wholes: tuple[int, int]) -> tuple[Contribution, ...]:
-    """The same for a trace of whole CUDA graphs: GPU work, including the idle time between kernels, is one contribution."""
-    parts = [whole_parts(pace.parts * (whole / pace.likely), whole) for pace, whole in zip(paces, wholes, strict=True)]
-    idle = [sum(int(one[pace.kinds.idle(cause)]) for cause in CAUSES) for pace, one in zip(paces, parts, strict=True)]
-    outside = [cause for cause in CAUSES if cause not in _INSIDE] if all(idle) else []  # otherwise one trace shows no GPU work at all
+def hidden_contributions(
+    paces: tuple[Pace, Pace], wholes: tuple[int, int]
+) -> tuple[Contribution, ...]:
+    """The same for a trace of whole CUDA graphs: GPU work, including the idle time between kernels,
+    is one contribution.
+    """
+    parts = [
+        whole_parts(pace.parts * (whole / pace.likely), whole)
+        for pace, whole in zip(paces, wholes, strict=True)
+    ]
+    idle = [
+        sum(int(one[pace.kinds.idle(cause)]) for cause in CAUSES)
+        for pace, one in zip(paces, parts, strict=True)
+    ]
+    outside = (
+        [cause for cause in CAUSES if cause not in _INSIDE] if all(idle) else []
+    )  # otherwise one trace shows no GPU work at all
     found = [
         _sum(
             paces[0].kinds.name(paces[0].kinds.idle(cause)),
-            [(int(parts[0][paces[0].kinds.idle(cause)]), int(parts[1][paces[1].kinds.idle(cause)]))],
+            [
+                (
+                    int(parts[0][paces[0].kinds.idle(cause)]),
+                    int(parts[1][paces[1].kinds.idle(cause)]),
+                )
+            ],
             "idle",
         )
         for cause in outside
     ]
-    left = [whole - sum((one.before_ns, one.after_ns)[side] for one in found) for side, whole in enumerate(wholes)]
+    left = [
+        whole - sum((one.before_ns, one.after_ns)[side] for one in found)
+        for side, whole in enumerate(wholes)
+    ]
     found.append(
         _sum(
-            "GPU work, including idle time within it" if outside else "GPU work and idle time (the trace cannot separate them)",
+            (
+                "GPU work, including idle time within it"
+                if outside
+                else "GPU work and idle time (the trace cannot separate them)"
+            ),
             [(left[0], left[1])],
             "work",
         )
     )
-    return tuple(sorted((one for one in found if one.before_ns or one.after_ns), key=lambda one: (-abs(one.ns), one.name)))
+    return tuple(
+        sorted(
+            (one for one in found if one.before_ns or one.after_ns),
+            key=lambda one: (-abs(one.ns), one.name),
+        )
+    )
 
 
 _INSIDE = frozenset({"dispatch", "switch", "launch", "unknown"})
@@ -143,5 +185,7 @@ def _own_name(rows: list[Row], taken: set[str]) -> str:
     relation = rows[0].text("relation")
     words = [] if relation == "one-to-one" else [relation]
     words += [f"{len(rows)} layers"] if len(rows) > 1 else []
-    name = (group_name(rows, "after") or group_name(rows, "before") or "") + (f" ({', '.join(words)})" if words else "")
+    name = (group_name(rows, "after") or group_name(rows, "before") or "") + (
+        f" ({', '.join(words)})" if words else ""
+    )
     return name if name not in taken else f"{name} #{rows[0]['group']}"

@@ -12,7 +12,9 @@ def integer(name: str, comment: str, unit: str = "", *, null: bool = False) -> C
 
 def row_in(name: str, table: str, comment: str = "", *, null: bool = False) -> Column:
     """A declared column of int64 that names a row of another table by its key."""
-    return Column(name, "int", f"row in {table}" + (f": {comment}" if comment else ""), "", null, table)
+    return Column(
+        name, "int", f"row in {table}" + (f": {comment}" if comment else ""), "", null, table
+    )
 
 
 def of_engine(*, null: bool = False) -> Column:

@@ -21,5 +21,9 @@ class NsysmapError(Exception):
 def named_path(path: str | Path) -> Path:
     """The path; NsysmapError if it has a NUL, with which no file can be named."""
     if "\0" in str(path):
-        raise NsysmapError(str(path).replace("\0", "\\0"), "has a NUL character, which no path has", "check the path")
+        raise NsysmapError(
+            str(path).replace("\0", "\\0"),
+            "has a NUL character, which no path has",
+            "check the path",
+        )
     return Path(path)

@@ -1,4 +1,6 @@
-"""Distinct values and groups of large integer columns, without sorting if there are few distinct values."""
+"""Distinct values and groups of large integer columns, without sorting if there are few distinct
+values.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +35,16 @@ def distinct(values: IntArray) -> IntArray:
 def _distinct(values: IntArray) -> IntArray:
     """The same by sorting; np.unique would import numpy.ma."""
     ordered = np.sort(values)
-    result: IntArray = ordered[np.concatenate([ordered[:1] == ordered[:1], ordered[1:] != ordered[:-1]])]
+    result: IntArray = ordered[
+        np.concatenate([ordered[:1] == ordered[:1], ordered[1:] != ordered[:-1]])
+    ]
     return result.astype(np.int64, copy=False)
 
 
 def distinct_rows(rows: IntArray, size: int) -> IntArray:
-    """The distinct row numbers among ``rows``, ascending, negative ones (MISSING) left out; all are below ``size``."""
+    """The distinct row numbers among ``rows``, ascending, negative ones (MISSING) left out; all are
+    below ``size``.
+    """
     if size > _MARKS + 8 * len(rows):
         return distinct(rows[rows >= 0])
     used = np.zeros(size, np.bool_)
@@ -59,8 +65,9 @@ def rows_by_value(values: IntArray) -> list[tuple[int, IntArray]]:
 
 
 def sorted_order(*keys: IntArray) -> IntArray:
-    """The stable order that sorts by the first key, then the second, …; fast if the rows are already in order of all keys, or of all but
-    the first."""
+    """The stable order that sorts by the first key, then the second, …; fast if the rows are
+    already in order of all keys, or of all but the first.
+    """
     if is_sorted(*keys):
         return np.arange(len(keys[0]))
     if is_sorted(*keys[1:]):
@@ -84,7 +91,9 @@ def is_sorted(*keys: IntArray) -> bool:
 
 
 def runs(values: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """The runs of equal neighbours: value, first position and length of each (of a sorted column: its groups)."""
+    """The runs of equal neighbours: value, first position and length of each (of a sorted column:
+    its groups).
+    """
     if len(values) == 0:
         return values, np.empty(0, np.int64), np.empty(0, np.int64)
     first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
@@ -107,14 +116,17 @@ def sorted_in_groups(group: IntArray, values: IntArray) -> IntArray:
     span = int(values.max(initial=0)) - least + 1
     if (int(group.max(initial=0)) + 1) * span >= 2**62:
         return values[np.lexsort((values, group))]
-    both = group * span + (values - least)  # one number per pair: sorting these takes a tenth of lexsort's time
+    both = group * span + (
+        values - least
+    )  # one number per pair: sorting these takes a tenth of lexsort's time
     both.sort()
     result: IntArray = both % span + least
     return result
 
 
 def _like_rows(size: IntArray, words: Sequence[NDArray[np.uint64]], whole: BoolArray) -> IntArray:
-    """For each row the representative of the rows with the same words and size, so that few rows need individual work.
+    """For each row the representative of the rows with the same words and size, so that few rows
+    need individual work.
 
     A row that is not ``whole`` has more than these words, and represents itself.
     """
@@ -133,7 +145,9 @@ def _like_rows(size: IntArray, words: Sequence[NDArray[np.uint64]], whole: BoolA
 
 
 def numbered(*columns: IntArray) -> tuple[tuple[IntArray, ...], IntArray]:
-    """The distinct combinations of the columns (few, in ascending order), and for each row the number of its combination."""
+    """The distinct combinations of the columns (few, in ascending order), and for each row the
+    number of its combination.
+    """
     number: IntArray | None = None
     for column in columns:
         values = distinct(column)
@@ -152,14 +166,20 @@ def numbered(*columns: IntArray) -> tuple[tuple[IntArray, ...], IntArray]:
         first = np.array([np.argmax(number == one) for one in range(count)], np.int64)
         return tuple(column[first] for column in columns), number
     first = np.empty(count, np.int64)
-    first[number[::-1]] = np.arange(len(number) - 1, -1, -1)  # the first row of a number is written last
+    first[number[::-1]] = np.arange(
+        len(number) - 1, -1, -1
+    )  # the first row of a number is written last
     return tuple(column[first] for column in columns), number
 
 
 def in_first_order(number: IntArray, count: int) -> tuple[IntArray, IntArray]:
-    """The numbers (0 to count - 1, all of them used) given anew in the order in which they appear, and for each new one its first row."""
+    """The numbers (0 to count - 1, all of them used) given anew in the order in which they appear,
+    and for each new one its first row.
+    """
     first = np.empty(count, np.int64)
-    first[number[::-1]] = np.arange(len(number) - 1, -1, -1)  # the first row of a number is written last
+    first[number[::-1]] = np.arange(
+        len(number) - 1, -1, -1
+    )  # the first row of a number is written last
     order = np.argsort(first)
     rank = np.empty(count, np.int64)
     rank[order] = np.arange(count)
@@ -173,7 +193,9 @@ def by_first_row(*columns: IntArray) -> IntArray:
 
 
 def _places(values: IntArray, column: IntArray) -> IntArray:
-    """For each row of the column the index of its value among the distinct ones, which are ascending."""
+    """For each row of the column the index of its value among the distinct ones, which are
+    ascending.
+    """
     if len(values) > _FEW:
         return np.searchsorted(values, column)
     place = np.zeros(len(column), np.int64)
@@ -183,7 +205,9 @@ def _places(values: IntArray, column: IntArray) -> IntArray:
 
 
 def scattered(count: int, salt: int) -> NDArray[np.uint64]:
-    """That many numbers spread over 64 bits, always the same ones (SplitMix64 with its constants); np.random is slow to import."""
+    """That many numbers spread over 64 bits, always the same ones (SplitMix64 with its constants);
+    np.random is slow to import.
+    """
     number = np.arange(salt, salt + count, dtype=np.uint64) * _MIX
     number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -191,15 +215,21 @@ def scattered(count: int, salt: int) -> NDArray[np.uint64]:
 
 
 def like_texts(words: NDArray[Any], first: IntArray, size: IntArray) -> IntArray:
-    """For each of these texts one that is the same, which is alike to itself: few are left to be looked at one by one.
+    """For each of these texts one that is the same, which is alike to itself: few are left to be
+    looked at one by one.
 
-    Text i has ``size[i]`` bytes from position ``first[i]`` on; ``words`` are the 8 bytes from every position on, as big-endian numbers.
+    Text i has ``size[i]`` bytes from position ``first[i]`` on; ``words`` are the 8 bytes from every
+    position on, as big-endian numbers.
     """
     longest = min(int(size.max(initial=0)), _MAX_WORDS * 8)
-    before = np.maximum(64 - 8 * size, 0)  # bits of a word that are not in the text, if that is shorter
+    before = np.maximum(
+        64 - 8 * size, 0
+    )  # bits of a word that are not in the text, if that is shorter
     held = []
     for offset in range(0, longest, 8):
-        word = words[first + np.minimum(offset, size - 8)].astype(np.int64)  # the text's last 8 bytes, when it is at its end
+        word = words[first + np.minimum(offset, size - 8)].astype(
+            np.int64
+        )  # the text's last 8 bytes, when it is at its end
         word <<= before
         held.append(word.view(np.uint64))
     return _like_rows(size, held, size <= longest)

@@ -26,7 +26,9 @@ class Spans:
 
 @dataclass(frozen=True)
 class Blocks:
-    """The bounds of each block of rows, with which rows between two numbers are found without reading most of the others."""
+    """The bounds of each block of rows, with which rows between two numbers are found without
+    reading most of the others.
+    """
 
     least: IntArray
     greatest: IntArray
@@ -38,10 +40,14 @@ class Blocks:
         at = np.arange(0, len(low), _BLOCK)
         if not len(at):
             return Blocks(at, at, 0)
-        return Blocks(np.minimum.reduceat(whole(low), at), np.maximum.reduceat(whole(high), at), len(low))
+        return Blocks(
+            np.minimum.reduceat(whole(low), at), np.maximum.reduceat(whole(high), at), len(low)
+        )
 
     def near(self, low: int, high: int) -> IntArray:
-        """The rows of the blocks of which a row may begin no later than ``high`` and end no earlier than ``low``."""
+        """The rows of the blocks of which a row may begin no later than ``high`` and end no earlier
+        than ``low``.
+        """
         blocks = np.flatnonzero((self.least <= high) & (self.greatest >= low))
         rows: IntArray = (blocks[:, None] * _BLOCK + np.arange(_BLOCK)).ravel()
         return rows[: np.searchsorted(rows, self.count)]
@@ -49,7 +55,9 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Timed:
-    """Time spans on threads as a table holds them, any number; spans near given ones are found without reading all."""
+    """Time spans on threads as a table holds them, any number; spans near given ones are found
+    without reading all.
+    """
 
     thread: Ints
     start_ns: Ints
@@ -79,7 +87,11 @@ class Timed:
         if not len(self):
             return np.full(len(rows), MISSING)
         known = rows >= 0
-        return column.take(rows) if known.all() else np.where(known, column.take(np.where(known, rows, 0)), np.int64(MISSING))
+        return (
+            column.take(rows)
+            if known.all()
+            else np.where(known, column.take(np.where(known, rows, 0)), np.int64(MISSING))
+        )
 
     def near(self, idle: Spans) -> IntArray:
         """Rows that may overlap one of the idle times, on any thread: a first filter."""
@@ -88,28 +100,37 @@ class Timed:
         order = np.argsort(idle.start_ns, kind="stable")
         start, reached = idle.start_ns[order], np.maximum.accumulate(idle.end_ns[order])
         rows = self.blocks.near(int(start[0]), int(reached[-1]))
-        last = np.searchsorted(start, self.end_ns.take(rows), side="left") - 1  # the last idle time that begins before the span ends
-        found: IntArray = rows[(last >= 0) & (reached[np.maximum(last, 0)] > self.start_ns.take(rows))]
+        last = (
+            np.searchsorted(start, self.end_ns.take(rows), side="left") - 1
+        )  # the last idle time that begins before the span ends
+        found: IntArray = rows[
+            (last >= 0) & (reached[np.maximum(last, 0)] > self.start_ns.take(rows))
+        ]
         return found
 
     def around(self, queries: Spans, wanted: BoolArray | None = None) -> IntArray:
-        """As :func:`innermost`, among these spans (those ``wanted``), for a part of very many queries: only spans that may contain one are
-        read."""
+        """As :func:`innermost`, among these spans (those ``wanted``), for a part of very many
+        queries: only spans that may contain one are read.
+        """
         if not len(queries.thread):
             return np.zeros(0, np.int64)
         rows = self.blocks.near(int(queries.end_ns.min()), int(queries.start_ns.max()))
         if wanted is not None:
             rows = rows[wanted[rows]]
         found = innermost(self.take(rows), queries)
-        return np.where(found >= 0, rows[np.maximum(found, 0)], np.int64(MISSING)) if len(rows) else found
+        return (
+            np.where(found >= 0, rows[np.maximum(found, 0)], np.int64(MISSING))
+            if len(rows)
+            else found
+        )
 
 
 def innermost(ranges: Spans, queries: Spans) -> IntArray:
     """The row of the innermost range around each query; MISSING if there is none.
 
-    A range is around a query if it is on the same thread, starts no later and ends no earlier.  The innermost one starts
-    last; of those that start together it ends first; of equal ones it is the last row.  Ranges need not nest (NVTX
-    stacks are per domain, so ranges of one thread may cross).
+    A range is around a query if it is on the same thread, starts no later and ends no earlier.  The
+    innermost one starts last; of those that start together it ends first; of equal ones it is the
+    last row.  Ranges need not nest (NVTX stacks are per domain, so ranges of one thread may cross).
     """
     result = np.full(len(queries.thread), MISSING, np.int64)
     if len(ranges.thread) == 0:
@@ -140,14 +161,20 @@ def innermost(ranges: Spans, queries: Spans) -> IntArray:
 
 def _nested(starts: IntArray, ends: IntArray) -> bool:
     """Whether the ranges are sorted by start, the longer first if they start together."""
-    return bool(((starts[1:] > starts[:-1]) | ((starts[1:] == starts[:-1]) & (ends[1:] <= ends[:-1]))).all())
+    return bool(
+        ((starts[1:] > starts[:-1]) | ((starts[1:] == starts[:-1]) & (ends[1:] <= ends[:-1]))).all()
+    )
 
 
-def _enclosing(ranges: tuple[IntArray, IntArray, list[IntArray]], query_starts: IntArray, query_ends: IntArray) -> IntArray:
-    """Positions in ranges of one thread, sorted by start up and end down; -1 where none encloses the query.
+def _enclosing(
+    ranges: tuple[IntArray, IntArray, list[IntArray]], query_starts: IntArray, query_ends: IntArray
+) -> IntArray:
+    """Positions in ranges of one thread, sorted by start up and end down; -1 where none encloses
+    the query.
 
-    Between i and the nearest earlier range that ends later than i, all end no later than i: none of them can hold what i
-    does not hold.  So the search may go from i straight to that one, which is worked out once it is needed and then kept.
+    Between i and the nearest earlier range that ends later than i, all end no later than i: none of
+    them can hold what i does not hold.  So the search may go from i straight to that one, which is
+    worked out once it is needed and then kept.
     """
     starts, ends, outers = ranges
     at = _last_started(starts, query_starts)
@@ -176,15 +203,21 @@ def _enclosing(ranges: tuple[IntArray, IntArray, list[IntArray]], query_starts: 
 
 
 def _last_started(starts: IntArray, moments: IntArray) -> IntArray:
-    """The position of the last start at or before each time, -1 if there is none; the starts are sorted."""
+    """The position of the last start at or before each time, -1 if there is none; the starts are
+    sorted.
+    """
     if 2 * len(starts) > len(moments) or not is_sorted(moments):
         return np.searchsorted(starts, moments, side="right") - 1
-    since = np.searchsorted(moments, starts, side="left")  # few starts among many sorted times: finding the starts is faster
+    since = np.searchsorted(
+        moments, starts, side="left"
+    )  # few starts among many sorted times: finding the starts is faster
     return np.repeat(np.arange(-1, len(starts)), np.diff(since, prepend=0, append=len(moments)))
 
 
 def earlier_ending_later(ends: IntArray) -> IntArray:
-    """For each position the nearest earlier one with a greater end, -1 if there is none; by pointer jumping."""
+    """For each position the nearest earlier one with a greater end, -1 if there is none; by pointer
+    jumping.
+    """
     outer = np.arange(-1, len(ends) - 1, dtype=np.int64)
     moving = np.flatnonzero((outer >= 0) & (ends[outer] <= ends))
     while len(moving):
@@ -200,12 +233,16 @@ class Holes:
 
     start_ns: IntArray
     end_ns: IntArray
-    before: IntArray  # row of the interval that ends where the gap begins (the first if there are several)
-    after: IntArray  # row of the interval that begins where the gap ends (the first in the given order)
+    # row of the interval that ends where the gap begins (the first if there are several)
+    before: IntArray
+    # row of the interval that begins where the gap ends (the first in the given order)
+    after: IntArray
 
 
 def holes(start_ns: IntArray, end_ns: IntArray) -> Holes:
-    """The times from the first start to the last end that no interval covers; the intervals must be sorted by start."""
+    """The times from the first start to the last end that no interval covers; the intervals must be
+    sorted by start.
+    """
     if len(start_ns) == 0:
         nothing = np.zeros(0, np.int64)
         return Holes(nothing, nothing, nothing, nothing)
@@ -219,7 +256,9 @@ def holes(start_ns: IntArray, end_ns: IntArray) -> Holes:
 
 
 def union(start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray]:
-    """Starts and ends of the disjoint intervals that cover the same time; touching ones are merged; the order does not matter."""
+    """Starts and ends of the disjoint intervals that cover the same time; touching ones are merged;
+    the order does not matter.
+    """
     if len(start_ns) == 0:
         return start_ns, end_ns
     if not is_sorted(start_ns):
@@ -236,11 +275,14 @@ def union_ns(start_ns: IntArray, end_ns: IntArray) -> int:
     return int((right - left).sum())
 
 
-def union_ns_by_group(group: IntArray, intervals: tuple[IntArray, IntArray], count: int) -> IntArray:
-    """For each group (0 to count - 1) the length in nanoseconds of the union of its intervals (starts, ends); MISSING for a group without
-    intervals.
+def union_ns_by_group(
+    group: IntArray, intervals: tuple[IntArray, IntArray], count: int
+) -> IntArray:
+    """For each group (0 to count - 1) the length in nanoseconds of the union of its intervals
+    (starts, ends); MISSING for a group without intervals.
 
-    The rows must be sorted by group, then start.  All are MISSING if the times are too far apart for int64: absurd input.
+    The rows must be sorted by group, then start.  All are MISSING if the times are too far apart
+    for int64: absurd input.
     """
     lengths = np.full(count, MISSING, np.int64)
     start_ns, end_ns = intervals
@@ -263,12 +305,16 @@ def union_ns_by_group(group: IntArray, intervals: tuple[IntArray, IntArray], cou
 
 
 def covered(start_ns: IntArray, end_ns: IntArray, within: tuple[IntArray, IntArray]) -> IntArray:
-    """How much of each interval of ``within`` (starts, ends) the union of the intervals covers, in nanoseconds."""
+    """How much of each interval of ``within`` (starts, ends) the union of the intervals covers, in
+    nanoseconds.
+    """
     left, right = union(start_ns, end_ns)
     if len(left) == 0:
         return np.zeros(len(within[0]), np.int64)
     total = np.concatenate([[np.int64(0)], np.cumsum(right - left)])
-    return _covered_before(left, right, total, within[1]) - _covered_before(left, right, total, within[0])
+    return _covered_before(left, right, total, within[1]) - _covered_before(
+        left, right, total, within[0]
+    )
 
 
 def _covered_before(left: IntArray, right: IntArray, total: IntArray, moment: IntArray) -> IntArray:
@@ -286,8 +332,12 @@ def inside(start_ns: IntArray, end_ns: IntArray, moments: IntArray) -> BoolArray
     return (at >= 0) & (moments < end_ns[np.maximum(at, 0)])
 
 
-def cut(start_ns: IntArray, end_ns: IntArray, moments: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """The pieces of disjoint, sorted intervals cut at these times: their starts, ends, and the row from which each comes."""
+def cut(
+    start_ns: IntArray, end_ns: IntArray, moments: IntArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """The pieces of disjoint, sorted intervals cut at these times: their starts, ends, and the row
+    from which each comes.
+    """
     at = distinct(moments[inside(start_ns, end_ns, moments)])
     owner = np.searchsorted(start_ns, at, side="left") - 1
     rows = np.arange(len(start_ns))

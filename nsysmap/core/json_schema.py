@@ -1,4 +1,6 @@
-"""JSON Schema of values: of frozen dataclasses from their types and the declared tables' comments."""
+"""JSON Schema of values: of frozen dataclasses from their types and the declared tables'
+comments.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,12 @@ _KINDS = {"int": "integer", "float": "number", "text": "string", "bool": "boolea
 
 def object_of(properties: Schema) -> Schema:
     """An object with exactly these properties."""
-    return {"type": "object", "additionalProperties": False, "required": list(properties), "properties": properties}
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(properties),
+        "properties": properties,
+    }
 
 
 def list_of(items: Schema) -> Schema:
@@ -38,18 +45,27 @@ def columns_of(spec: Spec) -> Schema:
     found = {}
     for column in spec.columns:
         kind = _KINDS[column.kind]
-        found[column.name] = {"type": [kind, "null"] if column.nullable else kind, "description": column.comment}
+        found[column.name] = {
+            "type": [kind, "null"] if column.nullable else kind,
+            "description": column.comment,
+        }
     return found
 
 
-def fields_of(value: type, spec: Spec | None = None, known: Mapping[object, Schema] | None = None) -> Schema:
-    """Each field of a dataclass with its type, and with its column's comment if ``spec`` declares it; ``known`` gives the types of some."""
+def fields_of(
+    value: type, spec: Spec | None = None, known: Mapping[object, Schema] | None = None
+) -> Schema:
+    """Each field of a dataclass with its type, and with its column's comment if ``spec`` declares
+    it; ``known`` gives the types of some.
+    """
     meanings = {} if spec is None else {column.name: column.comment for column in spec.columns}
     hints = get_type_hints(value)
     found = {}
     for field in fields(value):
         told = _typed(hints[field.name], known or {})
-        found[field.name] = {**told, "description": meanings[field.name]} if field.name in meanings else told
+        found[field.name] = (
+            {**told, "description": meanings[field.name]} if field.name in meanings else told
+        )
     return found
 
 
@@ -68,5 +84,9 @@ def _typed(hint: Any, known: Mapping[object, Schema]) -> Schema:
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
         return list_of(_typed(arguments[0], known))
     if origin is tuple:
-        return {"type": "array", "prefixItems": [_typed(one, known) for one in arguments], "items": False}
+        return {
+            "type": "array",
+            "prefixItems": [_typed(one, known) for one in arguments],
+            "items": False,
+        }
     return {"type": "object"}

@@ -1,4 +1,6 @@
-"""A folder of nsysmap's own for unfinished files, next to the user's files: it contains a mark, without which it is never removed."""
+"""A folder of nsysmap's own for unfinished files, next to the user's files: it contains a mark,
+without which it is never removed.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,20 @@ MARK_TEXT = b"nsysmap works in this folder, and removes it: keep nothing here.\n
 
 @contextmanager
 def marked_folder(folder: Path) -> Iterator[Path]:
-    """A new folder at this path, or at a similar one if it is taken; it is removed at the end, even after an error.
+    """A new folder at this path, or at a similar one if it is taken; it is removed at the end, even
+    after an error.
 
-    The mark in it says that nsysmap made it, and is locked for as long as it is in use.  Raises OSError if it cannot be made.
+    The mark in it says that nsysmap made it, and is locked for as long as it is in use.  Raises
+    OSError if it cannot be made.
     """
     if is_abandoned(folder):
         shutil.rmtree(folder, ignore_errors=True)
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:
-        folder = Path(tempfile.mkdtemp(prefix=f"{folder.stem}.", suffix=folder.suffix, dir=folder.parent))
+        folder = Path(
+            tempfile.mkdtemp(prefix=f"{folder.stem}.", suffix=folder.suffix, dir=folder.parent)
+        )
     try:
         with _marked(folder):
             yield folder
@@ -46,7 +52,9 @@ def _remove(folder: Path) -> None:
 def _marked(folder: Path) -> IO[bytes]:
     unseen = folder / f"{MARK}.new"
     mark = unseen.open("wb")
-    with suppress(OSError):  # a file system without locks: then nothing proves that it is not in use
+    with suppress(
+        OSError
+    ):  # a file system without locks: then nothing proves that it is not in use
         fcntl.flock(mark, fcntl.LOCK_EX)
     mark.write(MARK_TEXT)
     mark.flush()
@@ -55,7 +63,9 @@ def _marked(folder: Path) -> IO[bytes]:
 
 
 def is_abandoned(folder: Path) -> bool:
-    """Whether nsysmap marked the folder and no living process holds its lock: it is left over from a killed run."""
+    """Whether nsysmap marked the folder and no living process holds its lock: it is left over from
+    a killed run.
+    """
     try:
         if not stat.S_ISDIR(folder.lstat().st_mode):
             return False
@@ -64,7 +74,10 @@ def is_abandoned(folder: Path) -> bool:
         return False
     with os.fdopen(number, "rb") as mark:
         try:
-            if not stat.S_ISREG(os.fstat(number).st_mode) or mark.read(len(MARK_TEXT) + 1) != MARK_TEXT:
+            if (
+                not stat.S_ISREG(os.fstat(number).st_mode)
+                or mark.read(len(MARK_TEXT) + 1) != MARK_TEXT
+            ):
                 return False
             fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:  # it is in use

@@ -1,4 +1,6 @@
-"""The memory of large arrays: integers in as few bytes as they need, Arrow arrays over the same memory, freed memory kept."""
+"""The memory of large arrays: integers in as few bytes as they need, Arrow arrays over the same
+memory, freed memory kept.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ if TYPE_CHECKING:
 
 _MISSING = int(np.iinfo(np.int64).min)  # as in base.table
 _KINDS = (np.uint8, np.uint16, np.uint32)
-_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -2, -3, -4, -8  # malloc.h of glibc
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = (
+    -1,
+    -2,
+    -3,
+    -4,
+    -8,
+)  # malloc.h of glibc
 _KEPT_BYTES = 2**31 - 1  # the largest value that the call accepts
 _AT_ONCE_BYTES = 2**26
 _LARGEST_KEPT_BYTES = 2**25  # the largest value that glibc accepts
@@ -29,7 +37,9 @@ class Narrow:
 
     codes: NDArray[Any]  # unsigned
     least: int
-    near: NDArray[np.int64] | None  # another column to which this one is always close, such as the start of an end
+    near: (
+        NDArray[np.int64] | None
+    )  # another column to which this one is always close, such as the start of an end
     missing: bool  # the greatest code stands for a missing value
 
     def __len__(self) -> int:
@@ -47,7 +57,12 @@ class Narrow:
 
     def part(self, rows: slice | NDArray[Any]) -> Narrow:
         """These rows; those of a slice over the same memory."""
-        return Narrow(self.codes[rows], self.least, None if self.near is None else self.near[rows], self.missing)
+        return Narrow(
+            self.codes[rows],
+            self.least,
+            None if self.near is None else self.near[rows],
+            self.missing,
+        )
 
     def take(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         """The values of the rows at these positions."""
@@ -55,7 +70,9 @@ class Narrow:
 
 
 def narrowed(values: NDArray[np.int64], near: NDArray[np.int64] | None) -> Narrow | None:
-    """The column in at most half its bytes, by itself or as differences from ``near``; None if the values are too far apart."""
+    """The column in at most half its bytes, by itself or as differences from ``near``; None if the
+    values are too far apart.
+    """
     if not len(values):
         return None
     known = None
@@ -64,8 +81,12 @@ def narrowed(values: NDArray[np.int64], near: NDArray[np.int64] | None) -> Narro
     return _coded(values, known, None) or (None if near is None else _coded(values, known, near))
 
 
-def _coded(values: NDArray[np.int64], known: NDArray[np.bool_] | None, near: NDArray[np.int64] | None) -> Narrow | None:
-    offsets = values if near is None else values - near  # a missing value may overflow and is ignored
+def _coded(
+    values: NDArray[np.int64], known: NDArray[np.bool_] | None, near: NDArray[np.int64] | None
+) -> Narrow | None:
+    offsets = (
+        values if near is None else values - near
+    )  # a missing value may overflow and is ignored
     if known is None:
         least, greatest = int(offsets.min()), int(offsets.max())
     else:
@@ -95,25 +116,50 @@ def whole(held: Ints) -> NDArray[np.int64]:
 
 
 def in_pieces(*columns: Ints) -> Iterator[tuple[NDArray[np.int64], ...]]:
-    """Row numbers and the columns (of the same length) in batches of rows: a whole large table takes much memory."""
+    """Row numbers and the columns (of the same length) in batches of rows: a whole large table
+    takes much memory.
+    """
     for first in range(0, len(columns[0]), _ROWS_AT_ONCE):
         rows = slice(first, min(first + _ROWS_AT_ONCE, len(columns[0])))
-        yield np.arange(rows.start, rows.stop), *(whole(held.part(rows) if isinstance(held, Narrow) else held[rows]) for held in columns)
+        yield (
+            np.arange(rows.start, rows.stop),
+            *(
+                whole(held.part(rows) if isinstance(held, Narrow) else held[rows])
+                for held in columns
+            ),
+        )
 
 
 def small_codes(codes: NDArray[Any], values: int) -> NDArray[Any]:
     """Codes of that many values, from -1 on, in as few bytes as they need."""
-    return codes.astype(next(kind for kind in (np.int8, np.int16, np.int32) if values <= np.iinfo(kind).max), copy=False)
+    return codes.astype(
+        next(kind for kind in (np.int8, np.int16, np.int32) if values <= np.iinfo(kind).max),
+        copy=False,
+    )
 
 
 def arrow_array(
-    kind: pyarrow.DataType, data: NDArray[np.generic], missing: NDArray[np.bool_] | None, *, rows: int | None = None
+    kind: pyarrow.DataType,
+    data: NDArray[np.generic],
+    missing: NDArray[np.bool_] | None,
+    *,
+    rows: int | None = None,
 ) -> pyarrow.Array:
-    """The Arrow array over the same memory; pyarrow.array() would do, but imports pandas, which takes longer than all rules."""
+    """The Arrow array over the same memory; pyarrow.array() would do, but imports pandas, which
+    takes longer than all rules.
+    """
     import pyarrow as pa
 
-    validity = None if missing is None or not missing.any() else pa.py_buffer(np.packbits(~missing, bitorder="little"))
-    return pa.Array.from_buffers(kind, len(data) if rows is None else rows, [validity, pa.py_buffer(np.ascontiguousarray(data))])
+    validity = (
+        None
+        if missing is None or not missing.any()
+        else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    )
+    return pa.Array.from_buffers(
+        kind,
+        len(data) if rows is None else rows,
+        [validity, pa.py_buffer(np.ascontiguousarray(data))],
+    )
 
 
 def arrow_ints(values: NDArray[np.int64]) -> pyarrow.Array:
@@ -132,22 +178,30 @@ def arrow_texts(values: Sequence[str]) -> pyarrow.Array:
     small = int(ends[-1]) <= np.iinfo(np.int32).max
     offsets = ends.astype(np.int32) if small else ends
     return pa.Array.from_buffers(
-        pa.string() if small else pa.large_string(), len(values), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
+        pa.string() if small else pa.large_string(),
+        len(values),
+        [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))],
     )
 
 
 def keep_freed_memory() -> None:
-    """Have freed memory stay with this process, for any of its threads: otherwise every large array consists of new pages, which the kernel
-    must clear.
+    """Have freed memory stay with this process, for any of its threads: otherwise every large array
+    consists of new pages, which the kernel must clear.
 
     This saves a fifth of the time of a large report. Does nothing if the C library is not glibc.
     """
-    _set_options((_M_MMAP_MAX, 0), (_M_TRIM_THRESHOLD, _KEPT_BYTES), (_M_TOP_PAD, _AT_ONCE_BYTES), (_M_ARENA_MAX, 1))
+    _set_options(
+        (_M_MMAP_MAX, 0),
+        (_M_TRIM_THRESHOLD, _KEPT_BYTES),
+        (_M_TOP_PAD, _AT_ONCE_BYTES),
+        (_M_ARENA_MAX, 1),
+    )
     _keeps.append(True)
 
 
 def give_back_large_arrays() -> None:
-    """Have arrays of 32 MiB and more return to the system when they are freed, even if freed memory is otherwise kept.
+    """Have arrays of 32 MiB and more return to the system when they are freed, even if freed memory
+    is otherwise kept.
 
     Kept, they leave holes into which no other array fits: 0.4 GiB with 2×10^7 kernels.
     """

@@ -26,7 +26,9 @@ class Note:
 
 def notes_table(notes: Sequence[Note]) -> Table:
     """The table `notes`: errors first, otherwise in the given order."""
-    return Table.of_rows(NOTES, [{"level": note.level, "text": note.text} for note in gravest_first(notes)])
+    return Table.of_rows(
+        NOTES, [{"level": note.level, "text": note.text} for note in gravest_first(notes)]
+    )
 
 
 def gravest_first(notes: Sequence[Note]) -> list[Note]:

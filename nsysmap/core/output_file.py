@@ -18,11 +18,15 @@ _WRITABLE = 0o222
 
 
 def check_output(path: Path, suffixes: Sequence[str], inputs: Sequence[Path]) -> None:
-    """Check that ``path`` can be written, before any work is done. Raises NsysmapError if it cannot."""
+    """Check that ``path`` can be written, before any work is done. Raises NsysmapError if it
+    cannot.
+    """
     if named_path(path).suffix.lower() not in suffixes:
         known = ", ".join(suffixes)
         raise NsysmapError(
-            str(path), f"the suffix {path.suffix!r} names no known format" if path.suffix else "has no suffix", f"use {known}"
+            str(path),
+            f"the suffix {path.suffix!r} names no known format" if path.suffix else "has no suffix",
+            f"use {known}",
         )
     with _named(path):
         target = _followed(path)
@@ -30,17 +34,37 @@ def check_output(path: Path, suffixes: Sequence[str], inputs: Sequence[Path]) ->
             raise NsysmapError(str(path), "is a directory", "give a file name")
         for given in inputs:
             if path.exists() and given.exists() and path.samefile(given):
-                raise NsysmapError(str(path), "is one of the inputs and would be overwritten", "give another output file")
+                raise NsysmapError(
+                    str(path),
+                    "is one of the inputs and would be overwritten",
+                    "give another output file",
+                )
         folder = target.parent
         if not folder.is_dir():
-            raise NsysmapError(str(path), f"there is no folder {folder}", "make it first, or give another path")
+            raise NsysmapError(
+                str(path), f"there is no folder {folder}", "make it first, or give another path"
+            )
         plain = path.is_file() or not path.exists()
         if not os.access(folder if plain else path, os.W_OK):
-            raise NsysmapError(str(path), "cannot be written: permission denied", "give another path, or permission to write there")
-        if path.is_file() and not (os.access(path, os.W_OK) and path.stat().st_mode & _WRITABLE):  # root may write despite the mode
-            raise NsysmapError(str(path), "is read-only and would be overwritten", "give another output file, or chmod u+w it first")
+            raise NsysmapError(
+                str(path),
+                "cannot be written: permission denied",
+                "give another path, or permission to write there",
+            )
+        if path.is_file() and not (
+            os.access(path, os.W_OK) and path.stat().st_mode & _WRITABLE
+        ):  # root may write despite the mode
+            raise NsysmapError(
+                str(path),
+                "is read-only and would be overwritten",
+                "give another output file, or chmod u+w it first",
+            )
         if path.is_file() and (kept := _precious(path)):
-            raise NsysmapError(str(path), f"is {kept} and would be overwritten", "give another output file, or remove it first")
+            raise NsysmapError(
+                str(path),
+                f"is {kept} and would be overwritten",
+                "give another output file, or remove it first",
+            )
 
 
 def _precious(path: Path) -> str | None:
@@ -58,11 +82,11 @@ def _precious(path: Path) -> str | None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path to write to, in a folder of our own beside ``path``: it replaces ``path`` at the end of the block, and is removed after an
-    error.
+    """A path to write to, in a folder of our own beside ``path``: it replaces ``path`` at the end
+    of the block, and is removed after an error.
 
-    Symbolic links are followed; a path that is not a regular file (a pipe, /dev/stdout) is written directly.  Raises NsysmapError for a
-    full disk, a missing folder and similar errors.
+    Symbolic links are followed; a path that is not a regular file (a pipe, /dev/stdout) is written
+    directly.  Raises NsysmapError for a full disk, a missing folder and similar errors.
     """
     if named_path(path).exists() and not path.is_file():
         with _named(path):
@@ -97,5 +121,7 @@ def _named(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise NsysmapError(
-            str(path), f"cannot be written ({error.strerror or error})", "check the folder, its free space and permissions"
+            str(path),
+            f"cannot be written ({error.strerror or error})",
+            "check the folder, its free space and permissions",
         ) from error

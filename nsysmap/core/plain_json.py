@@ -17,8 +17,8 @@ _DIGITS = 18  # digits of an integer that always fits into 64 bits
 def plain_json(text: str, *, strict: bool = True) -> Any:
     """The value; NaN and infinities become text, integers of more than 64 bits become floats.
 
-    Raises ValueError if it is not JSON, has more than MOST_VALUES values or an integer of hundreds of digits, and RecursionError if it
-    is nested too deeply.
+    Raises ValueError if it is not JSON, has more than MOST_VALUES values or an integer of hundreds
+    of digits, and RecursionError if it is nested too deeply.
     """
     if values_in(text) > MOST_VALUES:
         raise ValueError(f"more than {MOST_VALUES:,} values")  # each caller words it differently

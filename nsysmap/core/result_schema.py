@@ -1,4 +1,6 @@
-"""The declared tables that follow from trace and engine together: mapping, time, idle time, what-if."""
+"""The declared tables that follow from trace and engine together: mapping, time, idle time,
+what-if.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from nsysmap.core.trace_schema import GPU_KERNELS, MEMBERSHIP
 
 KERNEL_RUNS = Spec(
     "kernel_runs",
-    "Attention, norms and softmaxes inside opaque regions, recognised only by the names and order of kernels.",
+    "Attention, norms and softmaxes inside opaque regions, recognised only by the names and order"
+    " of kernels.",
     (
         integer("run_id", "row number, from 0"),
         text("kind", "attention, norm or softmax"),
@@ -23,12 +26,17 @@ KERNEL_RUNS = Spec(
         integer("kernels", "how many kernels it became"),
         text("names", "operations or families of those kernels, in order, separated by semicolons"),
         integer("device", "CUDA device ordinal; none if several ran it", null=True),
-        integer("start_ns", "start of the first of its kernels in these inferences", "ns", null=True),
+        integer(
+            "start_ns", "start of the first of its kernels in these inferences", "ns", null=True
+        ),
         integer("end_ns", "end of the last", "ns", null=True),
-        integer("time_ns", "their time over the steady-state inferences of that kernel sequence", "ns"),
+        integer(
+            "time_ns", "their time over the steady-state inferences of that kernel sequence", "ns"
+        ),
         integer(
             "kept_ns",
-            "assumed time in a single kernel: for attention its products and its longest other kernel, otherwise its two longest kernels",
+            "assumed time in a single kernel: for attention its products and its longest other"
+            " kernel, otherwise its two longest kernels",
             "ns",
         ),
         integer("inferences", "steady-state inferences of that kernel sequence"),
@@ -42,25 +50,60 @@ ROOFLINE = Spec(
     "How close each layer is to the device's limits, one row per layer in the order of layers.",
     (
         row_in("layer_id", "layers"),
-        integer("time_ns", "time of its kernels per inference of its engine (see layers)", "ns", null=True),
+        integer(
+            "time_ns",
+            "time of its kernels per inference of its engine (see layers)",
+            "ns",
+            null=True,
+        ),
         integer("bytes", "the minimum that it must read and write", "bytes", null=True),
         integer("flops", "the minimum number of operations that it must do", null=True),
-        integer("bytes_bound_ns", "bytes divided by the device's memory bandwidth; data in the L2 cache is faster", "ns", null=True),
-        integer("flops_bound_ns", "operations divided by the peak rate for its data type", "ns", null=True),
+        integer(
+            "bytes_bound_ns",
+            "bytes divided by the device's memory bandwidth; data in the L2 cache is faster",
+            "ns",
+            null=True,
+        ),
+        integer(
+            "flops_bound_ns",
+            "operations divided by the peak rate for its data type",
+            "ns",
+            null=True,
+        ),
         integer("bound_ns", "the longer of the two", "ns", null=True),
         real("roofline_fraction", "bound_ns divided by time_ns: 1 is at the roofline", null=True),
         real("peak_flops_per_s", "the peak rate used", null=True),
         integer("blocks", "thread blocks of its longest kernel", null=True),
-        real("waves", "those blocks divided by the number that the device can hold at once", null=True),
+        real(
+            "waves",
+            "those blocks divided by the number that the device can hold at once",
+            null=True,
+        ),
         text("verdict", "memory-bound, compute-bound, latency-bound or unknown"),
         text("reason", "the basis of the verdict, or why there is none"),
-        text("verdict_from", "counters (hardware counters sampled in this trace) or model (bytes and operations of the engine file)"),
-        real("dram_percent", "device memory bandwidth used, of the peak; from counters", "%", null=True),
+        text(
+            "verdict_from",
+            "counters (hardware counters sampled in this trace) or model (bytes and operations of"
+            " the engine file)",
+        ),
+        real(
+            "dram_percent",
+            "device memory bandwidth used, of the peak; from counters",
+            "%",
+            null=True,
+        ),
         real("tensor_percent", "tensor cores active, of all cycles; from counters", "%", null=True),
         real("issue_percent", "instruction issue slots used; from counters", "%", null=True),
         real("sm_percent", "SMs that had work; from counters", "%", null=True),
-        integer("dram_bytes", "moved to and from device memory per inference; from counters", "bytes", null=True),
-        text("disagreement", "if counters and the engine file disagree, what that means", null=True),
+        integer(
+            "dram_bytes",
+            "moved to and from device memory per inference; from counters",
+            "bytes",
+            null=True,
+        ),
+        text(
+            "disagreement", "if counters and the engine file disagree, what that means", null=True
+        ),
     ),
     key=("layer_id",),
 )
@@ -72,7 +115,9 @@ LAYER_TIMES = Spec(
     (
         row_in("layer_id", "layers"),
         of_engine(null=True),
-        text("told_by", "trace, or profile (one inference of --exportProfile, if there is no trace)"),
+        text(
+            "told_by", "trace, or profile (one inference of --exportProfile, if there is no trace)"
+        ),
         integer("device", "CUDA device ordinal; none if several ran it", null=True),
         integer("start_ns", "begin of its first kernel", "ns", null=True),
         integer("end_ns", "end of its last kernel", "ns", null=True),
@@ -101,7 +146,8 @@ MAPPING = Spec(
         text("reason", "why there is no layer, or what limits the confidence", null=True),
         text(
             "part_by",
-            "where the part comes from: tag, payload or node (a range of the trace), pattern (the kernel's name), onnx",
+            "where the part comes from: tag, payload or node (a range of the trace), pattern (the"
+            " kernel's name), onnx",
             null=True,
         ),
     ),
@@ -125,20 +171,43 @@ ENGINE_FITS = Spec(
         text("verdict", "ran, did-not-run or cannot-tell"),
         integer(
             "compared",
-            "layer ranges that ran kernels, or without ranges the engine's layers; none if nothing could be compared",
+            "layer ranges that ran kernels, or without ranges the engine's layers; none if nothing"
+            " could be compared",
             null=True,
         ),
-        integer("known", "how many of the layer ranges this engine has; none if the order of kernels decided", null=True),
-        integer("inferences", "inferences that are mapped to it", null=True),
-        integer("in_doubt", "of them: may be of another engine or optimization profile (see inferences.engine_doubt)", null=True),
         integer(
-            "other_kernels", "of them: run other kernels in the same layers than those that the file describes, or than most", null=True
+            "known",
+            "how many of the layer ranges this engine has; none if the order of kernels decided",
+            null=True,
         ),
-        integer("refused", "inferences that have the names of its layers, and are not its", null=True),
+        integer("inferences", "inferences that are mapped to it", null=True),
+        integer(
+            "in_doubt",
+            "of them: may be of another engine or optimization profile (see"
+            " inferences.engine_doubt)",
+            null=True,
+        ),
+        integer(
+            "other_kernels",
+            "of them: run other kernels in the same layers than those that the file describes, or"
+            " than most",
+            null=True,
+        ),
+        integer(
+            "refused", "inferences that have the names of its layers, and are not its", null=True
+        ),
         integer("kernels", "kernels with a layer of it", null=True),
-        integer("tactics", "layers with a tactic whose ranges ran a kernel that can be compared with it", null=True),
+        integer(
+            "tactics",
+            "layers with a tactic whose ranges ran a kernel that can be compared with it",
+            null=True,
+        ),
         integer("tactics_ran", "of them: ran the kernel that the tactic names", null=True),
-        integer("lacking", "layers that must run kernels, ran none in its inferences and are named by no range", null=True),
+        integer(
+            "lacking",
+            "layers that must run kernels, ran none in its inferences and are named by no range",
+            null=True,
+        ),
         text("against", "why inferences are not its, or may not be", null=True),
         text("trace_layer", "a layer named in the trace that this engine does not have", null=True),
         text("engine_layer", "a layer of this engine, for comparison", null=True),
@@ -149,22 +218,35 @@ ENGINE_FITS = Spec(
 
 
 IDLE_CAUSES: Mapping[str, tuple[str, str]] = {
-    "launch": ("waiting for launches", "the host was enqueuing: it had not launched the next work yet"),
+    "launch": (
+        "waiting for launches",
+        "the host was enqueuing: it had not launched the next work yet",
+    ),
     "host": ("host busy elsewhere", "the host was doing something else"),
     "sync": ("in blocking waits", "the host waited in a blocking call"),
     "copy": ("in blocking copies", "the host waited in a blocking or pageable copy"),
     "dispatch": ("between queued kernels", "queued in time: the hardware's own dispatch latency"),
-    "switch": ("while switching processes", "queued in time: the GPU switched from one process to another (time slices, no MPS)"),
+    "switch": (
+        "while switching processes",
+        "queued in time: the GPU switched from one process to another (time slices, no MPS)",
+    ),
     "graph": ("before CUDA graphs", "before a CUDA graph began"),
-    "compile": ("compiling or loading kernels", "the host compiled kernels, or loaded their code: their first use"),
+    "compile": (
+        "compiling or loading kernels",
+        "the host compiled kernels, or loaded their code: their first use",
+    ),
     "profiler": ("nsys's own work", "the profiler itself held up the host"),
     "no-work": ("without work", "there was no request to serve"),
     "unknown": ("for unknown reasons", "the trace does not show why"),
 }
-"""The causes of idle time in the tables, each with its name wherever people read it, and what it means."""
+"""The causes of idle time in the tables, each with its name wherever people read it, and what it
+means.
+"""
 
 INFERRED = "profiler, inferred: "
-"""Begins the evidence of idle time that no row of the trace shows to be the profiler's: what it does follows from the calls."""
+"""Begins the evidence of idle time that no row of the trace shows to be the profiler's: what it
+does follows from the calls.
+"""
 
 GAPS = Spec(
     "gaps",
@@ -212,17 +294,38 @@ NAMES = Spec(
 
 WHATIF = Spec(
     "whatif",
-    "What each change would save, predicted by replaying the timeline; times are per inference (or pass) of a run without the profiler.",
+    "What each change would save, predicted by replaying the timeline; times are per inference (or"
+    " pass) of a run without the profiler.",
     (
         text(
             "change",
-            "cuda-graph, one-graph, two-in-flight, async, pinned-copies, no-host-gap, one-stream, aux-streams, drop-layers, join-kernels",
+            "cuda-graph, one-graph, two-in-flight, async, pinned-copies, no-host-gap, one-stream,"
+            " aux-streams, drop-layers, join-kernels",
         ),
-        text("answer", "answered, does-not-apply or cannot-tell (then `reason` says why, and there is no saving)"),
-        integer("inferences", "number of inferences that the times cover: 1, or those of a pass if several engines run in turn", null=True),
-        integer("before_ns", "time from the end of one to the end of the next, without the change", "ns", null=True),
+        text(
+            "answer",
+            "answered, does-not-apply or cannot-tell (then `reason` says why, and there is no"
+            " saving)",
+        ),
+        integer(
+            "inferences",
+            "number of inferences that the times cover: 1, or those of a pass if several engines"
+            " run in turn",
+            null=True,
+        ),
+        integer(
+            "before_ns",
+            "time from the end of one to the end of the next, without the change",
+            "ns",
+            null=True,
+        ),
         integer("low_before_ns", "the same with a faster host and driver", "ns", null=True),
-        integer("high_before_ns", "the same with a slower one, but no longer than recorded", "ns", null=True),
+        integer(
+            "high_before_ns",
+            "the same with a slower one, but no longer than recorded",
+            "ns",
+            null=True,
+        ),
         integer("after_ns", "the same with the change", "ns", null=True),
         integer("low_after_ns", "after, the lower end of its range", "ns", null=True),
         integer("high_after_ns", "after, the upper end of its range", "ns", null=True),
@@ -231,8 +334,17 @@ WHATIF = Spec(
         integer("high_saving_ns", "saving, the upper end of its range", "ns", null=True),
         text("assumptions", "what the figures assume, in words"),
         text("reason", "why it does not apply, or why it cannot be determined", null=True),
-        integer("recorded_ns", "the time in the trace, profiler included, without outliers and long pauses", "ns", null=True),
-        real("replay_error", "error of the replay without a change: replayed time divided by recorded time, minus 1", null=True),
+        integer(
+            "recorded_ns",
+            "the time in the trace, profiler included, without outliers and long pauses",
+            "ns",
+            null=True,
+        ),
+        real(
+            "replay_error",
+            "error of the replay without a change: replayed time divided by recorded time, minus 1",
+            null=True,
+        ),
     ),
     key=("change",),
 )
@@ -240,7 +352,8 @@ WHATIF = Spec(
 
 REPLAYED_INFERENCES = Spec(
     "replayed_inferences",
-    "The inferences behind what-if's times, one row each, replayed without the profiler; no rows if there is no replay.",
+    "The inferences behind what-if's times, one row each, replayed without the profiler; no rows if"
+    " there is no replay.",
     (
         row_in("inference", "inferences"),
         integer("thread", "nsys globalTid of the enqueuing thread"),
@@ -257,13 +370,17 @@ REPLAYED_INFERENCES = Spec(
 
 WHATIF_INFERENCES = Spec(
     "whatif_inferences",
-    "What each answered change makes of each replayed inference; no rows for changes by which several inferences or layers run at once, or "
-    "whose saving is limited by what the GPU has left to do.",
+    "What each answered change makes of each replayed inference; no rows for changes by which"
+    " several inferences or layers run at once, or whose saving is limited by what the GPU has left"
+    " to do.",
     (
         text("change", "as in whatif"),
         row_in("inference", "inferences"),
         integer(
-            "before_ns", "time from the end of the one before it to its own, replayed without the profiler and without the change", "ns"
+            "before_ns",
+            "time from the end of the one before it to its own, replayed without the profiler and"
+            " without the change",
+            "ns",
         ),
         integer("after_ns", "the same with the change", "ns"),
     ),
@@ -287,10 +404,15 @@ REPLAYED_WORK = Spec(
 
 REPLAYED_TIMES = Spec(
     "replayed_times",
-    "Where the time goes without the profiler: the GPU work of that replay, and idle time by cause; adds up to what-if's before_ns.",
+    "Where the time goes without the profiler: the GPU work of that replay, and idle time by cause;"
+    " adds up to what-if's before_ns.",
     (
         integer("device", "CUDA device ordinal of the replayed inferences", null=True),
-        text("part", "work (kernels, copies and memsets; overlaps counted once), or a cause of idle time as in gaps"),
+        text(
+            "part",
+            "work (kernels, copies and memsets; overlaps counted once), or a cause of idle time as"
+            " in gaps",
+        ),
         integer("time_ns", "per inference (or pass) without the profiler", "ns"),
         real("share", "share of that time"),
     ),
@@ -335,7 +457,8 @@ KERNEL_TOTALS = Spec(
 
 KERNEL_TIME = Spec(
     "kernel_time",
-    "Kernel time by layer, part and kernel name, over steady-state inferences (without inferences: over the trace).",
+    "Kernel time by layer, part and kernel name, over steady-state inferences (without inferences:"
+    " over the trace).",
     (
         row_in("layer_id", "layers", "none if no layer is known", null=True),
         of_engine(null=True),
@@ -343,29 +466,36 @@ KERNEL_TIME = Spec(
         text("name", "kernel name", row_of="kernel_totals"),
         integer("kernels", "executions"),
         integer("time_ns", "their total time", "ns"),
-        integer("inferences", "steady-state inferences of that engine; none if no inference was found", null=True),
-        real("share_of_kernel_time", "share of the kernel time of that engine's steady-state inferences"),
+        integer(
+            "inferences",
+            "steady-state inferences of that engine; none if no inference was found",
+            null=True,
+        ),
+        real(
+            "share_of_kernel_time",
+            "share of the kernel time of that engine's steady-state inferences",
+        ),
     ),
 )
 
 
 PRECISION = Spec(
     "precision",
-    "Kernel time by data type, work and tensor cores, one row per layer and combination, over steady-state inferences.",
+    "Kernel time by data type, work and tensor cores, one row per layer and combination, over steady-state inferences.",  # noqa: E501
     (
         row_in("layer_id", "layers", "none if no layer is known", null=True),
         of_engine(null=True),
-        text("region", "Myelin region: myl<R>, or the name of an opaque one; none outside", null=True),
-        text("work", "product (matrix product, convolution, attention), arithmetic (any other), convert (changes the type only), "
+        text("region", "Myelin region: myl<R>, or the name of an opaque one; none outside", null=True),  # noqa: E501
+        text("work", "product (matrix product, convolution, attention), arithmetic (any other), convert (changes the type only), "  # noqa: E501
               "move (layout or copy), unknown"),
         text("datatype", "type it computes in, or converts or moves; none if unknown", null=True),
-        text("told_by", "where the data type comes from: kernel (its name) or engine (the engine file)", null=True),
-        text("to_type", "what a conversion writes; none if unknown, or not a conversion", null=True),
+        text("told_by", "where the data type comes from: kernel (its name) or engine (the engine file)", null=True),  # noqa: E501
+        text("to_type", "what a conversion writes; none if unknown, or not a conversion", null=True),  # noqa: E501
         text("tensor_cores", "yes, no or unknown"),
         integer("kernels", "executions; none without a trace", null=True),
-        integer("time_ns", "their total time; from --exportProfile without a trace", "ns", null=True),
+        integer("time_ns", "their total time; from --exportProfile without a trace", "ns", null=True),  # noqa: E501
         integer("mean_ns", "the same per inference", "ns", null=True),
-        real("share_of_kernel_time", "share of the kernel time of that engine's steady-state inferences", null=True),
+        real("share_of_kernel_time", "share of the kernel time of that engine's steady-state inferences", null=True),  # noqa: E501
     ),
 )  # fmt: skip
 
@@ -376,8 +506,15 @@ REGION_PARTS = Spec(
     (
         of_engine(null=True),
         text("region", "myl<R>, or the name of an opaque region"),
-        text("part", "node, tag or range if the trace names one, otherwise what the kernel's name says"),
-        text("told_by", "trace (a range or tag), engine (a layer of the region), kernel (its decoded name) or onnx (a node of --onnx)"),
+        text(
+            "part",
+            "node, tag or range if the trace names one, otherwise what the kernel's name says",
+        ),
+        text(
+            "told_by",
+            "trace (a range or tag), engine (a layer of the region), kernel (its decoded name) or"
+            " onnx (a node of --onnx)",
+        ),
         text("summary", "what its kernels are, the costliest first"),
         integer("kernels", "executions"),
         integer("time_ns", "their total time", "ns"),
@@ -389,10 +526,13 @@ REGION_PARTS = Spec(
 
 TRTEXEC_TIMES = Spec(
     "trtexec_times",
-    "What trtexec measured without the profiler (--times), and the same in this trace, one row per measure.",
+    "What trtexec measured without the profiler (--times), and the same in this trace, one row per"
+    " measure.",
     (
         text(
-            "measure", "enqueue, h2d, gpu_compute, d2h, latency (h2d, gpu_compute and d2h), interval (between two queries: 1 / throughput)"
+            "measure",
+            "enqueue, h2d, gpu_compute, d2h, latency (h2d, gpu_compute and d2h), interval (between"
+            " two queries: 1 / throughput)",
         ),
         text("source", "file that trtexec wrote"),
         row_in("group_id", "inference_groups", null=True),
@@ -402,8 +542,18 @@ TRTEXEC_TIMES = Spec(
         integer("trtexec_min_ns", "the shortest", "ns", null=True),
         integer("trtexec_max_ns", "the longest", "ns", null=True),
         integer("trtexec_p99_ns", "the 99th percentile", "ns", null=True),
-        integer("traced_ns", "median of the steady-state inferences of that group in this trace", "ns", null=True),
-        integer("profiling_ns", "how much longer it is in the trace: the cost of profiling, if the two runs are alike", "ns", null=True),
+        integer(
+            "traced_ns",
+            "median of the steady-state inferences of that group in this trace",
+            "ns",
+            null=True,
+        ),
+        integer(
+            "profiling_ns",
+            "how much longer it is in the trace: the cost of profiling, if the two runs are alike",
+            "ns",
+            null=True,
+        ),
         text("told", "an explanation of the difference", null=True),
     ),
     key=("measure",),

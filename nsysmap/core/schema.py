@@ -1,7 +1,9 @@
 """The list of declared tables: what a rule, a test and a user can rely on.
 
-They are declared in `trace_schema`, `engine_schema`, `result_schema`, `counter_schema` and `report_schema`.
-``process`` and ``thread`` are nsys's serialized ids (globalPid, globalTid): unique over the whole trace,
+They are declared in `trace_schema`, `engine_schema`, `result_schema`, `counter_schema` and
+`report_schema`.
+``process`` and ``thread`` are nsys's serialized ids (globalPid, globalTid): unique over the whole
+trace,
 where ``pid``, ``device``, ``stream`` and ``correlation`` are not.
 """
 
@@ -17,19 +19,31 @@ from nsysmap.core import trace_schema as trace
 from nsysmap.core.table import Table
 
 RULE_TABLES = (
-    result.KERNELS, result.NAMES, engine.LAYERS, engine.TENSORS, engine.EDGES, trace.INFERENCES, result.GAPS, trace.API_CALLS,
-    trace.NVTX_RANGES, trace.MEMCPYS, trace.MEMSETS, trace.SYNCS, trace.CUDA_GRAPH_NODES, trace.CUDA_GRAPH_TRACES, trace.OVERHEADS,
-    trace.OSRT_CALLS, trace.DEVICES, trace.CAPTURE, result.WHATIF, trace.STEADY_STATE, engine.WORK, result.ROOFLINE,
-    engine.ENGINES_WITH_TENSORS, engine.CHAINS, engine.CHAIN_LAYERS, engine.ATTENTION, engine.ATTENTION_LAYERS, engine.REFORMATS,
-    engine.QUANTIZERS, result.PRECISION, result.LAYER_TIMES, result.KERNEL_RUNS, engine.SIBLINGS, engine.SIBLING_LAYERS,
-    result.KERNEL_TIME, result.ENGINE_FITS, result.REGION_PARTS, result.COVERAGE, result.UNMAPPED, result.KERNEL_TOTALS,
-    report.KERNEL_FAMILIES, engine.ENGINES, report.ENGINE_INFERENCES, report.INFERENCE_LOOPS, report.INFERENCE_GROUPS,
-    report.INFERENCE_TIMES, report.DEVICE_TIMES, report.IDLE_TOTALS, report.HIDDEN_REPLAYS, report.LAYER_KINDS, report.REPEATED_LAYERS,
-    report.OTHER_KERNELS, result.TRTEXEC_TIMES, result.REPLAYED_INFERENCES, result.REPLAYED_WORK, result.REPLAYED_TIMES,
-    counter.GPU_SAMPLING, counter.KERNEL_COUNTERS, counter.KERNEL_ENDS, counter.LAYER_COUNTERS, counter.DEVICE_COUNTERS,
+    result.KERNELS, result.NAMES, engine.LAYERS, engine.TENSORS, engine.EDGES, trace.INFERENCES,
+    result.GAPS, trace.API_CALLS,
+    trace.NVTX_RANGES, trace.MEMCPYS, trace.MEMSETS, trace.SYNCS, trace.CUDA_GRAPH_NODES,
+    trace.CUDA_GRAPH_TRACES, trace.OVERHEADS,
+    trace.OSRT_CALLS, trace.DEVICES, trace.CAPTURE, result.WHATIF, trace.STEADY_STATE, engine.WORK,
+    result.ROOFLINE,
+    engine.ENGINES_WITH_TENSORS, engine.CHAINS, engine.CHAIN_LAYERS, engine.ATTENTION,
+    engine.ATTENTION_LAYERS, engine.REFORMATS,
+    engine.QUANTIZERS, result.PRECISION, result.LAYER_TIMES, result.KERNEL_RUNS, engine.SIBLINGS,
+    engine.SIBLING_LAYERS,
+    result.KERNEL_TIME, result.ENGINE_FITS, result.REGION_PARTS, result.COVERAGE, result.UNMAPPED,
+    result.KERNEL_TOTALS,
+    report.KERNEL_FAMILIES, engine.ENGINES, report.ENGINE_INFERENCES, report.INFERENCE_LOOPS,
+    report.INFERENCE_GROUPS,
+    report.INFERENCE_TIMES, report.DEVICE_TIMES, report.IDLE_TOTALS, report.HIDDEN_REPLAYS,
+    report.LAYER_KINDS, report.REPEATED_LAYERS,
+    report.OTHER_KERNELS, result.TRTEXEC_TIMES, result.REPLAYED_INFERENCES, result.REPLAYED_WORK,
+    result.REPLAYED_TIMES,
+    counter.GPU_SAMPLING, counter.KERNEL_COUNTERS, counter.KERNEL_ENDS, counter.LAYER_COUNTERS,
+    counter.DEVICE_COUNTERS,
     counter.COPY_COUNTERS, counter.NCU_KERNELS, result.WHATIF_INFERENCES,
 )  # fmt: skip
-"""The tables that the SQL of rules can read: all of an analysis except those made from the rules' answers."""
+"""The tables that the SQL of rules can read: all of an analysis except those made from the rules'
+answers.
+"""
 
 ANSWER_TABLES = (report.RULE_OUTCOMES, report.FINDINGS, report.NOTES)
 """The tables made from the rules' answers; the SQL of users can read them too."""
@@ -40,7 +54,9 @@ ALL_TABLES = (*RULE_TABLES, *ANSWER_TABLES)
 
 @dataclass(frozen=True)
 class Tables:
-    """Every declared table of an analysis; docs/rules/tables.md describes them. A field has the name of its table in SQL."""
+    """Every declared table of an analysis; docs/rules/tables.md describes them. A field has the
+    name of its table in SQL.
+    """
 
     # the trace, and what it says by itself
     api_calls: Table
@@ -120,4 +136,8 @@ class Tables:
         return dict(vars(self))
 
     def __repr__(self) -> str:
-        return f"<Tables: {', '.join(f'{name} {len(table):,}' for name, table in self.by_name().items() if len(table))} rows>"
+        return (
+            "<Tables:"
+            f" {', '.join(f'{name} {len(table):,}' for name, table in self.by_name().items() if len(table))}"  # noqa: E501
+            " rows>"
+        )

@@ -1,8 +1,9 @@
 """The tables that modules exchange: their columns, with types, units and meaning.
 
-A :class:`Table` holds numpy arrays (integers, floats, booleans) and dictionary-coded text.  "No value" is
-:data:`MISSING` in an integer column, NaN in a float column and code -1 in a text column; it becomes NULL in Arrow, in
-SQL and in pandas.  Times are int64 nanoseconds since the start of the profiling session, sizes are bytes.
+A :class:`Table` holds numpy arrays (integers, floats, booleans) and dictionary-coded text.  "No
+value" is :data:`MISSING` in an integer column, NaN in a float column and code -1 in a text column;
+it becomes NULL in Arrow, in SQL and in pandas.  Times are int64 nanoseconds since the start of the
+profiling session, sizes are bytes.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ class Spec:
 
 @dataclass(frozen=True)
 class Text:
-    """A text column: ``values[codes[i]]`` is row i's text, code -1 stands for no value; a large table stores the codes in fewer bytes."""
+    """A text column: ``values[codes[i]]`` is row i's text, code -1 stands for no value; a large
+    table stores the codes in fewer bytes.
+    """
 
     codes: CodeArray
     values: tuple[str, ...]
@@ -106,37 +109,56 @@ class Text:
         return Text(codes, self.values)
 
     def where(self, test: Callable[[str], bool], *, missing: bool = False) -> BoolArray:
-        """True if the row's text passes the test, which runs once per distinct text; ``missing`` where there is no text."""
-        passes = np.array([*(test(value) for value in self.values), missing], np.bool_)  # code -1 reads the last one
+        """True if the row's text passes the test, which runs once per distinct text; ``missing``
+        where there is no text.
+        """
+        passes = np.array(
+            [*(test(value) for value in self.values), missing], np.bool_
+        )  # code -1 reads the last one
         return mapped(self.codes, lambda codes: passes[codes])
 
     def numbers(self, number: Callable[[str], int], *, missing: int) -> IntArray:
-        """The number for each row's text, computed once per distinct text; ``missing`` where there is no text."""
-        found = np.array([*(number(value) for value in self.values), missing], np.int64)  # code -1 reads the last one
+        """The number for each row's text, computed once per distinct text; ``missing`` where there
+        is no text.
+        """
+        found = np.array(
+            [*(number(value) for value in self.values), missing], np.int64
+        )  # code -1 reads the last one
         return mapped(self.codes, lambda codes: found[codes])
 
     def equals(self, value: str) -> BoolArray:
         """True if a row has exactly this text."""
-        return self.where(value.__eq__) if value in self.values else np.zeros(len(self.codes), np.bool_)
+        return (
+            self.where(value.__eq__)
+            if value in self.values
+            else np.zeros(len(self.codes), np.bool_)
+        )
 
 
 def either(first: Text, second: Text) -> Text:
     """The first text where there is one, the second elsewhere."""
     later = np.where(second.codes >= 0, second.codes + len(first.values), -1)
-    return Text(np.where(first.codes >= 0, first.codes, later).astype(np.int32), (*first.values, *second.values))
+    return Text(
+        np.where(first.codes >= 0, first.codes, later).astype(np.int32),
+        (*first.values, *second.values),
+    )
 
 
 Data = IntArray | FloatArray | BoolArray | Text
 Held = Data | Narrow
 """The stored form of a column: a large table stores integers in as few bytes as they need."""
 
-# --- columns of one value -------------------------------------------------------------------------------------------
+# --- columns of one value
+# -------------------------------------------------------------------------------------------
 #
-# A trace has many columns with the same value in all rows: the device, the context, the process, most of a launch's grid.
-# Such a column is stored once, as an array whose rows are all the same place in memory (stride 0); it cannot be written into.
+# A trace has many columns with the same value in all rows: the device, the context, the process,
+# most of a launch's grid. Such a column is stored once, as an array whose rows are all the same
+# place in memory (stride 0); it cannot be written into.
 
 _MANY_ROWS = 1 << 16  # number of rows from which on a table looks for such columns
-_LARGE = 1 << 19  # number of rows from which on memory matters more than the time to widen integers at each use
+_LARGE = (
+    1 << 19
+)  # number of rows from which on memory matters more than the time to widen integers at each use
 
 Values = TypeVar("Values", bound=np.generic)
 Other = TypeVar("Other", bound=np.generic)
@@ -155,8 +177,12 @@ def uniform(data: Held | CodeArray) -> bool:
     return held.strides == (0,) and len(held) > 0
 
 
-def mapped(values: NDArray[Values], work: Callable[[NDArray[Values]], NDArray[Other]]) -> NDArray[Other]:
-    """``work(values)``, done once for a column of one value; ``work`` must depend on each row's value alone."""
+def mapped(
+    values: NDArray[Values], work: Callable[[NDArray[Values]], NDArray[Other]]
+) -> NDArray[Other]:
+    """``work(values)``, done once for a column of one value; ``work`` must depend on each row's
+    value alone.
+    """
     if values.strides == (0,) and len(values) > 0:
         return repeated(work(values[:1])[0], len(values))
     return work(values)
@@ -171,7 +197,12 @@ def _packed(data: Data) -> Data:
 
 def packed(values: NDArray[Values]) -> NDArray[Values]:
     """The column, stored as one value if all rows have the same."""
-    if not len(values) or values.strides == (0,) or values[0] != values[-1] or not (values == values[0]).all():
+    if (
+        not len(values)
+        or values.strides == (0,)
+        or values[0] != values[-1]
+        or not (values == values[0]).all()
+    ):
         return values
     return repeated(values[0], len(values))
 
@@ -194,12 +225,16 @@ def wide(data: Held) -> Data:
 
 
 def slim(values: IntArray, near: IntArray | None = None) -> Ints:
-    """The column in the form in which a table of so many rows stores it: a large table converts each column at once, to save memory."""
+    """The column in the form in which a table of so many rows stores it: a large table converts
+    each column at once, to save memory.
+    """
     return values if len(values) < _LARGE else _narrow(packed(values), near)  # type: ignore[return-value]  # integers stay integers
 
 
 class Row:
-    """One row of a small table: its values by column, each by the kind that the column is declared with."""
+    """One row of a small table: its values by column, each by the kind that the column is declared
+    with.
+    """
 
     __slots__ = ("_name", "_values")
 
@@ -215,7 +250,9 @@ class Row:
     def _value(self, name: str, kinds: tuple[type, ...]) -> object:
         value = self._values[name]
         if value is not None and type(value) not in kinds:
-            raise TypeError(f"{self._name}.{name} holds {value!r}, asked for as {kinds[0].__name__}")
+            raise TypeError(
+                f"{self._name}.{name} holds {value!r}, asked for as {kinds[0].__name__}"
+            )
         return value
 
     def _known(self, name: str, kinds: tuple[type, ...]) -> object:
@@ -263,10 +300,15 @@ class Table:
     __slots__ = ("columns", "rows", "spec")
 
     def __init__(self, spec: Spec, columns: Mapping[str, Held]) -> None:
-        """Check the columns against the declaration: an extra, missing or too short column, or one of another type, is an error."""
+        """Check the columns against the declaration: an extra, missing or too short column, or one
+        of another type, is an error.
+        """
         wanted = {column.name for column in spec.columns}
         if wanted != set(columns):
-            raise ValueError(f"{spec.name}: missing {sorted(wanted - set(columns))}, undeclared {sorted(set(columns) - wanted)}")
+            raise ValueError(
+                f"{spec.name}: missing {sorted(wanted - set(columns))}, undeclared"
+                f" {sorted(set(columns) - wanted)}"
+            )
         lengths = {len(data) for data in columns.values()}
         if len(lengths) > 1:
             raise ValueError(f"{spec.name}: columns of different lengths {sorted(lengths)}")
@@ -274,9 +316,14 @@ class Table:
             _check(spec, column, columns[column.name])
         self.spec = spec
         self.rows = lengths.pop() if lengths else 0
-        self.columns: dict[str, Held] = {column.name: columns[column.name] for column in spec.columns}
+        self.columns: dict[str, Held] = {
+            column.name: columns[column.name] for column in spec.columns
+        }
         if self.rows >= _MANY_ROWS:
-            self.columns = {name: data if isinstance(data, Narrow) else _packed(data) for name, data in self.columns.items()}
+            self.columns = {
+                name: data if isinstance(data, Narrow) else _packed(data)
+                for name, data in self.columns.items()
+            }
         if self.rows >= _LARGE:
             near = _start(self.columns)
             self.columns = {name: _narrow(data, near) for name, data in self.columns.items()}
@@ -288,18 +335,28 @@ class Table:
 
     @staticmethod
     def of_rows(spec: Spec, rows: Sequence[Mapping[str, object]]) -> Table:
-        """A table of a few rows given as mappings; an omitted key means no value (0, false or "" if the column is not nullable)."""
+        """A table of a few rows given as mappings; an omitted key means no value (0, false or "" if
+        the column is not nullable).
+        """
         declared = {column.name for column in spec.columns}
         for row in rows:
             for key in row.keys() - declared:
                 spec.column(key)
-        return Table(spec, {column.name: _column_of(column, [row.get(column.name) for row in rows]) for column in spec.columns})
+        return Table(
+            spec,
+            {
+                column.name: _column_of(column, [row.get(column.name) for row in rows])
+                for column in spec.columns
+            },
+        )
 
     def __len__(self) -> int:
         return self.rows
 
     def column(self, name: str) -> Data:
-        """A column of any kind; one that is stored narrow is widened, which takes time, and memory while it is used."""
+        """A column of any kind; one that is stored narrow is widened, which takes time, and memory
+        while it is used.
+        """
         return wide(self.columns[name])
 
     def ints(self, name: str) -> IntArray:
@@ -345,12 +402,17 @@ class Table:
 
     def take(self, rows: IntArray | BoolArray) -> Table:
         """The rows at these positions, or where the mask is true."""
-        at: IntArray = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows.astype(np.int64, copy=False)
+        at: IntArray = (
+            np.flatnonzero(rows) if rows.dtype == np.bool_ else rows.astype(np.int64, copy=False)
+        )
         return Table(self.spec, {name: taken(data, at) for name, data in self.columns.items()})
 
     def part(self, start: int, stop: int) -> Table:
         """The rows from one position up to but excluding the other, over the same memory."""
-        return Table(self.spec, {name: _part(data, slice(start, stop)) for name, data in self.columns.items()})
+        return Table(
+            self.spec,
+            {name: _part(data, slice(start, stop)) for name, data in self.columns.items()},
+        )
 
     def with_columns(self, spec: Spec, extra: Mapping[str, Held]) -> Table:
         """These rows under a wider (or changed) declaration, with the extra columns added."""
@@ -372,7 +434,9 @@ class Table:
         return row
 
     def arrow(self, names: Sequence[str] | None = None) -> pyarrow.Table:
-        """The same rows as an Arrow table (of all columns, or of these); text columns are dictionary-encoded."""
+        """The same rows as an Arrow table (of all columns, or of these); text columns are
+        dictionary-encoded.
+        """
         import pyarrow as pa
 
         arrays = []
@@ -380,15 +444,30 @@ class Table:
             held = self.columns[name]
             data = wide(held)
             if isinstance(data, Text):
-                codes = arrow_array(pa.int32(), data.codes, mapped(data.codes, lambda codes: codes < 0))
+                codes = arrow_array(
+                    pa.int32(), data.codes, mapped(data.codes, lambda codes: codes < 0)
+                )
                 arrays.append(pa.DictionaryArray.from_arrays(codes, arrow_texts(data.values)))
             elif data.dtype == np.int64:
                 whole = isinstance(held, Narrow) and not held.missing
-                arrays.append(arrow_array(pa.int64(), data, None if whole else mapped(data, lambda values: values == MISSING)))
+                arrays.append(
+                    arrow_array(
+                        pa.int64(),
+                        data,
+                        None if whole else mapped(data, lambda values: values == MISSING),
+                    )
+                )
             elif data.dtype == np.float64:
                 arrays.append(arrow_array(pa.float64(), data, np.isnan(data)))
             else:
-                arrays.append(arrow_array(pa.bool_(), np.packbits(self.bools(name), bitorder="little"), None, rows=len(data)))
+                arrays.append(
+                    arrow_array(
+                        pa.bool_(),
+                        np.packbits(self.bools(name), bitorder="little"),
+                        None,
+                        rows=len(data),
+                    )
+                )
         return pa.Table.from_arrays(arrays, names=list(names or self.columns))
 
     def __repr__(self) -> str:
@@ -402,10 +481,16 @@ class Table:
         for column in self.spec.columns:
             data = self.column(column.name)
             if isinstance(data, Text):
-                frame[column.name] = pd.Series(pd.Categorical.from_codes(data.codes, categories=pd.Index(data.values, dtype="object")))
+                frame[column.name] = pd.Series(
+                    pd.Categorical.from_codes(
+                        data.codes, categories=pd.Index(data.values, dtype="object")
+                    )
+                )
             elif data.dtype == np.int64 and column.nullable:
                 values = self.ints(column.name)
-                frame[column.name] = pd.Series(pd.arrays.IntegerArray(values.copy(), values == MISSING))
+                frame[column.name] = pd.Series(
+                    pd.arrays.IntegerArray(values.copy(), values == MISSING)
+                )
             else:
                 frame[column.name] = pd.Series(data)
         return pd.DataFrame(frame)
@@ -422,19 +507,26 @@ def _objects(data: Data) -> list[object]:
 
 
 def stacked(parts: Iterable[Table]) -> Table:
-    """The concatenated rows of these tables (at least one) of one declaration and with the same texts. Each is
+    """The concatenated rows of these tables (at least one) of one declaration and with the same
+    texts. Each is
 
     stored compactly until all are there.
     """
     held: list[Table] = []
     for part in parts:
         start = _start(part.columns)
-        held.append(Table(part.spec, {name: _narrow(data, start) for name, data in part.columns.items()}) if held else part)
+        held.append(
+            Table(part.spec, {name: _narrow(data, start) for name, data in part.columns.items()})
+            if held
+            else part
+        )
     if len(held) == 1:
         return held[0]
     columns: dict[str, Held] = {}
     for name in sorted(held[0].columns, key=lambda name: name != "start_ns"):
-        pieces = [part.columns.pop(name) for part in held]  # each is released before the next is made
+        pieces = [
+            part.columns.pop(name) for part in held
+        ]  # each is released before the next is made
         if isinstance(pieces[0], Text):
             texts = [piece for piece in pieces if isinstance(piece, Text)]
             assert all(text.values == texts[0].values for text in texts)
@@ -448,7 +540,11 @@ def stacked(parts: Iterable[Table]) -> Table:
 def _start(columns: Mapping[str, Held]) -> IntArray | None:
     """The column of times to which the table's other times are close."""
     start = columns.get("start_ns")
-    return start if isinstance(start, np.ndarray) and start.dtype == np.int64 and not uniform(start) else None  # type: ignore[return-value]
+    return (
+        start  # type: ignore[return-value]
+        if isinstance(start, np.ndarray) and start.dtype == np.int64 and not uniform(start)
+        else None
+    )
 
 
 def _narrow(data: Held, near: IntArray | None) -> Held:
@@ -476,19 +572,33 @@ def _check(spec: Spec, column: Column, data: Held) -> None:
         if column.kind != "int":
             raise TypeError(f"{spec.name}.{column.name}: declared {column.kind}, given integers")
         return
-    kind = "text" if isinstance(data, Text) else {"i": "int", "f": "float", "b": "bool"}.get(data.dtype.kind, str(data.dtype))
+    kind = (
+        "text"
+        if isinstance(data, Text)
+        else {"i": "int", "f": "float", "b": "bool"}.get(data.dtype.kind, str(data.dtype))
+    )
     whole = isinstance(data, Text) or data.dtype in (np.int64, np.float64, np.bool_)
     if kind != column.kind or not whole:
-        raise TypeError(f"{spec.name}.{column.name}: declared {column.kind}, given {kind if isinstance(data, Text) else data.dtype}")
+        raise TypeError(
+            f"{spec.name}.{column.name}: declared {column.kind}, given"
+            f" {kind if isinstance(data, Text) else data.dtype}"
+        )
 
 
 def _column_of(column: Column, values: list[object]) -> Data:
     if column.kind == "text":
-        return Text.of(None if value is None and column.nullable else str("" if value is None else value) for value in values)
+        return Text.of(
+            None if value is None and column.nullable else str("" if value is None else value)
+            for value in values
+        )
     if column.kind == "int":
         nothing = MISSING if column.nullable else 0
-        return np.array([nothing if value is None else int(str(value)) for value in values], dtype=np.int64)
+        return np.array(
+            [nothing if value is None else int(str(value)) for value in values], dtype=np.int64
+        )
     if column.kind == "float":
         nan = float("nan") if column.nullable else 0.0
-        return np.array([nan if value is None else float(str(value)) for value in values], dtype=np.float64)
+        return np.array(
+            [nan if value is None else float(str(value)) for value in values], dtype=np.float64
+        )
     return np.array([bool(value) for value in values], dtype=np.bool_)

@@ -42,8 +42,8 @@ API_CALLS = Spec(
         text("api", "function without its version suffix, such as cudaLaunchKernel"),
         text(
             "kind",
-            "launch, graph-launch, copy, memset, sync, event, stream-wait, alloc, free, host-register, capture, "
-            "graph-build, module-load, other",
+            "launch, graph-launch, copy, memset, sync, event, stream-wait, alloc, free,"
+            " host-register, capture, graph-build, module-load, other",
         ),
         integer("result", "return value; 0 is success"),
     ),
@@ -79,7 +79,11 @@ MEMCPYS = Spec(
         text("source", "pageable, pinned, device, array, managed or unknown memory"),
         text("target", "pageable, pinned, device, array, managed or unknown memory"),
         integer("bytes", "size", "bytes"),
-        flag("asynchronous", "requested by an …Async call (which may block with pageable memory) or replayed in a graph"),
+        flag(
+            "asynchronous",
+            "requested by an …Async call (which may block with pageable memory) or replayed in a"
+            " graph",
+        ),
         integer("graph_node_id", "nsys graphNodeId of the replayed node", null=True),
     ),
 )
@@ -110,14 +114,17 @@ SYNCS = Spec(
         integer("launch", "row in api_calls of the call that requested it", null=True),
         integer("thread", "nsys globalTid of the waiting thread", null=True),
         text("kind", "event, stream-wait, stream, context, other"),
-        integer("event", "id of the CUDA event waited for, unique only within a process", null=True),
+        integer(
+            "event", "id of the CUDA event waited for, unique only within a process", null=True
+        ),
     ),
 )
 
 
 EVENT_RECORDS = Spec(
     "event_records",
-    "CUDA events recorded into a stream (cudaEventRecord): waiting for one means waiting for the stream's work up to there; in file order.",
+    "CUDA events recorded into a stream (cudaEventRecord): waiting for one means waiting for the"
+    " stream's work up to there; in file order.",
     (
         integer("process", "nsys globalPid of the process that recorded it"),
         integer("stream", "CUDA stream id within its context"),
@@ -129,20 +136,24 @@ EVENT_RECORDS = Spec(
 
 CUDA_GRAPH_NODES = Spec(
     "cuda_graph_nodes",
-    "Creations of CUDA graph nodes, clones included, by start time; may lie before the trace's time 0.",
+    "Creations of CUDA graph nodes, clones included, by start time; may lie before the trace's"
+    " time 0.",
     (
         *WHEN,
         integer("process", "nsys globalPid"),
         integer("thread", "nsys globalTid of the creating (capturing) thread"),
         integer("graph_node_id", "nsys graphNodeId"),
-        integer("original_graph_node_id", "graphNodeId of the node that it was cloned from", null=True),
+        integer(
+            "original_graph_node_id", "graphNodeId of the node that it was cloned from", null=True
+        ),
     ),
 )
 
 
 CUDA_GRAPH_TRACES = Spec(
     "cuda_graph_traces",
-    "Whole executions of a CUDA graph under --cuda-graph-trace=graph: their kernels are not in the trace.",
+    "Whole executions of a CUDA graph under --cuda-graph-trace=graph: their kernels are not in the"
+    " trace.",
     (
         *WHEN,
         *WHERE,
@@ -163,7 +174,12 @@ OVERHEADS = Spec(
 OSRT_CALLS = Spec(
     "osrt_calls",
     "Calls of the OS runtime (with nsys -t osrt), by start time.",
-    (*WHEN, integer("pid", "process id"), integer("thread", "nsys globalTid of the calling thread"), text("name", "function")),
+    (
+        *WHEN,
+        integer("pid", "process id"),
+        integer("thread", "nsys globalTid of the calling thread"),
+        text("name", "function"),
+    ),
 )
 
 
@@ -188,7 +204,9 @@ DEVICES = Spec(
 
 TRTEXEC, TENSORRT_RTX, PYTHON, OTHER_HOST = "trtexec", "tensorrt_rtx", "python", "other"
 HOSTS = (TRTEXEC, TENSORRT_RTX, PYTHON, OTHER_HOST)
-"""What can launch GPU work (`capture.host`): the two tools of NVIDIA that run engines, Python, and every other program."""
+"""What can launch GPU work (`capture.host`): the two tools of NVIDIA that run engines, Python, and
+every other program.
+"""
 
 
 CAPTURE = Spec(
@@ -198,7 +216,11 @@ CAPTURE = Spec(
         text("source", "the report's file name"),
         text("nsys_version", "version of nsys that wrote the report", null=True),
         text("schema_version", "version of nsys's export schema", null=True),
-        text("form", "what was read: nsys-rep (exported by nsys), nsys-rep read by nsysmap, SQLite, Parquet, Arrow or JSON lines"),
+        text(
+            "form",
+            "what was read: nsys-rep (exported by nsys), nsys-rep read by nsysmap, SQLite, Parquet,"
+            " Arrow or JSON lines",
+        ),
         integer("duration_ns", "from the first to the last piece of GPU work or host call", "ns"),
         integer("kernels", "kernel rows"),
         integer("memcpys", "memory copy rows"),
@@ -207,7 +229,11 @@ CAPTURE = Spec(
         integer("cuda_graph_traces", "whole-graph rows"),
         integer("graph_kernels", "kernel rows with a graph node id"),
         integer("cuda_graph_nodes", "graph node creation rows"),
-        text("cuda_graph_trace", "none (no graph was launched), node (the kernels of graphs are traced), graph (they are hidden)"),
+        text(
+            "cuda_graph_trace",
+            "none (no graph was launched), node (the kernels of graphs are traced), graph (they are"
+            " hidden)",
+        ),
         flag("has_tensorrt_ranges", "the NVTX domain TensorRT has ranges"),
         flag("has_layer_ranges", "ranges below ExecutionContext:: name layers"),
         flag("has_myelin_ranges", "the NVTX domain myelin-exec has ranges"),
@@ -221,10 +247,28 @@ CAPTURE = Spec(
         integer("devices", "devices with GPU work"),
         integer("dropped_rows", "rows with impossible times, which were left out"),
         integer("unmatched_launches", "kernels whose launch call is not in the trace"),
-        integer("overhead_ns", "time for which the profiler stopped a thread that launched work, within the window of GPU work", "ns"),
-        text("tensorrt_version", "TensorRT's version, if the trace or an engine file has it", null=True),
-        text("environment_tensorrt", "TENSORRT_VERSION in the program's environment: that of its container", null=True),
-        text("host", "what launched the GPU work, as the processes' names tell: trtexec, tensorrt_rtx, python or other", null=True),
+        integer(
+            "overhead_ns",
+            "time for which the profiler stopped a thread that launched work, within the window of"
+            " GPU work",
+            "ns",
+        ),
+        text(
+            "tensorrt_version",
+            "TensorRT's version, if the trace or an engine file has it",
+            null=True,
+        ),
+        text(
+            "environment_tensorrt",
+            "TENSORRT_VERSION in the program's environment: that of its container",
+            null=True,
+        ),
+        text(
+            "host",
+            "what launched the GPU work, as the processes' names tell: trtexec, tensorrt_rtx,"
+            " python or other",
+            null=True,
+        ),
     ),
 )
 
@@ -234,7 +278,11 @@ MEMBERSHIP = Spec(
     "Kernel to inference, one row per kernel in the order of kernels.",
     (
         row_in("inference", "inferences", null=True),
-        integer("position", "position among the kernels of that inference, in launch order, from 0", null=True),
+        integer(
+            "position",
+            "position among the kernels of that inference, in launch order, from 0",
+            null=True,
+        ),
     ),
 )
 
@@ -254,31 +302,57 @@ INFERENCES = Spec(
         integer("stream", "stream of most of its GPU work", null=True),
         of_engine(null=True),
         text(
-            "engine_doubt", "why it is not, or may not be, of the engine whose layers it has; none if nothing speaks against it", null=True
+            "engine_doubt",
+            "why it is not, or may not be, of the engine whose layers it has; none if nothing"
+            " speaks against it",
+            null=True,
         ),
         text("found_by", "range (ExecutionContext::…), graph-launch or period"),
-        text("launch_api", "call that enqueued it: ExecutionContext::enqueueV3, cudaGraphLaunch, …", null=True),
+        text(
+            "launch_api",
+            "call that enqueued it: ExecutionContext::enqueueV3, cudaGraphLaunch, …",
+            null=True,
+        ),
         flag("cuda_graph", "replayed from a CUDA graph"),
-        flag("warmup", "excluded: slower than the later ones, before the first steady-state one; or kernels were compiled or loaded in it"),
-        flag("complete", "has all kernels of its kind; one cut off by the start or end of the capture has fewer"),
+        flag(
+            "warmup",
+            "excluded: slower than the later ones, before the first steady-state one; or kernels"
+            " were compiled or loaded in it",
+        ),
+        flag(
+            "complete",
+            "has all kernels of its kind; one cut off by the start or end of the capture has fewer",
+        ),
         integer("kernels", "number of kernels"),
         integer("launches", "number of launch calls"),
         integer("enqueue_start_ns", "start of the enqueue range or launch call", "ns", null=True),
         integer("enqueue_end_ns", "its end", "ns", null=True),
         integer("enqueue_ns", "host time to enqueue it", "ns", null=True),
-        integer("compile_ns", "of that, in which its thread compiled kernels or loaded their code", "ns", null=True),
+        integer(
+            "compile_ns",
+            "of that, in which its thread compiled kernels or loaded their code",
+            "ns",
+            null=True,
+        ),
         text(
             "compile_evidence",
-            "of one excluded for that, what most of it was: before CALL (the host's own work until it loaded code), library "
-            "before CALL (where all kernels that follow are those of libraries), the call, or the range",
+            "of one excluded for that, what most of it was: before CALL (the host's own work until"
+            " it loaded code), library before CALL (where all kernels that follow are those of"
+            " libraries), the call, or the range",
             null=True,
         ),
         integer("gpu_start_ns", "start of its first kernel, copy or memset", "ns", null=True),
         integer("gpu_end_ns", "end of its last", "ns", null=True),
-        integer("gpu_busy_ns", "GPU time: union of its kernels, copies and memsets", "ns", null=True),
+        integer(
+            "gpu_busy_ns", "GPU time: union of its kernels, copies and memsets", "ns", null=True
+        ),
         integer("gpu_span_ns", "from the first to the last of them", "ns", null=True),
         integer("idle_ns", "gpu_span_ns minus gpu_busy_ns", "ns", null=True),
-        integer("kernel_sequence", "inferences with the same number launch the same kernels in the same order", null=True),
+        integer(
+            "kernel_sequence",
+            "inferences with the same number launch the same kernels in the same order",
+            null=True,
+        ),
     ),
     key=("inference",),
 )
@@ -286,17 +360,21 @@ INFERENCES = Spec(
 
 STEADY_STATE = Spec(
     "steady_state",
-    "The inferences over which findings' costs are computed, one row per device: complete ones after the warm-up.",
+    "The inferences over which findings' costs are computed, one row per device: complete ones"
+    " after the warm-up.",
     (
         integer("device", "CUDA device ordinal", null=True),
         integer("start_ns", "start of the first of them, host call or GPU work", "ns"),
         integer("end_ns", "end of the last", "ns"),
         integer(
             "window_ns",
-            "from start_ns to end_ns, without inferences between them that do not count; a finding's share is a share of this",
+            "from start_ns to end_ns, without inferences between them that do not count; a"
+            " finding's share is a share of this",
             "ns",
         ),
         integer("inferences", "number of them"),
-        integer("span_ns", "union of their spans on the GPU, from first to last GPU work of each", "ns"),
+        integer(
+            "span_ns", "union of their spans on the GPU, from first to last GPU work of each", "ns"
+        ),
     ),
 )

@@ -1,4 +1,6 @@
-"""Two computations at the same time: while numpy computes in one thread, Python runs in the other."""
+"""Two computations at the same time: while numpy computes in one thread, Python runs in the
+other.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,16 @@ Second = TypeVar("Second")
 
 
 def both(first: Callable[[], First], second: Callable[[], Second]) -> tuple[First, Second]:
-    """The results of both; raises what either raises. (concurrent.futures takes longer to import than some of what is computed so.)"""
+    """The results of both; raises what either raises. (concurrent.futures takes longer to import
+    than some of what is computed so.)
+    """
     done: list[Second] = []
     failed: list[BaseException] = []
 
     def run() -> None:
         try:
             done.append(second())
-        except BaseException as error:  # noqa: BLE001  # raised again below, in the thread that waits
+        except BaseException as error:  # raised again below, in the thread that waits  # noqa: BLE001
             failed.append(error)
 
     thread = Thread(target=run)

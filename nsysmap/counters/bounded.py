@@ -12,11 +12,15 @@ _SLACK = 1e-9
 _PATIENCE = 3
 
 
-def bounded_solution(systems: Systems, target: FloatArray, upper: FloatArray, solved: FloatArray | None = None) -> FloatArray:
-    """For each metric the x from 0 to ``upper`` that minimises x'Mx/2 - t'x, for a positive definite M; ``solved`` is M⁻¹t if it is known.
+def bounded_solution(
+    systems: Systems, target: FloatArray, upper: FloatArray, solved: FloatArray | None = None
+) -> FloatArray:
+    """For each metric the x from 0 to ``upper`` that minimises x'Mx/2 - t'x, for a positive
+    definite M; ``solved`` is M⁻¹t if it is known.
 
-    Block principal pivoting (Júdice and Pires 1994): every unknown that violates a bound is fixed there, every fixed one with a
-    gradient inwards is released; if that does not reduce their number, only the last of them moves, which always terminates.
+    Block principal pivoting (Júdice and Pires 1994): every unknown that violates a bound is fixed
+    there, every fixed one with a gradient inwards is released; if that does not reduce their
+    number, only the last of them moves, which always terminates.
     """
     answer = systems.factor().solve(target) if solved is None else solved.copy()
     bound = np.broadcast_to(upper[:, None], answer.shape)
@@ -49,7 +53,9 @@ def bounded_solution(systems: Systems, target: FloatArray, upper: FloatArray, so
     return np.clip(answer, 0.0, bound)
 
 
-def _with_fixed(systems: Systems, target: FloatArray, fixed: BoolArray, at: FloatArray) -> FloatArray:
+def _with_fixed(
+    systems: Systems, target: FloatArray, fixed: BoolArray, at: FloatArray
+) -> FloatArray:
     """The solutions with these unknowns fixed to these values."""
     right = np.where(fixed, at, target - systems.times(at))
     return systems.factor(fixed=fixed).solve(right)

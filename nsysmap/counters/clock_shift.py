@@ -10,7 +10,14 @@ from nsysmap.core.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.odds import Explained, explained, less_likely, likely, spread
 from nsysmap.counters.part_rates import Fit, State, Sums, fit_rates, quick_factor, quick_misfit
-from nsysmap.counters.problem import FAR_SAMPLES, PARTS_PER_SAMPLE, TOGETHER, at_once, coarse_enough, in_sequence_order
+from nsysmap.counters.problem import (
+    FAR_SAMPLES,
+    PARTS_PER_SAMPLE,
+    TOGETHER,
+    at_once,
+    coarse_enough,
+    in_sequence_order,
+)
 from nsysmap.counters.ring import Gram
 from nsysmap.counters.series import ROUNDED2
 from nsysmap.counters.shares import (
@@ -31,28 +38,50 @@ from nsysmap.counters.shares import (
 
 _FEWEST_SAMPLES = 50
 _STRETCHES = 8  # that the search looks at, spread over the run
-_ALIKE = 0.97  # share of the best agreement: sequences repeat, and the smallest offset with as good an agreement is taken
+# share of the best agreement: sequences repeat, and the smallest offset with as good an agreement
+# is taken
+_ALIKE = 0.97
 _LAGS = np.arange(-2 * FAR_SAMPLES, 2 * FAR_SAMPLES + 1)  # half samples
-_MOST_PEAKS = 3  # offsets that are looked at more closely: in simulations the right one was always among the best three
-_AGREES = 0.15  # correlation of activity and busy time below which busy time does not determine the offset
-_EXPLAINED = 0.8  # residual standard deviation relative to the samples', in the metric explained best: above this the rates explain nothing
+# offsets that are looked at more closely: in simulations the right one was always among the best
+# three
+_MOST_PEAKS = 3
+# correlation of activity and busy time below which busy time does not determine the offset
+_AGREES = 0.15
+# residual standard deviation relative to the samples', in the metric explained best: above this the
+# rates explain nothing
+_EXPLAINED = 0.8
 _COARSE = 0.1  # of a sample's length: the steps of the search, one length in either direction …
-_NEAR_NS = 500.0  # … or this, if it is shorter: with many samples, offsets half a µs apart can be distinguished
+# … or this, if it is shorter: with many samples, offsets half a µs apart can be distinguished
+_NEAR_NS = 500.0
 _MANY = 50  # steps: the first look then takes some at once, of kernels about as long
 _AT_ONCE = 4
-_QUICK = 800  # samples per stretch used by the search for a drift, and by the last look of the search for an offset
-_FIRST = 200  # … and by looks before that, with longer parts: they leave so many offsets, not less probable by this power of e
+# samples per stretch used by the search for a drift, and by the last look of the search for an
+# offset
+_QUICK = 800
+# … and by looks before that, with longer parts: they leave so many offsets, not less probable by
+# this power of e
+_FIRST = 200
 _MOST_HOPEFUL = 12
 _HOPELESS = 10.0
 _BESIDE_SAMPLES = 3  # the first search moves samples by less than that many of their lengths
-_SHORTEST_PART_NS = 1000.0  # parts are coarser than those of the estimate: whole kernels determine the offset …
-_LONGEST_PART_NS = 1500.0  # … but their blocks start and end within µs: with parts of a quarter of a sample, another kernel's begin, 2 µs
-_FEWEST_PARTS = 3  # away, explained samples at 10 kHz better (against the same programs at 200 kHz, 2 of 5 networks on an H100)
+_SHORTEST_PART_NS = (
+    1000.0  # parts are coarser than those of the estimate: whole kernels determine the offset …
+)
+# … but their blocks start and end within µs: with parts of a quarter of a sample, another kernel's
+# begin, 2 µs
+_LONGEST_PART_NS = 1500.0
+# away, explained samples at 10 kHz better (against the same programs at 200 kHz, 2 of 5 networks on
+# an H100)
+_FEWEST_PARTS = 3
 _FINE_NS = 20.0  # a smaller move of the offset ends the search …
-_USUAL_NS = 500.0  # half of all offsets are smaller (a Cauchy prior); on an H100 they were -14 to -452 ns at 200 to 10 kHz
+# half of all offsets are smaller (a Cauchy prior); on an H100 they were -14 to -452 ns at 200 to 10
+# kHz
+_USUAL_NS = 500.0
 _MOST_MOVES = 12
 _SEARCHES = 3
-_TICK_NS = 32.0 / 12.0**0.5  # standard deviation of one kernel's timestamps, which are on ticks of 32 ns
+_TICK_NS = (
+    32.0 / 12.0**0.5
+)  # standard deviation of one kernel's timestamps, which are on ticks of 32 ns
 _CERTAIN = 4.0  # ratio to its error: a smaller drift counts as none
 _LEAST_BENT = 0.2  # share of the curvature without misfits: no less is taken
 _CLOSE = 0.25  # … as does this share of its error
@@ -102,7 +131,9 @@ class _Scene:
         return _Looked(self.values, used, shares, gram(shares))
 
     def places(self, shift: Shift) -> IntArray:
-        """The column of the part that runs, or ran last, where each sample begins, plus 1; 0 for none."""
+        """The column of the part that runs, or ran last, where each sample begins, plus 1; 0 for
+        none.
+        """
         work, layout = self.work, self.parts.layout
         begin = shift.moved(self.start_ns)
         row = np.searchsorted(work.start_ns, begin, "right") - 1
@@ -125,27 +156,44 @@ class _Scene:
         """The metric that rates explain best, alone, and its fit."""
         row = int(np.argmin(like.noise / np.maximum(self.values.std(axis=1), 1e-12)))
         some = slice(row, row + 1)
-        return replace(self, values=self.values[some]), replace(like, noise=like.noise[some], stiffness=like.stiffness[some])
+        return replace(self, values=self.values[some]), replace(
+            like, noise=like.noise[some], stiffness=like.stiffness[some]
+        )
 
     def pulled(self, shift: Shift, left_out: BoolArray, like: Fit) -> _Pulled:
-        """Where the samples pull the offset from there (Gauss and Newton: rates and the offset together are fitted to what is left)."""
+        """Where the samples pull the offset from there (Gauss and Newton: rates and the offset
+        together are fitted to what is left).
+        """
         looked = self.at(shift, left_out)
         factor = quick_factor(sums := looked.sums(), like)
         rates = factor.solve(sums.target)
-        change = change_in(self.parts, shift.moved(self.start_ns), shift.moved(self.end_ns)).kept(looked.used)
+        change = change_in(self.parts, shift.moved(self.start_ns), shift.moved(self.end_ns)).kept(
+            looked.used
+        )
         moved = np.stack([change.applied(row) for row in rates])
-        follows = factor.solve(np.stack([looked.shares.gathered(row) for row in moved]))  # change of the rates
-        alone = np.where(looked.used, moved - np.stack([looked.shares.applied(row) for row in follows]), 0.0)
-        left = np.where(looked.used, looked.values - np.stack([looked.shares.applied(row) for row in rates]), 0.0)
+        follows = factor.solve(
+            np.stack([looked.shares.gathered(row) for row in moved])
+        )  # change of the rates
+        alone = np.where(
+            looked.used, moved - np.stack([looked.shares.applied(row) for row in follows]), 0.0
+        )
+        left = np.where(
+            looked.used,
+            looked.values - np.stack([looked.shares.applied(row) for row in rates]),
+            0.0,
+        )
         weight = 1.0 / like.noise[:, None] ** 2
-        return _Pulled(moved * left * weight, moved**2 * weight, (moved * alone * weight).sum(axis=1))
+        return _Pulled(
+            moved * left * weight, moved**2 * weight, (moved * alone * weight).sum(axis=1)
+        )
 
 
 @dataclass(frozen=True)
 class _Pulled:
     """What the samples say of the offset."""
 
-    score: FloatArray  # derivative of the logarithm of the likelihood by the offset in ns: [metric, sample]
+    # derivative of the logarithm of the likelihood by the offset in ns: [metric, sample]
+    score: FloatArray
     alone: FloatArray  # minus its second derivative, if the rates do not follow: [metric, sample]
     certainty: FloatArray  # minus its second derivative, if they do: [metric]
 
@@ -173,28 +221,49 @@ class _Looked:
 
 
 def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shift | None:
-    """The shift with which the samples fit the kernels best; None if nothing in the samples follows the kernels.
+    """The shift with which the samples fit the kernels best; None if nothing in the samples follows
+    the kernels.
 
-    ``activity`` are the rows of the metrics that are 0 while no kernel runs: SMs active, warps in flight, instructions issued.
+    ``activity`` are the rows of the metrics that are 0 while no kernel runs: SMs active, warps in
+    flight, instructions issued.
     """
     stretches = _stretches(samples, work, activity) if activity else []
     if not stretches:
         return None
     origin = float(np.mean([float(each.start_ns.mean()) for each in stretches]))
     margin = (FAR_SAMPLES + 1) * samples.period_ns
-    begins, ends = (np.array([each.start_ns[0] for each in stretches]), np.array([each.end_ns[-1] for each in stretches]))
+    begins, ends = (
+        np.array([each.start_ns[0] for each in stretches]),
+        np.array([each.end_ns[-1] for each in stretches]),
+    )
     work = work.some(overlapping(work, begins - margin, ends + margin))
     work = in_sequence_order(by_company(work) if at_once(work) else work)[0]
     none = Shift(0.0, 0.0, origin)  # nsys itself aligns the clocks
-    layout = coarse_enough(work, min(max(samples.period_ns / 4, _SHORTEST_PART_NS), _LONGEST_PART_NS), _FEWEST_PARTS)
+    layout = coarse_enough(
+        work, min(max(samples.period_ns / 4, _SHORTEST_PART_NS), _LONGEST_PART_NS), _FEWEST_PARTS
+    )
     looks = _looks(work, layout, stretches, samples.period_ns)
     drift = _drift_of_busy_time(work, [each.begin(_QUICK) for each in stretches], samples.period_ns)
-    peaks = _by_kernel(work, [each.begin(_FIRST) for each in stretches], samples.period_ns, Shift(0.0, drift, origin))
-    rough = _best_explained(_scene(looks[0]), peaks, samples.period_ns) if peaks[0].offset_ns else peaks[0]
+    peaks = _by_kernel(
+        work,
+        [each.begin(_FIRST) for each in stretches],
+        samples.period_ns,
+        Shift(0.0, drift, origin),
+    )
+    rough = (
+        _best_explained(_scene(looks[0]), peaks, samples.period_ns)
+        if peaks[0].offset_ns
+        else peaks[0]
+    )
     shift, begun = _searched(looks, samples.period_ns, none)
     whole = _scene(_Look(work, layout, stretches, 1))
-    if (abs(rough.offset_ns) > samples.period_ns or rough.drift) and _hopeful(looks, samples.period_ns, rough, shift):
-        shift, begun = _likelier(whole, (shift, _searched(looks, samples.period_ns, rough)[0])), None
+    if (abs(rough.offset_ns) > samples.period_ns or rough.drift) and _hopeful(
+        looks, samples.period_ns, rough, shift
+    ):
+        shift, begun = (
+            _likelier(whole, (shift, _searched(looks, samples.period_ns, rough)[0])),
+            None,
+        )
     for _ in range(_SEARCHES):
         left_out, looked, like = _without_wild(whole, shift, begun)
         if not (like.noise < _EXPLAINED * looked.values[:, looked.used].std(axis=1)).any():
@@ -204,18 +273,31 @@ def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shif
         if abs(slope) <= _CERTAIN * error:
             return found
         drifting = Shift(found.offset_ns, found.drift + slope, origin, found.error_ns)
-        shift, begun = _searched(looks, samples.period_ns, drifting)  # without the drift the search may have been misled
+        shift, begun = _searched(
+            looks, samples.period_ns, drifting
+        )  # without the drift the search may have been misled
     return found
 
 
-def _closed_in(scene: _Scene, shift: Shift, left_out: BoolArray, like: Fit, period: float) -> tuple[Shift, _Pulled]:
-    """The shift at which rates of kernels explain the samples best, and what the samples say of it there."""
+def _closed_in(
+    scene: _Scene, shift: Shift, left_out: BoolArray, like: Fit, period: float
+) -> tuple[Shift, _Pulled]:
+    """The shift at which rates of kernels explain the samples best, and what the samples say of it
+    there.
+    """
     step, best = _step(period), float(round(shift.offset_ns))
     before: tuple[float, float] | None = None
     for _ in range(_MOST_MOVES):
         pulled = scene.pulled(Shift(best, shift.drift, shift.origin_ns), left_out, like)
-        slope, certainty = float(pulled.score.sum()) - 2.0 * best / (best**2 + _USUAL_NS**2), pulled.certainty.sum()
-        bend = certainty if before is None or best == before[0] else (before[1] - slope) / (best - before[0])  # secant: misfits bend it
+        slope, certainty = (
+            float(pulled.score.sum()) - 2.0 * best / (best**2 + _USUAL_NS**2),
+            pulled.certainty.sum(),
+        )
+        bend = (
+            certainty
+            if before is None or best == before[0]
+            else (before[1] - slope) / (best - before[0])
+        )  # secant: misfits bend it
         bend = float(np.clip(bend, _LEAST_BENT * certainty, certainty)) + 1e-12
         before, move = (best, slope), slope / bend
         best = float(round(best + np.clip(move, -step, step)))
@@ -226,9 +308,12 @@ def _closed_in(scene: _Scene, shift: Shift, left_out: BoolArray, like: Fit, peri
     return Shift(best, shift.drift, shift.origin_ns, *both), pulled
 
 
-def _offset_error(scene: _Scene, pulled: _Pulled, bend: float, place: IntArray, period: float) -> float:
-    """The error of the offset: from the curvature of the likelihood and how places of the sequence pull at it (sandwich estimator: Huber
-    1967), and from the scatter between metrics."""
+def _offset_error(
+    scene: _Scene, pulled: _Pulled, bend: float, place: IntArray, period: float
+) -> float:
+    """The error of the offset: from the curvature of the likelihood and how places of the sequence
+    pull at it (sandwich estimator: Huber 1967), and from the scatter between metrics.
+    """
     step = _step(period)
     weight = pulled.certainty / max(float(pulled.certainty.sum()), 1e-12)
     own = np.clip(pulled.score.sum(axis=1) / np.maximum(bend * weight, 1e-12), -step, step)
@@ -240,7 +325,9 @@ def _offset_error(scene: _Scene, pulled: _Pulled, bend: float, place: IntArray, 
 
 
 def _slope(scene: _Scene, pulled: _Pulled) -> tuple[float, float]:
-    """The change of the offset over the run, and its error: from each stretch, with the rates common to all."""
+    """The change of the offset over the run, and its error: from each stretch, with the rates
+    common to all.
+    """
     count = int(scene.stretch[-1]) + 1
     if count < 3:
         return 0.0, 1.0
@@ -255,7 +342,9 @@ def _slope(scene: _Scene, pulled: _Pulled) -> tuple[float, float]:
 
 
 def _stretches(samples: Samples, work: Work, activity: tuple[int, ...]) -> list[_Stretch]:
-    """Some stretches of samples, spread over the time in which the sequence runs; none if nsys lost nearly all samples."""
+    """Some stretches of samples, spread over the time in which the sequence runs; none if nsys lost
+    nearly all samples.
+    """
     inside = work.group >= 0
     if not inside.any():
         return []
@@ -275,17 +364,32 @@ def _stretches(samples: Samples, work: Work, activity: tuple[int, ...]) -> list[
         without_hole = min(first, int(bounds[number + 1]) - length)
         begin = without_hole if without_hole >= max(bounds[number], reached) else first
         part, reached = near[begin : begin + length], begin + length
-        found.append(_Stretch(samples.start_ns[part], samples.end_ns[part], np.stack([samples.values[row][part] for row in activity])))
+        found.append(
+            _Stretch(
+                samples.start_ns[part],
+                samples.end_ns[part],
+                np.stack([samples.values[row][part] for row in activity]),
+            )
+        )
     return found
 
 
 def _near(work: Work, inside: BoolArray, samples: Samples, margin: float) -> BoolArray:
     """The samples within that time of some of the work."""
-    start, end = (work.start_ns, work.end_ns) if inside.all() else (work.start_ns[inside], work.end_ns[inside])
+    start, end = (
+        (work.start_ns, work.end_ns)
+        if inside.all()
+        else (work.start_ns[inside], work.end_ns[inside])
+    )
     end = np.maximum.accumulate(end)
-    apart = np.flatnonzero(start[1:] - end[:-1] >= 2 * margin)  # with more than that time around it between the work on either side
+    apart = np.flatnonzero(
+        start[1:] - end[:-1] >= 2 * margin
+    )  # with more than that time around it between the work on either side
     begins, ends = start[np.append(0, apart + 1)] - margin, end[np.append(apart, -1)] + margin
-    from_sample, to_sample = np.searchsorted(samples.end_ns, begins, "right"), np.searchsorted(samples.start_ns, ends, "left")
+    from_sample, to_sample = (
+        np.searchsorted(samples.end_ns, begins, "right"),
+        np.searchsorted(samples.start_ns, ends, "left"),
+    )
     near = np.zeros(len(samples.start_ns), np.bool_)
     for one, other in zip(from_sample.tolist(), to_sample.tolist(), strict=True):
         near[one:other] = True
@@ -293,34 +397,68 @@ def _near(work: Work, inside: BoolArray, samples: Samples, margin: float) -> Boo
 
 
 def _best_explained(scene: _Scene, peaks: list[Shift], period: float) -> Shift:
-    """Of shifts, known to half a sample, the one at which rates of kernels explain the samples best."""
-    tried = [Shift(each.offset_ns + beside * period, each.drift, each.origin_ns) for each in peaks for beside in (0.0, -0.25, 0.25)]
+    """Of shifts, known to half a sample, the one at which rates of kernels explain the samples
+    best.
+    """
+    tried = [
+        Shift(each.offset_ns + beside * period, each.drift, each.origin_ns)
+        for each in peaks
+        for beside in (0.0, -0.25, 0.25)
+    ]
     none = np.zeros(len(scene.start_ns), np.bool_)
     like = fit_rates(scene.at(peaks[0], none).sums(), scene.parts.layout)
-    return tried[int(np.argmin([float(quick_misfit(scene.at(each, none).sums(), like).sum()) for each in tried]))]
+    return tried[
+        int(
+            np.argmin(
+                [float(quick_misfit(scene.at(each, none).sums(), like).sum()) for each in tried]
+            )
+        )
+    ]
 
 
 def _drift_of_busy_time(work: Work, stretches: list[_Stretch], period: float) -> float:
-    """The drift at which activity correlates best with busy time; 0 if it does not correlate, as on a GPU that is never idle."""
+    """The drift at which activity correlates best with busy time; 0 if it does not correlate, as on
+    a GPU that is never idle.
+    """
     if len(stretches) < 3:
         return 0.0
     times = [busy_time(_around(work, each, (FAR_SAMPLES + 1) * period)) for each in stretches]
     lags = _LAGS * period / 2
     agreement = np.stack(
-        [_agreement(*one, lags) for one in zip(times, stretches, [each.standard for each in stretches], strict=True)], axis=1
+        [
+            _agreement(*one, lags)
+            for one in zip(times, stretches, [each.standard for each in stretches], strict=True)
+        ],
+        axis=1,
     )
     at = np.array([float(each.start_ns.mean()) for each in stretches])
     at -= at.mean()
     span = max(float(np.ptp(at)), period)
     slopes = np.arange(-FAR_SAMPLES, FAR_SAMPLES + 1)  # half samples over the run
-    best = np.array([_along(agreement, np.round(slope * at / span).astype(np.int64)).max() for slope in slopes.tolist()])
-    slope = slopes[np.argmin(np.where(best >= _ALIKE * best.max(), np.abs(slopes), np.inf))] if best.max() >= _AGREES else 0
+    best = np.array(
+        [
+            _along(agreement, np.round(slope * at / span).astype(np.int64)).max()
+            for slope in slopes.tolist()
+        ]
+    )
+    slope = (
+        slopes[np.argmin(np.where(best >= _ALIKE * best.max(), np.abs(slopes), np.inf))]
+        if best.max() >= _AGREES
+        else 0
+    )
     return float(slope) * period / 2 / span
 
 
-def _by_kernel(work: Work, stretches: list[_Stretch], period: float, drifting: Shift) -> list[Shift]:
-    """The shifts, by half samples, at which the kernel in the middle of samples explains most of their variance: the likeliest first."""
-    start, end = (np.concatenate(each) for each in zip(*((one.start_ns, one.end_ns) for one in stretches), strict=True))
+def _by_kernel(
+    work: Work, stretches: list[_Stretch], period: float, drifting: Shift
+) -> list[Shift]:
+    """The shifts, by half samples, at which the kernel in the middle of samples explains most of
+    their variance: the likeliest first.
+    """
+    start, end = (
+        np.concatenate(each)
+        for each in zip(*((one.start_ns, one.end_ns) for one in stretches), strict=True)
+    )
     middle = drifting.moved((start + end) // 2) + _LAGS[:, None] * period / 2
     row = np.searchsorted(work.start_ns, middle, "right") - 1
     group = np.where((row >= 0) & (middle < work.end_ns[row]), work.group[row], -1) + 1
@@ -340,7 +478,10 @@ def _by_kernel(work: Work, stretches: list[_Stretch], period: float, drifting: S
     first = good[np.argmin(np.abs(_LAGS[good]))]
     others = peaks[peaks != first]
     order = [first, *others[np.argsort(-told[others], kind="stable")][: _MOST_PEAKS - 1]]
-    return [Shift(float(_LAGS[each]) * period / 2, drifting.drift, drifting.origin_ns, period) for each in order]
+    return [
+        Shift(float(_LAGS[each]) * period / 2, drifting.drift, drifting.origin_ns, period)
+        for each in order
+    ]
 
 
 def _along(agreement: FloatArray, moved: IntArray) -> FloatArray:
@@ -352,11 +493,17 @@ def _along(agreement: FloatArray, moved: IntArray) -> FloatArray:
 
 def _around(work: Work, stretch: _Stretch, margin: float) -> Work:
     """The work near a stretch."""
-    return work.some((work.end_ns > stretch.start_ns[0] - margin) & (work.start_ns < stretch.end_ns[-1] + margin))
+    return work.some(
+        (work.end_ns > stretch.start_ns[0] - margin) & (work.start_ns < stretch.end_ns[-1] + margin)
+    )
 
 
-def _agreement(time: BusyTime, stretch: _Stretch, standard: FloatArray, lags: FloatArray) -> FloatArray:
-    """Correlation of the stretch's activity with busy time at each of these lags; 0 if either is constant."""
+def _agreement(
+    time: BusyTime, stretch: _Stretch, standard: FloatArray, lags: FloatArray
+) -> FloatArray:
+    """Correlation of the stretch's activity with busy time at each of these lags; 0 if either is
+    constant.
+    """
     if not len(time.moments):
         return np.zeros(len(lags))
     busy = time.share(stretch.start_ns + lags[:, None], stretch.end_ns + lags[:, None])
@@ -378,19 +525,25 @@ class _Look:
 
 
 def _looks(work: Work, layout: Layout, stretches: list[_Stretch], period: float) -> list[_Look]:
-    """Quick looks that rule out most offsets, if there are so many offsets and samples, and a closer one."""
+    """Quick looks that rule out most offsets, if there are so many offsets and samples, and a
+    closer one.
+    """
     looks = [_Look(work, layout, [each.begin(_QUICK) for each in stretches], 1)]
     few = [each.begin(_FIRST) for each in stretches]
     if len(stretches[0].start_ns) > _FIRST:
         looks.insert(0, _Look(work, layout.halved()[0], few, 1))
     if period / _step(period) > _MANY:
         together = blurred(work, period / PARTS_PER_SAMPLE)
-        looks.insert(0, _Look(together, coarse_enough(together, period / PARTS_PER_SAMPLE, 1), few, _AT_ONCE))
+        looks.insert(
+            0, _Look(together, coarse_enough(together, period / PARTS_PER_SAMPLE, 1), few, _AT_ONCE)
+        )
     return looks
 
 
 def _hopeful(looks: list[_Look], period: float, rough: Shift, found: Shift) -> bool:
-    """Whether a quick look does not rule out that an offset near the rough one is more probable than the one found."""
+    """Whether a quick look does not rule out that an offset near the rough one is more probable
+    than the one found.
+    """
     if len(looks) == 1:
         return True
     there, here = _odds(_scene(looks[0]), (_searched(looks[:1], period, rough)[0], found))
@@ -398,7 +551,8 @@ def _hopeful(looks: list[_Look], period: float, rough: Shift, found: Shift) -> b
 
 
 def _searched(looks: list[_Look], period: float, rough: Shift) -> tuple[Shift, State | None]:
-    """The shift near the rough one at which rates of kernels explain the samples best, and what a fit there can begin with.
+    """The shift near the rough one at which rates of kernels explain the samples best, and what a
+    fit there can begin with.
 
     Its error is from others that fit nearly as well.
     """
@@ -417,7 +571,9 @@ def _searched(looks: list[_Look], period: float, rough: Shift) -> tuple[Shift, S
             scene, like = scene.plainest(like)
         place = scene.places(rough)
         at = np.flatnonzero(tried)
-        found = [scene.explained(scene.at(moved[each], left_out), like, place) for each in at.tolist()]
+        found = [
+            scene.explained(scene.at(moved[each], left_out), like, place) for each in at.tolist()
+        ]
         odds[at] = less_likely(found, away[at], scene.kernel) + unusual[at]
         odds[at] -= odds[at].min()
         likeliest = at[np.argsort(odds[at], kind="stable")[:_MOST_HOPEFUL]]
@@ -425,8 +581,18 @@ def _searched(looks: list[_Look], period: float, rough: Shift) -> tuple[Shift, S
         tried = np.abs(steps[:, None] - hopeful).min(axis=1) <= look.steps // 2
     best = int(at[np.argmin(odds[at])])
     apart = away - away[best]
-    others = np.where((odds <= odds[best] + _HOPELESS) & (np.abs(apart) > 1.5 * near), np.exp(odds[best] - odds), 0.0)
-    shift = Shift(moved[best].offset_ns, rough.drift, rough.origin_ns, spread(apart, others), spread(apart, likely(others)))
+    others = np.where(
+        (odds <= odds[best] + _HOPELESS) & (np.abs(apart) > 1.5 * near),
+        np.exp(odds[best] - odds),
+        0.0,
+    )
+    shift = Shift(
+        moved[best].offset_ns,
+        rough.drift,
+        rough.origin_ns,
+        spread(apart, others),
+        spread(apart, likely(others)),
+    )
     return shift, like.state() if abs(int(steps[best])) <= 1 else None
 
 
@@ -447,7 +613,9 @@ def _likelier(scene: _Scene, shifts: tuple[Shift, ...]) -> Shift:
 
 
 def _odds(scene: _Scene, shifts: tuple[Shift, ...]) -> FloatArray:
-    """The logarithm of how much less probable each shift is than the others, without samples that are outliers at any of them."""
+    """The logarithm of how much less probable each shift is than the others, without samples that
+    are outliers at any of them.
+    """
     found, place = [_without_wild(scene, each) for each in shifts], scene.places(shifts[0])
     wild = np.any([each for each, _, _ in found], axis=0)
     looked, likes = [each for _, each, _ in found], [each for _, _, each in found]
@@ -456,26 +624,41 @@ def _odds(scene: _Scene, shifts: tuple[Shift, ...]) -> FloatArray:
         likes = [fit_rates(each.sums(), scene.parts.layout) for each in looked]
     offset_ns = np.array([each.offset_ns for each in shifts])
     each_way = [[scene.explained(each, like, place) for each in looked] for like in likes]
-    odds: FloatArray = np.mean([less_likely(each, offset_ns, scene.kernel) for each in each_way], axis=0) + _unusual(offset_ns)
+    odds: FloatArray = np.mean(
+        [less_likely(each, offset_ns, scene.kernel) for each in each_way], axis=0
+    ) + _unusual(offset_ns)
     return odds
 
 
 def _scene(look: _Look, near: Shift | None = None) -> _Scene:
-    """The stretches with all of the work, or with what is close to them at shifts ``near`` that one."""
+    """The stretches with all of the work, or with what is close to them at shifts ``near`` that
+    one.
+    """
     work, layout, stretches = look.work, look.layout, look.stretches
     if near is not None:
-        begins, ends = (near.moved(np.array(each)) for each in zip(*((one.start_ns[0], one.end_ns[-1]) for one in stretches), strict=True))
-        margin = _BESIDE_SAMPLES * float((ends - begins).sum()) / sum(len(each.start_ns) for each in stretches)
+        begins, ends = (
+            near.moved(np.array(each))
+            for each in zip(*((one.start_ns[0], one.end_ns[-1]) for one in stretches), strict=True)
+        )
+        margin = (
+            _BESIDE_SAMPLES
+            * float((ends - begins).sum())
+            / sum(len(each.start_ns) for each in stretches)
+        )
         work = work.some(overlapping(work, begins - margin, ends + margin))
     start, end, values = (
-        np.concatenate(each, axis=-1) for each in zip(*((one.start_ns, one.end_ns, one.values) for one in stretches), strict=True)
+        np.concatenate(each, axis=-1)
+        for each in zip(*((one.start_ns, one.end_ns, one.values) for one in stretches), strict=True)
     )
     stretch = np.repeat(np.arange(len(stretches)), [len(each.start_ns) for each in stretches])
     return _Scene(start, end, values, stretch, work, parts_of(work, layout))
 
 
-def _without_wild(scene: _Scene, shift: Shift, begun: State | None = None) -> tuple[BoolArray, _Looked, Fit]:
-    """Samples far from the usual ones of their kernels, in any metric; the others, and the fit to these.
+def _without_wild(
+    scene: _Scene, shift: Shift, begun: State | None = None
+) -> tuple[BoolArray, _Looked, Fit]:
+    """Samples far from the usual ones of their kernels, in any metric; the others, and the fit to
+    these.
 
     Large outliers hide others, which a further round finds.
     """

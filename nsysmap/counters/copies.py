@@ -1,4 +1,6 @@
-"""How much of the PCIe link each kind of copy uses: by direction, memory and size, because copies also repeat outside inferences."""
+"""How much of the PCIe link each kind of copy uses: by direction, memory and size, because copies
+also repeat outside inferences.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,19 @@ _LINK = {"HtoD": ("pcie_receive", "pcie"), "DtoH": ("pcie_send", "pcie")}
 """The metrics that measure a copy in that direction; the first that was sampled is used."""
 
 
-def copy_rows(samples: Samples, trace: Trace, device: int, shift: Shift | None, capture: Capture) -> Iterator[dict[str, object]]:
-    """Rows of `copy_counters` for one GPU; ``shift`` aligns the clocks, if kernels determined it."""
+def copy_rows(
+    samples: Samples, trace: Trace, device: int, shift: Shift | None, capture: Capture
+) -> Iterator[dict[str, object]]:
+    """Rows of `copy_counters` for one GPU; ``shift`` aligns the clocks, if kernels determined
+    it.
+    """
     metrics = [row for row, name in enumerate(samples.metrics) if name.startswith("pcie")]
     table = trace.memcpys
-    mine = (table.ints("device") == device) & (table.ints("end_ns") > table.ints("start_ns")) & table.text("kind").where(_LINK.__contains__)
+    mine = (
+        (table.ints("device") == device)
+        & (table.ints("end_ns") > table.ints("start_ns"))
+        & table.text("kind").where(_LINK.__contains__)
+    )
     copies = table.take(np.flatnonzero(mine))
     if not metrics or not len(copies):
         return
@@ -36,7 +46,10 @@ def copy_rows(samples: Samples, trace: Trace, device: int, shift: Shift | None, 
     took, alone = (work.end_ns - work.start_ns).astype(np.float64), _alone_ns(trace, copies, device)
     kinds = range(work.groups)
     count = np.bincount(work.group[work.group >= 0], minlength=work.groups)
-    mean_ns, alone_ns = (np.bincount(work.group[work.group >= 0], each[work.group >= 0], work.groups) / count for each in (took, alone))
+    mean_ns, alone_ns = (
+        np.bincount(work.group[work.group >= 0], each[work.group >= 0], work.groups) / count
+        for each in (took, alone)
+    )
     first = copies.take(np.array([np.argmax(work.group == kind) for kind in kinds]))
     for kind, one in zip(kinds, first, strict=True):
         yield {
@@ -53,14 +66,24 @@ def copy_rows(samples: Samples, trace: Trace, device: int, shift: Shift | None, 
         }
 
 
-def _counted(estimates: Estimates | None, kind: int, metrics: tuple[str, ...], capture: Capture) -> dict[str, object]:
+def _counted(
+    estimates: Estimates | None, kind: int, metrics: tuple[str, ...], capture: Capture
+) -> dict[str, object]:
     """The samples of one kind."""
     if estimates is None:
-        return {"executions": 0, "known": False, "reason": "the samples do not follow the copies: their clocks could not be aligned"}
+        return {
+            "executions": 0,
+            "known": False,
+            "reason": "the samples do not follow the copies: their clocks could not be aligned",
+        }
     found = next((each for name in metrics if (each := estimates.of(name)) is not None), None)
     executions = int(estimates.layout.executions[kind])
     if found is None:
-        return {"executions": executions, "known": False, "reason": "traffic in that direction was not sampled"}
+        return {
+            "executions": executions,
+            "known": False,
+            "reason": "traffic in that direction was not sampled",
+        }
     value, error = float(found.groups.value[kind]), float(found.groups.error[kind])
     return {
         "executions": executions,
@@ -95,12 +118,19 @@ def _turns(kind: IntArray) -> IntArray:
 
 def _alone_ns(trace: Trace, copies: Table, device: int) -> FloatArray:
     """For each copy the time during which no kernel ran."""
-    start, end = copies.ints("start_ns").astype(np.float64), copies.ints("end_ns").astype(np.float64)
+    start, end = (
+        copies.ints("start_ns").astype(np.float64),
+        copies.ints("end_ns").astype(np.float64),
+    )
     mine = np.flatnonzero(trace.kernels.ints("device") == device)
     if not len(mine):
         return end - start
     none = np.full(len(mine), -1)
-    time = busy_time(Work(trace.kernels.ints("start_ns")[mine], trace.kernels.ints("end_ns")[mine], none, none, 0))
+    time = busy_time(
+        Work(
+            trace.kernels.ints("start_ns")[mine], trace.kernels.ints("end_ns")[mine], none, none, 0
+        )
+    )
     alone: FloatArray = (end - start) * (1.0 - time.share(start, end))
     return alone
 
@@ -108,6 +138,7 @@ def _alone_ns(trace: Trace, copies: Table, device: int) -> FloatArray:
 def _only(samples: Samples, rows: list[int]) -> Samples:
     """Only these metrics, as parts of time rather than of a clock's cycles."""
     return Samples(
-        samples.start_ns, samples.end_ns, tuple(samples.values[row] for row in rows), tuple(samples.metrics[row] for row in rows),
+        samples.start_ns, samples.end_ns, tuple(samples.values[row] for row in rows),
+        tuple(samples.metrics[row] for row in rows),
         tuple(samples.percent[row] for row in rows), (None,) * len(rows),
     )  # fmt: skip

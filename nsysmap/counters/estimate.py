@@ -1,4 +1,6 @@
-"""Counters by kernel of a repeated sequence, and by sets of its kernels, from samples that span several kernels."""
+"""Counters by kernel of a repeated sequence, and by sets of its kernels, from samples that span
+several kernels.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from nsysmap.counters.series import LEFT_OPEN, ROUNDED2, Series, series_of
 from nsysmap.counters.shares import Layout, concurrent_share, summed
 
 _FAR = 10.0  # ratio to the usual deviation of the other samples of the same kernels: excluded
-_SUSPECT = 4.0  # the same for a first look at few samples, which outliers pull to themselves: a fit without these decides
+# the same for a first look at few samples, which outliers pull to themselves: a fit without these
+# decides
+_SUSPECT = 4.0
 _LOOKS = 3  # rounds of the search for outliers, at most
 _TINY = 1e-6
 _LEAST_NOISE2 = 1e-300
@@ -52,11 +56,16 @@ class Values:
     high: FloatArray
     sampling: FloatArray  # from the scatter of the repeats and of the samples
     freedom: FloatArray  # degrees of freedom of that
-    shape: FloatArray  # from what the samples leave undetermined: changes of the rate within kernels, kernels that always run together
+    # from what the samples leave undetermined: changes of the rate within kernels, kernels that
+    # always run together
+    shape: FloatArray
     timing: FloatArray  # from the error of the clocks' offset
     rounding: FloatArray  # from the rounding of samples to whole numbers
-    edges: FloatArray  # from the begins and ends of kernels; not in the interval, which is from the samples alone
-    context: FloatArray  # from what runs before and after (SMs that drain and fill, contents of the cache); not in the interval either
+    # from the begins and ends of kernels; not in the interval, which is from the samples alone
+    edges: FloatArray
+    # from what runs before and after (SMs that drain and fill, contents of the cache); not in the
+    # interval either
+    context: FloatArray
 
     @property
     def measured(self) -> FloatArray:
@@ -67,8 +76,10 @@ class Values:
     def take(self, rows: IntArray) -> Values:
         """These entries."""
         return Values(
-            self.value[rows], self.error[rows], self.low[rows], self.high[rows], self.sampling[rows], self.freedom[rows],
-            self.shape[rows], self.timing[rows], self.rounding[rows], self.edges[rows], self.context[rows],
+            self.value[rows], self.error[rows], self.low[rows], self.high[rows],
+            self.sampling[rows], self.freedom[rows],
+            self.shape[rows], self.timing[rows], self.rounding[rows], self.edges[rows],
+            self.context[rows],
         )  # fmt: skip
 
 
@@ -104,10 +115,19 @@ class Estimates:
         return self.by_metric[self.metrics.index(metric)] if metric in self.metrics else None
 
 
-def estimate(samples: Samples, work: Work, shift: Shift, *, member_of: IntArray | None = None, cache_ns: float = np.inf) -> Estimates:
-    """Every metric, with errors, by group of the work and by set; ``member_of`` is the set of each group (-1 for none).
+def estimate(
+    samples: Samples,
+    work: Work,
+    shift: Shift,
+    *,
+    member_of: IntArray | None = None,
+    cache_ns: float = np.inf,
+) -> Estimates:
+    """Every metric, with errors, by group of the work and by set; ``member_of`` is the set of each
+    group (-1 for none).
 
-    ``cache_ns`` is the time in which the sampled traffic to memory amounts to the size of the level-2 cache.
+    ``cache_ns`` is the time in which the sampled traffic to memory amounts to the size of the
+    level-2 cache.
     """
     members = np.full(work.groups, -1) if member_of is None else member_of
     problem = problem_of(samples, work, shift, members, int(members.max(initial=-1)) + 1)
@@ -128,14 +148,17 @@ def estimate(samples: Samples, work: Work, shift: Shift, *, member_of: IntArray 
     fits = _of_halves(partial(_linear_of, problem, _common(problem)), looked)
     linear = [fits[row % len(halves)][row // len(halves)] for row in range(len(series))]
     by_metric = tuple(
-        _estimate(problem, linear[row], None if clock is None else linear[clock], series[row], cache_ns)
+        _estimate(
+            problem, linear[row], None if clock is None else linear[clock], series[row], cache_ns
+        )
         for row, clock in enumerate(samples.per_cycle)
     )
     place, layout = problem.place, problem.layout
     return Estimates(
         samples.metrics, by_metric,
-        Layout(np.concatenate([[0], np.cumsum(layout.parts[place])]), layout.duration_ns[place], layout.executions[place]),
-        concurrent_share(problem.work)[place], int(problem.used.sum()), int(outliers.sum()), problem.left_out, problem.thinned,
+        Layout(np.concatenate([[0], np.cumsum(layout.parts[place])]), layout.duration_ns[place], layout.executions[place]),  # noqa: E501
+        concurrent_share(problem.work)[place], int(problem.used.sum()), int(outliers.sum()),
+        problem.left_out, problem.thinned,
         problem.period_ns,
     )  # fmt: skip
 
@@ -157,7 +180,8 @@ class _Linear:
     determined: float
     value: FloatArray
     influence: FloatArray  # the contribution of each cluster of repetitions
-    alike: FloatArray  # variance if only samples that begin in different places of the sequence are independent
+    # variance if only samples that begin in different places of the sequence are independent
+    alike: FloatArray
     modelled: FloatArray  # variance from the noise of the samples alone
     shape: FloatArray  # variance
     rounded: FloatArray  # variance from the rounding of samples alone
@@ -168,14 +192,26 @@ class _Linear:
 
 
 def _sums(problem: Problem, series: list[Series]) -> Sums:
-    target = np.stack([problem.shares.gathered(np.where(problem.used, each.values, 0.0)) for each in series])
-    squares = np.array([float(used @ used) for each in series for used in (each.values[problem.used],)])
-    return Sums(problem.matrix, target, squares, int(problem.used.sum()), np.array([each.rounding2 for each in series]))
+    target = np.stack(
+        [problem.shares.gathered(np.where(problem.used, each.values, 0.0)) for each in series]
+    )
+    squares = np.array(
+        [float(used @ used) for each in series for used in (each.values[problem.used],)]
+    )
+    return Sums(
+        problem.matrix,
+        target,
+        squares,
+        int(problem.used.sum()),
+        np.array([each.rounding2 for each in series]),
+    )
 
 
 @dataclass(frozen=True)
 class _Looked:
-    """Some metrics' series, as printed and with what is assumed for samples printed as 1, after a fit with parts twice as long."""
+    """Some metrics' series, as printed and with what is assumed for samples printed as 1, after a
+    fit with parts twice as long.
+    """
 
     printed: list[Series]
     series: list[Series]
@@ -184,17 +220,28 @@ class _Looked:
 
 
 def _look(whole: Problem, problem: Problem, far: float, before: _Looked) -> _Looked:
-    """The series after a fit to what was assumed before, and the outliers in it: of the ``whole`` problem's samples, of which ``problem``
-    lacks those that seemed to be outliers."""
+    """The series after a fit to what was assumed before, and the outliers in it: of the ``whole``
+    problem's samples, of which ``problem`` lacks those that seemed to be outliers.
+    """
     coarse, into = problem.layout.halved()
     fit = fit_rates(_sums(problem, before.series).merged(into), coarse, like=before.like)
     predicted = [whole.shares.applied(rates) for rates in fit.rates[:, np.append(into, -1)]]
     series = [each.corrected(row) for each, row in zip(before.printed, predicted, strict=True)]
-    return _Looked(before.printed, series, fit.state(), _outliers(whole, problem, before.series, predicted, fit.noise, far))
+    return _Looked(
+        before.printed,
+        series,
+        fit.state(),
+        _outliers(whole, problem, before.series, predicted, fit.noise, far),
+    )
 
 
-def _outliers(  # noqa: PLR0913, PLR0917
-    whole: Problem, problem: Problem, series: list[Series], predicted: list[FloatArray], noise: FloatArray, far: float
+def _outliers(
+    whole: Problem,
+    problem: Problem,
+    series: list[Series],
+    predicted: list[FloatArray],
+    noise: FloatArray,
+    far: float,
 ) -> BoolArray:
     """Samples far from what the other samples of their kernels usually are, in any metric."""
     found = np.zeros(whole.shares.samples, np.bool_)
@@ -207,8 +254,12 @@ def _outliers(  # noqa: PLR0913, PLR0917
             continue
         entries = whole.shares.kept(some)
         sample, column = entries.sample, entries.column
-        own = entries.share * problem.used[sample]  # in a fit without a sample, others alone say what is usual
-        total = problem.shares.gathered(np.where(problem.used, away, 0.0))[column] - own * away[sample]
+        own = (
+            entries.share * problem.used[sample]
+        )  # in a fit without a sample, others alone say what is usual
+        total = (
+            problem.shares.gathered(np.where(problem.used, away, 0.0))[column] - own * away[sample]
+        )
         others = weight[column] - own
         mean = np.divide(total, others, out=np.zeros(len(total)), where=others > _ALONE)
         usual = summed(sample, entries.share * mean, entries.samples)
@@ -247,33 +298,52 @@ def _linear_of(problem: Problem, common: _Common, looked: _Looked) -> list[_Line
 def _settled(
     problem: Problem, common: _Common, series: list[Series], printed: list[Series], fit: Fit
 ) -> tuple[list[Series], Fit, FloatArray]:
-    """Series with samples printed as 1 as the others predict them, the fit to them, and the remaining error of each column's rate.
+    """Series with samples printed as 1 as the others predict them, the fit to them, and the
+    remaining error of each column's rate.
 
-    ``series`` is what the fit was made with.  Each round reduces the initial error, common to all these samples, by what the others
-    determine (expectation maximisation: Dempster, Laird and Rubin 1977).  Samples with a single kernel keep all of it: nothing else
-    determines how far below 1 they were.
+    ``series`` is what the fit was made with.  Each round reduces the initial error, common to all
+    these samples, by what the others determine (expectation maximisation: Dempster, Laird and Rubin
+    1977).  Samples with a single kernel keep all of it: nothing else determines how far below 1
+    they were.
     """
     within = common.within
     open_ones = [problem.used & each.least for each in printed]
     held = [problem.shares.kept(some) for some in open_ones]
-    start = [each.times_cycles(np.where(some, LEFT_OPEN, 0.0)) for each, some in zip(printed, open_ones, strict=True)]
+    start = [
+        each.times_cycles(np.where(some, LEFT_OPEN, 0.0))
+        for each, some in zip(printed, open_ones, strict=True)
+    ]
     rates, target, pull, off = fit.rates, fit.target.copy(), np.zeros_like(fit.target), start
     for _ in range(_SETTLING):
-        looked = [each.corrected(some.applied(row)) for each, some, row in zip(printed, held, rates, strict=True)]
-        looked = [replace(new, values=np.where(within, old.values, new.values)) for old, new in zip(series, looked, strict=True)]
+        looked = [
+            each.corrected(some.applied(row))
+            for each, some, row in zip(printed, held, rates, strict=True)
+        ]
+        looked = [
+            replace(new, values=np.where(within, old.values, new.values))
+            for old, new in zip(series, looked, strict=True)
+        ]
         for row, some in enumerate(held):
             target[row] += some.gathered(looked[row].values - series[row].values)
             pull[row] = some.gathered(off[row])
         series = looked
         rates, left = np.moveaxis(fit.factor.solve(np.stack([target, pull], axis=2)), 2, 0)
-        off = [np.where(within, first, some.applied(row)) for first, some, row in zip(start, held, left, strict=True)]
+        off = [
+            np.where(within, first, some.applied(row))
+            for first, some, row in zip(start, held, left, strict=True)
+        ]
     return series, replace(fit, rates=rates, target=target), left
 
 
-def _linear(problem: Problem, common: _Common, series: list[Series], fit: Fit, left: FloatArray) -> list[_Linear]:
+def _linear(
+    problem: Problem, common: _Common, series: list[Series], fit: Fit, left: FloatArray
+) -> list[_Linear]:
     means, asked = problem.means, common.asked
     noise2 = fit.noise[:, None] ** 2
-    (spread,), (stiffer,) = spreads(fit.factor, asked), spreads(fit.stiffer(1 + _LITTLE).factor(), asked)
+    (spread,), (stiffer,) = (
+        spreads(fit.factor, asked),
+        spreads(fit.stiffer(1 + _LITTLE).factor(), asked),
+    )
     shape = np.maximum(noise2 * (spread - stiffer) / _LITTLE, 0.0)
     modelled = np.maximum(noise2 * spread - shape, 0.0)
     upper = np.array([each.upper for each in series])
@@ -285,7 +355,8 @@ def _linear(problem: Problem, common: _Common, series: list[Series], fit: Fit, l
         residual = np.where(problem.used, each.values - problem.shares.applied(rates), 0.0)
         later = problem.shares.gathered(problem.change.applied(rates))
         scores = np.concatenate([
-            _scores(problem, common, residual / free[row]), _scores_by_phase(problem, common, residual / free[row]),
+            _scores(problem, common, residual / free[row]),
+            _scores_by_phase(problem, common, residual / free[row]),
             _scores_of_rounding(problem, each, rates, float(fit.noise[row])), later[None]
         ])  # fmt: skip
         influence = means.of(fit.factor.of(row).solve(scores.T[None])[0].T)
@@ -293,9 +364,12 @@ def _linear(problem: Problem, common: _Common, series: list[Series], fit: Fit, l
         share = min(each.rounding2 / max(float(noise2[row, 0]), _LEAST_NOISE2), 1.0)
         found.append(
             _Linear(
-                bounded[row], float(fit.noise[row]), float(fit.unevenness[row]), float(fit.determined[row]), means.of(rates),
-                influence[: problem.clusters], (influence[problem.clusters : of_phases] ** 2).sum(axis=0),
-                modelled[row], shape[row], (influence[of_phases:-1] ** 2).mean(axis=0), share, influence[-1], least[row],
+                bounded[row], float(fit.noise[row]), float(fit.unevenness[row]),
+                float(fit.determined[row]), means.of(rates),
+                influence[: problem.clusters],
+                (influence[problem.clusters : of_phases] ** 2).sum(axis=0),
+                modelled[row], shape[row], (influence[of_phases:-1] ** 2).mean(axis=0), share,
+                influence[-1], least[row],
                 _variance_inside(problem.layout.groups, common.inside, residual),
             )
         )  # fmt: skip
@@ -303,9 +377,11 @@ def _linear(problem: Problem, common: _Common, series: list[Series], fit: Fit, l
 
 
 def _leverage(problem: Problem, factor: Factor) -> FloatArray:
-    """The effect of each sample on its own prediction: [metric, sample]; 0 if samples are so many that it is negligible.
+    """The effect of each sample on its own prediction: [metric, sample]; 0 if samples are so many
+    that it is negligible.
 
-    The variance of a residual is smaller than that of the noise by this share (HC2: MacKinnon and White 1985).
+    The variance of a residual is smaller than that of the noise by this share (HC2: MacKinnon and
+    White 1985).
     """
     shares, metrics = problem.shares, len(factor.last)
     leverage = np.zeros((metrics, shares.samples))
@@ -313,7 +389,9 @@ def _leverage(problem: Problem, factor: Factor) -> FloatArray:
         return leverage
     sample = np.flatnonzero(np.bincount(shares.sample, minlength=shares.samples))
     number = np.searchsorted(sample, shares.sample)
-    (leverage[:, sample],) = spreads(factor, weighted(problem.matrix, shares.column, number, shares.share, len(sample)))
+    (leverage[:, sample],) = spreads(
+        factor, weighted(problem.matrix, shares.column, number, shares.share, len(sample))
+    )
     return np.clip(leverage, 0.0, _MOST_LEVERAGE)
 
 
@@ -342,7 +420,9 @@ def _of_one(problem: Problem) -> BoolArray:
     return one
 
 
-def _variance_inside(groups: int, inside: tuple[IntArray, IntArray], residual: FloatArray) -> FloatArray:
+def _variance_inside(
+    groups: int, inside: tuple[IntArray, IntArray], residual: FloatArray
+) -> FloatArray:
     """By group the scatter of the samples inside it."""
     sample, group = inside
     count = np.bincount(group, minlength=groups)
@@ -353,7 +433,9 @@ def _variance_inside(groups: int, inside: tuple[IntArray, IntArray], residual: F
 def _scores(problem: Problem, common: _Common, residual: FloatArray) -> FloatArray:
     """The deviation of each cluster of repetitions from the mean of all, by column."""
     shares = problem.shares
-    scores = summed(common.cluster, shares.share * residual[shares.sample], problem.clusters * shares.columns)
+    scores = summed(
+        common.cluster, shares.share * residual[shares.sample], problem.clusters * shares.columns
+    )
     scores = scores.reshape(problem.clusters, shares.columns)
     few = np.sqrt(problem.clusters / max(problem.clusters - 1, 1))
     centred: FloatArray = few * (scores - scores.mean(axis=0))
@@ -361,40 +443,64 @@ def _scores(problem: Problem, common: _Common, residual: FloatArray) -> FloatArr
 
 
 def _scores_by_phase(problem: Problem, common: _Common, residual: FloatArray) -> FloatArray:
-    """Sums over the samples that begin in the same place of the sequence, by column: where the model is wrong, all of them differ alike.
+    """Sums over the samples that begin in the same place of the sequence, by column: where the
+    model is wrong, all of them differ alike.
 
-    Places share a row with random signs, so that the squares of the rows add up to those of the places.
+    Places share a row with random signs, so that the squares of the rows add up to those of the
+    places.
     """
     shares = problem.shares
-    scores = summed(common.phase, shares.share * (common.sign * residual)[shares.sample], _PHASES * shares.columns)
+    scores = summed(
+        common.phase,
+        shares.share * (common.sign * residual)[shares.sample],
+        _PHASES * shares.columns,
+    )
     return scores.reshape(_PHASES, shares.columns)
 
 
-def _scores_of_rounding(problem: Problem, series: Series, rates: FloatArray, noise: float) -> FloatArray:
-    """The errors of rounding samples that these rates and this noise make, by column, with the steps of the rounding in several places.
+def _scores_of_rounding(
+    problem: Problem, series: Series, rates: FloatArray, noise: float
+) -> FloatArray:
+    """The errors of rounding samples that these rates and this noise make, by column, with the
+    steps of the rounding in several places.
 
-    Where samples scatter less than they are rounded, the errors of samples that are nearly equal are so too: repetitions do not average
-    them out.  The mean square over the places of the steps is their variance, whatever the exact rates are.
+    Where samples scatter less than they are rounded, the errors of samples that are nearly equal
+    are so too: repetitions do not average them out.  The mean square over the places of the steps
+    is their variance, whatever the exact rates are.
     """
     scores = np.zeros((_ROUNDINGS, problem.shares.columns))
     if not series.rounding2:
         return scores
-    cycles = np.ones(problem.shares.samples) if series.cycles is None else np.maximum(np.nan_to_num(series.cycles), 1e-12)
+    cycles = (
+        np.ones(problem.shares.samples)
+        if series.cycles is None
+        else np.maximum(np.nan_to_num(series.cycles), 1e-12)
+    )
     own = np.sqrt(max(noise**2 - series.rounding2, 0.0)) / cycles / series.step
     exact = problem.shares.applied(rates) / cycles / series.step
     random = np.random.default_rng(0)
     used = problem.used & ~series.least
     for row in range(_ROUNDINGS):
         place = exact + row / _ROUNDINGS + own * random.standard_normal(len(exact))
-        scores[row] = problem.shares.gathered(np.where(used, (np.round(place) - place) * series.step * cycles, 0.0))
+        scores[row] = problem.shares.gathered(
+            np.where(used, (np.round(place) - place) * series.step * cycles, 0.0)
+        )
     return scores
 
 
-def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: Series, cache_ns: float) -> Estimate:
+def _estimate(
+    problem: Problem, found: _Linear, clock: _Linear | None, series: Series, cache_ns: float
+) -> Estimate:
     """The metric itself: the estimate, divided by the cycles if it is a share of cycles."""
     layout = problem.layout
     value, bounded = found.value, problem.means.of(found.rates)
-    influence, modelled, shape, moved, least = found.influence, found.modelled, found.shape, found.moved, found.least
+    influence, modelled, shape, moved, least = (
+        found.influence,
+        found.modelled,
+        found.shape,
+        found.moved,
+        found.least,
+    )
     rounded = found.rounded
     inside = found.inside
     parts, idle = found.rates[:-1], float(found.rates[-1])
@@ -413,7 +519,11 @@ def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: S
     scattered, freedom = _scattered(influence, modelled, _coherence(found, problem), problem)
     sampling = np.sqrt(np.maximum(scattered, scattered * (1 - found.rounded_share) + rounded))
     timing = np.abs(moved) * problem.shift_error_ns
-    rounding = np.hypot(_rounding(problem, inside) * series.step, least) if series.percent else np.zeros_like(value)
+    rounding = (
+        np.hypot(_rounding(problem, inside) * series.step, least)
+        if series.percent
+        else np.zeros_like(value)
+    )
     error = np.sqrt(sampling**2 + shape + timing**2 + rounding**2)
     apart_ns = smear_ns(found.unevenness, memory=series.memory)
     groups = value[: layout.groups]
@@ -444,7 +554,8 @@ def _estimate(problem: Problem, found: _Linear, clock: _Linear | None, series: S
     column = np.repeat(layout.first[:-1][problem.place], ordered)
     column += np.arange(int(ordered.sum())) - np.repeat(np.cumsum(ordered) - ordered, ordered)
     return Estimate(
-        known.take(problem.place), known.take(sets), np.minimum(parts, upper)[column], min(idle, upper), found.noise,
+        known.take(problem.place), known.take(sets), np.minimum(parts, upper)[column],
+        min(idle, upper), found.noise,
         found.determined, series.percent,
     )  # fmt: skip
 
@@ -455,36 +566,50 @@ def _by_mean(problem: Problem, groups: FloatArray) -> FloatArray:
 
 
 def _rounding(problem: Problem, inside: FloatArray) -> FloatArray:
-    """Error from the rounding of samples to whole numbers: for kernels longer than samples, whose inner samples are rounded in the same way
-    unless they scatter.
+    """Error from the rounding of samples to whole numbers: for kernels longer than samples, whose
+    inner samples are rounded in the same way unless they scatter.
 
-    ``inside`` is their variance, rounding included.  The mean of rounded values is off by the Fourier series of the sawtooth, of which
-    Gaussian scatter of standard deviation s damps the k-th term by exp(-2 pi² k² s²) (Widrow and Kollár 2008).
+    ``inside`` is their variance, rounding included.  The mean of rounded values is off by the
+    Fourier series of the sawtooth, of which Gaussian scatter of standard deviation s damps the k-th
+    term by exp(-2 pi² k² s²) (Widrow and Kollár 2008).
     """
     layout = problem.layout
     scatter2 = np.maximum(np.nan_to_num(inside) - ROUNDED2, 0.0)
-    damped = np.exp(-4 * np.pi**2 * _HARMONICS**2 * scatter2[:, None]) / (2 * np.pi**2 * _HARMONICS**2)
-    inner = np.sqrt(damped.sum(axis=1)) * np.maximum(0.0, 1.0 - problem.period_ns / np.maximum(layout.duration_ns, 1.0))
+    damped = np.exp(-4 * np.pi**2 * _HARMONICS**2 * scatter2[:, None]) / (
+        2 * np.pi**2 * _HARMONICS**2
+    )
+    inner = np.sqrt(damped.sum(axis=1)) * np.maximum(
+        0.0, 1.0 - problem.period_ns / np.maximum(layout.duration_ns, 1.0)
+    )
     rounding: FloatArray = np.sqrt(np.concatenate([inner**2, inner**2 @ problem.means.sets**2]))
     return rounding
 
 
 def _coherence(found: _Linear, problem: Problem) -> float:
-    """Ratio of the variance from residuals that are the same in every repetition to that from independent ones; 1 if there are none."""
+    """Ratio of the variance from residuals that are the same in every repetition to that from
+    independent ones; 1 if there are none.
+    """
     told = _often(found.modelled, problem)
     usual = (1.0 - 2.0 / (9.0 * _PHASES)) ** 3
-    return max(float(np.median(found.alike[told] / found.modelled[told])) / usual, 1.0) if told.any() else 1.0
+    return (
+        max(float(np.median(found.alike[told] / found.modelled[told])) / usual, 1.0)
+        if told.any()
+        else 1.0
+    )
 
 
-def _scattered(influence: FloatArray, modelled: FloatArray, coherent: float, problem: Problem) -> tuple[FloatArray, FloatArray]:
-    """Variance from the scatter between clusters of repeats, and from the part of the residuals that is the same in all clusters; and its
-    degrees of freedom.
+def _scattered(
+    influence: FloatArray, modelled: FloatArray, coherent: float, problem: Problem
+) -> tuple[FloatArray, FloatArray]:
+    """Variance from the scatter between clusters of repeats, and from the part of the residuals
+    that is the same in all clusters; and its degrees of freedom.
 
-    ``modelled`` is the variance if the residuals were independent noise.  The scatter of few samples is itself uncertain: it is drawn
-    towards what the noise makes of the mean, the more, the less the kernels' scatter differs from that (empirical Bayes: Smyth, Statistical
-    Applications in Genetics and Molecular Biology 3, 2004).  If clusters usually differ less than independent noise would make them (the
-    median of chi squared over its degrees of freedom: Wilson and Hilferty 1931), the remainder is misfit of the model, such as rates that
-    change faster than the parts.
+    ``modelled`` is the variance if the residuals were independent noise.  The scatter of few
+    samples is itself uncertain: it is drawn towards what the noise makes of the mean, the more, the
+    less the kernels' scatter differs from that (empirical Bayes: Smyth, Statistical Applications in
+    Genetics and Molecular Biology 3, 2004).  If clusters usually differ less than independent noise
+    would make them (the median of chi squared over its degrees of freedom: Wilson and Hilferty
+    1931), the remainder is misfit of the model, such as rates that change faster than the parts.
     """
     freedom = np.maximum(freedom_of(influence, problem.spread), 1.0)
     between = (influence**2).sum(axis=0)
@@ -494,14 +619,18 @@ def _scattered(influence: FloatArray, modelled: FloatArray, coherent: float, pro
         ratio = between[told] / modelled[told]
         differ = float(np.median(ratio / (1.0 - 2.0 / (9.0 * freedom[told])) ** 3))
         quarter, three = np.quantile(np.log(ratio), (0.25, 0.75))
-        unlike = float(((three - quarter) / _QUARTILES) ** 2 - np.median(log_variance(freedom[told])))
+        unlike = float(
+            ((three - quarter) / _QUARTILES) ** 2 - np.median(log_variance(freedom[told]))
+        )
         prior = 1.0 + 2.0 / max(unlike, _TINY)
     drawn = (freedom * between + prior * differ * modelled) / (freedom + prior)
     return drawn + max(coherent - differ, 0.0) * modelled, freedom + prior
 
 
 def _often(modelled: FloatArray, problem: Problem) -> BoolArray:
-    """The means over enough clusters for their scatter to be told from the samples' noise; all if there are none."""
+    """The means over enough clusters for their scatter to be told from the samples' noise; all if
+    there are none.
+    """
     told = (problem.means.ran > 0) & (modelled > 0)
     often = told & (problem.spread >= _FEWEST_CLUSTERS)
     return often if often.any() else told

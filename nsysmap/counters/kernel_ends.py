@@ -16,7 +16,9 @@ _LEAST_PARTS = 4
 
 @dataclass(frozen=True)
 class KernelEnds:
-    """By group: SM time lost at a kernel's begin and end, converted into time with all SMs idle; NaN if unknown."""
+    """By group: SM time lost at a kernel's begin and end, converted into time with all SMs idle;
+    NaN if unknown.
+    """
 
     begin_ns: FloatArray
     end_ns: FloatArray

@@ -1,7 +1,8 @@
 """Confidence intervals of values that cannot be below 0 or above a bound.
 
-A symmetric interval that is cut off at a bound contains a true value on the bound too often, and is empty if the estimate is far beyond it.
-Intervals ordered by likelihood ratio (Feldman and Cousins, Physical Review D 57, 1998) contain every true value equally often.
+A symmetric interval that is cut off at a bound contains a true value on the bound too often, and is
+empty if the estimate is far beyond it. Intervals ordered by likelihood ratio (Feldman and Cousins,
+Physical Review D 57, 1998) contain every true value equally often.
 """
 
 from __future__ import annotations
@@ -22,14 +23,21 @@ _BISECTIONS = 40
 _TERMS = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
 
 
-def limits(value: FloatArray, error: FloatArray, quantile: FloatArray, upper: float) -> tuple[FloatArray, FloatArray]:
-    """Low and high ends, from unbounded estimates with these standard errors; ``quantile`` is half of the interval far from bounds."""
+def limits(
+    value: FloatArray, error: FloatArray, quantile: FloatArray, upper: float
+) -> tuple[FloatArray, FloatArray]:
+    """Low and high ends, from unbounded estimates with these standard errors; ``quantile`` is half
+    of the interval far from bounds.
+    """
     unit = np.maximum(error * quantile / _TWO_SIDED, 1e-300)
     below = value <= upper - value
     nearest = np.where(below, value, upper - value) / unit if np.isfinite(upper) else value / unit
     truths, most, least = _accepted()
     away = np.clip(nearest, least[0], _FAR)
-    near, far = np.where(away > most[0], np.interp(away, most, truths), 0.0), np.interp(away, least, truths)
+    near, far = (
+        np.where(away > most[0], np.interp(away, most, truths), 0.0),
+        np.interp(away, least, truths),
+    )
     beyond = np.maximum(nearest - _FAR, 0.0)
     near, far = (near + beyond) * unit, (far + beyond) * unit
     if not np.isfinite(upper):
@@ -40,10 +48,11 @@ def limits(value: FloatArray, error: FloatArray, quantile: FloatArray, upper: fl
 
 @cache
 def _accepted() -> tuple[FloatArray, FloatArray, FloatArray]:
-    """True values from 0 on, in standard errors; the largest and the smallest estimate whose interval contains each.
+    """True values from 0 on, in standard errors; the largest and the smallest estimate whose
+    interval contains each.
 
-    An estimate at t + k has the same likelihood ratio for the true value t as one at t - k; or at (t² - k²) / 2t if that is negative,
-    because 0 is the most likely true value there.
+    An estimate at t + k has the same likelihood ratio for the true value t as one at t - k; or at
+    (t² - k²) / 2t if that is negative, because 0 is the most likely true value there.
     """
     truths = np.arange(0.0, 2 * _FAR, _STEP)
     truths[0] = _STEP / 100
@@ -56,7 +65,9 @@ def _accepted() -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _least(truths: FloatArray, above: FloatArray) -> FloatArray:
-    least: FloatArray = np.where(truths >= above, truths - above, (truths**2 - above**2) / (2 * truths))
+    least: FloatArray = np.where(
+        truths >= above, truths - above, (truths**2 - above**2) / (2 * truths)
+    )
     return least
 
 
@@ -70,13 +81,18 @@ def _normal(at: FloatArray) -> FloatArray:
 
 
 def freedom_of(influence: FloatArray, spread: FloatArray) -> FloatArray:
-    """Degrees of freedom of each sum of squares over clusters, which contribute unequally if few samples determine a kernel.
+    """Degrees of freedom of each sum of squares over clusters, which contribute unequally if few
+    samples determine a kernel.
 
-    After Satterthwaite (1946): (sum of variances)² over the sum of their squares, both from the clusters' own second and fourth powers.
+    After Satterthwaite (1946): (sum of variances)² over the sum of their squares, both from the
+      clusters' own second and fourth powers.
     """
     own = influence**2
     squares, fourths = own.sum(axis=0) ** 2, (own * own).sum(axis=0)
-    told = 3.0 * np.divide(squares, fourths, out=np.full(len(squares), np.inf), where=fourths > 0) - 2.0
+    told = (
+        3.0 * np.divide(squares, fourths, out=np.full(len(squares), np.inf), where=fourths > 0)
+        - 2.0
+    )
     freedom: FloatArray = np.minimum(spread - 1.0, np.maximum(told, 1.0))
     return freedom
 
@@ -88,7 +104,9 @@ def log_variance(freedom: FloatArray) -> FloatArray:
 
 
 def student(freedom: FloatArray) -> FloatArray:
-    """Half the width of Student's 90 % interval (Cornish and Fisher's expansion: within 1 % from 3 degrees of freedom on)."""
+    """Half the width of Student's 90 % interval (Cornish and Fisher's expansion: within 1 % from 3
+    degrees of freedom on).
+    """
     z, n = 1.6448536269514722, np.maximum(freedom, 1.0)
     terms = z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
     result: FloatArray = terms + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)

@@ -1,4 +1,6 @@
-"""The means to estimate: of each group over its parts, and of each set of groups over the time of its kernels."""
+"""The means to estimate: of each group over its parts, and of each set of groups over the time of
+its kernels.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ class Means:
 
 
 def means_of(layout: Layout, member: IntArray, sets: int) -> Means:
-    """The means of the groups, and of the sets; ``member`` is the set of each group (-1 for none)."""
+    """The means of the groups, and of the sets; ``member`` is the set of each group (-1 for
+    none).
+    """
     inside = np.flatnonzero((member >= 0) & (layout.executions > 0))
     time = (layout.duration_ns * layout.executions)[inside]
     total = np.bincount(member[inside], time, sets)

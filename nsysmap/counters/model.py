@@ -14,14 +14,21 @@ _NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Samples:
-    """Counter samples of one GPU: sample i is the mean over [start_ns[i], end_ns[i]) of the sampler's clock."""
+    """Counter samples of one GPU: sample i is the mean over [start_ns[i], end_ns[i]) of the
+    sampler's clock.
+    """
 
     start_ns: IntArray
     end_ns: IntArray
     values: FloatArray | tuple[FloatArray, ...]  # one row per metric, one column per sample
     metrics: tuple[str, ...]
     percent: tuple[bool, ...]  # metrics in percent, from 0 to 100
-    per_cycle: tuple[int | None, ...]  # by metric: the row of the clock of whose cycles it is a share; None if it is a share of time
+    per_cycle: tuple[
+        int | None,
+        ...,
+        # by metric: the row of the clock of whose cycles it is a share; None if it is a share of
+        # time
+    ]
 
     @property
     def period_ns(self) -> float:
@@ -35,7 +42,9 @@ class Work:
 
     start_ns: IntArray
     end_ns: IntArray
-    group: IntArray  # index of the kernel in the repeated sequence; -1 for none: samples that overlap it are excluded
+    # index of the kernel in the repeated sequence; -1 for none: samples that overlap it are
+    # excluded
+    group: IntArray
     repeat: IntArray  # index of the repetition of the sequence; -1 for none
     groups: int
 
@@ -53,22 +62,30 @@ class Work:
 
     def some(self, rows: BoolArray) -> Work:
         """Only these rows; groups and repetitions keep their numbers."""
-        return Work(self.start_ns[rows], self.end_ns[rows], self.group[rows], self.repeat[rows], self.groups)
+        return Work(
+            self.start_ns[rows], self.end_ns[rows], self.group[rows], self.repeat[rows], self.groups
+        )
 
 
 @dataclass(frozen=True)
 class Shift:
-    """The difference added to the sampler's clock to get the kernels' clock: ``offset_ns`` at ``origin_ns``, changing by ``drift`` per
-    nanosecond."""
+    """The difference added to the sampler's clock to get the kernels' clock: ``offset_ns`` at
+    ``origin_ns``, changing by ``drift`` per nanosecond.
+    """
 
     offset_ns: float = 0.0
     drift: float = 0.0
     origin_ns: float = 0.0
     error_ns: float = 0.0
-    likely_ns: float = 0.0  # without far offsets that are together less than 5 % probable: what 90 % intervals need
+    # without far offsets that are together less than 5 % probable: what 90 % intervals need
+    likely_ns: float = 0.0
 
     def moved(self, sampled_ns: IntArray) -> FloatArray:
         """These times of the sampler's clock on the kernels' clock."""
-        added = self.offset_ns + self.drift * (sampled_ns - self.origin_ns) if self.drift else self.offset_ns
+        added = (
+            self.offset_ns + self.drift * (sampled_ns - self.origin_ns)
+            if self.drift
+            else self.offset_ns
+        )
         moved: FloatArray = sampled_ns + added
         return moved

@@ -1,4 +1,6 @@
-"""Matches the kernels that Nsight Compute profiled to the kernels of a trace's repeated sequence."""
+"""Matches the kernels that Nsight Compute profiled to the kernels of a trace's repeated
+sequence.
+"""
 
 from __future__ import annotations
 
@@ -31,20 +33,28 @@ class Matched:
 
     group: IntArray
     by: tuple[str, ...]  # what agrees
-    turns: int  # positions in the sequence at which the whole profile agrees equally well: 1 if the match is unique
+    # positions in the sequence at which the whole profile agrees equally well: 1 if the match is
+    # unique
+    turns: int
 
 
 _EXACT = ("name", "grid", "block")
 _MOST = 0.8
-"""Share of the profile, or of the sequence, that has to be matched: of other programs' profiles 0.17 at most was (four networks)."""
-_HARDLY = 0.2  # share of the profile whose names the sequence has, up to which names are taken to be written in another way
+"""Share of the profile, or of the sequence, that has to be matched: of other programs' profiles
+0.17 at most was (four networks).
+"""
+# share of the profile whose names the sequence has, up to which names are taken to be written in
+# another way
+_HARDLY = 0.2
 
 
 def match_kernels(profiled: Sequence[NcuKernel], sequence: Sequence[SequenceKernel]) -> Matched:
-    """The longest common subsequence: the profile may begin anywhere in the sequence, wrap around, and omit kernels.
+    """The longest common subsequence: the profile may begin anywhere in the sequence, wrap around,
+    and omit kernels.
 
-    Kernels agree in name, grid and block; if hardly any name occurs on both sides, in grid and block alone (ncu's --kernel-name-base
-    shortens names), and if ncu's output lacks these, in name alone.
+    Kernels agree in name, grid and block; if hardly any name occurs on both sides, in grid and
+    block alone (ncu's --kernel-name-base shortens names), and if ncu's output lacks these, in name
+    alone.
     """
     way: tuple[str, ...] = _EXACT
     if profiled and not any(each.grid or each.block for each in profiled):
@@ -54,31 +64,48 @@ def match_kernels(profiled: Sequence[NcuKernel], sequence: Sequence[SequenceKern
     left = [_key(each.name, each.grid, each.block, way) for each in profiled]
     right = [_key(each.name, each.grid, each.block, way) for each in sequence]
     group = _aligned(left, right)
-    return Matched(group, way, _turns(right, group)) if (group >= 0).any() else Matched(group, (), 0)
+    return (
+        Matched(group, way, _turns(right, group)) if (group >= 0).any() else Matched(group, (), 0)
+    )
 
 
-def other_program(profiled: Sequence[NcuKernel], sequences: Sequence[tuple[Sequence[SequenceKernel], Matched]]) -> str | None:
-    """Why these matches are chance, and the profile is of something else; None if it is of the trace's program.
+def other_program(
+    profiled: Sequence[NcuKernel], sequences: Sequence[tuple[Sequence[SequenceKernel], Matched]]
+) -> str | None:
+    """Why these matches are chance, and the profile is of something else; None if it is of the
+    trace's program.
 
-    It is if most of it was matched, or with it most of one of the sequences: a profile may also hold what runs before the inferences.
+    It is if most of it was matched, or with it most of one of the sequences: a profile may also
+    hold what runs before the inferences.
     """
     found = np.zeros(len(profiled), np.bool_)
     for sequence, matched in sequences:
         found |= matched.group >= 0
-        if matched.by == _EXACT and len(np.unique(matched.group[matched.group >= 0])) >= _MOST * len(sequence) > 0:
+        if (
+            matched.by == _EXACT
+            and len(np.unique(matched.group[matched.group >= 0])) >= _MOST * len(sequence) > 0
+        ):
             return None
     if not len(profiled) or found.mean() >= _MOST:
         return None
     named = max((_named(profiled, sequence) for sequence, _ in sequences), default=0.0)
     if named >= _MOST:
-        return "the trace has kernels of these names, but with other grids or blocks: profile the same shapes and batch size"
-    return "the trace's inferences have few kernels of these names, grids and blocks: it is a profile of another program, engine or GPU"
+        return (
+            "the trace has kernels of these names, but with other grids or blocks: profile the same"
+            " shapes and batch size"
+        )
+    return (
+        "the trace's inferences have few kernels of these names, grids and blocks: it is a profile"
+        " of another program, engine or GPU"
+    )
 
 
 def _named(profiled: Sequence[NcuKernel], sequence: Sequence[SequenceKernel]) -> float:
     """The share of the profile whose names the sequence has."""
     names = {base_name(each.name) for each in sequence}
-    return sum(base_name(each.name) in names for each in profiled) / len(profiled) if profiled else 0.0
+    return (
+        sum(base_name(each.name) in names for each in profiled) / len(profiled) if profiled else 0.0
+    )
 
 
 def _key(name: str, grid: Size | None, block: Size | None, way: tuple[str, ...]) -> Key:
@@ -87,15 +114,22 @@ def _key(name: str, grid: Size | None, block: Size | None, way: tuple[str, ...])
 
 
 def _turns(sequence: list[Key], group: IntArray) -> int:
-    """The number of positions in the cyclic sequence at which kernels like the matched ones follow one another in the same way."""
+    """The number of positions in the cyclic sequence at which kernels like the matched ones follow
+    one another in the same way.
+    """
     numbers = {key: at for at, key in enumerate(dict.fromkeys(sequence))}
     codes = np.array([numbers[key] for key in sequence])
     matched = group[group >= 0]
-    return sum(bool((codes[(matched + turn) % len(codes)] == codes[matched]).all()) for turn in range(len(codes)))
+    return sum(
+        bool((codes[(matched + turn) % len(codes)] == codes[matched]).all())
+        for turn in range(len(codes))
+    )
 
 
 def base_name(name: str) -> str:
-    """A kernel's own identifier: without return type, namespaces, template arguments and parameters."""
+    """A kernel's own identifier: without return type, namespaces, template arguments and
+    parameters.
+    """
     depth = 0
     kept: list[str] = []
     for letter in name.replace("(anonymous namespace)", "").replace("<unnamed>", ""):
@@ -112,7 +146,9 @@ def base_name(name: str) -> str:
 
 
 def _aligned(profiled: list[Key], sequence: list[Key]) -> IntArray:
-    """For each profiled kernel its position in the sequence, from the longest common subsequence with the cyclic sequence."""
+    """For each profiled kernel its position in the sequence, from the longest common subsequence
+    with the cyclic sequence.
+    """
     found = np.full(len(profiled), -1, np.int64)
     if not profiled or not sequence:
         return found

@@ -1,7 +1,7 @@
 """The uncertainty of weighted sums of neighbouring unknowns: w'M⁻¹w without the whole inverse.
 
-Only the entries of the inverse within a block and between it and the next are computed (Takahashi, Fagan and Chen 1973); sums over
-unknowns farther apart are solved for.
+Only the entries of the inverse within a block and between it and the next are computed (Takahashi,
+Fagan and Chen 1973); sums over unknowns farther apart are solved for.
 """
 
 from __future__ import annotations
@@ -17,13 +17,19 @@ from nsysmap.counters.ring import Factor, Gram, turned
 
 @dataclass(frozen=True)
 class Near:
-    """Sums that begin in one block: their numbers, their weights there, and those of them that also reach the next block or the border."""
+    """Sums that begin in one block: their numbers, their weights there, and those of them that also
+    reach the next block or the border.
+    """
 
     sums: IntArray
     inner: FloatArray  # [unknown, sum]
     across: IntArray  # positions in ``sums``
-    outer: FloatArray  # weights in the next block (as if there were one after the last), then in the border: [unknown, across]
-    ends: tuple[IntArray, IntArray] | None  # the first and the last unknown of each sum, if none has more than these two
+    # weights in the next block (as if there were one after the last), then in the border: [unknown,
+    # across]
+    outer: FloatArray
+    ends: (
+        tuple[IntArray, IntArray] | None
+    )  # the first and the last unknown of each sum, if none has more than these two
 
     def own(self, inverse: FloatArray) -> FloatArray:
         """w'M⁻¹w within the block, for each matrix and sum."""
@@ -31,7 +37,10 @@ class Near:
             return _quadratic(inverse, self.inner)
         first, last = self.ends
         number = np.arange(len(first))
-        one, other = self.inner[first, number], np.where(last > first, self.inner[last, number], 0.0)
+        one, other = (
+            self.inner[first, number],
+            np.where(last > first, self.inner[last, number], 0.0),
+        )
         own: FloatArray = one**2 * inverse[:, first, first] + other**2 * inverse[:, last, last]
         own += 2 * one * other * inverse[:, first, last]
         return own
@@ -47,8 +56,12 @@ class Weighted:
     weights: FloatArray  # of those, over all unknowns: [unknown, sum]
 
 
-def weighted(matrix: Gram, column: IntArray, number: IntArray, weight: FloatArray, count: int) -> Weighted:
-    """``count`` sums with these weights: entry i is ``weight[i]`` of ``column[i]`` in sum ``number[i]``."""
+def weighted(
+    matrix: Gram, column: IntArray, number: IntArray, weight: FloatArray, count: int
+) -> Weighted:
+    """``count`` sums with these weights: entry i is ``weight[i]`` of ``column[i]`` in sum
+    ``number[i]``.
+    """
     blocks, unknowns = matrix.blocks, matrix.ring + 1
     size, blocked = blocks.size, blocks.count
     block = np.minimum(column // size, blocked)
@@ -69,7 +82,9 @@ def weighted(matrix: Gram, column: IntArray, number: IntArray, weight: FloatArra
         place[sums] = np.arange(len(sums))
         middle = size if at < blocked else border
         row = column[mine] - at * size
-        row = np.where((block[mine] == blocked) & (at < blocked), row - (blocked - at) * size + 2 * size, row)
+        row = np.where(
+            (block[mine] == blocked) & (at < blocked), row - (blocked - at) * size + 2 * size, row
+        )
         both = np.zeros((middle + size + border, len(sums)))
         np.add.at(both, (row, place[number[mine]]), weight[mine])
         across = np.flatnonzero(both[middle:].any(axis=0))
@@ -88,7 +103,9 @@ def spreads(factor: Factor, *asked: Weighted) -> tuple[FloatArray, ...]:
     count, size = len(factor.inverses), factor.size
     for each, sums in zip(found, asked, strict=True):
         each[:, sums.near[count].sums] = sums.near[count].own(factor.last)
-    following = np.zeros((metrics, size + border, size + border))  # the inverse of the next block and the border
+    following = np.zeros(
+        (metrics, size + border, size + border)
+    )  # the inverse of the next block and the border
     following[:, size:, size:] = factor.last
     for at in range(count - 1, -1, -1):
         pushed = factor.pushed[at]
@@ -100,7 +117,9 @@ def spreads(factor: Factor, *asked: Weighted) -> tuple[FloatArray, ...]:
                 continue
             spread = near.own(own)
             if len(near.across):
-                spread[:, near.across] += 2 * (near.inner[:, near.across] * (beside @ near.outer)).sum(axis=1)
+                spread[:, near.across] += 2 * (
+                    near.inner[:, near.across] * (beside @ near.outer)
+                ).sum(axis=1)
                 spread[:, near.across] += _quadratic(following, near.outer)
             each[:, near.sums] = spread
         following[:, :size, :size] = own

@@ -1,8 +1,10 @@
-"""How much less probable one offset of the clocks is than another, although rates of kernels never explain samples entirely.
+"""How much less probable one offset of the clocks is than another, although rates of kernels never
+explain samples entirely.
 
-What they leave unexplained is the same in every repetition of the sequence, so that likelihoods of many repetitions prefer some offset
-far too clearly.  Two imperfect models are told apart by whether their difference is clear beside its scatter (Vuong, Econometrica 57,
-1989): here the scatter between the places of the sequence, each of which is wrong in its own way.
+What they leave unexplained is the same in every repetition of the sequence, so that likelihoods of
+many repetitions prefer some offset far too clearly.  Two imperfect models are told apart by whether
+their difference is clear beside its scatter (Vuong, Econometrica 57, 1989): here the scatter
+between the places of the sequence, each of which is wrong in its own way.
 """
 
 from __future__ import annotations
@@ -29,32 +31,41 @@ class Explained:
     noise2: FloatArray  # twice that factor's inverse: variance of a sample, by metric
 
 
-def explained(values: FloatArray, shares: Shares, sums: Sums, like: Fit, place: IntArray) -> Explained:
-    """How well the samples are explained by rates that are as even as in ``like``; ``place`` is where each sample begins, as the column of
-    the part that runs, plus 1."""
+def explained(
+    values: FloatArray, shares: Shares, sums: Sums, like: Fit, place: IntArray
+) -> Explained:
+    """How well the samples are explained by rates that are as even as in ``like``; ``place`` is
+    where each sample begins, as the column of the part that runs, plus 1.
+    """
     misfit, rates = quick_fit(sums, like)
     used = np.bincount(shares.sample, minlength=shares.samples) > 0
     squares = np.empty((len(rates), shares.columns))
     for row, own in enumerate(rates):
         away = np.where(used, values[row] - shares.applied(own), 0.0)
         uneven = like.stiffness[row] * (own[like.left + 1] - own[like.left]) ** 2
-        squares[row] = summed(place, away**2, shares.columns) + summed(like.left + 1, uneven, shares.columns)
+        squares[row] = summed(place, away**2, shares.columns) + summed(
+            like.left + 1, uneven, shares.columns
+        )
     noise2 = np.maximum(squares.sum(axis=1) / max(sums.samples, 1), sums.rounding2)
     return Explained(misfit, squares, noise2)
 
 
 def by_place(one: Explained, other: Explained) -> FloatArray:
     """The difference of the misfits, by place."""
-    apart: FloatArray = ((one.squares - other.squares) / (one.noise2 + other.noise2)[:, None]).sum(axis=0)
+    apart: FloatArray = ((one.squares - other.squares) / (one.noise2 + other.noise2)[:, None]).sum(
+        axis=0
+    )
     return apart
 
 
 def less_likely(each: Sequence[Explained], offset_ns: FloatArray, kernel: IntArray) -> FloatArray:
-    """The logarithm of how much less probable each offset is than the best; ``kernel`` is that of each place.
+    """The logarithm of how much less probable each offset is than the best; ``kernel`` is that of
+    each place.
 
-    If a misfit is larger by D with standard deviation S between places, it is z = D/S from zero; independent errors of the right model
-    have S² = 2D, and D is then 2z².  That is what counts, where it is less than D.  At offsets less than a µs or two apart, whatever is
-    wrong about a kernel makes all of its parts prefer the same one: there they count as one place.
+    If a misfit is larger by D with standard deviation S between places, it is z = D/S from zero;
+    independent errors of the right model have S² = 2D, and D is then 2z².  That is what counts,
+    where it is less than D.  At offsets less than a µs or two apart, whatever is wrong about a
+    kernel makes all of its parts prefer the same one: there they count as one place.
     """
     at = int(np.argmin([float(one.misfit.sum()) for one in each]))
     best = each[at]
@@ -68,7 +79,9 @@ def less_likely(each: Sequence[Explained], offset_ns: FloatArray, kernel: IntArr
 
 
 def spread(apart: FloatArray, odds: FloatArray) -> float:
-    """Root mean square distance of offsets from the best one, each with its probability relative to the best one's."""
+    """Root mean square distance of offsets from the best one, each with its probability relative to
+    the best one's.
+    """
     return float(np.sqrt(odds @ apart**2 / (1.0 + odds.sum())))
 
 
@@ -76,5 +89,7 @@ def likely(odds: FloatArray) -> FloatArray:
     """The same without those that are least probable, and together hardly at all."""
     by_odds = np.argsort(odds)
     kept = np.zeros(len(odds))
-    kept[by_odds] = np.where(np.cumsum(odds[by_odds]) > _UNLIKELY * (1.0 + odds.sum()), odds[by_odds], 0.0)
+    kept[by_odds] = np.where(
+        np.cumsum(odds[by_odds]) > _UNLIKELY * (1.0 + odds.sum()), odds[by_odds], 0.0
+    )
     return kept

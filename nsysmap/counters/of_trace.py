@@ -1,4 +1,6 @@
-"""The hardware counters of a trace: by kernel of its repeated sequences, by layer, and of the whole run, as declared tables."""
+"""The hardware counters of a trace: by kernel of its repeated sequences, by layer, and of the whole
+run, as declared tables.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from nsysmap.core.counter_schema import COPY_COUNTERS, DEVICE_COUNTERS, GPU_SAMPLING, KERNEL_COUNTERS, KERNEL_ENDS, LAYER_COUNTERS
+from nsysmap.core.counter_schema import (
+    COPY_COUNTERS,
+    DEVICE_COUNTERS,
+    GPU_SAMPLING,
+    KERNEL_COUNTERS,
+    KERNEL_ENDS,
+    LAYER_COUNTERS,
+)
 from nsysmap.core.groups import distinct
 from nsysmap.core.note import Note
 from nsysmap.core.table import MISSING, IntArray, Table
@@ -19,7 +28,14 @@ from nsysmap.counters.estimate import Estimate, Estimates, Values, estimate
 from nsysmap.counters.kernel_ends import kernel_ends
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.problem import enough_of
-from nsysmap.counters.run_facts import Joined, clock_run, during_inferences, filled, joined, others_work
+from nsysmap.counters.run_facts import (
+    Joined,
+    clock_run,
+    during_inferences,
+    filled,
+    joined,
+    others_work,
+)
 from nsysmap.counters.sampled_work import Repeated, repeated_work
 from nsysmap.counters.shares import overlapping
 from nsysmap.counters.told import WELL_KNOWN, Capture, bounded, may_be_bounded, told, why_not
@@ -32,7 +48,9 @@ _FEWEST_INFERENCES = 3
 _FEWEST_EXECUTIONS = 5
 _LOST = 0.05  # share of the time below which nothing is said
 _UNLOST_HZ = 20_000
-"""Without lost samples on an H100 (nsys 2025.3, 22 metrics, 6.7 s); 14 % were lost at 50 kHz, 46 % at 100, 80 % at 200."""
+"""Without lost samples on an H100 (nsys 2025.3, 22 metrics, 6.7 s); 14 % were lost at 50 kHz, 46 %
+at 100, 80 % at 200.
+"""
 
 
 @dataclass(frozen=True)
@@ -48,7 +66,9 @@ class Counters:
 
 
 def counters_of(trace: Trace, kernels: Table, inferences: Table, of_call: IntArray) -> Counters:
-    """The counters of the trace by kernel and layer; ``of_call`` is the inference of each API call."""
+    """The counters of the trace by kernel and layer; ``of_call`` is the inference of each API
+    call.
+    """
     sampling: list[dict[str, object]] = []
     by_kernel: list[dict[str, object]] = []
     by_layer: list[dict[str, object]] = []
@@ -62,11 +82,15 @@ def counters_of(trace: Trace, kernels: Table, inferences: Table, of_call: IntArr
             works[device] = repeated_work(trace, kernels, inferences, of_call, device)
         return works[device]
 
-    for gpu in trace.gpu_metrics.enough(lambda device, period_ns: enough_of(of(device).work, period_ns)):
+    for gpu in trace.gpu_metrics.enough(
+        lambda device, period_ns: enough_of(of(device).work, period_ns)
+    ):
         found = of(gpu.device)
         samples = samples_of(gpu)
         capture = Capture(trace.recording.nsys_version, gpu.number)
-        with threadpool_limits(1, "blas"):  # matrices are small: BLAS's own threads would only wait for each other
+        with threadpool_limits(
+            1, "blas"
+        ):  # matrices are small: BLAS's own threads would only wait for each other
             shift, facts, estimates, rows = _gpu(gpu, samples, found, trace, kernels)
         sampling.append(facts)
         if estimates is not None:
@@ -89,11 +113,18 @@ def sampling_notes(gpu_sampling: Table) -> tuple[Note, ...]:
     """Notes on how the counters were sampled."""
     notes = []
     for row in gpu_sampling:
-        frequency, lost, reason = row.real("frequency_hz"), row.real("lost_share"), row.maybe_text("reason")
+        frequency, lost, reason = (
+            row.real("frequency_hz"),
+            row.real("lost_share"),
+            row.maybe_text("reason"),
+        )
         told = f"hardware counters of GPU {row.integer('device')} at {frequency / 1e3:.0f} kHz: "
         if lost >= _LOST:
             told += f"nsys lost {lost:.0%} of the samples, in {_times(row.integer('holes'))}; "
-        used = f"{row.integer('used'):,} samples of {row.integer('inferences'):,} inferences give the kernels' values"
+        used = (
+            f"{row.integer('used'):,} samples of {row.integer('inferences'):,} inferences give the"
+            " kernels' values"
+        )
         told += used if reason is None else reason
         if lost >= _LOST and reason is None and frequency > 1.1 * _UNLOST_HZ:
             told += f" (--gpu-metrics-frequency={_UNLOST_HZ} loses fewer)"
@@ -106,9 +137,17 @@ def sampling_notes(gpu_sampling: Table) -> tuple[Note, ...]:
 
 def samples_of(gpu: GpuSamples) -> Samples:
     """The metrics with a known meaning that add up over time, in the form for the estimate."""
-    rows = [row for row, each in enumerate(gpu.metrics) if each.meaning in PREFERRED and each.unit in ("percent", "hertz")]
+    rows = [
+        row
+        for row, each in enumerate(gpu.metrics)
+        if each.meaning in PREFERRED and each.unit in ("percent", "hertz")
+    ]
     names = tuple(gpu.metrics[row].meaning for row in rows)
-    clocks = {clock: names.index(f"{clock}_clock") for clock in ("gpc", "sys") if f"{clock}_clock" in names}
+    clocks = {
+        clock: names.index(f"{clock}_clock")
+        for clock in ("gpc", "sys")
+        if f"{clock}_clock" in names
+    }
     return Samples(
         gpu.start_ns,
         gpu.end_ns,
@@ -120,44 +159,75 @@ def samples_of(gpu: GpuSamples) -> Samples:
 
 
 def _of_kernels(samples: Samples) -> Samples:
-    """What is estimated by kernel: without the links, which carry what others send too. Clocks stay: cycles are counted in them."""
+    """What is estimated by kernel: without the links, which carry what others send too. Clocks
+    stay: cycles are counted in them.
+    """
     rows = [row for row, name in enumerate(samples.metrics) if not name.startswith("pcie")]
     clocks = (samples.per_cycle[row] for row in rows)
     return Samples(
-        samples.start_ns, samples.end_ns, tuple(samples.values[row] for row in rows), tuple(samples.metrics[row] for row in rows),
-        tuple(samples.percent[row] for row in rows), tuple(None if clock is None else rows.index(clock) for clock in clocks),
+        samples.start_ns, samples.end_ns, tuple(samples.values[row] for row in rows),
+        tuple(samples.metrics[row] for row in rows),
+        tuple(samples.percent[row] for row in rows),
+        tuple(None if clock is None else rows.index(clock) for clock in clocks),
     )  # fmt: skip
 
 
 def _turns_over_ns(devices: Table, device: int, samples: Samples) -> float:
-    """The time in which the sampled traffic to memory amounts to the size of the level-2 cache; infinite if the trace lacks those facts."""
+    """The time in which the sampled traffic to memory amounts to the size of the level-2 cache;
+    infinite if the trace lacks those facts.
+    """
     row = next((each for each in devices if each.integer("device") == device), None)
-    held, bandwidth = (None, None) if row is None else (row.maybe_integer("l2_bytes"), row.maybe_integer("bandwidth_bytes_per_s"))
-    traffic = [samples.values[at] for at, name in enumerate(samples.metrics) if name in ("dram_read", "dram_write")]
-    share = float(np.nansum([np.nanmean(each) for each in traffic])) / 100 if len(samples.start_ns) else 0.0
+    held, bandwidth = (
+        (None, None)
+        if row is None
+        else (row.maybe_integer("l2_bytes"), row.maybe_integer("bandwidth_bytes_per_s"))
+    )
+    traffic = [
+        samples.values[at]
+        for at, name in enumerate(samples.metrics)
+        if name in ("dram_read", "dram_write")
+    ]
+    share = (
+        float(np.nansum([np.nanmean(each) for each in traffic])) / 100
+        if len(samples.start_ns)
+        else 0.0
+    )
     return held / (bandwidth * share) * 1e9 if held and bandwidth and share > 0 else np.inf
 
 
 def _gpu(
     gpu: GpuSamples, samples: Samples, found: Repeated, trace: Trace, kernels: Table
 ) -> tuple[Shift | None, dict[str, object], Estimates | None, list[dict[str, object]]]:
-    """The clocks' offset, the row of `gpu_sampling`, the estimates, and rows of `device_counters`."""
+    """The clocks' offset, the row of `gpu_sampling`, the estimates, and rows of
+    `device_counters`.
+    """
     activity = _activity(samples)
     sampled = _sampled(gpu, found)
     reason = _cannot(gpu, found, activity, sampled, trace)
     shift = clock_shift(samples, found.work, activity) if reason is None else None
     if reason is None and shift is None:
-        reason = "the samples do not follow the kernels: their clock could not be aligned with the kernels' clock"
+        reason = (
+            "the samples do not follow the kernels: their clock could not be aligned with the"
+            " kernels' clock"
+        )
 
     def estimated() -> Estimates | None:
         if shift is None:
             return None
         cache_ns = _turns_over_ns(trace.devices, gpu.device, samples)
-        return estimate(_of_kernels(samples), found.work, shift, member_of=_layer_numbers(found, kernels)[1], cache_ns=cache_ns)
+        return estimate(
+            _of_kernels(samples),
+            found.work,
+            shift,
+            member_of=_layer_numbers(found, kernels)[1],
+            cache_ns=cache_ns,
+        )
 
     def of_run() -> tuple[dict[str, object], list[dict[str, object]]]:
         moved = joined(gpu.start_ns, gpu.end_ns, found.work, shift or Shift())
-        return {} if shift is None else _run(samples, moved, found.work), list(_device_rows(gpu, moved))
+        return {} if shift is None else _run(samples, moved, found.work), list(
+            _device_rows(gpu, moved)
+        )
 
     estimates, (run, rows) = both(estimated, of_run)
     facts: dict[str, object] = {
@@ -194,7 +264,9 @@ def _sampled(gpu: GpuSamples, found: Repeated) -> int:
     return int(np.count_nonzero(np.bincount(covered[covered >= 0])))
 
 
-def _cannot(gpu: GpuSamples, found: Repeated, activity: tuple[int, ...], sampled: int, trace: Trace) -> str | None:
+def _cannot(
+    gpu: GpuSamples, found: Repeated, activity: tuple[int, ...], sampled: int, trace: Trace
+) -> str | None:
     """Why nothing can be estimated by kernel."""
     if gpu.count < _FEWEST_SAMPLES:
         return f"{gpu.count} samples are too few"
@@ -205,23 +277,39 @@ def _cannot(gpu: GpuSamples, found: Repeated, activity: tuple[int, ...], sampled
             return "the trace shows no kernels"
         device = int(np.bincount(elsewhere).argmax())
         right = replace(capture, gpu=trace.gpu_metrics.number_of(device))
-        return f"the trace shows no kernel on GPU {gpu.device}, which was sampled, but on GPU {device}: {right.command(_UNLOST_HZ)}"
+        return (
+            f"the trace shows no kernel on GPU {gpu.device}, which was sampled, but on GPU"
+            f" {device}: {right.command(_UNLOST_HZ)}"
+        )
     if not activity:
         unknown = _unknown(gpu)
         named = f" by a name that is known (not known: {unknown})" if unknown else ""
-        return f"no metric of SM activity was sampled{named}, which is needed to align samples with kernels"
+        return (
+            f"no metric of SM activity was sampled{named}, which is needed to align samples with"
+            " kernels"
+        )
     if sampled >= _FEWEST_INFERENCES:
         return None
     if found.inferences >= _FEWEST_INFERENCES and gpu.holes:
         return (
-            f"nsys lost samples in {_times(gpu.holes)}, which leaves {sampled} of {found.inferences} steady-state "
-            "inferences: sample less often (--gpu-metrics-frequency=20000), run inferences for some seconds, or capture nothing but "
-            "them (--capture-range=cudaProfilerApi)"
+            f"nsys lost samples in {_times(gpu.holes)}, which leaves {sampled} of"
+            f" {found.inferences} steady-state inferences: sample less often"
+            " (--gpu-metrics-frequency=20000), run inferences for some seconds, or capture nothing"
+            " but them (--capture-range=cudaProfilerApi)"
         )
     if not found.inferences:
-        return "only repeated inferences show what each kernel does, and the trace has none on this GPU"
-    told = f"{sampled} of {found.inferences} steady-state inferences were sampled; samples are longer than most kernels"
-    return f"{told}, and only repetitions can separate them; 100 inferences would be enough: {capture.command(10_000)}"
+        return (
+            "only repeated inferences show what each kernel does, and the trace has none on"
+            " this GPU"
+        )
+    told = (
+        f"{sampled} of {found.inferences} steady-state inferences were sampled; samples are longer"
+        " than most kernels"
+    )
+    return (
+        f"{told}, and only repetitions can separate them; 100 inferences would be enough:"
+        f" {capture.command(10_000)}"
+    )
 
 
 def _unknown(gpu: GpuSamples) -> str | None:
@@ -239,10 +327,18 @@ def _run(samples: Samples, moved: Joined, work: Work) -> dict[str, object]:
     if "gpc_clock" in samples.metrics:
         clock = clock_run(samples.values[samples.metrics.index("gpc_clock")], moved, work)
         if clock is not None:
-            facts |= {"first_clock_hz": clock.first_hz, "last_clock_hz": clock.last_hz, "lowest_clock_hz": clock.lowest_hz}
+            facts |= {
+                "first_clock_hz": clock.first_hz,
+                "last_clock_hz": clock.last_hz,
+                "lowest_clock_hz": clock.lowest_hz,
+            }
     others = others_work(samples.values[_activity(samples)[0]], moved, work)
     if others is not None:
-        facts |= {"idle_share": others.idle_share, "others_share": others.active_share, "others_percent": others.mean_percent}
+        facts |= {
+            "idle_share": others.idle_share,
+            "others_share": others.active_share,
+            "others_percent": others.mean_percent,
+        }
     return facts
 
 
@@ -250,13 +346,27 @@ def _filled(gpu: GpuSamples, samples: Samples, trace: Trace) -> dict[str, float 
     """What the GPU as a whole did in samples that kernels fill."""
     mine = np.flatnonzero(trace.kernels.ints("device") == gpu.device)
     none = np.full(len(mine), -1)
-    work = Work(trace.kernels.ints("start_ns")[mine], trace.kernels.ints("end_ns")[mine], none, none, 0)
+    work = Work(
+        trace.kernels.ints("start_ns")[mine], trace.kernels.ints("end_ns")[mine], none, none, 0
+    )
     moments = joined(samples.start_ns, samples.end_ns, work, Shift())
-    activity = next((samples.values[samples.metrics.index(name)] for name in ACTIVITY if name in samples.metrics), None)
-    chosen = np.zeros(0, np.int64) if activity is None else np.flatnonzero(filled(moments, activity))
+    activity = next(
+        (
+            samples.values[samples.metrics.index(name)]
+            for name in ACTIVITY
+            if name in samples.metrics
+        ),
+        None,
+    )
+    chosen = (
+        np.zeros(0, np.int64) if activity is None else np.flatnonzero(filled(moments, activity))
+    )
     if not len(chosen):
         return {}
-    means = {name: float(np.nanmean(values[chosen])) for name, values in zip(samples.metrics, samples.values, strict=True)}
+    means = {
+        name: float(np.nanmean(values[chosen]))
+        for name, values in zip(samples.metrics, samples.values, strict=True)
+    }
     read, write = means.get("dram_read"), means.get("dram_write")
     return {
         "sm_percent": means.get("sm_active"),
@@ -266,7 +376,9 @@ def _filled(gpu: GpuSamples, samples: Samples, trace: Trace) -> dict[str, float 
 
 
 def _layer_numbers(found: Repeated, kernels: Table) -> tuple[IntArray, IntArray]:
-    """The layers of the groups, each once, and for each group the index of its layer; -1 for none."""
+    """The layers of the groups, each once, and for each group the index of its layer; -1 for
+    none.
+    """
     layer = np.full(len(found.kernel), MISSING, np.int64)
     known = found.kernel >= 0
     layer[known] = kernels.ints("layer_id")[found.kernel[known]]
@@ -292,7 +404,9 @@ def _device_rows(gpu: GpuSamples, moved: Joined) -> Iterator[dict[str, object]]:
             }
 
 
-def _kernel_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Estimates, capture: Capture) -> Iterator[dict[str, object]]:
+def _kernel_rows(
+    gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Estimates, capture: Capture
+) -> Iterator[dict[str, object]]:
     layout, named = estimates.layout, _kernels(gpu, found, kernels)
     for metric, each in _percents(estimates):
         known, within = told(estimates, each), bounded(estimates, each)
@@ -308,7 +422,9 @@ def _kernel_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Es
             }
 
 
-def _ends(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Estimates) -> Iterator[dict[str, object]]:
+def _ends(
+    gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Estimates
+) -> Iterator[dict[str, object]]:
     active = estimates.of("sm_active")
     if active is None:
         return
@@ -338,13 +454,17 @@ def _kernels(gpu: GpuSamples, found: Repeated, kernels: Table) -> dict[int, dict
     }
 
 
-def _layer_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Estimates) -> Iterator[dict[str, object]]:
+def _layer_rows(
+    gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Estimates
+) -> Iterator[dict[str, object]]:
     layers, number = _layer_numbers(found, kernels)
     layout = estimates.layout
     executions = np.full(len(layers), np.iinfo(np.int64).max)
     inside = number >= 0
     np.minimum.at(executions, number[inside], layout.executions[inside])
-    spent = np.bincount(number[inside], (layout.duration_ns * layout.executions)[inside], len(layers))
+    spent = np.bincount(
+        number[inside], (layout.duration_ns * layout.executions)[inside], len(layers)
+    )
     most = np.zeros(len(layers), np.int64)
     np.maximum.at(most, number[inside], layout.executions[inside])
     beside = np.nan_to_num(estimates.concurrent) * layout.duration_ns * layout.executions
@@ -365,7 +485,11 @@ def _layer_rows(gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Est
 
 def _percents(estimates: Estimates) -> Iterator[tuple[str, Estimate]]:
     """The metrics of kernels, without the clocks."""
-    return ((metric, each) for metric, each in zip(estimates.metrics, estimates.by_metric, strict=True) if each.percent)
+    return (
+        (metric, each)
+        for metric, each in zip(estimates.metrics, estimates.by_metric, strict=True)
+        if each.percent
+    )
 
 
 def _value(metric: str, values: Values, row: int, *, bounds: bool) -> Mapping[str, object]:

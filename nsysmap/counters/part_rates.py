@@ -1,8 +1,10 @@
-"""Rates in the parts of each kernel, from normal equations, smoothed only as much as the samples require; all metrics at once.
+"""Rates in the parts of each kernel, from normal equations, smoothed only as much as the samples
+require; all metrics at once.
 
-Model: y = A z + noise(sigma²), z the rates of the parts.  Neighbouring parts of one kernel differ by a Gaussian step of variance
-k² s² d: s the level of the kernel, d the parts' distance in µs, k the metric's unevenness, estimated from the samples
-(evidence procedure, MacKay 1992).  The mean of a kernel is free.
+Model: y = A z + noise(sigma²), z the rates of the parts.  Neighbouring parts of one kernel differ
+by a Gaussian step of variance k² s² d: s the level of the kernel, d the parts' distance in µs, k
+the metric's unevenness, estimated from the samples (evidence procedure, MacKay 1992).  The mean of
+a kernel is free.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ _TRUST = 4.0  # weight of this prior, as a number of steps
 _NEWTON = 10  # iterations
 _FLOOR = 0.02  # share of the highest level: no kernel is assumed to be more even
 FEW = 20.0
-"""Samples per part of a kernel: with more, they determine all, and the leverage of a sample is below 5 % and is neglected."""
+"""Samples per part of a kernel: with more, they determine all, and the leverage of a sample is
+below 5 % and is neglected.
+"""
 _VAGUE = 10.0  # ratio to the size of the samples: prior width of a rate
 _LIKELY = 1.0  # the same where clocks are compared
 _SOLVABLE = 1e-12  # share of the largest entry: less on the diagonal is lost in rounding
@@ -33,10 +37,12 @@ _TINY = 1e-12
 
 @dataclass(frozen=True)
 class Sums:
-    """The samples of some metrics as sums: A'A, one row per metric of A'y and of y'y, and the number of samples.
+    """The samples of some metrics as sums: A'A, one row per metric of A'y and of y'y, and the
+    number of samples.
 
-    ``rounding2`` is the variance of rounding, by metric: rates explain samples no better than that.  Repetitions do not average it out if
-    samples scatter less than they are rounded, and the best fit then follows the steps between rounded values as if they were kernels.
+    ``rounding2`` is the variance of rounding, by metric: rates explain samples no better than that.
+    Repetitions do not average it out if samples scatter less than they are rounded, and the best
+    fit then follows the steps between rounded values as if they were kernels.
     """
 
     matrix: Gram
@@ -75,7 +81,13 @@ class Fit:
 
     def state(self, rows: slice = slice(None)) -> State:
         """What fits to nearly the same samples can begin with, for these metrics."""
-        return State(self.rates[rows], self.noise[rows] ** 2, self.unevenness[rows], self.determined[rows], self.level[rows])
+        return State(
+            self.rates[rows],
+            self.noise[rows] ** 2,
+            self.unevenness[rows],
+            self.determined[rows],
+            self.level[rows],
+        )
 
     def stiffer(self, times: float) -> Systems:
         """The normal equations with the priors' weight multiplied by that factor."""
@@ -103,7 +115,9 @@ class State:
 
 
 def fit_rates(sums: Sums, layout: Layout, *, like: State | None = None) -> Fit:
-    """The most probable rates, without bounds. ``like`` is what a fit to nearly the same samples ended with."""
+    """The most probable rates, without bounds. ``like`` is what a fit to nearly the same samples
+    ended with.
+    """
     steps = _steps_of(sums.matrix, layout, few=sums.samples <= FEW * layout.columns)
     if like is None:
         state = _begun(sums, layout)
@@ -119,16 +133,19 @@ def fit_rates(sums: Sums, layout: Layout, *, like: State | None = None) -> Fit:
     systems = _systems(sums.matrix, steps.left, weight, vague)
     factor = systems.factor()
     return Fit(
-        factor.solve(sums.target), sums.target, factor, systems, weight, vague, steps.left, np.sqrt(state.noise2), state.unevenness,
+        factor.solve(sums.target), sums.target, factor, systems, weight, vague, steps.left,
+        np.sqrt(state.noise2), state.unevenness,
         state.determined, state.level,
     )  # fmt: skip
 
 
 def quick_misfit(sums: Sums, like: Fit) -> FloatArray:
-    """The misfit of the model to the samples, by metric, with steps as stiff as in ``like``: minus the logarithm of the evidence.
+    """The misfit of the model to the samples, by metric, with steps as stiff as in ``like``: minus
+    the logarithm of the evidence.
 
-    Over all rates of about the size of the samples and all strengths of the noise, up to a constant: enough to compare offsets of the
-    clocks.  The fit of the best rates alone is no criterion if samples are few, because impossible rates fit them at wrong offsets.
+    Over all rates of about the size of the samples and all strengths of the noise, up to a
+    constant: enough to compare offsets of the clocks.  The fit of the best rates alone is no
+    criterion if samples are few, because impossible rates fit them at wrong offsets.
     """
     return _misfit(sums, *_quick_systems(sums, like).left(sums.target, sums.squares))
 
@@ -137,7 +154,10 @@ def quick_fit(sums: Sums, like: Fit) -> tuple[FloatArray, FloatArray]:
     """That misfit, and the rates that explain the samples best with steps as stiff."""
     factor = quick_factor(sums, like)
     rates = factor.solve(sums.target)
-    return _misfit(sums, sums.squares - (rates * sums.target).sum(axis=1), factor.log_determinant), rates
+    return (
+        _misfit(sums, sums.squares - (rates * sums.target).sum(axis=1), factor.log_determinant),
+        rates,
+    )
 
 
 def quick_factor(sums: Sums, like: Fit) -> Factor:
@@ -151,10 +171,14 @@ def _quick_systems(sums: Sums, like: Fit) -> Systems:
 
 
 def _misfit(sums: Sums, squares: FloatArray, determinant: FloatArray) -> FloatArray:
-    """Minus the logarithm of the evidence, from the residual sum of squares, what the prior adds included."""
+    """Minus the logarithm of the evidence, from the residual sum of squares, what the prior adds
+    included.
+    """
     residual = np.maximum(squares, 1e-10 * sums.squares + _TINY) / max(sums.samples, 1)
     least = np.maximum(residual, sums.rounding2)
-    misfit: FloatArray = 0.5 * sums.samples * (np.log(least) + residual / least - 1.0) + 0.5 * determinant
+    misfit: FloatArray = (
+        0.5 * sums.samples * (np.log(least) + residual / least - 1.0) + 0.5 * determinant
+    )
     return misfit
 
 
@@ -162,7 +186,9 @@ def _begun(sums: Sums, layout: Layout) -> State:
     metrics = len(sums.target)
     level = np.repeat(sums.size[:, None], layout.groups, axis=1)
     start = np.full(metrics, _START)
-    return State(np.zeros(sums.target.shape), 0.01 * sums.size**2 + _TINY, start, np.zeros(metrics), level)
+    return State(
+        np.zeros(sums.target.shape), 0.01 * sums.size**2 + _TINY, start, np.zeros(metrics), level
+    )
 
 
 def _round(sums: Sums, layout: Layout, steps: _Steps, state: State) -> None:
@@ -173,8 +199,12 @@ def _round(sums: Sums, layout: Layout, steps: _Steps, state: State) -> None:
     count = len(steps.left)
     apart, *each = spreads(factor, steps.weighted, *([] if steps.each is None else [steps.each]))
     told = np.clip(count - (weight * apart).sum(axis=1), 0.0, count)
-    jumps = ((rates[:, steps.left + 1] - rates[:, steps.left]) ** 2 / _variance(steps, state)).sum(axis=1)
-    undetermined = vague * each[0].sum(axis=1) if each else 0.0  # number of kernels that take no degrees of freedom, by metric
+    jumps = ((rates[:, steps.left + 1] - rates[:, steps.left]) ** 2 / _variance(steps, state)).sum(
+        axis=1
+    )
+    undetermined = (
+        vague * each[0].sum(axis=1) if each else 0.0
+    )  # number of kernels that take no degrees of freedom, by metric
     free = np.maximum(sums.samples - (layout.columns - count) - told + undetermined, 1.0)
     state.rates = rates
     state.noise2 = np.maximum(_residual(sums, rates) / free, sums.rounding2)
@@ -183,10 +213,12 @@ def _round(sums: Sums, layout: Layout, steps: _Steps, state: State) -> None:
 
 
 def _most_probable(jumps: FloatArray, told: FloatArray) -> FloatArray:
-    """The most probable unevenness for these sums of squared steps (for an unevenness of 1), of which that many are determined.
+    """The most probable unevenness for these sums of squared steps (for an unevenness of 1), of
+    which that many are determined.
 
-    Its logarithm is known beforehand as well as some steps would tell it (Gaussian): what many determined steps tell is then not drawn to
-    a larger one, as by a prior of so many more squared steps.
+    Its logarithm is known beforehand as well as some steps would tell it (Gaussian): what many
+    determined steps tell is then not drawn to a larger one, as by a prior of so many more squared
+    steps.
     """
     relative = np.maximum(jumps / _START**2, _TINY)
     logarithm = np.maximum(0.5 * np.log(relative / np.maximum(told, _TINY)), -told / (2 * _TRUST))
@@ -198,7 +230,11 @@ def _most_probable(jumps: FloatArray, told: FloatArray) -> FloatArray:
 
 def _residual(sums: Sums, rates: FloatArray) -> FloatArray:
     """The residual sum of squares of these rates, by metric."""
-    left = sums.squares - 2 * (rates * sums.target).sum(axis=1) + (rates * sums.matrix.times(rates)).sum(axis=1)
+    left = (
+        sums.squares
+        - 2 * (rates * sums.target).sum(axis=1)
+        + (rates * sums.matrix.times(rates)).sum(axis=1)
+    )
     residual: FloatArray = np.maximum(left, 1e-10 * sums.squares + _TINY)
     return residual
 
@@ -210,7 +246,11 @@ def _levels(sums: Sums, layout: Layout, steps: _Steps, state: State) -> FloatArr
     (error,) = spreads(factor, means.weighted(sums.matrix))
     mean = means.of(state.rates)
     level = np.sqrt(np.maximum(mean, 0.0) ** 2 + state.noise2[:, None] * np.maximum(error, 0.0))
-    highest = level[:, layout.executions > 0].max(axis=1, keepdims=True) if (layout.executions > 0).any() else sums.size[:, None]
+    highest = (
+        level[:, layout.executions > 0].max(axis=1, keepdims=True)
+        if (layout.executions > 0).any()
+        else sums.size[:, None]
+    )
     result: FloatArray = np.maximum(level, _FLOOR * highest)
     return result
 
@@ -256,7 +296,9 @@ def _steps_of(matrix: Gram, layout: Layout, *, few: bool) -> _Steps:
         np.repeat([-1.0, 1.0], count),
         count,
     )
-    distance = np.where(layout.duration_ns > 0, layout.duration_ns / layout.parts, 1000.0)  # any, for kernels that did not run
+    distance = np.where(
+        layout.duration_ns > 0, layout.duration_ns / layout.parts, 1000.0
+    )  # any, for kernels that did not run
     every = np.arange(layout.columns)
     each = weighted(matrix, every, every, np.ones(layout.columns), layout.columns) if few else None
     return _Steps(left, group, distance[group] / 1e3, apart, each)

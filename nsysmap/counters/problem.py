@@ -1,4 +1,6 @@
-"""What all metrics' estimates share: the samples used, the kernels in them, and the requested means."""
+"""What all metrics' estimates share: the samples used, the kernels in them, and the requested
+means.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,18 @@ from nsysmap.counters.edges import Beside, beside
 from nsysmap.counters.means import Means, means_of
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.ring import Gram
-from nsysmap.counters.shares import MOST_PARTS, Layout, Shares, change_in, gram, layout_of, overlapping, parts_of, shares_in, touched
+from nsysmap.counters.shares import (
+    MOST_PARTS,
+    Layout,
+    Shares,
+    change_in,
+    gram,
+    layout_of,
+    overlapping,
+    parts_of,
+    shares_in,
+    touched,
+)
 from nsysmap.trace.gpu_metrics import Enough
 
 PARTS_PER_SAMPLE = 16.0
@@ -22,15 +35,23 @@ SHORTEST_PART_NS = 500.0
 FEWEST_PARTS = 8
 """Parts of a kernel that is shorter than a sample: the distribution within it is also unknown."""
 FEWEST_FOR_PART = 4
-"""Samples per part: with fewer, residuals hardly tell noise from rates, and parts are twice as long."""
+"""Samples per part: with fewer, residuals hardly tell noise from rates, and parts are twice as
+long.
+"""
 MOST_COLUMNS = 3000
 MOST_COUPLED = 300
-"""Most columns if repetitions overlap: all columns then share samples, and the time to solve grows with the third power …"""
-_CROSSING = 0.01  # … which is the case if more than this share of the executions begin while another repetition is still running;
+"""Most columns if repetitions overlap: all columns then share samples, and the time to solve grows
+with the third power …
+"""
+# … which is the case if more than this share of the executions begin while another repetition is
+# still running;
+_CROSSING = 0.01
 # kernels run at the same time if they do for more than this share of their time
 MOST_SAMPLES = 200_000
 ENOUGH_SAMPLES = 50_000
-"""More samples than that, and than this many per part, are thinned by whole stretches: errors are then below the counters' resolution …"""
+"""More samples than that, and than this many per part, are thinned by whole stretches: errors are
+then below the counters' resolution …
+"""
 ENOUGH_FOR_PART = 25
 """… and in no case are more than MOST_SAMPLES used."""
 TOGETHER = 1250
@@ -45,7 +66,9 @@ _AROUND = 10  # samples before the first kernel and after the last that are used
 
 @dataclass(frozen=True)
 class Problem:
-    """Samples and kernels, prepared for the estimate; groups are numbered in the order in which they run."""
+    """Samples and kernels, prepared for the estimate; groups are numbered in the order in which
+    they run.
+    """
 
     values: FloatArray  # one row per metric
     work: Work
@@ -58,8 +81,11 @@ class Problem:
     means: Means
     cluster: IntArray  # cluster of whole repetitions of each sample
     clusters: int
-    phase: IntArray  # place in the sequence at which each sample begins, in steps of parts of a sample
-    spread: FloatArray  # effective number of clusters over which the time of each group, and of each set, is spread
+    phase: (
+        IntArray  # place in the sequence at which each sample begins, in steps of parts of a sample
+    )
+    # effective number of clusters over which the time of each group, and of each set, is spread
+    spread: FloatArray
     used: BoolArray
     left_out: int  # samples that overlap work outside the sequence
     thinned: bool
@@ -67,9 +93,12 @@ class Problem:
     shift_error_ns: float
 
 
-def problem_of(samples: Samples, work: Work, shift: Shift, member_of: IntArray, sets: int) -> Problem:
-    """The problem with all samples near the sequence, or a representative part of them; ``member_of`` is the set of each group, -1 for
-    none."""
+def problem_of(
+    samples: Samples, work: Work, shift: Shift, member_of: IntArray, sets: int
+) -> Problem:
+    """The problem with all samples near the sequence, or a representative part of them;
+    ``member_of`` is the set of each group, -1 for none.
+    """
     kept, thinned = _thinned(_near(work, samples, shift), _enough(work, samples.period_ns))
     start, end = shift.moved(samples.start_ns[kept]), shift.moved(samples.end_ns[kept])
     values = np.stack([row[kept] for row in samples.values])
@@ -85,32 +114,45 @@ def problem_of(samples: Samples, work: Work, shift: Shift, member_of: IntArray, 
     member[place] = member_of
     means = means_of(layout, member, sets)
     return Problem(
-        values=values, work=work, place=place, layout=layout, shares=shares, change=change_in(parts, start, end).kept(used),
+        values=values, work=work, place=place, layout=layout, shares=shares,
+        change=change_in(parts, start, end).kept(used),
         beside=beside(work), matrix=matrix,
         means=means, cluster=cluster, clusters=clusters,
-        phase=_phase(work, layout, start, samples.period_ns / PARTS_PER_SAMPLE), spread=_spread(shares, means, cluster, clusters),
-        used=used, left_out=int(foreign.sum()), thinned=thinned, period_ns=samples.period_ns, shift_error_ns=shift.likely_ns,
+        phase=_phase(work, layout, start, samples.period_ns / PARTS_PER_SAMPLE),
+        spread=_spread(shares, means, cluster, clusters),
+        used=used, left_out=int(foreign.sum()), thinned=thinned, period_ns=samples.period_ns,
+        shift_error_ns=shift.likely_ns,
     )  # fmt: skip
 
 
 def without(problem: Problem, outliers: BoolArray) -> Problem:
     """The problem without those samples."""
     matrix = problem.matrix.without(gram(problem.shares.kept(outliers)))
-    return replace(problem, shares=problem.shares.kept(~outliers), matrix=matrix, used=problem.used & ~outliers)
+    return replace(
+        problem, shares=problem.shares.kept(~outliers), matrix=matrix, used=problem.used & ~outliers
+    )
 
 
 def layout_for(work: Work, period_ns: float, samples: int) -> Layout:
-    """Parts as fine as the samples resolve, twice as coarse if samples are few or kernels run at the same time, which leaves fine parts
-    undetermined, and coarser still if there would be too many to solve for."""
+    """Parts as fine as the samples resolve, twice as coarse if samples are few or kernels run at
+    the same time, which leaves fine parts undetermined, and coarser still if there would be too
+    many to solve for.
+    """
     if not at_once(work):
-        fine = coarse_enough(work, max(period_ns / PARTS_PER_SAMPLE, SHORTEST_PART_NS), FEWEST_PARTS)
+        fine = coarse_enough(
+            work, max(period_ns / PARTS_PER_SAMPLE, SHORTEST_PART_NS), FEWEST_PARTS
+        )
         if FEWEST_FOR_PART * fine.columns <= samples:
             return fine
-    return coarse_enough(work, max(2 * period_ns / PARTS_PER_SAMPLE, SHORTEST_PART_NS), FEWEST_PARTS // 2)
+    return coarse_enough(
+        work, max(2 * period_ns / PARTS_PER_SAMPLE, SHORTEST_PART_NS), FEWEST_PARTS // 2
+    )
 
 
 def coarse_enough(work: Work, part_ns: float, fewest: int) -> Layout:
-    """Parts of that length, and at least so many per kernel; longer and fewer if there would be too many to solve for."""
+    """Parts of that length, and at least so many per kernel; longer and fewer if there would be too
+    many to solve for.
+    """
     most = MOST_COUPLED if _crossing(work) else MOST_COLUMNS
     layout = layout_of(work, part_ns, fewest=fewest)
     while layout.columns > most and int(layout.parts.max()) > 1:
@@ -120,8 +162,12 @@ def coarse_enough(work: Work, part_ns: float, fewest: int) -> Layout:
 
 
 def at_once(work: Work) -> bool:
-    """Whether other work that began earlier is still running for more than a small share of the work's time."""
-    reached = np.maximum.accumulate(np.append(work.start_ns[:1], work.end_ns[:-1]))[: len(work.start_ns)]
+    """Whether other work that began earlier is still running for more than a small share of the
+    work's time.
+    """
+    reached = np.maximum.accumulate(np.append(work.start_ns[:1], work.end_ns[:-1]))[
+        : len(work.start_ns)
+    ]
     both = np.maximum(np.minimum(work.end_ns, reached) - work.start_ns, 0)
     return float(both.sum()) > _CROSSING * float((work.end_ns - work.start_ns).sum())
 
@@ -137,18 +183,24 @@ def _crossing(work: Work) -> bool:
 
 
 def in_sequence_order(work: Work) -> tuple[Work, IntArray]:
-    """The work with its groups numbered in the order in which they run, and the new number of each group.
+    """The work with its groups numbered in the order in which they run, and the new number of each
+    group.
 
-    Neighbours in time get neighbouring columns: only they share samples, so that long sequences can be solved.
+    Neighbours in time get neighbouring columns: only they share samples, so that long sequences can
+    be solved.
     """
     inside = (work.group >= 0) & (work.repeat >= 0)
     group, repeat = work.group[inside], work.repeat[inside]
     begin = np.full(int(repeat.max(initial=-1)) + 1, np.iinfo(np.int64).max)
     np.minimum.at(begin, repeat, work.start_ns[inside])
     count = np.bincount(group, minlength=work.groups)
-    late = np.bincount(group, (work.start_ns[inside] - begin[repeat]).astype(np.float64), work.groups)
+    late = np.bincount(
+        group, (work.start_ns[inside] - begin[repeat]).astype(np.float64), work.groups
+    )
     place = np.empty(work.groups, np.int64)
-    place[np.argsort(np.where(count > 0, late / np.maximum(count, 1), np.inf), kind="stable")] = np.arange(work.groups)
+    place[np.argsort(np.where(count > 0, late / np.maximum(count, 1), np.inf), kind="stable")] = (
+        np.arange(work.groups)
+    )
     numbered = np.where(work.group >= 0, place[work.group], -1)
     return Work(work.start_ns, work.end_ns, numbered, work.repeat, work.groups), place
 
@@ -159,14 +211,25 @@ def _near(work: Work, samples: Samples, shift: Shift) -> range:
     if not inside.any():
         return range(0)
     around = _AROUND * samples.period_ns
-    begin, finish = float(work.start_ns[inside].min()) - around, float(work.end_ns[inside].max()) + around
+    begin, finish = (
+        float(work.start_ns[inside].min()) - around,
+        float(work.end_ns[inside].max()) + around,
+    )
     rows = range(len(samples.start_ns))
     first = bisect_right(rows, begin, key=lambda row: float(shift.moved(samples.end_ns[row])))
-    return range(first, max(first, bisect_left(rows, finish, key=lambda row: float(shift.moved(samples.start_ns[row])))))
+    return range(
+        first,
+        max(
+            first,
+            bisect_left(rows, finish, key=lambda row: float(shift.moved(samples.start_ns[row]))),
+        ),
+    )
 
 
 def enough_of(work: Work, period_ns: float) -> Enough:
-    """The samples that suffice for estimates by kernel, for the clocks' offset, and for means over whole repetitions."""
+    """The samples that suffice for estimates by kernel, for the clocks' offset, and for means over
+    whole repetitions.
+    """
     inside = work.group >= 0
     if not inside.any():
         return Enough(0.0, 0.0, MOST_SAMPLES, TOGETHER)
@@ -175,15 +238,24 @@ def enough_of(work: Work, period_ns: float) -> Enough:
     repetition = float(np.median(end - begin)) / period_ns if len(begin) else 0.0
     most = _enough(work, period_ns)
     together = int(max(TOGETHER, min(_REPETITIONS * repetition, most / 8)))
-    return Enough(float(work.start_ns[inside].min()) - around, float(work.end_ns[inside].max()) + around, most, together)
+    return Enough(
+        float(work.start_ns[inside].min()) - around,
+        float(work.end_ns[inside].max()) + around,
+        most,
+        together,
+    )
 
 
 def _enough(work: Work, period_ns: float) -> int:
     """The number of samples that is enough for that many parts of kernels."""
     inside = work.group >= 0
     count = np.bincount(work.group[inside], minlength=work.groups)
-    mean = np.bincount(work.group[inside], (work.end_ns - work.start_ns)[inside], work.groups) / np.maximum(count, 1)
-    parts = np.clip(mean / max(period_ns / PARTS_PER_SAMPLE, SHORTEST_PART_NS), FEWEST_PARTS, MOST_PARTS).sum()
+    mean = np.bincount(
+        work.group[inside], (work.end_ns - work.start_ns)[inside], work.groups
+    ) / np.maximum(count, 1)
+    parts = np.clip(
+        mean / max(period_ns / PARTS_PER_SAMPLE, SHORTEST_PART_NS), FEWEST_PARTS, MOST_PARTS
+    ).sum()
     return int(min(max(ENOUGH_SAMPLES, ENOUGH_FOR_PART * parts), MOST_SAMPLES))
 
 
@@ -196,7 +268,9 @@ def _thinned(near: range, most: int) -> tuple[IntArray, bool]:
 
 
 def _clusters(work: Work, start: FloatArray) -> tuple[IntArray, int]:
-    """The cluster of whole repetitions of each sample; stretches of time if nothing is known to repeat."""
+    """The cluster of whole repetitions of each sample; stretches of time if nothing is known to
+    repeat.
+    """
     begins = work.spans_ns[0]
     if len(begins) < 2:
         count = min(_CLUSTERS, max(len(start), 1))
@@ -207,7 +281,9 @@ def _clusters(work: Work, start: FloatArray) -> tuple[IntArray, int]:
 
 
 def _phase(work: Work, layout: Layout, start: FloatArray, step_ns: float) -> IntArray:
-    """How far into the sequence each sample begins: that much work, in steps, of the kernels up to there; -1 before the first."""
+    """How far into the sequence each sample begins: that much work, in steps, of the kernels up to
+    there; -1 before the first.
+    """
     done = np.cumsum(np.append(0.0, layout.duration_ns))
     row = np.searchsorted(work.start_ns, start, "right") - 1
     group = np.where(row >= 0, work.group[row], -1)
@@ -219,7 +295,9 @@ def _phase(work: Work, layout: Layout, start: FloatArray, step_ns: float) -> Int
 def _spread(shares: Shares, means: Means, cluster: IntArray, clusters: int) -> FloatArray:
     """The effective number of clusters over which the time of each mean is spread."""
     columns = shares.columns
-    taken = np.bincount(cluster[shares.sample] * columns + shares.column, shares.share, clusters * columns).reshape(clusters, columns)
+    taken = np.bincount(
+        cluster[shares.sample] * columns + shares.column, shares.share, clusters * columns
+    ).reshape(clusters, columns)
     groups = np.add.reduceat(taken[:, :-1], means.first, axis=1)
     by_mean = np.concatenate([groups, groups @ (means.sets > 0)], axis=1)
     spread: FloatArray = by_mean.sum(axis=0) ** 2 / np.maximum((by_mean**2).sum(axis=0), 1e-12)

@@ -1,6 +1,8 @@
-"""Symmetric systems in which only neighbours on a ring couple, and one more unknown with all: stored as bands, solved by blocks.
+"""Symmetric systems in which only neighbours on a ring couple, and one more unknown with all:
+stored as bands, solved by blocks.
 
-Several systems that differ in the weights of single unknowns and of neighbours are solved together: one per metric.
+Several systems that differ in the weights of single unknowns and of neighbours are solved together:
+one per metric.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ import numpy as np
 from nsysmap.core.table import BoolArray, FloatArray, IntArray
 
 LEAST_BLOCK = 16
-"""Smallest blocks: the parts of most kernels fit into two of them, and for smaller ones calling numpy takes longer than computing."""
+"""Smallest blocks: the parts of most kernels fit into two of them, and for smaller ones calling
+numpy takes longer than computing.
+"""
 _FEWEST_BLOCKS = 2
 _CALLS = 250_000  # operations of one matrix in the time that calling numpy for one more block takes
 _COUPLED = 1e-5  # share of the unknowns' own weights: less counts as no coupling
@@ -21,7 +25,9 @@ _COUPLED = 1e-5  # share of the unknowns' own weights: less counts as no couplin
 
 @dataclass(frozen=True)
 class Gram:
-    """A symmetric matrix on a ring: ``band[d, i]`` couples unknown i with unknown i + d going round, ``edge[i]`` with the common one."""
+    """A symmetric matrix on a ring: ``band[d, i]`` couples unknown i with unknown i + d going
+    round, ``edge[i]`` with the common one.
+    """
 
     band: FloatArray
     edge: FloatArray
@@ -48,7 +54,13 @@ class Gram:
             product: FloatArray = values @ self.full
             return product
         inner, ring = values[..., :-1], self.ring
-        around = np.concatenate([self.band[0] * inner + self.edge * values[..., -1:], np.zeros((*values.shape[:-1], self.reach))], axis=-1)
+        around = np.concatenate(
+            [
+                self.band[0] * inner + self.edge * values[..., -1:],
+                np.zeros((*values.shape[:-1], self.reach)),
+            ],
+            axis=-1,
+        )
         ahead = np.concatenate([inner, inner[..., : self.reach]], axis=-1)
         for away in range(1, self.reach + 1):
             around[..., :ring] += self.band[away] * ahead[..., away : away + ring]
@@ -78,19 +90,30 @@ class Gram:
         return Gram(band, self.edge - other.edge, self.last - other.last)
 
     def merged(self, into: IntArray) -> Gram:
-        """The matrix for unknowns that are equal where ``into`` is: unknown i on the ring becomes unknown into[i]."""
+        """The matrix for unknowns that are equal where ``into`` is: unknown i on the ring becomes
+        unknown into[i].
+        """
         ring, at = int(into[-1]) + 1, np.arange(self.ring)
         away = np.repeat(np.arange(self.reach + 1), self.ring)
-        left, right = into[np.tile(at, self.reach + 1)], into[(np.tile(at, self.reach + 1) + away) % self.ring]
+        left, right = (
+            into[np.tile(at, self.reach + 1)],
+            into[(np.tile(at, self.reach + 1) + away) % self.ring],
+        )
         band = band_of_pairs(left, right, self.band.ravel(), away == 0, ring)
-        return Gram(band, np.bincount(into, self.edge, ring).astype(np.float64, copy=False), self.last)
+        return Gram(
+            band, np.bincount(into, self.edge, ring).astype(np.float64, copy=False), self.last
+        )
 
     def between(self, row: IntArray, column: IntArray) -> FloatArray:
         """Entries of unknowns on the ring."""
         ahead = (column - row) % self.ring
         behind = (row - column) % self.ring
         found = np.where(ahead <= self.reach, self.band[np.minimum(ahead, self.reach), row], 0.0)
-        found += np.where((behind <= self.reach) & (behind > 0), self.band[np.minimum(behind, self.reach), column], 0.0)
+        found += np.where(
+            (behind <= self.reach) & (behind > 0),
+            self.band[np.minimum(behind, self.reach), column],
+            0.0,
+        )
         return found
 
     @cached_property
@@ -101,7 +124,9 @@ class Gram:
 
 @dataclass(frozen=True)
 class Blocks:
-    """The matrix cut: each block couples with the next and with the border, which is the rest of the ring and the common unknown."""
+    """The matrix cut: each block couples with the next and with the border, which is the rest of
+    the ring and the common unknown.
+    """
 
     size: int  # of a block
     own: FloatArray  # [block, row, column]
@@ -143,7 +168,9 @@ class Systems:
         full = np.empty((len(target), unknowns + 1, unknowns + 1))
         full[:, :-1, :-1] = _with(self.gram.blocks.border, self.own, self.beside)
         full[:, :-1, -1] = full[:, -1, :-1] = target
-        scale = 2 * np.maximum(squares, 1.0)  # makes the last diagonal element positive whatever rounding does
+        scale = 2 * np.maximum(
+            squares, 1.0
+        )  # makes the last diagonal element positive whatever rounding does
         full[:, -1, -1] = squares + scale
         diagonal = np.diagonal(np.linalg.cholesky(full), axis1=1, axis2=2)
         return diagonal[:, -1] ** 2 - scale, 2 * np.log(diagonal[:, :-1]).sum(axis=1)
@@ -157,8 +184,12 @@ class Systems:
 class Factor:
     """Factorised matrices on a ring, by block and metric."""
 
-    inverses: FloatArray  # of the blocks, with earlier ones eliminated: [block, metric, row, column]
-    coupling: FloatArray  # of each block with the next (0 for the last), and then with the border, with earlier ones eliminated
+    inverses: (
+        FloatArray  # of the blocks, with earlier ones eliminated: [block, metric, row, column]
+    )
+    # of each block with the next (0 for the last), and then with the border, with earlier ones
+    # eliminated
+    coupling: FloatArray
     pushed: FloatArray  # inverses times coupling
     last: FloatArray  # inverse of the border, everything else eliminated: [metric, row, column]
 
@@ -170,39 +201,59 @@ class Factor:
     @property
     def log_determinant(self) -> FloatArray:
         """Of each metric's matrix, the logarithm of its determinant."""
-        logarithm: FloatArray = -np.linalg.slogdet(self.inverses)[1].sum(axis=0) - np.linalg.slogdet(self.last)[1]
+        logarithm: FloatArray = (
+            -np.linalg.slogdet(self.inverses)[1].sum(axis=0) - np.linalg.slogdet(self.last)[1]
+        )
         return logarithm
 
     def of(self, metric: int) -> Factor:
         """That of one metric."""
         one = slice(metric, metric + 1)
-        return Factor(self.inverses[:, one], self.coupling[:, one], self.pushed[:, one], self.last[one])
+        return Factor(
+            self.inverses[:, one], self.coupling[:, one], self.pushed[:, one], self.last[one]
+        )
 
     def solve(self, target: FloatArray) -> FloatArray:
-        """For each metric the x with Mx = target: [metric, unknown], or [metric, unknown, target]."""
+        """For each metric the x with Mx = target: [metric, unknown], or [metric, unknown,
+        target].
+        """
         if target.ndim == 2:
             single: FloatArray = self.solve(target[:, :, None])[:, :, 0]
             return single
         (metrics, _, targets), (count, size) = target.shape, (len(self.inverses), self.size)
-        passed = target[:, : count * size].reshape(metrics, count, size, targets).swapaxes(0, 1).copy()
+        passed = (
+            target[:, : count * size].reshape(metrics, count, size, targets).swapaxes(0, 1).copy()
+        )
         ahead = turned(self.pushed[..., :size])
         for at in range(1, count):
             passed[at] -= ahead[at - 1] @ passed[at - 1]
-        border = self.last @ (target[:, count * size :] - (turned(self.pushed[..., size:]) @ passed).sum(axis=0))
+        border = self.last @ (
+            target[:, count * size :] - (turned(self.pushed[..., size:]) @ passed).sum(axis=0)
+        )
         answer = self.inverses @ passed - self.pushed[..., size:] @ border
         for at in range(count - 2, -1, -1):
             answer[at] -= self.pushed[at, ..., :size] @ answer[at + 1]
-        return np.concatenate([answer.swapaxes(0, 1).reshape(metrics, count * size, targets), border], axis=1)
+        return np.concatenate(
+            [answer.swapaxes(0, 1).reshape(metrics, count * size, targets), border], axis=1
+        )
 
 
-def band_of_pairs(left: IntArray, right: IntArray, product: FloatArray, own: BoolArray, ring: int) -> FloatArray:
-    """The band of the matrix that is the sum of the products of pairs of unknowns; a pair that is ``own`` is an unknown with itself."""
+def band_of_pairs(
+    left: IntArray, right: IntArray, product: FloatArray, own: BoolArray, ring: int
+) -> FloatArray:
+    """The band of the matrix that is the sum of the products of pairs of unknowns; a pair that is
+    ``own`` is an unknown with itself.
+    """
     ahead = (right - left) % ring
     turned_round = 2 * ahead > ring
     first, away = np.where(turned_round, right, left), np.where(turned_round, ring - ahead, ahead)
     both = np.where((away == 0) & ~own, 2 * product, product)
     rows = int(away.max(initial=0)) + 1
-    return np.bincount(away * ring + first, both, rows * ring).astype(np.float64, copy=False).reshape(rows, ring)
+    return (
+        np.bincount(away * ring + first, both, rows * ring)
+        .astype(np.float64, copy=False)
+        .reshape(rows, ring)
+    )
 
 
 def gram_of_dense(matrix: FloatArray) -> Gram:
@@ -233,8 +284,16 @@ def _blocks_of(gram: Gram) -> Blocks:
         count = 0
     inside = np.arange(size)
     starts = np.arange(count)[:, None, None] * size
-    own = gram.between(starts + inside[:, None], starts + inside) if count else np.zeros((0, size, size))
-    nexts = gram.between(starts[:-1] + inside[:, None], starts[:-1] + size + inside) if count else np.zeros((0, size, size))
+    own = (
+        gram.between(starts + inside[:, None], starts + inside)
+        if count
+        else np.zeros((0, size, size))
+    )
+    nexts = (
+        gram.between(starts[:-1] + inside[:, None], starts[:-1] + size + inside)
+        if count
+        else np.zeros((0, size, size))
+    )
     rest = np.arange(count * size, ring)
     edges = np.zeros((count, size, len(rest) + 1))
     border = np.empty((len(rest) + 1, len(rest) + 1))
@@ -249,10 +308,14 @@ def _blocks_of(gram: Gram) -> Blocks:
 
 
 def _cost(ring: int, reach: int, size: int) -> int:
-    """The operations that blocks of that size take; what they leave over, no less than the reach, is in the border."""
+    """The operations that blocks of that size take; what they leave over, no less than the reach,
+    is in the border.
+    """
     count = (ring - reach) // size
     border = ring - count * size + 1
-    return count * (6 * size**3 + 4 * size**2 * border + 2 * size * border**2 + _CALLS) + 2 * border**3
+    return (
+        count * (6 * size**3 + 4 * size**2 * border + 2 * size * border**2 + _CALLS) + 2 * border**3
+    )
 
 
 def _factored(systems: Systems, fixed: BoolArray | None) -> Factor:
@@ -276,7 +339,9 @@ def _factored(systems: Systems, fixed: BoolArray | None) -> Factor:
         inside, border = _by_block(free, blocks), free[:, chain:]
         own = _freed(own, inside, inside) + _diagonal(1.0 - inside)
         coupling[:-1, ..., :size] = _freed(coupling[:-1, ..., :size], inside[:-1], inside[1:])
-        coupling[..., size:] = _freed(coupling[..., size:], inside, np.broadcast_to(border, (count, *border.shape)))
+        coupling[..., size:] = _freed(
+            coupling[..., size:], inside, np.broadcast_to(border, (count, *border.shape))
+        )
         last = _freed(last, border, border) + _diagonal(1.0 - border)
     inverses, pushed = np.empty_like(own), np.empty_like(coupling)
     for block in range(count):
@@ -293,7 +358,11 @@ def _factored(systems: Systems, fixed: BoolArray | None) -> Factor:
 
 def _by_block(values: FloatArray, blocks: Blocks) -> FloatArray:
     """[metric, unknown] without the border as [block, metric, unknown]."""
-    return values[:, : blocks.count * blocks.size].reshape(len(values), blocks.count, blocks.size).swapaxes(0, 1)
+    return (
+        values[:, : blocks.count * blocks.size]
+        .reshape(len(values), blocks.count, blocks.size)
+        .swapaxes(0, 1)
+    )
 
 
 def _with(block: FloatArray, own: FloatArray, beside: FloatArray) -> FloatArray:

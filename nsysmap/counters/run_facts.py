@@ -1,4 +1,6 @@
-"""Facts about the whole run from counters: how the clock changed, and whether another program used the GPU."""
+"""Facts about the whole run from counters: how the clock changed, and whether another program used
+the GPU.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,13 @@ from nsysmap.core.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import Shift, Work
 from nsysmap.counters.shares import busy_time
 
-_BUSY = 0.95  # share of a sample from which on it counts as work; clocks are lower under load, within microseconds
+# share of a sample from which on it counts as work; clocks are lower under load, within
+# microseconds
+_BUSY = 0.95
 _BUSIEST = 0.75  # quantile of the shares from which on samples count where few are that busy
-_CLEAR = 3  # samples around work that do not count as idle: work has preparation and aftereffects that no kernel shows
+# samples around work that do not count as idle: work has preparation and aftereffects that no
+# kernel shows
+_CLEAR = 3
 _NOISE = 2.0  # percent: rounding, and the counters' own
 _ENDS = 0.1  # share of the repetitions: the first and the last such part are compared
 _FEWEST = 10
@@ -62,7 +68,9 @@ class Joined:
 
     @cached_property
     def inside(self) -> tuple[IntArray, IntArray]:
-        """For each repetition in order of time the first sample whose middle is in it, and the next one after it."""
+        """For each repetition in order of time the first sample whose middle is in it, and the next
+        one after it.
+        """
         begin, end = self.work.spans_ns
         order = np.argsort(begin, kind="stable")
         middle = (self.start + self.end) / 2
@@ -82,18 +90,27 @@ class Joined:
         """Samples without work of the trace in them or near them."""
         some = np.concatenate([[0], np.cumsum(self.share > 0)])
         at = np.arange(len(self.share))
-        idle: BoolArray = some[np.minimum(at + _CLEAR + 1, len(at))] == some[np.maximum(at - _CLEAR, 0)]
+        idle: BoolArray = (
+            some[np.minimum(at + _CLEAR + 1, len(at))] == some[np.maximum(at - _CLEAR, 0)]
+        )
         return idle
 
 
 def joined(start_ns: IntArray, end_ns: IntArray, work: Work, shift: Shift) -> Joined:
     """The samples over these intervals of their own clock."""
     start, end = shift.moved(start_ns), shift.moved(end_ns)
-    return Joined(start, end, busy_time(work).share(start, end) if len(work.start_ns) else np.zeros(len(start)), work)
+    return Joined(
+        start,
+        end,
+        busy_time(work).share(start, end) if len(work.start_ns) else np.zeros(len(start)),
+        work,
+    )
 
 
 def clock_run(clock_hz: FloatArray, samples: Joined, work: Work) -> ClockRun | None:
-    """The clock over the repetitions, from samples that contain only work, or else from the busiest quarter; None if too few have any."""
+    """The clock over the repetitions, from samples that contain only work, or else from the busiest
+    quarter; None if too few have any.
+    """
     start, end, share = samples.start, samples.end, samples.share
     begins = np.sort(work.spans_ns[0])
     if not len(begins):
@@ -116,26 +133,40 @@ def clock_run(clock_hz: FloatArray, samples: Joined, work: Work) -> ClockRun | N
 
 
 def during_inferences(values: FloatArray, samples: Joined) -> DuringInferences | None:
-    """The metric's mean during each repetition that has samples; a sample belongs to where its middle is. None if there are none."""
+    """The metric's mean during each repetition that has samples; a sample belongs to where its
+    middle is. None if there are none.
+    """
     told = np.isfinite(values)
     seen = samples.inside[1] - samples.inside[0] if told.all() else samples.by_repetition(told)
     if not seen.any():
         return None
-    begin, end = np.sort(samples.work.spans_ns[0]), samples.work.spans_ns[1][np.argsort(samples.work.spans_ns[0], kind="stable")]
+    begin, end = (
+        np.sort(samples.work.spans_ns[0]),
+        samples.work.spans_ns[1][np.argsort(samples.work.spans_ns[0], kind="stable")],
+    )
     whole = seen + 1 >= (end - begin) / float((samples.end - samples.start).mean())
     if whole[seen > 0].any():
         seen = np.where(whole, seen, 0)
-    means = samples.by_repetition(values if told.all() else np.where(told, values, 0.0))[seen > 0] / seen[seen > 0]
+    means = (
+        samples.by_repetition(values if told.all() else np.where(told, values, 0.0))[seen > 0]
+        / seen[seen > 0]
+    )
     low, high = np.quantile(means, (_TWENTIETH, 1 - _TWENTIETH))
     idle = samples.idle & told
     return DuringInferences(
-        len(means), float(means.mean()), float(low), float(high), float(values[idle].mean()) if idle.sum() >= _FEWEST else None
+        len(means),
+        float(means.mean()),
+        float(low),
+        float(high),
+        float(values[idle].mean()) if idle.sum() >= _FEWEST else None,
     )
 
 
 def filled(samples: Joined, activity: FloatArray) -> BoolArray:
-    """Samples that work fills, with their neighbours, so that the clocks need not be aligned; none if there are too few, or if samples show
-    no activity in them: then they are not samples of that work (seen on an RTX 3060, where a kernel of 1 s has 43 ms of activity)."""
+    """Samples that work fills, with their neighbours, so that the clocks need not be aligned; none
+    if there are too few, or if samples show no activity in them: then they are not samples of that
+    work (seen on an RTX 3060, where a kernel of 1 s has 43 ms of activity).
+    """
     whole = samples.share > 1 - 1e-9
     inner = np.zeros(len(whole), np.bool_)
     inner[1:-1] = whole[:-2] & whole[1:-1] & whole[2:]

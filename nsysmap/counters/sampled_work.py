@@ -1,4 +1,6 @@
-"""Finds the GPU work that the samples of one GPU cover: kernels of repeated sequences, and everything else that ran."""
+"""Finds the GPU work that the samples of one GPU cover: kernels of repeated sequences, and
+everything else that ran.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from nsysmap.trace.inferences.steady import steady_inferences
 from nsysmap.trace.model import Trace
 
 MOST_SEQUENCES = 8
-"""Number of kernel sequences with estimates, the most frequent ones; samples of others are excluded."""
+"""Number of kernel sequences with estimates, the most frequent ones; samples of others are
+excluded.
+"""
 
 
 @dataclass(frozen=True)
@@ -22,15 +26,19 @@ class Repeated:
     """The repeated work of one GPU: group g is a kernel (or a copy or memset) of a sequence."""
 
     work: Work
-    kernel: IntArray  # per group a representative row of the kernels table, MISSING for copies and memsets
+    # per group a representative row of the kernels table, MISSING for copies and memsets
+    kernel: IntArray
     sequence: IntArray  # per group, and its position in the sequence
     position: IntArray
     inferences: int
 
 
-def repeated_work(trace: Trace, kernels: Table, inferences: Table, of_call: IntArray, device: int) -> Repeated:
-    """All GPU work of the device by start time, that of steady-state inferences by kernel; ``of_call`` is the inference of each API
-    call."""
+def repeated_work(
+    trace: Trace, kernels: Table, inferences: Table, of_call: IntArray, device: int
+) -> Repeated:
+    """All GPU work of the device by start time, that of steady-state inferences by kernel;
+    ``of_call`` is the inference of each API call.
+    """
     counted = _counted(inferences, device)
     repeat = np.full(len(inferences) + 1, -1, np.int64)  # the last is that of no inference
     repeat[counted] = np.arange(len(counted))
@@ -42,8 +50,16 @@ def repeated_work(trace: Trace, kernels: Table, inferences: Table, of_call: IntA
     for kind, table in enumerate(gpu_work(trace)):
         mine = table.ints("device") == device
         here = slice(None) if mine.all() else np.flatnonzero(mine)
-        inference = kernels.ints("inference")[here] if kind == 0 else _of(of_call, table.ints("launch")[here])
-        place = kernels.ints("position")[here] if kind == 0 else _place(inference, table.ints("start_ns")[here])
+        inference = (
+            kernels.ints("inference")[here]
+            if kind == 0
+            else _of(of_call, table.ints("launch")[here])
+        )
+        place = (
+            kernels.ints("position")[here]
+            if kind == 0
+            else _place(inference, table.ints("start_ns")[here])
+        )
         again = np.where(place >= 0, repeat[np.maximum(inference, -1)], -1)
         if kind:
             again[~_regular(inference, again >= 0, sequence)] = -1
@@ -67,7 +83,11 @@ def repeated_work(trace: Trace, kernels: Table, inferences: Table, of_call: IntA
         start, end, group, of_repeat = start[order], end[order], group[order], of_repeat[order]
     work = Work(start, end, group, of_repeat, done)
     return Repeated(
-        work, np.concatenate(stand), np.concatenate([one[0] for one in told]), np.concatenate([one[1] for one in told]), len(counted)
+        work,
+        np.concatenate(stand),
+        np.concatenate([one[0] for one in told]),
+        np.concatenate([one[1] for one in told]),
+        len(counted),
     )
 
 
@@ -78,7 +98,9 @@ def _joined(parts: list[IntArray]) -> IntArray:
 
 
 def _counted(inferences: Table, device: int) -> IntArray:
-    """Steady-state inferences of the device with one of its most frequent kernel sequences, in chronological order."""
+    """Steady-state inferences of the device with one of its most frequent kernel sequences, in
+    chronological order.
+    """
     steady = np.zeros(len(inferences), np.bool_)
     steady[steady_inferences(inferences)] = True
     sequence = inferences.ints("kernel_sequence")
@@ -107,7 +129,9 @@ def _place(inference: IntArray, start_ns: IntArray) -> IntArray:
 
 
 def _regular(inference: IntArray, mine: BoolArray, sequence: IntArray) -> BoolArray:
-    """Which rows belong to inferences with the usual number of copies (or memsets) for their kernel sequence."""
+    """Which rows belong to inferences with the usual number of copies (or memsets) for their kernel
+    sequence.
+    """
     count = np.bincount(inference[mine], minlength=len(sequence))
     usual = np.full(len(sequence), MISSING, np.int64)
     present = np.flatnonzero(count)

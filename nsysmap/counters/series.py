@@ -1,8 +1,8 @@
 """One metric's samples summed over time, and the uncertainty from rounding to whole percents.
 
-nsys prints the nearest whole percent, but 1 for everything above 0 and below 1 (seen on GH100 with nsys 2025.3, where one metric also
-exists as a count: printed minus exact is -0.5 to 0.5, and up to 1 for a printed 1). The low activity of short kernels would be
-overestimated.
+nsys prints the nearest whole percent, but 1 for everything above 0 and below 1 (seen on GH100 with
+nsys 2025.3, where one metric also exists as a count: printed minus exact is -0.5 to 0.5, and up to
+1 for a printed 1). The low activity of short kernels would be overestimated.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ ROUNDED2 = 1.0 / 12.0
 _MIDDLE = 0.6  # first assumption for a printed 1
 _ENDS = (0.05, 1.45)
 LEFT_OPEN = 0.4
-"""Percentage points by which all samples printed as 1 can differ together from the assumed value."""
+"""Percentage points by which all samples printed as 1 can differ together from the assumed
+value.
+"""
 
 
 @dataclass(frozen=True)
 class Series:
-    """One metric's samples as quantities that add up over time: a share of cycles is multiplied by the cycles."""
+    """One metric's samples as quantities that add up over time: a share of cycles is multiplied by
+    the cycles.
+    """
 
     values: FloatArray
     upper: float
@@ -50,11 +54,15 @@ class Series:
         return percent if self.cycles is None else percent * self.cycles
 
     def corrected(self, predicted: FloatArray) -> Series:
-        """With predicted values for the samples printed as 1, within the range that is printed as 1."""
+        """With predicted values for the samples printed as 1, within the range that is printed as
+        1.
+        """
         if not self.least.any():
             return self
         low, high = (self.times_cycles(np.full(len(predicted), end)) for end in _ENDS)
-        return replace(self, values=np.where(self.least, np.clip(predicted, low, high), self.values))
+        return replace(
+            self, values=np.where(self.least, np.clip(predicted, low, high), self.values)
+        )
 
 
 def series_of(samples: Samples, values: FloatArray) -> list[Series]:
@@ -72,6 +80,16 @@ def series_of(samples: Samples, values: FloatArray) -> list[Series]:
             upper *= float(np.nanmax(cycles, initial=0.0))
         name = samples.metrics[row]
         memory, written = name.startswith("dram"), name == "dram_write"
-        one = Series(own, upper, float(whole), percent or cycles is not None, memory, written, name in _RESIDENT, least, cycles)
+        one = Series(
+            own,
+            upper,
+            float(whole),
+            percent or cycles is not None,
+            memory,
+            written,
+            name in _RESIDENT,
+            least,
+            cycles,
+        )
         series.append(replace(one, values=one.times_cycles(own)))
     return series

@@ -1,4 +1,6 @@
-"""The share of each sample that each part of each kernel takes: the sparse matrix of the estimate, and its normal equations."""
+"""The share of each sample that each part of each kernel takes: the sparse matrix of the estimate,
+and its normal equations.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,19 @@ _PAIR = 150  # cost of combining a single pair of entries, relative to a product
 _ROWS = 2048  # samples at a time
 _MANY_PAIRS = 1_000_000  # entries of the same sample: for fewer, they are multiplied one by one
 _NEVER = np.iinfo(np.int64).max
-_USUAL = 0.5  # share of the executions of the kernel that began last: a set of kernels that runs as often is a group
-_SHORT = 1.5  # share of a part's length: shorter kernels are divided in two, because the distribution within them matters little
+# share of the executions of the kernel that began last: a set of kernels that runs as often is a
+# group
+_USUAL = 0.5
+# share of a part's length: shorter kernels are divided in two, because the distribution within them
+# matters little
+_SHORT = 1.5
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of the groups: group g has the columns first[g] to first[g + 1]; the last column is time without work."""
+    """The columns of the groups: group g has the columns first[g] to first[g + 1]; the last column
+    is time without work.
+    """
 
     first: IntArray
     duration_ns: FloatArray  # usual duration of one execution of the group
@@ -46,7 +54,9 @@ class Layout:
         return np.diff(self.first)
 
     def halved(self) -> tuple[Layout, IntArray]:
-        """A layout with half as many parts, and the part of it that each part but idle time becomes."""
+        """A layout with half as many parts, and the part of it that each part but idle time
+        becomes.
+        """
         parts = (self.parts + 1) // 2
         first = np.concatenate([[0], np.cumsum(parts)])
         into = np.repeat(first[:-1], self.parts) + _counted(self.parts) // 2
@@ -76,7 +86,13 @@ class Shares:
         if wanted.all():
             return self
         entries = wanted[self.sample]
-        return Shares(self.sample[entries], self.column[entries], self.share[entries], self.samples, self.columns)
+        return Shares(
+            self.sample[entries],
+            self.column[entries],
+            self.share[entries],
+            self.samples,
+            self.columns,
+        )
 
 
 def summed(index: IntArray, values: FloatArray, size: int) -> FloatArray:
@@ -86,7 +102,9 @@ def summed(index: IntArray, values: FloatArray, size: int) -> FloatArray:
 
 
 def layout_of(work: Work, part_ns: float, *, fewest: int) -> Layout:
-    """The number of parts of about ``part_ns`` for the kernels of each group, at least ``fewest`` unless they are very short."""
+    """The number of parts of about ``part_ns`` for the kernels of each group, at least ``fewest``
+    unless they are very short.
+    """
     inside = work.group >= 0
     group = work.group[inside]
     duration = (work.end_ns - work.start_ns)[inside].astype(np.float64)
@@ -105,7 +123,9 @@ def layout_of(work: Work, part_ns: float, *, fewest: int) -> Layout:
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of all kernels of the sequence, and the time that work takes: all that shares of samples need."""
+    """The parts of all kernels of the sequence, and the time that work takes: all that shares of
+    samples need.
+    """
 
     layout: Layout
     column: IntArray
@@ -120,7 +140,9 @@ def parts_of(work: Work, layout: Layout) -> Parts:
 
 
 def shares_of(work: Work, layout: Layout, start_ns: FloatArray, end_ns: FloatArray) -> Shares:
-    """The matrix for samples over these intervals of the kernels' clock, by time and without overlap."""
+    """The matrix for samples over these intervals of the kernels' clock, by time and without
+    overlap.
+    """
     return shares_in(parts_of(work, layout), start_ns, end_ns)
 
 
@@ -138,8 +160,9 @@ def shares_in(parts: Parts, start_ns: FloatArray, end_ns: FloatArray) -> Shares:
 
 
 def change_in(parts: Parts, start_ns: FloatArray, end_ns: FloatArray) -> Shares:
-    """The change of these shares per ns by which the samples are shifted later: what runs at a sample's end is added, what runs at its
-    start is lost."""
+    """The change of these shares per ns by which the samples are shifted later: what runs at a
+    sample's end is added, what runs at its start is lost.
+    """
     moments = np.concatenate([start_ns, end_ns])
     order = np.argsort(moments, kind="stable")
     first = np.searchsorted(moments[order], parts.begin_ns)
@@ -147,25 +170,42 @@ def change_in(parts: Parts, start_ns: FloatArray, end_ns: FloatArray) -> Shares:
     at = order[np.repeat(first, count) + _counted(count)]  # moments at which each part runs
     idle = np.flatnonzero(np.bincount(at, minlength=len(moments)) == 0)
     at = np.concatenate([at, idle])
-    column = np.concatenate([np.repeat(parts.column, count), np.full(len(idle), parts.layout.columns - 1)])
+    column = np.concatenate(
+        [np.repeat(parts.column, count), np.full(len(idle), parts.layout.columns - 1)]
+    )
     sample = at % len(start_ns)
     return _by_sample(
-        sample, column, np.where(at < len(start_ns), -1.0, 1.0) / (end_ns - start_ns)[sample], (len(start_ns), parts.layout.columns)
+        sample,
+        column,
+        np.where(at < len(start_ns), -1.0, 1.0) / (end_ns - start_ns)[sample],
+        (len(start_ns), parts.layout.columns),
     )
 
 
-def _by_sample(sample: IntArray, column: IntArray, share: FloatArray, shape: tuple[int, int]) -> Shares:
+def _by_sample(
+    sample: IntArray, column: IntArray, share: FloatArray, shape: tuple[int, int]
+) -> Shares:
     order = np.argsort(sample, kind="stable")
     return Shares(sample[order], column[order], share[order], *shape)
 
 
-def overlapping(work: Work, start_ns: FloatArray | IntArray, end_ns: FloatArray | IntArray) -> BoolArray:
+def overlapping(
+    work: Work, start_ns: FloatArray | IntArray, end_ns: FloatArray | IntArray
+) -> BoolArray:
     """Which of the work overlaps any of the samples."""
-    first = np.append(True, start_ns[1:] != end_ns[:-1])[: len(start_ns)]  # samples follow one another, but where some were lost
+    first = np.append(True, start_ns[1:] != end_ns[:-1])[
+        : len(start_ns)
+    ]  # samples follow one another, but where some were lost
     begins, ends = start_ns[first], end_ns[np.append(first[1:], True)[: len(end_ns)]]
-    past = np.searchsorted(work.start_ns, ends)  # the first work that begins after each stretch of samples
-    following = np.repeat(np.append(begins, _NEVER), np.diff(past, prepend=0, append=len(work.start_ns)))
-    some: BoolArray = following < work.end_ns  # the begin of the first stretch that ends after the work begins
+    past = np.searchsorted(
+        work.start_ns, ends
+    )  # the first work that begins after each stretch of samples
+    following = np.repeat(
+        np.append(begins, _NEVER), np.diff(past, prepend=0, append=len(work.start_ns))
+    )
+    some: BoolArray = (
+        following < work.end_ns
+    )  # the begin of the first stretch that ends after the work begins
     return some
 
 
@@ -190,12 +230,18 @@ class BusyTime:
     busy: FloatArray
 
     def share(self, start_ns: FloatArray, end_ns: FloatArray) -> FloatArray:
-        """The share of each sample that work covers; samples follow one another along the last axis."""
+        """The share of each sample that work covers; samples follow one another along the last
+        axis.
+        """
         until = np.interp(end_ns, self.moments, self.busy)
         since = np.empty_like(until)
         since[..., 1:] = until[..., :-1]
         apart = start_ns[..., 1:] != end_ns[..., :-1]  # where some were lost
-        apart = np.concatenate([np.ones_like(apart[..., :1]), apart], axis=-1) if apart.shape[-1] else np.ones(start_ns.shape, np.bool_)
+        apart = (
+            np.concatenate([np.ones_like(apart[..., :1]), apart], axis=-1)
+            if apart.shape[-1]
+            else np.ones(start_ns.shape, np.bool_)
+        )
         since[apart] = np.interp(start_ns[apart], self.moments, self.busy)
         share: FloatArray = (until - since) / (end_ns - start_ns)
         return share
@@ -220,7 +266,9 @@ def concurrent_share(work: Work) -> FloatArray:
     change = np.repeat(np.array([1, -1]), len(work.start_ns))
     order = np.argsort(moments, kind="stable")
     moments = moments[order].astype(np.float64)
-    several = np.concatenate([[0.0], np.cumsum(np.diff(moments) * (np.cumsum(change[order])[:-1] > 1))])
+    several = np.concatenate(
+        [[0.0], np.cumsum(np.diff(moments) * (np.cumsum(change[order])[:-1] > 1))]
+    )
     inside = work.group >= 0
     start, end, group = work.start_ns[inside], work.end_ns[inside], work.group[inside]
     overlapped = np.interp(end, moments, several) - np.interp(start, moments, several)
@@ -230,11 +278,12 @@ def concurrent_share(work: Work) -> FloatArray:
 
 
 def by_company(work: Work) -> Work:
-    """The work cut where something begins or ends, in groups of what runs: kernels that run at the same time slow one another down, and
-    their rates do not add up.
+    """The work cut where something begins or ends, in groups of what runs: kernels that run at the
+    same time slow one another down, and their rates do not add up.
 
-    What runs alone is a group: one of the kernel's begin, one of what is left of it when others have ended.  So is each set of kernels
-    that usually runs when its last kernel has begun.  In other company, kernels count as groups of their own, whose rates add up.
+    What runs alone is a group: one of the kernel's begin, one of what is left of it when others
+    have ended.  So is each set of kernels that usually runs when its last kernel has begun.  In
+    other company, kernels count as groups of their own, whose rates add up.
     """
     own = np.flatnonzero(work.group >= 0)
     start, end, group = work.start_ns[own], work.end_ns[own], work.group[own]
@@ -247,7 +296,9 @@ def by_company(work: Work) -> Work:
     latest = row[np.maximum.accumulate(np.where(begins, np.arange(len(row)), 0))][:-1]
     running, pieces = np.cumsum(change)[:-1], moments[1:] > moments[:-1]
     some = np.flatnonzero(pieces & (running > 0))
-    _, first, number, count = np.unique(2 * of_set[some] + begins[some], return_index=True, return_inverse=True, return_counts=True)
+    _, first, number, count = np.unique(
+        2 * of_set[some] + begins[some], return_index=True, return_inverse=True, return_counts=True
+    )
     executions = np.bincount(group, minlength=work.groups)
     usual = (running[some[first]] == 1) | (count >= _USUAL * executions[group[latest[some[first]]]])
     kept = some[usual[number]]
@@ -264,23 +315,35 @@ def by_company(work: Work) -> Work:
     begin = np.concatenate([moments[kept], moments[piece], work.start_ns[others]])
     finish = np.concatenate([moments[kept + 1], moments[piece + 1], work.end_ns[others]])
     of_row = np.concatenate([named_groups, work.group[others]])
-    repeat = np.concatenate([work.repeat[own[latest[kept]]], work.repeat[own[kernel]], work.repeat[others]])
+    repeat = np.concatenate(
+        [work.repeat[own[latest[kept]]], work.repeat[own[kernel]], work.repeat[others]]
+    )
     by_start = np.argsort(begin, kind="stable")
     return Work(begin[by_start], finish[by_start], of_row[by_start], repeat[by_start], len(named))
 
 
 def blurred(work: Work, length_ns: float) -> Work:
-    """The work with those kernels as one that begin within the same stretch of that length of their sequence."""
+    """The work with those kernels as one that begin within the same stretch of that length of their
+    sequence.
+    """
     inside = np.flatnonzero((work.group >= 0) & (work.repeat >= 0))
     group, repeat = work.group[inside], work.repeat[inside]
     begin = np.full(int(repeat.max(initial=-1)) + 1, _NEVER)
     np.minimum.at(begin, repeat, work.start_ns[inside])
-    late = summed(group, work.start_ns[inside] - begin[repeat], work.groups) / np.maximum(np.bincount(group, minlength=work.groups), 1)
+    late = summed(group, work.start_ns[inside] - begin[repeat], work.groups) / np.maximum(
+        np.bincount(group, minlength=work.groups), 1
+    )
     sequence = np.full(work.groups, len(begin))
     np.minimum.at(sequence, group, repeat)  # its first repetition
-    named, into = np.unique(np.stack([sequence, (late // length_ns).astype(np.int64)]), axis=1, return_inverse=True)
+    named, into = np.unique(
+        np.stack([sequence, (late // length_ns).astype(np.int64)]), axis=1, return_inverse=True
+    )
     number = np.where(work.group >= 0, into.reshape(-1)[work.group], -1)
-    first = np.flatnonzero(np.append(True, (np.diff(number) != 0) | (np.diff(work.repeat) != 0) | (number[1:] < 0))[: len(number)])
+    first = np.flatnonzero(
+        np.append(True, (np.diff(number) != 0) | (np.diff(work.repeat) != 0) | (number[1:] < 0))[
+            : len(number)
+        ]
+    )
     end = np.maximum.reduceat(work.end_ns, first) if len(first) else work.end_ns
     return Work(work.start_ns[first], end, number[first], work.repeat[first], named.shape[1])
 
@@ -294,23 +357,35 @@ def gram(shares: Shares) -> Gram:
     ring = shares.columns - 1
     common, inner = np.flatnonzero(shares.column == ring), np.flatnonzero(shares.column < ring)
     idle = summed(shares.sample[common], shares.share[common], shares.samples)
-    busy = Shares(shares.sample[inner], shares.column[inner], shares.share[inner], shares.samples, ring)
+    busy = Shares(
+        shares.sample[inner], shares.column[inner], shares.share[inner], shares.samples, ring
+    )
     band = _band_by_blocks(busy) if pairs > _MANY_PAIRS else None
-    return Gram(trimmed(_band_by_pairs(busy) if band is None else band), busy.gathered(idle), float(idle @ idle))
+    return Gram(
+        trimmed(_band_by_pairs(busy) if band is None else band),
+        busy.gathered(idle),
+        float(idle @ idle),
+    )
 
 
 def _band_by_pairs(shares: Shares) -> FloatArray:
-    """The band of the product of columns on a ring, from each pair of entries of the same sample."""
+    """The band of the product of columns on a ring, from each pair of entries of the same
+    sample.
+    """
     sample, column, share, ring = shares.sample, shares.column, shares.share, shares.columns
     size = np.diff(np.flatnonzero(np.diff(sample, prepend=-1, append=-1)))
-    following = np.repeat(size, size) - _counted(size)  # entries of the sample from each one on, itself included
+    following = np.repeat(size, size) - _counted(
+        size
+    )  # entries of the sample from each one on, itself included
     left, after = np.repeat(np.arange(len(following)), following), _counted(following)
     right = left + after
     return band_of_pairs(column[left], column[right], share[left] * share[right], after == 0, ring)
 
 
 def _band_by_blocks(shares: Shares) -> FloatArray | None:
-    """The same by products of small matrices, of samples that begin near one another; None if some have columns far apart."""
+    """The same by products of small matrices, of samples that begin near one another; None if some
+    have columns far apart.
+    """
     sample, column, share, ring = shares.sample, shares.column, shares.share, shares.columns
     if not len(sample):
         return None
@@ -330,16 +405,25 @@ def _band_by_blocks(shares: Shares) -> FloatArray | None:
     until = np.append(0, np.cumsum(size[order]))
     entry = np.repeat(first[order] - until[:-1], size[order]) + np.arange(len(sample))
     row = np.arange(len(order)) - bounds[number]
-    place = np.repeat(row * (2 * reach) + begin[order] - number * reach - least[order], size[order]) + away[entry]
+    place = (
+        np.repeat(row * (2 * reach) + begin[order] - number * reach - least[order], size[order])
+        + away[entry]
+    )
     share = share[entry]
     band = np.zeros((reach, ring + 2 * reach))
     square = np.zeros((2 * reach, 3 * reach))
     for at, (low, high) in enumerate(pairwise(bounds.tolist())):
         if low == high:
             continue
-        some = summed(place[until[low] : until[high]], share[until[low] : until[high]], (high - low) * 2 * reach).reshape(-1, 2 * reach)
+        some = summed(
+            place[until[low] : until[high]],
+            share[until[low] : until[high]],
+            (high - low) * 2 * reach,
+        ).reshape(-1, 2 * reach)
         square[:, : 2 * reach] = some.T @ some
-        along = np.lib.stride_tricks.as_strided(square, (2 * reach, reach), (square.strides[0] + square.itemsize, square.itemsize))
+        along = np.lib.stride_tricks.as_strided(
+            square, (2 * reach, reach), (square.strides[0] + square.itemsize, square.itemsize)
+        )
         band[:, at * reach : (at + 2) * reach] += along.T  # its diagonals, one a row
     band[:, : 2 * reach] += band[:, ring:]
     return band[:, :ring]
@@ -349,9 +433,13 @@ def _dense_gram(shares: Shares) -> FloatArray:
     """The same with all entries, which is faster if each sample has many kernels."""
     total = np.zeros((shares.columns, shares.columns))
     bounds = np.searchsorted(shares.sample, np.arange(0, shares.samples + _ROWS, _ROWS))
-    for first, begin, end in zip(range(0, shares.samples, _ROWS), bounds[:-1].tolist(), bounds[1:].tolist(), strict=False):
+    for first, begin, end in zip(
+        range(0, shares.samples, _ROWS), bounds[:-1].tolist(), bounds[1:].tolist(), strict=False
+    ):
         place = (shares.sample[begin:end] - first) * shares.columns + shares.column[begin:end]
-        rows = summed(place, shares.share[begin:end], _ROWS * shares.columns).reshape(_ROWS, shares.columns)
+        rows = summed(place, shares.share[begin:end], _ROWS * shares.columns).reshape(
+            _ROWS, shares.columns
+        )
         total += rows.T @ rows
     return total
 
@@ -367,7 +455,9 @@ def _pieces(work: Work, layout: Layout) -> tuple[IntArray, FloatArray, FloatArra
     return layout.first[work.group[row]] + part, begin, begin + length
 
 
-def _overlaps(begin: FloatArray, end: FloatArray, start_ns: FloatArray, end_ns: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+def _overlaps(
+    begin: FloatArray, end: FloatArray, start_ns: FloatArray, end_ns: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray]:
     """Sample, interval and share of the sample, for each sample that each interval overlaps."""
     if (begin[1:] < begin[:-1]).any() or (end[1:] < end[:-1]).any():
         first = np.searchsorted(end_ns, begin, "right")

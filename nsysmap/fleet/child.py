@@ -1,4 +1,6 @@
-"""Runs one report's task in its own process and kills it at its limits, so that a bad report fails alone."""
+"""Runs one report's task in its own process and kills it at its limits, so that a bad report fails
+alone.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,17 @@ class Outcome:
 
 
 def run_task(job: Mapping[str, Any], *, timeout_s: float, memory_bytes: int) -> Outcome:
-    """Do the job of :mod:`task` in a new process, which is killed if it exceeds the time or memory limit."""
+    """Do the job of :mod:`task` in a new process, which is killed if it exceeds the time or memory
+    limit.
+    """
     began = time.monotonic()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
-            [sys.executable, "-m", "nsysmap.fleet.task"], stdin=subprocess.PIPE, stdout=out, stderr=err, start_new_session=True
+            [sys.executable, "-m", "nsysmap.fleet.task"],
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
         )
         killed = None
         try:
@@ -61,7 +69,9 @@ def run_task(job: Mapping[str, Any], *, timeout_s: float, memory_bytes: int) -> 
         told = err.read().decode(errors="replace").strip().splitlines()
     failed = killed or answer.get("failed")
     if failed is None and "key" not in answer:
-        failed = f"its task {_ended(process.returncode)}" + (f": {without_secrets(told[-1])}" if told else "")
+        failed = f"its task {_ended(process.returncode)}" + (
+            f": {without_secrets(told[-1])}" if told else ""
+        )
     return Outcome(job["name"], None if failed else answer["key"], bool(answer.get("kept")), failed)
 
 
@@ -76,7 +86,9 @@ def _running(process: subprocess.Popen[bytes]) -> bool:
 def _resident(pid: int) -> int:
     """Memory of a process in bytes; 0 if the system does not tell."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]) * os.sysconf(
+            "SC_PAGE_SIZE"
+        )
     except (OSError, ValueError, IndexError):
         return 0
 

@@ -29,19 +29,29 @@ _UNFINISHED = re.compile(r"\.[0-9a-f]{40}\.parquet\.\d+\.part")
 
 
 def open_dataset(folder: Path) -> None:
-    """Make the folder, or see that it is a dataset of ours.  Raises NsysmapError if something else is in it."""
+    """Make the folder, or see that it is a dataset of ours.  Raises NsysmapError if something else
+    is in it.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         mark = folder / MARK
         if not mark.exists() and any(folder.iterdir()):
-            raise NsysmapError(str(folder), "is not empty, and is not a fleet's dataset", "give a new folder, or that of an earlier run")
+            raise NsysmapError(
+                str(folder),
+                "is not empty, and is not a fleet's dataset",
+                "give a new folder, or that of an earlier run",
+            )
         if mark.exists() and mark.read_text("utf-8") != _MARK_TEXT:
-            raise NsysmapError(str(folder), "is a dataset of another version of nsysmap", "give a new folder")
+            raise NsysmapError(
+                str(folder), "is a dataset of another version of nsysmap", "give a new folder"
+            )
         mark.write_text(_MARK_TEXT, encoding="utf-8")
         for spec in FLEET_TABLES:
             (folder / spec.name).mkdir(exist_ok=True)
     except OSError as error:
-        raise NsysmapError(str(folder), f"cannot be written ({error.strerror or error})", "give a writable folder") from error
+        raise NsysmapError(
+            str(folder), f"cannot be written ({error.strerror or error})", "give a writable folder"
+        ) from error
 
 
 def part(folder: Path, spec: Spec, key: str) -> Path:
@@ -55,8 +65,9 @@ def finished(folder: Path, key: str) -> bool:
 
 
 def write_parts(folder: Path, key: str, tables: Iterable[Table]) -> None:
-    """Write one report's rows, that of `reports` last, which marks the others as complete. Concurrent writers of the same rows write equal
-    files."""
+    """Write one report's rows, that of `reports` last, which marks the others as complete.
+    Concurrent writers of the same rows write equal files.
+    """
     import pyarrow.parquet as pq
 
     held = {table.spec.name: table for table in tables}
@@ -71,7 +82,9 @@ def write_parts(folder: Path, key: str, tables: Iterable[Table]) -> None:
 
 
 def arrow(table: Table) -> pyarrow.Table:
-    """The rows with the declared types and plain text, so that the files of all reports have one schema."""
+    """The rows with the declared types and plain text, so that the files of all reports have one
+    schema.
+    """
     import pyarrow as pa
 
     kinds = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "text": pa.string()}
@@ -80,9 +93,11 @@ def arrow(table: Table) -> pyarrow.Table:
 
 
 def superseded(folder: Path, kept: dict[str, str]) -> int:
-    """Remove the parts of reports that have been analysed again (by name, with the current key); returns the number of reports.
+    """Remove the parts of reports that have been analysed again (by name, with the current key);
+    returns the number of reports.
 
-    A report is identified by its name and its location, which stays the same when the dataset is moved.
+    A report is identified by its name and its location, which stays the same when the dataset is
+    moved.
     """
     import pyarrow.parquet as pq
 
@@ -104,7 +119,9 @@ def sweep(folder: Path) -> None:
     """Remove what killed tasks left behind: parts of reports that are not finished after a day."""
     for spec in FLEET_TABLES:
         for path in list((folder / spec.name).iterdir()):
-            whole = _PART.fullmatch(path.name) and finished(folder, path.name.removesuffix(".parquet"))
+            whole = _PART.fullmatch(path.name) and finished(
+                folder, path.name.removesuffix(".parquet")
+            )
             ours = _PART.fullmatch(path.name) or _UNFINISHED.fullmatch(path.name)
             with suppress(FileNotFoundError):  # finished or removed by another run
                 if ours and not whole and time.time() - path.stat().st_mtime > _ABANDONED_S:

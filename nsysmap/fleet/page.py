@@ -30,15 +30,25 @@ def headline(run: FleetRun) -> str:
 def fleet_text(run: FleetRun, sections: Sequence[Section], width: int = 100) -> str:
     """The whole summary in lines for a terminal of that width."""
     lines = [styled(headline(run))]
-    lines += [styled(f"  failed: {escaped(outcome.name)}: {escaped(outcome.failed or '')}") for outcome in run.failed[:ROWS]]
+    lines += [
+        styled(f"  failed: {escaped(outcome.name)}: {escaped(outcome.failed or '')}")
+        for outcome in run.failed[:ROWS]
+    ]
     if len(run.failed) > ROWS:
         lines.append(styled(f"  and {len(run.failed) - ROWS:,} more: see failures.json"))
     if sections:
-        lines += [styled(""), *table(("", ""), [(one.title, escaped(one.answer)) for one in sections], width, "lw")]
+        lines += [
+            styled(""),
+            *table(("", ""), [(one.title, escaped(one.answer)) for one in sections], width, "lw"),
+        ]
     for section in sections:
         lines += [styled(""), *heading(section.title, width)]
         rows = [tuple(map(escaped, row)) for row in section.rows]
-        lines += table(section.columns, rows, width, section.align) if rows else wrapped(section.nothing, width)
+        lines += (
+            table(section.columns, rows, width, section.align)
+            if rows
+            else wrapped(section.nothing, width)
+        )
         if section.more:
             lines.append(styled(f"  and {section.more:,} more"))
     return rendered(lines, colour=False)
@@ -48,9 +58,14 @@ def write_page(run: FleetRun, sections: Sequence[Section], folder: Path) -> Path
     """Write the page into the dataset's folder; returns its path."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    environment = Environment(loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, finalize=_shown)
+    environment = Environment(
+        loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, finalize=_shown
+    )
     text = environment.get_template("page.html").render(
-        headline=headline(run), failed=run.failed, sections=sections, code=inlined([_HERE / "page.css"])
+        headline=headline(run),
+        failed=run.failed,
+        sections=sections,
+        code=inlined([_HERE / "page.css"]),
     )
     path = folder / PAGE
     with replacing(path) as fresh:

@@ -1,4 +1,6 @@
-"""Analyses all reports of a fleet on Dask, so that a report that is slow, broken or killed fails alone."""
+"""Analyses all reports of a fleet on Dask, so that a report that is slow, broken or killed fails
+alone.
+"""
 
 from __future__ import annotations
 
@@ -48,10 +50,13 @@ class FleetRun:
         return tuple(outcome for outcome in self.outcomes if outcome.failed is not None)
 
 
-def run_fleet(sources: Sequence[Source], settings: Settings, tell: Callable[[str], None]) -> FleetRun:
+def run_fleet(
+    sources: Sequence[Source], settings: Settings, tell: Callable[[str], None]
+) -> FleetRun:
     """Analyse every report whose rows are not in the dataset; ``tell`` is called with the progress.
 
-    Raises NsysmapError if nothing can be run at all; what goes wrong with one report is in its outcome.
+    Raises NsysmapError if nothing can be run at all; what goes wrong with one report is in its
+    outcome.
     """
     open_dataset(settings.folder)
     sweep(settings.folder)
@@ -61,12 +66,24 @@ def run_fleet(sources: Sequence[Source], settings: Settings, tell: Callable[[str
         for outcome in _outcomes(client, sources, settings):
             outcomes.append(outcome)
             failures += outcome.failed is not None
-            tell(f"{len(outcomes):,} of {len(sources):,} reports" + (f", {failures:,} failed" if failures else ""))
+            tell(
+                f"{len(outcomes):,} of {len(sources):,} reports"
+                + (f", {failures:,} failed" if failures else "")
+            )
     outcomes.sort(key=lambda outcome: outcome.name)
-    superseded(settings.folder, {outcome.name: outcome.key for outcome in outcomes if outcome.key is not None})
-    failed = [{"report": outcome.name, "why": outcome.failed} for outcome in outcomes if outcome.failed is not None]
+    superseded(
+        settings.folder,
+        {outcome.name: outcome.key for outcome in outcomes if outcome.key is not None},
+    )
+    failed = [
+        {"report": outcome.name, "why": outcome.failed}
+        for outcome in outcomes
+        if outcome.failed is not None
+    ]
     with replacing(settings.folder / FAILURES) as path:
-        path.write_text(inert_json(json.dumps(failed, indent=1, ensure_ascii=False)) + "\n", encoding="utf-8")
+        path.write_text(
+            inert_json(json.dumps(failed, indent=1, ensure_ascii=False)) + "\n", encoding="utf-8"
+        )
     return FleetRun(tuple(outcomes))
 
 
@@ -82,7 +99,9 @@ def _job(source: Source, settings: Settings) -> dict[str, Any]:
 
 
 def _outcomes(client: Any, sources: Sequence[Source], settings: Settings) -> Iterator[Outcome]:
-    """The outcomes as they arrive; the scheduler has only some of the tasks at a time, however many reports there are."""
+    """The outcomes as they arrive; the scheduler has only some of the tasks at a time, however many
+    reports there are.
+    """
     from distributed import as_completed
     from distributed.client import FutureCancelledError
     from distributed.scheduler import KilledWorker
@@ -95,7 +114,13 @@ def _outcomes(client: Any, sources: Sequence[Source], settings: Settings) -> Ite
         if source is None:
             return None
         job = _job(source, settings)
-        future = client.submit(run_task, job, timeout_s=settings.timeout_s, memory_bytes=settings.memory_bytes, pure=False)
+        future = client.submit(
+            run_task,
+            job,
+            timeout_s=settings.timeout_s,
+            memory_bytes=settings.memory_bytes,
+            pure=False,
+        )
         names[future.key] = job["name"]
         return future
 
@@ -109,7 +134,9 @@ def _outcomes(client: Any, sources: Sequence[Source], settings: Settings) -> Ite
         except KilledWorker:
             yield Outcome(name, None, False, f"its worker was killed, {_KILLS} times over")
         except (OSError, FutureCancelledError) as error:
-            yield Outcome(name, None, False, f"its worker could not run it ({type(error).__name__}: {error})")
+            yield Outcome(
+                name, None, False, f"its worker could not run it ({type(error).__name__}: {error})"
+            )
         more = submitted()
         if more is not None:
             done.add(more)
@@ -117,25 +144,46 @@ def _outcomes(client: Any, sources: Sequence[Source], settings: Settings) -> Ite
 
 @contextmanager
 def _client(settings: Settings) -> Iterator[Any]:
-    """A client of the named scheduler, or of a cluster on this machine that ends with the client."""
+    """A client of the named scheduler, or of a cluster on this machine that ends with the
+    client.
+    """
     try:
         import dask
         from distributed import Client, LocalCluster
     except ImportError as error:
-        raise NsysmapError("fleet", "needs the package distributed", "pip install 'nsysmap[fleet]'") from error
+        raise NsysmapError(
+            "fleet", "needs the package distributed", "pip install 'nsysmap[fleet]'"
+        ) from error
     if settings.scheduler is not None:
         try:
             client = Client(settings.scheduler, timeout=_CONNECT_S, set_as_default=False)
         except (OSError, ValueError) as error:
-            raise NsysmapError(settings.scheduler, f"no scheduler answers ({error})", "start one with: dask scheduler") from error
+            raise NsysmapError(
+                settings.scheduler,
+                f"no scheduler answers ({error})",
+                "start one with: dask scheduler",
+            ) from error
         with client:
             if not client.nthreads():
-                raise NsysmapError(settings.scheduler, "has no workers", f"start some with: dask worker {settings.scheduler}")
+                raise NsysmapError(
+                    settings.scheduler,
+                    "has no workers",
+                    f"start some with: dask worker {settings.scheduler}",
+                )
             yield client
         return
-    with dask.config.set({"distributed.scheduler.allowed-failures": _KILLS - 1, "distributed.admin.log-format": "%(message)s"}):
+    with dask.config.set(
+        {
+            "distributed.scheduler.allowed-failures": _KILLS - 1,
+            "distributed.admin.log-format": "%(message)s",
+        }
+    ):
         cluster = LocalCluster(
-            n_workers=settings.workers, threads_per_worker=1, memory_limit=_WORKER_MEMORY, dashboard_address=":0", silence_logs=50
+            n_workers=settings.workers,
+            threads_per_worker=1,
+            memory_limit=_WORKER_MEMORY,
+            dashboard_address=":0",
+            silence_logs=50,
         )
         with cluster, Client(cluster, set_as_default=False) as client:
             yield client

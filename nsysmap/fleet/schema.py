@@ -7,7 +7,11 @@ from nsysmap.core.table import Column, Spec
 
 OF_REPORT: tuple[Column, ...] = (
     text("report", "the report's path relative to the dataset's folder, or its URL"),
-    text("report_key", "digest of everything the row depends on: the report, the engine files, the rules and this version of nsysmap"),
+    text(
+        "report_key",
+        "digest of everything the row depends on: the report, the engine files, the rules and this"
+        " version of nsysmap",
+    ),
     text("report_group", "the label `group`, otherwise the folder of the report"),
     integer("rank", "the label `rank`, if there is one", null=True),
     text("labels", "all labels, as a JSON object of texts"),
@@ -25,7 +29,12 @@ FLEET_REPORTS = Spec(
         integer("kernels", "kernels in it"),
         real("mapped_share", "share of the kernel time with a known layer", null=True),
         integer("inferences", "steady-state inferences"),
-        integer("gpu_time_ns", "median GPU time of these (the union of kernels, copies and memsets)", "ns", null=True),
+        integer(
+            "gpu_time_ns",
+            "median GPU time of these (the union of kernels, copies and memsets)",
+            "ns",
+            null=True,
+        ),
         integer("enqueue_ns", "median host time to enqueue them", "ns", null=True),
         real("busy_share", "share of the GPUs' windows in which they were busy", null=True),
         integer("findings", "what the rules found"),
@@ -43,7 +52,9 @@ FLEET_INFERENCES = Spec(
         *OF_REPORT,
         integer("inference", "its number in the report"),
         text("engine", "the engine file that ran; none if no engine fits", null=True),
-        integer("start_ns", "start of its first host call or GPU work, since the session began", "ns"),
+        integer(
+            "start_ns", "start of its first host call or GPU work, since the session began", "ns"
+        ),
         integer("device", "CUDA device ordinal", null=True),
         integer("gpu_time_ns", "union of its kernels, copies and memsets", "ns", null=True),
         integer("gpu_span_ns", "from the first to the last of them", "ns", null=True),
@@ -92,11 +103,19 @@ FLEET_IDLE = Spec(
     (
         *OF_REPORT,
         integer("device", "CUDA device ordinal"),
-        text("cause", "launch, host, sync, copy, dispatch, graph, compile, profiler, no-work or unknown"),
+        text(
+            "cause",
+            "launch, host, sync, copy, dispatch, graph, compile, profiler, no-work or unknown",
+        ),
         integer("gaps", "how many"),
         integer("time_ns", "their time within the window", "ns"),
         real("share_of_window", "share of the device's window"),
-        integer("ns_per_inference", "their time over the window's steady-state inferences", "ns", null=True),
+        integer(
+            "ns_per_inference",
+            "their time over the window's steady-state inferences",
+            "ns",
+            null=True,
+        ),
     ),
 )
 

@@ -18,7 +18,8 @@ REPORT_SUFFIXES = (".nsys-rep", ".qdrep", ".sqlite")
 DEFAULT_LABELS = (r"(?i:(?<![a-z])rank[-_.]?(?P<rank>\d{1,9}))",)
 _USER = re.compile(r"//[^/@]*@")
 _QUERY = re.compile(r"(https?://[^\s?'\"]*)\?([^\s'\"]*?)(?=::|['\"\s]|$)", re.IGNORECASE)
-_SIGNING = re.compile(  # parameters of addresses signed by S3, Google Cloud, CloudFront and Azure, which differ each time
+# parameters of addresses signed by S3, Google Cloud, CloudFront and Azure, which differ each time
+_SIGNING = re.compile(
     r"x-amz-.*|x-goog-.*|awsaccesskeyid|googleaccessid|key-pair-id|policy|signature|expires|(sig|se|st|sp|sv|sr|spr|sks|ske|skt|skv|skoid|sktid)$",
     re.IGNORECASE,
 )
@@ -34,7 +35,9 @@ class Source:
     labels: Mapping[str, str]
 
     def named_from(self, folder: Path) -> str:
-        """Its name in the dataset in that folder: the relative path, or the URL without credentials."""
+        """Its name in the dataset in that folder: the relative path, or the URL without
+        credentials.
+        """
         if "://" in self.url or "::" in self.url:
             return without_secrets(self.url)
         return os.path.relpath(self.url, folder)
@@ -54,45 +57,66 @@ class Source:
 def without_secrets(text: str) -> str:
     """The text with the URLs in it without users, passwords and queries.
 
-    A query is replaced by a digest if it may select the file; parameters that only sign the address are dropped.
+    A query is replaced by a digest if it may select the file; parameters that only sign the address
+    are dropped.
     """
     return _QUERY.sub(_unqueried, _USER.sub("//", text))
 
 
 def _unqueried(match: re.Match[str]) -> str:
-    meant = sorted(one for one in match[2].split("&") if one and not _SIGNING.match(one.partition("=")[0]))
-    return match[1] + ("#" + blake2b("&".join(meant).encode(), digest_size=4).hexdigest() if meant else "")
+    meant = sorted(
+        one for one in match[2].split("&") if one and not _SIGNING.match(one.partition("=")[0])
+    )
+    return match[1] + (
+        "#" + blake2b("&".join(meant).encode(), digest_size=4).hexdigest() if meant else ""
+    )
 
 
 def sources(given: Sequence[str], patterns: Sequence[str] = ()) -> tuple[Source, ...]:
-    """The reports named by these, each once, by path: reports, folders (searched recursively), globs, and text files that list them.
+    """The reports named by these, each once, by path: reports, folders (searched recursively),
+    globs, and text files that list them.
 
-    ``patterns`` are regular expressions whose named groups are labels, searched for in the report's path.
+    ``patterns`` are regular expressions whose named groups are labels, searched for in the report's
+    path.
     Raises NsysmapError if there is none, or a pattern is none.
     """
     compiled = [_compiled(pattern) for pattern in (*DEFAULT_LABELS, *patterns)]
     urls = sorted({_whole(url) for one in given for url in _expanded(one, listed=True)})
     if not urls:
         raise NsysmapError(
-            given[0] if given else "reports", "names no report", f"give reports ({', '.join(REPORT_SUFFIXES)}), a folder, a glob, or a list"
+            given[0] if given else "reports",
+            "names no report",
+            f"give reports ({', '.join(REPORT_SUFFIXES)}), a folder, a glob, or a list",
         )
     if len(urls) > _MOST_REPORTS:
-        raise NsysmapError(given[0], f"names {len(urls):,} reports, more than {_MOST_REPORTS:,}", "run the fleet in parts")
+        raise NsysmapError(
+            given[0],
+            f"names {len(urls):,} reports, more than {_MOST_REPORTS:,}",
+            "run the fleet in parts",
+        )
     return tuple(Source(url, _labels(url, compiled)) for url in urls)
 
 
 def _whole(url: str) -> str:
     """The same by a name that is the same in every run: a URL, or an absolute path."""
-    return url if "://" in url or "::" in url else os.path.abspath(url)  # noqa: PTH100  # Path.absolute keeps ".."
+    return url if "://" in url or "::" in url else os.path.abspath(url)  # Path.absolute keeps ".."  # noqa: PTH100
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         compiled = re.compile(pattern)
     except re.error as error:
-        raise NsysmapError(f"--label {pattern}", f"is not a regular expression ({error})", r"write such as 'night(?P<night>\d+)'") from None
+        raise NsysmapError(
+            f"--label {pattern}",
+            f"is not a regular expression ({error})",
+            r"write such as 'night(?P<night>\d+)'",
+        ) from None
     if not compiled.groupindex:
-        raise NsysmapError(f"--label {pattern}", "has no named group", r"name what it finds, such as 'night(?P<night>\d+)'")
+        raise NsysmapError(
+            f"--label {pattern}",
+            "has no named group",
+            r"name what it finds, such as 'night(?P<night>\d+)'",
+        )
     return compiled
 
 
@@ -110,14 +134,22 @@ def _expanded(given: str, *, listed: bool) -> list[str]:
         return _remote(given)
     path = Path(given)
     if path.is_dir():
-        return [str(found) for found in sorted(path.rglob("*")) if found.suffix in REPORT_SUFFIXES and found.is_file()]
+        return [
+            str(found)
+            for found in sorted(path.rglob("*"))
+            if found.suffix in REPORT_SUFFIXES and found.is_file()
+        ]
     if path.suffix in REPORT_SUFFIXES and (path.is_file() or not _is_glob(given)):
         return [given]  # a missing report is noticed when it is read, and fails alone
     if path.is_file() and listed:
         return [url for line in _lines(path) for url in _expanded(line, listed=False)]
     if _is_glob(given):
         anchor = Path(path.anchor) if path.is_absolute() else Path()
-        return [str(found) for found in sorted(anchor.glob(str(path.relative_to(anchor)))) if found.is_file()]
+        return [
+            str(found)
+            for found in sorted(anchor.glob(str(path.relative_to(anchor))))
+            if found.is_file()
+        ]
     if path.exists():
         return [given]
     raise NsysmapError(given, "there is no such file or folder", "check the path")
@@ -130,23 +162,33 @@ def _is_glob(text: str) -> bool:
 def _lines(path: Path) -> list[str]:
     """The paths that a list names, one a line; those of files from the list's own folder."""
     if path.stat().st_size > _MOST_LIST_BYTES:
-        raise NsysmapError(str(path), "is too long for a list of reports", "give the reports themselves, or several lists")
+        raise NsysmapError(
+            str(path),
+            "is too long for a list of reports",
+            "give the reports themselves, or several lists",
+        )
     try:
         lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
     except UnicodeDecodeError as error:
         raise NsysmapError(
-            str(path), "is neither a report nor a list of reports", "a list is a text file with one path per line"
+            str(path),
+            "is neither a report nor a list of reports",
+            "a list is a text file with one path per line",
         ) from error
     paths = [line for line in lines if line and not line.startswith("#")]
     return [line if "://" in line or "::" in line else str(path.parent / line) for line in paths]
 
 
 def _remote(url: str) -> list[str]:
-    """The reports that fsspec finds at a URL: one report, those in a folder, or those that match a glob."""
+    """The reports that fsspec finds at a URL: one report, those in a folder, or those that match a
+    glob.
+    """
     if "::" in url and not _is_glob(url):
         return [url]
     system, path = file_system(url)
-    marked = _is_glob(path.partition("?")[0] if path.startswith(("http://", "https://")) else path)  # in a URL it begins the query
+    marked = _is_glob(
+        path.partition("?")[0] if path.startswith(("http://", "https://")) else path
+    )  # in a URL it begins the query
     try:
         if marked:
             found = system.glob(path)
@@ -155,7 +197,11 @@ def _remote(url: str) -> list[str]:
         else:
             return [url]
     except (OSError, ValueError) as error:
-        raise NsysmapError(url, f"cannot be listed ({type(error).__name__}: {error})", "check the address and your access to it") from error
+        raise NsysmapError(
+            url,
+            f"cannot be listed ({type(error).__name__}: {error})",
+            "check the address and your access to it",
+        ) from error
     return [str(system.unstrip_protocol(one)) for one in found]
 
 
@@ -164,9 +210,15 @@ def file_system(url: str) -> tuple[Any, str]:
     try:
         import fsspec
     except ImportError as error:
-        raise NsysmapError(url, "needs the package fsspec", "pip install 'nsysmap[fleet]'") from error
+        raise NsysmapError(
+            url, "needs the package fsspec", "pip install 'nsysmap[fleet]'"
+        ) from error
     try:
         system, path = fsspec.core.url_to_fs(url)
     except (ImportError, ValueError, OSError) as error:
-        raise NsysmapError(url, f"cannot be opened ({error})", "install the file system's own package, such as s3fs or gcsfs") from error
+        raise NsysmapError(
+            url,
+            f"cannot be opened ({error})",
+            "install the file system's own package, such as s3fs or gcsfs",
+        ) from error
     return system, str(path)

@@ -1,4 +1,6 @@
-"""Summary of a fleet's dataset: medians by group, stragglers, outliers, drift over time, findings, layers that differ between ranks."""
+"""Summary of a fleet's dataset: medians by group, stragglers, outliers, drift over time, findings,
+layers that differ between ranks.
+"""
 
 from __future__ import annotations
 
@@ -53,25 +55,40 @@ def sections(folder: Path) -> tuple[Section, ...]:
             return ()
         for spec in FLEET_TABLES:
             files = str(Path(glob.escape(str(folder))) / spec.name / "*.parquet").replace("'", "''")
-            database.execute(f"CREATE VIEW all_{spec.name} AS SELECT * FROM read_parquet('{files}')")
+            database.execute(
+                f"CREATE VIEW all_{spec.name} AS SELECT * FROM read_parquet('{files}')"
+            )
         begin = len(_shared_folder(database)) + 1
         for spec in FLEET_TABLES:
-            shorter = f"substr(report, {begin}) AS report, coalesce(nullif(substr(report_group, {begin}), ''), '.') AS report_group"
-            database.execute(f"CREATE VIEW {spec.name} AS SELECT * REPLACE ({shorter}) FROM all_{spec.name}")
+            shorter = (
+                f"substr(report, {begin}) AS report, coalesce(nullif(substr(report_group, {begin}),"
+                " ''), '.') AS report_group"
+            )
+            database.execute(
+                f"CREATE VIEW {spec.name} AS SELECT * REPLACE ({shorter}) FROM all_{spec.name}"
+            )
         return tuple(_sections(database))
     except duckdb.Error as error:
         told = str(error).splitlines()[0]
-        raise NsysmapError(str(folder), f"the dataset cannot be read ({told})", "run the fleet into a new folder") from error
+        raise NsysmapError(
+            str(folder), f"the dataset cannot be read ({told})", "run the fleet into a new folder"
+        ) from error
     finally:
         database.close()
 
 
 def _shared_folder(database: duckdb.DuckDBPyConnection) -> str:
     """The folder in which all reports lie, which is not shown; empty if a group is no folder."""
-    names = database.execute("SELECT min(report), max(report), bool_and(starts_with(report, report_group)) FROM all_reports").fetchone()
+    names = database.execute(
+        "SELECT min(report), max(report), bool_and(starts_with(report, report_group)) FROM"
+        " all_reports"
+    ).fetchone()
     if names is None or not names[2]:
         return ""
-    shared = next((i for i, (one, other) in enumerate(zip(names[0], names[1], strict=False)) if one != other), len(names[0]))
+    shared = next(
+        (i for i, (one, other) in enumerate(zip(names[0], names[1], strict=False)) if one != other),
+        len(names[0]),
+    )
     return "".join(str(names[0])[:shared].rpartition("/")[:2])
 
 
@@ -94,32 +111,72 @@ class _Columns:
     align: str
 
 
-def _cut(title: str, words: str, columns: _Columns, rows: Sequence[tuple[str, ...]], said: tuple[str, str]) -> Section:
-    """A section with the first rows; ``said`` is its answer in a sentence, and the meaning of an empty table."""
+def _cut(
+    title: str,
+    words: str,
+    columns: _Columns,
+    rows: Sequence[tuple[str, ...]],
+    said: tuple[str, str],
+) -> Section:
+    """A section with the first rows; ``said`` is its answer in a sentence, and the meaning of an
+    empty table.
+    """
     answer, nothing = said
     return Section(
-        title, words, columns.names, tuple(rows[:ROWS]), nothing, columns.align, answer if rows else nothing, max(0, len(rows) - ROWS)
+        title,
+        words,
+        columns.names,
+        tuple(rows[:ROWS]),
+        nothing,
+        columns.align,
+        answer if rows else nothing,
+        max(0, len(rows) - ROWS),
     )
 
 
 def _reports(database: duckdb.DuckDBPyConnection) -> Section:
     rows = database.execute(
-        "WITH held AS (SELECT *, median(gpu_time_ns) OVER (PARTITION BY report_group) AS usual FROM reports) "
-        "SELECT report, gpu, inferences, gpu_time_ns, enqueue_ns, busy_share, mapped_share, findings, first_error FROM held "
-        "ORDER BY coalesce(gpu_time_ns / usual, 0) DESC, report"
+        "WITH held AS (SELECT *, median(gpu_time_ns) OVER (PARTITION BY report_group) AS usual FROM"
+        " reports) SELECT report, gpu, inferences, gpu_time_ns, enqueue_ns, busy_share,"
+        " mapped_share, findings, first_error FROM held ORDER BY coalesce(gpu_time_ns / usual, 0)"
+        " DESC, report"
     ).fetchall()
     shown = [
-        (name, gpu or "–", f"{count:,}", duration(own), duration(enqueue), _share(busy), _share(mapped), f"{found:,}", _begin(error))
+        (
+            name,
+            gpu or "–",
+            f"{count:,}",
+            duration(own),
+            duration(enqueue),
+            _share(busy),
+            _share(mapped),
+            f"{found:,}",
+            _begin(error),
+        )
         for name, gpu, count, own, enqueue, busy, mapped, found, error in rows
     ]
     broken = sum(1 for row in rows if row[-1])
     lacking = f", {broken:,} with an error: see the last column" if broken else ""
     return _cut(
         "Reports",
-        "The slowest first, relative to their group's median. GPU time: time during which a kernel, copy or memset of an inference ran; "
-        "enqueue: the host time to launch it; both are medians of the steady-state inferences. Busy: the GPU's busy share of the time from "
-        "the first to the last of them. Layers known: share of kernel time.",
-        _Columns(("report", "GPU", "inferences", "GPU time", "enqueue", "busy", "layers known", "findings", "error"), "nnrrrrrrn"),
+        "The slowest first, relative to their group's median. GPU time: time during which a kernel,"
+        " copy or memset of an inference ran; enqueue: the host time to launch it; both are medians"
+        " of the steady-state inferences. Busy: the GPU's busy share of the time from the first to"
+        " the last of them. Layers known: share of kernel time.",
+        _Columns(
+            (
+                "report",
+                "GPU",
+                "inferences",
+                "GPU time",
+                "enqueue",
+                "busy",
+                "layers known",
+                "findings",
+                "error",
+            ),
+            "nnrrrrrrn",
+        ),
         shown,
         (f"{counted(len(rows), 'report')}{lacking}.", "No report was analysed."),
     )
@@ -137,20 +194,37 @@ _OF_REPORT = """
     SELECT report_group, report, any_value(rank) AS rank, coalesce(engine, '') AS engine, count(*) AS inferences,
       median(gpu_time_ns) AS gpu_ns, median(enqueue_ns) AS enqueue_ns
     FROM inferences WHERE steady AND gpu_time_ns IS NOT NULL GROUP BY ALL
-"""
+"""  # noqa: E501
 
 
 def _medians(database: duckdb.DuckDBPyConnection) -> Section:
     rows = database.execute(
-        f"WITH one AS ({_OF_REPORT}) SELECT report_group, engine, count(*), sum(inferences), median(gpu_ns), min(gpu_ns), max(gpu_ns), "
-        "median(enqueue_ns) FROM one GROUP BY report_group, engine ORDER BY report_group, engine"
+        f"WITH one AS ({_OF_REPORT}) SELECT report_group, engine, count(*), sum(inferences),"
+        " median(gpu_ns), min(gpu_ns), max(gpu_ns), median(enqueue_ns) FROM one GROUP BY"
+        " report_group, engine ORDER BY report_group, engine"
     ).fetchall()
-    shown = [(group, engine or "–", f"{n:,}", f"{count:,}", *map(duration, times)) for group, engine, n, count, *times in rows]
+    shown = [
+        (group, engine or "–", f"{n:,}", f"{count:,}", *map(duration, times))
+        for group, engine, n, count, *times in rows
+    ]
     return _cut(
         "Medians by group",
-        "GPU time is the time during which a kernel, copy or memset of an inference ran, the median of a report's steady-state "
-        "inferences; shown are the median, minimum and maximum over the group's reports.",
-        _Columns(("group", "engine", "reports", "inferences", "GPU time", "least", "greatest", "enqueue"), "nnrrrrrr"),
+        "GPU time is the time during which a kernel, copy or memset of an inference ran, the median"
+        " of a report's steady-state inferences; shown are the median, minimum and maximum over the"
+        " group's reports.",
+        _Columns(
+            (
+                "group",
+                "engine",
+                "reports",
+                "inferences",
+                "GPU time",
+                "least",
+                "greatest",
+                "enqueue",
+            ),
+            "nnrrrrrr",
+        ),
         shown,
         (_spread_words([row[4] for row in rows]), "No report has steady-state inferences."),
     )
@@ -159,18 +233,24 @@ def _medians(database: duckdb.DuckDBPyConnection) -> Section:
 def _spread_words(medians: Sequence[float]) -> str:
     if len(medians) == 1:
         return f"An inference takes {duration(medians[0])} of GPU time."
-    return f"From {duration(min(medians))} to {duration(max(medians))} of GPU time per inference over {counted(len(medians), 'group')}."
+    return (
+        f"From {duration(min(medians))} to {duration(max(medians))} of GPU time per inference over"
+        f" {counted(len(medians), 'group')}."
+    )
 
 
 def _stragglers(database: duckdb.DuckDBPyConnection) -> Section:
     rows = database.execute(
-        f"WITH one AS ({_OF_REPORT}), held AS (SELECT *, median(gpu_ns) OVER same AS usual, count(*) OVER same AS n FROM one "
-        "WINDOW same AS (PARTITION BY report_group, engine)) SELECT report, rank, engine, gpu_ns, usual, gpu_ns / usual FROM held "
-        "WHERE n >= 3 AND gpu_ns >= ? * usual ORDER BY 6 DESC, report, engine",
+        f"WITH one AS ({_OF_REPORT}), held AS (SELECT *, median(gpu_ns) OVER same AS usual,"
+        " count(*) OVER same AS n FROM one WINDOW same AS (PARTITION BY report_group, engine))"
+        " SELECT report, rank, engine, gpu_ns, usual, gpu_ns / usual FROM held WHERE n >= 3 AND"
+        " gpu_ns >= ? * usual ORDER BY 6 DESC, report, engine",
         [_STRAGGLES],
     ).fetchall()
     told = _only(
-        database, f"WITH one AS ({_OF_REPORT}) SELECT count(*) FROM (SELECT 1 FROM one GROUP BY report_group, engine HAVING count(*) >= 3)"
+        database,
+        f"WITH one AS ({_OF_REPORT}) SELECT count(*) FROM (SELECT 1 FROM one GROUP BY report_group,"
+        " engine HAVING count(*) >= 3)",
     )
     shown = [
         (name, _text(rank), engine or "–", duration(own), duration(usual), f"{times:.2f}x")
@@ -178,47 +258,73 @@ def _stragglers(database: duckdb.DuckDBPyConnection) -> Section:
     ]
     return _cut(
         "Stragglers",
-        f"Reports whose median GPU time is at least {_STRAGGLES:g} times the median of their group's reports, of three or more.",
+        f"Reports whose median GPU time is at least {_STRAGGLES:g} times the median of their"
+        " group's reports, of three or more.",
         _Columns(("report", "rank", "engine", "GPU time", "group median", "ratio"), "nrnrrr"),
         shown,
         (
-            f"{shown[0][0]} takes {shown[0][-1]} its group's median; {counted(len(shown), 'straggler')}." if shown else "",
-            f"None in {counted(told, 'group')} of three reports or more."
-            if told
-            else "Cannot tell: no group has three reports with steady-state inferences of one engine.",
+            (
+                f"{shown[0][0]} takes {shown[0][-1]} its group's median;"
+                f" {counted(len(shown), 'straggler')}."
+                if shown
+                else ""
+            ),
+            (
+                f"None in {counted(told, 'group')} of three reports or more."
+                if told
+                else (
+                    "Cannot tell: no group has three reports with steady-state inferences of one"
+                    " engine."
+                )
+            ),
         ),
     )
 
 
 def _outliers(database: duckdb.DuckDBPyConnection) -> Section:
     rows = database.execute(
-        "WITH held AS (SELECT report, coalesce(engine, '') AS engine, gpu_time_ns, start_ns, inference, median(gpu_time_ns) OVER "
-        "(PARTITION BY report, engine) AS usual FROM inferences WHERE steady AND gpu_time_ns IS NOT NULL) "
-        "SELECT report, engine, count(*) FILTER (gpu_time_ns >= ? * usual) AS far, count(*), any_value(usual), max(gpu_time_ns), "
-        "arg_max(inference, gpu_time_ns) FROM held GROUP BY report, engine HAVING far > 0 ORDER BY far / count(*) DESC, report, engine",
+        "WITH held AS (SELECT report, coalesce(engine, '') AS engine, gpu_time_ns, start_ns,"
+        " inference, median(gpu_time_ns) OVER (PARTITION BY report, engine) AS usual FROM"
+        " inferences WHERE steady AND gpu_time_ns IS NOT NULL) SELECT report, engine, count(*)"
+        " FILTER (gpu_time_ns >= ? * usual) AS far, count(*), any_value(usual), max(gpu_time_ns),"
+        " arg_max(inference, gpu_time_ns) FROM held GROUP BY report, engine HAVING far > 0 ORDER BY"
+        " far / count(*) DESC, report, engine",
         [_OUTLIER],
     ).fetchall()
-    told = _only(database, "SELECT count(*) FROM inferences WHERE steady AND gpu_time_ns IS NOT NULL")
+    told = _only(
+        database, "SELECT count(*) FROM inferences WHERE steady AND gpu_time_ns IS NOT NULL"
+    )
     shown = [
         (name, engine or "–", f"{far:,} of {count:,}", duration(usual), duration(worst), str(which))
         for name, engine, far, count, usual, worst, which in rows
     ]
     return _cut(
         "Outliers",
-        f"Inferences that took at least {_OUTLIER:g} times the median GPU time of their own report.",
+        f"Inferences that took at least {_OUTLIER:g} times the median GPU time of their own"
+        " report.",
         _Columns(("report", "engine", "inferences", "median", "longest", "its number"), "nnrrrr"),
         shown,
         (
-            f"In {counted(len(shown), 'report')}, most of them in {shown[0][0]}: {shown[0][2]} inferences." if shown else "",
-            "None." if told else "Cannot tell: no report has steady-state inferences with GPU work.",
+            (
+                f"In {counted(len(shown), 'report')}, most of them in {shown[0][0]}: {shown[0][2]}"
+                " inferences."
+                if shown
+                else ""
+            ),
+            (
+                "None."
+                if told
+                else "Cannot tell: no report has steady-state inferences with GPU work."
+            ),
         ),
     )
 
 
 def _drift(database: duckdb.DuckDBPyConnection) -> Section:
     rows = database.execute(
-        f"WITH one AS ({_OF_REPORT}) SELECT o.report_group, o.engine, r.captured_at_ns, o.gpu_ns FROM one o JOIN reports r USING (report) "
-        "WHERE r.captured_at_ns IS NOT NULL ORDER BY 1, 2, 3"
+        f"WITH one AS ({_OF_REPORT}) SELECT o.report_group, o.engine, r.captured_at_ns, o.gpu_ns"
+        " FROM one o JOIN reports r USING (report) WHERE r.captured_at_ns IS NOT NULL ORDER BY 1,"
+        " 2, 3"
     ).fetchall()
     series: dict[tuple[str, str], list[tuple[int, float]]] = {}
     for group, engine, at, took in rows:
@@ -227,17 +333,27 @@ def _drift(database: duckdb.DuckDBPyConnection) -> Section:
     for (group, engine), held in series.items():
         told = _trend(held[:: max(1, -(-len(held) // _IN_TIME))])
         if told is not None:
-            shown.append((group, engine or "–", f"{len(held):,}", _apart(held[-1][0] - held[0][0]), *told))
+            shown.append(
+                (group, engine or "–", f"{len(held):,}", _apart(held[-1][0] - held[0][0]), *told)
+            )
     drifted = [row for row in shown if row[4] != "–"]
     return _cut(
         "Drift over time",
-        "The change is from the first capture to the last: the median slope over all pairs of a group's reports (Theil-Sen). "
-        "It is called a drift if Kendall's rank test confirms it at 95 %.",
+        "The change is from the first capture to the last: the median slope over all pairs of a"
+        " group's reports (Theil-Sen). It is called a drift if Kendall's rank test confirms it at"
+        " 95 %.",
         _Columns(("group", "engine", "reports", "time between", "change", "verdict"), "nnrrrn"),
         shown,
         (
-            "; ".join(f"{row[0]} is {row[5]} ({row[4]})" for row in drifted[:3]) + "." if drifted else "None is certain.",
-            "Cannot tell: no group has four reports of one engine with different, known capture times.",
+            (
+                "; ".join(f"{row[0]} is {row[5]} ({row[4]})" for row in drifted[:3]) + "."
+                if drifted
+                else "None is certain."
+            ),
+            (
+                "Cannot tell: no group has four reports of one engine with different, known capture"
+                " times."
+            ),
         ),
     )
 
@@ -252,93 +368,139 @@ def _trend(held: Sequence[tuple[int, float]]) -> tuple[str, str] | None:
     if count < 4 or not later.any():
         return None
     difference = took[second] - took[first]
-    slope = float(np.median(difference[later] / apart[later])) * float(at[-1] - at[0]) / float(np.median(took))
+    slope = (
+        float(np.median(difference[later] / apart[later]))
+        * float(at[-1] - at[0])
+        / float(np.median(took))
+    )
     order = float(np.sign(difference[later]).sum())
     spread = (count * (count - 1) * (2 * count + 5) / 18) ** 0.5
     sure = abs(order) - 1 > _SURE * spread
-    return (f"{100 * slope:+.1f}%", "slower" if order > 0 else "faster") if sure else ("–", "no certain drift")
+    return (
+        (f"{100 * slope:+.1f}%", "slower" if order > 0 else "faster")
+        if sure
+        else ("–", "no certain drift")
+    )
 
 
 def _apart(time_ns: int) -> str:
     """A time between two captures, in the largest unit of which it is two or more."""
     seconds = time_ns / 1e9
     units = (("day", 86_400), ("hour", 3_600), ("minute", 60))
-    return next((counted(round(seconds / length), name) for name, length in units if seconds >= 2 * length), duration(time_ns))
+    return next(
+        (counted(round(seconds / length), name) for name, length in units if seconds >= 2 * length),
+        duration(time_ns),
+    )
 
 
 def _findings(database: duckdb.DuckDBPyConnection) -> Section:
     reports = _only(database, "SELECT count(*) FROM reports")
     rows = database.execute(
-        "SELECT rule, any_value(severity), count(DISTINCT report) AS reports, count(*), median(share_of_window) FROM findings "
-        "GROUP BY rule ORDER BY reports DESC, rule"
+        "SELECT rule, any_value(severity), count(DISTINCT report) AS reports, count(*),"
+        " median(share_of_window) FROM findings GROUP BY rule ORDER BY reports DESC, rule"
     ).fetchall()
     shown = [
-        (rule, severity, f"{n:,} of {reports:,}", f"{count:,}", "–" if share is None else percent(share, 1))
+        (
+            rule,
+            severity,
+            f"{n:,} of {reports:,}",
+            f"{count:,}",
+            "–" if share is None else percent(share, 1),
+        )
         for rule, severity, n, count, share in rows
     ]
     return _cut(
         "Findings by count",
-        "Shares are of the measured time, the median of the findings with a cost. Costs of different rules overlap: do not add them.",
+        "Shares are of the measured time, the median of the findings with a cost. Costs of"
+        " different rules overlap: do not add them.",
         _Columns(("rule", "severity", "reports", "findings", "share"), "nnrrr"),
         shown,
         (
             "Most frequent: " + ", ".join(f"{row[0]} (in {row[2]})" for row in shown[:3]) + ".",
-            "No rule found anything; the column skipped_rules of `reports` says how many could not tell.",
+            (
+                "No rule found anything; the column skipped_rules of `reports` says how many could"
+                " not tell."
+            ),
         ),
     )
 
 
 def _ranks(database: duckdb.DuckDBPyConnection) -> Section:
     rows = database.execute(
-        "WITH one AS (SELECT report_group, coalesce(engine, '') AS engine, layer, rank, median(time_ns) AS took, "
-        "max(share_of_kernel_time) AS share FROM layers WHERE rank IS NOT NULL AND time_ns > 0 GROUP BY ALL) "
-        "SELECT report_group, engine, layer, count(*), min(took), arg_min(rank, took), max(took), arg_max(rank, took), "
-        "max(took) / min(took) "
-        "FROM one GROUP BY report_group, engine, layer HAVING count(*) > 1 AND max(took) >= ? * min(took) AND max(share) >= ? "
-        "ORDER BY max(took) - min(took) DESC, layer",
+        "WITH one AS (SELECT report_group, coalesce(engine, '') AS engine, layer, rank,"
+        " median(time_ns) AS took, max(share_of_kernel_time) AS share FROM layers WHERE rank IS NOT"
+        " NULL AND time_ns > 0 GROUP BY ALL) SELECT report_group, engine, layer, count(*),"
+        " min(took), arg_min(rank, took), max(took), arg_max(rank, took), max(took) / min(took)"
+        " FROM one GROUP BY report_group, engine, layer HAVING count(*) > 1 AND max(took) >= ? *"
+        " min(took) AND max(share) >= ? ORDER BY max(took) - min(took) DESC, layer",
         [_DIFFERS, _LEAST_SHARE],
     ).fetchall()
     told = _only(
         database,
-        "SELECT count(DISTINCT report_group) FROM (SELECT report_group FROM layers WHERE rank IS NOT NULL AND time_ns > 0 "
-        "GROUP BY report_group, coalesce(engine, ''), layer HAVING count(DISTINCT rank) > 1)",
+        "SELECT count(DISTINCT report_group) FROM (SELECT report_group FROM layers WHERE rank IS"
+        " NOT NULL AND time_ns > 0 GROUP BY report_group, coalesce(engine, ''), layer HAVING"
+        " count(DISTINCT rank) > 1)",
     )
     shown = [
-        (group, layer, f"{ranks:,}", f"{duration(least)} (rank {fast})", f"{duration(most)} (rank {slow})", f"{times:.2f}x")
+        (
+            group,
+            layer,
+            f"{ranks:,}",
+            f"{duration(least)} (rank {fast})",
+            f"{duration(most)} (rank {slow})",
+            f"{times:.2f}x",
+        )
         for group, _, layer, ranks, least, fast, most, slow, times in rows
     ]
     return _cut(
         "Layers that differ between ranks",
-        f"Layers of one group whose median time at one rank is at least {_DIFFERS:g} times that at another, the greatest difference first.",
+        f"Layers of one group whose median time at one rank is at least {_DIFFERS:g} times that at"
+        " another, the greatest difference first.",
         _Columns(("group", "layer", "ranks", "least", "greatest", "ratio"), "nnrrrr"),
         shown,
         (
-            f"{shown[0][1]}: {shown[0][3]} to {shown[0][4]}; {counted(len(shown), 'layer')}." if shown else "",
-            f"None in {counted(told, 'group')} with the same layers at two ranks or more."
-            if told
-            else "Cannot tell: no group has the same layers at two ranks (a number after the word rank in the path, or --label).",
+            (
+                f"{shown[0][1]}: {shown[0][3]} to {shown[0][4]}; {counted(len(shown), 'layer')}."
+                if shown
+                else ""
+            ),
+            (
+                f"None in {counted(told, 'group')} with the same layers at two ranks or more."
+                if told
+                else (
+                    "Cannot tell: no group has the same layers at two ranks (a number after the"
+                    " word rank in the path, or --label)."
+                )
+            ),
         ),
     )
 
 
 def _idle(database: duckdb.DuckDBPyConnection) -> Section:
     rows = database.execute(
-        "SELECT report_group, cause, count(DISTINCT report), median(share_of_window), max(share_of_window), "
-        "arg_max(report, share_of_window) "
-        "FROM idle GROUP BY report_group, cause ORDER BY report_group, 4 DESC, cause"
+        "SELECT report_group, cause, count(DISTINCT report), median(share_of_window),"
+        " max(share_of_window), arg_max(report, share_of_window) FROM idle GROUP BY report_group,"
+        " cause ORDER BY report_group, 4 DESC, cause"
     ).fetchall()
     shown = [
-        (group, idle_words(cause), f"{n:,}", percent(usual, 1), percent(most, 1), which) for group, cause, n, usual, most, which in rows
+        (group, idle_words(cause), f"{n:,}", percent(usual, 1), percent(most, 1), which)
+        for group, cause, n, usual, most, which in rows
     ]
     worst = max(rows, key=lambda row: row[4], default=None)
     return _cut(
         "Idle time by cause",
-        "The share is that of the window from the start of the first to the end of the last steady-state inference: the median over the "
-        "reports that have such idle time, and the maximum.",
+        "The share is that of the window from the start of the first to the end of the last"
+        " steady-state inference: the median over the reports that have such idle time, and the"
+        " maximum.",
         _Columns(("group", "cause", "reports", "share", "greatest", "of report"), "nnrrrn"),
         shown,
         (
-            f"Most: {idle_words(worst[1])} for {percent(worst[4], 1)} of the time in {worst[5]}." if worst else "",
+            (
+                f"Most: {idle_words(worst[1])} for {percent(worst[4], 1)} of the time in"
+                f" {worst[5]}."
+                if worst
+                else ""
+            ),
             "No report has idle time.",
         ),
     )

@@ -1,4 +1,6 @@
-"""Decides whose each inference is, and whether each engine file ran in the trace, with the evidence."""
+"""Decides whose each inference is, and whether each engine file ran in the trace, with the
+evidence.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +29,28 @@ from nsysmap.trace.inferences.find import Inferences
 RAN, DID_NOT_RUN, CANNOT_TELL = "ran", "did-not-run", "cannot-tell"
 _SHOWN = 60  # characters of a layer's name in a sentence
 
-_PROVED = 0.8  # least probability of an engine that is said to have run: 4 to 1 against another of the same structure
+# least probability of an engine that is said to have run: 4 to 1 against another of the same
+# structure
+_PROVED = 0.8
 _MOST = 64  # kinds of inferences of an engine that are compared, the most frequent first
 _RECURS = 2  # inferences; what ran once may lack kernels
 _ALIKE = 0.5
-"""Least share of kernels by the same name in two inferences that launch the same kernels, some of them missing: a majority."""
+"""Least share of kernels by the same name in two inferences that launch the same kernels, some of
+them missing: a majority.
+"""
 
 _TOKENS = {"one": "one token of each sequence", "many": "many tokens of each sequence"}
-_COMPILED = "Myelin compiled other kernels than in other inferences with the same layers: another optimization profile, or another engine"
+_COMPILED = (
+    "Myelin compiled other kernels than in other inferences with the same layers: another"
+    " optimization profile, or another engine"
+)
 
 
 _NO_TENSORRT = "no TensorRT is in this trace, neither its ranges nor a kernel that only it has"
 
-OTHER_KERNELS = "of another input shape or optimization profile, or of another engine with the same layers"
+OTHER_KERNELS = (
+    "of another input shape or optimization profile, or of another engine with the same layers"
+)
 """What inferences may be that run other kernels in an engine's layers."""
 
 
@@ -61,7 +72,8 @@ class Judged:
 
     refused: bool = False  # its inferences are not this engine's
     doubt: str | None = None  # why they are not, or may not be
-    other_kernels: bool = False  # its layers run other kernels than those of the inferences that the file describes, or of most
+    # its layers run other kernels than those of the inferences that the file describes, or of most
+    other_kernels: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,14 +82,20 @@ class Explained:
 
     inferences: int
     in_doubt: int  # of them: may be another engine's
-    other_kernels: int  # of them: run other kernels than those that the file describes, or than the others
+    other_kernels: (
+        int  # of them: run other kernels than those that the file describes, or than the others
+    )
     refused: int  # inferences with the names of its layers that are not its
     kernels: int
-    tactics: int  # layers with a tactic that ran a kernel in their range which can be compared with it, but for those inferences
+    # layers with a tactic that ran a kernel in their range which can be compared with it, but for
+    # those inferences
+    tactics: int
     tactics_ran: int  # of them: the kernel is the one that the tactic names
     others_tactics: int  # the same of the inferences that run other kernels
     others_tactics_ran: int
-    lacking: int  # where ranges name layers: those that must run kernels, and neither ran one in these inferences nor are named
+    # where ranges name layers: those that must run kernels, and neither ran one in these inferences
+    # nor are named
+    lacking: int
     against: tuple[str, ...]  # why inferences are not its, or may not be
 
 
@@ -92,30 +110,46 @@ class Whose:
 
 
 def whose_inferences(
-    names: Text, found: Inferences, engines: Sequence[Engine], layers: tuple[IntArray, BoolArray], fits: Sequence[EngineFit]
+    names: Text,
+    found: Inferences,
+    engines: Sequence[Engine],
+    layers: tuple[IntArray, BoolArray],
+    fits: Sequence[EngineFit],
 ) -> Whose:
-    """Whose each inference is.  One entry per kernel: its name, its layer over all engines, and whether a range names that.
+    """Whose each inference is.  One entry per kernel: its name, its layer over all engines, and
+    whether a range names that.
 
-    An inference is of the engine that most of its kernels are mapped to, unless the comparison with the other inferences of that engine
-    (see judge) says otherwise.
+    An inference is of the engine that most of its kernels are mapped to, unless the comparison with
+    the other inferences of that engine (see judge) says otherwise.
     """
     (layer, by_range), named = layers, {fit.engine: fit.named for fit in fits}
     offsets = np.array(first_layers(engines))
-    of_layer = np.append(np.repeat(np.arange(len(engines)), np.diff(offsets)), len(engines))  # the last one of kernels without a layer
+    of_layer = np.append(
+        np.repeat(np.arange(len(engines)), np.diff(offsets)), len(engines)
+    )  # the last one of kernels without a layer
     number = found.membership.held_ints("inference")
     engine = _of_most_kernels(in_pieces(number, layer), of_layer, (len(found.table), len(engines)))
     doubt, texts = np.full(len(engine), -1, np.int32), dict[str, int]()
     not_its = np.full(len(engine), MISSING, np.int64)  # the engine that it was mapped to
     explained = []
     for at, one in enumerate(engines):
-        members, kinds = _kinds(names, found, np.flatnonzero(engine == at), (layer, offsets[at : at + 2].tolist(), by_range))
+        members, kinds = _kinds(
+            names,
+            found,
+            np.flatnonzero(engine == at),
+            (layer, offsets[at : at + 2].tolist(), by_range),
+        )
         judged = list(zip(members, kinds, judge(kinds, one), strict=True))
         for numbers, _, verdict in judged:
             if verdict.doubt is not None:
                 doubt[numbers] = texts.setdefault(verdict.doubt, len(texts))
             if verdict.refused:
                 engine[numbers], not_its[numbers] = MISSING, at
-        of_file = [found for found in judged if not found[2].refused and found[2] != Judged(other_kernels=True)]
+        of_file = [
+            found
+            for found in judged
+            if not found[2].refused and found[2] != Judged(other_kernels=True)
+        ]
         tactics, others = (
             _tactics_of([ran for _, kind, _ in some if kind.by_range for ran in kind.ran], one)
             for some in (of_file, [found for found in judged if found[2].other_kernels])
@@ -125,7 +159,11 @@ def whose_inferences(
         explained.append(
             Explained(
                 inferences=int(np.count_nonzero(engine == at)),
-                in_doubt=sum(len(its) for its, _, verdict in judged if verdict.doubt is not None and not verdict.refused),
+                in_doubt=sum(
+                    len(its)
+                    for its, _, verdict in judged
+                    if verdict.doubt is not None and not verdict.refused
+                ),
                 other_kernels=sum(len(its) for its, _, verdict in judged if verdict.other_kernels),
                 refused=int(np.count_nonzero(not_its == at)),
                 kernels=0,
@@ -134,51 +172,86 @@ def whose_inferences(
                 others_tactics=len(others),
                 others_tactics_ran=sum(others.values()),
                 lacking=must_run - did,
-                against=tuple(dict.fromkeys(verdict.doubt for *_, verdict in judged if verdict.doubt is not None)),
+                against=tuple(
+                    dict.fromkeys(
+                        verdict.doubt for *_, verdict in judged if verdict.doubt is not None
+                    )
+                ),
             )
         )
     refused = np.zeros(len(layer), np.bool_)
     kept = np.zeros(len(engines) + 1, np.int64)
     for rows, its, local in in_pieces(number, layer):
         own = of_layer[np.maximum(local, -1)]
-        refused[rows] = (its >= 0) & (not_its.take(its, mode="clip") == own) if len(engine) else False
+        refused[rows] = (
+            (its >= 0) & (not_its.take(its, mode="clip") == own) if len(engine) else False
+        )
         kept += np.bincount(own[~refused[rows]], minlength=len(kept))
-    return Whose(engine, Text(doubt, tuple(texts)), refused, tuple(replace(one, kernels=int(kept[at])) for at, one in enumerate(explained)))
+    return Whose(
+        engine,
+        Text(doubt, tuple(texts)),
+        refused,
+        tuple(replace(one, kernels=int(kept[at])) for at, one in enumerate(explained)),
+    )
 
 
 def judge(kinds: Sequence[Kind], engine: Engine) -> list[Judged]:
-    """Whether inferences of these kinds, which all have the layers of one engine file, are that engine's; the most frequent kind first.
+    """Whether inferences of these kinds, which all have the layers of one engine file, are that
+    engine's; the most frequent kind first.
 
-    An engine runs the same layers each time.  With another input shape or optimization profile it may run other kernels in them, so that
-    alone does not make another engine of it: the file's tactics say which kernels it describes.  But what is compiled into a region
-    (the operations of Myelin's kernels) is the same for all inferences of an engine, or at least of an optimization profile.  Where
-    it differs, those inferences are the engine's whose kernels the file's tactics name, or whose attention kernels work on as many
-    tokens of a sequence as the file's layers do; that the others are is in doubt, or refuted by the number of tokens.  Where nothing
-    tells, all are in doubt.  Inferences in whose ranges only some of the file's layers ran are another engine's, if others ran them all.
+    An engine runs the same layers each time.  With another input shape or optimization profile it
+    may run other kernels in them, so that alone does not make another engine of it: the file's
+    tactics say which kernels it describes.  But what is compiled into a region (the operations of
+    Myelin's kernels) is the same for all inferences of an engine, or at least of an optimization
+    profile.  Where it differs, those inferences are the engine's whose kernels the file's tactics
+    name, or whose attention kernels work on as many tokens of a sequence as the file's layers do;
+    that the others are is in doubt, or refuted by the number of tokens.  Where nothing tells, all
+    are in doubt.  Inferences in whose ranges only some of the file's layers ran are another
+    engine's, if others ran them all.
     """
     groups = _groups(kinds, engine)
     wanted = tokens_in_file(engine)
-    base = max((group for group in groups if group.tokens in (None, wanted)), key=lambda group: group.tactics, default=None)
+    base = max(
+        (group for group in groups if group.tokens in (None, wanted)),
+        key=lambda group: group.tactics,
+        default=None,
+    )
     result = [Judged()] * len(kinds)
     for group in groups:
-        apart = [other for other in groups if group.recurs and other.recurs and _differ(group, other)]
+        apart = [
+            other for other in groups if group.recurs and other.recurs and _differ(group, other)
+        ]
         if group.tokens not in (None, wanted):
-            doubt = f"attention kernels work on {_TOKENS[group.tokens]}, the file's layers on {wanted}"
+            doubt = (
+                f"attention kernels work on {_TOKENS[group.tokens]}, the file's layers on {wanted}"
+            )
             verdict = Judged(refused=any(other.fits for other in apart), doubt=doubt)
         elif apart and not group.fits:
             verdict = Judged(doubt=_COMPILED)
-        elif group.strange and not group.fits and any(other.recurs and not other.strange for other in groups):
+        elif (
+            group.strange
+            and not group.fits
+            and any(other.recurs and not other.strange for other in groups)
+        ):
             verdict = Judged(
-                doubt=f"{counted(group.strange, 'kernel')} ran in layers that the file does not have, as in other inferences none did"
+                doubt=(
+                    f"{counted(group.strange, 'kernel')} ran in layers that the file does not have,"
+                    " as in other inferences none did"
+                )
             )
         else:
             verdict = Judged(other_kernels=group is not base and group.tactics <= 0)
         if verdict.doubt is None and group.recurs:
-            verdict = replace(verdict, doubt=_lacks([kinds[at] for at in group.kinds if kinds[at].complete], engine))
+            verdict = replace(
+                verdict,
+                doubt=_lacks([kinds[at] for at in group.kinds if kinds[at].complete], engine),
+            )
         for at in group.kinds:
             result[at] = verdict
     whole = [kind.inferences >= _RECURS and kind.complete for kind in kinds]
-    lacks = [_lacks([kind], engine) if told else None for kind, told in zip(kinds, whole, strict=True)]
+    lacks = [
+        _lacks([kind], engine) if told else None for kind, told in zip(kinds, whole, strict=True)
+    ]
     every = any(told and found is None for told, found in zip(whole, lacks, strict=True))
     for at, found in enumerate(lacks):
         if found is not None and kinds[at].by_range and not result[at].refused:
@@ -192,10 +265,14 @@ class _Group:
 
     kinds: tuple[int, ...]
     recurs: bool
-    least: Counter[tuple[str, ...]]  # the operations of Myelin's kernels, how often each inference has them at least …
+    least: Counter[
+        tuple[str, ...]
+    ]  # the operations of Myelin's kernels, how often each inference has them at least …
     most: Counter[tuple[str, ...]]  # … and at most
     tactics: int  # layers whose tactic names their kernel, less those whose tactic names another
-    tokens: str | None  # that its attention kernels work on, if the file tells how many its layers work on
+    tokens: (
+        str | None
+    )  # that its attention kernels work on, if the file tells how many its layers work on
     fits: bool  # tactics or tokens show that the engine ran them
     strange: int  # kernels in layers that no given file has
 
@@ -224,7 +301,15 @@ def _groups(kinds: Sequence[Kind], engine: Engine) -> list[_Group]:
         compiled = reduce(and_, whole, whole[0] if whole else never), reduce(or_, whole, never)
         strange = kinds[group[0]].strange
         found.append(
-            _Group(tuple(group), recurs, *compiled, ahead, tokens, ahead > 0 or (tokens is not None and tokens == wanted), strange)
+            _Group(
+                tuple(group),
+                recurs,
+                *compiled,
+                ahead,
+                tokens,
+                ahead > 0 or (tokens is not None and tokens == wanted),
+                strange,
+            )
         )
     return found
 
@@ -232,7 +317,9 @@ def _groups(kinds: Sequence[Kind], engine: Engine) -> list[_Group]:
 def _compiled(sequence: Sequence[Ran]) -> Counter[tuple[str, ...]]:
     """The operations of the kernels that Myelin compiled, by how many have them."""
     decoded = [decode(ran.kernel) for ran in sequence]
-    return Counter(tuple(op.code for op in kernel.ops) for kernel in decoded if kernel.family == "myelin")
+    return Counter(
+        tuple(op.code for op in kernel.ops) for kernel in decoded if kernel.family == "myelin"
+    )
 
 
 def _differ(one: _Group, other: _Group) -> bool:
@@ -241,17 +328,23 @@ def _differ(one: _Group, other: _Group) -> bool:
 
 
 def _tactics_of(sequence: Sequence[Ran], engine: Engine) -> dict[int, bool]:
-    """For each layer with a tactic that ran a kernel of that sort, whether it ran the one that the tactic names."""
+    """For each layer with a tactic that ran a kernel of that sort, whether it ran the one that the
+    tactic names.
+    """
     found: dict[int, bool] = {}
     for ran in sequence:
         tactic = engine.layers[ran.layer].tactic
-        if tactic and (matches_tactic(ran.kernel, tactic) or decode(ran.kernel).family == decode(tactic).family != "unknown"):
+        if tactic and (
+            matches_tactic(ran.kernel, tactic)
+            or decode(ran.kernel).family == decode(tactic).family != "unknown"
+        ):
             found[ran.layer] = found.get(ran.layer, False) or matches_tactic(ran.kernel, tactic)
     return found
 
 
 def _lacks(kinds: Sequence[Kind], engine: Engine) -> str | None:
-    """That too many of the layers which must run kernels did so in none of these inferences, even if all their other kernels are theirs.
+    """That too many of the layers which must run kernels did so in none of these inferences, even
+    if all their other kernels are theirs.
 
     None of an engine with loops or conditionals: it runs one branch of each.
     """
@@ -263,15 +356,23 @@ def _lacks(kinds: Sequence[Kind], engine: Engine) -> str | None:
     return f"only {did} of the {must_run} layers of the file that must run kernels ever did"
 
 
-def _must_run(kinds: Sequence[Kind], engine: Engine, named: frozenset[int] = frozenset()) -> tuple[int, int]:
-    """How many layers that must run kernels did so or are ``named``, and how many there are, in the likeliest optimization profile."""
+def _must_run(
+    kinds: Sequence[Kind], engine: Engine, named: frozenset[int] = frozenset()
+) -> tuple[int, int]:
+    """How many layers that must run kernels did so or are ``named``, and how many there are, in the
+    likeliest optimization profile.
+    """
     from nsysmap.mapping.order.kernel_alignment import optimization_profiles
     from nsysmap.mapping.order.scores import surely_run
 
     ran = named.union(one.layer for kind in kinds for one in kind.ran)
     profiles = []
     for layers in optimization_profiles(engine):
-        must = [layer.index for layer, runs in zip(layers, surely_run(engine, layers).tolist(), strict=True) if runs]
+        must = [
+            layer.index
+            for layer, runs in zip(layers, surely_run(engine, layers).tolist(), strict=True)
+            if runs
+        ]
         profiles.append((sum(index in ran for index in must), len(must)))
     return max(profiles, key=lambda counts: counts[0] - counts[1])
 
@@ -281,21 +382,33 @@ def _kinds(
 ) -> tuple[list[IntArray], list[Kind]]:
     """The kinds of these inferences, the most frequent first, and which each are.
 
-    ``placed``: the layer of each kernel over all engines, the first of their engine and the one after its last, and whether ranges name it.
+    ``placed``: the layer of each kernel over all engines, the first of their engine and the one
+    after its last, and whether ranges name it.
     """
     table, (layer, (begin, end), by_range) = found.table, placed
-    (sequence, _), which = numbered(table.ints("kernel_sequence")[mine], table.bools("complete")[mine].astype(np.int64))
-    first = np.argsort(-np.bincount(which, minlength=len(sequence)), kind="stable")[:_MOST] if len(mine) else mine
+    (sequence, _), which = numbered(
+        table.ints("kernel_sequence")[mine], table.bools("complete")[mine].astype(np.int64)
+    )
+    first = (
+        np.argsort(-np.bincount(which, minlength=len(sequence)), kind="stable")[:_MOST]
+        if len(mine)
+        else mine
+    )
     members = [mine[which == at] for at in first.tolist()]
     shown = np.zeros(len(table), np.bool_)
     shown[[numbers[0] for numbers in members]] = True
     pieces = (
-        [rows[(of >= 0) & shown.take(of, mode="clip")] for rows, of in in_pieces(found.membership.held_ints("inference"))]
+        [
+            rows[(of >= 0) & shown.take(of, mode="clip")]
+            for rows, of in in_pieces(found.membership.held_ints("inference"))
+        ]
         if members
         else []
     )
     rows = np.concatenate([mine[:0], *pieces])
-    of, position = (found.membership.held_ints(name).take(rows) for name in ("inference", "position"))
+    of, position = (
+        found.membership.held_ints(name).take(rows) for name in ("inference", "position")
+    )
     rows = rows[np.lexsort((position, of))]
     of = np.sort(of)
     kinds = []
@@ -305,28 +418,50 @@ def _kinds(
         ran = tuple(Ran(int(layer[row]) - begin, names[row] or "", 0.0) for row in own.tolist())
         strange = int(np.count_nonzero(by_range[its] & (layer[its] == MISSING)))
         kinds.append(
-            Kind(len(numbers), ran, bool(table.bools("complete")[numbers[0]]), len(its) - len(own), strange, bool(by_range[own].all()))
+            Kind(
+                len(numbers),
+                ran,
+                bool(table.bools("complete")[numbers[0]]),
+                len(its) - len(own),
+                strange,
+                bool(by_range[own].all()),
+            )
         )
     return members, kinds
 
 
-def _of_most_kernels(kernels: Iterable[tuple[IntArray, ...]], of_layer: IntArray, sizes: tuple[int, int]) -> IntArray:
-    """The engine of most of each inference's kernels; ``kernels`` has their rows, inferences and layers in pieces."""
+def _of_most_kernels(
+    kernels: Iterable[tuple[IntArray, ...]], of_layer: IntArray, sizes: tuple[int, int]
+) -> IntArray:
+    """The engine of most of each inference's kernels; ``kernels`` has their rows, inferences and
+    layers in pieces.
+    """
     inferences, engines = sizes
     votes = np.zeros(inferences * (engines + 1), np.int64)
     for _, number, layer in kernels:
         inside = number >= 0
-        votes += np.bincount(number[inside] * (engines + 1) + of_layer[np.maximum(layer[inside], -1)], minlength=len(votes))
+        votes += np.bincount(
+            number[inside] * (engines + 1) + of_layer[np.maximum(layer[inside], -1)],
+            minlength=len(votes),
+        )
     of_engine = votes.reshape(inferences, engines + 1)[:, :engines]
     best = of_engine.argmax(axis=1) if engines else np.zeros(inferences, np.int64)
     return np.where(of_engine.any(axis=1), best, np.int64(MISSING))
 
 
-def engine_fits(engines: Sequence[Engine], fits: Sequence[EngineFit], placed: Placed, whose: Whose, *, tensorrt: bool) -> Table:
-    """schema.ENGINE_FITS, one row per engine file: judged by the layer ranges that ran kernels, else by the order of the kernels.
+def engine_fits(
+    engines: Sequence[Engine],
+    fits: Sequence[EngineFit],
+    placed: Placed,
+    whose: Whose,
+    *,
+    tensorrt: bool,
+) -> Table:
+    """schema.ENGINE_FITS, one row per engine file: judged by the layer ranges that ran kernels,
+    else by the order of the kernels.
 
-    ``tensorrt``: something in the trace shows TensorRT, its ranges or kernels that only it has.  Beside the verdict stands what of the
-    trace the file explains, and what speaks against it.
+    ``tensorrt``: something in the trace shows TensorRT, its ranges or kernels that only it has.
+    Beside the verdict stands what of the trace the file explains, and what speaks against it.
     """
     by_ranges = {fit.engine: fit for fit in fits if fit.ranges}
     used = {verdict.engine for verdict in placed.verdicts if verdict.chosen}
@@ -338,19 +473,35 @@ def engine_fits(engines: Sequence[Engine], fits: Sequence[EngineFit], placed: Pl
         elif mine:
             row = _by_order(engine, mine, others_used=bool(used - {number}))
         elif any(verdict.chosen for verdict in placed.verdicts):
-            how = "the kernels of no inference follow its layers; the inferences that were found belong to other given files"
+            how = (
+                "the kernels of no inference follow its layers; the inferences that were found"
+                " belong to other given files"
+            )
             row = {"verdict": DID_NOT_RUN, "compared": len(engine.layers), "how": how}
         else:
-            row = {"verdict": CANNOT_TELL, "how": "no inferences were found in the trace: nothing in it repeats"}
+            row = {
+                "verdict": CANNOT_TELL,
+                "how": "no inferences were found in the trace: nothing in it repeats",
+            }
         if row["verdict"] == DID_NOT_RUN and not tensorrt:
             row["how"] = _NO_TENSORRT
         tactics = any(layer.tactic for layer in engine.layers)
-        rows.append({"engine": number, "source": engine.source, **row, **_explained(row, (number, tactics), whose)})
+        rows.append(
+            {
+                "engine": number,
+                "source": engine.source,
+                **row,
+                **_explained(row, (number, tactics), whose),
+            }
+        )
     return Table.of_rows(ENGINE_FITS, rows)
 
 
-def _explained(row: Mapping[str, object], engine: tuple[int, bool], whose: Whose) -> dict[str, object]:
-    """What the file explains, as columns and in words; a file of which as much is contradicted as confirmed cannot be said to have run.
+def _explained(
+    row: Mapping[str, object], engine: tuple[int, bool], whose: Whose
+) -> dict[str, object]:
+    """What the file explains, as columns and in words; a file of which as much is contradicted as
+    confirmed cannot be said to have run.
 
     ``engine`` is its number, and whether its layers have tactics.
     """
@@ -360,26 +511,47 @@ def _explained(row: Mapping[str, object], engine: tuple[int, bool], whose: Whose
     others = tuple(int(str(values.pop(name))) for name in ("others_tactics_ran", "others_tactics"))
     if row["verdict"] != RAN or not (explained.kernels or explained.refused):
         return values
-    shares = ((explained.inferences, len(whose.engine), "inference"), (explained.kernels, len(whose.refused), "kernel"))
+    shares = (
+        (explained.inferences, len(whose.engine), "inference"),
+        (explained.kernels, len(whose.refused), "kernel"),
+    )
     how = [f"{row['how']} and explains {' and '.join(_share(*share) for share in shares)}"]
     if explained.tactics:
-        how.append(f"{explained.tactics_ran} of {counted(explained.tactics, 'layer')} with a tactic ran the kernel that it names")
+        how.append(
+            f"{explained.tactics_ran} of {counted(explained.tactics, 'layer')} with a tactic ran"
+            " the kernel that it names"
+        )
         if explained.other_kernels:
             did = f"{others[0]} of {others[1]} did" if others[1] else "none can be compared"
-            how[-1] += f" in {explained.inferences - explained.other_kernels:,} of them, in the other {explained.other_kernels:,} {did}"
+            how[-1] += (
+                f" in {explained.inferences - explained.other_kernels:,} of them, in the other"
+                f" {explained.other_kernels:,} {did}"
+            )
     elif not engine[1]:
         how.append("it has no tactics to compare with the kernels")
     if explained.lacking:
         how.append(f"{counted(explained.lacking, 'layer')} that must run kernels ran none")
     if explained.refused:
-        how.append(f"{counted(explained.refused, 'inference')} with these names are of another engine")
-    unnamed = int(str(row["compared"])) - int(str(row["known"])) if row.get("known") is not None else 0
-    if unnamed and explained.lacking and not (explained.in_doubt or explained.other_kernels):  # of which there are notes already
+        how.append(
+            f"{counted(explained.refused, 'inference')} with these names are of another engine"
+        )
+    unnamed = (
+        int(str(row["compared"])) - int(str(row["known"])) if row.get("known") is not None else 0
+    )
+    if (
+        unnamed and explained.lacking and not (explained.in_doubt or explained.other_kernels)
+    ):  # of which there are notes already
         values["verdict"] = CANNOT_TELL
-        how.append(f"{counted(unnamed, 'layer')} that the trace names are not in it: it may be of another build or export of the network")
+        how.append(
+            f"{counted(unnamed, 'layer')} that the trace names are not in it: it may be of another"
+            " build or export of the network"
+        )
     if 2 * explained.tactics_ran < explained.tactics:
         values["verdict"] = CANNOT_TELL
-        how.append("it may be another build of the same network, or describe another optimization profile than the one that ran")
+        how.append(
+            "it may be another build of the same network, or describe another optimization profile"
+            " than the one that ran"
+        )
     if explained.in_doubt and explained.in_doubt == explained.inferences:
         values["verdict"] = CANNOT_TELL
         how.append(f"these inferences may all be another engine's: {against}")
@@ -387,45 +559,74 @@ def _explained(row: Mapping[str, object], engine: tuple[int, bool], whose: Whose
 
 
 def _share(some: int, every: int, of: str) -> str:
-    return f"{'all' if every > 1 else 'the'} {counted(every, of)}" if some == every else f"{some:,} of {counted(every, of)}"
+    return (
+        f"{'all' if every > 1 else 'the'} {counted(every, of)}"
+        if some == every
+        else f"{some:,} of {counted(every, of)}"
+    )
 
 
 def fit_notes(fits: Table, whose: Whose, shown: BoolArray) -> tuple[Note, ...]:
-    """An error for each engine file that did not run, a warning where that, or whose some inferences are, is open, and how many have none.
+    """An error for each engine file that did not run, a warning where that, or whose some
+    inferences are, is open, and how many have none.
 
     ``shown``: the inferences of which the trace shows kernels.
     """
     notes = []
     inferences = len(whose.engine)
-    without = int(np.count_nonzero(shown & (whose.engine == MISSING))) - sum(one.refused for one in whose.explained)
+    without = int(np.count_nonzero(shown & (whose.engine == MISSING))) - sum(
+        one.refused for one in whose.explained
+    )
     if without > 0 and (whose.engine != MISSING).any():
-        told = f"{without:,} of {counted(inferences, 'inference')} run no layer of a given engine file: give the file of their engine too."
+        told = (
+            f"{without:,} of {counted(inferences, 'inference')} run no layer of a given engine"
+            " file: give the file of their engine too."
+        )
         notes.append(Note("info", told))
     for row in fits.records():
         source, own, of_all = row["source"], row["inferences"], counted(inferences, "inference")
         if row["verdict"] == DID_NOT_RUN:
             both = ""
             if row["trace_layer"] is not None and row["engine_layer"] is not None:
-                seen, its = (shortened(str(row[name]), _SHOWN) for name in ("trace_layer", "engine_layer"))
+                seen, its = (
+                    shortened(str(row[name]), _SHOWN) for name in ("trace_layer", "engine_layer")
+                )
                 both = f" (the trace names {seen}, the file {its})"
             if row["how"] == _NO_TENSORRT:
                 notes.append(Note("error", f"{source} did not run: {row['how']}; leave it out."))
             else:
-                told = f"{source} is not the engine that ran: {row['how']}{both}; give the engine file of this run."
+                told = (
+                    f"{source} is not the engine that ran: {row['how']}{both}; give the engine file"
+                    " of this run."
+                )
                 notes.append(Note("error", told))
         elif row["verdict"] == CANNOT_TELL and row["compared"] is not None:
-            notes.append(Note("warning", f"Whether {source} ran here cannot be determined: {row['how']}."))
+            notes.append(
+                Note("warning", f"Whether {source} ran here cannot be determined: {row['how']}.")
+            )
         elif row["in_doubt"]:
-            told = f"{row['in_doubt']:,} of the {own:,} inferences counted as {source}'s may be another engine's: {row['against']}."
+            told = (
+                f"{row['in_doubt']:,} of the {own:,} inferences counted as {source}'s may be"
+                f" another engine's: {row['against']}."
+            )
             notes.append(Note("warning", told))
         if row["verdict"] == RAN and (other := _differences(row)):
-            told = f"{source} may be another build of the engine that ran, though most of it fits: {' and '.join(other)}."
+            told = (
+                f"{source} may be another build of the engine that ran, though most of it fits:"
+                f" {' and '.join(other)}."
+            )
             notes.append(Note("warning", told))
         if row["refused"]:
-            told = f"{row['refused']:,} of {of_all} have layers of the names in {source} and are of another engine: {row['against']}."
+            told = (
+                f"{row['refused']:,} of {of_all} have layers of the names in {source} and are of"
+                f" another engine: {row['against']}."
+            )
             notes.append(Note("warning", f"{told} Give the file of that engine too."))
         if row["other_kernels"]:
-            told = f"{row['other_kernels']:,} of the {own:,} inferences of {source} run other kernels in the same layers"
+            told = (
+                f"{row['other_kernels']:,} of the {own:,} inferences of {source} run other kernels"
+                " in the same layers"
+            )
             notes.append(Note("info", f"{told}: {OTHER_KERNELS}."))
     return tuple(notes)
 
@@ -438,7 +639,9 @@ def _differences(row: Mapping[str, object]) -> list[str]:
         for some, every in (("known", "compared"), ("tactics_ran", "tactics"))
     )
     if unknown:
-        found.append(f"{unknown} of the {row['compared']} layers that the trace's ranges name are not in it")
+        found.append(
+            f"{unknown} of the {row['compared']} layers that the trace's ranges name are not in it"
+        )
     if row["lacking"]:
         found.append(f"{counted(int(str(row['lacking'])), 'layer')} that must run kernels ran none")
     if mismatched:
@@ -453,12 +656,26 @@ def _by_ranges(fit: EngineFit) -> dict[str, object]:
     if fit.accepted:
         return {**row, "verdict": RAN, "how": how}
     if fit.several:
-        return {**row, "verdict": CANNOT_TELL, "how": f"{how}, and so has another given file; no kernel is known to belong to this engine"}
+        return {
+            **row,
+            "verdict": CANNOT_TELL,
+            "how": (
+                f"{how}, and so has another given file; no kernel is known to belong to this engine"
+            ),
+        }
     how += "; the layers shown are those named in the trace"
-    return {**row, "verdict": DID_NOT_RUN, "trace_layer": fit.trace_layer, "engine_layer": fit.engine_layer, "how": how}
+    return {
+        **row,
+        "verdict": DID_NOT_RUN,
+        "trace_layer": fit.trace_layer,
+        "engine_layer": fit.engine_layer,
+        "how": how,
+    }
 
 
-def _by_order(engine: Engine, verdicts: Sequence[EngineVerdict], *, others_used: bool) -> dict[str, object]:
+def _by_order(
+    engine: Engine, verdicts: Sequence[EngineVerdict], *, others_used: bool
+) -> dict[str, object]:
     chosen = [verdict for verdict in verdicts if verdict.chosen]
     best = max(
         (verdict.match for verdict in chosen or verdicts),
@@ -469,18 +686,46 @@ def _by_order(engine: Engine, verdicts: Sequence[EngineVerdict], *, others_used:
         how = "it has layers in the order of the kernels"
         if best.probability >= _PROVED:
             return {**row, "verdict": RAN, "how": how}
-        how += ", but other kernels, launches or streams than it tells: it may be of another build or export of the network"
-        return {**row, "verdict": CANNOT_TELL, "how": f"{how} (that it ran itself is {best.probability:.0%} probable)"}
+        how += (
+            ", but other kernels, launches or streams than it tells: it may be of another build or"
+            " export of the network"
+        )
+        return {
+            **row,
+            "verdict": CANNOT_TELL,
+            "how": f"{how} (that it ran itself is {best.probability:.0%} probable)",
+        }
     if any(verdict.several for verdict in verdicts):
-        how = "it explains the kernels of an inference, and so does another given file; nothing shows which of them ran"
+        how = (
+            "it explains the kernels of an inference, and so does another given file; nothing shows"
+            " which of them ran"
+        )
         return {**row, "verdict": CANNOT_TELL, "how": f"{how}, and no kernel is assigned a layer"}
     if best.accepted:
-        how = "the kernels of an inference follow its layers, and also those of another given file, which explains them better"
-        return {**row, "verdict": CANNOT_TELL, "how": f"{how}; no kernel is known to belong to this engine"}
+        how = (
+            "the kernels of an inference follow its layers, and also those of another given file,"
+            " which explains them better"
+        )
+        return {
+            **row,
+            "verdict": CANNOT_TELL,
+            "how": f"{how}; no kernel is known to belong to this engine",
+        }
     if best.undecided:
         given = "its layers are shown anyway" if chosen else "no kernel is assigned to its layers"
-        return {**row, "verdict": CANNOT_TELL, "how": f"nothing in the trace proves or disproves it, {given}"}
+        return {
+            **row,
+            "verdict": CANNOT_TELL,
+            "how": f"nothing in the trace proves or disproves it, {given}",
+        }
     tactics = f", {best.tactics:.0%} of the tactics ran" if best.tactics is not None else ""
     beside = " beside the other engine files" if others_used else ""
-    how = f"in one inference {best.placed:.0%} of the kernels find a layer and {best.used:.0%} of the layers a kernel{tactics}"
-    return {**row, "verdict": DID_NOT_RUN, "how": f"{how}; no kernel is assigned to its layers{beside}"}
+    how = (
+        f"in one inference {best.placed:.0%} of the kernels find a layer and {best.used:.0%} of the"
+        f" layers a kernel{tactics}"
+    )
+    return {
+        **row,
+        "verdict": DID_NOT_RUN,
+        "how": f"{how}; no kernel is assigned to its layers{beside}",
+    }

@@ -43,8 +43,11 @@ class GraphNode:
 
     graph: int | None
     graph_node: int
-    created: tuple[NodeCreation, ...]  # its own creation first, then that of the node it was cloned from, …
-    complete: bool  # the last of them is the captured node itself; otherwise the chain leads out of the trace
+    created: tuple[
+        NodeCreation, ...
+    ]  # its own creation first, then that of the node it was cloned from, …
+    # the last of them is the captured node itself; otherwise the chain leads out of the trace
+    complete: bool
 
 
 @dataclass(frozen=True)
@@ -76,17 +79,23 @@ class InInference:
 
 @dataclass(frozen=True)
 class EngineEvidence:
-    """One engine file given: whether it ran in this trace, and what it explains of inferences like this one."""
+    """One engine file given: whether it ran in this trace, and what it explains of inferences like
+    this one.
+    """
 
     engine: int
     source: str
     verdict: str
     how: str
     ran_this: bool  # it ran most of this inference
-    placed: float | None  # share of the kernels that find a layer; these four are None where ranges decided
+    placed: (
+        float | None
+    )  # share of the kernels that find a layer; these four are None where ranges decided
     used: float | None  # share of the layers that must run kernels and got one
     tactics: float | None  # share of the tactics that ran
-    margin: float | None  # nats a kernel that the kernels as they ran are better than in random order
+    margin: (
+        float | None
+    )  # nats a kernel that the kernels as they ran are better than in random order
 
 
 @dataclass(frozen=True)
@@ -159,11 +168,21 @@ class Explanation:
 
 
 def explain(mapped: MappedTrace, kernel_id: int) -> Explanation:
-    """Everything that is known of one kernel's layer.  Raises NsysmapError if the trace has no such kernel."""
+    """Everything that is known of one kernel's layer.  Raises NsysmapError if the trace has no such
+    kernel.
+    """
     kernels = mapped.kernels
     if not 0 <= kernel_id < len(kernels):
-        last = f"kernel ids go from 0 to {len(kernels) - 1}" if len(kernels) else "it has no kernels at all"
-        raise NsysmapError(mapped.trace.source, f"has no kernel {kernel_id}", f"{last}; `nsysmap map -o FILE.csv` lists them")
+        last = (
+            f"kernel ids go from 0 to {len(kernels) - 1}"
+            if len(kernels)
+            else "it has no kernels at all"
+        )
+        raise NsysmapError(
+            mapped.trace.source,
+            f"has no kernel {kernel_id}",
+            f"{last}; `nsysmap map -o FILE.csv` lists them",
+        )
     row = kernels.take(np.array([kernel_id])).only()
     name, engine = row.text("name"), row.maybe_integer("engine")
     graph = _graph_node(mapped, kernel_id)
@@ -223,7 +242,11 @@ def _graph_node(mapped: MappedTrace, kernel: int) -> GraphNode | None:
         return None
     chain = node_chain(nodes, int(kernels.ints("process")[kernel]), node)
     made = tuple(
-        NodeCreation(int(nodes.ints("graph_node_id")[row]), int(nodes.ints("start_ns")[row]), int(nodes.ints("thread")[row]))
+        NodeCreation(
+            int(nodes.ints("graph_node_id")[row]),
+            int(nodes.ints("start_ns")[row]),
+            int(nodes.ints("thread")[row]),
+        )
         for row in chain
     )
     complete = bool(chain) and int(nodes.ints("original_graph_node_id")[chain[-1]]) == MISSING
@@ -231,7 +254,9 @@ def _graph_node(mapped: MappedTrace, kernel: int) -> GraphNode | None:
 
 
 def _ranges(mapped: MappedTrace, kernel: int, graph: GraphNode | None) -> tuple[RangeAround, ...]:
-    """The ranges around the launch; of a replayed kernel those around the creation of its captured node."""
+    """The ranges around the launch; of a replayed kernel those around the creation of its captured
+    node.
+    """
     ranges, calls = mapped.trace.nvtx_ranges, mapped.trace.api_calls
     launch = int(mapped.trace.kernels.ints("launch")[kernel])
     if graph is not None:
@@ -240,7 +265,9 @@ def _ranges(mapped: MappedTrace, kernel: int, graph: GraphNode | None) -> tuple[
         root = graph.created[-1]
         thread, begin, end = root.thread, root.start_ns, root.start_ns
     elif launch >= 0:
-        thread, begin, end = (int(calls.ints(name)[launch]) for name in ("thread", "start_ns", "end_ns"))
+        thread, begin, end = (
+            int(calls.ints(name)[launch]) for name in ("thread", "start_ns", "end_ns")
+        )
     else:
         return ()
     starts, ends = ranges.ints("start_ns"), ranges.ints("end_ns")
@@ -248,7 +275,10 @@ def _ranges(mapped: MappedTrace, kernel: int, graph: GraphNode | None) -> tuple[
     rows = rows[np.lexsort((rows, -ends[rows], starts[rows]))]
     place = int(mapped.mapped.evidence.place[kernel])
     innermost = int(mapped.tensorrt.layers[place]) if place >= 0 else -1
-    calls_of_engine, layers = set(mapped.tensorrt.calls.tolist()), set(mapped.tensorrt.layers.tolist())
+    calls_of_engine, layers = (
+        set(mapped.tensorrt.calls.tolist()),
+        set(mapped.tensorrt.layers.tolist()),
+    )
     return tuple(
         RangeAround(
             ranges.text("domain")[row] or "",
@@ -285,9 +315,15 @@ def _inference(mapped: MappedTrace, kernel: int) -> InInference | None:
 
 
 def _engines(mapped: MappedTrace, inference: int | None) -> tuple[EngineEvidence, ...]:
-    """Each engine file; with what it explains of the inferences of the same process, context and stream."""
+    """Each engine file; with what it explains of the inferences of the same process, context and
+    stream.
+    """
     found = mapped.found.table
-    home = tuple(int(found.ints(name)[inference]) for name in ("process", "context", "stream")) if inference is not None else ()
+    home = (
+        tuple(int(found.ints(name)[inference]) for name in ("process", "context", "stream"))
+        if inference is not None
+        else ()
+    )
     ran = int(mapped.mapped.engine_of_inference[inference]) if inference is not None else MISSING
     best: dict[int, EngineVerdict] = {}
     for verdict in mapped.mapped.placed.verdicts:
@@ -324,9 +360,15 @@ def _tactics(engines: Sequence[Engine], name: str) -> tuple[Candidate, ...]:
     )
 
 
-def _candidate(engine: Engine, number: int, index: int, name: str, chance: float | None = None) -> Candidate:
+def _candidate(
+    engine: Engine, number: int, index: int, name: str, chance: float | None = None
+) -> Candidate:
     layer = engine.layers[index]
-    match = 1.0 if layer.tactic and matches_tactic(name, layer.tactic) else affinity(decode(name), layer.kind, layer.name, layer.onnx)
+    match = (
+        1.0
+        if layer.tactic and matches_tactic(name, layer.tactic)
+        else affinity(decode(name), layer.kind, layer.name, layer.onnx)
+    )
     return Candidate(number, index, layer.name, match, chance)
 
 

@@ -14,7 +14,15 @@ from nsysmap.inputs.nsys.json_lines import is_json_lines
 from nsysmap.inputs.nsys.sqlite_columns import SQLITE_MAGIC
 from nsysmap.text.terminal import pasted
 
-_REPORT_MAGICS = (b"NVIDIA Tegra Profiler", b"NVIDIA Nsight Systems", SQLITE_MAGIC, ARROW_MAGIC, PARQUET_MAGIC, b"NVR\0", b"\x89HDF\r\n")
+_REPORT_MAGICS = (
+    b"NVIDIA Tegra Profiler",
+    b"NVIDIA Nsight Systems",
+    SQLITE_MAGIC,
+    ARROW_MAGIC,
+    PARQUET_MAGIC,
+    b"NVR\0",
+    b"\x89HDF\r\n",
+)
 _REPORT_SUFFIXES = {".nsys-rep", ".qdrep", ".qdstrm", ".sqlite"}
 _ENGINE_SUFFIXES = {".engine", ".plan", ".trt", ".rtx", ".json", ".onnx"}
 _REPORT, _NAMED_SO, _UNKNOWN, _ENGINE = 3, 2, 1, 0
@@ -29,44 +37,72 @@ class GivenFiles:
 
 
 def given_files(paths: Sequence[str]) -> GivenFiles:
-    """The report and the engine files among ``paths``, in whichever order; the first is the report where nothing tells.
+    """The report and the engine files among ``paths``, in whichever order; the first is the report
+    where nothing tells.
 
     A file that cannot be read is left to its reader, which says what is wrong with it.
     """
     if "" in paths:
-        raise NsysmapError("an empty text", "is given where a file is expected", "give the path of a report or an engine file")
+        raise NsysmapError(
+            "an empty text",
+            "is given where a file is expected",
+            "give the path of a report or an engine file",
+        )
     likely = [_likeness(path) for path in paths]
     if likely.count(_REPORT) > 1:
         second = [path for path, like in zip(paths, likely, strict=True) if like == _REPORT][1]
-        raise NsysmapError(second, "is a second report, not an engine", "give one report, with the engine files that ran in it")
+        raise NsysmapError(
+            second,
+            "is a second report, not an engine",
+            "give one report, with the engine files that ran in it",
+        )
     at = likely.index(max(likely))
     return GivenFiles(paths[at], tuple(paths[:at]) + tuple(paths[at + 1 :]))
 
 
 def engines_and_report(paths: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
-    """The engine files, one at least, and the report, where there is one, of a command about engines; in whichever order."""
+    """The engine files, one at least, and the report, where there is one, of a command about
+    engines; in whichever order.
+    """
     if len(paths) == 1:
         if _likeness(paths[0]) == _REPORT:
-            raise NsysmapError(paths[0], "is a report, not an engine", "give the engine file that ran in it too")
+            raise NsysmapError(
+                paths[0], "is a report, not an engine", "give the engine file that ran in it too"
+            )
         return tuple(paths), None
     given = given_files(paths)
     return given.engines, given.report
 
 
 def one_engine(paths: Sequence[str], command: Callable[[str, str], str]) -> tuple[str, str | None]:
-    """The same of a command about one engine: an error about a second one says the ``command`` for each, with these files, and a name."""
+    """The same of a command about one engine: an error about a second one says the ``command`` for
+    each, with these files, and a name.
+    """
     engines, report = engines_and_report(paths)
     if len(engines) > 1:
         names = [PurePath(engine).name.partition(".")[0] for engine in engines]
-        names = names if len(set(names)) == len(names) else [f"{name}{number}" for number, name in enumerate(names, 1)]
-        files = [" ".join(map(pasted, (engine, *([] if report is None else [report])))) for engine in engines]
+        names = (
+            names
+            if len(set(names)) == len(names)
+            else [f"{name}{number}" for number, name in enumerate(names, 1)]
+        )
+        files = [
+            " ".join(map(pasted, (engine, *([] if report is None else [report]))))
+            for engine in engines
+        ]
         each = [command(mine, pasted(name)) for mine, name in zip(files, names, strict=True)]
-        raise NsysmapError(engines[1], "is a second engine file, and this takes one", f"run it once for each: {'; '.join(each)}")
+        raise NsysmapError(
+            engines[1],
+            "is a second engine file, and this takes one",
+            f"run it once for each: {'; '.join(each)}",
+        )
     return engines[0], report
 
 
 def is_likely_report(path: str) -> bool:
-    """Whether the path is a report rather than an engine file or a profile; where nothing tells, its reader says what is wrong with it."""
+    """Whether the path is a report rather than an engine file or a profile; where nothing tells,
+    its reader says what is wrong with it.
+    """
     return _likeness(path) != _ENGINE
 
 

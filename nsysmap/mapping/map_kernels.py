@@ -12,7 +12,17 @@ from nsysmap.core.engine_schema import LAYERS
 from nsysmap.core.groups import distinct_rows, in_first_order, numbered
 from nsysmap.core.note import Note
 from nsysmap.core.result_schema import MAPPING
-from nsysmap.core.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text, either, packed, slim
+from nsysmap.core.table import (
+    MISSING,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Table,
+    Text,
+    either,
+    packed,
+    slim,
+)
 from nsysmap.inputs.engine.model import Engine, Layer, numbered_engines
 from nsysmap.inputs.engine.onnx_model import OnnxModel
 from nsysmap.mapping.engine_match import engine_fits, fit_notes, whose_inferences
@@ -34,12 +44,20 @@ from nsysmap.trace.model import Trace
 
 METHODS = ("nvtx", "graph-node", "tactic", "order", "region", "none")
 _NVTX, _GRAPH_NODE, _TACTIC, _ORDER, _REGION, _NONE = range(len(METHODS))
-_NO_KERNELS = ("constant", "noop", "shape", "signal")  # kinds whose layers need no tactic to be known as such
+_NO_KERNELS = (
+    "constant",
+    "noop",
+    "shape",
+    "signal",
+)  # kinds whose layers need no tactic to be known as such
 
 _OUTSIDE_TENSORRT = "launched outside any TensorRT range"
 _OUTSIDE_LAYERS = "launched inside ExecutionContext:: but outside any layer range"
 _NO_LAUNCH = "its launch call is not in the trace"
-_NO_CREATION = "the creation of its graph node is not in the trace: the graph was captured before the trace began"
+_NO_CREATION = (
+    "the creation of its graph node is not in the trace: the graph was captured before the trace"
+    " began"
+)
 _CREATED_OUTSIDE = "its graph node was created outside any layer range"
 _AMBIGUOUS = "several layers of the engine have the name of the layer range, but not as many as ran"
 _NEVER_ENDS = "it is not counted as an inference, and later ones are counted as if it had ended."
@@ -68,15 +86,19 @@ def map_kernels(
     engines: Sequence[Engine],
     model: OnnxModel | None = None,
 ) -> Mapped:
-    """Maps every kernel; ``inferences`` as of by_order.inferences_of, ``model`` is what the engines were built from.
+    """Maps every kernel; ``inferences`` as of by_order.inferences_of, ``model`` is what the engines
+    were built from.
 
-    Ranges first (`nvtx`, `graph-node`, and `region` where the engine file has one opaque row for a Myelin region), then kernel names
-    that only one layer's tactic can have (`tactic`), then the order of the kernels within their inference (`order`, and `region` where
-    that order leads into an opaque region).  A range around a whole Myelin region that the engine file has split into its nodes says
-    less than the order does.
+    Ranges first (`nvtx`, `graph-node`, and `region` where the engine file has one opaque row for a
+    Myelin region), then kernel names that only one layer's tactic can have (`tactic`), then the
+    order of the kernels within their inference (`order`, and `region` where that order leads into
+    an opaque region).  A range around a whole Myelin region that the engine file has split into its
+    nodes says less than the order does.
     """
     evidence = gather_evidence(trace, tensorrt)
-    resolved = resolve_ranges(tensorrt, engines, distinct_rows(evidence.place, len(tensorrt.layers)))
+    resolved = resolve_ranges(
+        tensorrt, engines, distinct_rows(evidence.place, len(tensorrt.layers))
+    )
     resolved = settle_ranges(trace, tensorrt, evidence, resolved, engines)
     place = evidence.place
     layer = gather(resolved.layer, place)
@@ -89,19 +111,30 @@ def map_kernels(
     by_range = method[split]
     method[split] = _NONE
     sure = any(fit.accepted for fit in resolved.fits)
-    placed, confidence = _by_order(trace, inferences, engines, _Chosen(layer, method, several), sure=sure)
+    placed, confidence = _by_order(
+        trace, inferences, engines, _Chosen(layer, method, several), sure=sure
+    )
     found = inferences[0]
     still = method[split] == _NONE
     kept = np.flatnonzero(split)[still]
     method[kept], confidence[kept], placed.reason.codes[kept] = by_range[still], 1.0, -1
-    whose = whose_inferences(trace.kernels.text("name"), found, engines, (layer, named), resolved.fits)
+    whose = whose_inferences(
+        trace.kernels.text("name"), found, engines, (layer, named), resolved.fits
+    )
     not_its = np.flatnonzero(whose.refused)
     layer[not_its] = MISSING
-    method[not_its] = np.where(named[not_its], np.where(evidence.replayed[not_its], _GRAPH_NODE, _NVTX), _NONE)
+    method[not_its] = np.where(
+        named[not_its], np.where(evidence.replayed[not_its], _GRAPH_NODE, _NVTX), _NONE
+    )
     confidence[not_its[~named[not_its]]] = 0.0
-    doubted = np.flatnonzero(_at(whose.doubt.codes >= 0, found.membership.ints("inference")) & np.isin(method, (_TACTIC, _ORDER)))
+    doubted = np.flatnonzero(
+        _at(whose.doubt.codes >= 0, found.membership.ints("inference"))
+        & np.isin(method, (_TACTIC, _ORDER))
+    )
     confidence[doubted] = np.minimum(confidence[doubted], UNPROVED)
-    table, layer = _with_range_layers(tensorrt, layers_table(engines, model), _Places(place, layer, named & (layer == MISSING)))
+    table, layer = _with_range_layers(
+        tensorrt, layers_table(engines, model), _Places(place, layer, named & (layer == MISSING))
+    )
     opaque = _at(table.text("kind").equals("foreign_node"), layer)
     method[opaque & (method == _ORDER)] = _REGION
     inference = found.membership.ints("inference")
@@ -111,7 +144,9 @@ def map_kernels(
         from nsysmap.mapping.parts.parts_by_onnx import note_of, place_on_model
 
         placing = place_on_model(model, engines, table)
-    parts = find_parts(trace.kernels, tensorrt, settled, table, placing.namer if placing is not None else None)
+    parts = find_parts(
+        trace.kernels, tensorrt, settled, table, placing.namer if placing is not None else None
+    )
     reason = _reasons(trace, evidence, resolved, method, has_ranges=len(tensorrt.layers) > 0)
     if len(tensorrt.layers):  # where there are ranges, why they did not tell is the better reason
         placed.reason.codes[layer == MISSING] = -1
@@ -133,10 +168,18 @@ def map_kernels(
             "part_by": parts.by,
         },
     )
-    fits = engine_fits(engines, resolved.fits, placed, whose, tensorrt=_shows_tensorrt(trace, tensorrt))
+    fits = engine_fits(
+        engines, resolved.fits, placed, whose, tensorrt=_shows_tensorrt(trace, tensorrt)
+    )
     notes = fit_notes(fits, whose, found.table.ints("kernels") > 0)
     if tensorrt.never_closed:
-        notes += (Note("warning", f"{counted(tensorrt.never_closed, 'ExecutionContext:: range')} never ends: {_NEVER_ENDS}"),)
+        notes += (
+            Note(
+                "warning",
+                f"{counted(tensorrt.never_closed, 'ExecutionContext:: range')} never ends:"
+                f" {_NEVER_ENDS}",
+            ),
+        )
     if model is not None and placing is not None:
         notes += (*placing.notes, note_of(model, parts.by))
     placed = replace(placed, reason=Text(packed(placed.reason.codes), placed.reason.values))
@@ -152,7 +195,9 @@ class _Places:
 
 def _shows_tensorrt(trace: Trace, tensorrt: TensorRtRanges) -> bool:
     names = trace.kernels.text("name").values
-    return len(tensorrt.layers) + len(tensorrt.calls) > 0 or any(is_tensorrt(decode(name).family, name) for name in names)
+    return len(tensorrt.layers) + len(tensorrt.calls) > 0 or any(
+        is_tensorrt(decode(name).family, name) for name in names
+    )
 
 
 @dataclass(frozen=True)
@@ -173,11 +218,14 @@ def _at(flags: BoolArray, rows: IntArray) -> BoolArray:
     return result
 
 
-def _with_range_layers(tensorrt: TensorRtRanges, layers: Table, places: _Places) -> tuple[Table, IntArray]:
-    """The layers with those added that only the trace's ranges name, and each kernel's layer number in the longer table.
+def _with_range_layers(
+    tensorrt: TensorRtRanges, layers: Table, places: _Places
+) -> tuple[Table, IntArray]:
+    """The layers with those added that only the trace's ranges name, and each kernel's layer number
+    in the longer table.
 
-    A TensorRT range's text is one layer however often it is opened; Myelin's unnumbered texts repeat, so there the k-th of a call is
-    a layer of its own.
+    A TensorRT range's text is one layer however often it is opened; Myelin's unnumbered texts
+    repeat, so there the k-th of a call is a layer of its own.
     """
     kernels = np.flatnonzero(places.unknown)
     if len(kernels) == 0:
@@ -200,7 +248,9 @@ def _with_range_layers(tensorrt: TensorRtRanges, layers: Table, places: _Places)
         for at, (text, told) in enumerate(zip(texts, payload, strict=True))
     ]
     rows = layers.records()
-    for layer_id, (one, title) in enumerate(zip(named, layer_titles(named), strict=True), start=len(layers)):
+    for layer_id, (one, title) in enumerate(
+        zip(named, layer_titles(named), strict=True), start=len(layers)
+    ):
         rows.append({"layer_id": layer_id, "name": one.name, "title": title, "kind": one.kind})
     layer = places.layer.copy()
     layer[kernels] = len(layers) + number
@@ -212,23 +262,33 @@ def _occurrence(tensorrt: TensorRtRanges, code: IntArray) -> IntArray:
     start = tensorrt.ranges.ints("start_ns")[tensorrt.layers]
     order = np.lexsort((start, code, tensorrt.call_of_layer))
     fresh = np.ones(len(order), np.bool_)
-    fresh[1:] = (code[order[1:]] != code[order[:-1]]) | (tensorrt.call_of_layer[order[1:]] != tensorrt.call_of_layer[order[:-1]])
+    fresh[1:] = (code[order[1:]] != code[order[:-1]]) | (
+        tensorrt.call_of_layer[order[1:]] != tensorrt.call_of_layer[order[:-1]]
+    )
     first = np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
     result = np.empty(len(order), np.int64)
     result[order] = np.arange(len(order)) - first
     return result
 
 
-def _in_split_region(tensorrt: TensorRtRanges, engines: Sequence[Engine], place: IntArray) -> BoolArray:
-    """Kernels whose innermost range is a whole Myelin region's, where an engine file has the nodes of its regions."""
+def _in_split_region(
+    tensorrt: TensorRtRanges, engines: Sequence[Engine], place: IntArray
+) -> BoolArray:
+    """Kernels whose innermost range is a whole Myelin region's, where an engine file has the nodes
+    of its regions.
+    """
     if not any(layer.region is not None for engine in engines for layer in engine.layers):
         return np.zeros(len(place), np.bool_)
     regions = tensorrt.ranges.text("name").where(lambda name: name.startswith("{ForeignNode["))
     return _at(regions.take(tensorrt.layers), place)
 
 
-def _by_tactic(trace: Trace, inferences: Inferences, engines: Sequence[Engine], chosen: _Chosen) -> None:
-    """Kernels whose name only one layer's tactic can have, and that run once in each inference (or every layer's tactic is known)."""
+def _by_tactic(
+    trace: Trace, inferences: Inferences, engines: Sequence[Engine], chosen: _Chosen
+) -> None:
+    """Kernels whose name only one layer's tactic can have, and that run once in each inference (or
+    every layer's tactic is known).
+    """
     names = trace.kernels.text("name")
     inside = inferences.membership.ints("inference") >= 0
     open_rows = np.flatnonzero((chosen.method == _NONE) & inside & ~chosen.several)
@@ -247,9 +307,19 @@ def _by_tactic(trace: Trace, inferences: Inferences, engines: Sequence[Engine], 
     runs = len(inferences.table)
     used = np.bincount(names.codes[inside], minlength=len(names.values))
     only = np.full(len(names.values), MISSING, np.int64)
-    for code in np.flatnonzero(np.bincount(names.codes[open_rows], minlength=len(names.values))).tolist():
+    for code in np.flatnonzero(
+        np.bincount(names.codes[open_rows], minlength=len(names.values))
+    ).tolist():
         value = names.values[code]
-        matching = [value] if value in tactics else [tactic for tactic in tactics if tactic[:8] in value and matches_tactic(value, tactic)]
+        matching = (
+            [value]
+            if value in tactics
+            else [
+                tactic
+                for tactic in tactics
+                if tactic[:8] in value and matches_tactic(value, tactic)
+            ]
+        )
         if len(matching) != 1 or len(tactics[matching[0]]) != 1:
             continue
         if complete or used[code] <= runs:
@@ -260,9 +330,16 @@ def _by_tactic(trace: Trace, inferences: Inferences, engines: Sequence[Engine], 
 
 
 def _by_order(
-    trace: Trace, found: tuple[Inferences, Streams], engines: Sequence[Engine], chosen: _Chosen, *, sure: bool
+    trace: Trace,
+    found: tuple[Inferences, Streams],
+    engines: Sequence[Engine],
+    chosen: _Chosen,
+    *,
+    sure: bool,
 ) -> tuple[Placed, FloatArray]:
-    """Places the kernels that ranges left open; a tactic that only one layer has is exact if the engine fits or is ``sure`` to have run."""
+    """Places the kernels that ranges left open; a tactic that only one layer has is exact if the
+    engine fits or is ``sure`` to have run.
+    """
     inferences, streams = found
     exact = chosen.method != _NONE
     known = np.where(exact, chosen.layer, np.int64(MISSING))
@@ -289,9 +366,23 @@ def _not_its(refused: BoolArray) -> Text:
 
 
 def _reasons(
-    trace: Trace, evidence: Evidence, resolved: RangeLayers, method: np.ndarray[tuple[int], np.dtype[np.int32]], *, has_ranges: bool
+    trace: Trace,
+    evidence: Evidence,
+    resolved: RangeLayers,
+    method: np.ndarray[tuple[int], np.dtype[np.int32]],
+    *,
+    has_ranges: bool,
 ) -> Text:
-    texts = (_OUTSIDE_TENSORRT, _OUTSIDE_LAYERS, _NO_LAUNCH, _NO_CREATION, _CREATED_OUTSIDE, _AMBIGUOUS, _NO_RANGES, SEVERAL)
+    texts = (
+        _OUTSIDE_TENSORRT,
+        _OUTSIDE_LAYERS,
+        _NO_LAUNCH,
+        _NO_CREATION,
+        _CREATED_OUTSIDE,
+        _AMBIGUOUS,
+        _NO_RANGES,
+        SEVERAL,
+    )
     reason = np.full(len(method), texts.index(_OUTSIDE_TENSORRT), np.int32)
     if not has_ranges:
         reason[:] = texts.index(_NO_RANGES)

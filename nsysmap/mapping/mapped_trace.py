@@ -1,4 +1,6 @@
-"""A trace with every kernel's inference and layer, from a report and engine files: what `nsysmap map` writes."""
+"""A trace with every kernel's inference and layer, from a report and engine files: what `nsysmap
+map` writes.
+"""
 
 from __future__ import annotations
 
@@ -48,44 +50,70 @@ class MappedTrace:
     selected: Selected | None = None  # where `trace` is a part of the report only
 
     def __repr__(self) -> str:
-        engines = f" with {', '.join(engine.source for engine in self.engines)}" if self.engines else ""
-        counts = f"{counted(len(self.found.table), 'inference')}, {counted(len(self.trace.kernels), 'kernel')}"
+        engines = (
+            f" with {', '.join(engine.source for engine in self.engines)}" if self.engines else ""
+        )
+        counts = (
+            f"{counted(len(self.found.table), 'inference')},"
+            f" {counted(len(self.trace.kernels), 'kernel')}"
+        )
         return f"<MappedTrace of {self.trace.source}{engines}: {counts}>"
 
     def as_in_report(self, table: Table) -> Table:
-        """The table with the numbers that inferences and kernels have in the report, of which a part may be selected."""
+        """The table with the numbers that inferences and kernels have in the report, of which a
+        part may be selected.
+        """
         return table if self.selected is None else self.selected.as_in_the_whole(table)
 
     @cached_property
     def kernels(self) -> Table:
         """schema.KERNELS: every kernel with its launch, inference and layer."""
-        return self.trace.kernels.with_columns(KERNELS, {**self.found.membership.columns, **self.mapped.table.columns})
+        return self.trace.kernels.with_columns(
+            KERNELS, {**self.found.membership.columns, **self.mapped.table.columns}
+        )
 
     @cached_property
     def inferences(self) -> Table:
         """schema.INFERENCES, with the engine that ran each."""
         mapped = self.mapped
-        return self.found.table.with_columns(INFERENCES, {"engine": mapped.engine_of_inference, "engine_doubt": mapped.engine_doubt})
+        return self.found.table.with_columns(
+            INFERENCES, {"engine": mapped.engine_of_inference, "engine_doubt": mapped.engine_doubt}
+        )
 
     @cached_property
     def steady(self) -> IntArray:
-        """Numbers of the inferences that medians of layers are over: complete, after the warm-up, their kernels in the trace."""
+        """Numbers of the inferences that medians of layers are over: complete, after the warm-up,
+        their kernels in the trace.
+        """
         shown = self.found.table.ints("kernels") > 0
         steady = steady_inferences(self.found.table)
         return steady[shown[steady]]
 
 
 def read_engines(paths: Sequence[str | Path], *, profile: str | Path | None = None) -> list[Engine]:
-    """The engines, each named by as much of its path as tells it from the others: a report names no folders of its own."""
+    """The engines, each named by as much of its path as tells it from the others: a report names no
+    folders of its own.
+    """
     if profile is not None and len(paths) != 1:
-        raise NsysmapError(str(profile), "a profile needs exactly one engine file", "give one engine file, or omit the profile")
+        raise NsysmapError(
+            str(profile),
+            "a profile needs exactly one engine file",
+            "give one engine file, or omit the profile",
+        )
     names = [Path(path).parts[-1:] for path in paths]
     while len(set(names)) < len(names):
-        longer = [Path(path).parts[-len(name) - 1 :] if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]
+        longer = [
+            Path(path).parts[-len(name) - 1 :] if names.count(name) > 1 else name
+            for path, name in zip(paths, names, strict=True)
+        ]
         if longer == names:
             raise NsysmapError(str(paths[-1]), "is given twice", "give each engine file once")
         names = longer
-    return [engine for path, name in zip(paths, names, strict=True) for engine in _engines_in(Path(path), "/".join(name), profile)]
+    return [
+        engine
+        for path, name in zip(paths, names, strict=True)
+        for engine in _engines_in(Path(path), "/".join(name), profile)
+    ]
 
 
 def _engines_in(path: Path, name: str, profile: str | Path | None) -> list[Engine]:
@@ -97,10 +125,13 @@ def _engines_in(path: Path, name: str, profile: str | Path | None) -> list[Engin
         found = (with_profile(found[-1], profile),)
     if len(found) == 1:
         return [replace(found[0], source=name, among="")]
-    return [replace(one, source=f"{name} (engine {number} of {len(found)})", among=name) for number, one in enumerate(found, 1)]
+    return [
+        replace(one, source=f"{name} (engine {number} of {len(found)})", among=name)
+        for number, one in enumerate(found, 1)
+    ]
 
 
-def map_report(  # noqa: PLR0913  # one parameter an option
+def map_report(  # one parameter an option
     report: str | Path,
     engines: Given | Sequence[Given] = (),
     *,
@@ -109,10 +140,12 @@ def map_report(  # noqa: PLR0913  # one parameter an option
     selection: Selection | None = None,
     progress: Progress | None = None,
 ) -> MappedTrace:
-    """Open a report and map each of its kernels to an inference and a layer of these engines, or engine files.
+    """Open a report and map each of its kernels to an inference and a layer of these engines, or
+    engine files.
 
-    ``model`` (from onnx_model.read_model) names the parts of opaque regions.  ``selection`` restricts the result to a part of the report.
-    Raises NsysmapError for a file that cannot be read, and for a selection that is empty.
+    ``model`` (from onnx_model.read_model) names the parts of opaque regions.  ``selection``
+    restricts the result to a part of the report. Raises NsysmapError for a file that cannot be
+    read, and for a selection that is empty.
     """
     given = [engines] if isinstance(engines, (str, Path, Engine)) else engines
     opened = [one for one in given if isinstance(one, Engine)]
@@ -129,14 +162,26 @@ def map_trace(
     selection: Selection | None = None,
     progress: Progress | None = None,
 ) -> MappedTrace:
-    """The same for a trace that is read already; of a file that lists several engines those count that ran."""
+    """The same for a trace that is read already; of a file that lists several engines those count
+    that ran.
+    """
     tell = progress or silent
     result = _mapped(trace, engines, model, selection, tell)
     ran = _that_ran(result)
-    return replace(result, engines=tuple(ran)) if len(ran) == len(engines) else _mapped(trace, ran, model, selection, tell)
+    return (
+        replace(result, engines=tuple(ran))
+        if len(ran) == len(engines)
+        else _mapped(trace, ran, model, selection, tell)
+    )
 
 
-def _mapped(trace: Trace, engines: Sequence[Engine], model: OnnxModel | None, selection: Selection | None, tell: Progress) -> MappedTrace:
+def _mapped(
+    trace: Trace,
+    engines: Sequence[Engine],
+    model: OnnxModel | None,
+    selection: Selection | None,
+    tell: Progress,
+) -> MappedTrace:
     tell("finding inferences")
     tensorrt = tensorrt_ranges(trace.nvtx_ranges)
     found, streams = inferences_of(trace, tensorrt, engines)
@@ -155,20 +200,33 @@ def _mapped(trace: Trace, engines: Sequence[Engine], model: OnnxModel | None, se
 
 
 def _that_ran(result: MappedTrace) -> list[Engine]:
-    """All engines given by themselves, and of each file that lists several those that ran; where none is known to, those that may have."""
+    """All engines given by themselves, and of each file that lists several those that ran; where
+    none is known to, those that may have.
+    """
     verdicts = result.mapped.engine_fits.text("verdict").list()
-    verdict_of = {engine.source: verdict for engine, verdict in zip(result.engines, verdicts, strict=True)}
+    verdict_of = {
+        engine.source: verdict for engine, verdict in zip(result.engines, verdicts, strict=True)
+    }
     kept = []
     for engine in result.engines:
-        like = [other.source for other in result.engines if engine.among and other.among == engine.among]
+        like = [
+            other.source for other in result.engines if engine.among and other.among == engine.among
+        ]
         ran = [source for source in like if verdict_of[source] == RAN]
         perhaps = [source for source in like if verdict_of[source] == CANNOT_TELL]
         if not like:
             kept.append(engine)
         elif engine.source in (ran or perhaps or like):
-            note = Note("info", f"{engine.among} lists {len(like)} engines: {engine.source} ran in the trace.")
+            note = Note(
+                "info",
+                f"{engine.among} lists {len(like)} engines: {engine.source} ran in the trace.",
+            )
             if not ran:
-                note = Note("warning", f"{engine.among} lists {len(like)} engines, but none of them is known to have run in the trace.")
+                note = Note(
+                    "warning",
+                    f"{engine.among} lists {len(like)} engines, but none of them is known to have"
+                    " run in the trace.",
+                )
             told = () if not ran and engine.source != (perhaps or like)[0] else (note,)
             kept.append(replace(engine, notes=(*engine.notes, *told), among=""))
     return kept

@@ -66,7 +66,9 @@ class Selection:
 
 @dataclass(frozen=True)
 class Selected:
-    """The chosen part of a trace, and the numbers that its kernels and inferences have in the whole."""
+    """The chosen part of a trace, and the numbers that its kernels and inferences have in the
+    whole.
+    """
 
     selection: Selection
     trace: Trace
@@ -89,14 +91,22 @@ class Selected:
 
 
 def time_ns(text: str) -> int:
-    """The time that a user wrote, in ns: a number with ns (which may be left out), us, ms or s behind it."""
+    """The time that a user wrote, in ns: a number with ns (which may be left out), us, ms or s
+    behind it.
+    """
     found = _TIME.fullmatch(text.strip().lower())
     if found is None:
-        raise NsysmapError(f"time {text}", "is not a time", "write a number and ns, us, ms or s, such as 1.25s; without a unit it is in ns")
+        raise NsysmapError(
+            f"time {text}",
+            "is not a time",
+            "write a number and ns, us, ms or s, such as 1.25s; without a unit it is in ns",
+        )
     whole, fraction, unit = found.groups()
     digits = _UNITS[unit or "ns"]
     if len((fraction or "").rstrip("0")) > digits:
-        raise NsysmapError(f"time {text}", "is finer than a nanosecond", "times in a trace are whole nanoseconds")
+        raise NsysmapError(
+            f"time {text}", "is finer than a nanosecond", "times in a trace are whole nanoseconds"
+        )
     return int(whole + (fraction or "").rstrip("0").ljust(digits, "0"))
 
 
@@ -105,46 +115,72 @@ def inference_numbers(text: str) -> tuple[int, int]:
     found = _NUMBERS.fullmatch(text.strip())
     first, last = (int(found.group(1)), int(found.group(2) or found.group(1))) if found else (1, 0)
     if first > last:
-        raise NsysmapError(f"inference {text}", "is neither a number nor a range", "write 12, or 10..20 for a range, both included")
+        raise NsysmapError(
+            f"inference {text}",
+            "is neither a number nor a range",
+            "write 12, or 10..20 for a range, both included",
+        )
     return first, last
 
 
-def select(trace: Trace, tensorrt: TensorRtRanges, found: Inferences, selection: Selection) -> Selected:
+def select(
+    trace: Trace, tensorrt: TensorRtRanges, found: Inferences, selection: Selection
+) -> Selected:
     """The chosen part of the trace.
 
-    A kernel, copy, memset or graph execution is in it by the moment of its launch call (its own start where that is not in the trace).
-    Of the host's calls and ranges those are kept that overlap the time from the first to the last moment chosen: they tell what the
-    host did meanwhile.  Ranges in which nodes of a CUDA graph were created, and those nodes, stay too, whenever that was.
-    Raises NsysmapError if nothing is chosen.
+    A kernel, copy, memset or graph execution is in it by the moment of its launch call (its own
+    start where that is not in the trace). Of the host's calls and ranges those are kept that
+    overlap the time from the first to the last moment chosen: they tell what the host did
+    meanwhile.  Ranges in which nodes of a CUDA graph were created, and those nodes, stay too,
+    whenever that was. Raises NsysmapError if nothing is chosen.
     """
     inference_of = _inference_of_work(trace, found)
     placed = {name: _placed(getattr(trace, name), selection) for name in _WORK}
     timed = {name: _timed(getattr(trace, name), inference_of[name], selection) for name in _WORK}
     chosen = {name: placed[name] & timed[name] for name in _WORK}
     kept = _kept_inferences(found, inference_of, chosen, selection)
-    _check(trace, found, selection, anything=bool(len(kept)) or any(rows.any() for rows in chosen.values()))
+    _check(
+        trace,
+        found,
+        selection,
+        anything=bool(len(kept)) or any(rows.any() for rows in chosen.values()),
+    )
     cut = _distinct(inference_of, {name: placed[name] & ~timed[name] for name in _WORK})
     begin, end = _window(trace, found.table.take(kept), chosen, selection)
     rows = {name: np.flatnonzero(chosen[name]) for name in _WORK}
-    host = {name: _overlapping(getattr(trace, name), begin, end) & _of_pid(getattr(trace, name), selection) for name in _HOST}
+    host = {
+        name: (
+            _overlapping(getattr(trace, name), begin, end)
+            & _of_pid(getattr(trace, name), selection)
+        )
+        for name in _HOST
+    }
     for name in _WORK:
         launch = getattr(trace, name).held_ints("launch").take(rows[name])
         host["api_calls"][launch[launch >= 0]] = True
     host["nvtx_ranges"][_around_nodes(trace)] = True
     rows |= {name: np.flatnonzero(kept_rows) for name, kept_rows in host.items()}
-    rows["syncs"] = np.flatnonzero(_overlapping(trace.syncs, begin, end) & _placed(trace.syncs, replace(selection, streams=())))
+    rows["syncs"] = np.flatnonzero(
+        _overlapping(trace.syncs, begin, end) & _placed(trace.syncs, replace(selection, streams=()))
+    )
     smaller = _taken(trace, rows, selection)
     renumbered = np.full(len(found.table), MISSING, np.int64)
     renumbered[kept] = np.arange(len(kept))
     part = part_of(
         smaller,
-        replace(found, table=found.table.take(kept), held_of_call=gather(renumbered, found.of_call[rows["api_calls"]])),
+        replace(
+            found,
+            table=found.table.take(kept),
+            held_of_call=gather(renumbered, found.of_call[rows["api_calls"]]),
+        ),
         gather(renumbered, inference_of["kernels"][rows["kernels"]]),
         np.isin(kept, cut),
     )
     cut_here = kept[np.isin(kept, cut)]
     capture = capture_facts(trace, tensorrt, None)
-    lacks = lacking(trace, capture.only().text("cuda_graph_trace"))  # of the whole: the part has launches whose work is not chosen
+    lacks = lacking(
+        trace, capture.only().text("cuda_graph_trace")
+    )  # of the whole: the part has launches whose work is not chosen
     notes = (*trace.notes, *lacks, *_notes(trace, smaller, selection, cut_here))
     return Selected(selection, replace(smaller, notes=notes), part, capture, kept, cut_here)
 
@@ -152,7 +188,11 @@ def select(trace: Trace, tensorrt: TensorRtRanges, found: Inferences, selection:
 def _inference_of_work(trace: Trace, found: Inferences) -> dict[str, IntArray]:
     """For each row of the tables of GPU work its inference."""
     return {
-        name: found.membership.ints("inference") if name == "kernels" else gather(found.of_call, getattr(trace, name).ints("launch"))
+        name: (
+            found.membership.ints("inference")
+            if name == "kernels"
+            else gather(found.of_call, getattr(trace, name).ints("launch"))
+        )
         for name in _WORK
     }
 
@@ -177,7 +217,9 @@ def _timed(table: Table, inference: IntArray, selection: Selection) -> BoolArray
 def _of_inferences(inference: IntArray, selection: Selection) -> BoolArray:
     if selection.inferences is None:
         return np.ones(len(inference), np.bool_)
-    chosen: BoolArray = (inference >= selection.inferences[0]) & (inference <= selection.inferences[1])
+    chosen: BoolArray = (inference >= selection.inferences[0]) & (
+        inference <= selection.inferences[1]
+    )
     return chosen
 
 
@@ -190,21 +232,42 @@ def _within(moment: IntArray, selection: Selection) -> BoolArray:
     return inside
 
 
-def _kept_inferences(found: Inferences, inference_of: dict[str, IntArray], chosen: dict[str, BoolArray], selection: Selection) -> IntArray:
-    """The inferences with chosen work; of those whose work the trace does not show, the ones that began at a chosen time."""
+def _kept_inferences(
+    found: Inferences,
+    inference_of: dict[str, IntArray],
+    chosen: dict[str, BoolArray],
+    selection: Selection,
+) -> IntArray:
+    """The inferences with chosen work; of those whose work the trace does not show, the ones that
+    began at a chosen time.
+    """
     table = found.table
     number = table.ints("inference")
-    hidden = np.isin(number, _distinct(inference_of, {name: np.ones(len(rows), np.bool_) for name, rows in chosen.items()}), invert=True)
-    hidden &= _placed(table, selection) & _within(table.ints("start_ns"), selection) & _of_inferences(number, selection)
+    hidden = np.isin(
+        number,
+        _distinct(
+            inference_of, {name: np.ones(len(rows), np.bool_) for name, rows in chosen.items()}
+        ),
+        invert=True,
+    )
+    hidden &= (
+        _placed(table, selection)
+        & _within(table.ints("start_ns"), selection)
+        & _of_inferences(number, selection)
+    )
     return np.union1d(_distinct(inference_of, chosen), number[hidden])
 
 
 def _distinct(inference_of: dict[str, IntArray], rows: dict[str, BoolArray]) -> IntArray:
     size = 1 + max(int(numbers.max(initial=-1)) for numbers in inference_of.values())
-    return distinct_rows(np.concatenate([inference_of[name][mask] for name, mask in rows.items()]), size)
+    return distinct_rows(
+        np.concatenate([inference_of[name][mask] for name, mask in rows.items()]), size
+    )
 
 
-def _window(trace: Trace, inferences: Table, chosen: dict[str, BoolArray], selection: Selection) -> tuple[int, int]:
+def _window(
+    trace: Trace, inferences: Table, chosen: dict[str, BoolArray], selection: Selection
+) -> tuple[int, int]:
     """From the first to the last moment chosen, host and GPU; all time where none was chosen."""
     if selection.inferences is None and selection.since_ns is None and selection.until_ns is None:
         return -_FOREVER_NS, _FOREVER_NS
@@ -248,46 +311,88 @@ def _taken(trace: Trace, rows: dict[str, IntArray], selection: Selection) -> Tra
     tables = {}
     for name, at in rows.items():
         table: Table = getattr(trace, name)
-        columns = {key: compact(data) if isinstance(data := taken(held, at), Text) else data for key, held in table.columns.items()}
+        columns = {
+            key: compact(data) if isinstance(data := taken(held, at), Text) else data
+            for key, held in table.columns.items()
+        }
         if "launch" in columns:
             columns["launch"] = gather(call, table.ints("launch")[at])
         tables[name] = Table(table.spec, columns)
-    records = trace.event_records.with_columns(trace.event_records.spec, {"launch": gather(call, trace.event_records.ints("launch"))})
-    devices = trace.devices.take(np.isin(trace.devices.ints("device"), selection.devices)) if selection.devices else trace.devices
+    records = trace.event_records.with_columns(
+        trace.event_records.spec, {"launch": gather(call, trace.event_records.ints("launch"))}
+    )
+    devices = (
+        trace.devices.take(np.isin(trace.devices.ints("device"), selection.devices))
+        if selection.devices
+        else trace.devices
+    )
     changed: dict[str, Any] = dict(tables)  # fields of Trace by name
-    return replace(trace, **changed, event_records=records.take(records.ints("launch") >= 0), devices=devices)
+    return replace(
+        trace, **changed, event_records=records.take(records.ints("launch") >= 0), devices=devices
+    )
 
 
 def _check(trace: Trace, found: Inferences, selection: Selection, *, anything: bool) -> None:
     """NsysmapError where what was asked for is not in the trace."""
     work: list[Table] = [getattr(trace, name) for name in _WORK]
     if selection.inferences is not None and selection.inferences[0] >= len(found.table):
-        those = f"its inferences are 0 to {len(found.table) - 1}" if len(found.table) else "no inference was recognised in it"
-        raise NsysmapError(trace.source, f"has no {replace(Selection(), inferences=selection.inferences).words()}", those)
+        those = (
+            f"its inferences are 0 to {len(found.table) - 1}"
+            if len(found.table)
+            else "no inference was recognised in it"
+        )
+        raise NsysmapError(
+            trace.source,
+            f"has no {replace(Selection(), inferences=selection.inferences).words()}",
+            those,
+        )
     for name, values in selection.places:
         if not values:
             continue
-        held = distinct(np.concatenate([distinct(table.ints(name)) for table in (*work, found.table)]))
+        held = distinct(
+            np.concatenate([distinct(table.ints(name)) for table in (*work, found.table)])
+        )
         held = held[held != MISSING]
         absent = [value for value in values if value not in held]
         if absent:
             there = _listed(held) or "(none)"
-            raise NsysmapError(trace.source, f"has no GPU work of {name} {absent[0]}", f"it has GPU work of {name} {there}")
+            raise NsysmapError(
+                trace.source,
+                f"has no GPU work of {name} {absent[0]}",
+                f"it has GPU work of {name} {there}",
+            )
     if not anything:
         starts = [int(table.ints("start_ns").min()) for table in work if len(table)]
         ends = [int(table.ints("end_ns").max()) for table in work if len(table)]
-        there = f"its GPU work is from {min(starts):,} ns to {max(ends):,} ns" if starts else "it has no GPU work at all"
-        raise NsysmapError(trace.source, f"has no GPU work in the selection ({selection.words()})", there)
+        there = (
+            f"its GPU work is from {min(starts):,} ns to {max(ends):,} ns"
+            if starts
+            else "it has no GPU work at all"
+        )
+        raise NsysmapError(
+            trace.source, f"has no GPU work in the selection ({selection.words()})", there
+        )
 
 
 def _notes(trace: Trace, part: Trace, selection: Selection, cut: IntArray) -> list[Note]:
     """What was chosen, and what that does to the figures."""
     chosen = f"{len(part.kernels):,} of {counted(len(trace.kernels), 'kernel')}"
-    told = f"{SELECTED}{selection.words()}; {chosen}. All figures are of it; inference numbers and times are the whole report's."
+    told = (
+        f"{SELECTED}{selection.words()}; {chosen}. All figures are of it; inference numbers and"
+        " times are the whole report's."
+    )
     notes = [Note("info", told)]
     if len(cut):
-        those = f"inference {cut[0]}" if len(cut) == 1 else f"{len(cut):,} inferences: {_listed(cut)}"
-        notes.append(Note("warning", f"The selection cuts {those}: only part of their work is selected, and the medians leave them out."))
+        those = (
+            f"inference {cut[0]}" if len(cut) == 1 else f"{len(cut):,} inferences: {_listed(cut)}"
+        )
+        notes.append(
+            Note(
+                "warning",
+                f"The selection cuts {those}: only part of their work is selected, and the medians"
+                " leave them out.",
+            )
+        )
     return notes
 
 

@@ -1,4 +1,6 @@
-"""Decodes the names of kernels, tactics, layers and ranges: what a name says, and whether two names can mean the same thing."""
+"""Decodes the names of kernels, tactics, layers and ranges: what a name says, and whether two names
+can mean the same thing.
+"""
 
 from __future__ import annotations
 
@@ -38,20 +40,28 @@ _FUNCTION = (
     r"(?!onnx::|ExecutionContext::)(?:[A-Za-z_][\w]*|<unnamed>|\(anonymous namespace\))"
     r"(?:::|<(?!\d)|<\d|\((?!Unnamed)(?:[^()]*[*&)]|.*\)$))"
 )
-_DOMAIN = r"(TensorRT|myelin-exec|cuBLAS|cuBLASLt|cuDNN|NCCL|cuFFT|cuSPARSE|TensorRT-LLM|)\s?:(?!:)\s?"
-_API = r"(ExecutionContext::|myelin(?:Graph|Tensor)\w+|cublas(?:Lt)?[A-Z]\w+|cudnn[A-Z]\w+|nccl(?!(?:Dev)?Kernel_)[A-Z]\w+$|Nv[A-Z]\w+::)"
+_DOMAIN = (
+    r"(TensorRT|myelin-exec|cuBLAS|cuBLASLt|cuDNN|NCCL|cuFFT|cuSPARSE|TensorRT-LLM|)\s?:(?!:)\s?"
+)
+_API = r"(ExecutionContext::|myelin(?:Graph|Tensor)\w+|cublas(?:Lt)?[A-Z]\w+|cudnn[A-Z]\w+|nccl(?!(?:Dev)?Kernel_)[A-Z]\w+$|Nv[A-Z]\w+::)"  # noqa: E501
 _LAST_CODE = r"[A-Z][a-z0-9]*$"
-_FUSION = r"(?:loop|input|wrapped|gemm|transpose|concatenate|scatter)_\w*fusion|fusion(?:_\d+)?$"  # XLA's
+_FUSION = (  # XLA's
+    r"(?:loop|input|wrapped|gemm|transpose|concatenate|scatter)_\w*fusion|fusion(?:_\d+)?$"
+)
 _CALLERS = ("ExecutionContext", "myelin", "cublas", "cudnn", "nccl", "Nv")
 _SYMBOLS = ("triton_", "nccl", "_Z", "nvkernel_", "__omp_offloading_")
 _CUT = ("…", "...")
-_REMEMBERED = 1 << 19  # names, at some 1.2 kB: a program has hundreds, and each is asked about three or four times
+_REMEMBERED = (
+    1 << 19
+)  # names, at some 1.2 kB: a program has hundreds, and each is asked about three or four times
 _LONGEST_REMEMBERED = 4096  # characters: names of more are no kernels' of real programs
 _MATRIX = frozenset(("gemm", "convolution", "attention", "cut", "unknown"))
 
 
 def decode(name: str) -> KernelName:
-    """The meaning of a kernel, tactic, layer or range name; never raises and never guesses, in time linear in the name's length."""
+    """The meaning of a kernel, tactic, layer or range name; never raises and never guesses, in time
+    linear in the name's length.
+    """
     return _remembered(name) if len(name) <= _LONGEST_REMEMBERED else _decode(name)
 
 
@@ -91,7 +101,18 @@ def _decode_whole(name: str) -> KernelName:
         if known_codes(name):
             ops = read_ops(name)
             codes = tuple(op.code for op in ops.ops)
-            return KernelName(name, "myelin", "unknown", ops.ops, ops.generation, ops.patterns, {}, _tensor_cores(ops.ops, None), "", codes)
+            return KernelName(
+                name,
+                "myelin",
+                "unknown",
+                ops.ops,
+                ops.generation,
+                ops.patterns,
+                {},
+                _tensor_cores(ops.ops, None),
+                "",
+                codes,
+            )
         symbol = _symbol(name)
         if symbol is not None:
             return symbol
@@ -99,7 +120,9 @@ def _decode_whole(name: str) -> KernelName:
 
 
 def _is_template(name: str) -> bool:
-    """True if what stands before a parameter list is C++, as in ``cutlass__5x_cudnn::Kernel<cutlass_tensorop_…>(…)``."""
+    """True if what stands before a parameter list is C++, as in
+    ``cutlass__5x_cudnn::Kernel<cutlass_tensorop_…>(…)``.
+    """
     if "<" not in name and "::" not in name:
         return False
     head = name.partition("(")[0]
@@ -107,7 +130,9 @@ def _is_template(name: str) -> bool:
 
 
 def _is_function(name: str) -> bool:
-    return name.startswith("void ") or (("(" in name or "<" in name or "::" in name) and compiled(_FUNCTION).match(name) is not None)
+    return name.startswith("void ") or (
+        ("(" in name or "<" in name or "::" in name) and compiled(_FUNCTION).match(name) is not None
+    )
 
 
 def _symbol(name: str) -> KernelName | None:
@@ -121,18 +146,35 @@ def _layer(name: str) -> KernelName | None:
     layer = read_layer(name)
     if layer is None:
         return None
-    return KernelName(name, layer.family, layer.kind, layer.ops, None, (), layer.fields, layer.tensor_cores, layer.rest, (name,))
+    return KernelName(
+        name,
+        layer.family,
+        layer.kind,
+        layer.ops,
+        None,
+        (),
+        layer.fields,
+        layer.tensor_cores,
+        layer.rest,
+        (name,),
+    )
 
 
 def _nothing(name: str) -> KernelName:
-    return KernelName(name, "unknown", "unknown", (), None, (), {}, "unknown", name, (name,) if name else ())
+    return KernelName(
+        name, "unknown", "unknown", (), None, (), {}, "unknown", name, (name,) if name else ()
+    )
 
 
 def _cut(name: str) -> KernelName:
-    """A name that a table of nsys cut short: its last word may be half a word, so it is left out where it says nothing whole."""
+    """A name that a table of nsys cut short: its last word may be half a word, so it is left out
+    where it says nothing whole.
+    """
     base = name.rstrip("….")
     inner = _decode_whole(base)
-    if inner.family == "myelin" and (inner.rest or (inner.generation is None and inner.kind == "range")):
+    if inner.family == "myelin" and (
+        inner.rest or (inner.generation is None and inner.kind == "range")
+    ):
         base = compiled(_LAST_CODE).sub("", base)
         inner = _decode_whole(base)
     elif compiled(_TACTIC).match(base) and "_" in base:
@@ -141,7 +183,18 @@ def _cut(name: str) -> KernelName:
     rest = "" if _is_function(base) else inner.rest
     fields: dict[str, str | int] = {**inner.fields, "cut": "yes"}
     pieces = (*inner.pieces, name[len(base) :])
-    return KernelName(name, inner.family, inner.kind, inner.ops, inner.generation, inner.patterns, fields, inner.tensor_cores, rest, pieces)
+    return KernelName(
+        name,
+        inner.family,
+        inner.kind,
+        inner.ops,
+        inner.generation,
+        inner.patterns,
+        fields,
+        inner.tensor_cores,
+        rest,
+        pieces,
+    )
 
 
 def _decode_myelin(name: str) -> KernelName | None:
@@ -151,7 +204,16 @@ def _decode_myelin(name: str) -> KernelName | None:
     ops = found.ops
     tensor_cores = _tensor_cores(ops.ops, found.fields.get("instruction"))
     return KernelName(
-        name, "myelin", found.kind, ops.ops, ops.generation, ops.patterns, found.fields, tensor_cores, found.rest, found.pieces
+        name,
+        "myelin",
+        found.kind,
+        ops.ops,
+        ops.generation,
+        ops.patterns,
+        found.fields,
+        tensor_cores,
+        found.rest,
+        found.pieces,
     )
 
 
@@ -163,7 +225,16 @@ def _tensor_cores(ops: tuple[Op, ...], instruction: object) -> str:
 
 def _from_reading(name: str, reading: Reading) -> KernelName:
     return KernelName(
-        name, reading.family, "kernel", (), None, (), reading.fields, reading.tensor_cores, " ".join(reading.rest), tuple(reading.pieces)
+        name,
+        reading.family,
+        "kernel",
+        (),
+        None,
+        (),
+        reading.fields,
+        reading.tensor_cores,
+        " ".join(reading.rest),
+        tuple(reading.pieces),
     )
 
 
@@ -193,7 +264,9 @@ def _in_domain(name: str, domain: re.Match[str]) -> KernelName:
 
 
 def __getattr__(name: str) -> object:
-    """The functions that compare names, imported when first used: decoding one name must start at once."""
+    """The functions that compare names, imported when first used: decoding one name must start at
+    once.
+    """
     if name in ("affinity", "matches_tactic"):
         from nsysmap.names import match as names_match
 
@@ -206,9 +279,19 @@ _SURE = {"likely": "likely ", "guess": "perhaps "}
 
 
 def pattern_words(decoded: KernelName) -> list[str]:
-    """The product in a name and the patterns recognised in it, each once, with how sure that is unless it is confirmed."""
-    words = list(dict.fromkeys(_SURE.get(pattern.evidence, "") + pattern.name for pattern in decoded.patterns))
-    products = [op.cls for op in decoded.ops if op.cls in PRODUCTS][:1] if words and "attention" not in words else []
+    """The product in a name and the patterns recognised in it, each once, with how sure that is
+    unless it is confirmed.
+    """
+    words = list(
+        dict.fromkeys(
+            _SURE.get(pattern.evidence, "") + pattern.name for pattern in decoded.patterns
+        )
+    )
+    products = (
+        [op.cls for op in decoded.ops if op.cls in PRODUCTS][:1]
+        if words and "attention" not in words
+        else []
+    )
     return products + words
 
 
@@ -216,14 +299,24 @@ def summary(decoded: KernelName) -> str:
     """One line of what a decoded name is."""
     fields = decoded.fields
     if "of_layer" in fields:
-        tensor = f"{fields['direction']} tensor {fields['tensor']} of " if "tensor" in fields else "network tensor "
+        tensor = (
+            f"{fields['direction']} tensor {fields['tensor']} of "
+            if "tensor" in fields
+            else "network tensor "
+        )
         return f"reformat of {tensor}{fields['of_layer']}"
     if "first_node" in fields:
         first, last = fields["first_node"], fields["last_node"]
-        return f"Myelin region of {first}" if first == last else f"Myelin region from {first} to {last}"
+        return (
+            f"Myelin region of {first}"
+            if first == last
+            else f"Myelin region from {first} to {last}"
+        )
     operation = str(fields.get("operation", "unknown"))
     head = decoded.family
-    if operation not in ("unknown", *head.split("-")) and not (decoded.family == "myelin" and operation == "myelin_kernel"):
+    if operation not in ("unknown", *head.split("-")) and not (
+        decoded.family == "myelin" and operation == "myelin_kernel"
+    ):
         head += f" {operation}"
     if decoded.kind not in ("unknown", head):
         head += f" {decoded.kind}"
@@ -241,7 +334,9 @@ def summary(decoded: KernelName) -> str:
 
 
 def _types(fields: dict[str, str | int]) -> list[str]:
-    read, write, inside = (str(fields.get(f"{word}_type", "")) for word in ("input", "output", "accumulate"))
+    read, write, inside = (
+        str(fields.get(f"{word}_type", "")) for word in ("input", "output", "accumulate")
+    )
     if not read:
         return []
     moved = read if write in (read, "") else f"{read} to {write}"
@@ -252,7 +347,9 @@ def _types(fields: dict[str, str | int]) -> list[str]:
 
 
 def names_table(names: Iterable[str]) -> Table:
-    """Every distinct name of a kernel decoded once, in the order of first appearance, as the table ``names``."""
+    """Every distinct name of a kernel decoded once, in the order of first appearance, as the table
+    ``names``.
+    """
     from nsysmap.core.result_schema import NAMES
     from nsysmap.core.table import Table
 

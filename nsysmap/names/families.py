@@ -1,4 +1,6 @@
-"""The tables of the name decoder for families and operations: what a family is, and the words in a function's name that identify it."""
+"""The tables of the name decoder for families and operations: what a family is, and the words in a
+function's name that identify it.
+"""
 # ruff: noqa: E501 - one entry per line
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ FAMILY_ROWS: tuple[FamilyRow, ...] = (
 )  # fmt: skip
 
 OF_A_FRAMEWORK = ("c10::", "torch::", "at::")
-"""Namespaces of PyTorch that say whose a kernel is in its own name only: extensions use their types as arguments."""
+"""Namespaces of PyTorch that say whose a kernel is in its own name only: extensions use their types
+as arguments.
+"""
 
 FUNCTION_FAMILIES: tuple[tuple[str, str], ...] = (
     # text anywhere in a C++ name, family; the first that is there counts
@@ -80,7 +84,8 @@ WORD_FAMILIES: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 OPERATION_WORDS: tuple[tuple[str, str], ...] = (
-    # operation, parts of words (lower case) that tell it in a function's name; the first operation that has one counts
+    # operation, parts of words (lower case) that tell it in a function's name; the first operation
+    # that has one counts
     ("communication", "allreduce all_reduce allgather all_gather reducescatter reduce_scatter sendrecv send_recv alltoall all_to_all nccldevkernel ncclkernel broadcastkernel"),
     ("reduce", "splitkreduce splitk_reduce"),
     ("reformat", "copypacked copyvectorized reformat nchwto nhwcto nchw2nhwc nhwc2nchw tonchw tonhwc computeoffsetskernel flip_filter"),
@@ -114,7 +119,8 @@ OPERATION_WORDS: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 FUNCTOR_OPERATIONS: tuple[tuple[str, str], ...] = (
-    # operation, words that tell it in the template arguments of a generic pointwise or reduction kernel
+    # operation, words that tell it in the template arguments of a generic pointwise or reduction
+    # kernel
     ("cast", "float16_copy_kernel"),
     ("copy", "direct_copy copy_kernel"),
     ("constant", "FillFunctor arange zero_"),
@@ -137,7 +143,9 @@ _OPERATION_PARTS = [(operation, words.split()) for operation, words in OPERATION
 
 
 def operation_of(function: str, template: str = "") -> str:
-    """What a function computes, by the words in its name, else in its template arguments; "unknown" if none tells."""
+    """What a function computes, by the words in its name, else in its template arguments; "unknown"
+    if none tells.
+    """
     name = function[:_READ].lower()
     for part in ACCIDENTAL:
         name = name.replace(part, "")

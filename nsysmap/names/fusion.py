@@ -1,4 +1,6 @@
-"""What a kernel's name says about fusion: its products, norms, softmaxes and attention, in a few words or as facts."""
+"""What a kernel's name says about fusion: its products, norms, softmaxes and attention, in a few
+words or as facts.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from nsysmap.names.decode import KernelName, decode
 
 
 def part_words(decoded: KernelName) -> str:
-    """What a kernel is, in a few words: its patterns, else its operation, else its operations one by one."""
+    """What a kernel is, in a few words: its patterns, else its operation, else its operations one
+    by one.
+    """
     patterns = list(dict.fromkeys(pattern.name for pattern in decoded.patterns))
     products = [op.op for op in decoded.ops if op.cls in ("gemm", "convolution")][:1]
     if patterns:
@@ -18,11 +22,22 @@ def part_words(decoded: KernelName) -> str:
         words = [op.word for op in decoded.ops]
         return " ".join(words[:_WORDS_SHOWN]) + (" …" if len(words) > _WORDS_SHOWN else "")
     operation = str(decoded.fields.get("operation", "unknown"))
-    return operation if operation != "unknown" else str(decoded.fields.get("function", decoded.name))
+    return (
+        operation if operation != "unknown" else str(decoded.fields.get("function", decoded.name))
+    )
 
 
 NORM_PATTERNS = frozenset(
-    {"layernorm", "rmsnorm", "groupnorm", "normalize", "rms-normalize", "layernorm-statistics", "rmsnorm-statistics", "layernorm-affine"}
+    {
+        "layernorm",
+        "rmsnorm",
+        "groupnorm",
+        "normalize",
+        "rms-normalize",
+        "layernorm-statistics",
+        "rmsnorm-statistics",
+        "layernorm-affine",
+    }
 )
 
 
@@ -47,9 +62,18 @@ def told_by_name(name: str) -> Told:
     operation = decoded.fields.get("operation")
     attention = operation == "attention" or "attention" in patterns
     product = not attention and (operation == "gemm" or "gemm" in classes)
-    memory = bool(decoded.ops) and not product and not attention and not classes & (_STRANGE | {"convolution"})
-    text = "".join(op.code for op in decoded.ops) if decoded.ops else str(operation or decoded.family)
-    return Told(text, product, attention, memory, patterns, any(op.op == "Div" for op in decoded.ops))
+    memory = (
+        bool(decoded.ops)
+        and not product
+        and not attention
+        and not classes & (_STRANGE | {"convolution"})
+    )
+    text = (
+        "".join(op.code for op in decoded.ops) if decoded.ops else str(operation or decoded.family)
+    )
+    return Told(
+        text, product, attention, memory, patterns, any(op.op == "Div" for op in decoded.ops)
+    )
 
 
 _WORDS_SHOWN = 8

@@ -1,4 +1,6 @@
-"""Finds names of kernels, tactics and Myelin's layers inside lines of text, such as logs and tables."""
+"""Finds names of kernels, tactics and Myelin's layers inside lines of text, such as logs and
+tables.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class NameInLine:
 
 
 def is_name(line: str) -> bool:
-    """Whether the line is one name and nothing else: a word that tells something, or what decodes whole as a kernel or layer."""
+    """Whether the line is one name and nothing else: a word that tells something, or what decodes
+    whole as a kernel or layer.
+    """
     text = line.strip()
     decoded = decode(text)
     if len(text.split()) == 1:
@@ -38,13 +42,18 @@ def is_name(line: str) -> bool:
 
 
 def names_in(line: str) -> Iterator[NameInLine]:
-    """The names in the line that tell who made them; words that any text may have, paths and ONNX nodes are left alone."""
+    """The names in the line that tell who made them; words that any text may have, paths and ONNX
+    nodes are left alone.
+    """
     at = 0
     while (found := _START.search(line, at)) is not None:
         start = found.start()
         end = _end_of(line, start + (5 if found.group().startswith("void ") else 0))
         at = end
-        if _SHORTEST <= end - start <= _LONGEST and (decoded := _known(line[start:end])) is not None:
+        if (
+            _SHORTEST <= end - start <= _LONGEST
+            and (decoded := _known(line[start:end])) is not None
+        ):
             yield NameInLine(start, end, decoded)
 
 
@@ -56,7 +65,9 @@ def _known(text: str) -> KernelName | None:
 
 
 def _end_of(line: str, start: int) -> int:
-    """Where a name that begins here ends: at a space outside of its brackets, or at a bracket that it did not open."""
+    """Where a name that begins here ends: at a space outside of its brackets, or at a bracket that
+    it did not open.
+    """
     opened: list[str] = []
     end = start
     for end in range(start, min(len(line), start + _LONGEST)):

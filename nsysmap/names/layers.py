@@ -1,4 +1,6 @@
-"""Reads the names of engine layers and NVTX ranges: ONNX nodes, merged nodes, Myelin's layers, reformats."""
+"""Reads the names of engine layers and NVTX ranges: ONNX nodes, merged nodes, Myelin's layers,
+reformats.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from nsysmap.names.onnx_words import LAYER_TYPES, MAIN_KINDS, NODES, NodeRow
 
 _AROUND_ROW = NODES["reshape"]
 _CONSTANT = NODES["constant"]
-_LAST_KINDS = frozenset(("constant", "shape", "reformat"))  # they name a layer's class only where nothing else does
+_LAST_KINDS = frozenset(
+    ("constant", "shape", "reformat")
+)  # they name a layer's class only where nothing else does
 _NODE_OPS = {row.word: Op(row.op, row.op, row.kind, "likely") for row in NODES.values()}
 
 
@@ -26,54 +30,70 @@ class LayerName(NamedTuple):
 
 _TAIL = r"_myl(\d{1,9})_(\d{1,9})$"
 _PROFILE = r" \[profile (\d{1,9})\]$"
-_REFORMAT = r"Reformatting CopyNode for (?:(Input|Output) Tensor (\d{1,9}) to |Network (?:Input|Output) )"
+_REFORMAT = (
+    r"Reformatting CopyNode for (?:(Input|Output) Tensor (\d{1,9}) to |Network (?:Input|Output) )"
+)
 _UNNAMED = r"\(Unnamed (?:Layer|Loop)\* \d{1,9}\) ?\[(\w{1,60})[^\]]{0,60}\]"
-_TORCH = r"\[([A-Z_]{1,60})\]-\[aten_ops\.([a-z0-9_]{1,60})"  # Torch-TensorRT: what it made, and of which operation
-_TORCH_NODE = r"\[[A-Z_]{1,60}\]-\[(?:aten_ops|acc_ops)\.[^\[\]]{0,80}\]-\[([^\[\]]{1,200})\]"  # the same, and the node's name
-_STEPS = frozenset(("ELEMENTWISE", "UNARY", "SHUFFLE", "SLICE"))  # … that may be one of several for it
+# Torch-TensorRT: what it made, and of which operation
+_TORCH = r"\[([A-Z_]{1,60})\]-\[aten_ops\.([a-z0-9_]{1,60})"
+# the same, and the node's name
+_TORCH_NODE = r"\[[A-Z_]{1,60}\]-\[(?:aten_ops|acc_ops)\.[^\[\]]{0,80}\]-\[([^\[\]]{1,200})\]"
+_STEPS = frozenset(
+    ("ELEMENTWISE", "UNARY", "SHUFFLE", "SLICE")
+)  # … that may be one of several for it
 _CLONE = r"_clone_\d+$"
 _CONVERTED = r"[A-Za-z0-9]__\d{1,9}$"  # tf2onnx: a node put in beside the one it is named after
 _OUTPUT = r"_output_\d+$"
 _CONSTANT_ENDS = (".weight", ".bias", "[Constant]", "_scale", "_zero_point")
 _CONSTANT_BEGINS = ("onnx::", "ONNXTRT_")
 _AROUND_BEGINS = ("reshape_", "transpose_", "squeeze_", "unsqueeze_", "shuffle_", "copied_")
-_AROUND = (
-    r"(?:reshape|transpose|squeeze|unsqueeze|shuffle|copied_squeeze|unsqueeze_node|copied_\w+?|shuffle_between)_(?:before|after|between)_"
-)
+_AROUND = r"(?:reshape|transpose|squeeze|unsqueeze|shuffle|copied_squeeze|unsqueeze_node|copied_\w+?|shuffle_between)_(?:before|after|between)_"  # noqa: E501
 _SPLIT = r" \+ | \|\| "
 _SUFFIX = r"(?: ?\[[A-Za-z]+\]|_clone_\d+|_castHelper)$"
 
 
 def split_layer_name(name: str) -> LayerName:
-    """The node's own name, and the Myelin region, instruction number and optimization profile written behind it."""
+    """The node's own name, and the Myelin region, instruction number and optimization profile
+    written behind it.
+    """
     profile = region = index = None
     node = name
     if node.endswith("]") and (found := compiled(_PROFILE).search(node, max(len(node) - 24, 0))):
         profile, node = int(found[1]), node[: found.start()]
     if "_myl" in node and (found := compiled(_TAIL).search(node, max(len(node) - 24, 0))):
         region, index, node = int(found[1]), int(found[2]), node[: found.start()]
-        if node.endswith("]") and (found := compiled(_PROFILE).search(node, max(len(node) - 24, 0))):
+        if node.endswith("]") and (
+            found := compiled(_PROFILE).search(node, max(len(node) - 24, 0))
+        ):
             profile, node = int(found[1]), node[: found.start()]
     return LayerName(node, region, index, profile)
 
 
 def short_nodes(text: str) -> str:
-    """A text with each name that Torch-TensorRT gave, such as [RELU]-[aten_ops.relu.default]-[relu_7], as that of the node: relu_7."""
+    """A text with each name that Torch-TensorRT gave, such as
+    [RELU]-[aten_ops.relu.default]-[relu_7], as that of the node: relu_7.
+    """
     return compiled(_TORCH_NODE).sub(r"\1", text) if "_ops." in text else text
 
 
 def without_suffix(node: str) -> str:
-    """The name of an ONNX node without what TensorRT appended to it last: a type in brackets, _clone_N or _castHelper."""
+    """The name of an ONNX node without what TensorRT appended to it last: a type in brackets,
+    _clone_N or _castHelper.
+    """
     return compiled(_SUFFIX).sub("", node)
 
 
 def normalized_range_text(name: str) -> str:
-    """What the myelin-exec ranges of TensorRT 10.3 show for that layer: no ``_myl<R>_<i>``, dots as underscores."""
+    """What the myelin-exec ranges of TensorRT 10.3 show for that layer: no ``_myl<R>_<i>``, dots as
+    underscores.
+    """
     return compiled(_TAIL).sub("", name).replace(".", "_")
 
 
 def node_row(node: str) -> NodeRow | None:
-    """The operation that a node's name tells: its last path component, or TensorRT's ``(Unnamed Layer* 3) [Shuffle]``."""
+    """The operation that a node's name tells: its last path component, or TensorRT's ``(Unnamed
+    Layer* 3) [Shuffle]``.
+    """
     if "(Unnamed" in node and (unnamed := compiled(_UNNAMED).search(node)):
         return NODES.get(unnamed[1].lower())
     if "_clone_" in node:
@@ -82,7 +102,13 @@ def node_row(node: str) -> NodeRow | None:
         return _CONSTANT
     if "[aten_ops." in node and (torch := compiled(_TORCH).search(node)):
         made, whole = (NODES.get(word.replace("_", "").lower()) for word in torch.groups())
-        return made if torch[1] in _STEPS and made is not None and (whole is None or whole.kind != made.kind) else whole
+        return (
+            made
+            if torch[1] in _STEPS
+            and made is not None
+            and (whole is None or whole.kind != made.kind)
+            else whole
+        )
     last = node.rstrip(")")
     last = last[last.rfind("/") + 1 :]
     last = last[last.rfind("::") + 2 :] if "::" in last else last
@@ -102,7 +128,9 @@ def _is_constant(node: str) -> bool:
 
 
 def _without_number(text: str) -> str:
-    """The text without the numbers that exporters put behind an operation: ``MatMul_1``, ``Conv2D__6``, ``linear_2_1``."""
+    """The text without the numbers that exporters put behind an operation: ``MatMul_1``,
+    ``Conv2D__6``, ``linear_2_1``.
+    """
     while text:
         shorter = text.rstrip("0123456789")
         if len(shorter) == len(text) or not shorter.endswith("_"):
@@ -112,10 +140,14 @@ def _without_number(text: str) -> str:
 
 
 def nodes_of(text: str) -> list[str]:
-    """The nodes merged into one layer, in order, out of ``A + B``, ``A || B``, ``PWN(A, PWN(B))`` and Myelin's ``A+B``."""
+    """The nodes merged into one layer, in order, out of ``A + B``, ``A || B``, ``PWN(A, PWN(B))``
+    and Myelin's ``A+B``.
+    """
     if "PWN(" in text:
         if "(Unnamed" in text:
-            return [part for found in compiled(_PWN).split(text) if (part := _balanced(found.strip()))]
+            return [
+                part for found in compiled(_PWN).split(text) if (part := _balanced(found.strip()))
+            ]
         text = text.replace("PWN(", " + ").replace(")", "").replace(", ", " + ")
     parts = compiled(_SPLIT).split(text)
     if len(parts) == 1 and "+" in text:
@@ -135,11 +167,15 @@ def layer_ops(nodes: Sequence[str]) -> tuple[Op, ...]:
 
 
 def _ops_of(rows: list[NodeRow | None]) -> tuple[Op, ...]:
-    return tuple([_NODE_OPS[row.word] for row in rows if row is not None and row.kind != "constant"])
+    return tuple(
+        [_NODE_OPS[row.word] for row in rows if row is not None and row.kind != "constant"]
+    )
 
 
 def layer_kind(name: str, layer_type: str | None) -> str:
-    """The class (one of ``engine.model.LAYER_KINDS``) of an engine layer, from its LayerType or, without one, from its name."""
+    """The class (one of ``engine.model.LAYER_KINDS``) of an engine layer, from its LayerType or,
+    without one, from its name.
+    """
     split = split_layer_name(name)
     words = layer_type.split() if layer_type else []
     if not words:
@@ -150,7 +186,8 @@ def layer_kind(name: str, layer_type: str | None) -> str:
     if kind == "pointwise" and _special_kind(split.node) == "shape":
         return "shape"  # an addition to a loop's counter or to an address, on the host
     if kind in ("scale", "reformat") and _read_node(split.node, myelin=False)[0] == "quantize":
-        return "quantize"  # a QuantizeLinear that nothing took in runs as a reformat, before TensorRT 8.4 as a scale
+        # a QuantizeLinear that nothing took in runs as a reformat, before TensorRT 8.4 as a scale
+        return "quantize"
     if kind is None and words[0].lower().startswith("plugin"):
         return "plugin"
     if kind is None:
@@ -165,7 +202,14 @@ def _read_node(node: str, *, myelin: bool) -> tuple[str, list[str], list[NodeRow
     if special and special != "pointwise":
         return special, [], []
     nodes = nodes_of(node)
-    rows = [_AROUND_ROW if part.startswith(_AROUND_BEGINS) and compiled(_AROUND).match(part) else node_row(part) for part in nodes]
+    rows = [
+        (
+            _AROUND_ROW
+            if part.startswith(_AROUND_BEGINS) and compiled(_AROUND).match(part)
+            else node_row(part)
+        )
+        for part in nodes
+    ]
     if special:
         return special, nodes, rows
     kinds = [row.kind for row in rows if row is not None]
@@ -183,15 +227,25 @@ def _read_node(node: str, *, myelin: bool) -> tuple[str, list[str], list[NodeRow
 
 
 def _product_of_bias(nodes: Sequence[str]) -> str:
-    """TensorFlow's name for a product with quantised weights that is named after its bias only: its module tells which; empty otherwise."""
+    """TensorFlow's name for a product with quantised weights that is named after its bias only: its
+    module tells which; empty otherwise.
+    """
     words = nodes[-1].lower().rsplit("/", 2)
     if len(words) < 2 or not words[-1].startswith("biasadd"):
         return ""
-    return "convolution" if "conv" in words[-2] else "gemm" if any(word in words[-2] for word in ("dense", "predictions", "matmul")) else ""
+    return (
+        "convolution"
+        if "conv" in words[-2]
+        else "gemm"
+        if any(word in words[-2] for word in ("dense", "predictions", "matmul"))
+        else ""
+    )
 
 
 def _special_kind(node: str) -> str:
-    """The class of a layer whose name has a form of TensorRT's own; empty for one named after its nodes."""
+    """The class of a layer whose name has a form of TensorRT's own; empty for one named after its
+    nodes.
+    """
     first = node[:1]
     if first == "_":
         if node.startswith("__myl_"):
@@ -199,7 +253,13 @@ def _special_kind(node: str) -> str:
         if "_mha_v" in node and node.startswith(("_gem", "__mye")):
             return "attention"
         if node.startswith("__mye"):
-            made = "shape" if node.endswith("_incr") else "constant" if node.endswith("_hc_init") else "unknown"
+            made = (
+                "shape"
+                if node.endswith("_incr")
+                else "constant"
+                if node.endswith("_hc_init")
+                else "unknown"
+            )
             return "gemm" if "+" in node else "convolution" if "_conv_" in node else made
     elif first == "R" and compiled(_REFORMAT).match(node):
         return "reformat"
@@ -224,7 +284,11 @@ def _special_kind(node: str) -> str:
         return "shape"
     if node.startswith("copied_") and " + " not in node:
         return "noop"
-    return "plugin" if "PLUGIN_V" in node or ("Plugin" in node[node.rfind("/") + 1 :] and "+" not in node) else ""
+    return (
+        "plugin"
+        if "PLUGIN_V" in node or ("Plugin" in node[node.rfind("/") + 1 :] and "+" not in node)
+        else ""
+    )
 
 
 class LayerReading(NamedTuple):
@@ -239,17 +303,32 @@ class LayerReading(NamedTuple):
 
 
 _FOREIGN = r"(?s:\{ForeignNode\[(.*)\]\}$)"
-_NODE_SHAPE = r"/|^\[|\(Unnamed |^onnx::|^node_|_\d+$|^PWN\(|_output_\d|\.weight|_clone_\d| \+ | \|\| |\[profile \d"
-_HELPERS = (("castHelper", "cast"), ("queezeTensor", "shuffle"), ("Shape", "shape"))  # nodes that the ONNX parser puts in
+_NODE_SHAPE = (
+    r"/|^\[|\(Unnamed |^onnx::|^node_|_\d+$|^PWN\(|_output_\d|\.weight|_clone_\d| \+ | \|\|"
+    r" |\[profile \d"
+)
+_HELPERS = (
+    ("castHelper", "cast"),
+    ("queezeTensor", "shuffle"),
+    ("Shape", "shape"),
+)  # nodes that the ONNX parser puts in
 _PWN = r"PWN\(|, | \+ | \|\| "
 _TENSOR = r"__mye\d+(?:[A-Za-z]\w*|_dconst)$|__myln|__tran\d"
-_MYELIN_MADE = r"(?:dummy_shape_call)?_{2}my[a-z]*\d|cast_hvar\^|\w+\^bb\^|__myln|__tran\d|\$\$myelin\$\$"
+_MYELIN_MADE = (
+    r"(?:dummy_shape_call)?_{2}my[a-z]*\d|cast_hvar\^|\w+\^bb\^|__myln|__tran\d|\$\$myelin\$\$"
+)
 
 
 def read_layer(name: str) -> LayerReading | None:
-    """What the name of an engine layer (or its range) says; None if the name has nothing of a layer's."""
+    """What the name of an engine layer (or its range) says; None if the name has nothing of a
+    layer's.
+    """
     split = split_layer_name(name)
-    numbers = (("region", split.region), ("region_index", split.region_index), ("profile", split.profile))
+    numbers = (
+        ("region", split.region),
+        ("region_index", split.region_index),
+        ("profile", split.profile),
+    )
     fields: dict[str, str | int] = {field: value for field, value in numbers if value is not None}
     node = split.node
     kind, nodes, rows = _read_node(node, myelin=split.region is not None)
@@ -266,12 +345,16 @@ def read_layer(name: str) -> LayerReading | None:
     if compiled(_MYELIN_MADE).match(node):
         if node.startswith("$$myelin$$"):
             fields["nodes"] = node.removeprefix("$$myelin$$")
-            return LayerReading("myelin", "range", layer_ops([str(fields["nodes"])]), fields, "unknown", "")
+            return LayerReading(
+                "myelin", "range", layer_ops([str(fields["nodes"])]), fields, "unknown", ""
+            )
         fields["nodes"] = node
         if compiled(_TENSOR).match(node):
             fields["operation"] = "tensor"
             return LayerReading("myelin", "unknown", (), fields, "unknown", "")
-        return LayerReading("myelin", "range" if split.region is None else "layer", (), fields, "unknown", "")
+        return LayerReading(
+            "myelin", "range" if split.region is None else "layer", (), fields, "unknown", ""
+        )
     if split.region is None and kind == "unknown" and not compiled(_NODE_SHAPE).search(node):
         return None
     fields["nodes"] = " + ".join(nodes) if nodes else node

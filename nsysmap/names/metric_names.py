@@ -1,8 +1,9 @@
 """What the names of GPU metrics mean, across chips and versions of nsys.
 
-Sources: the metric sets that come with nsys 2023.4 (TU10x, TU11x, GA100, GA10x, GA10B, AD10x, GH100: GpuMetrics/*.config), its user guide
-("GPU Metrics"), reports of nsys 2021 to 2025.  A name is a base, such as ``SMs Active``, and from 2022 on in brackets which of its forms:
-``[Throughput %]``, ``[Avg]``, ``[MHz]`` ….
+Sources: the metric sets that come with nsys 2023.4 (TU10x, TU11x, GA100, GA10x, GA10B, AD10x,
+GH100: GpuMetrics/*.config), its user guide ("GPU Metrics"), reports of nsys 2021 to 2025.  A name
+is a base, such as ``SMs Active``, and from 2022 on in brackets which of its forms: ``[Throughput
+%]``, ``[Avg]``, ``[MHz]`` ….
 """
 
 from __future__ import annotations
@@ -24,13 +25,15 @@ class Metric:
     name: str
     meaning: str  # our word for it; empty if it is in no table: then the name is all there is
     form: str  # what stands in brackets; empty in old reports
-    unit: str  # percent, hertz, count, or ratio: of two counts, so that means over time are not what they seem
+    # percent, hertz, count, or ratio: of two counts, so that means over time are not what they seem
+    unit: str
     clock: Clock  # whose cycles it is a part of; empty: time's
 
     @property
     def of_kernels(self) -> bool:
-        """Whether it is what kernels do: clocks follow power and temperature over the whole run, and links between devices carry what
-        copies, the host's launches and the profiler send."""
+        """Whether it is what kernels do: clocks follow power and temperature over the whole run,
+        and links between devices carry what copies, the host's launches and the profiler send.
+        """
         return self.unit != "hertz" and self.meaning.split("_")[0] not in _LINKS
 
 
@@ -40,14 +43,23 @@ ACTIVITY = ("sm_active", "compute_warps", "sm_issue")
 
 _GPC = {
     "sm_active": ("sm active", "sms active"),
-    "sm_issue": ("sm issue", "sm issue active", "sm executed instructions", "sm issue stage throughput"),
+    "sm_issue": (
+        "sm issue",
+        "sm issue active",
+        "sm executed instructions",
+        "sm issue stage throughput",
+    ),
     "sm_throughput": ("sm throughput",),
     "tensor_active": ("tensor active", "sm tensor pipe throughput"),
     "tensor_or_fp16_active": ("tensor active / fp16 active", "sm fp16+tensor pipe throughput"),
     "compute_warps": ("compute warps in flight", "compute warps"),
     "pixel_warps": ("pixel warps in flight", "pixel warps"),
     "vertex_warps": ("vertex/tess/geometry warps in flight", "vertex/tess/geometry warps"),
-    "unallocated_warps": ("unallocated warps in active sms", "unallocated warps in active sm", "active sm unused warp slots"),
+    "unallocated_warps": (
+        "unallocated warps in active sms",
+        "unallocated warps in active sm",
+        "active sm unused warp slots",
+    ),
     "idle_sm_warps": ("idle sm unused warp slots",),
     "warps_total": ("total sm occupancy",),
     "alu_pipe": ("sm alu pipe throughput",),
@@ -63,14 +75,27 @@ _SYS = {
     "sync_compute": ("sync compute in flight",),
     "async_compute": ("async compute in flight",),
     "sync_copy_engine": ("sync copy engine active",),
-    "async_copy_engine": ("async copy engine active", *(f"async copy engine active {number}" for number in range(10))),
+    "async_copy_engine": (
+        "async copy engine active",
+        *(f"async copy engine active {number}" for number in range(10)),
+    ),
 }
 _TIME = {
     "gpc_clock": ("gpc clock frequency",),
     "sys_clock": ("sys clock frequency",),
     "l2_throughput": ("l2 throughput",),
-    "dram_read": ("dram read bandwidth", "dram read throughput", "vram read bandwidth", "gpu memory read bandwidth"),
-    "dram_write": ("dram write bandwidth", "dram write throughput", "vram write bandwidth", "gpu memory write bandwidth"),
+    "dram_read": (
+        "dram read bandwidth",
+        "dram read throughput",
+        "vram read bandwidth",
+        "gpu memory read bandwidth",
+    ),
+    "dram_write": (
+        "dram write bandwidth",
+        "dram write throughput",
+        "vram write bandwidth",
+        "gpu memory write bandwidth",
+    ),
     "dram": ("vram throughput", "vram total bandwidth", "dram throughput", "dram bandwidth"),
     "pcie_receive": ("pcie rx throughput", "pcie read throughput", "pcie read bandwidth"),
     "pcie_send": ("pcie tx throughput", "pcie write throughput", "pcie write bandwidth"),
@@ -88,9 +113,16 @@ _TIME = {
         for kind in ("user", "protocol")
     },
 }
-_TABLES: tuple[tuple[Mapping[str, tuple[str, ...]], Clock], ...] = ((_GPC, "gpc"), (_SYS, "sys"), (_TIME, ""))
+_TABLES: tuple[tuple[Mapping[str, tuple[str, ...]], Clock], ...] = (
+    (_GPC, "gpc"),
+    (_SYS, "sys"),
+    (_TIME, ""),
+)
 _MEANINGS: dict[str, tuple[str, Clock]] = {
-    name: (meaning, clock) for table, clock in _TABLES for meaning, names in table.items() for name in names
+    name: (meaning, clock)
+    for table, clock in _TABLES
+    for meaning, names in table.items()
+    for name in names
 }
 
 
@@ -111,11 +143,15 @@ def _unit(base: str, form: str) -> str:
         return "ratio"
     if form:
         return "percent" if form.endswith("%") else "count"
-    return "count" if base.startswith("pcie") and "requests" in base else "percent"  # nsys up to 2022: whole percents
+    return (
+        "count" if base.startswith("pcie") and "requests" in base else "percent"
+    )  # nsys up to 2022: whole percents
 
 
 PREFERRED = (
-    "gpc_clock", "sys_clock", "gr_active", "sm_active", "sm_issue", "tensor_active", "tensor_or_fp16_active", "compute_warps",
-    "unallocated_warps", "dram_read", "dram_write", "dram", "l2_throughput", "pcie_receive", "pcie_send", "pcie",
+    "gpc_clock", "sys_clock", "gr_active", "sm_active", "sm_issue", "tensor_active",
+    "tensor_or_fp16_active", "compute_warps",
+    "unallocated_warps", "dram_read", "dram_write", "dram", "l2_throughput", "pcie_receive",
+    "pcie_send", "pcie",
 )  # fmt: skip
 """What is worked out by kernel unless more is asked for."""

@@ -12,7 +12,9 @@ Fields = dict[str, str | int]
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One operation in a name: the code as written, the operation in ONNX's terms, its class and how sure that is."""
+    """One operation in a name: the code as written, the operation in ONNX's terms, its class and
+    how sure that is.
+    """
 
     code: str
     op: str  # "unknown" where the tables do not have the code
@@ -44,7 +46,9 @@ class KernelName:
     family: str
     kind: str  # kernel, layer, range, unknown
     ops: tuple[Op, ...]
-    generation: int | None  # letters of a Myelin op code: 3 (up to TensorRT 10.8), 4 (from 10.9), None: cannot tell
+    generation: (
+        int | None
+    )  # letters of a Myelin op code: 3 (up to TensorRT 10.8), 4 (from 10.9), None: cannot tell
     patterns: tuple[Pattern, ...]
     fields: dict[str, str | int]
     tensor_cores: str  # yes, no, unknown
@@ -53,7 +57,9 @@ class KernelName:
 
 
 class Reading(NamedTuple):
-    """What a reader of kernel names made of one: pieces rejoin to it, rest is what it did not understand."""
+    """What a reader of kernel names made of one: pieces rejoin to it, rest is what it did not
+    understand.
+    """
 
     family: str
     fields: Fields
@@ -64,5 +70,7 @@ class Reading(NamedTuple):
 
 @cache
 def compiled(expression: str) -> re.Pattern[str]:
-    """A regular expression, compiled when it is first needed: compiling all of them takes longer than decoding a name."""
+    """A regular expression, compiled when it is first needed: compiling all of them takes longer
+    than decoding a name.
+    """
     return re.compile(expression, re.ASCII)

@@ -25,7 +25,9 @@ class OpList(NamedTuple):
 def _by_code(generation: int) -> dict[str, Op]:
     found: dict[str, Op] = {}
     for row in OPS:
-        code, evidence = (row.code3, row.evidence3) if generation == 3 else (row.code4, row.evidence4)
+        code, evidence = (
+            (row.code3, row.evidence3) if generation == 3 else (row.code4, row.evidence4)
+        )
         if code:
             found[code] = Op(code, row.op, row.cls, evidence)
     return found
@@ -48,12 +50,16 @@ def known_codes(text: str) -> bool:
     """True if the text is nothing but at least three op codes that are more than guesses."""
     codes = compiled(_CODES).findall(text)
     return (
-        len(codes) > 2 and "".join(codes) == text and all((op := _SAME.get(code)) is not None and op.evidence != "guess" for code in codes)
+        len(codes) > 2
+        and "".join(codes) == text
+        and all((op := _SAME.get(code)) is not None and op.evidence != "guess" for code in codes)
     )
 
 
 def read_ops(text: str, *, generation: int | None = None) -> OpList:
-    """The op list that this text spells; the generation is found from the codes where it is not given."""
+    """The op list that this text spells; the generation is found from the codes where it is not
+    given.
+    """
     codes = compiled(_CODES).findall(text)
     if generation is None:
         present = frozenset(codes)
@@ -74,7 +80,9 @@ def read_ops(text: str, *, generation: int | None = None) -> OpList:
 
 
 def _which_max(codes: list[str], i: int, generation: int | None) -> Op:
-    """What ``Max`` is where the generation does not say: a softmax's reduction, half of a clip, or not to be told."""
+    """What ``Max`` is where the generation does not say: a softmax's reduction, half of a clip, or
+    not to be told.
+    """
     if codes[i + 1 : i + 3] == ["Sub", "Exp"]:
         return _REDUCE_MAX3 if generation == 3 else _REDUCE_MAX
     if "Min" in codes[max(i - 1, 0) : i + 2]:
@@ -83,7 +91,9 @@ def _which_max(codes: list[str], i: int, generation: int | None) -> Op:
 
 
 def find_patterns(ops: list[Op]) -> tuple[Pattern, ...]:
-    """The patterns in an op list, in order and without overlap; then, where all ops are of one sort, what that is."""
+    """The patterns in an op list, in order and without overlap; then, where all ops are of one
+    sort, what that is.
+    """
     if len(ops) > 1 or (ops and ops[0].cls in ("quantize", "normalization")):
         text = "".join([_KEYS.get(op.op, _NO_KEY) for op in ops])
         expression, rows = _pattern_expression()
@@ -101,17 +111,29 @@ def find_patterns(ops: list[Op]) -> tuple[Pattern, ...]:
 def _whole(ops: list[Op]) -> Pattern | None:
     kinds = {op.cls for op in ops}
     if kinds == {"cast"}:
-        return Pattern("pure-cast", 0, len(ops) - 1, "nothing but a change of data type", "confirmed")
+        return Pattern(
+            "pure-cast", 0, len(ops) - 1, "nothing but a change of data type", "confirmed"
+        )
     if kinds == {MOVE}:
-        return Pattern("pure-data-movement", 0, len(ops) - 1, "moves data and computes nothing", "confirmed")
+        return Pattern(
+            "pure-data-movement", 0, len(ops) - 1, "moves data and computes nothing", "confirmed"
+        )
     if kinds == {MOVE, "cast"}:
-        return Pattern("data-movement-and-cast", 0, len(ops) - 1, "moves data and changes its type, computes nothing", "confirmed")
+        return Pattern(
+            "data-movement-and-cast",
+            0,
+            len(ops) - 1,
+            "moves data and changes its type, computes nothing",
+            "confirmed",
+        )
     return None
 
 
 @cache
 def _pattern_expression() -> tuple[re.Pattern[str], list[tuple[str, str, str]]]:
-    """All patterns as one expression over one character an op; the empty group that ends a row tells which one fits."""
+    """All patterns as one expression over one character an op; the empty group that ends a row
+    tells which one fits.
+    """
     keys = {row.code4: _KEYS[row.op] for row in OPS}
     parts: list[str] = []
     for row in PATTERNS:
@@ -124,11 +146,15 @@ def _pattern_expression() -> tuple[re.Pattern[str], list[tuple[str, str, str]]]:
 
 
 PRODUCTS = ("convolution", "gemm")
-"""Classes of operations that name the kind of a generated kernel which holds one, whatever else is fused into it."""
+"""Classes of operations that name the kind of a generated kernel which holds one, whatever else is
+fused into it.
+"""
 
 
 def product_of(name: str) -> str:
-    """The class of the product in a generated kernel of that name, such as ``__myl_FcAddRelu``; empty if it holds none, or is none."""
+    """The class of the product in a generated kernel of that name, such as ``__myl_FcAddRelu``;
+    empty if it holds none, or is none.
+    """
     found = read_myelin(name) if name.startswith("__myl_") else None
     classes = {op.cls for op in found.ops.ops} if found is not None else set()
     return next((cls for cls in PRODUCTS if cls in classes), "")
@@ -144,7 +170,10 @@ class MyelinName(NamedTuple):
     pieces: tuple[str, ...]
 
 
-_LAYER_TAIL = r"(?: \[profile (?P<profile>\d+)\])?(?:_myl(?P<region>\d+)_(?P<index>\d+))?(?: \[profile (?P<profile2>\d+)\])?"
+_LAYER_TAIL = (
+    r"(?: \[profile (?P<profile>\d+)\])?(?:_myl(?P<region>\d+)_(?P<index>\d+))?(?: \[profile"
+    r" (?P<profile2>\d+)\])?"
+)
 _GENERATED = (
     r"(?P<head>__myl_(?:bb(?P<block>\d{1,9})_(?P<node>\d{1,9})_)?)(?P<ops>(?:[A-Z][a-z0-9]*)+)(?P<tile>_cuda_tile)?(?:_0x(?P<hash>[0-9a-fA-F]+))?"
     r"(?:_tensorop(?P<gemm_tile>\d+x\d+)(?:_cga(?P<cluster>\d+x\d+))?(?:_(?P<sm>\d*sm\d*))?(?:_acc_(?P<acc>[a-z]+\d*))?(?:_tile_k_count_(?P<k_count>\d+))?"
@@ -156,26 +185,46 @@ _ATTENTION = (
 )
 _ACCUMULATE = {"float": "FP32", "half": "FP16", "int": "INT32", "int32": "INT32", "double": "FP64"}
 _MHA_OPS = {
-    "gemm": (Op("gemm", "MatMul", "gemm", "confirmed"), Op("mha", "Attention", "attention", "confirmed")),
+    "gemm": (
+        Op("gemm", "MatMul", "gemm", "confirmed"),
+        Op("mha", "Attention", "attention", "confirmed"),
+    ),
     "gemv": (Op("gemv", "MatMul", "gemm", "likely"), Op("mha", "Attention", "attention", "likely")),
 }
 
 
 def read_myelin(name: str) -> MyelinName | None:
-    """What a name of a Myelin kernel, layer or range says; None if it is not one made of op codes or a fused attention."""
+    """What a name of a Myelin kernel, layer or range says; None if it is not one made of op codes
+    or a fused attention.
+    """
     match = compiled(_GENERATED).match(name)
     if match is not None:
         ops = read_ops(match["ops"], generation=3 if match["block"] else None)
-        kind = "layer" if match["region"] else "kernel" if match["hash"] or match["block"] else "range"
+        kind = (
+            "layer" if match["region"] else "kernel" if match["hash"] or match["block"] else "range"
+        )
         fields = _generated_fields(match)
     else:
         match = compiled(_ATTENTION).match(name)
         if match is None:
             return None
         ops = OpList(
-            _MHA_OPS[match["form"]], None, (Pattern("attention", 0, 1, "fused attention: MatMul, scale, softmax, MatMul", "confirmed"),), ()
+            _MHA_OPS[match["form"]],
+            None,
+            (
+                Pattern(
+                    "attention",
+                    0,
+                    1,
+                    "fused attention: MatMul, scale, softmax, MatMul",
+                    "confirmed",
+                ),
+            ),
+            (),
         )
-        kind = "layer" if match["region"] else "kernel" if match["hash"] or match["node"] else "range"
+        kind = (
+            "layer" if match["region"] else "kernel" if match["hash"] or match["node"] else "range"
+        )
         fields = {"operation": "attention", "version": int(match["version"])}
     for field, group in (
         ("hash", "hash"),
@@ -187,13 +236,21 @@ def read_myelin(name: str) -> MyelinName | None:
     ):
         text = match[group]
         if text:
-            fields[field] = "0x" + text if field == "hash" else int(text) if len(text) < 10 else text
+            fields[field] = (
+                "0x" + text if field == "hash" else int(text) if len(text) < 10 else text
+            )
     suffix = (match["com"] or "") + (match["vec"] or "")
     if suffix:
         fields["suffix"] = suffix[1:]
     end = match.end()
     pieces = _pieces(name, match, ops)
-    return MyelinName(kind, ops, fields, " ".join([*ops.unknown, name[end:]] if end < len(name) else ops.unknown), pieces)
+    return MyelinName(
+        kind,
+        ops,
+        fields,
+        " ".join([*ops.unknown, name[end:]] if end < len(name) else ops.unknown),
+        pieces,
+    )
 
 
 def _generated_fields(match: re.Match[str]) -> dict[str, str | int]:
@@ -205,7 +262,12 @@ def _generated_fields(match: re.Match[str]) -> dict[str, str | int]:
     if match["gemm_tile"]:
         fields["tile"] = match["gemm_tile"]
         fields["instruction"] = "tensorop"
-        for field, group in (("cluster", "cluster"), ("schedule", "sm"), ("k_tiles", "k_count"), ("gemm_id", "gemm_id")):
+        for field, group in (
+            ("cluster", "cluster"),
+            ("schedule", "sm"),
+            ("k_tiles", "k_count"),
+            ("gemm_id", "gemm_id"),
+        ):
             if match[group]:
                 fields[field] = match[group]
         if match["acc"]:

@@ -1,8 +1,8 @@
-"""The tables of the name decoder for Myelin: op codes and patterns, one line each, with a name that proves it.
+"""The tables of the name decoder for Myelin: op codes and patterns, one line each, with a name that
+proves it.
 
 Short source names (KTM, VIT, COOK, …) are spelled out in docs/names.md.
 """
-
 # ruff: noqa: E501 - one entry per line
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 
 class OpRow(NamedTuple):
-    """One Myelin op code in both generations; a code is empty if there is none, the example where no name has it yet."""
+    """One Myelin op code in both generations; a code is empty if there is none, the example where
+    no name has it yet.
+    """
 
     code4: str  # TensorRT 10.9 and later
     code3: str  # up to TensorRT 10.8
@@ -24,7 +26,9 @@ class OpRow(NamedTuple):
 
 
 class PatternRow(NamedTuple):
-    """One pattern over four-letter codes: ``?`` optional, ``( | )`` choice, ``^`` and ``$`` ends of the list, ``>`` only looked at."""
+    """One pattern over four-letter codes: ``?`` optional, ``( | )`` choice, ``^`` and ``$`` ends of
+    the list, ``>`` only looked at.
+    """
 
     name: str
     expression: str
@@ -37,7 +41,10 @@ MOVE = "data movement"
 
 SOURCES: tuple[tuple[str, str], ...] = (
     # short name, what it is
-    ("KTM", "NVIDIA's own token map: NVIDIA/TensorRT, trt-perf-analysis, layer_info.py (TensorRT 11)"),
+    (
+        "KTM",
+        "NVIDIA's own token map: NVIDIA/TensorRT, trt-perf-analysis, layer_info.py (TensorRT 11)",
+    ),
     ("COOK", "NVIDIA/trt-samples-for-hackathon-cn, logs with metadata (TensorRT 10.16)"),
     ("VIT", "Ewha-Capstone-Project/Hambugy, nsys reports with NVTX payloads (TensorRT 10.3)"),
     ("DEIT", "the same project, detailed layers with metadata (TensorRT 10.3)"),
@@ -47,7 +54,13 @@ SOURCES: tuple[tuple[str, str], ...] = (
     ("RTX", "TensorRT-RTX documentation, performance and benchmarking"),
     ("HEAL", "lidar perception layer tables (TensorRT 10.9)"),
     ("YOLO", "YOLO26 layer tables (three-letter codes)"),
-    ("TRTX", "engines of TensorRT for RTX 1.5.0 with metadata, built from torchvision's and other models"),
+    (
+        "TRTX",
+        (
+            "engines of TensorRT for RTX 1.5.0 with metadata, built from torchvision's and other"
+            " models"
+        ),
+    ),
     ("RFD", "RF-DETR nano, layer to kernel table (TensorRT 10, T4)"),
 )
 

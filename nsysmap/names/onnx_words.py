@@ -1,4 +1,6 @@
-"""The tables of the name decoder for layers: ONNX and framework node names, and TensorRT's layer types, as classes of layers."""
+"""The tables of the name decoder for layers: ONNX and framework node names, and TensorRT's layer
+types, as classes of layers.
+"""
 # ruff: noqa: E501 - one entry per line
 
 from __future__ import annotations
@@ -7,7 +9,9 @@ from typing import NamedTuple
 
 
 class NodeRow(NamedTuple):
-    """One operation as node names write it (lower case, no separators), ONNX's word for it and the class of a layer made of it."""
+    """One operation as node names write it (lower case, no separators), ONNX's word for it and the
+    class of a layer made of it.
+    """
 
     word: str
     op: str
@@ -92,4 +96,6 @@ MAIN_KINDS = (
     "scatter",
     "gather",
 )
-"""Of the nodes merged into one layer, the first of these kinds that is there names the layer's kind."""
+"""Of the nodes merged into one layer, the first of these kinds that is there names the layer's
+kind.
+"""

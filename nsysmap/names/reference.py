@@ -1,4 +1,6 @@
-"""The reference of the name decoder: every op code, pattern, family and word of its tables; writes docs/names.md."""
+"""The reference of the name decoder: every op code, pattern, family and word of its tables; writes
+docs/names.md.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,18 @@ def explain(word: str) -> list[Entry]:
     Raises NsysmapError if the tables have none.
     """
     wanted = word.strip().lower()
-    entries = [*_op_entries(wanted), *_pattern_entries(wanted), *_family_entries(wanted), *_word_entries(wanted)]
+    entries = [
+        *_op_entries(wanted),
+        *_pattern_entries(wanted),
+        *_family_entries(wanted),
+        *_word_entries(wanted),
+    ]
     if not entries:
         near = _near(wanted)
         raise NsysmapError(
-            word, "no such op code, pattern, family or word", f"see docs/names.md{'; did you mean ' + near + '?' if near else ''}"
+            word,
+            "no such op code, pattern, family or word",
+            f"see docs/names.md{'; did you mean ' + near + '?' if near else ''}",
         )
     return entries
 
@@ -55,26 +64,49 @@ def _op_entries(wanted: str) -> list[Entry]:
         if wanted not in (row.code3.lower(), row.code4.lower(), row.op.lower()):
             continue
         codes = " or ".join(code for code in dict.fromkeys((row.code4, row.code3)) if code)
-        since = ", ".join(f"{code}: {evidence}" for code, evidence in ((row.code4, row.evidence4), (row.code3, row.evidence3)) if code)
-        where = {(True, False): "TensorRT 10.9 and later", (False, True): "TensorRT up to 10.8"}.get((bool(row.code4), bool(row.code3)), "")
+        since = ", ".join(
+            f"{code}: {evidence}"
+            for code, evidence in ((row.code4, row.evidence4), (row.code3, row.evidence3))
+            if code
+        )
+        where = {
+            (True, False): "TensorRT 10.9 and later",
+            (False, True): "TensorRT up to 10.8",
+        }.get((bool(row.code4), bool(row.code3)), "")
         if row.code3 and row.code4 and row.code3 != row.code4:
             where = f"{row.code4} from TensorRT 10.9 on, {row.code3} before"
         entries.append(
-            Entry(f"{codes}: Myelin op code", f"{row.op} ({row.cls}){'; ' + where if where else ''}", since, row.source, row.example)
+            Entry(
+                f"{codes}: Myelin op code",
+                f"{row.op} ({row.cls}){'; ' + where if where else ''}",
+                since,
+                row.source,
+                row.example,
+            )
         )
     return entries
 
 
 def _pattern_entries(wanted: str) -> list[Entry]:
     return [
-        Entry(f"{row.name}: pattern of Myelin ops", f"{row.text}.  Ops: {row.expression}", row.evidence, "", row.example)
+        Entry(
+            f"{row.name}: pattern of Myelin ops",
+            f"{row.text}.  Ops: {row.expression}",
+            row.evidence,
+            "",
+            row.example,
+        )
         for row in PATTERNS
         if row.name == wanted
     ]
 
 
 def _family_entries(wanted: str) -> list[Entry]:
-    return [Entry(f"{row.name}: family", row.text, "", "", row.example) for row in FAMILY_ROWS if row.name == wanted]
+    return [
+        Entry(f"{row.name}: family", row.text, "", "", row.example)
+        for row in FAMILY_ROWS
+        if row.name == wanted
+    ]
 
 
 def _word_entries(wanted: str) -> list[Entry]:
@@ -92,7 +124,9 @@ def _word_entries(wanted: str) -> list[Entry]:
 
 
 def field_words(decoded: KernelName) -> list[tuple[str, str, str]]:
-    """What a name says: for each field what it is called, its value, and what that means (empty if the first two say it)."""
+    """What a name says: for each field what it is called, its value, and what that means (empty if
+    the first two say it).
+    """
     known = {row.field: row for row in FIELD_ROWS}
     order = [row.field for row in FIELD_ROWS if row.field in decoded.fields]
     order += [field for field in decoded.fields if field not in known]
@@ -101,7 +135,11 @@ def field_words(decoded: KernelName) -> list[tuple[str, str, str]]:
         value = str(decoded.fields[field])
         if value == "unknown":
             continue
-        label, means = (known[field].label, known[field].means) if field in known else (field.replace("_", " "), "")
+        label, means = (
+            (known[field].label, known[field].means)
+            if field in known
+            else (field.replace("_", " "), "")
+        )
         found.append((label, value, _meaning(field, value, means)))
     return found
 
@@ -113,7 +151,8 @@ def _meaning(field: str, value: str, means: str) -> str:
         return f"compute capability {number[:-1]}.{number[-1]}: {name}" if name else means
     if field == "transpose":
         return ", ".join(
-            f"{matrix} {'transposed' if letter == 't' else 'not'}" for matrix, letter in zip("ABCD", value.lower(), strict=False)
+            f"{matrix} {'transposed' if letter == 't' else 'not'}"
+            for matrix, letter in zip("ABCD", value.lower(), strict=False)
         )
     return means
 
@@ -123,11 +162,23 @@ def page() -> str:
     lines = [
         "# Names: every code, family and pattern that the decoder knows",
         "",
-        "Generated from the tables of the decoder by `python -m nsysmap.names.reference > docs/names.md`; do not edit.",
-        "`nsysmap decode NAME` decodes a name, `nsysmap decode --explain Sqr` prints one entry of this page.",
+        (
+            "Generated from the tables of the decoder by `python -m nsysmap.names.reference >"
+            " docs/names.md`; do not edit."
+        ),
+        (
+            "`nsysmap decode NAME` decodes a name, `nsysmap decode --explain Sqr` prints one entry"
+            " of this page."
+        ),
         "",
-        "Evidence: **confirmed**, TensorRT's own metadata or NVIDIA's own text names the operation; **aligned**, the code",
-        "stands in the same place of the same fused pattern as a confirmed one of the other generation; **likely**, the",
+        (
+            "Evidence: **confirmed**, TensorRT's own metadata or NVIDIA's own text names the"
+            " operation; **aligned**, the code"
+        ),
+        (
+            "stands in the same place of the same fused pattern as a confirmed one of the other"
+            " generation; **likely**, the"
+        ),
         "context of a model fits and nothing contradicts; **guess**, plausible only.",
         "",
         "## Families",
@@ -138,34 +189,53 @@ def page() -> str:
         "",
         "## Myelin op codes",
         "",
-        "Codes have up to four letters since TensorRT 10.9 and three before.  A list longer than 88 letters is cut and ends in `Etc`.",
+        (
+            "Codes have up to four letters since TensorRT 10.9 and three before.  A list longer"
+            " than 88 letters is cut and ends in `Etc`."
+        ),
         "",
         "| from 10.9 | to 10.8 | operation | class | evidence | source | example |",
         "|---|---|---|---|---|---|---|",
     ]
     for op in OPS:
-        evidence = op.evidence4 if op.evidence4 == op.evidence3 or not op.code3 else f"{op.evidence4 or '–'} / {op.evidence3}"
+        evidence = (
+            op.evidence4
+            if op.evidence4 == op.evidence3 or not op.code3
+            else f"{op.evidence4 or '–'} / {op.evidence3}"
+        )
         codes = f"| {op.code4 or '–'} | {op.code3 or '–'} "
         example = f"`{_cell(op.example)}`" if op.example else "not seen yet"
         lines.append(f"{codes}| {op.op} | {op.cls} | {evidence} | {_cell(op.source)} | {example} |")
     lines += [
         "",
-        "Traps: `Con` is concat, never convolution; `Res` is reshape, never residual or resize; `Sqr` is square root;",
-        "`Max` is a reduction or elementwise up to 10.8 and elementwise only from 10.9 on, where the reduction is `Maxr`;",
+        (
+            "Traps: `Con` is concat, never convolution; `Res` is reshape, never residual or resize;"
+            " `Sqr` is square root;"
+        ),
+        (
+            "`Max` is a reduction or elementwise up to 10.8 and elementwise only from 10.9 on,"
+            " where the reduction is `Maxr`;"
+        ),
         "`Fc` hides what its epilogue does.",
         "",
         "Sources: " + "; ".join(f"**{short}** {long}" for short, long in SOURCES) + ".",
         "",
         "## Patterns",
         "",
-        "Over four-letter codes: `?` optional, `*` any number, `( | )` choice, `^` and `$` begin and end of the list,",
+        (
+            "Over four-letter codes: `?` optional, `*` any number, `( | )` choice, `^` and `$`"
+            " begin and end of the list,"
+        ),
         "`>` must follow but is not covered.",
         "",
         "| pattern | is | ops | evidence | example |",
         "|---|---|---|---|---|",
         *(_pattern_row(row) for row in PATTERNS),
         "",
-        "Beside these, a name of data movement only is `pure-data-movement`, one of casts only `pure-cast`, one of both",
+        (
+            "Beside these, a name of data movement only is `pure-data-movement`, one of casts only"
+            " `pure-cast`, one of both"
+        ),
         "`data-movement-and-cast`.",
         "",
         "## Fields of tactic and library kernel names",
@@ -178,14 +248,21 @@ def page() -> str:
         "",
         "| word | field | value | example |",
         "|---|---|---|---|",
-        *(f"| `{row.word}` | {row.role or '–'} | {_cell(row.value) or '–'} | `{_cell(row.example)}` |" for row in WORD_ROWS),
+        *(
+            f"| `{row.word}` | {row.role or '–'} | {_cell(row.value) or '–'} |"
+            f" `{_cell(row.example)}` |"
+            for row in WORD_ROWS
+        ),
         "",
     ]
     return "\n".join(lines)
 
 
 def _pattern_row(row: PatternRow) -> str:
-    return f"| {row.name} | {_cell(row.text)} | `{_cell(row.expression)}` | {row.evidence} | `{_cell(row.example)}` |"
+    return (
+        f"| {row.name} | {_cell(row.text)} | `{_cell(row.expression)}` | {row.evidence} |"
+        f" `{_cell(row.example)}` |"
+    )
 
 
 def _cell(text: str) -> str:

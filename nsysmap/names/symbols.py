@@ -11,7 +11,15 @@ from nsysmap.names.trtllm_gen import read_trtllm_gen
 _KERNEL_WORDS = ("kernel", "pointwise", "memcpy", "memset")
 _ARGUMENTS = 2  # the fewest that are taken for a signature
 _SIGNATURE = re.compile(r"\d[0-9decx]*d[0-9dec]*$")  # Triton's argument signature: 0d1d2de
-_TRITON_KINDS = {"poi": "pointwise", "red": "reduce", "per": "reduce", "tem": "gemm", "spl": "scan", "for": "pointwise", "mix": "reduce"}
+_TRITON_KINDS = {
+    "poi": "pointwise",
+    "red": "reduce",
+    "per": "reduce",
+    "tem": "gemm",
+    "spl": "scan",
+    "for": "pointwise",
+    "mix": "reduce",
+}
 _TRITON_SORTS = {
     "poi": "pointwise",
     "red": "reduction",
@@ -35,22 +43,28 @@ _XLA_OPERATIONS = {
 _OFFLOADED = re.compile(
     r"nvkernel_(?P<openmp>\w+)_F\d+L(?P<openmp_line>\d+)_\d+|"  # NVIDIA's compilers: OpenMP
     r"__omp_offloading_[0-9a-f]+_[0-9a-f]+_(?P<llvm>\w+)_l(?P<llvm_line>\d+)\w*|"  # Clang: OpenMP
-    r"(?P<openacc>[A-Za-z_]\w*)_(?P<openacc_line>\d+)_gpu(?P<reduction>__red)?"  # NVIDIA's compilers: OpenACC, standard parallelism
+    # NVIDIA's compilers: OpenACC, standard parallelism
+    r"(?P<openacc>[A-Za-z_]\w*)_(?P<openacc_line>\d+)_gpu(?P<reduction>__red)?"
 )
 _NCCL = re.compile(
-    r"nccl(?:Dev)?Kernel_(?P<collective>[A-Z][A-Za-z]*)(?P<words>(?:_[A-Za-z0-9]+)*)(?P<parameters>\(.*\)?)?(?: \[.*)?$",
+    r"nccl(?:Dev)?Kernel_(?P<collective>[A-Z][A-Za-z]*)(?P<words>(?:_[A-Za-z0-9]+)*)(?P<parameters>\(.*\)?)?(?:"
+    r" \[.*)?$",
     re.DOTALL,
 )
 _NCCL_WORDS = {
     **dict.fromkeys(("RING", "TREE", "COLLNET", "NVLS", "PAT", "CHAIN", "DIRECT"), "algorithm"),
     **dict.fromkeys(("LL", "LL128", "SIMPLE"), "protocol"),
-    **dict.fromkeys(("Sum", "Prod", "Max", "Min", "MinMax", "Avg", "PreMulSum", "SumPostDiv"), "reduction"),
+    **dict.fromkeys(
+        ("Sum", "Prod", "Max", "Min", "MinMax", "Avg", "PreMulSum", "SumPostDiv"), "reduction"
+    ),
 }
 _MANGLED = re.compile(r"_ZN?K?(?:\d+\w+)")
 
 
 def read_triton(name: str) -> Reading | None:
-    """What a Triton kernel's name says: torch.compile writes the sort of kernel and the operations in it."""
+    """What a Triton kernel's name says: torch.compile writes the sort of kernel and the operations
+    in it.
+    """
     if not name.isidentifier():
         return None
     words = name.split("_")[1:]
@@ -68,15 +82,32 @@ def read_triton(name: str) -> Reading | None:
     fused = "_".join(words).strip("_")
     if fused:
         fields["fused"] = fused
-    special = next((norm for norm in ("softmax", "layer_norm", "rms_norm", "group_norm", "batch_norm") if norm in fused), "")
-    fields["operation"] = (
-        ("softmax" if special == "softmax" else "normalization") if special else _TRITON_KINDS.get(sort) or operation_of(fused)
+    special = next(
+        (
+            norm
+            for norm in ("softmax", "layer_norm", "rms_norm", "group_norm", "batch_norm")
+            if norm in fused
+        ),
+        "",
     )
-    return Reading("triton", fields, "unknown" if fields["operation"] in MATRIX_OPERATIONS else "no", [], [name])
+    fields["operation"] = (
+        ("softmax" if special == "softmax" else "normalization")
+        if special
+        else _TRITON_KINDS.get(sort) or operation_of(fused)
+    )
+    return Reading(
+        "triton",
+        fields,
+        "unknown" if fields["operation"] in MATRIX_OPERATIONS else "no",
+        [],
+        [name],
+    )
 
 
 def read_signed(name: str) -> Reading | None:
-    """A kernel whose name ends with the signature of its arguments, as Triton's did until 3.0: ``0d1d2de``, numbered from 0."""
+    """A kernel whose name ends with the signature of its arguments, as Triton's did until 3.0:
+    ``0d1d2de``, numbered from 0.
+    """
     signature = name.rpartition("_")[2]
     at = number = 0
     while at < len(signature) and signature.startswith(str(number), at):
@@ -89,11 +120,15 @@ def read_signed(name: str) -> Reading | None:
     function = name[: -len(signature) - 1]
     operation = operation_of(function)
     fields: Fields = {"function": function, "signature": signature, "operation": operation}
-    return Reading("triton", fields, "unknown" if operation in MATRIX_OPERATIONS else "no", [], [name])
+    return Reading(
+        "triton", fields, "unknown" if operation in MATRIX_OPERATIONS else "no", [], [name]
+    )
 
 
 def read_xla(name: str) -> Reading | None:
-    """What the name of a fusion that XLA compiled says: its sort, and the operation that it is named after."""
+    """What the name of a fusion that XLA compiled says: its sort, and the operation that it is
+    named after.
+    """
     match = _XLA.fullmatch(name)
     if match is None:
         return None
@@ -109,7 +144,9 @@ def read_xla(name: str) -> Reading | None:
 
 
 def read_offloaded(name: str) -> Reading | None:
-    """Which line of which function a compiler made a kernel of, for OpenACC, OpenMP or standard parallelism."""
+    """Which line of which function a compiler made a kernel of, for OpenACC, OpenMP or standard
+    parallelism.
+    """
     match = _OFFLOADED.fullmatch(name)
     if match is None:
         return None
@@ -118,7 +155,11 @@ def read_offloaded(name: str) -> Reading | None:
     inner = read_mangled(parts[sort])
     function = parts[sort] if inner is None else inner.fields["function"]
     operation = "reduce" if parts["reduction"] else "unknown"
-    fields: Fields = {"function": function, "line": int(parts[f"{sort}_line"]), "operation": operation}
+    fields: Fields = {
+        "function": function,
+        "line": int(parts[f"{sort}_line"]),
+        "operation": operation,
+    }
     return Reading("offload", fields, "no" if parts["reduction"] else "unknown", [], [name])
 
 
@@ -127,7 +168,11 @@ def read_nccl(name: str) -> Reading | None:
     match = _NCCL.match(name)
     if match is None:
         return None
-    fields: Fields = {"function": name.partition("(")[0], "operation": "communication", "collective": match["collective"]}
+    fields: Fields = {
+        "function": name.partition("(")[0],
+        "operation": "communication",
+        "collective": match["collective"],
+    }
     from nsysmap.names.tactic_words import DATATYPES
 
     rest = []
@@ -148,9 +193,12 @@ def read_nccl(name: str) -> Reading | None:
             "uint32",
             "uint64",
         ):
-            fields["input_type"] = {"float": "FP32", "half": "FP16", "double": "FP64", "bfloat16": "BF16"}.get(
-                word.lower(), DATATYPES.get(word, word.upper())
-            )
+            fields["input_type"] = {
+                "float": "FP32",
+                "half": "FP16",
+                "double": "FP64",
+                "bfloat16": "BF16",
+            }.get(word.lower(), DATATYPES.get(word, word.upper()))
         elif not word.isdigit():
             rest.append(word)
     return Reading("nccl", fields, "no", rest, [name])
@@ -181,7 +229,10 @@ def read_mangled(name: str) -> Reading | None:
         return offloaded._replace(pieces=[name])
     fields: Fields = {"function": identifiers[-1], "operation": operation_of(identifiers[-1])}
     if identifiers[:-1]:
-        fields["namespace"] = "::".join("(anonymous namespace)" if part.startswith("_GLOBAL__N") else part for part in identifiers[:-1])
+        fields["namespace"] = "::".join(
+            "(anonymous namespace)" if part.startswith("_GLOBAL__N") else part
+            for part in identifiers[:-1]
+        )
     demangled = "::".join(identifiers) + "::"
     family = next((family for text, family in FUNCTION_FAMILIES if text in demangled), "cuda")
     rest = [] if name[at:] in ("", "Ev", "v") else [name[at:]]
@@ -196,7 +247,13 @@ def read_mangled(name: str) -> Reading | None:
 
 def read_symbol(name: str) -> Reading | None:
     """What a kernel named by one symbol says; None if no word in it is a kernel's."""
-    special = read_triton(name) if name.startswith("triton_") else read_nccl(name) if name.startswith("nccl") else read_mangled(name)
+    special = (
+        read_triton(name)
+        if name.startswith("triton_")
+        else read_nccl(name)
+        if name.startswith("nccl")
+        else read_mangled(name)
+    )
     if special is not None or not name.isidentifier():
         return special
     special = read_offloaded(name) or read_xla(name) or read_signed(name) or read_trtllm_gen(name)
@@ -207,4 +264,6 @@ def read_symbol(name: str) -> Reading | None:
         return None
     family = next((family for text, family in WORD_FAMILIES if name.startswith(text)), "cuda")
     fields: Fields = {"function": name, "operation": operation}
-    return Reading(family, fields, "unknown" if operation in MATRIX_OPERATIONS else "no", [], [name])
+    return Reading(
+        family, fields, "unknown" if operation in MATRIX_OPERATIONS else "no", [], [name]
+    )

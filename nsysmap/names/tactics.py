@@ -1,4 +1,6 @@
-"""Reads the names of library kernels and tactics: words joined by underscores (xmma, cutlass, cuDNN, cuBLAS, fmha, nvjet)."""
+"""Reads the names of library kernels and tactics: words joined by underscores (xmma, cutlass,
+cuDNN, cuBLAS, fmha, nvjet).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _TYPE = (
     r"(?:tf32|bf16|fp?(?:8|16|32|64)|u?i(?:nt)?(?:4|8|16|32|64)|ue4m3x(?:f4|e2m1)|"
     r"ue8m0x(?:f4|e4m3|e2m1)|e4m3|e5m2|e2m1|f4|s[48]|u8|s32|b1|void)"
 )
-_LEX = (  # compiled where it is first used: that takes longer than most commands need for all else that they import
+# compiled where it is first used: that takes longer than most commands need for all else that they
+# import
+_LEX = (
     rf"f32x(?P<scaled>{_TYPE})$"  # block-scaled: the scales are FP32, the values what follows
     rf"|(?P<types>(?:{_TYPE}){{1,3}})$"
     r"|tile(?:size)?(?P<tile>\d+(?:x\d+)+)$"
@@ -56,18 +60,52 @@ _CASED = re.compile(
 )
 _PARAMETER = re.compile(r"([A-Za-z]+?)(\d+)$")
 _ONLY_TYPES = re.compile(_TYPE)
-_LETTER = {"s": "FP32", "h": "FP16", "d": "FP64", "i": "INT32", "c": "FP32", "gc": "FP32", "z": "FP64", "b": "BF16", "f": "FP16"}
+_LETTER = {
+    "s": "FP32",
+    "h": "FP16",
+    "d": "FP64",
+    "i": "INT32",
+    "c": "FP32",
+    "gc": "FP32",
+    "z": "FP64",
+    "b": "BF16",
+    "f": "FP16",
+}
 _JOIN = {"layout": "_", "parameters": " "}
-_NUMBERS = frozenset(("stages", "groups", "version", "load_width", "beta", "head_size", "sequence", "knob", "fused_nodes"))
+_NUMBERS = frozenset(
+    (
+        "stages",
+        "groups",
+        "version",
+        "load_width",
+        "beta",
+        "head_size",
+        "sequence",
+        "knob",
+        "fused_nodes",
+    )
+)
 _NO_FIELD = frozenset(("types", "math", "rest"))
 _ROLES = {"scales": "variant", "number": "parameters", "stride2": "stride", "vector": "variant"}
 _SEVERAL = frozenset(("epilogue", "variant", "layout", "schedule", "align", "parameters"))
-_CUTLASS_ARCHS = frozenset(("50", "60", "61", "70", "72", "75", "80", "86", "89", "90", "100", "103", "120"))
+_CUTLASS_ARCHS = frozenset(
+    ("50", "60", "61", "70", "72", "75", "80", "86", "89", "90", "100", "103", "120")
+)
 _NATIVE = ("gemm", "convolution", "attention")
-"""What cuDNN 9's natively generated kernels compute on tensor cores (measured by Nsight Compute on an H200); those without say ``ffma``."""
+"""What cuDNN 9's natively generated kernels compute on tensor cores (measured by Nsight Compute on
+an H200); those without say ``ffma``.
+"""
 _NVJET = re.compile(r"[a-z]{3,6}$")
 _NVJET_EPILOGUE = re.compile(r"(?=.)(d?gelu|d?relu)?(?:[aA]ux)?(bias|bgrad[ab]?)?t?$")
-_NVJET_TYPES = {"h": "FP16", "s": "FP32", "t": "BF16", "q": "FP8", "o": "FP4", "d": "FP64", "i": "INT8"}
+_NVJET_TYPES = {
+    "h": "FP16",
+    "s": "FP32",
+    "t": "BF16",
+    "q": "FP8",
+    "o": "FP4",
+    "d": "FP64",
+    "i": "INT8",
+}
 
 
 def read_tactic(name: str) -> Reading:
@@ -81,7 +119,11 @@ def read_tactic(name: str) -> Reading:
     graph = family == "cudnn" and "generated" in tokens
     numbered = ""
     for token in tokens:
-        role, value = _generated(token, numbered, family) if graph else WORDS.get(token) or _lex(token, family)
+        role, value = (
+            _generated(token, numbered, family)
+            if graph
+            else WORDS.get(token) or _lex(token, family)
+        )
         numbered = token
         if role in found:
             found[role].append(value)
@@ -101,11 +143,15 @@ def read_tactic(name: str) -> Reading:
     math = found.get("math", [])
     _set_types(fields, family, math, found.get("types", []))
     fields["operation"] = _operation(found, math, family)
-    return Reading(family, fields, _tensor_cores(fields, math, family), found.get("rest", []), pieces)
+    return Reading(
+        family, fields, _tensor_cores(fields, math, family), found.get("rest", []), pieces
+    )
 
 
 def launch_suffix(name: str) -> str:
-    """What a kernel's name has behind the tactic's: ``_execute_kernel_trt``, ``_fused``, …; empty if nothing."""
+    """What a kernel's name has behind the tactic's: ``_execute_kernel_trt``, ``_fused``, …; empty
+    if nothing.
+    """
     if "kernel" not in name and "fus" not in name:
         return ""
     match = _LAUNCH.search(name, max(len(name) - _LONGEST_LAUNCH, 0))
@@ -126,7 +172,9 @@ def _family(tokens: list[str]) -> str:
 
 
 def _generated(token: str, before: str, family: str) -> tuple[str, str]:
-    """The field of a word in the name of a kernel that cuDNN generated: a node of the graph that it computes, or how."""
+    """The field of a word in the name of a kernel that cuDNN generated: a node of the graph that it
+    computes, or how.
+    """
     if token in GRAPH_NODES:
         return "nodes", token
     if before in NUMBERED and token.isdigit():
@@ -136,7 +184,9 @@ def _generated(token: str, before: str, family: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=4096)
 def _lex(token: str, family: str) -> tuple[str, str]:
-    """The field that a word fills and its value; the role is "rest" for a word that no grammar has."""
+    """The field that a word fills and its value; the role is "rest" for a word that no grammar
+    has.
+    """
     match = re.match(_LEX, token, re.ASCII)
     if match is None:
         return _lex_cased(token, family) if token else ("", "")
@@ -158,7 +208,11 @@ def _lex_cased(token: str, family: str) -> tuple[str, str]:
         return "cased", token
     if family == "nvjet" and (epilogue := _NVJET_EPILOGUE.match(token)) and token:
         return "epilogue", "+".join(part for part in (epilogue[2], epilogue[1]) if part)
-    if family == "nvjet" and _NVJET.match(token) and all(letter in _NVJET_TYPES for letter in token):
+    if (
+        family == "nvjet"
+        and _NVJET.match(token)
+        and all(letter in _NVJET_TYPES for letter in token)
+    ):
         return "nvjet_types", token
     parameter = _PARAMETER.match(token)
     if parameter and family in ("xmma", "fmha", "trt"):
@@ -184,7 +238,9 @@ def _fields(found: dict[str, list[str]], family: str) -> Fields:
     nodes = found.pop("nodes", [])
     _set_tile(found, family)
     numbers = found.pop("parameters", [])
-    if "layout" in found and "c" in found["layout"]:  # nchw_vect_c_32: the number belongs to the layout
+    if (
+        "layout" in found and "c" in found["layout"]
+    ):  # nchw_vect_c_32: the number belongs to the layout
         numbers = _into_layout(found, numbers)
     if family == "fmha" and numbers:  # query tile, key tile (or sequence), head size
         tiled = len(numbers) > 2 or "head_size" in found
@@ -195,7 +251,11 @@ def _fields(found: dict[str, list[str]], family: str) -> Fields:
         found["arch"] = ["sm" + numbers.pop(0)]
     if nodes:
         _set_nodes(found, nodes)
-    if (family in ("cutlass", "nvjet") or (nodes and "warps" not in found)) and numbers and "stages" not in found:
+    if (
+        (family in ("cutlass", "nvjet") or (nodes and "warps" not in found))
+        and numbers
+        and "stages" not in found
+    ):
         found["stages"] = [numbers.pop(0)]  # 0: as many as fit
     if numbers := [*found.pop("named", ()), *numbers]:
         found["parameters"] = numbers
@@ -205,15 +265,20 @@ def _fields(found: dict[str, list[str]], family: str) -> Fields:
         if role in _SEVERAL:
             fields[role] = _JOIN.get(role, "+").join(values)
         else:
-            fields[role] = int(values[0]) if role in _NUMBERS and values[0].isdigit() and len(values[0]) < 10 else values[0]
+            fields[role] = (
+                int(values[0])
+                if role in _NUMBERS and values[0].isdigit() and len(values[0]) < 10
+                else values[0]
+            )
     return fields
 
 
 def _place_activation(found: dict[str, list[str]], family: str) -> None:
-    """Puts ``relu`` where it belongs: nvjet's kernels do apply it; any other kernel of that name can, and runs without one too.
+    """Puts ``relu`` where it belongs: nvjet's kernels do apply it; any other kernel of that name
+    can, and runs without one too.
 
-    cuBLAS runs …gemm_relu… for plain products, cuDNN …scudnn_…_relu… for plain convolutions, and TensorRT …_bias_f16_relu in a model that
-    has no ReLU at all (openpi's).
+    cuBLAS runs …gemm_relu… for plain products, cuDNN …scudnn_…_relu… for plain convolutions, and
+    TensorRT …_bias_f16_relu in a model that has no ReLU at all (openpi's).
     """
     variant, epilogue = found.get("variant", []), found.get("epilogue", [])
     if "relu" not in variant:
@@ -227,7 +292,9 @@ def _place_activation(found: dict[str, list[str]], family: str) -> None:
 
 
 def _set_nodes(found: dict[str, list[str]], nodes: list[str]) -> None:
-    """What the nodes of cuDNN's graph say: the operation is that of the first which is not pointwise, the others are fused into it."""
+    """What the nodes of cuDNN's graph say: the operation is that of the first which is not
+    pointwise, the others are fused into it.
+    """
     main = next((node for node in nodes if GRAPH_NODES[node][0] != "pointwise"), nodes[0])
     operation, direction = GRAPH_NODES[main]
     found["operation"] = [operation]
@@ -248,7 +315,9 @@ def _into_layout(found: dict[str, list[str]], numbers: list[str]) -> list[str]:
     words = found["layout"]
     for i, word in enumerate(words):
         layout.append(word)
-        glued = i + 1 < len(words) and words[i + 1][0].isdigit()  # 32kcrs: the number stands at the next word
+        glued = (
+            i + 1 < len(words) and words[i + 1][0].isdigit()
+        )  # 32kcrs: the number stands at the next word
         if word == "c" and not glued and taken < len(numbers):
             layout.append(numbers[taken])
             taken += 1
@@ -257,7 +326,9 @@ def _into_layout(found: dict[str, list[str]], numbers: list[str]) -> list[str]:
 
 
 def _set_tile(found: dict[str, list[str]], family: str) -> None:
-    """The tile as MxNxK, the stages and the cluster, from the bare sizes; K and stages stand together as ``64x5``."""
+    """The tile as MxNxK, the stages and the cluster, from the bare sizes; K and stages stand
+    together as ``64x5``.
+    """
     if "shape" not in found:
         return
     shapes = found.pop("shape")
@@ -285,7 +356,9 @@ def _set_types(fields: Fields, family: str, math: list[str], types: list[str]) -
     """The data types, from the order in which each family writes them."""
     spelled = str(fields.pop("nvjet_types", ""))
     if spelled:  # input(s), compute, output
-        fields["input_type"], fields["accumulate_type"], fields["output_type"] = (_NVJET_TYPES[spelled[i]] for i in (0, -2, -1))
+        fields["input_type"], fields["accumulate_type"], fields["output_type"] = (
+            _NVJET_TYPES[spelled[i]] for i in (0, -2, -1)
+        )
         return
     parts = [_types_in(word) for word in types]
     flat = [text for part in parts for text in part]
@@ -297,23 +370,36 @@ def _set_types(fields: Fields, family: str, math: list[str], types: list[str]) -
                 fields["compute_type"] = "TF32"
         if not word.startswith("cuda:"):
             fields.setdefault("instruction", word)
-    if not flat and letter == "FP32" and str(fields.get("instruction", "")).startswith("tensorop") and any("1688" in word for word in math):
+    if (
+        not flat
+        and letter == "FP32"
+        and str(fields.get("instruction", "")).startswith("tensorop")
+        and any("1688" in word for word in math)
+    ):
         fields["compute_type"] = "TF32"  # s1688gemm of FP32: tensor cores do not multiply FP32
     if not flat:
         if letter:
             fields["input_type"] = fields["output_type"] = "INT8" if letter == "INT32" else letter
-    elif family == "xmma" and len(parts) > 1 and len(parts[0]) == 2:  # <in><out>_<in><accumulate>_<scale>
+    elif (
+        family == "xmma" and len(parts) > 1 and len(parts[0]) == 2
+    ):  # <in><out>_<in><accumulate>_<scale>
         fields["input_type"], fields["output_type"] = parts[0]
         fields["accumulate_type"] = parts[1][-1]
         if len(parts[1]) == 2:
             fields["compute_type"] = parts[1][0]
     elif family == "cutlass" and len(flat) >= 5:  # A, B, accumulate, C, D
-        fields["input_type"], fields["accumulate_type"], fields["output_type"] = flat[0], flat[2], flat[4]
+        fields["input_type"], fields["accumulate_type"], fields["output_type"] = (
+            flat[0],
+            flat[2],
+            flat[4],
+        )
     elif family == "fmha":  # input, then what it accumulates in, then behind "output" the output
         fields["input_type"], *others = flat
         if others and others[0] == "FP32":
             fields["accumulate_type"] = others.pop(0)
-        fields["output_type"] = others[0] if others and "output" in str(fields.get("variant")) else flat[0]
+        fields["output_type"] = (
+            others[0] if others and "output" in str(fields.get("variant")) else flat[0]
+        )
     elif len(flat) == 2 and "pooling" in fields:  # FP16FP32: read and written, accumulated
         fields["input_type"] = fields["output_type"] = flat[0]
         fields["accumulate_type"] = flat[1]
@@ -338,8 +424,12 @@ def _operation(found: dict[str, list[str]], math: list[str], family: str) -> str
         return "gemm"  # gemm_as_conv1x1: what it is, by way of what
     if "convolution" in found.get("operation", ()):
         return "convolution"
-    trained = "cudnn" in found.get("launcher", [""])[0]  # a gradient; TensorRT's dgrad is a deconvolution
-    if "deconvolution" in found.get("operation", ()) or (direction == "dgrad" and family == "xmma" and not trained):
+    trained = (
+        "cudnn" in found.get("launcher", [""])[0]
+    )  # a gradient; TensorRT's dgrad is a deconvolution
+    if "deconvolution" in found.get("operation", ()) or (
+        direction == "dgrad" and family == "xmma" and not trained
+    ):
         return "deconvolution"
     if (
         direction in ("fprop", "dgrad", "wgrad", "fwd")
@@ -359,7 +449,11 @@ def _tensor_cores(fields: Fields, math: list[str], family: str) -> str:
     if (
         math
         or family == "nvjet"
-        or (family == "cudnn" and "native" in str(fields.get("variant")) and fields.get("operation") in _NATIVE)
+        or (
+            family == "cudnn"
+            and "native" in str(fields.get("variant"))
+            and fields.get("operation") in _NATIVE
+        )
         or "warpgroups" in fields
         or fields.get("compute_type") == "TF32"
         or "tensor" in str(fields.get("instruction", ""))

@@ -1,4 +1,6 @@
-"""Reads the names of kernels of TensorRT-LLM's generator for Blackwell, which FlashInfer, vLLM and SGLang run too: bmm_… and fmhaSm100…."""
+"""Reads the names of kernels of TensorRT-LLM's generator for Blackwell, which FlashInfer, vLLM and
+SGLang run too: bmm_… and fmhaSm100….
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ _TYPES = {
     "MxE4m3": "FP8", "MxE2m1": "FP4", "MxInt4": "INT4",
 }  # fmt: skip
 _TYPE = r"(?:Bfloat16|Fp16|Fp32|(?:Mx)?E4m3|E5m2|(?:Mx)?E2m1|MxInt4)"
-_PRODUCT = re.compile(rf"(?:bmm|gemm)_(?P<output>{_TYPE})_(?P<input>{_TYPE})(?P<weights>{_TYPE})?_(?P<accumulate>{_TYPE})_(?P<words>\w+)$")
+_PRODUCT = re.compile(
+    rf"(?:bmm|gemm)_(?P<output>{_TYPE})_(?P<input>{_TYPE})(?P<weights>{_TYPE})?_(?P<accumulate>{_TYPE})_(?P<words>\w+)$"
+)
 _WORDS = re.compile(
     r"t(?P<tile>\d+x\d+x\d+)(?:u\d)?$|s(?P<stages>\d{1,3})$|m(?P<instruction>\d+x\d+x\d+)$|c(?:ga)?(?P<cluster>\d+x\d+x\d+)$"
     r"|(?P<transpose>[TN]{2})$|(?P<arch>sm\d+[af]?)$|(?P<epilogue>swiGlu|geGlu|relu2?|silu|gelu)$|(?P<bias>bias)\w*$|(?P<split_k>splitK)\d*$"
@@ -46,7 +50,16 @@ def read_trtllm_gen(name: str) -> Reading | None:
         elif role == "split_k":
             fields[role] = "yes"
         else:
-            fields.setdefault(role, int(found[role]) if role == "stages" else found[role].lower() if role == "transpose" else found[role])
+            fields.setdefault(
+                role,
+                (
+                    int(found[role])
+                    if role == "stages"
+                    else found[role].lower()
+                    if role == "transpose"
+                    else found[role]
+                ),
+            )
     if epilogue:
         fields["epilogue"] = "+".join(epilogue)
     return Reading("tensorrt-llm", fields, "yes", [], [name])
@@ -58,7 +71,12 @@ def _attention(name: str) -> Reading | None:
         return None
     words = match["words"]
     read = _TYPES[match["qkv"] or match["q"]]
-    fields: Fields = {"function": name, "operation": "attention", "arch": match["arch"].lower(), "head_size": int(match["head_size"])}
+    fields: Fields = {
+        "function": name,
+        "operation": "attention",
+        "arch": match["arch"].lower(),
+        "head_size": int(match["head_size"]),
+    }
     fields |= {"input_type": read, "output_type": _TYPES[match["output"]]}
     if match["kv"] and _TYPES[match["kv"]] != read:
         fields["cache_type"] = _TYPES[match["kv"]]

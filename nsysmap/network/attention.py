@@ -1,8 +1,11 @@
-"""Finds the attention blocks of an engine: fused into one kernel, or split over several, and possible reasons why.
+"""Finds the attention blocks of an engine: fused into one kernel, or split over several, and
+possible reasons why.
 
-The conditions for TensorRT's fused attention are those of its developer guide ("MHA fusion") and of the answers in NVIDIA/TensorRT's
-issue 2981: compute capability 7.5 or newer; FP16, BF16, INT8 or FP8; a head size of 16 to 256 that is a multiple of 8; for INT8 a head
-size of 16, 32 or 64, at most 512 positions, and quantisation before the first product, after the softmax and after the second product.
+The conditions for TensorRT's fused attention are those of its developer guide ("MHA fusion") and of
+the answers in NVIDIA/TensorRT's issue 2981: compute capability 7.5 or newer; FP16, BF16, INT8 or
+FP8; a head size of 16 to 256 that is a multiple of 8; for INT8 a head size of 16, 32 or 64, at most
+512 positions, and quantisation before the first product, after the softmax and after the second
+product.
 """
 
 from __future__ import annotations
@@ -51,8 +54,12 @@ class Block:
     conditions: Conditions = Conditions((), (), ())
 
 
-def attention_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | None = None) -> tuple[Table, Table]:
-    """The tables `attention` and `attention_layers`; `compute` is the device's compute capability, where the trace tells it."""
+def attention_tables(
+    engines: Sequence[Engine], *, compute: tuple[int, int] | None = None
+) -> tuple[Table, Table]:
+    """The tables `attention` and `attention_layers`; `compute` is the device's compute capability,
+    where the trace tells it.
+    """
     blocks: list[dict[str, object]] = []
     members: list[dict[str, object]] = []
     for number, first_id, engine in numbered_engines(engines):
@@ -60,7 +67,14 @@ def attention_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | No
             indices = [index for index, _ in block.layers]
             nodes = dict.fromkeys(node for index in indices for node in engine.layers[index].onnx)
             for position, (index, role) in enumerate(block.layers):
-                members.append({"block_id": len(blocks), "position": position, "layer_id": first_id + index, "role": role})
+                members.append(
+                    {
+                        "block_id": len(blocks),
+                        "position": position,
+                        "layer_id": first_id + index,
+                        "role": role,
+                    }
+                )
             blocks.append(
                 {
                     "block_id": len(blocks),
@@ -76,7 +90,9 @@ def attention_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | No
                     "key_length": block.key_length,
                     "datatype": block.datatype,
                     "score_bytes": block.score_bytes,
-                    "reference_layer": None if block.reference_layer is None else first_id + block.reference_layer,
+                    "reference_layer": (
+                        None if block.reference_layer is None else first_id + block.reference_layer
+                    ),
                     "met": "; ".join(block.conditions.met) or None,
                     "unmet": "; ".join(block.conditions.unmet) or None,
                     "unknown": "; ".join(block.conditions.unknown) or None,
@@ -88,10 +104,16 @@ def attention_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | No
 
 
 def attention_blocks(engine: Engine, *, compute: tuple[int, int] | None = None) -> list[Block]:
-    """The blocks in the order of the file; without tensors (a names-only file) only the fused ones can be seen."""
+    """The blocks in the order of the file; without tensors (a names-only file) only the fused ones
+    can be seen.
+    """
     flow = flow_of(engine)
     compute = compute or _built_for(engine)
-    blocks = [Block(((layer.index, "fused"),), layer.index, fused=True) for layer in engine.layers if layer.kind == "attention"]
+    blocks = [
+        Block(((layer.index, "fused"),), layer.index, fused=True)
+        for layer in engine.layers
+        if layer.kind == "attention"
+    ]
     taken: set[int] = set()
     for layer in engine.layers:
         if layer.index in taken or layer.kind == "attention" or not operations(layer).softmax:
@@ -100,7 +122,9 @@ def attention_blocks(engine: Engine, *, compute: tuple[int, int] | None = None) 
         if block is not None and taken.isdisjoint(index for index, _ in block.layers):
             taken.update(index for index, _ in block.layers)
             blocks.append(block)
-    return sorted((_with_peer(engine, block) for block in blocks), key=lambda block: block.layers[0][0])
+    return sorted(
+        (_with_peer(engine, block) for block in blocks), key=lambda block: block.layers[0][0]
+    )
 
 
 def _with_peer(engine: Engine, block: Block) -> Block:
@@ -109,19 +133,35 @@ def _with_peer(engine: Engine, block: Block) -> Block:
         return block
     values = next(index for index, role in block.layers if role == "values")
     wanted = {_size(engine.layers[values]), _size(engine.layers[block.layers[-1][0]])} - {0}
-    peers = [layer.index for layer in engine.layers if layer.kind == "attention" and _size(layer) in wanted]
-    return replace(block, reference_layer=min(peers, key=lambda index: abs(index - values), default=None))
+    peers = [
+        layer.index
+        for layer in engine.layers
+        if layer.kind == "attention" and _size(layer) in wanted
+    ]
+    return replace(
+        block, reference_layer=min(peers, key=lambda index: abs(index - values), default=None)
+    )
 
 
 def _built_for(engine: Engine) -> tuple[int, int] | None:
-    """The newest compute capability that a tactic was made for: the device has at least that; None if no tactic tells."""
-    told = [str(decode(layer.tactic).fields.get("arch", "")) for layer in engine.layers if layer.tactic]
-    numbers = [int(found.group(1)) for arch in told if (found := re.fullmatch(r"sm(\d{2,3})[a-z]?", arch))]
+    """The newest compute capability that a tactic was made for: the device has at least that; None
+    if no tactic tells.
+    """
+    told = [
+        str(decode(layer.tactic).fields.get("arch", "")) for layer in engine.layers if layer.tactic
+    ]
+    numbers = [
+        int(found.group(1)) for arch in told if (found := re.fullmatch(r"sm(\d{2,3})[a-z]?", arch))
+    ]
     return divmod(max(numbers), 10) if numbers else None
 
 
-def _block(engine: Engine, flow: Flow, softmax: Layer, compute: tuple[int, int] | None) -> Block | None:
-    """The block around a softmax, with the products that write its scores and read its probabilities; None if one is missing."""
+def _block(
+    engine: Engine, flow: Flow, softmax: Layer, compute: tuple[int, int] | None
+) -> Block | None:
+    """The block around a softmax, with the products that write its scores and read its
+    probabilities; None if one is missing.
+    """
     before = _towards_product(engine, flow.writers, softmax)
     after = _towards_product(engine, flow.readers, softmax)
     if before is None or after is None or before[-1] == after[-1]:
@@ -132,9 +172,20 @@ def _block(engine: Engine, flow: Flow, softmax: Layer, compute: tuple[int, int] 
     roles = {softmax.index: "softmax", scores.index: "scores", values.index: "values"}
     for index in (*before[:-1], *after[:-1]):
         done = operations(engine.layers[index])
-        roles[index] = "movement" if done.movement or done.cast else "softmax" if "softmax-normalize" in done.patterns else "pointwise"
-    for index in flow.readers.get(values.index, ()):  # a division by the sums of the softmax that was put off until after the product
-        if index in flow.readers.get(softmax.index, ()) and not operations(engine.layers[index]).product:
+        roles[index] = (
+            "movement"
+            if done.movement or done.cast
+            else "softmax"
+            if "softmax-normalize" in done.patterns
+            else "pointwise"
+        )
+    for index in flow.readers.get(
+        values.index, ()
+    ):  # a division by the sums of the softmax that was put off until after the product
+        if (
+            index in flow.readers.get(softmax.index, ())
+            and not operations(engine.layers[index]).product
+        ):
             roles.setdefault(index, "softmax")
     core = set(roles)
     for index in _movers_around(engine, flow, scores, values):
@@ -155,27 +206,38 @@ def _block(engine: Engine, flow: Flow, softmax: Layer, compute: tuple[int, int] 
         datatype=datatype,
         score_bytes=flow.bytes_kept(core),
     )
-    inner = core - {values.index, *(index for index in core if index in flow.readers.get(values.index, ()))}
+    inner = core - {
+        values.index,
+        *(index for index in core if index in flow.readers.get(values.index, ())),
+    }
     inside_only = not any(
         _reads_scores(engine.layers[index], engine.layers[reader], scores)
         for index in inner
         for reader in flow.readers.get(index, ())
         if reader not in core
     )
-    conditions = _conditions(block, engine, compute, scores_stay_inside=inside_only and not flow.leaves & inner)
+    conditions = _conditions(
+        block, engine, compute, scores_stay_inside=inside_only and not flow.leaves & inner
+    )
     return replace(block, conditions=conditions)
 
 
 def _reads_scores(writer: Layer, reader: Layer, scores: Layer) -> bool:
-    """Whether a reader takes scores or probabilities from a layer, not only something smaller that it computes besides, such as a mask."""
+    """Whether a reader takes scores or probabilities from a layer, not only something smaller that
+    it computes besides, such as a mask.
+    """
     size = elements(scores.outputs[0]) if scores.outputs else None
     read = {tensor.name for tensor in reader.inputs}
     taken = [tensor for tensor in writer.outputs if tensor.name in read]
     return not taken or size is None or any(elements(tensor) in (None, size) for tensor in taken)
 
 
-def _towards_product(engine: Engine, neighbours: dict[int, tuple[int, ...]], softmax: Layer) -> list[int] | None:
-    """The way from the softmax to the nearest product, the product last; passes only layers that a fused kernel could take in."""
+def _towards_product(
+    engine: Engine, neighbours: dict[int, tuple[int, ...]], softmax: Layer
+) -> list[int] | None:
+    """The way from the softmax to the nearest product, the product last; passes only layers that a
+    fused kernel could take in.
+    """
     if operations(softmax).product:
         return [softmax.index]
     ways: list[list[int]] = [[index] for index in neighbours.get(softmax.index, ())]
@@ -186,7 +248,9 @@ def _towards_product(engine: Engine, neighbours: dict[int, tuple[int, ...]], sof
             if operations(layer).product and layer.kind != "convolution":
                 return way
             if operations(layer).fusable or layer.kind in ("reformat", "quantize", "noop"):
-                longer += [[*way, index] for index in neighbours.get(layer.index, ()) if index not in way]
+                longer += [
+                    [*way, index] for index in neighbours.get(layer.index, ()) if index not in way
+                ]
         ways = longer
     return None
 
@@ -196,15 +260,24 @@ def _size(layer: Layer) -> int:
 
 
 def _two_operands(product: Layer) -> bool:
-    """Whether a product multiplies two activations, as far as the file tells; a layer with weights does not.
+    """Whether a product multiplies two activations, as far as the file tells; a layer with weights
+    does not.
 
-    Files that list a fused operand once show one input: a batch of products (heads) then tells it from a linear layer.
+    Files that list a fused operand once show one input: a batch of products (heads) then tells it
+    from a linear layer.
     """
     if "Weights" in product.parameters:
         return False
-    if any(len(tensor.dimensions or ()) > 1 and (elements(tensor) or 0) > 1 and not _scalar(tensor) for tensor in product.constants):
+    if any(
+        len(tensor.dimensions or ()) > 1 and (elements(tensor) or 0) > 1 and not _scalar(tensor)
+        for tensor in product.constants
+    ):
         return len(product.inputs) > 1
-    operands = [tensor for tensor in product.inputs if len(tensor.dimensions or ()) > 1 and not tensor.name.endswith("_dconst")]
+    operands = [
+        tensor
+        for tensor in product.inputs
+        if len(tensor.dimensions or ()) > 1 and not tensor.name.endswith("_dconst")
+    ]
     if len(operands) > 1:
         return True
     shape = product.outputs[0].dimensions if product.outputs else None
@@ -216,7 +289,9 @@ def _scalar(tensor: Tensor) -> bool:
 
 
 def _carries(engine: Engine, before: Sequence[int], after: Sequence[int]) -> bool:
-    """Whether scores and probabilities keep their number of elements from product to product, where the file tells."""
+    """Whether scores and probabilities keep their number of elements from product to product, where
+    the file tells.
+    """
     sizes: set[int] = set()
     for index in (*before, *after[:-1]):
         outputs = engine.layers[index].outputs
@@ -229,58 +304,91 @@ def _carries(engine: Engine, before: Sequence[int], after: Sequence[int]) -> boo
 def _movers_around(engine: Engine, flow: Flow, scores: Layer, values: Layer) -> Iterable[int]:
     """Layers that only move data into the two products, or out of the second, for nobody else."""
     products = {scores.index, values.index}
-    for index in dict.fromkeys((*flow.writers.get(scores.index, ()), *flow.writers.get(values.index, ()))):
+    for index in dict.fromkeys(
+        (*flow.writers.get(scores.index, ()), *flow.writers.get(values.index, ()))
+    ):
         done = operations(engine.layers[index])
         if (done.movement or done.cast) and set(flow.readers.get(index, ())) <= products:
             yield index
     after = flow.only_reader(values.index)
-    if after is not None and (operations(engine.layers[after]).movement or operations(engine.layers[after]).cast):
+    if after is not None and (
+        operations(engine.layers[after]).movement or operations(engine.layers[after]).cast
+    ):
         yield after
 
 
 def _head_size(engine: Engine, flow: Flow, scores: Layer, values: Layer) -> int | None:
-    """What the scores sum over: from the extents of the first product, else the columns of the second; a dynamic batch does not matter."""
+    """What the scores sum over: from the extents of the first product, else the columns of the
+    second; a dynamic batch does not matter.
+    """
     shape = scores.outputs[0].dimensions if scores.outputs else None
     if shape is None or not scores.inputs:
         return None
-    written = [tensor.dimensions for index in flow.writers.get(scores.index, ()) for tensor in engine.layers[index].outputs]
+    written = [
+        tensor.dimensions
+        for index in flow.writers.get(scores.index, ())
+        for tensor in engine.layers[index].outputs
+    ]
     read = [tensor.dimensions for tensor in scores.inputs if len(tensor.dimensions or ()) > 1]
     left = [dims for dims in (*read[:1], *written[:1]) if dims]
     if elements(scores.outputs[0]) is not None:
         whole = [dims for dims in left if min(dims) >= 0]
-        summed = product_extent(shape, whole, [dims for dims in read[1:] if dims is not None and min(dims) >= 0])
+        summed = product_extent(
+            shape, whole, [dims for dims in read[1:] if dims is not None and min(dims) >= 0]
+        )
         if summed is not None:
             return summed
     result = values.outputs[0].dimensions if values.outputs else None
-    lined_up = [dims[-1] for dims in (*left, result) if dims and len(dims) == len(shape) and dims[:-1] == shape[:-1] and dims[-1] > 0]
+    lined_up = [
+        dims[-1]
+        for dims in (*left, result)
+        if dims and len(dims) == len(shape) and dims[:-1] == shape[:-1] and dims[-1] > 0
+    ]
     return lined_up[0] if lined_up else None
 
 
-def _conditions(block: Block, engine: Engine, compute: tuple[int, int] | None, *, scores_stay_inside: bool) -> Conditions:
+def _conditions(
+    block: Block, engine: Engine, compute: tuple[int, int] | None, *, scores_stay_inside: bool
+) -> Conditions:
     held: dict[str, bool | None] = {
         "compute capability 7.5 or newer": None if compute is None else compute >= (7, 5),
-        f"data type FP16, BF16, INT8 or FP8 (here {block.datatype or 'not in the file'})": None
-        if block.datatype is None
-        else block.datatype in _TYPES,
-        f"head size 16 to 256 (here {_told(block.head_size)})": None if block.head_size is None else 16 <= block.head_size <= 256,
-        f"head size a multiple of 8 (here {_told(block.head_size)})": None if block.head_size is None else block.head_size % 8 == 0,
+        f"data type FP16, BF16, INT8 or FP8 (here {block.datatype or 'not in the file'})": (
+            None if block.datatype is None else block.datatype in _TYPES
+        ),
+        f"head size 16 to 256 (here {_told(block.head_size)})": (
+            None if block.head_size is None else 16 <= block.head_size <= 256
+        ),
+        f"head size a multiple of 8 (here {_told(block.head_size)})": (
+            None if block.head_size is None else block.head_size % 8 == 0
+        ),
         "nothing else reads the scores": scores_stay_inside,
     }
     if block.datatype == "INT8":
         held |= _int8_conditions(block, engine)
-    return Conditions(*(tuple(text for text, state in held.items() if state is wanted) for wanted in (True, False, None)))
+    return Conditions(
+        *(
+            tuple(text for text, state in held.items() if state is wanted)
+            for wanted in (True, False, None)
+        )
+    )
 
 
 def _int8_conditions(block: Block, engine: Engine) -> dict[str, bool | None]:
-    longest = None if block.query_length is None or block.key_length is None else max(block.query_length, block.key_length)
+    longest = (
+        None
+        if block.query_length is None or block.key_length is None
+        else max(block.query_length, block.key_length)
+    )
     values = next(engine.layers[index] for index, role in block.layers if role == "values")
     read = values.inputs[0].datatype if values.inputs else None
     wrote = values.outputs[0].datatype if values.outputs else None
     return {
-        f"INT8: head size 16, 32 or 64 (here {_told(block.head_size)})": None
-        if block.head_size is None
-        else block.head_size in (16, 32, 64),
-        f"INT8: at most 512 positions (here {_told(longest)})": None if longest is None else longest <= 512,
+        f"INT8: head size 16, 32 or 64 (here {_told(block.head_size)})": (
+            None if block.head_size is None else block.head_size in (16, 32, 64)
+        ),
+        f"INT8: at most 512 positions (here {_told(longest)})": (
+            None if longest is None else longest <= 512
+        ),
         "INT8: quantised before the first product": True,
         "INT8: quantised after the softmax": None if read is None else read == "INT8",
         "INT8: quantised after the second product": None if wrote is None else wrote == "INT8",

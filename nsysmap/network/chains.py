@@ -1,4 +1,6 @@
-"""Finds chains of layers that could be one kernel: split norms and softmaxes, epilogues not fused, pointwise and movement chains."""
+"""Finds chains of layers that could be one kernel: split norms and softmaxes, epilogues not fused,
+pointwise and movement chains.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,13 @@ from nsysmap.names.decode import Op, decode
 from nsysmap.network.attention import attention_blocks
 from nsysmap.network.operations import Operations, converts, operations
 
-_PIECES = 4  # layers that one norm or softmax has been seen in, at most, between its statistics and its end
+# layers that one norm or softmax has been seen in, at most, between its statistics and its end
+_PIECES = 4
 _NORMS = ("layernorm", "rmsnorm", "groupnorm", "normalize", "rms-normalize")
 _SOFTMAXES = ("softmax", "log-softmax")
-_MOVES = 3  # between a product and its epilogue: a squeeze or transpose, with the reformats around it
+_MOVES = (
+    3  # between a product and its epilogue: a squeeze or transpose, with the reformats around it
+)
 _EPILOGUE_OPS = 8  # longer ones have not been seen in an epilogue
 
 
@@ -40,9 +45,18 @@ def chain_tables(engines: Sequence[Engine]) -> tuple[Table, Table]:
     members: list[dict[str, object]] = []
     for number, first_id, engine in numbered_engines(engines):
         for chain in engine_chains(engine):
-            nodes = dict.fromkeys(node for index, _ in chain.layers for node in engine.layers[index].onnx)
+            nodes = dict.fromkeys(
+                node for index, _ in chain.layers for node in engine.layers[index].onnx
+            )
             for position, (index, role) in enumerate(chain.layers):
-                members.append({"chain_id": len(found), "position": position, "layer_id": first_id + index, "role": role})
+                members.append(
+                    {
+                        "chain_id": len(found),
+                        "position": position,
+                        "layer_id": first_id + index,
+                        "role": role,
+                    }
+                )
             found.append(
                 {
                     "chain_id": len(found),
@@ -53,7 +67,9 @@ def chain_tables(engines: Sequence[Engine]) -> tuple[Table, Table]:
                     "last_layer": first_id + chain.layers[-1][0],
                     "saved_bytes": chain.saved_bytes,
                     "separated_by": chain.separated_by,
-                    "reference_layer": None if chain.reference_layer is None else first_id + chain.reference_layer,
+                    "reference_layer": (
+                        None if chain.reference_layer is None else first_id + chain.reference_layer
+                    ),
                     "in_attention": chain.in_attention,
                     "place": common_path(nodes),
                     "onnx": ",".join(nodes) or None,
@@ -65,11 +81,13 @@ def chain_tables(engines: Sequence[Engine]) -> tuple[Table, Table]:
 def engine_chains(engine: Engine) -> list[Chain]:
     """Every chain of an engine, in the order of the file; none if the file has no tensors.
 
-    A pointwise or movement run inside a norm or softmax is that norm's or softmax's; of the layers of an attention block only a softmax in
-    pieces is a chain, the rest is in `attention`.
+    A pointwise or movement run inside a norm or softmax is that norm's or softmax's; of the layers
+    of an attention block only a softmax in pieces is a chain, the rest is in `attention`.
     """
     flow = flow_of(engine)
-    blocks = attention_blocks(engine, compute=(7, 5))  # any: why they are not fused does not matter here
+    blocks = attention_blocks(
+        engine, compute=(7, 5)
+    )  # any: why they are not fused does not matter here
     attention = {index for block in blocks for index, _ in block.layers}
     pieces = [_with_peer(engine, chain) for chain in _pieces(engine, flow, attention)]
     taken = attention | {index for chain in pieces for index, _ in chain.layers}
@@ -80,21 +98,33 @@ def engine_chains(engine: Engine) -> list[Chain]:
 
 
 def _pieces(engine: Engine, flow: Flow, attention: set[int]) -> list[Chain]:
-    """Norms and softmaxes whose operations, read on from one layer to the next, make up one pattern that no layer has alone."""
+    """Norms and softmaxes whose operations, read on from one layer to the next, make up one pattern
+    that no layer has alone.
+    """
     found: list[Chain] = []
     taken: set[int] = set()
     for layer in engine.layers:
         if layer.index in taken or layer.kind != "myelin_kernel":
             continue
         run = _joined(engine, flow, layer)
-        if run is None or not (attention.isdisjoint(run[1]) or (run[0] == "softmax" and attention.issuperset(run[1]))):
+        if run is None or not (
+            attention.isdisjoint(run[1]) or (run[0] == "softmax" and attention.issuperset(run[1]))
+        ):
             continue
         kind, indices = run
         inside = not attention.isdisjoint(indices)
         indices = indices if inside else _extended(engine, flow, indices)
         taken.update(indices)
         roles = tuple((index, _role(engine.layers[index])) for index in indices)
-        found.append(Chain(kind, roles, flow.bytes_kept(indices), _between(engine, indices), in_attention=inside))
+        found.append(
+            Chain(
+                kind,
+                roles,
+                flow.bytes_kept(indices),
+                _between(engine, indices),
+                in_attention=inside,
+            )
+        )
     return found
 
 
@@ -105,22 +135,36 @@ def _with_peer(engine: Engine, chain: Chain) -> Chain:
     peers = [
         layer.index
         for layer in engine.layers
-        if layer.kind == "myelin_kernel" and not {*operations(layer).patterns}.isdisjoint(wanted) and _same_size(engine.layers[last], layer)
+        if layer.kind == "myelin_kernel"
+        and not {*operations(layer).patterns}.isdisjoint(wanted)
+        and _same_size(engine.layers[last], layer)
     ]
-    return replace(chain, reference_layer=min(peers, key=lambda index: abs(index - last), default=None))
+    return replace(
+        chain, reference_layer=min(peers, key=lambda index: abs(index - last), default=None)
+    )
 
 
 def _joined(engine: Engine, flow: Flow, first: Layer) -> tuple[str, list[int]] | None:
-    """The kind and the layers of the pattern that begins in this layer and ends in a later one; None if none does.
+    """The kind and the layers of the pattern that begins in this layer and ends in a later one;
+    None if none does.
 
-    The way goes to the nearest reader that is limited by memory: a norm's statistics and its values may go different ways.
+    The way goes to the nearest reader that is limited by memory: a norm's statistics and its values
+    may go different ways.
     """
     start = operations(first)
-    if start.cut or start.product or not any(op.cls in ("reduction", "pointwise or reduction") for op in start.ops):
+    if (
+        start.cut
+        or start.product
+        or not any(op.cls in ("reduction", "pointwise or reduction") for op in start.ops)
+    ):
         return None
     indices, ops = [first.index], list(start.ops)
     while len(indices) < _PIECES:
-        following = [index for index in flow.readers.get(indices[-1], ()) if _listed(operations(engine.layers[index]))]
+        following = [
+            index
+            for index in flow.readers.get(indices[-1], ())
+            if _listed(operations(engine.layers[index]))
+        ]
         if not following:
             return None
         indices.append(min(following))
@@ -133,18 +177,30 @@ def _joined(engine: Engine, flow: Flow, first: Layer) -> tuple[str, list[int]] |
 
 
 def _pattern_over(ops: Sequence[Op], first_end: int, last_begin: int) -> str | None:
-    """norm or softmax where one of their patterns begins before `first_end` and ends at or after `last_begin`."""
-    moving = [index for index, op in enumerate(ops) if op.cls != "data movement"]  # a layout change between the pieces does not part them
+    """norm or softmax where one of their patterns begins before `first_end` and ends at or after
+    `last_begin`.
+    """
+    moving = [
+        index for index, op in enumerate(ops) if op.cls != "data movement"
+    ]  # a layout change between the pieces does not part them
     text = "__myl_" + "".join(ops[index].code for index in moving)
     for pattern in decode(text).patterns:
         begin, end = moving[pattern.first], moving[pattern.last]
         if begin < first_end and end >= last_begin:
-            return "norm" if pattern.name in _NORMS else "softmax" if pattern.name in _SOFTMAXES else None
+            return (
+                "norm"
+                if pattern.name in _NORMS
+                else "softmax"
+                if pattern.name in _SOFTMAXES
+                else None
+            )
     return None
 
 
 def _extended(engine: Engine, flow: Flow, indices: list[int]) -> list[int]:
-    """With the layer before that only adds or casts for this run, and the one after that only casts its result."""
+    """With the layer before that only adds or casts for this run, and the one after that only casts
+    its result.
+    """
     result = list(indices)
     writer = flow.only_writer(result[0])
     writers = flow.writers.get(result[0], ())
@@ -154,14 +210,19 @@ def _extended(engine: Engine, flow: Flow, indices: list[int]) -> list[int]:
         if done.ops and not done.cut and all(op.op in ("Add", "Cast") for op in done.ops):
             result.insert(0, before)
     after = flow.only_reader(result[-1])
-    if after is not None and flow.only_writer(after) == result[-1] and _casts_floats(engine.layers[after]):
+    if (
+        after is not None
+        and flow.only_writer(after) == result[-1]
+        and _casts_floats(engine.layers[after])
+    ):
         result.append(after)
     return result
 
 
 def _casts_floats(layer: Layer) -> bool:
     return operations(layer).cast and all(
-        tensor.datatype is None or tensor.datatype in FLOATING for tensor in (*layer.inputs, *layer.outputs)
+        tensor.datatype is None or tensor.datatype in FLOATING
+        for tensor in (*layer.inputs, *layer.outputs)
     )
 
 
@@ -175,19 +236,36 @@ def _role(layer: Layer) -> str:
 
 
 def _between(engine: Engine, indices: Sequence[int]) -> str:
-    """What keeps the pieces apart, as far as the file shows it: a cast or layout change among them, a product run between them."""
+    """What keeps the pieces apart, as far as the file shows it: a cast or layout change among them,
+    a product run between them.
+    """
     done = [operations(engine.layers[index]) for index in indices]
-    casts = any(item.cast or (item.ops and item.ops[-1].op == "Cast" and position < len(done) - 1) for position, item in enumerate(done))
+    casts = any(
+        item.cast or (item.ops and item.ops[-1].op == "Cast" and position < len(done) - 1)
+        for position, item in enumerate(done)
+    )
     moves = any(item.movement or any(op.cls == "data movement" for op in item.ops) for item in done)
     strangers = set(range(indices[0], indices[-1])) - set(indices)
-    products = any(operations(engine.layers[index]).product or engine.layers[index].kind == "attention" for index in strangers)
-    return ", ".join(word for word, there in (("cast", casts), ("layout", moves), ("product", products)) if there) or "nothing"
+    products = any(
+        operations(engine.layers[index]).product or engine.layers[index].kind == "attention"
+        for index in strangers
+    )
+    return (
+        ", ".join(
+            word
+            for word, there in (("cast", casts), ("layout", moves), ("product", products))
+            if there
+        )
+        or "nothing"
+    )
 
 
 def _epilogues(engine: Engine, flow: Flow, taken: set[int]) -> list[Chain]:
-    """Products followed by their only reader, which does element by element what an epilogue does: bias, scale, residual, activation.
+    """Products followed by their only reader, which does element by element what an epilogue does:
+    bias, scale, residual, activation.
 
-    What only moves or views the product's result in between, for nobody else, is what keeps the two apart.
+    What only moves or views the product's result in between, for nobody else, is what keeps the two
+    apart.
     """
     found: list[Chain] = []
     used = set(taken)
@@ -200,9 +278,18 @@ def _epilogues(engine: Engine, flow: Flow, taken: set[int]) -> list[Chain]:
         if after is None or not used.isdisjoint((after, *moves)):
             continue
         done = operations(engine.layers[after])
-        if done.pointwise and not done.cut and len(done.ops) <= _EPILOGUE_OPS and _same_size(engine.layers[last], engine.layers[after]):
+        if (
+            done.pointwise
+            and not done.cut
+            and len(done.ops) <= _EPILOGUE_OPS
+            and _same_size(engine.layers[last], engine.layers[after])
+        ):
             used.update((after, *moves))
-            roles = ((layer.index, "product"), *((index, "movement") for index in moves), (after, "epilogue"))
+            roles = (
+                (layer.index, "product"),
+                *((index, "movement") for index in moves),
+                (after, "epilogue"),
+            )
             ends = (
                 flow.bytes_between(layer.index, moves[0] if moves else after),
                 flow.bytes_between(last, after),
@@ -213,12 +300,18 @@ def _epilogues(engine: Engine, flow: Flow, taken: set[int]) -> list[Chain]:
 
 
 def _moved_to(engine: Engine, flow: Flow, product: int) -> list[int]:
-    """The layers after a product that only move or view its result, each the only reader of the one before."""
+    """The layers after a product that only move or view its result, each the only reader of the one
+    before.
+    """
     moves: list[int] = []
     at = flow.only_reader(product)
     while at is not None and len(moves) < _MOVES:
         layer = engine.layers[at]
-        if not (layer.kind == "noop" or (layer.kind == "reformat" and not converts(layer)) or operations(layer).movement):
+        if not (
+            layer.kind == "noop"
+            or (layer.kind == "reformat" and not converts(layer))
+            or operations(layer).movement
+        ):
             break
         if layer.kind in ("concat", "slice", "gather") or len(flow.writers.get(at, ())) > 1:
             break
@@ -229,7 +322,11 @@ def _moved_to(engine: Engine, flow: Flow, product: int) -> list[int]:
 
 def _plain_runs(engine: Engine, flow: Flow, taken: set[int]) -> list[Chain]:
     def member(layer: Layer) -> bool:
-        return operations(layer).fusable and layer.index not in taken and bool(layer.inputs and layer.outputs)
+        return (
+            operations(layer).fusable
+            and layer.index not in taken
+            and bool(layer.inputs and layer.outputs)
+        )
 
     found: list[Chain] = []
     for run in runs(engine, flow, member):
@@ -249,7 +346,9 @@ def _listed(done: Operations) -> bool:
 
 
 def _same_size(first: Layer, second: Layer) -> bool:
-    """Whether both write as many elements; dynamic extents are taken to be equal where there are as many and all others agree."""
+    """Whether both write as many elements; dynamic extents are taken to be equal where there are as
+    many and all others agree.
+    """
     if not first.outputs or not second.outputs:
         return False
     one, other = first.outputs[0].dimensions, second.outputs[0].dimensions
@@ -260,4 +359,6 @@ def _same_size(first: Layer, second: Layer) -> bool:
 
 def _extent(dimensions: Sequence[int]) -> tuple[int, int]:
     """The product of the known extents, and the number of dynamic ones."""
-    return prod(extent for extent in dimensions if extent >= 0), sum(extent < 0 for extent in dimensions)
+    return prod(extent for extent in dimensions if extent >= 0), sum(
+        extent < 0 for extent in dimensions
+    )

@@ -1,4 +1,6 @@
-"""Colour refinement over two networks: pieces that nothing in the structure distinguishes have the same colour."""
+"""Colour refinement over two networks: pieces that nothing in the structure distinguishes have the
+same colour.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,14 @@ _READS, _READ_BY, _READS_SOURCE, _SOURCE_OF = range(4)
 
 
 def colours(first: Network, second: Network) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """One colour per piece of each network: two pieces have the same colour if everything around them, at any distance, is the same.
+    """One colour per piece of each network: two pieces have the same colour if everything around
+    them, at any distance, is the same.
 
-    Neighbours are distinguished by direction and by the reader's input slot; readers of a tensor that no layer writes (an input of the
-    network, or a concatenation without a copy) are neighbours of that tensor.  If several pieces have the same colour, equally many on both
-    sides, the first to run on one side is then matched with the first on the other, and the consequences are worked out before the next
-    ones: so that identical branches are matched as a whole.
+    Neighbours are distinguished by direction and by the reader's input slot; readers of a tensor
+    that no layer writes (an input of the network, or a concatenation without a copy) are neighbours
+    of that tensor.  If several pieces have the same colour, equally many on both sides, the first
+    to run on one side is then matched with the first on the other, and the consequences are worked
+    out before the next ones: so that identical branches are matched as a whole.
     """
     edges = [*_edges(first, 0)]
     of_first = len(edges)
@@ -35,25 +39,36 @@ def colours(first: Network, second: Network) -> tuple[tuple[int, ...], tuple[int
         of_second = [one for one in members if one >= of_first]
         if len(members) == 2 * len(of_second) > 2 and edges[node]:
             work.refine(work.excluded_words([min(members), min(of_second)]))
-    return tuple(work.colour[: len(first.pieces)]), tuple(work.colour[of_first : of_first + len(second.pieces)])
+    return tuple(work.colour[: len(first.pieces)]), tuple(
+        work.colour[of_first : of_first + len(second.pieces)]
+    )
 
 
 def own_structure(first: Network, second: Network) -> tuple[list[Hashable], list[Hashable]]:
-    """What identifies each piece by itself, independent of precision and tactic; its operations only if the names of both sides show
-    them."""
+    """What identifies each piece by itself, independent of precision and tactic; its operations
+    only if the names of both sides show them.
+    """
     told = all(
-        2 * sum(bool(piece.ops) for piece in one.pieces if piece.computes) > sum(piece.computes for piece in one.pieces)
+        2 * sum(bool(piece.ops) for piece in one.pieces if piece.computes)
+        > sum(piece.computes for piece in one.pieces)
         for one in (first, second)
     )
 
     def own(piece: Piece) -> Hashable:
-        return (piece.kind if piece.kind not in PRODUCTS else "product", piece.ops if told else (), piece.shapes, piece.detail)
+        return (
+            piece.kind if piece.kind not in PRODUCTS else "product",
+            piece.ops if told else (),
+            piece.shapes,
+            piece.detail,
+        )
 
     return [own(piece) for piece in first.pieces], [own(piece) for piece in second.pieces]
 
 
 def _edges(network: Network, start: int) -> list[list[Edge]]:
-    """The neighbours of each piece, then those of each tensor that no piece writes; ``start`` is the number of the first node."""
+    """The neighbours of each piece, then those of each tensor that no piece writes; ``start`` is
+    the number of the first node.
+    """
     found: list[list[Edge]] = [
         [
             *(((_READS, slot), start + writer) for writer, slot in network.writers[place]),
@@ -86,7 +101,9 @@ class _Refinement:
         self._left = _MOST_STEPS
 
     def refine(self, touched: Iterable[int]) -> None:
-        """Split classes until nothing changes; ``touched`` are nodes whose neighbours changed class."""
+        """Split classes until nothing changes; ``touched`` are nodes whose neighbours changed
+        class.
+        """
         waiting = set(touched)
         while waiting and self._left > 0:
             classes = sorted({self.colour[node] for node in waiting})
@@ -110,7 +127,9 @@ class _Refinement:
         alike: dict[tuple[tuple[tuple[int, int], int], ...], list[int]] = defaultdict(list)
         for node in members:
             self._left -= 1 + len(self.edges[node])
-            alike[tuple(sorted((how, self.colour[other]) for how, other in self.edges[node]))].append(node)
+            alike[
+                tuple(sorted((how, self.colour[other]) for how, other in self.edges[node]))
+            ].append(node)
         if len(alike) == 1:
             return set()
         _, *others = sorted(alike.values(), key=len, reverse=True)

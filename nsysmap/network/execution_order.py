@@ -1,4 +1,6 @@
-"""Finds the order in which an engine runs its layers: that of the file, unless the data flow contradicts it."""
+"""Finds the order in which an engine runs its layers: that of the file, unless the data flow
+contradicts it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ _REFORMAT = re.compile(r"Reformatting CopyNode for (Input|Output) Tensor \d+ to 
 def execution_orders(layers: Sequence[Layer]) -> list[tuple[int, ...]]:
     """The orders in which the layers can run, as positions in ``layers``; the file's own first.
 
-    Where the file lists every producer before its consumers and Myelin's instructions by their numbers, that is the only one.
+    Where the file lists every producer before its consumers and Myelin's instructions by their
+    numbers, that is the only one.
     """
     as_listed = tuple(range(len(layers)))
     before = _before(layers)
@@ -28,7 +31,9 @@ def execution_orders(layers: Sequence[Layer]) -> list[tuple[int, ...]]:
 
 
 def _before(layers: Sequence[Layer]) -> list[set[int]]:
-    """For each layer those that must have run: producers of its inputs, and the instruction before it in its Myelin region."""
+    """For each layer those that must have run: producers of its inputs, and the instruction before
+    it in its Myelin region.
+    """
     before: list[set[int]] = [set() for _ in layers]
     makers: dict[str, list[tuple[int, Tensor]]] = {}
     for at, layer in enumerate(layers):
@@ -37,14 +42,19 @@ def _before(layers: Sequence[Layer]) -> list[set[int]]:
     for at, layer in enumerate(layers):
         for tensor in layer.inputs:
             made_by = makers.get(tensor.name, ())
-            # Myelin gives several tensors one name: that says nothing, unless they are the parts of what is read
-            if (len(made_by) == 1 or _parts_of(tensor, made_by)) and all(maker != at for maker, _ in made_by):
+            # Myelin gives several tensors one name: that says nothing, unless they are the parts of
+            # what is read
+            if (len(made_by) == 1 or _parts_of(tensor, made_by)) and all(
+                maker != at for maker, _ in made_by
+            ):
                 before[at].update(maker for maker, _ in made_by)
     instructions: dict[tuple[int, int | None], list[tuple[int, int]]] = {}
     for at, layer in enumerate(layers):
         split = split_layer_name(layer.name)
         if split.region is not None and split.region_index is not None:
-            instructions.setdefault((split.region, layer.optimization_profile), []).append((split.region_index, at))
+            instructions.setdefault((split.region, layer.optimization_profile), []).append(
+                (split.region_index, at)
+            )
     for numbered in instructions.values():
         numbered.sort()
         for (_, first), (_, then) in pairwise(numbered):
@@ -56,7 +66,12 @@ def _before(layers: Sequence[Layer]) -> list[set[int]]:
 def _parts_of(tensor: Tensor, made: Sequence[tuple[int, Tensor]]) -> bool:
     """Whether several layers write the parts of a tensor: a concatenation without a copy."""
     whole, parts = elements(tensor), [elements(part) for _, part in made]
-    return len(made) > 1 and whole is not None and None not in parts and sum(part for part in parts if part is not None) == whole
+    return (
+        len(made) > 1
+        and whole is not None
+        and None not in parts
+        and sum(part for part in parts if part is not None) == whole
+    )
 
 
 def _reformats(layers: Sequence[Layer], before: list[set[int]]) -> None:
@@ -73,13 +88,20 @@ def _reformats(layers: Sequence[Layer], before: list[set[int]]) -> None:
 
 
 def _sorted(layers: Sequence[Layer], before: list[set[int]]) -> tuple[int, ...]:
-    """Producers first; among layers that are ready the one whose name's numbers are lowest, then the file's order."""
+    """Producers first; among layers that are ready the one whose name's numbers are lowest, then
+    the file's order.
+    """
     after: list[list[int]] = [[] for _ in layers]
     waits = [len(firsts) for firsts in before]
     for then, firsts in enumerate(before):
         for first in firsts:
             after[first].append(then)
-    rank = {at: place for place, at in enumerate(sorted(range(len(layers)), key=lambda at: (_natural(layers[at].name), at)))}
+    rank = {
+        at: place
+        for place, at in enumerate(
+            sorted(range(len(layers)), key=lambda at: (_natural(layers[at].name), at))
+        )
+    }
     ready = [(rank[at], at) for at, count in enumerate(waits) if count == 0]
     heapq.heapify(ready)
     order: list[int] = []
@@ -103,4 +125,8 @@ def _sorted(layers: Sequence[Layer], before: list[set[int]]) -> tuple[int, ...]:
 def _natural(name: str) -> tuple[tuple[int, int, str], ...]:
     """A sort key in which layer.2 comes before layer.10."""
     parts = _NUMBER.split(name)
-    return tuple((1, int(part), "") if part.isdigit() and len(part) < 19 else (0, 0, part) for part in parts if part)
+    return tuple(
+        (1, int(part), "") if part.isdigit() and len(part) < 19 else (0, 0, part)
+        for part in parts
+        if part
+    )

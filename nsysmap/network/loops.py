@@ -1,4 +1,6 @@
-"""How often the loops of an engine run, where its file tells, and the order of its layers with the loops written out."""
+"""How often the loops of an engine run, where its file tells, and the order of its layers with the
+loops written out.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,17 @@ from dataclasses import dataclass
 from nsysmap.inputs.engine.model import Layer
 
 _JUMP = "cjmp"
-_CONSTANT = re.compile(r"__d\^(-?\d+)i\d+(?:_|$)")  # Myelin's name of a constant that the host holds has its value
+_CONSTANT = re.compile(
+    r"__d\^(-?\d+)i\d+(?:_|$)"
+)  # Myelin's name of a constant that the host holds has its value
 _LONGEST = 20_000  # layers, written out
 
 
 @dataclass(frozen=True)
 class Loop:
-    """Layers that run again and again, as positions in an order: from the first one to the jump back to it."""
+    """Layers that run again and again, as positions in an order: from the first one to the jump
+    back to it.
+    """
 
     first: int
     last: int
@@ -30,14 +36,19 @@ def loops_in(layers: Sequence[Layer], order: Sequence[int]) -> list[Loop]:
         layer = layers[at]
         if layer.type != _JUMP:
             continue
-        targets = [place.get(str(layer.parameters.get(key)), number + 1) for key in ("JumpTargetThen", "JumpTargetElse")]
+        targets = [
+            place.get(str(layer.parameters.get(key)), number + 1)
+            for key in ("JumpTargetThen", "JumpTargetElse")
+        ]
         if min(targets) <= number:
             found.append(Loop(min(targets), number, _trips(layer, layers)))
     return sorted(found, key=lambda loop: loop.last - loop.first)
 
 
 def unrolled(layers: Sequence[Layer], order: Sequence[int], otherwise: int = 1) -> tuple[int, ...]:
-    """The same order with every loop written out as often as it runs; ``otherwise`` of those of which the file does not tell that."""
+    """The same order with every loop written out as often as it runs; ``otherwise`` of those of
+    which the file does not tell that.
+    """
     result = [[at] for at in order]  # what stands at each place of the order
     for loop in loops_in(layers, order):
         body = [at for place in result[loop.first : loop.last + 1] for at in place]

@@ -1,4 +1,6 @@
-"""Which piece of one network is which piece of another, one to one: the best pairs first, then their neighbours, then by order."""
+"""Which piece of one network is which piece of another, one to one: the best pairs first, then
+their neighbours, then by order.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,21 @@ from numpy.typing import NDArray
 
 from nsysmap.core.table import IntArray
 from nsysmap.network.layer_network import Network
-from nsysmap.network.likeness import IMPOSSIBLE, Likeness, Neighbours, Scores, computing_neighbours, likeness
+from nsysmap.network.likeness import (
+    IMPOSSIBLE,
+    Likeness,
+    Neighbours,
+    Scores,
+    computing_neighbours,
+    likeness,
+)
 
-_MARGINS = (2.0, 1.0, 0.5, 0.2)  # the margin over the second best with which the best is taken outright
+_MARGINS = (
+    2.0,
+    1.0,
+    0.5,
+    0.2,
+)  # the margin over the second best with which the best is taken outright
 _BESIDE = 0.8  # what a pair gains from each pair of neighbours in the same direction
 _IN_LINE = 0.4  # … from the piece before or after it in execution order
 _LEAST = 1.5  # pairs with a lower score are not matched
@@ -29,7 +43,9 @@ class Match:
 
 
 def match(first: Network, second: Network) -> Match:
-    """One-to-one matching of the computing pieces of two networks; pieces without a similar one are left out."""
+    """One-to-one matching of the computing pieces of two networks; pieces without a similar one are
+    left out.
+    """
     alike = likeness(first, second)
     work = _Work(first, second, alike)
     for margin in _MARGINS:
@@ -51,14 +67,18 @@ class _Work:
         self.scores: Scores = alike.scores.copy()
         ours, theirs = len(alike.first), len(alike.second)
         if ours and theirs:
-            self.scores -= _POSITION * np.abs(np.arange(ours)[:, None] / ours - np.arange(theirs)[None, :] / theirs).astype(np.float32)
+            self.scores -= _POSITION * np.abs(
+                np.arange(ours)[:, None] / ours - np.arange(theirs)[None, :] / theirs
+            ).astype(np.float32)
         self.neighbours = (_by_row(first, alike.first), _by_row(second, alike.second))
         self.pairs: dict[int, int] = {}
         self.rows = np.arange(ours)
         self.columns = np.arange(theirs)
 
     def take_best(self, margin: float) -> bool:
-        """Accept the pairs in which each is the other's best by that margin; returns whether there were any."""
+        """Accept the pairs in which each is the other's best by that margin; returns whether there
+        were any.
+        """
         if not len(self.rows) or not len(self.columns):
             return False
         scores = self.scores[np.ix_(self.rows, self.columns)]
@@ -68,7 +88,9 @@ class _Work:
         mutual = (best_of_column[best] == rows) & (scores[rows, best] >= _LEAST)
         mutual &= scores[rows, best] - second >= margin
         mutual &= scores[rows, best] - second_of_column[best] >= margin
-        found = [(int(self.rows[row]), int(self.columns[best[row]])) for row in np.flatnonzero(mutual)]
+        found = [
+            (int(self.rows[row]), int(self.columns[best[row]])) for row in np.flatnonzero(mutual)
+        ]
         self._take(found)
         return bool(found)
 
@@ -78,7 +100,9 @@ class _Work:
             return
         worth = self.scores[np.ix_(self.rows, self.columns)] - _LEAST
         worth[self._crosses()] = IMPOSSIBLE
-        self._take([(int(self.rows[row]), int(self.columns[column])) for row, column in aligned(worth)])
+        self._take(
+            [(int(self.rows[row]), int(self.columns[column])) for row, column in aligned(worth)]
+        )
 
     def _crosses(self) -> NDArray[np.bool_]:
         """Among the rest, the pairs that would cross most of the pairs near them."""
@@ -103,14 +127,20 @@ class _Work:
         for row, column in pairs:
             self.pairs[row] = column
         for row, column in pairs:
-            for ours, theirs in zip(self.neighbours[0][row], self.neighbours[1][column], strict=True):
+            for ours, theirs in zip(
+                self.neighbours[0][row], self.neighbours[1][column], strict=True
+            ):
                 for one in ours:
                     for other in theirs:
                         if self.scores[one, other] > IMPOSSIBLE / 2:
                             self.scores[one, other] += _BESIDE
             for step in (-1, 1):
                 one, other = row + step, column + step
-                if 0 <= one < len(self.scores) and 0 <= other < len(self.scores[0]) and self.scores[one, other] > IMPOSSIBLE / 2:
+                if (
+                    0 <= one < len(self.scores)
+                    and 0 <= other < len(self.scores[0])
+                    and self.scores[one, other] > IMPOSSIBLE / 2
+                ):
                     self.scores[one, other] += _IN_LINE
         if pairs:
             self.rows = np.setdiff1d(self.rows, [row for row, _ in pairs])
@@ -118,7 +148,9 @@ class _Work:
 
 
 def _by_row(network: Network, places: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-    """For each computing piece the rows of the pieces from which it reads, and of those that read from it."""
+    """For each computing piece the rows of the pieces from which it reads, and of those that read
+    from it.
+    """
     row_of = {place: row for row, place in enumerate(places)}
     sides: tuple[Neighbours, Neighbours] = computing_neighbours(network)
     return [
@@ -141,7 +173,9 @@ def _two_best(scores: Scores) -> tuple[IntArray, Scores]:
 
 
 def aligned(worth: Scores) -> list[tuple[int, int]]:
-    """The pairs of rows and columns, both ascending, with the largest total score; pairs with a score of 0 are left out."""
+    """The pairs of rows and columns, both ascending, with the largest total score; pairs with a
+    score of 0 are left out.
+    """
     rows, columns = worth.shape
     reached = np.zeros((rows + 1, columns + 1), np.float32)
     for row in range(rows):

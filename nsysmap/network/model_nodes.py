@@ -1,4 +1,6 @@
-"""The nodes of the ONNX model that each layer of an engine computes: those in its name, and those between its tensors."""
+"""The nodes of the ONNX model that each layer of an engine computes: those in its name, and those
+between its tensors.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +14,30 @@ from nsysmap.inputs.engine.onnx_model import OnnxModel
 from nsysmap.names.layers import nodes_of, split_layer_name, without_suffix
 
 _ENDS = re.compile(r"\{ForeignNode\[(.*?)(?:\.\.\.(.*))?\]\}$", re.DOTALL)
-_FIT = 0.7  # of the layers that tell their nodes and write a tensor of the model, at least so many write what one of those nodes makes
+# of the layers that tell their nodes and write a tensor of the model, at least so many write what
+# one of those nodes makes
+_FIT = 0.7
 
 
 def with_model_nodes(layers: Sequence[Layer], model: OnnxModel) -> tuple[Layer, ...]:
-    """The layers, with the model's nodes that each computes as its ONNX nodes; unchanged if the model says nothing about a layer.
+    """The layers, with the model's nodes that each computes as its ONNX nodes; unchanged if the
+    model says nothing about a layer.
 
-    A layer computes the nodes in its metadata or its name, and those between the tensors that it reads and writes: TensorRT keeps the
-    names of the model's tensors.  The nodes of an opaque region are found in the same way, or from its last node if its tensors
-    have other names.
+    A layer computes the nodes in its metadata or its name, and those between the tensors that it
+    reads and writes: TensorRT keeps the names of the model's tensors.  The nodes of an opaque
+    region are found in the same way, or from its last node if its tensors have other names.
     """
     work = _Work(layers, _Graph(model))
-    return tuple(replace(layer, onnx=nodes) if nodes else layer for layer, nodes in zip(layers, work.nodes(), strict=True))
+    return tuple(
+        replace(layer, onnx=nodes) if nodes else layer
+        for layer, nodes in zip(layers, work.nodes(), strict=True)
+    )
 
 
 def of_model(layers: Sequence[Layer], model: OnnxModel) -> bool:
-    """Whether the layers' names and tensors agree that they were built from this model; False if they do not tell."""
+    """Whether the layers' names and tensors agree that they were built from this model; False if
+    they do not tell.
+    """
     return _Work(layers, _Graph(model)).fits
 
 
@@ -43,7 +53,12 @@ class _Graph:
     @cached_property
     def tensors(self) -> frozenset[str]:
         """Every tensor of the model that is not a constant."""
-        named = (tensor for node in self.model.nodes for tensor in (*node.inputs, *node.outputs) if tensor)
+        named = (
+            tensor
+            for node in self.model.nodes
+            for tensor in (*node.inputs, *node.outputs)
+            if tensor
+        )
         return frozenset(named) - self.model.constants
 
 
@@ -54,13 +69,25 @@ class _Work:
         self.claimed = [self._claims(layer) for layer in layers]
         self.fits = self._fits()
         if self.fits:
-            self.claimed = [self._possible(layer, claimed) for layer, claimed in zip(layers, self.claimed, strict=True)]
-        self.owner = {node: at for at in range(len(layers) - 1, -1, -1) for node in self.claimed[at]}
+            self.claimed = [
+                self._possible(layer, claimed)
+                for layer, claimed in zip(layers, self.claimed, strict=True)
+            ]
+        self.owner = {
+            node: at for at in range(len(layers) - 1, -1, -1) for node in self.claimed[at]
+        }
 
     def nodes(self) -> list[tuple[str, ...]]:
         """For each layer its nodes, in the model's order."""
         found: list[tuple[str, ...]] = []
-        writes = [self._tensors(tensor.name for tensor in layer.outputs) if _computes(layer) else set[str]() for layer in self.layers]
+        writes = [
+            (
+                self._tensors(tensor.name for tensor in layer.outputs)
+                if _computes(layer)
+                else set[str]()
+            )
+            for layer in self.layers
+        ]
         writers: dict[str, int] = {}
         for at, held in enumerate(writes):
             for tensor in held:
@@ -84,8 +111,17 @@ class _Work:
         if not layer.onnx and not _computes(layer):
             return set()
         ends = _ENDS.match(split_layer_name(layer.name).node)
-        told = layer.onnx or ([one for one in ends.groups() if one] if ends else nodes_of(split_layer_name(layer.name).node))
-        return {self.graph.place[name] for one in told for name in (one, without_suffix(one)) if name in self.graph.place}
+        told = layer.onnx or (
+            [one for one in ends.groups() if one]
+            if ends
+            else nodes_of(split_layer_name(layer.name).node)
+        )
+        return {
+            self.graph.place[name]
+            for one in told
+            for name in (one, without_suffix(one))
+            if name in self.graph.place
+        }
 
     def _made_by(self, tensors: Iterable[Tensor]) -> set[int]:
         """The nodes that make these tensors."""
@@ -100,11 +136,15 @@ class _Work:
         return bool(told) and sum(told) >= _FIT * len(told)
 
     def _possible(self, layer: Layer, claimed: set[int]) -> set[int]:
-        """Only the nodes between the layer's inputs and outputs, where the model has all of those: another export named other nodes so."""
+        """Only the nodes between the layer's inputs and outputs, where the model has all of those:
+        another export named other nodes so.
+        """
         made = self._made_by(layer.outputs)
         if not claimed or layer.onnx or claimed & made or len(made) < len(layer.outputs):
             return claimed
-        before = self._needed(at for node in self._made_by(layer.inputs) for at in self._reads(node))
+        before = self._needed(
+            at for node in self._made_by(layer.inputs) for at in self._reads(node)
+        )
         return (claimed - before) & self._needed(made)
 
     def _needed(self, nodes: Iterable[int]) -> set[int]:
@@ -122,13 +162,19 @@ class _Work:
         return self.graph.model.producers(self.graph.model.nodes[node].inputs)
 
     def _tensors(self, names: Iterable[str]) -> set[str]:
-        """The model's tensors that these are, under their own names or as the source of a reformat."""
+        """The model's tensors that these are, under their own names or as the source of a
+        reformat.
+        """
         return {self.carried.get(name, name) for name in names} & self.graph.tensors
 
-    def _between(self, at: int, ends: set[int], stops: set[str], writers: Mapping[str, int]) -> set[int]:
-        """The nodes from these back to the tensors that the layer reads; none if that leads past them.
+    def _between(
+        self, at: int, ends: set[int], stops: set[str], writers: Mapping[str, int]
+    ) -> set[int]:
+        """The nodes from these back to the tensors that the layer reads; none if that leads past
+        them.
 
-        Then it ends at an input of the model or at a tensor that another layer writes, and layers between compute some of these nodes.
+        Then it ends at an input of the model or at a tensor that another layer writes, and layers
+        between compute some of these nodes.
         """
         found: set[int] = set()
         frontier = [node for node in ends if self.owner.get(node, at) == at]

@@ -1,4 +1,6 @@
-"""What an engine layer does, in the classes that matter for fusion: product, softmax, normalisation, pointwise, movement, cast."""
+"""What an engine layer does, in the classes that matter for fusion: product, softmax,
+normalisation, pointwise, movement, cast.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,18 @@ from nsysmap.names.decode import Op, decode, layer_kind
 PRODUCTS = frozenset({"gemm", "convolution", "deconvolution"})
 _POINTWISE = frozenset({"pointwise", "activation", "scale"})
 _MOVEMENT = frozenset({"shuffle", "slice", "concat", "gather"})
-_FUSABLE = frozenset({"myelin_kernel", "cast", "softmax", "normalization", "reduce"}) | _POINTWISE | _MOVEMENT
+_FUSABLE = (
+    frozenset({"myelin_kernel", "cast", "softmax", "normalization", "reduce"})
+    | _POINTWISE
+    | _MOVEMENT
+)
 _SOFTMAX_PATTERNS = frozenset({"softmax", "softmax-statistics", "log-softmax"})
-_OF_ITS_OWN = frozenset({"sort", "scan", "index"})  # what needs all of its input before it writes: it shares a kernel with no neighbour
-_SCATTERS = frozenset({"ScatterND", "ScatterElements", "Scatter"})  # what follows must wait for all that they write
+_OF_ITS_OWN = frozenset(
+    {"sort", "scan", "index"}
+)  # what needs all of its input before it writes: it shares a kernel with no neighbour
+_SCATTERS = frozenset(
+    {"ScatterND", "ScatterElements", "Scatter"}
+)  # what follows must wait for all that they write
 _ARITHMETIC = frozenset({"pointwise", "compare", "logical", "pointwise or reduction"})
 
 
@@ -27,7 +37,9 @@ class Operations:
     patterns: tuple[str, ...]
     product: bool  # a matrix product or convolution, with or without more
     softmax: bool  # a softmax or the first half of one
-    pointwise: bool  # element by element only, casts among them; at least one operation that is no cast
+    pointwise: (
+        bool  # element by element only, casts among them; at least one operation that is no cast
+    )
     movement: bool  # moves or views data only
     cast: bool  # converts the type only, moving data or not
     fusable: bool  # limited by memory: could in principle share a kernel with a neighbour
@@ -54,7 +66,11 @@ def quantizes(layer: Layer) -> str | None:
     if layer.kind == "myelin_kernel":
         if not _only_quantizes(layer.name):
             return None
-    elif layer.kind != "quantize" and not (layer.kind == "reformat" and layer.origin == "QDQ") and not _reformat_that_quantizes(layer):
+    elif (
+        layer.kind != "quantize"
+        and not (layer.kind == "reformat" and layer.origin == "QDQ")
+        and not _reformat_that_quantizes(layer)
+    ):
         return None
     narrow = {"INT8", "FP8", "INT4", "FP4"}
     if source in FLOATING - narrow and target in narrow:
@@ -67,13 +83,22 @@ def quantizes(layer: Layer) -> str | None:
 
 
 def _reformat_that_quantizes(layer: Layer) -> bool:
-    """Whether a QuantizeLinear or DequantizeLinear runs as a reformat whose origin is not told, as in a log."""
-    return layer.kind == "reformat" and layer.origin is None and converts(layer) and layer_kind(layer.name, None) == "quantize"
+    """Whether a QuantizeLinear or DequantizeLinear runs as a reformat whose origin is not told, as
+    in a log.
+    """
+    return (
+        layer.kind == "reformat"
+        and layer.origin is None
+        and converts(layer)
+        and layer_kind(layer.name, None) == "quantize"
+    )
 
 
 @lru_cache(maxsize=4096)
 def _only_quantizes(name: str) -> bool:
-    """Whether the ops in the name are those of QuantizeLinear or DequantizeLinear, with or without movement, and no others."""
+    """Whether the ops in the name are those of QuantizeLinear or DequantizeLinear, with or without
+    movement, and no others.
+    """
     decoded = decode(name)
     inside = {
         place
@@ -81,7 +106,11 @@ def _only_quantizes(name: str) -> bool:
         if pattern.name.startswith(("int8-quantize", "fp4-quantize"))
         for place in range(pattern.first, pattern.last + 1)
     }
-    left = [op.op for place, op in enumerate(decoded.ops) if op.cls != "data movement" and place not in inside]
+    left = [
+        op.op
+        for place, op in enumerate(decoded.ops)
+        if op.cls != "data movement" and place not in inside
+    ]
     return bool(inside and not left) or left in (["Mul", "Cast"], ["Cast", "Mul"], ["Div", "Cast"])
 
 
@@ -95,7 +124,9 @@ def _operations(name: str, kind: str) -> Operations:
     cut = generated and (not ops or bool(classes & {"cut", "unknown"}))
     product = kind in PRODUCTS or bool(classes & {"gemm", "convolution"})
     softmax = kind == "softmax" or bool(_SOFTMAX_PATTERNS & {*patterns})
-    arithmetic = bool(ops) and not cut and classes <= _ARITHMETIC | {"cast"} and bool(classes & _ARITHMETIC)
+    arithmetic = (
+        bool(ops) and not cut and classes <= _ARITHMETIC | {"cast"} and bool(classes & _ARITHMETIC)
+    )
     moved = bool(ops) and not cut and classes == {"data movement"}
     cast = bool(ops) and not cut and "cast" in classes and classes <= {"data movement", "cast"}
     return Operations(
@@ -106,6 +137,9 @@ def _operations(name: str, kind: str) -> Operations:
         pointwise=kind in _POINTWISE or arithmetic,
         movement=kind in _MOVEMENT or moved,
         cast=kind == "cast" or cast,
-        fusable=kind in _FUSABLE and not product and not classes & _OF_ITS_OWN and _SCATTERS.isdisjoint(op.op for op in ops),
+        fusable=kind in _FUSABLE
+        and not product
+        and not classes & _OF_ITS_OWN
+        and _SCATTERS.isdisjoint(op.op for op in ops),
         cut=cut,
     )

@@ -1,4 +1,6 @@
-"""Why each reformat is in the engine, which of them undo each other, and which quantisations no neighbour absorbed."""
+"""Why each reformat is in the engine, which of them undo each other, and which quantisations no
+neighbour absorbed.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,9 @@ def quantizers_table(engines: Sequence[Engine]) -> Table:
 
 
 def engine_reformats(engine: Engine) -> list[Reformat]:
-    """Every layer that only changes type or layout, in the order of the file: reformats, casts, and reformats made free."""
+    """Every layer that only changes type or layout, in the order of the file: reformats, casts, and
+    reformats made free.
+    """
     flow = flow_of(engine)
     found: list[Reformat] = []
     for layer in engine.layers:
@@ -100,7 +104,13 @@ def engine_reformats(engine: Engine) -> list[Reformat]:
         free = layer.kind == "noop" and layer.name.startswith("Reformatting CopyNode")
         at_input = quantizes(layer) is not None and _reads_binding(engine, flow, layer)
         of_type = layer.kind == "quantize" and "reformat" in (layer.type or "").lower()
-        if not (layer.kind in ("reformat", "cast") or of_type or (done.cast and layer.kind == "myelin_kernel") or free or at_input):
+        if not (
+            layer.kind in ("reformat", "cast")
+            or of_type
+            or (done.cast and layer.kind == "myelin_kernel")
+            or free
+            or at_input
+        ):
             continue
         writers, readers = flow.writers.get(layer.index, ()), flow.readers.get(layer.index, ())
         found.append(
@@ -117,13 +127,19 @@ def engine_reformats(engine: Engine) -> list[Reformat]:
 
 
 def _cause(engine: Engine, flow: Flow, layer: Layer) -> str:
-    """The first: the engine's input, quantize, the engine's output, concat, precision, plugin or Myelin region beside it, layout."""
+    """The first: the engine's input, quantize, the engine's output, concat, precision, plugin or
+    Myelin region beside it, layout.
+    """
     writers, readers = flow.writers.get(layer.index, ()), flow.readers.get(layer.index, ())
     if "Network Input" in layer.name or _reads_binding(engine, flow, layer):
         return "input"
     if quantizes(layer) is not None:
         return "quantize"
-    if "Network Output" in layer.name or layer.index in flow.leaves or (not readers and _writes_binding(engine, layer)):
+    if (
+        "Network Output" in layer.name
+        or layer.index in flow.leaves
+        or (not readers and _writes_binding(engine, layer))
+    ):
         return "output"
     if layer.origin == "CONCAT":
         return "concat"
@@ -132,31 +148,42 @@ def _cause(engine: Engine, flow: Flow, layer: Layer) -> str:
     beside = {engine.layers[index].kind for index in (*writers, *readers)}
     if "plugin" in beside:
         return "plugin"
-    across = {engine.layers[index].region is not None or engine.layers[index].kind == "foreign_node" for index in (*writers, *readers)}
+    across = {
+        engine.layers[index].region is not None or engine.layers[index].kind == "foreign_node"
+        for index in (*writers, *readers)
+    }
     if across == {True, False} or (across == {True} and layer.region is None):
         return "myelin"
-    formats = [layer.inputs[0].format, layer.outputs[0].format] if layer.inputs and layer.outputs else []
+    formats = (
+        [layer.inputs[0].format, layer.outputs[0].format] if layer.inputs and layer.outputs else []
+    )
     if len(formats) == 2 and None not in formats and formats[0] != formats[1]:
         return "layout"
     return "layout" if layer.origin == "REFORMAT" and writers and readers else "unknown"
 
 
 def _reads_binding(engine: Engine, flow: Flow, layer: Layer) -> bool:
-    """Whether the layer reads an input of the engine; without a list of bindings, whether nothing in the file writes what it reads."""
+    """Whether the layer reads an input of the engine; without a list of bindings, whether nothing
+    in the file writes what it reads.
+    """
     if flow.writers.get(layer.index) or not layer.inputs:
         return False
     return (not engine.bindings and not engine.excerpt) or engine.binds(layer.inputs[0].name)
 
 
 def _writes_binding(engine: Engine, layer: Layer) -> bool:
-    """Whether the layer writes an output of the engine, of any optimization profile; without a list of bindings, what nobody reads."""
+    """Whether the layer writes an output of the engine, of any optimization profile; without a list
+    of bindings, what nobody reads.
+    """
     if not engine.bindings:
         return bool(layer.outputs) and not engine.excerpt
     return any(engine.binds(tensor.name) for tensor in layer.outputs)
 
 
 def _undone(engine: Engine, flow: Flow, layer: Layer) -> int | None:
-    """An earlier reformat whose change this one takes back, with at most one other layer between them; None if there is none."""
+    """An earlier reformat whose change this one takes back, with at most one other layer between
+    them; None if there is none.
+    """
     if not layer.inputs or not layer.outputs:
         return None
     here = _form(layer.inputs[0]), _form(layer.outputs[0])
@@ -186,7 +213,13 @@ def _blocked_by(engine: Engine, flow: Flow, layer: Layer) -> str:
     """Why the layer before did not quantise (or the one after did not dequantise) itself."""
     writers = flow.writers.get(layer.index, ())
     if not writers:
-        return "input" if _reads_binding(engine, flow, layer) else "unknown" if engine.excerpt else "constant"
+        return (
+            "input"
+            if _reads_binding(engine, flow, layer)
+            else "unknown"
+            if engine.excerpt
+            else "constant"
+        )
     writer = engine.layers[writers[0]]
     if writer.kind == "plugin":
         return "plugin"
@@ -195,19 +228,25 @@ def _blocked_by(engine: Engine, flow: Flow, layer: Layer) -> str:
         return "residual" if read_type is None or read_type in FLOATING else "shared"
     return (
         "producer"
-        if operations(writer).product or writer.kind in ("pooling", "myelin_kernel", "pointwise", "activation", "reformat")
+        if operations(writer).product
+        or writer.kind in ("pooling", "myelin_kernel", "pointwise", "activation", "reformat")
         else "unknown"
     )
 
 
 def _read_elsewhere(engine: Engine, flow: Flow, layer: Layer, writer: int) -> bool:
-    """Whether another layer, or the application, needs what this one converts as it is before; no-ops pass it on."""
+    """Whether another layer, or the application, needs what this one converts as it is before;
+    no-ops pass it on.
+    """
     if not layer.inputs:
         return False
     read, seen, waiting = layer.inputs[0], {layer.index}, [writer]
     while waiting:
         index = waiting.pop()
-        if any(engine.binds(tensor.name) and tensor.datatype == read.datatype for tensor in engine.layers[index].outputs):
+        if any(
+            engine.binds(tensor.name) and tensor.datatype == read.datatype
+            for tensor in engine.layers[index].outputs
+        ):
             return True
         for reader in flow.readers.get(index, ()):
             if reader in seen:
@@ -215,7 +254,9 @@ def _read_elsewhere(engine: Engine, flow: Flow, layer: Layer, writer: int) -> bo
             seen.add(reader)
             if engine.layers[reader].kind == "noop":
                 waiting.append(reader)
-            elif any(tensor.datatype == read.datatype for tensor in flow.tensors.get((index, reader), ())):
+            elif any(
+                tensor.datatype == read.datatype for tensor in flow.tensors.get((index, reader), ())
+            ):
                 return True
     return False
 

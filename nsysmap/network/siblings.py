@@ -1,4 +1,6 @@
-"""Finds independent layers: products that could be merged into one, and layers that could run concurrently."""
+"""Finds independent layers: products that could be merged into one, and layers that could run
+concurrently.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,13 @@ def sibling_tables(engines: Sequence[Engine]) -> tuple[Table, Table]:
     members: list[dict[str, object]] = []
     for number, first_id, engine in numbered_engines(engines):
         for group in engine_siblings(engine):
-            nodes = dict.fromkeys(node for index in group.layers for node in engine.layers[index].onnx)
+            nodes = dict.fromkeys(
+                node for index in group.layers for node in engine.layers[index].onnx
+            )
             for position, index in enumerate(group.layers):
-                members.append({"group_id": len(groups), "position": position, "layer_id": first_id + index})
+                members.append(
+                    {"group_id": len(groups), "position": position, "layer_id": first_id + index}
+                )
             groups.append(
                 {
                     "group_id": len(groups),
@@ -61,7 +67,9 @@ def engine_siblings(engine: Engine) -> list[Siblings]:
 
 
 def _merges(engine: Engine, flow: Flow) -> Iterable[Siblings]:
-    """Matrix products with hidden weights that read the same tensor in the same type and write the same type."""
+    """Matrix products with hidden weights that read the same tensor in the same type and write the
+    same type.
+    """
     groups: dict[tuple[object, ...], list[Layer]] = defaultdict(list)
     reads: dict[tuple[object, ...], Tensor] = {}
     for layer in engine.layers:
@@ -90,7 +98,9 @@ def _merges(engine: Engine, flow: Flow) -> Iterable[Siblings]:
 def _matrix_product(layer: Layer) -> bool:
     """A linear layer: a product of one activation with weights that the file hides."""
     shape = layer.outputs[0].dimensions
-    batched = shape is not None and len(shape) > 3 and prod(shape[:-2]) != 1  # heads: a product of two activations that is listed once
+    batched = (
+        shape is not None and len(shape) > 3 and prod(shape[:-2]) != 1
+    )  # heads: a product of two activations that is listed once
     return layer.kind in ("gemm", "myelin_kernel") and operations(layer).product and not batched
 
 
@@ -102,25 +112,41 @@ def _dynamic_rows(layer: Layer) -> tuple[int, ...] | None:
 
 def _small(tensor: Tensor) -> bool:
     """Scalars, biases and constants, which are no operand."""
-    return tensor.name.endswith("_dconst") or len(tensor.dimensions or (0, 0)) < 2 or elements(tensor) == 1
+    return (
+        tensor.name.endswith("_dconst")
+        or len(tensor.dimensions or (0, 0)) < 2
+        or elements(tensor) == 1
+    )
 
 
 def _all_written(layer: Layer, flow: Flow, engine: Engine) -> bool:
-    """Whether the file tells who writes everything that the layer reads; without a list of bindings, what nobody writes is an input."""
+    """Whether the file tells who writes everything that the layer reads; without a list of
+    bindings, what nobody writes is an input.
+    """
     if not engine.bindings and not engine.excerpt:
         return True
-    told = {tensor.name for index in flow.writers.get(layer.index, ()) for tensor in flow.tensors[index, layer.index]}
-    return all(tensor.name in told or engine.binds(tensor.name) or _small(tensor) for tensor in layer.inputs)
+    told = {
+        tensor.name
+        for index in flow.writers.get(layer.index, ())
+        for tensor in flow.tensors[index, layer.index]
+    }
+    return all(
+        tensor.name in told or engine.binds(tensor.name) or _small(tensor)
+        for tensor in layer.inputs
+    )
 
 
 def _parallel(engine: Engine, flow: Flow) -> Iterable[Siblings]:
-    """Layers next to each other in the file (which is the order they run in) on one stream, none of which needs another.
+    """Layers next to each other in the file (which is the order they run in) on one stream, none of
+    which needs another.
 
-    A layer needs another also through layers that do nothing (reshapes, shapes), and may need any where the file does not tell who
-    writes what it reads.
+    A layer needs another also through layers that do nothing (reshapes, shapes), and may need any
+    where the file does not tell who writes what it reads.
     """
     group: list[Layer] = []
-    behind: dict[int, frozenset[int]] = {}  # of a layer that does nothing: the layers that it passes the results of
+    behind: dict[
+        int, frozenset[int]
+    ] = {}  # of a layer that does nothing: the layers that it passes the results of
     for layer in engine.layers:
         direct = flow.writers.get(layer.index, ())
         writers = frozenset(direct).union(*(behind.get(index, ()) for index in direct))
@@ -131,7 +157,12 @@ def _parallel(engine: Engine, flow: Flow) -> Iterable[Siblings]:
         joins = fits and (layer.stream, layer.optimization_profile) == (
             (group[0].stream, group[0].optimization_profile) if group else (None, None)
         )
-        if group and joins and len(group) < _LONGEST and writers.isdisjoint(item.index for item in group):
+        if (
+            group
+            and joins
+            and len(group) < _LONGEST
+            and writers.isdisjoint(item.index for item in group)
+        ):
             group.append(layer)
             continue
         if len(group) > 1:

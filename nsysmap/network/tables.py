@@ -13,12 +13,21 @@ from nsysmap.inputs.engine.onnx_model import OnnxModel
 from nsysmap.inputs.engine.tensor_formats import tensor_bytes
 from nsysmap.network.titles import layer_titles
 
-_NOT_NODES = ("foreign_node", "reformat", "constant", "noop", "signal", "shape")  # kinds of layers that the model does not name
+_NOT_NODES = (
+    "foreign_node",
+    "reformat",
+    "constant",
+    "noop",
+    "signal",
+    "shape",
+)  # kinds of layers that the model does not name
 
 
 @dataclass(frozen=True)
 class EngineTables:
-    """What follows from the engine files alone, as declared tables; their layer ids are those of `layers_table`."""
+    """What follows from the engine files alone, as declared tables; their layer ids are those of
+    `layers_table`.
+    """
 
     engines: Table
     tensors: Table
@@ -35,8 +44,12 @@ class EngineTables:
     quantizers: Table
 
 
-def engine_tables(engines: Sequence[Engine], *, compute: tuple[int, int] | None = None) -> EngineTables:
-    """The tables of these engines; `compute` is the compute capability of the device that ran them, where the trace tells it."""
+def engine_tables(
+    engines: Sequence[Engine], *, compute: tuple[int, int] | None = None
+) -> EngineTables:
+    """The tables of these engines; `compute` is the compute capability of the device that ran them,
+    where the trace tells it.
+    """
     from nsysmap.network.attention import attention_tables
     from nsysmap.network.chains import chain_tables
     from nsysmap.network.reformats import quantizers_table, reformats_table
@@ -81,12 +94,18 @@ def engines_table(engines: Sequence[Engine]) -> Table:
 
 
 def engines_with_tensors_table(engines: Sequence[Engine]) -> Table:
-    """The table `engines_with_tensors`: an engine is not in it where the file has names only, or nothing but opaque regions."""
+    """The table `engines_with_tensors`: an engine is not in it where the file has names only, or
+    nothing but opaque regions.
+    """
     from nsysmap.network.work import does
 
     rows: list[dict[str, object]] = []
     for number, engine in enumerate(engines):
-        shown = [layer for layer in engine.layers if layer.kind != "foreign_node" and (layer.inputs or layer.outputs)]
+        shown = [
+            layer
+            for layer in engine.layers
+            if layer.kind != "foreign_node" and (layer.inputs or layer.outputs)
+        ]
         if any(does(layer) != "nothing" for layer in shown):
             rows.append(
                 {
@@ -101,17 +120,26 @@ def engines_with_tensors_table(engines: Sequence[Engine]) -> Table:
 
 
 def engine_titles(engine: Engine, model: OnnxModel | None = None) -> tuple[str, ...]:
-    """What each layer of an engine is called: by the nodes in its metadata or its name, else by those that the ONNX model tells."""
+    """What each layer of an engine is called: by the nodes in its metadata or its name, else by
+    those that the ONNX model tells.
+    """
     if model is None or all(layer.onnx for layer in engine.layers):
         return layer_titles(engine.layers)
     from nsysmap.network.model_nodes import with_model_nodes
 
     told = with_model_nodes(engine.layers, model)
-    return layer_titles([layer if layer.onnx or layer.kind in _NOT_NODES else one for layer, one in zip(engine.layers, told, strict=True)])
+    return layer_titles(
+        [
+            layer if layer.onnx or layer.kind in _NOT_NODES else one
+            for layer, one in zip(engine.layers, told, strict=True)
+        ]
+    )
 
 
 def layers_table(engines: Sequence[Engine], model: OnnxModel | None = None) -> Table:
-    """The table `layers`, one row per layer, engine by engine; the measured columns (time_ns, share, kernels) are empty."""
+    """The table `layers`, one row per layer, engine by engine; the measured columns (time_ns,
+    share, kernels) are empty.
+    """
     rows: list[dict[str, object]] = []
     for number, engine in enumerate(engines):
         for layer, title in zip(engine.layers, engine_titles(engine, model), strict=True):
@@ -144,7 +172,11 @@ def tensors_table(engines: Sequence[Engine]) -> Table:
     for layer_id, layer in _numbered(engines):
         for direction, tensors in (("in", layer.inputs), ("out", layer.outputs)):
             for position, tensor in enumerate(tensors):
-                shape = None if tensor.dimensions is None else "x".join(str(extent) for extent in tensor.dimensions)
+                shape = (
+                    None
+                    if tensor.dimensions is None
+                    else "x".join(str(extent) for extent in tensor.dimensions)
+                )
                 rows.append(
                     {
                         "layer_id": layer_id,
@@ -163,15 +195,22 @@ def tensors_table(engines: Sequence[Engine]) -> Table:
 def edges_table(engines: Sequence[Engine]) -> Table:
     """The table `edges`, by consumer.
 
-    Myelin repeats tensor names between producers, so a name alone would join strangers and close cycles: a consumer is joined to the
-    nearest producer of that name before it in the file, which is execution order, among the layers of the same optimization profile.
-    Several producers before it are joined where the parts that they write make up exactly what is read (a concatenation without a copy).
-    A name produced only later, or not at all, is an input of the engine.  The size is what is read, or the part.
+    Myelin repeats tensor names between producers, so a name alone would join strangers and close
+    cycles: a consumer is joined to the nearest producer of that name before it in the file, which
+    is execution order, among the layers of the same optimization profile. Several producers before
+    it are joined where the parts that they write make up exactly what is read (a concatenation
+    without a copy). A name produced only later, or not at all, is an input of the engine.  The size
+    is what is read, or the part.
     """
     rows: list[dict[str, object]] = []
     for _, first, engine in numbered_engines(engines):
         rows += [
-            {"from_layer": first + source.index, "to_layer": first + target.index, "tensor": tensor.name, "bytes": tensor_bytes(tensor)}
+            {
+                "from_layer": first + source.index,
+                "to_layer": first + target.index,
+                "tensor": tensor.name,
+                "bytes": tensor_bytes(tensor),
+            }
             for source, target, tensor in links(engine)
         ]
     return Table.of_rows(EDGES, rows)

@@ -1,4 +1,6 @@
-"""What a layer is called: the module path and the operators of the model that it computes, as in `layer.3 … up/MatMul + bias + GELU`."""
+"""What a layer is called: the module path and the operators of the model that it computes, as in
+`layer.3 … up/MatMul + bias + GELU`.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +23,33 @@ _LAST = 2
 
 _NAMED = 3  # of what else a layer does that is named, not counted
 _BESIDE = 3  # products side by side that are named
-_LONGEST = 20  # characters of such a name; PyTorch's run to 40 (_native_batch_norm_legit_no_training)
+_LONGEST = (
+    20  # characters of such a name; PyTorch's run to 40 (_native_batch_norm_legit_no_training)
+)
 _WIDEST = 64  # characters of one component of a path that are shown
 _PLAIN = ("dense", "linear", "activation", "act")
 _WEIGHTS = ".weight"
 _CONSTANT = re.compile(r"(^|[/_])Constant(_\d+)?(_output_\d+)?$")
-_QUANTIZE = re.compile(r"(Quantize|Dequantize)Linear(_\d+)?(_quantize_scale_node|_dequantize_scale_node)?$")
+_QUANTIZE = re.compile(
+    r"(Quantize|Dequantize)Linear(_\d+)?(_quantize_scale_node|_dequantize_scale_node)?$"
+)
 _PLUGIN = re.compile(r"PLUGIN_V\d+_(?=\w)")  # what TensorRT-LLM puts before the plugin's own name
 _NUMBER = re.compile(r"\d+")
-_HELPER = re.compile(r"(?:copied_|un)?(?:reshape|transpose|squeeze|shuffle)_(?:node_)?(?:before|after|between)_|.*(?:\.bias|\]_output)$")
+_HELPER = re.compile(
+    r"(?:copied_|un)?(?:reshape|transpose|squeeze|shuffle)_(?:node_)?(?:before|after|between)_|.*(?:\.bias|\]_output)$"
+)
 _LOOP = re.compile(r"\(Unnamed Loop\* (\d+)\)\^\(Unnamed Layer\* \d+\) \[([^\]]{1,60})\]")
 _ORDINAL = re.compile(r"_\d+$")
 _MADE = re.compile(
     r"_{2}my[a-z]|_ge[mv][mv]_mha_v\d|(?:dummy_)?shape_call__mye|\$\$myelin\$\$|cast_hvar\^|\w+\^bb\^"
 )  # names that Myelin makes up
 
-_NORMS = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm", "groupnorm": "GroupNorm", "instancenorm": "InstanceNorm"}
+_NORMS = {
+    "layernorm": "LayerNorm",
+    "rmsnorm": "RMSNorm",
+    "groupnorm": "GroupNorm",
+    "instancenorm": "InstanceNorm",
+}
 _PATTERNS = {
     **_NORMS,
     "gelu-erf": "GELU",
@@ -58,11 +71,32 @@ _HALVES = {
 _WHOLE = (*_NORMS, "softmax", "log-softmax", "normalize", "rms-normalize")
 _ADDS = ("Add", "Sum")
 _PRODUCTS = ("convolution", "deconvolution", "gemm")
-_STILL = ("cast", "constant", "shape", "reformat")  # kinds of nodes that say little of what a layer is for
-_ORDER = ("gemm", "convolution", "gather", "scale", "quantize", "pointwise", "activation", "softmax", "reduce", "normalization")
-"""Kinds of nodes in the order in which what else a layer does is told, before those that only move data."""
+_STILL = (
+    "cast",
+    "constant",
+    "shape",
+    "reformat",
+)  # kinds of nodes that say little of what a layer is for
+_ORDER = (
+    "gemm",
+    "convolution",
+    "gather",
+    "scale",
+    "quantize",
+    "pointwise",
+    "activation",
+    "softmax",
+    "reduce",
+    "normalization",
+)
+"""Kinds of nodes in the order in which what else a layer does is told, before those that only move
+data.
+"""
 _MOVES = ("concat", "slice", "shuffle", "resize")
-_WORDS = {"Identity": "copy", "MaxPool or AveragePool": "Pool"}  # of the decoder's operations, for people
+_WORDS = {
+    "Identity": "copy",
+    "MaxPool or AveragePool": "Pool",
+}  # of the decoder's operations, for people
 
 
 @dataclass(frozen=True)
@@ -78,8 +112,9 @@ class _Node:
 
 @dataclass(frozen=True)
 class _Fold:
-    """Several nodes that exporters make of one operation: it is there if the module has so many of each needed node, and takes at most so
-    many of each."""
+    """Several nodes that exporters make of one operation: it is there if the module has so many of
+    each needed node, and takes at most so many of each.
+    """
 
     word: str
     needs: Mapping[str, int]
@@ -93,10 +128,25 @@ class _Fold:
         return enough and not any(counts.get(op, 0) for op in self.without)
 
 
-_NORM_TAKES = {"ReduceMean": 2, "Pow": 1, "Sub": 2, "Add": 2, "Sqrt": 1, "Reciprocal": 1, "Div": 1, "Mul": 2}
+_NORM_TAKES = {
+    "ReduceMean": 2,
+    "Pow": 1,
+    "Sub": 2,
+    "Add": 2,
+    "Sqrt": 1,
+    "Reciprocal": 1,
+    "Div": 1,
+    "Mul": 2,
+}
 _FOLDS = (
     _Fold("LayerNorm", {"ReduceMean": 2, "Sub": 1, "Sqrt": 1}, _NORM_TAKES, "ReduceMean"),
-    _Fold("RMSNorm", {"ReduceMean": 1, "Sqrt": 1}, {**_NORM_TAKES, "ReduceMean": 1, "Sub": 0, "Add": 1, "Mul": 3}, "ReduceMean", ("Sub",)),
+    _Fold(
+        "RMSNorm",
+        {"ReduceMean": 1, "Sqrt": 1},
+        {**_NORM_TAKES, "ReduceMean": 1, "Sub": 0, "Add": 1, "Mul": 3},
+        "ReduceMean",
+        ("Sub",),
+    ),
     _Fold(
         "GroupNorm",
         {"InstanceNormalization": 1, "Reshape": 1, "Mul": 1, "Add": 1},
@@ -105,12 +155,22 @@ _FOLDS = (
     ),
     _Fold("GELU", {"Erf": 1, "Div": 1, "Mul": 1}, {"Erf": 1, "Div": 1, "Add": 1, "Mul": 2}, "Erf"),
     _Fold("GELU", {"Erf": 1, "Mul": 1}, {"Erf": 1, "Add": 1, "Mul": 3}, "Erf"),
-    _Fold("GELU", {"Tanh": 1, "Add": 2, "Mul": 3}, {"Tanh": 1, "Add": 2, "Pow": 1, "Mul": 6}, "Tanh"),
+    _Fold(
+        "GELU", {"Tanh": 1, "Add": 2, "Mul": 3}, {"Tanh": 1, "Add": 2, "Pow": 1, "Mul": 6}, "Tanh"
+    ),
     _Fold("HardSwish", {"HardSigmoid": 1, "Mul": 1}, {"HardSigmoid": 1, "Mul": 1}, "HardSigmoid"),
     _Fold(
-        "RoPE", {"Mul": 4, "Sub": 1, "Add": 1, "Concat": 1}, {"Mul": 4, "Sub": 1, "Add": 1, "Concat": 1, "Slice": 4, "Split": 2}, "Concat"
+        "RoPE",
+        {"Mul": 4, "Sub": 1, "Add": 1, "Concat": 1},
+        {"Mul": 4, "Sub": 1, "Add": 1, "Concat": 1, "Slice": 4, "Split": 2},
+        "Concat",
     ),
-    _Fold("RoPE", {"Mul": 2, "Neg": 1, "Add": 1, "Concat": 1}, {"Mul": 2, "Neg": 1, "Add": 1, "Concat": 1, "Slice": 2, "Split": 1}, "Neg"),
+    _Fold(
+        "RoPE",
+        {"Mul": 2, "Neg": 1, "Add": 1, "Concat": 1},
+        {"Mul": 2, "Neg": 1, "Add": 1, "Concat": 1, "Slice": 2, "Split": 1},
+        "Neg",
+    ),
 )
 _SILU = _Fold("SiLU", {"Sigmoid": 1, "Mul": 1}, {"Sigmoid": 1, "Mul": 1}, "Sigmoid")
 _SWIGLU = _Fold("SwiGLU", {"Sigmoid": 1, "Mul": 2}, {"Sigmoid": 1, "Mul": 2}, "Sigmoid")
@@ -121,8 +181,16 @@ _EXACT = {
     "ReduceMean": ("ReduceSum", "ReduceMean"),
     "GlobalAveragePool": ("ReduceSum", "ReduceMean", "MaxPool or AveragePool"),
 }
-"""Nodes that a generated kernel computes only if its name has one of these operations; others may be there in another form."""
-_ABOVE_FOLDS = ("softmax", "topk", "nms", "pooling", "normalization")  # kinds of nodes that name a layer rather than a fold does
+"""Nodes that a generated kernel computes only if its name has one of these operations; others may
+be there in another form.
+"""
+_ABOVE_FOLDS = (
+    "softmax",
+    "topk",
+    "nms",
+    "pooling",
+    "normalization",
+)  # kinds of nodes that name a layer rather than a fold does
 _FOLDED_MAIN = ("LayerNorm", "RMSNorm", "GroupNorm")
 
 Scopes = Mapping[tuple[str, ...], "Counter[str]"]
@@ -130,8 +198,9 @@ Scopes = Mapping[tuple[str, ...], "Counter[str]"]
 
 
 def layer_titles(layers: Sequence[Layer]) -> tuple[str, ...]:
-    """What each layer of an engine is called: what it is, preceded by those components of its path in which layers of the same description
-    differ."""
+    """What each layer of an engine is called: what it is, preceded by those components of its path
+    in which layers of the same description differ.
+    """
     scopes = _scopes(layers)
     found = [_split(layer, scopes) for layer in layers]
     alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
@@ -143,22 +212,31 @@ def layer_titles(layers: Sequence[Layer]) -> tuple[str, ...]:
         kept = _telling([found[row][0] for row in rows])
         for row in rows:
             path, words = found[row]
-            of_profile = f" [profile {profile}]" if (profile := layers[row].optimization_profile) else ""
+            of_profile = (
+                f" [profile {profile}]" if (profile := layers[row].optimization_profile) else ""
+            )
             shown = _without_repeats({*kept, *_of_blocks(path, blocks)}, (*path, words[0]))
             titles[row] = _joined(path, shown, words) + of_profile
     several = Counter(titles)
-    return tuple(_numbered(title, layer) if several[title] > 1 else title for title, layer in zip(titles, layers, strict=True))
+    return tuple(
+        _numbered(title, layer) if several[title] > 1 else title
+        for title, layer in zip(titles, layers, strict=True)
+    )
 
 
 def name_title(name: str, nodes: Sequence[str] = ()) -> str:
-    """What a layer of that name, which computes these nodes, is called by itself: its whole path, and what it does."""
+    """What a layer of that name, which computes these nodes, is called by itself: its whole path,
+    and what it does.
+    """
     layer = Layer(0, name, "unknown", onnx=tuple(nodes))
     path, words = _split(layer, _scopes([layer]))
     return _joined(path, range(len(path)), words)
 
 
 def called(row: Row) -> str:
-    """What a layer of the table `layers` is called: its title, or its name where a table has none."""
+    """What a layer of the table `layers` is called: its title, or its name where a table has
+    none.
+    """
     return row.maybe_text("title") or row.text("name")
 
 
@@ -168,7 +246,9 @@ def called_text(layers: Table) -> Text:
 
 
 def _blocks(scopes: Scopes) -> frozenset[tuple[str, ...]]:
-    """The places in the model of which there are several that differ only in a number, such as ``/encoder/layer.*``."""
+    """The places in the model of which there are several that differ only in a number, such as
+    ``/encoder/layer.*``.
+    """
     found: dict[tuple[str, ...], str] = {}
     several: set[tuple[str, ...]] = set()
     for path in scopes:
@@ -182,12 +262,22 @@ def _blocks(scopes: Scopes) -> frozenset[tuple[str, ...]]:
 
 def _of_blocks(path: tuple[str, ...], blocks: frozenset[tuple[str, ...]]) -> list[int]:
     """The components of a path that say which of several blocks it is in."""
-    return [place for place, part in enumerate(path) if (*path[:place], _NUMBER.sub("*", part)) in blocks]
+    return [
+        place
+        for place, part in enumerate(path)
+        if (*path[:place], _NUMBER.sub("*", part)) in blocks
+    ]
 
 
 def _without_repeats(shown: set[int], parts: Sequence[str]) -> list[int]:
-    """The components to show, with the next one for each that this begins with, as in ``/layer1/layer1.0``."""
-    repeated = {place for place, (part, behind) in enumerate(pairwise(parts)) if behind.startswith(f"{part}.")}
+    """The components to show, with the next one for each that this begins with, as in
+    ``/layer1/layer1.0``.
+    """
+    repeated = {
+        place
+        for place, (part, behind) in enumerate(pairwise(parts))
+        if behind.startswith(f"{part}.")
+    }
     found = set()
     for place in shown:
         while place in repeated:
@@ -197,7 +287,9 @@ def _without_repeats(shown: set[int], parts: Sequence[str]) -> list[int]:
 
 
 def _numbered(title: str, layer: Layer) -> str:
-    """The title of a layer that shares it with another, with the number of its instruction in its Myelin region."""
+    """The title of a layer that shares it with another, with the number of its instruction in its
+    Myelin region.
+    """
     handle = _handle(layer.name)
     return f"{title} ({handle})" if handle and not title.endswith(f"({handle})") else title
 
@@ -225,30 +317,45 @@ def _told(layer: Layer) -> Sequence[str]:
 
 
 def _split(layer: Layer, scopes: Scopes) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The path of a layer, and the words that describe it: those of its name, or the end of its path."""
+    """The path of a layer, and the words that describe it: those of its name, or the end of its
+    path.
+    """
     node = split_layer_name(layer.name).node
     if reformat := _of_reformat(node):
         return reformat
     if node.startswith("{ForeignNode["):
         first, dots, last = node.removeprefix("{ForeignNode[").rstrip("]}").partition("...")
-        return _parts(first)[:-1], (f"{{ForeignNode[{_parts(first)[-1]}{dots}{_parts(last)[-1] if dots else ''}]}}",)
+        return _parts(first)[:-1], (
+            f"{{ForeignNode[{_parts(first)[-1]}{dots}{_parts(last)[-1] if dots else ''}]}}",
+        )
     made = _MADE.match(node) is not None
     decoded = decode(node) if made else None
     if decoded is not None and (not layer.onnx or layer.kind in ("signal", "shape")):
         return (), (_without_nodes(layer, node, decoded),)
     own = [] if made else nodes_of(node) or [node]
     names = [one for one in dict.fromkeys(map(_bare, layer.onnx or own)) if one] or own
-    return _of_nodes([_node(one) for one in names], {_bare(one) for one in own}, layer, decoded, scopes)
+    return _of_nodes(
+        [_node(one) for one in names], {_bare(one) for one in own}, layer, decoded, scopes
+    )
 
 
 def _without_nodes(layer: Layer, node: str, decoded: KernelName) -> str:
-    """What a layer that Myelin made up is called where nothing names its nodes: what it does, and the number of its instruction."""
+    """What a layer that Myelin made up is called where nothing names its nodes: what it does, and
+    the number of its instruction.
+    """
     handle = _handle(layer.name)
     if loops := _LOOP.findall(node):
-        return f"loop {loops[0][0]}: {loops[0][1]}{f' x {len(loops)}' if len(loops) > 1 else ''}{f' ({handle})' if handle else ''}"
+        return (
+            f"loop {loops[0][0]}:"
+            f" {loops[0][1]}{f' x {len(loops)}' if len(loops) > 1 else ''}{f' ({handle})' if handle else ''}"  # noqa: E501
+        )
     if not (decoded.ops or decoded.patterns):
         what = (layer.type or "").split(" ")[0].lower()
-        return f"{what} ({handle})" if handle and what and node.startswith("__mye") else node + (f" ({handle})" if handle else "")
+        return (
+            f"{what} ({handle})"
+            if handle and what and node.startswith("__mye")
+            else node + (f" ({handle})" if handle else "")
+        )
     if not handle:
         return node
     return f"{_of_ops(decoded)} ({handle})"
@@ -259,7 +366,9 @@ def _of_ops(decoded: KernelName) -> str:
     patterns = [pattern.name for pattern in decoded.patterns]
     if patterns and not any(one.endswith(("movement", "cast")) for one in patterns):
         return " + ".join(_PATTERNS.get(word, word) for word in part_words(decoded).split(" + "))
-    words = list(dict.fromkeys(_WORDS.get(op.word, op.word) for op in decoded.ops if op.cls != "cut"))
+    words = list(
+        dict.fromkeys(_WORDS.get(op.word, op.word) for op in decoded.ops if op.cls != "cut")
+    )
     words = [word for word in words if word not in ("copy", "Cast")] or words
     more = f" +{len(words) - _NAMED - 1}" if len(words) > _NAMED + 1 else ""
     return " + ".join(words[: _NAMED + 1]) + more
@@ -280,10 +389,14 @@ def _of_reformat(node: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
 def _of_nodes(  # one return a kind of layer
     nodes: Sequence[_Node], own: set[str], layer: Layer, decoded: KernelName | None, scopes: Scopes
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The path and words of a layer that computes these nodes, of which its own name has those in ``own``."""
+    """The path and words of a layer that computes these nodes, of which its own name has those in
+    ``own``.
+    """
     kept = [node for node in nodes if not _of_weights(node)] or list(nodes)
     weights = next((node.name for node in nodes if node.name.endswith(_WEIGHTS)), None)
-    if layer.kind == "attention" or (decoded is not None and any(pattern.name == "attention" for pattern in decoded.patterns)):
+    if layer.kind == "attention" or (
+        decoded is not None and any(pattern.name == "attention" for pattern in decoded.patterns)
+    ):
         return _of_attention(kept, decoded)
     computed = [node for node in kept if decoded is None or _computes(node, decoded)]
     if not computed:
@@ -296,24 +409,46 @@ def _of_nodes(  # one return a kind of layer
     norm = next((node for node in items if node.kind == "normalization"), None)
     if norm is None and (found := next((fold for fold in folds if fold[0] in _FOLDED_MAIN), None)):
         words = _more(
-            [node for node in items if node is not found[1]], [fold for fold in folds if fold is not found], layer, scopes, norm=True
+            [node for node in items if node is not found[1]],
+            [fold for fold in folds if fold is not found],
+            layer,
+            scopes,
+            norm=True,
         )
         return _placed(found, words)
     main = norm or _main(items, decoded)
     if folds and (main is None or main.kind not in _ABOVE_FOLDS):
         placed = next((node for node in items if node.path), None)
         if placed is not None and not folds[0][1].path:
-            return _shown(placed, "", _more([node for node in items if node is not placed], folds, layer, scopes))
+            return _shown(
+                placed,
+                "",
+                _more([node for node in items if node is not placed], folds, layer, scopes),
+            )
         return _placed(folds[0], _more(items, folds[1:], layer, scopes))
     main = main or items[0]
     half = _half(main, decoded)
     return _shown(
-        main, half, _more([node for node in items if node is not main], folds, layer, scopes, main=main, norm=main is norm), weights
+        main,
+        half,
+        _more(
+            [node for node in items if node is not main],
+            folds,
+            layer,
+            scopes,
+            main=main,
+            norm=main is norm,
+        ),
+        weights,
     )
 
 
-def _of_attention(nodes: Sequence[_Node], decoded: KernelName | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Attention is named after the module of its products and its softmax, else after its softmax or a node that says attention."""
+def _of_attention(
+    nodes: Sequence[_Node], decoded: KernelName | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Attention is named after the module of its products and its softmax, else after its softmax
+    or a node that says attention.
+    """
     named = next((node for node in nodes if node.kind == "attention"), None)
     if named is not None:
         return _shown(named, "", ())
@@ -337,7 +472,7 @@ def _products(nodes: Sequence[_Node], own: set[str]) -> list[_Node]:
     return []
 
 
-def _of_products(  # noqa: PLR0913, PLR0917  # what the words are about
+def _of_products(  # what the words are about
     products: Sequence[_Node],
     nodes: Sequence[_Node],
     layer: Layer,
@@ -351,14 +486,20 @@ def _of_products(  # noqa: PLR0913, PLR0917  # what the words are about
     more = _more(items, folds, layer, scopes, main=main)
     if len(products) == 1:
         return _shown(main, "", more, weights)
-    beside = _beside(products) if decoded is None else None  # one behind the other in a generated kernel
+    beside = (
+        _beside(products) if decoded is None else None
+    )  # one behind the other in a generated kernel
     if beside is None:
-        return _shown(main, "", (*(f"+ {_cut(node.last)}" for node in products[1:2]), *more), weights)
+        return _shown(
+            main, "", (*(f"+ {_cut(node.last)}" for node in products[1:2]), *more), weights
+        )
     return _of_parts((*beside[:-1], beside[-1]), "", more)
 
 
 def _beside(products: Sequence[_Node]) -> tuple[str, ...] | None:
-    """The path of products side by side, such as ``layer.0/query|key|value/MatMul``; None if these are of several lengths."""
+    """The path of products side by side, such as ``layer.0/query|key|value/MatMul``; None if these
+    are of several lengths.
+    """
     paths = [(*node.path, node.last) for node in products]
     if len({len(path) for path in paths}) > 1:
         return None
@@ -367,18 +508,28 @@ def _beside(products: Sequence[_Node]) -> tuple[str, ...] | None:
         return None
     first, end = places[0], places[-1] + 1
     different = list(dict.fromkeys("/".join(map(_cut, path[first:end])) for path in paths))
-    shown = "|".join(different[:_BESIDE]) + (f"|+{len(different) - _BESIDE}" if len(different) > _BESIDE else "")
+    shown = "|".join(different[:_BESIDE]) + (
+        f"|+{len(different) - _BESIDE}" if len(different) > _BESIDE else ""
+    )
     return (*paths[0][:first], shown, *paths[0][end:])
 
 
-def _folded(nodes: Sequence[_Node], decoded: KernelName | None, scopes: Scopes) -> tuple[list[_Node], list[tuple[str, _Node]]]:
-    """The nodes that are left, and what the others are together: its word, and the node that stands for it."""
+def _folded(
+    nodes: Sequence[_Node], decoded: KernelName | None, scopes: Scopes
+) -> tuple[list[_Node], list[tuple[str, _Node]]]:
+    """The nodes that are left, and what the others are together: its word, and the node that stands
+    for it.
+    """
     left, found = list(nodes), list[tuple[str, _Node]]()
     patterns = {pattern.name for pattern in decoded.patterns} if decoded is not None else set()
-    silu = decoded is not None and ("silu" in patterns or any(op.code.startswith("Sil") for op in decoded.ops))
+    silu = decoded is not None and (
+        "silu" in patterns or any(op.code.startswith("Sil") for op in decoded.ops)
+    )
     for path in dict.fromkeys(node.path for node in nodes):
         alone = bool(path) and set(scopes.get(path, ())) == {"Sigmoid", "Mul"}
-        more = ((_SWIGLU,) if "swiglu" in patterns else ()) + ((_SILU,) if silu or alone or "swiglu" in patterns else ())
+        more = ((_SWIGLU,) if "swiglu" in patterns else ()) + (
+            (_SILU,) if silu or alone or "swiglu" in patterns else ()
+        )
         for fold in (*_FOLDS, *more):
             while fold.fits(Counter(node.op for node in left if node.path == path)):
                 anchor = next(node for node in left if node.path == path and node.op == fold.anchor)
@@ -391,7 +542,7 @@ def _folded(nodes: Sequence[_Node], decoded: KernelName | None, scopes: Scopes) 
     return left, found
 
 
-def _more(  # noqa: PLR0913  # what the words are about
+def _more(  # what the words are about
     nodes: Sequence[_Node],
     folds: Sequence[tuple[str, _Node]],
     layer: Layer,
@@ -418,33 +569,56 @@ def _more(  # noqa: PLR0913  # what the words are about
     long = [word for word in told if len(word) > _LONGEST]
     shown = [word for word in told if len(word) <= _LONGEST][:_NAMED]
     rest = len(told) - len(shown)
-    return (*(f"+ {word}" for word in shown), *((f"+{rest}",) if rest or (long and not shown) else ()))
+    return (
+        *(f"+ {word}" for word in shown),
+        *((f"+{rest}",) if rest or (long and not shown) else ()),
+    )
 
 
 def _rank(node: _Node) -> int:
     if node.kind in _ORDER:
         return _ORDER.index(node.kind)
-    return len(_ORDER) + (_MOVES.index(node.kind) if node.kind in _MOVES else -1 if node.kind not in _STILL else len(_MOVES))
+    return len(_ORDER) + (
+        _MOVES.index(node.kind)
+        if node.kind in _MOVES
+        else -1
+        if node.kind not in _STILL
+        else len(_MOVES)
+    )
 
 
 def _is_bias(node: _Node, scopes: Scopes) -> bool:
-    """Whether an addition is the bias of the product whose module it is in: the module holds the two and nothing else that computes."""
+    """Whether an addition is the bias of the product whose module it is in: the module holds the
+    two and nothing else that computes.
+    """
     counts = scopes.get(node.path)
-    if node.op != "Add" or not node.path or counts is None or counts["Add"] != 1 or len(counts) != _LAST:
+    if (
+        node.op != "Add"
+        or not node.path
+        or counts is None
+        or counts["Add"] != 1
+        or len(counts) != _LAST
+    ):
         return False
     return counts["MatMul"] == 1
 
 
 def _adds_two(layer: Layer, main: _Node | None, *, norm: bool) -> bool:
-    """Whether the file shows that an addition before a norm or after a product adds two tensors that other layers computed."""
-    read = sum(not ("_dconst" in tensor.name or "_constant" in tensor.name) for tensor in layer.inputs)
+    """Whether the file shows that an addition before a norm or after a product adds two tensors
+    that other layers computed.
+    """
+    read = sum(
+        not ("_dconst" in tensor.name or "_constant" in tensor.name) for tensor in layer.inputs
+    )
     if norm or (main is not None and main.kind in ("convolution", "deconvolution")):
         return read > 1
     return main is not None and main.kind == "gemm" and read > 1 and bool(layer.constants)
 
 
 def _main(nodes: Sequence[_Node], decoded: KernelName | None) -> _Node | None:
-    """The node that a layer without product is named after: a softmax or the like, else one that computes, else one that moves data."""
+    """The node that a layer without product is named after: a softmax or the like, else one that
+    computes, else one that moves data.
+    """
     ranks: dict[int, _Node] = {}
     for node in nodes:
         if node.kind in MAIN_KINDS:
@@ -461,9 +635,16 @@ def _main(nodes: Sequence[_Node], decoded: KernelName | None) -> _Node | None:
 
 
 def _computes(node: _Node, decoded: KernelName) -> bool:
-    """Whether the operations in a generated kernel's name can be those of a node: Metadata names nodes too of which it only moves data."""
+    """Whether the operations in a generated kernel's name can be those of a node: Metadata names
+    nodes too of which it only moves data.
+    """
     classes = {op.cls for op in decoded.ops}
-    if not classes or "cut" in classes or "unknown" in classes or classes & {"gemm", "convolution", "attention"}:
+    if (
+        not classes
+        or "cut" in classes
+        or "unknown" in classes
+        or classes & {"gemm", "convolution", "attention"}
+    ):
         return True
     arithmetic = bool(classes - {"data movement", "cast", "index"})
     if node.kind in ("convolution", "deconvolution", "gemm"):
@@ -471,7 +652,16 @@ def _computes(node: _Node, decoded: KernelName) -> bool:
     exact = _EXACT.get(node.op)
     if exact is not None and not any(op.op in exact for op in decoded.ops):
         return False
-    if node.kind in ("softmax", "normalization", "pooling", "quantize", "scale", "pointwise", "activation", "reduce"):
+    if node.kind in (
+        "softmax",
+        "normalization",
+        "pooling",
+        "quantize",
+        "scale",
+        "pointwise",
+        "activation",
+        "reduce",
+    ):
         return arithmetic or (node.op == "Where" and any(op.op == "Where" for op in decoded.ops))
     if node.kind == "gather":
         return any(op.op in ("Gather", "Slice") for op in decoded.ops)
@@ -486,7 +676,9 @@ def _half(main: _Node, decoded: KernelName | None) -> str:
     return next((f": {_HALVES[one]}" for one in patterns if one in _HALVES), "")
 
 
-def _placed(fold: tuple[str, _Node], more: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _placed(
+    fold: tuple[str, _Node], more: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The path and words of what several nodes are together."""
     word, anchor = fold
     if not anchor.path:
@@ -494,22 +686,33 @@ def _placed(fold: tuple[str, _Node], more: tuple[str, ...]) -> tuple[tuple[str, 
     return anchor.path[:-_LAST], (*anchor.path[-_LAST:-1], f"{anchor.path[-1]}: {word}", *more)
 
 
-def _shown(node: _Node, what: str, more: Sequence[str], weights: str | None = None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _shown(
+    node: _Node, what: str, more: Sequence[str], weights: str | None = None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The path and words of a layer that is named after a node."""
     parts = (*node.path, _PLUGIN.sub("", node.last.removesuffix(_WEIGHTS)))
     if len(parts) == 1 and weights is not None and weights != node.name:
-        parts = (weights.removesuffix(_WEIGHTS), *parts)  # features.0.0.weight + Conv_12: the module that the node lies in
+        parts = (
+            weights.removesuffix(_WEIGHTS),
+            *parts,
+        )  # features.0.0.weight + Conv_12: the module that the node lies in
     return _of_parts(parts, what, more)
 
 
-def _of_parts(parts: tuple[str, ...], what: str, more: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    shown = _LAST + (len(parts) > _LAST and (parts[-_LAST].isdigit() or _tells_nothing(parts)))  # layers/0/Add
+def _of_parts(
+    parts: tuple[str, ...], what: str, more: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    shown = _LAST + (
+        len(parts) > _LAST and (parts[-_LAST].isdigit() or _tells_nothing(parts))
+    )  # layers/0/Add
     cut = [_cut(part) for part in parts]
     return tuple(cut[:-shown]), (*cut[-shown:-1], cut[-1] + what, *more)
 
 
 def _tells_nothing(parts: tuple[str, ...]) -> bool:
-    """Whether the module of a node is called after what every such module is, as in ``query/linear/MatMul`` and ``conv1/conv/Conv``."""
+    """Whether the module of a node is called after what every such module is, as in
+    ``query/linear/MatMul`` and ``conv1/conv/Conv``.
+    """
     module = _NUMBER.sub("", parts[-_LAST]).strip("._").lower()
     return module in _PLAIN or (len(module) >= len("conv") and module in parts[-1].lower())
 
@@ -529,7 +732,10 @@ def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     if not paths:
         return ()
     first, last = min(paths), max(paths)
-    same = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), min(len(first), len(last)))
+    same = next(
+        (at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other),
+        min(len(first), len(last)),
+    )
     return first[:same]
 
 
@@ -552,23 +758,35 @@ def _node(name: str) -> _Node:
     row = node_row(name)
     parts = _parts(name)
     last = parts[-1]
-    return _Node(name, parts[:-1], last, row.op if row is not None else _ORDINAL.sub("", last), row.kind if row is not None else "")
+    return _Node(
+        name,
+        parts[:-1],
+        last,
+        row.op if row is not None else _ORDINAL.sub("", last),
+        row.kind if row is not None else "",
+    )
 
 
 def _parts(node: str) -> tuple[str, ...]:
-    if node.startswith("[") and node.endswith("]") and "]-[" in node:  # Torch-TensorRT: [CONVOLUTION]-[aten_ops.…]-[/features/0/conv]
+    if (
+        node.startswith("[") and node.endswith("]") and "]-[" in node
+    ):  # Torch-TensorRT: [CONVOLUTION]-[aten_ops.…]-[/features/0/conv]
         node = node[:-1].rpartition("]-[")[2]
     return tuple(part for part in node.split("/") if part) or (node,)
 
 
 def _telling(paths: Sequence[tuple[str, ...]]) -> tuple[int, ...]:
-    """Indices of the components that distinguish the paths, the most distinctive first, until no further one distinguishes more."""
+    """Indices of the components that distinguish the paths, the most distinctive first, until no
+    further one distinguishes more.
+    """
     kept: list[int] = []
     keys: list[tuple[str, ...]] = [()] * len(paths)
     distinct = 1
     while distinct < len(paths):
         gains = {
-            place: len({(*key, *path[place : place + 1]) for key, path in zip(keys, paths, strict=True)})
+            place: len(
+                {(*key, *path[place : place + 1]) for key, path in zip(keys, paths, strict=True)}
+            )
             for place in range(max(map(len, paths)))
             if place not in kept
         }
@@ -588,7 +806,9 @@ def _joined(path: tuple[str, ...], kept: Sequence[int], words: Sequence[str]) ->
         if place < len(path):
             begin = place - 1 if path[place].isdigit() and after < place - 1 else place  # layers/0
             begin = max(begin, 0)
-            text += ("/" if after == begin - 1 else " … ") * bool(text) + "/".join(path[begin : place + 1])
+            text += ("/" if after == begin - 1 else " … ") * bool(text) + "/".join(
+                path[begin : place + 1]
+            )
             after = place
     last = "/".join(word for word in words if not word.startswith("+"))
     more = "".join(f" {word}" for word in words if word.startswith("+"))

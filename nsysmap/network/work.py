@@ -1,7 +1,9 @@
-"""How much work a layer has to do: multiply-adds, operations and bytes, computed from dimensions, types and parameters.
+"""How much work a layer has to do: multiply-adds, operations and bytes, computed from dimensions,
+types and parameters.
 
-Figures are what the layer's definition needs.  A Winograd or sparse kernel multiplies less, padding inside a kernel more; a tensor that
-stays in the L2 cache never reaches memory.  One multiply-add (MAC) is two operations (FLOPs; on integers too).
+Figures are what the layer's definition needs.  A Winograd or sparse kernel multiplies less, padding
+inside a kernel more; a tensor that stays in the L2 cache never reaches memory.  One multiply-add
+(MAC) is two operations (FLOPs; on integers too).
 """
 
 from __future__ import annotations
@@ -13,7 +15,13 @@ from math import prod
 from nsysmap.core.engine_schema import WORK
 from nsysmap.core.table import Table
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor
-from nsysmap.inputs.engine.tensor_formats import TYPE_BITS, channel_multiple, data_type, elements, total_bytes
+from nsysmap.inputs.engine.tensor_formats import (
+    TYPE_BITS,
+    channel_multiple,
+    data_type,
+    elements,
+    total_bytes,
+)
 from nsysmap.names.decode import decode
 from nsysmap.names.fusion import NORM_PATTERNS
 from nsysmap.names.layers import layer_ops, node_row
@@ -21,12 +29,25 @@ from nsysmap.network.operations import Operations, operations, quantizes
 
 _NO_WORK = {"shape", "signal", "noop", "constant", "loop"}
 _MOVES = {"reformat", "shuffle", "slice", "concat", "gather", "scatter", "cast", "quantize"}
-_PER_ELEMENT = {"softmax": 5, "normalization": 8, "pointwise": 1, "activation": 1, "scale": 2, "reduce": 1, "resize": 7}
-"""Operations per element: a softmax's are maximum, subtract, exponentiate, add, divide; a norm's subtract, square, add, add, divide, scale,
-shift and the mean's add; a resize is taken as bilinear."""
+_PER_ELEMENT = {
+    "softmax": 5,
+    "normalization": 8,
+    "pointwise": 1,
+    "activation": 1,
+    "scale": 2,
+    "reduce": 1,
+    "resize": 7,
+}
+"""Operations per element: a softmax's are maximum, subtract, exponentiate, add, divide; a norm's
+subtract, square, add, add, divide, scale, shift and the mean's add; a resize is taken as
+bilinear.
+"""
 
 Shape = tuple[int, ...]
-_TOLD_BY_PLUGIN = {"gemm", "normalization"}  # attention works on as many tokens as each request has, which no engine file shows
+_TOLD_BY_PLUGIN = {
+    "gemm",
+    "normalization",
+}  # attention works on as many tokens as each request has, which no engine file shows
 _LARGEST = 2**58  # operations or weights, far from what 64 bits hold
 
 
@@ -63,13 +84,22 @@ class _Count:
 
 
 def layer_work(layer: Layer, written: Mapping[str, Shape] | None = None) -> Work:
-    """The work of one layer; `written` has the shapes in which its inputs were written, where those differ from how it reads them."""
+    """The work of one layer; `written` has the shapes in which its inputs were written, where those
+    differ from how it reads them.
+    """
     if layer.kind in _NO_WORK:
         return Work(0, 0, 0, 0, 0)
     if not layer.inputs and not layer.outputs:
         return Work(reason="the engine file has no tensors")
     if layer.kind == "foreign_node":
-        return Work(None, None, _total(layer.inputs), _total(layer.outputs), None, "an opaque region: the file does not show its inside")
+        return Work(
+            None,
+            None,
+            _total(layer.inputs),
+            _total(layer.outputs),
+            None,
+            "an opaque region: the file does not show its inside",
+        )
     count = _count(layer, written or {})
     if max(count.flops or 0, count.weight_elements or 0) > _LARGEST:
         count = _Count(reason="the dimensions are impossibly large")
@@ -85,7 +115,17 @@ def layer_work(layer: Layer, written: Mapping[str, Shape] | None = None) -> Work
     if reason is None and (moved_in is None or moved_out is None):
         reason = "a dimension or type is not in the file"
     channels_in, channels_out = count.channels or (None, None)
-    return Work(count.macs, count.flops, moved_in, moved_out, weights, reason, channels_in, channels_out, count.groups)
+    return Work(
+        count.macs,
+        count.flops,
+        moved_in,
+        moved_out,
+        weights,
+        reason,
+        channels_in,
+        channels_out,
+        count.groups,
+    )
 
 
 def work_table(engines: Sequence[Engine]) -> Table:
@@ -137,14 +177,32 @@ def engine_work(engine: Engine) -> Iterator[tuple[Layer, Work]]:
 
 
 def tensor_cores(layer: Layer) -> str:
-    """yes, no or unknown, from an exact decode of the tactic; no for layers that do no matrix product."""
+    """yes, no or unknown, from an exact decode of the tactic; no for layers that do no matrix
+    product.
+    """
     if layer.tactic:
         told = decode(layer.tactic).tensor_cores
-        if told != "unknown" or layer.kind in ("gemm", "convolution", "deconvolution", "attention", "myelin_kernel"):
+        if told != "unknown" or layer.kind in (
+            "gemm",
+            "convolution",
+            "deconvolution",
+            "attention",
+            "myelin_kernel",
+        ):
             return told
     return (
         "unknown"
-        if layer.kind in ("gemm", "convolution", "deconvolution", "attention", "foreign_node", "myelin_kernel", "plugin", "unknown")
+        if layer.kind
+        in (
+            "gemm",
+            "convolution",
+            "deconvolution",
+            "attention",
+            "foreign_node",
+            "myelin_kernel",
+            "plugin",
+            "unknown",
+        )
         else "no"
     )
 
@@ -165,39 +223,58 @@ def does(layer: Layer) -> str:
         ("movement", done.movement),
         ("pointwise", done.pointwise),
     )
-    return next((word for word, holds in told if holds), _DOES.get(layer.kind) or _mostly(layer, done))
+    return next(
+        (word for word, holds in told if holds), _DOES.get(layer.kind) or _mostly(layer, done)
+    )
 
 
-_DOES = {"pooling": "pooling", "reduce": "reduction", "topk": "selection", "nms": "selection", "resize": "resize", "scatter": "movement"}
+_DOES = {
+    "pooling": "pooling",
+    "reduce": "reduction",
+    "topk": "selection",
+    "nms": "selection",
+    "resize": "resize",
+    "scatter": "movement",
+}
 _NODES = {
-    "softmax": "softmax", "normalization": "norm", "topk": "selection", "reduce": "reduction", "resize": "resize", "pooling": "pooling",
+    "softmax": "softmax", "normalization": "norm", "topk": "selection", "reduce": "reduction",
+    "resize": "resize", "pooling": "pooling",
     "pointwise": "pointwise", "activation": "pointwise",
 }  # fmt: skip
 _CLASSES = {
-    "sort": "selection", "sampling": "resize", "reduction": "reduction", "scan": "reduction", "pooling": "pooling", "normalization": "norm",
-    "pointwise": "pointwise", "compare": "pointwise", "logical": "pointwise", "pointwise or reduction": "pointwise", "quantize": "quantize",
+    "sort": "selection", "sampling": "resize", "reduction": "reduction", "scan": "reduction",
+    "pooling": "pooling", "normalization": "norm",
+    "pointwise": "pointwise", "compare": "pointwise", "logical": "pointwise",
+    "pointwise or reduction": "pointwise", "quantize": "quantize",
     "index": "pointwise",
 }  # fmt: skip
 
 
 def _mostly(layer: Layer, done: Operations) -> str:
-    """What a generated kernel does besides moving data, by the most telling of its operations, or of its ONNX nodes if its name is cut."""
+    """What a generated kernel does besides moving data, by the most telling of its operations, or
+    of its ONNX nodes if its name is cut.
+    """
     if done.cut:
         kinds = {op.cls for op in layer_ops(layer.onnx)}
         told = next(
-            (word for kind, word in _NODES.items() if kind in kinds), "movement" if kinds and kinds <= _MOVES | {"constant"} else ""
+            (word for kind, word in _NODES.items() if kind in kinds),
+            "movement" if kinds and kinds <= _MOVES | {"constant"} else "",
         )
         return told or "other"
     classes = {op.cls for op in done.ops}
     return next((word for cls, word in _CLASSES.items() if cls in classes), "other")
 
 
-def product_extent(result: Shape, left: Sequence[Shape], right: Sequence[Shape], *, merged: bool = False) -> int | None:
-    """The summed extent K of a matrix product, from the shape of its result and those that its operands may have; None if none fits.
+def product_extent(
+    result: Shape, left: Sequence[Shape], right: Sequence[Shape], *, merged: bool = False
+) -> int | None:
+    """The summed extent K of a matrix product, from the shape of its result and those that its
+    operands may have; None if none fits.
 
-    Operands may be transposed, batched, broadcast over the batch, or shown in another view of the same elements ([1,128,768] for 12 heads).
-    `right` is empty if the file hides the weights.  `merged`: several products over one input (A+B+C), so the batch of the result is
-    not one of the input.
+    Operands may be transposed, batched, broadcast over the batch, or shown in another view of the
+    same elements ([1,128,768] for 12 heads). `right` is empty if the file hides the weights.
+    `merged`: several products over one input (A+B+C), so the batch of the result is not one of the
+    input.
     """
     if len(result) < 1 or 0 in result:
         return None
@@ -225,23 +302,34 @@ def product_extent(result: Shape, left: Sequence[Shape], right: Sequence[Shape],
 
 
 def _fits(shape: Shape, other: int, k: int, batches: set[int]) -> bool:
-    """Whether k is one of the shape's last two axes and its elements are other x k, times one of the batches."""
+    """Whether k is one of the shape's last two axes and its elements are other x k, times one of
+    the batches.
+    """
     return k in shape[-2:] and prod(shape) in {batch * other * k for batch in batches}
 
 
 def _plugin_operation(layer: Layer) -> str | None:
-    """The kind of layer that a plugin stands for, where its type is the name of an operation whose work follows from its tensors.
+    """The kind of layer that a plugin stands for, where its type is the name of an operation whose
+    work follows from its tensors.
 
-    TensorRT-LLM's ``Gemm`` reads [..., K] or its transpose and K x N weights of the same type, and writes [..., N].
+    TensorRT-LLM's ``Gemm`` reads [..., K] or its transpose and K x N weights of the same type, and
+    writes [..., N].
     """
     told = layer.parameters.get("PluginType") if layer.kind == "plugin" else None
-    row = node_row(told.removesuffix("_TRT").removesuffix("Plugin")) if isinstance(told, str) else None
+    row = (
+        node_row(told.removesuffix("_TRT").removesuffix("Plugin"))
+        if isinstance(told, str)
+        else None
+    )
     return row.kind if row is not None and row.kind in _TOLD_BY_PLUGIN else None
 
 
 def _count(layer: Layer, written: Mapping[str, Shape]) -> _Count:
     kind = _plugin_operation(layer) or layer.kind
-    if kind in ("convolution", "deconvolution") or layer.parameters.get("ParameterType") in ("Convolution", "Deconvolution"):
+    if kind in ("convolution", "deconvolution") or layer.parameters.get("ParameterType") in (
+        "Convolution",
+        "Deconvolution",
+    ):
         return _convolution(layer)
     if kind == "attention":
         return _attention(layer)
@@ -257,32 +345,56 @@ def _count(layer: Layer, written: Mapping[str, Shape]) -> _Count:
 
 
 def _convolution(layer: Layer) -> _Count:
-    """N*K*P*Q*(C/G)*R*S for a convolution; for a deconvolution every input element meets (K/G)*R*S weights."""
+    """N*K*P*Q*(C/G)*R*S for a convolution; for a deconvolution every input element meets (K/G)*R*S
+    weights.
+    """
     source, target = _shape_of(layer.inputs), _shape_of(layer.outputs)
-    transposed = layer.kind == "deconvolution" or layer.parameters.get("ParameterType") == "Deconvolution"
+    transposed = (
+        layer.kind == "deconvolution" or layer.parameters.get("ParameterType") == "Deconvolution"
+    )
     filters = _filters(layer, transposed=transposed)
     if source is None or target is None:
         inward, outward = filters.channels or (-1, -1)
         channels = filters.channels if inward > 0 and outward > 0 else None
-        return _Count(reason="a dimension is dynamic or not in the file", channels=channels, groups=filters.groups)
+        return _Count(
+            reason="a dimension is dynamic or not in the file",
+            channels=channels,
+            groups=filters.groups,
+        )
     each = source if transposed else target
     groups = filters.groups or 1
     if filters.kernel and filters.channels:
         inward, outward = filters.channels
         across = outward if transposed else inward
         macs = prod(each) * across * prod(filters.kernel) // groups
-        return _Count(macs, 2 * macs, inward * outward * prod(filters.kernel) // groups, None, (inward, outward), groups)
+        return _Count(
+            macs,
+            2 * macs,
+            inward * outward * prod(filters.kernel) // groups,
+            None,
+            (inward, outward),
+            groups,
+        )
     weights = _weight_count(layer)
     maps = _number(layer.parameters.get("OutMaps")) or (target[1] if len(target) > 2 else 0)
     if weights is None or not maps or transposed:
         return _Count(reason="the kernel size is not in the file")
     macs = prod(each) * weights // maps
-    return _Count(macs, 2 * macs, weights, "from the number of weights", (source[1], maps) if len(source) > 2 else None, groups)
+    return _Count(
+        macs,
+        2 * macs,
+        weights,
+        "from the number of weights",
+        (source[1], maps) if len(source) > 2 else None,
+        groups,
+    )
 
 
 @dataclass(frozen=True)
 class _Filters:
-    """What a convolution's file row says of its filters, whatever the batch or the size of the image is."""
+    """What a convolution's file row says of its filters, whatever the batch or the size of the
+    image is.
+    """
 
     kernel: Shape = ()
     channels: tuple[int, int] | None = None  # in, out
@@ -290,10 +402,16 @@ class _Filters:
 
 
 def _filters(layer: Layer, *, transposed: bool) -> _Filters:
-    """The filters, from the parameters of the layer, otherwise from its weights where the file lists them: K x C/G x R x S (C x K/G of
-    a deconvolution)."""
-    source, target = (tensors[0].dimensions or () if tensors else () for tensors in (layer.inputs, layer.outputs))
-    kernel, groups = _whole_numbers(layer.parameters.get("Kernel")), _number(layer.parameters.get("Groups"))
+    """The filters, from the parameters of the layer, otherwise from its weights where the file
+    lists them: K x C/G x R x S (C x K/G of a deconvolution).
+    """
+    source, target = (
+        tensors[0].dimensions or () if tensors else () for tensors in (layer.inputs, layer.outputs)
+    )
+    kernel, groups = (
+        _whole_numbers(layer.parameters.get("Kernel")),
+        _number(layer.parameters.get("Groups")),
+    )
     if len(source) != len(target) or not source:
         return _Filters(groups=groups)
     if kernel and len(kernel) < len(source):
@@ -302,7 +420,13 @@ def _filters(layer: Layer, *, transposed: bool) -> _Filters:
     first = source if transposed else target
     for tensor in sorted(layer.constants, key=lambda one: -(elements(one) or 0)):
         weights = _shape(tensor)
-        if weights is None or len(weights) != len(source) or len(weights) < 3 or weights[0] != first[1] or not weights[1]:
+        if (
+            weights is None
+            or len(weights) != len(source)
+            or len(weights) < 3
+            or weights[0] != first[1]
+            or not weights[1]
+        ):
             continue
         over, other = (target[1], weights[1]) if transposed else (source[1], weights[1])
         if over > 0 and over % other == 0:
@@ -311,26 +435,50 @@ def _filters(layer: Layer, *, transposed: bool) -> _Filters:
 
 
 def _constant_product(layer: Layer) -> tuple[int, int] | None:
-    """K and N of a product with constant weights, where the batch or the number of rows is dynamic; None if the file does not tell."""
-    source, target = (tensors[0].dimensions or () if tensors else () for tensors in (layer.inputs, layer.outputs))
-    weights = [shape for tensor in layer.constants if (shape := _shape(tensor)) is not None and len(shape) > 1 and min(shape[-2:]) > 1]
+    """K and N of a product with constant weights, where the batch or the number of rows is dynamic;
+    None if the file does not tell.
+    """
+    source, target = (
+        tensors[0].dimensions or () if tensors else () for tensors in (layer.inputs, layer.outputs)
+    )
+    weights = [
+        shape
+        for tensor in layer.constants
+        if (shape := _shape(tensor)) is not None and len(shape) > 1 and min(shape[-2:]) > 1
+    ]
     if not source or not target or not weights:
         return None
     k, n = source[-1], target[-1]
-    return (k, n) if k > 0 and n > 0 and any({k, n} == {*shape[-2:]} or shape[-2:] == (k, n) for shape in weights) else None
+    return (
+        (k, n)
+        if k > 0
+        and n > 0
+        and any({k, n} == {*shape[-2:]} or shape[-2:] == (k, n) for shape in weights)
+        else None
+    )
 
 
 def _gemm(layer: Layer, written: Mapping[str, Shape]) -> _Count:
     result = _shape_of(layer.outputs)
     if result is None:
-        return _Count(reason="a dimension is dynamic or not in the file", channels=_constant_product(layer))
+        return _Count(
+            reason="a dimension is dynamic or not in the file", channels=_constant_product(layer)
+        )
     weights, maps = _weight_count(layer), _number(layer.parameters.get("OutMaps"))
     if weights is not None and maps and layer.parameters.get("Weights") is not None:
         macs = prod(result) * weights // maps
         return _Count(macs, 2 * macs, weights, None, (weights // maps, maps))
-    operands = [tensor for tensor in layer.inputs if (elements(tensor) or 0) > 1 and len(tensor.dimensions or ()) > 1]
+    operands = [
+        tensor
+        for tensor in layer.inputs
+        if (elements(tensor) or 0) > 1 and len(tensor.dimensions or ()) > 1
+    ]
     constants = [
-        shape for tensor in layer.constants if (shape := _shape(tensor)) is not None and len(shape) > 1 and prod(shape) > max(result[-1], 1)
+        shape
+        for tensor in layer.constants
+        if (shape := _shape(tensor)) is not None
+        and len(shape) > 1
+        and prod(shape) > max(result[-1], 1)
     ]
     shapes = [shape for tensor in operands[:1] for shape in _views(tensor, written)]
     others = [shape for tensor in operands[1:] for shape in _views(tensor, written)] + constants
@@ -342,19 +490,37 @@ def _gemm(layer: Layer, written: Mapping[str, Shape]) -> _Count:
     macs = prod(result) * k
     if others:
         return _Count(macs, 2 * macs, channels=(k, _outward(result, k, constants)))
-    return _Count(macs, 2 * macs, k * result[-1], "the file hides the weights: assumed to be one K x N matrix", (k, result[-1]))
+    return _Count(
+        macs,
+        2 * macs,
+        k * result[-1],
+        "the file hides the weights: assumed to be one K x N matrix",
+        (k, result[-1]),
+    )
 
 
 def _outward(result: Shape, k: int, weights: Sequence[Shape]) -> int:
-    """The output channels of a product: its columns, or its rows where the weights are its left operand, as of a 1x1 convolution."""
-    left = len(result) > 1 and any(shape[-2:] == (result[-2], k) and result[-1] not in shape[-2:] for shape in weights)
+    """The output channels of a product: its columns, or its rows where the weights are its left
+    operand, as of a 1x1 convolution.
+    """
+    left = len(result) > 1 and any(
+        shape[-2:] == (result[-2], k) and result[-1] not in shape[-2:] for shape in weights
+    )
     return result[-2] if left else result[-1]
 
 
 def _attention(layer: Layer) -> _Count:
-    """Q*K^T and P*V: 2 * batch * heads * Sq * Sk * d multiply-adds; the softmax between them is not counted."""
-    shapes = [shape for tensor in layer.outputs if (shape := _shape(tensor)) is not None and len(shape) > 1]
-    result = max(shapes, key=prod, default=None)  # besides it, a decoding step writes its new keys and values
+    """Q*K^T and P*V: 2 * batch * heads * Sq * Sk * d multiply-adds; the softmax between them is not
+    counted.
+    """
+    shapes = [
+        shape
+        for tensor in layer.outputs
+        if (shape := _shape(tensor)) is not None and len(shape) > 1
+    ]
+    result = max(
+        shapes, key=prod, default=None
+    )  # besides it, a decoding step writes its new keys and values
     inputs = [shape for tensor in layer.inputs if (shape := _shape(tensor)) is not None]
     if result is None or len(inputs) != len(layer.inputs) or len(result) < 2:
         return _Count(reason="a dimension is dynamic or not in the file")
@@ -367,7 +533,9 @@ def _attention(layer: Layer) -> _Count:
 
 
 def _key_length(result: Shape, inputs: Sequence[Shape]) -> int | None:
-    """Sk, from separate Q, K, V in any order of the last two axes with a mask or without, from packed QKV, or from Q with packed KV."""
+    """Sk, from separate Q, K, V in any order of the last two axes with a mask or without, from
+    packed QKV, or from Q with packed KV.
+    """
     size = prod(result)
     sizes = [prod(shape) for shape in inputs if result[-1] in shape[-2:]]  # not a mask, nor a scale
     if len(sizes) >= 3 and sizes[0] == size and sizes[1] == sizes[2]:
@@ -388,26 +556,45 @@ def _pooling(layer: Layer) -> _Count:
     target, window = _shape_of(layer.outputs), _whole_numbers(layer.parameters.get("WindowSize"))
     source = _shape_of(layer.inputs)
     if target is not None and source is not None and not window:
-        return _Count(0, prod(source), reason="the window is not in the file: assumed to be one operation per element read")
+        return _Count(
+            0,
+            prod(source),
+            reason="the window is not in the file: assumed to be one operation per element read",
+        )
     if target is None or not window:
         return _Count(reason="the window or a dimension is not in the file")
     return _Count(0, prod(target) * prod(window))
 
 
 def _fused(layer: Layer, written: Mapping[str, Shape]) -> _Count:
-    """A generated kernel: a product where its ops have one, else one operation per element and arithmetic op of its name."""
+    """A generated kernel: a product where its ops have one, else one operation per element and
+    arithmetic op of its name.
+    """
     ops = decode(layer.name).ops
     classes = {op.cls for op in ops}
     if "gemm" in classes:
         return _gemm(layer, written)
     if "convolution" in classes:
         return _convolution(layer)
-    sizes = [size for tensor in (*layer.inputs, *layer.outputs) if (size := elements(tensor)) is not None]
+    sizes = [
+        size for tensor in (*layer.inputs, *layer.outputs) if (size := elements(tensor)) is not None
+    ]
     if len(sizes) != len(layer.inputs) + len(layer.outputs) or not sizes:
         return _Count(reason="a dimension is dynamic or not in the file")
     if not ops or classes & {"cut", "unknown"}:
         return _Count(macs=0, reason="the name does not list every operation")
-    arithmetic = sum(op.cls in ("pointwise", "reduction", "compare", "logical", "quantize", "pointwise or reduction") for op in ops)
+    arithmetic = sum(
+        op.cls
+        in (
+            "pointwise",
+            "reduction",
+            "compare",
+            "logical",
+            "quantize",
+            "pointwise or reduction",
+        )
+        for op in ops
+    )
     return _Count(0, arithmetic * max(sizes))
 
 
@@ -416,7 +603,11 @@ def _elementwise(layer: Layer, kind: str) -> _Count:
     target = _shape_of(layer.outputs)
     if each is None:
         plugin = layer.parameters.get("PluginType") if kind == "plugin" else None
-        what = f"plugin {plugin} cannot be told from its tensors" if isinstance(plugin, str) else f"layer of kind {kind} is unknown"
+        what = (
+            f"plugin {plugin} cannot be told from its tensors"
+            if isinstance(plugin, str)
+            else f"layer of kind {kind} is unknown"
+        )
         return _Count(reason=f"the work of a {what}")
     if target is None:
         return _Count(reason="a dimension is dynamic or not in the file")
@@ -426,20 +617,29 @@ def _elementwise(layer: Layer, kind: str) -> _Count:
 
 
 def _views(tensor: Tensor, written: Mapping[str, Shape]) -> list[Shape]:
-    """The shape in which the tensor is read, and the one in which it was written where that is another."""
-    shapes = [shape for shape in (_shape(tensor), written.get(tensor.name)) if shape is not None and shape]
+    """The shape in which the tensor is read, and the one in which it was written where that is
+    another.
+    """
+    shapes = [
+        shape for shape in (_shape(tensor), written.get(tensor.name)) if shape is not None and shape
+    ]
     return list(dict.fromkeys(shapes))
 
 
 def _listed_weights(layer: Layer) -> int | None:
-    """Bytes of the weights that the file lists: TensorRT 11's constants, or the counts of Weights and Bias."""
+    """Bytes of the weights that the file lists: TensorRT 11's constants, or the counts of Weights
+    and Bias.
+    """
     if layer.constants:
         return _total(layer.constants)
     sizes: list[int] = []
     for key in ("Weights", "Bias"):
         held = layer.parameters.get(key)
         if isinstance(held, dict):
-            count, bits = _number(held.get("Count")), TYPE_BITS.get(data_type(str(held.get("Type"))) or "")
+            count, bits = (
+                _number(held.get("Count")),
+                TYPE_BITS.get(data_type(str(held.get("Type"))) or ""),
+            )
             if count is None or bits is None:
                 return None
             sizes.append((count * bits + 7) // 8)
@@ -450,7 +650,11 @@ def _weight_count(layer: Layer) -> int | None:
     held = layer.parameters.get("Weights")
     if isinstance(held, dict):
         return _number(held.get("Count"))
-    counts = [count for tensor in layer.constants if (count := elements(tensor)) is not None and len(tensor.dimensions or ()) > 2]
+    counts = [
+        count
+        for tensor in layer.constants
+        if (count := elements(tensor)) is not None and len(tensor.dimensions or ()) > 2
+    ]
     return max(counts, default=None)
 
 
@@ -464,7 +668,9 @@ def _gathers(layer: Layer) -> bool:
 
 
 def _looked_up(tensors: Sequence[Tensor], outputs: Sequence[Tensor]) -> int | None:
-    """Bytes of what a gather reads: of each tensor at most as many elements as the largest output has; None if one is not known."""
+    """Bytes of what a gather reads: of each tensor at most as many elements as the largest output
+    has; None if one is not known.
+    """
     most = max((elements(tensor) or 0 for tensor in outputs), default=0)
     sizes = []
     for tensor in tensors:
@@ -484,7 +690,11 @@ def _shape(tensor: Tensor) -> Shape | None:
 
 
 def _number(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**56 else None
+    return (
+        value
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**56
+        else None
+    )
 
 
 def _whole_numbers(value: object) -> tuple[int, ...]:

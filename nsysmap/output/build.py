@@ -29,12 +29,18 @@ def report_of(analysis: Analysis) -> Report:
     capture = tables.capture.records()[0]
     every, *by_engine = [_figures(row) for row in tables.engine_inferences] or [_NO_INFERENCES]
     gpus = _gpus(tables)
-    worked = [(gpu.busy_ns, gpu.window_ns) for gpu in gpus if gpu.busy_ns is not None and gpu.window_ns]
+    worked = [
+        (gpu.busy_ns, gpu.window_ns) for gpu in gpus if gpu.busy_ns is not None and gpu.window_ns
+    ]
     return Report(
         summary=analysis.summary,
         trace=TraceFacts(
             copies=len(tables.memcpys),
-            **{field.name: capture[field.name] for field in fields(TraceFacts) if field.name in capture},  # type: ignore[arg-type]
+            **{
+                field.name: capture[field.name]
+                for field in fields(TraceFacts)
+                if field.name in capture
+            },  # type: ignore[arg-type]
         ),
         gpus=gpus,
         engines=tuple(
@@ -50,7 +56,11 @@ def report_of(analysis: Analysis) -> Report:
         ),
         inferences=every,
         by_engine=tuple(by_engine) if len(by_engine) > 1 else (),
-        busy_share=_share(sum(busy for busy, _ in worked), sum(window for _, window in worked)) if worked else None,
+        busy_share=(
+            _share(sum(busy for busy, _ in worked), sum(window for _, window in worked))
+            if worked
+            else None
+        ),
         busy_window="inferences" if every.measured else "trace",
         replays=_replays(tables) if capture["cuda_graph_trace"] == "graph" else None,
         layer_time="mean per inference of the engine" if every.measured else "total over the trace",
@@ -71,7 +81,9 @@ def _spread(row: Row, name: str) -> Spread | None:
 
 
 def _gpus(tables: Tables) -> tuple[Gpu, ...]:
-    """The GPUs that worked, with the windows of `device_times`; all GPUs of the machine where the trace shows no work."""
+    """The GPUs that worked, with the windows of `device_times`; all GPUs of the machine where the
+    trace shows no work.
+    """
     times = {row.integer("device"): row for row in tables.device_times}
     known = {row.integer("device"): row for row in tables.devices}
     gpus = []
@@ -83,10 +95,16 @@ def _gpus(tables: Tables) -> tuple[Gpu, ...]:
                 device=device,
                 name=(None if facts is None else facts.maybe_text("name")) or "unknown GPU",
                 chip=None if facts is None else facts.maybe_text("chip"),
-                compute=None if facts is None or major is None else f"{major}.{facts.maybe_integer('compute_minor') or 0}",
+                compute=(
+                    None
+                    if facts is None or major is None
+                    else f"{major}.{facts.maybe_integer('compute_minor') or 0}"
+                ),
                 sm_count=None if facts is None else facts.maybe_integer("sm_count"),
                 memory_bytes=None if facts is None else facts.maybe_integer("memory_bytes"),
-                bandwidth_bytes_per_s=None if facts is None else facts.maybe_integer("bandwidth_bytes_per_s"),
+                bandwidth_bytes_per_s=(
+                    None if facts is None else facts.maybe_integer("bandwidth_bytes_per_s")
+                ),
                 window_ns=None if time is None else time.integer("window_ns"),
                 busy_ns=None if time is None else time.maybe_integer("busy_ns"),
             )
@@ -130,7 +148,13 @@ def _replays(tables: Tables) -> ReplayFigures:
 def _idle(tables: Tables) -> tuple[IdleRow, ...]:
     """Idle time by cause of each GPU, within its window."""
     rows = [
-        IdleRow(row.integer("device"), row.text("cause"), row.integer("gaps"), row.integer("time_ns"), row.real("share_of_window"))
+        IdleRow(
+            row.integer("device"),
+            row.text("cause"),
+            row.integer("gaps"),
+            row.integer("time_ns"),
+            row.real("share_of_window"),
+        )
         for row in tables.idle_totals
     ]
     return tuple(sorted(rows, key=lambda row: (row.device, -row.time_ns, row.cause)))

@@ -1,7 +1,8 @@
-"""The report as an SQLite database: the declared tables of the analysis, tied by foreign keys, with the meaning of every column.
+"""The report as an SQLite database: the declared tables of the analysis, tied by foreign keys, with
+the meaning of every column.
 
-The schema is generated from the declarations.  Tables with a row for each event of the trace are left out; `nsysmap map` and `nsysmap sql`
-write those.
+The schema is generated from the declarations.  Tables with a row for each event of the trace are
+left out; `nsysmap map` and `nsysmap sql` write those.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from nsysmap.output.json import SCHEMA
 from nsysmap.output.model import Report
 
 EVENTS = frozenset({
-    "api_calls", "nvtx_ranges", "memcpys", "memsets", "syncs", "cuda_graph_nodes", "cuda_graph_traces", "overheads", "osrt_calls",
+    "api_calls", "nvtx_ranges", "memcpys", "memsets", "syncs", "cuda_graph_nodes",
+    "cuda_graph_traces", "overheads", "osrt_calls",
     "kernels", "gaps", "replayed_work",
 })  # fmt: skip
 """Declared tables with a row for each event, which are not in the database."""
@@ -31,7 +33,9 @@ _COLUMNS = "declared_columns"
 
 
 def write_db(report: Report, path: Path) -> None:
-    """Write the report's tables as a new database to ``path``; the same report gives the same bytes."""
+    """Write the report's tables as a new database to ``path``; the same report gives the same
+    bytes.
+    """
     import sqlite3
 
     import sqlite_utils
@@ -47,9 +51,10 @@ def write_db(report: Report, path: Path) -> None:
         database["report"].insert({"name": "schema", "value": SCHEMA}, pk="name")  # type: ignore[union-attr]  # a new name is a table
         database.create_view(
             "kernel_layers",
-            "SELECT layers.name AS layer, layers.kind, kernel_time.name AS kernel, kernel_totals.summary, kernel_time.kernels, "
-            "kernel_time.time_ns FROM kernel_time LEFT JOIN layers USING (layer_id) "
-            "LEFT JOIN kernel_totals ON kernel_totals.name = kernel_time.name ORDER BY kernel_time.time_ns DESC",
+            "SELECT layers.name AS layer, layers.kind, kernel_time.name AS kernel,"
+            " kernel_totals.summary, kernel_time.kernels, kernel_time.time_ns FROM kernel_time LEFT"
+            " JOIN layers USING (layer_id) LEFT JOIN kernel_totals ON kernel_totals.name ="
+            " kernel_time.name ORDER BY kernel_time.time_ns DESC",
         )
         database.conn.commit()
         database.vacuum()
@@ -62,12 +67,18 @@ def write_db(report: Report, path: Path) -> None:
 
 
 def _referred_first(specs: Sequence[Spec]) -> list[Spec]:
-    """The tables in their order, each after those that its columns name rows of (but for tables that name each other)."""
+    """The tables in their order, each after those that its columns name rows of (but for tables
+    that name each other).
+    """
     ordered: dict[str, Spec] = {}
     names = {spec.name for spec in specs}
     while len(ordered) < len(specs):
         waiting = [spec for spec in specs if spec.name not in ordered]
-        ready = [spec for spec in waiting if not {column.row_of for column in spec.columns} & names - ordered.keys() - {spec.name}]
+        ready = [
+            spec
+            for spec in waiting
+            if not {column.row_of for column in spec.columns} & names - ordered.keys() - {spec.name}
+        ]
         for spec in ready or waiting[:1]:
             ordered[spec.name] = spec
     return list(ordered.values())
@@ -77,7 +88,11 @@ def _write_table(database: Any, spec: Spec, table: Table, held: Mapping[str, Spe
     created = database[spec.name].create(
         {column.name: _TYPES[column.kind] for column in spec.columns},
         pk=(spec.key[0] if len(spec.key) == 1 else spec.key) if spec.key else None,
-        foreign_keys=[(column.name, column.row_of, held[column.row_of].key[0]) for column in spec.columns if _ties(column, spec, held)],
+        foreign_keys=[
+            (column.name, column.row_of, held[column.row_of].key[0])
+            for column in spec.columns
+            if _ties(column, spec, held)
+        ],
         not_null={column.name for column in spec.columns if not column.nullable},
     )
     created.insert_all(_rows(table), batch_size=_BATCH_ROWS)
@@ -85,7 +100,9 @@ def _write_table(database: Any, spec: Spec, table: Table, held: Mapping[str, Spe
 
 def _ties(column: Column, spec: Spec, held: Mapping[str, Spec]) -> bool:
     """Whether the column names a row of another table in the database."""
-    return column.row_of != spec.name and column.row_of in held and len(held[column.row_of].key) == 1
+    return (
+        column.row_of != spec.name and column.row_of in held and len(held[column.row_of].key) == 1
+    )
 
 
 def _rows(table: Table) -> Iterator[dict[str, object]]:
@@ -104,7 +121,12 @@ def _write_columns(database: Any, held: Mapping[str, Spec]) -> None:
     """What every column means."""
     database[_COLUMNS].insert_all(
         (
-            {"table_name": spec.name, "column_name": column.name, "unit": column.unit or None, "meaning": column.comment}
+            {
+                "table_name": spec.name,
+                "column_name": column.name,
+                "unit": column.unit or None,
+                "meaning": column.comment,
+            }
             for spec in held.values()
             for column in spec.columns
         ),

@@ -1,4 +1,6 @@
-"""Which other tools are installed on this machine, and what they enable: what `nsysmap doctor` shows."""
+"""Which other tools are installed on this machine, and what they enable: what `nsysmap doctor`
+shows.
+"""
 
 from __future__ import annotations
 
@@ -42,26 +44,48 @@ def doctor() -> tuple[Found, ...]:
 
 def doctor_text(found: Sequence[Found], *, width: int = 100) -> str:
     """One paragraph per thing: whether it is there, what was found, what that allows."""
-    rows = [row for one in found for row in ((_TOLD[one.state], one.thing, escaped(one.what)), ("", "", escaped(one.allows)))]
+    rows = [
+        row
+        for one in found
+        for row in ((_TOLD[one.state], one.thing, escaped(one.what)), ("", "", escaped(one.allows)))
+    ]
     return rendered(table(("", "", ""), rows, max(60, width), "kkw", indent=0), colour=False)
 
 
 def doctor_json(found: Sequence[Found]) -> list[dict[str, object]]:
     """The same as JSON; ``found`` is null if it is not known."""
     known = {"yes": True, "no": False, "unknown": None}
-    return [{"thing": one.thing, "found": known[one.state], "what": one.what, "allows": one.allows} for one in found]
+    return [
+        {"thing": one.thing, "found": known[one.state], "what": one.what, "allows": one.allows}
+        for one in found
+    ]
 
 
 def _nsys() -> Iterator[Found]:
     try:
         first = True
         for nsys in installed_nsys():
-            used = "used first: exports reports up to this version, and captures for `nsysmap record`"
-            yield Found("nsys", "yes", f"{nsys.version} ({_shown(nsys.path)})", used if first else "used for reports of newer versions")
+            used = (
+                "used first: exports reports up to this version, and captures for `nsysmap record`"
+            )
+            yield Found(
+                "nsys",
+                "yes",
+                f"{nsys.version} ({_shown(nsys.path)})",
+                used if first else "used for reports of newer versions",
+            )
             first = False
     except NsysmapError as error:
-        without = "Reports can be opened without it: nsysmap reads them itself. `nsysmap record` needs nsys"
-        yield Found("nsys", "no", f"{error.where}: {error.what}", f"{without}: {error.remedy.removesuffix(f', or {EXPORT_THERE}')}.")
+        without = (
+            "Reports can be opened without it: nsysmap reads them itself. `nsysmap record` needs"
+            " nsys"
+        )
+        yield Found(
+            "nsys",
+            "no",
+            f"{error.where}: {error.what}",
+            f"{without}: {error.remedy.removesuffix(f', or {EXPORT_THERE}')}.",
+        )
 
 
 def _tensorrt() -> Found:
@@ -74,38 +98,73 @@ def _tensorrt() -> Found:
         "tensorrt-rtx-cu13-bindings",
     ):
         if told := _version(package):
-            allows = "opens .engine and .plan files built by this version, on a GPU like the one they were built for"
+            allows = (
+                "opens .engine and .plan files built by this version, on a GPU like the one they"
+                " were built for"
+            )
             return Found("TensorRT", "yes", f"{told} (Python package {package})", allows)
-    without = ".engine and .plan files cannot be opened: give the file of trtexec --exportLayerInfo, or pip install the tensorrt version"
-    return Found("TensorRT", "no", "the Python package tensorrt is not installed", f"{without} that built the engine.")
+    without = (
+        ".engine and .plan files cannot be opened: give the file of trtexec --exportLayerInfo, or"
+        " pip install the tensorrt version"
+    )
+    return Found(
+        "TensorRT",
+        "no",
+        "the Python package tensorrt is not installed",
+        f"{without} that built the engine.",
+    )
 
 
 def _trtexec() -> Found:
     path = shutil.which("trtexec")
     if path is None:
-        without = "not needed to read captures made elsewhere; it comes with TensorRT and exports an engine's layers (--exportLayerInfo)"
+        without = (
+            "not needed to read captures made elsewhere; it comes with TensorRT and exports an"
+            " engine's layers (--exportLayerInfo)"
+        )
         return Found("trtexec", "no", "is not on PATH", without)
-    allows = "exports an engine's layers: trtexec --loadEngine=FILE --exportLayerInfo=engine.json --profilingVerbosity=detailed"
+    allows = (
+        "exports an engine's layers: trtexec --loadEngine=FILE --exportLayerInfo=engine.json"
+        " --profilingVerbosity=detailed"
+    )
     return Found("trtexec", "yes", _shown(path), allows)
 
 
 def _onnx() -> Found:
     if told := _version("onnx"):
-        return Found("onnx", "yes", told, "--onnx MODEL names the nodes of the model that run inside opaque regions")
-    return Found("onnx", "no", "the Python package onnx is not installed", "--onnx MODEL does not work: pip install 'nsysmap[onnx]'")
+        return Found(
+            "onnx",
+            "yes",
+            told,
+            "--onnx MODEL names the nodes of the model that run inside opaque regions",
+        )
+    return Found(
+        "onnx",
+        "no",
+        "the Python package onnx is not installed",
+        "--onnx MODEL does not work: pip install 'nsysmap[onnx]'",
+    )
 
 
 def _fleet() -> Found:
     if told := _version("distributed"):
         return Found("Dask", "yes", told, "nsysmap fleet reads many reports at once")
-    return Found("Dask", "no", "the Python package distributed is not installed", "no nsysmap fleet: pip install 'nsysmap[fleet]'")
+    return Found(
+        "Dask",
+        "no",
+        "the Python package distributed is not installed",
+        "no nsysmap fleet: pip install 'nsysmap[fleet]'",
+    )
 
 
 def _browser() -> Found:
     path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if path is None:
         return Found(
-            "chromium", "no", "is not on PATH", "pages (.html) open in any browser, here or elsewhere; only their tests need this one"
+            "chromium",
+            "no",
+            "is not on PATH",
+            "pages (.html) open in any browser, here or elsewhere; only their tests need this one",
         )
     return Found("chromium", "yes", _shown(path), "opens pages (.html), and runs their tests")
 
@@ -113,34 +172,69 @@ def _browser() -> Found:
 def _gpu() -> Iterator[Found]:
     driver = _text(_DRIVER / "version")
     if driver is None:
-        yield Found("GPU", "no", "no NVIDIA driver is loaded", "not needed to read captures made elsewhere; `nsysmap record` needs one")
+        yield Found(
+            "GPU",
+            "no",
+            "no NVIDIA driver is loaded",
+            "not needed to read captures made elsewhere; `nsysmap record` needs one",
+        )
         return
     told = re.search(r"\b(\d{3,}\.\d+(?:\.\d+)?)\b", driver)
-    yield Found("GPU", "yes", f"NVIDIA driver {told.group(1) if told else 'of an unknown version'}", "programs can be captured here")
+    yield Found(
+        "GPU",
+        "yes",
+        f"NVIDIA driver {told.group(1) if told else 'of an unknown version'}",
+        "programs can be captured here",
+    )
     params = _text(_DRIVER / "params")
-    restricted = None if params is None else re.search(r"^RmProfilingAdminOnly:\s*(\d)", params, re.MULTILINE)
+    restricted = (
+        None
+        if params is None
+        else re.search(r"^RmProfilingAdminOnly:\s*(\d)", params, re.MULTILINE)
+    )
     may = "hardware counters can be sampled: nsysmap record --gpu-metrics"
     if restricted is None:
-        yield Found("counters", "unknown", "the driver does not say who may read them", f"{may}, if permitted")
+        yield Found(
+            "counters",
+            "unknown",
+            "the driver does not say who may read them",
+            f"{may}, if permitted",
+        )
     elif restricted.group(1) == "0" or os.geteuid() == 0:
-        whom = "every user" if restricted.group(1) == "0" else "root (you are root); a container may still forbid it"
+        whom = (
+            "every user"
+            if restricted.group(1) == "0"
+            else "root (you are root); a container may still forbid it"
+        )
         yield Found("counters", "yes", f"may be read by {whom}", may)
     else:
-        yield Found("counters", "no", "may be read only by root (ERR_NVGPUCTRPERM)", f"no --gpu-metrics as this user: {PERMISSION}")
+        yield Found(
+            "counters",
+            "no",
+            "may be read only by root (ERR_NVGPUCTRPERM)",
+            f"no --gpu-metrics as this user: {PERMISSION}",
+        )
 
 
 def _cache() -> Found:
     folder = cache_folder()
     place = next(place for place in (folder, *folder.parents) if place.exists())
     if place.is_dir() and os.access(place, os.W_OK):
-        return Found("cache", "yes", _shown(folder), "exports are kept: nsys exports each report only once")
+        return Found(
+            "cache", "yes", _shown(folder), "exports are kept: nsys exports each report only once"
+        )
     return Found(
-        "cache", "no", f"{_shown(folder)} cannot be written", "set NSYSMAP_CACHE to a folder that can, or give the export of a report"
+        "cache",
+        "no",
+        f"{_shown(folder)} cannot be written",
+        "set NSYSMAP_CACHE to a folder that can, or give the export of a report",
     )
 
 
 def _shown(path: str | Path) -> str:
-    """The path with ~ for the user's home, whose name is nobody's business where the answer is pasted."""
+    """The path with ~ for the user's home, whose name is nobody's business where the answer is
+    pasted.
+    """
     try:
         return str("~" / Path(path).relative_to(Path.home()))
     except (ValueError, RuntimeError):  # not in it, or there is none

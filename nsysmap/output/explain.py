@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from nsysmap.mapping.explain import ByOrder, Candidate, EngineEvidence, Explanation, GraphNode, InInference, RangeAround
+from nsysmap.mapping.explain import (
+    ByOrder,
+    Candidate,
+    EngineEvidence,
+    Explanation,
+    GraphNode,
+    InInference,
+    RangeAround,
+)
 from nsysmap.text.lines import folded
 from nsysmap.text.terminal import escaped, shortened
 from nsysmap.text.units import counted, duration, percent
@@ -38,7 +46,10 @@ PART_BY = {
 def explain_text(held: Explanation) -> str:
     """The explanation for people, at most 80 columns wide."""
     took = duration(held.end_ns - held.start_ns)
-    where = f"device {held.device}, context {'–' if held.context is None else held.context}, stream {held.stream}, pid {held.pid}"
+    where = (
+        f"device {held.device}, context {'–' if held.context is None else held.context}, stream"
+        f" {held.stream}, pid {held.pid}"
+    )
     sizes = f"grid {_by(held.grid)}, block {_by(held.block)}"
     lines = [f"{escaped(held.source)}: kernel {held.kernel_id}"]
     lines += _said("name", held.name, whole=True) + _said("says", held.says)
@@ -59,12 +70,17 @@ def explain_json(held: Explanation) -> dict[str, object]:
 
 
 def _said(label: str, text: str, *, indent: int = 0, whole: bool = False) -> list[str]:
-    """A label and a text, wrapped under itself; a word that is too long loses its middle, or where it must stay whole is broken."""
+    """A label and a text, wrapped under itself; a word that is too long loses its middle, or where
+    it must stay whole is broken.
+    """
     room = WIDTH - _LABEL - indent
     words = " ".join(word if whole else shortened(word, room) for word in escaped(text).split())
     rows = folded(words, room, whole=not whole)
     return [
-        (f"{label:<{_LABEL}}" if not number else " " * _LABEL) + " " * (indent if number else 0) + row for number, row in enumerate(rows)
+        (f"{label:<{_LABEL}}" if not number else " " * _LABEL)
+        + " " * (indent if number else 0)
+        + row
+        for number, row in enumerate(rows)
     ]
 
 
@@ -91,8 +107,15 @@ def _launch_lines(held: Explanation) -> list[str]:
     else:
         call = held.launch
         begin = held.start_ns - call.end_ns
-        after = f"the kernel began {duration(begin)} after it returned" if begin >= 0 else "the kernel began before it returned"
-        text = f"{call.api} at {_at(call.start_ns)}, {duration(call.end_ns - call.start_ns)} long, on {_thread(call.thread)}; {after}"
+        after = (
+            f"the kernel began {duration(begin)} after it returned"
+            if begin >= 0
+            else "the kernel began before it returned"
+        )
+        text = (
+            f"{call.api} at {_at(call.start_ns)}, {duration(call.end_ns - call.start_ns)} long, on"
+            f" {_thread(call.thread)}; {after}"
+        )
         lines = _said("launch", text)
     return lines + (_graph_lines(held.graph) if held.graph is not None else [])
 
@@ -103,9 +126,15 @@ def _graph_lines(graph: GraphNode) -> list[str]:
     for number, step in enumerate(graph.created[:_MOST]):
         last = number == len(graph.created) - 1 and graph.complete
         what = "captured" if last else "a clone, made"
-        lines += _said("", f"node {step.graph_node}: {what} at {_at(step.start_ns)} on {_thread(step.thread)}")
+        lines += _said(
+            "", f"node {step.graph_node}: {what} at {_at(step.start_ns)} on {_thread(step.thread)}"
+        )
     if not graph.complete:
-        lines += _said("", "the node that stream capture created is not in the trace: the graph was captured before the trace began")
+        lines += _said(
+            "",
+            "the node that stream capture created is not in the trace: the graph was captured"
+            " before the trace began",
+        )
     return lines
 
 
@@ -117,7 +146,11 @@ def _range_lines(held: Explanation) -> list[str]:
         return _said("ranges", "cannot tell: its launch is not in the trace")
     if not held.ranges:
         return _said("ranges", f"no NVTX range encloses the {what}")
-    shown = held.ranges if len(held.ranges) <= _MOST else (*held.ranges[: _MOST // 2], *held.ranges[-_MOST // 2 :])
+    shown = (
+        held.ranges
+        if len(held.ranges) <= _MOST
+        else (*held.ranges[: _MOST // 2], *held.ranges[-_MOST // 2 :])
+    )
     lines = _said("ranges", f"around the {what}, the outermost first")
     for number, one in enumerate(shown):
         if number == _MOST // 2 and len(shown) < len(held.ranges):
@@ -136,13 +169,19 @@ def _range_words(one: RangeAround) -> str:
 def _inference_words(held: InInference | None) -> str:
     if held is None:
         return "not part of a recognised inference"
-    by = _FOUND_BY.get(held.found_by, held.found_by) + (f" ({held.launch_api})" if held.launch_api else "")
+    by = _FOUND_BY.get(held.found_by, held.found_by) + (
+        f" ({held.launch_api})" if held.launch_api else ""
+    )
     whole = "" if held.complete else "; cut off by the capture"
     doubt = f"; its engine is in doubt: {held.engine_doubt}" if held.engine_doubt else ""
-    same = f"{counted(held.same, 'inference')} launch{'es' if held.same == 1 else ''} the same kernels in the same order"
+    same = (
+        f"{counted(held.same, 'inference')} launch{'es' if held.same == 1 else ''} the same kernels"
+        " in the same order"
+    )
     return (
-        f"number {held.inference}, found by {by}; position {held.position} of 0 to {held.kernels - 1} in launch order{whole}; {same}; "
-        f"{counted(held.same_name, 'kernel')} of this name in it{doubt}"
+        f"number {held.inference}, found by {by}; position {held.position} of 0 to"
+        f" {held.kernels - 1} in launch order{whole}; {same}; {counted(held.same_name, 'kernel')}"
+        f" of this name in it{doubt}"
     )
 
 
@@ -156,18 +195,35 @@ def _engine_lines(held: Explanation) -> list[str]:
 
 
 def _engine_words(one: EngineEvidence) -> str:
-    verdict = {"ran": "ran", "did-not-run": "did not run", "cannot-tell": "cannot tell whether it ran"}[one.verdict]
-    text = f"{one.source}: {verdict}: {one.how}" + ("; it ran this inference" if one.ran_this else "")
+    verdict = {
+        "ran": "ran",
+        "did-not-run": "did not run",
+        "cannot-tell": "cannot tell whether it ran",
+    }[one.verdict]
+    text = f"{one.source}: {verdict}: {one.how}" + (
+        "; it ran this inference" if one.ran_this else ""
+    )
     if one.placed is not None and one.used is not None:
-        text += f"; by order: kernels with a layer {percent(one.placed, 1)}, layers with a kernel {percent(one.used, 1)}"
+        text += (
+            f"; by order: kernels with a layer {percent(one.placed, 1)}, layers with a kernel"
+            f" {percent(one.used, 1)}"
+        )
         text += f", tactics that ran {percent(one.tactics, 1)}" if one.tactics is not None else ""
-        text += f", {one.margin:.2f} nats per kernel better than in random order" if one.margin is not None else ""
+        text += (
+            f", {one.margin:.2f} nats per kernel better than in random order"
+            if one.margin is not None
+            else ""
+        )
     return text
 
 
 def _tactic_lines(held: Explanation) -> list[str]:
     if not held.tactics:
-        return _said("tactic", "the name is not a tactic of any given engine file") if held.engines else []
+        return (
+            _said("tactic", "the name is not a tactic of any given engine file")
+            if held.engines
+            else []
+        )
     lines = _said("tactic", f"the name can be the tactic of {counted(len(held.tactics), 'layer')}")
     for one in held.tactics[:_MOST]:
         lines += _said("", _layer_words(one), indent=2)
@@ -184,7 +240,10 @@ def _order_lines(held: Explanation) -> list[str]:
     if held.order is None:
         if held.answer.method in ("nvtx", "graph-node", "region") and held.answer.confidence == 1:
             return _said("order", "not needed: a range gives the layer")
-        return _said("order", "could not be used: " + (held.answer.reason or "there is nothing to align it with"))
+        return _said(
+            "order",
+            "could not be used: " + (held.answer.reason or "there is nothing to align it with"),
+        )
     return _aligned_lines(held.order)
 
 
@@ -194,18 +253,32 @@ def _aligned_lines(held: ByOrder) -> list[str]:
     if held.chosen is None:
         lines += _said("", f"best: no layer ({percent(held.chance, 1)})", indent=2)
     else:
-        told = "its tactic" if held.by_tactic else "the name supports it" if held.explained else "only its position supports it"
+        told = (
+            "its tactic"
+            if held.by_tactic
+            else "the name supports it"
+            if held.explained
+            else "only its position supports it"
+        )
         lines += _said(
-            "", f"best: {_layer_words(held.chosen)} ({percent(held.chance, 1)}; names match {held.chosen.match:.2f}; {told})", indent=2
+            "",
+            f"best: {_layer_words(held.chosen)} ({percent(held.chance, 1)}; names match"
+            f" {held.chosen.match:.2f}; {told})",
+            indent=2,
         )
     if held.rival is not None:
         lines += _said(
-            "", f"next: {_layer_words(held.rival)} ({percent(held.rival_chance, 1)}; names match {held.rival.match:.2f})", indent=2
+            "",
+            f"next: {_layer_words(held.rival)} ({percent(held.rival_chance, 1)}; names match"
+            f" {held.rival.match:.2f})",
+            indent=2,
         )
     else:
         lines += _said("", f"next: no layer at all ({percent(held.rival_chance, 1)})", indent=2)
     for word, name in (("before it", held.before), ("after it", held.after)):
-        lines += _said("", f"{word}: {_name(name) if name is not None else 'no kernel with a layer'}", indent=2)
+        lines += _said(
+            "", f"{word}: {_name(name) if name is not None else 'no kernel with a layer'}", indent=2
+        )
     return lines
 
 
@@ -214,12 +287,22 @@ def _answer_lines(held: Explanation) -> list[str]:
     if answer.layer is None:
         lines = _said("layer", "none")
     else:
-        of = f" of {answer.engine}" if answer.engine is not None else ", known only from the trace's ranges"
+        of = (
+            f" of {answer.engine}"
+            if answer.engine is not None
+            else ", known only from the trace's ranges"
+        )
         number = f"{answer.layer_index} " if answer.layer_index is not None else ""
         lines = _said("layer", f"{number}{_name(answer.layer_title or answer.layer, 80)}{of}")
         lines += _said("", f"named {_name(answer.layer, 80)}", indent=2)
     if answer.part is not None:
-        lines += _said("part", f"{answer.part} (by {PART_BY.get(answer.part_by or '', answer.part_by or '')})")
+        lines += _said(
+            "part", f"{answer.part} (by {PART_BY.get(answer.part_by or '', answer.part_by or '')})"
+        )
     lines += _said("method", f"{answer.method}: {_METHODS[answer.method]}")
-    lines += _said("confidence", f"{answer.confidence:.4g}" + (" (exact)" if answer.confidence == 1 and answer.layer is not None else ""))
+    lines += _said(
+        "confidence",
+        f"{answer.confidence:.4g}"
+        + (" (exact)" if answer.confidence == 1 and answer.layer is not None else ""),
+    )
     return lines + (_said("reason", answer.reason) if answer.reason is not None else [])

@@ -16,26 +16,41 @@ WIDTH = 80
 
 
 def findings_text(
-    outcomes: Sequence[Outcome], summary: Summary | None = None, unknown: frozenset[str] = frozenset(), *, fusion: bool = False
+    outcomes: Sequence[Outcome],
+    summary: Summary | None = None,
+    unknown: frozenset[str] = frozenset(),
+    *,
+    fusion: bool = False,
 ) -> str:
-    """Every finding, or of rules about ``fusion`` only, the most costly first, then the rules that could not tell, by reason.
+    """Every finding, or of rules about ``fusion`` only, the most costly first, then the rules that
+    could not tell, by reason.
 
-    Costs are in the unit of the answer; of an engine file alone, which has none, they are of one inference.  ``unknown`` has the layers of
-    engines whose files were not given.
+    Costs are in the unit of the answer; of an engine file alone, which has none, they are of one
+    inference.  ``unknown`` has the layers of engines whose files were not given.
     """
-    lines = folded(f"not fused: {not_fused(summary)}", WIDTH, first="", later="  ", whole=True) if fusion and summary is not None else []
+    lines = (
+        folded(f"not fused: {not_fused(summary)}", WIDTH, first="", later="  ", whole=True)
+        if fusion and summary is not None
+        else []
+    )
     outcomes = [one for one in outcomes if of_fusion(one.group, one.rule)] if fusion else outcomes
     findings = by_cost(outcomes)
     for finding in findings:
         cost = f", {cost_words(finding.cost_ns, finding.group, summary)}" if finding.cost_ns else ""
-        lines += [f"{finding.severity:<8} {finding.rule}{cost}", *_wrapped(finding.message, "         ")]
+        lines += [
+            f"{finding.severity:<8} {finding.rule}{cost}",
+            *_wrapped(finding.message, "         "),
+        ]
         if summary is not None and summary.engines and finding.layer in unknown:
             lines += _wrapped("This is in an engine whose file was not given.", "         ")
         for other in (one for one in finding.also if not fusion or of_fusion(one.group, one.rule)):
             lines += _wrapped(f"also {other.rule}: {other.message}", "           ")
     told = [outcome for outcome in outcomes if outcome.skipped is None]
     rules = f"{counted(len(told), 'rule')}{' about fusion' if fusion else ''}"
-    lines.append(f"{counted(len(findings), 'finding')} of {rules} that could tell. Costs of different rules overlap: do not add them.")
+    lines.append(
+        f"{counted(len(findings), 'finding')} of {rules} that could tell. Costs of different rules"
+        " overlap: do not add them."
+    )
     reasons: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.skipped is not None:
@@ -46,9 +61,17 @@ def findings_text(
 
 
 def failed_text(findings: Sequence[Finding], severity: str) -> str:
-    """Why `--fail-on` failed: how many findings are so severe, and each with its rule and message, on a line."""
-    lines = [f"failed: {counted(len(findings), 'finding')} of severity {severity} or higher (--fail-on {severity})"]
-    lines += [f"  {finding.severity} {finding.rule}: {escaped(' '.join(finding.message.split()))}" for finding in findings]
+    """Why `--fail-on` failed: how many findings are so severe, and each with its rule and message,
+    on a line.
+    """
+    lines = [
+        f"failed: {counted(len(findings), 'finding')} of severity {severity} or higher (--fail-on"
+        f" {severity})"
+    ]
+    lines += [
+        f"  {finding.severity} {finding.rule}: {escaped(' '.join(finding.message.split()))}"
+        for finding in findings
+    ]
     return "\n".join(lines)
 
 

@@ -1,4 +1,6 @@
-"""The report as one JSON object, as schema() describes it; the same analysis gives the same bytes."""
+"""The report as one JSON object, as schema() describes it; the same analysis gives the same
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,15 @@ from typing import Any
 
 from nsysmap.answer.model import Summary
 from nsysmap.core import engine_schema, report_schema, result_schema, trace_schema
-from nsysmap.core.json_schema import TEXTS, Schema, columns_of, fields_of, list_of, object_of, or_null
+from nsysmap.core.json_schema import (
+    TEXTS,
+    Schema,
+    columns_of,
+    fields_of,
+    list_of,
+    object_of,
+    or_null,
+)
 from nsysmap.core.note import Note
 from nsysmap.core.table import Row, Spec
 from nsysmap.network.titles import called
@@ -27,7 +37,9 @@ SCHEMA = "nsysmap/report/1"
 
 
 def report_json(report: Report) -> dict[str, Any]:
-    """The report as JSON values; times in ns, sizes in bytes, shares from 0 to 1, null if there is no value."""
+    """The report as JSON values; times in ns, sizes in bytes, shares from 0 to 1, null if there is
+    no value.
+    """
     engines = [asdict(engine) for engine in report.engines]
     tables = report.tables
     return {
@@ -49,7 +61,9 @@ def report_json(report: Report) -> dict[str, Any]:
             "mapped": int(report.mapped.ints("kernels").sum()),
             "time_ns": report.kernel_time_ns,
             "mapped_time_ns": int(report.mapped.ints("time_ns").sum()),
-            "by_method": {row.text("method"): _without(_shown(row), "method") for row in tables.coverage},
+            "by_method": {
+                row.text("method"): _without(_shown(row), "method") for row in tables.coverage
+            },
             "unmapped": [_shown(row) for row in tables.unmapped],
         },
         "layer_time": report.layer_time,
@@ -67,7 +81,10 @@ def report_json(report: Report) -> dict[str, Any]:
 
 
 def _named(report: Report) -> dict[int, tuple[int | None, str, str]]:
-    return {row.integer("layer_id"): (row.maybe_integer("layer_index"), row.text("name"), called(row)) for row in report.layers}
+    return {
+        row.integer("layer_id"): (row.maybe_integer("layer_index"), row.text("name"), called(row))
+        for row in report.layers
+    }
 
 
 def write_json(report: Report, path: Path) -> None:
@@ -78,13 +95,17 @@ def write_json(report: Report, path: Path) -> None:
 
 
 def json_pieces(value: object, *, ascii_only: bool = True) -> Iterator[str]:
-    """What json.dumps gives with indent=1, and a line break, piece by piece and some five times sooner."""
+    """What json.dumps gives with indent=1, and a line break, piece by piece and some five times
+    sooner.
+    """
     yield from _indented(value, 0, ascii_only)
     yield "\n"
 
 
 def _indented(value: object, level: int, ascii_only: bool) -> Iterator[str]:  # passed on
-    """A value whose parts stand one level deeper; what has no further parts in it is written in one go, by C."""
+    """A value whose parts stand one level deeper; what has no further parts in it is written in one
+    go, by C.
+    """
     if not _has_parts(value):
         yield _encoder(0, ascii_only)(value)
         return
@@ -92,7 +113,10 @@ def _indented(value: object, level: int, ascii_only: bool) -> Iterator[str]:  # 
     opening, closing = "{}" if named else "[]"
     line = "\n" + " " * (level + 1)
     before = opening + line
-    for deep, parts in groupby(value.items() if isinstance(value, dict) else value, key=_is_deep_pair if named else _has_parts):  # type: ignore[call-overload]
+    for deep, parts in groupby(
+        value.items() if isinstance(value, dict) else value,
+        key=_is_deep_pair if named else _has_parts,
+    ):  # type: ignore[call-overload]
         held = list(parts)
         if not deep:
             yield before + _encoder(level + 1, ascii_only)(dict(held) if named else held)[1:-1]
@@ -123,7 +147,12 @@ def finding_json(finding: Finding) -> dict[str, Any]:
     """A finding as JSON values, with those that it stands for."""
     share = None if finding.share_of_window is None else rounded_share(finding.share_of_window)
     also = [finding_json(one) for one in finding.also]
-    return {**vars(finding), "share_of_window": share, "evidence": dict(finding.evidence), "also": also}
+    return {
+        **vars(finding),
+        "share_of_window": share,
+        "evidence": dict(finding.evidence),
+        "also": also,
+    }
 
 
 def _inferences(figures: InferenceFigures) -> dict[str, Any]:
@@ -134,22 +163,37 @@ def _spreads(values: dict[str, Any]) -> dict[str, Any]:
     """Spreads under keys that end in _ns need no unit of their own."""
     names = {f"{name}_ns": name for name in ("median", "p95")}
     return {
-        key: {names[inner]: number for inner, number in value.items()} if isinstance(value, dict) and set(value) == set(names) else value
+        key: (
+            {names[inner]: number for inner, number in value.items()}
+            if isinstance(value, dict) and set(value) == set(names)
+            else value
+        )
         for key, value in values.items()
     }
 
 
 def _shown(row: Row) -> dict[str, Any]:
     """A row of a declared table, its shares rounded."""
-    return {name: rounded_share(value) if isinstance(value, float) else value for name, value in row.values().items()}
+    return {
+        name: rounded_share(value) if isinstance(value, float) else value
+        for name, value in row.values().items()
+    }
 
 
 def _layer(row: Row) -> dict[str, Any]:
-    return {"index": row["layer_index"], **_without(_shown(row), *_NOT_OF_A_LAYER), "onnx": _list(row.maybe_text("onnx"))}
+    return {
+        "index": row["layer_index"],
+        **_without(_shown(row), *_NOT_OF_A_LAYER),
+        "onnx": _list(row.maybe_text("onnx")),
+    }
 
 
 def _kernel(row: Row) -> dict[str, Any]:
-    return {**_shown(row), "ops": _list(row.maybe_text("ops")), "patterns": _list(row.maybe_text("patterns"))}
+    return {
+        **_shown(row),
+        "ops": _list(row.maybe_text("ops")),
+        "patterns": _list(row.maybe_text("patterns")),
+    }
 
 
 def _family(columns: dict[str, Any]) -> dict[str, Any]:
@@ -162,7 +206,8 @@ def _list(text: str | None) -> list[str]:
     return text.split(",") if text else []
 
 
-# --- schema ---------------------------------------------------------------------------------------------------------
+# --- schema
+# --------------------------------------------------------------------------------------------------
 
 _SPECS: Mapping[type, Spec] = {
     model.TraceFacts: trace_schema.CAPTURE,
@@ -176,7 +221,14 @@ _KNOWN: Mapping[object, Schema] = {
     model.Spread: object_of({"median": {"type": "integer"}, "p95": {"type": "integer"}}),
     Finding: {"$ref": "#/$defs/finding"},
 }
-_NOT_OF_A_LAYER = ("layer_id", "layer_index", "stream", "region", "region_index", "optimization_profile")
+_NOT_OF_A_LAYER = (
+    "layer_id",
+    "layer_index",
+    "stream",
+    "region",
+    "region_index",
+    "optimization_profile",
+)
 """Columns of `layers` that the JSON report does not have, or has under another name."""
 
 
@@ -185,7 +237,12 @@ def schema() -> Schema:
     rows = {"totals": ("engine",), "regions": ("engine", "region")}
     precision = {name: list_of(_precision_totals(keys)) for name, keys in rows.items()}
     layer = columns_of(result_schema.PRECISION)
-    named = {"engine": layer["engine"], "index": {"type": ["integer", "null"]}, "name": {"type": "string"}, "title": {"type": "string"}}
+    named = {
+        "engine": layer["engine"],
+        "index": {"type": ["integer", "null"]},
+        "name": {"type": "string"},
+        "title": {"type": "string"},
+    }
     precision_layer = {**named, **_without(layer, "layer_id", "engine")}
     layers = columns_of(engine_schema.LAYERS)
     inferences = _fields(model.InferenceFigures)
@@ -193,7 +250,7 @@ def schema() -> Schema:
     properties: Schema = {
         "schema": {"const": SCHEMA},
         "answer": object_of(_fields(Summary)),
-        "trace": object_of({**_fields(model.TraceFacts), "gpus": list_of(object_of(_fields(model.Gpu)))}),
+        "trace": object_of({**_fields(model.TraceFacts), "gpus": list_of(object_of(_fields(model.Gpu)))}),  # noqa: E501
         "engine": or_null(object_of(_fields(model.EngineFacts))),
         "engines": list_of(object_of(_fields(model.EngineFacts))),
         "inferences": object_of({
@@ -205,31 +262,39 @@ def schema() -> Schema:
         "graph_replays": or_null(object_of(_fields(model.ReplayFigures))),
         "idle": list_of(object_of(_fields(model.IdleRow))),
         "coverage": object_of({
-            **{name: {"type": "integer", "minimum": 0} for name in ("kernels", "mapped", "time_ns", "mapped_time_ns")},
+            **{name: {"type": "integer", "minimum": 0} for name in ("kernels", "mapped", "time_ns", "mapped_time_ns")},  # noqa: E501
             "by_method": {
                 "type": "object",
-                "additionalProperties": object_of(_without(columns_of(result_schema.COVERAGE), "method")),
+                "additionalProperties": object_of(_without(columns_of(result_schema.COVERAGE), "method")),  # noqa: E501
             },
             "unmapped": _rows_of(result_schema.UNMAPPED),
         }),
         "layer_time": {"enum": ["mean per inference of the engine", "total over the trace"]},
-        "layers": list_of(object_of({"index": layers["layer_index"], **_without(layers, *_NOT_OF_A_LAYER), "onnx": TEXTS})),
+        "layers": list_of(object_of({"index": layers["layer_index"], **_without(layers, *_NOT_OF_A_LAYER), "onnx": TEXTS})),  # noqa: E501
         "kinds": _rows_of(report_schema.LAYER_KINDS),
         "precision": object_of({**precision, "layers": list_of(object_of(precision_layer))}),
         "families": list_of(object_of(_family(columns_of(report_schema.KERNEL_FAMILIES)))),
-        "kernels": list_of(object_of({**columns_of(result_schema.KERNEL_TOTALS), "ops": TEXTS, "patterns": TEXTS})),
+        "kernels": list_of(object_of({**columns_of(result_schema.KERNEL_TOTALS), "ops": TEXTS, "patterns": TEXTS})),  # noqa: E501
         "whatif": _rows_of(result_schema.WHATIF),
         "findings": list_of({"$ref": "#/$defs/finding"}),
         "skipped": list_of(object_of(skipped)),
         "clean": TEXTS,
         "notes": list_of(object_of(_fields(Note))),
     }  # fmt: skip
-    finding = object_of({**_fields(Finding), "evidence": {"type": "object"}, "also": list_of({"$ref": "#/$defs/finding"})})
+    finding = object_of(
+        {
+            **_fields(Finding),
+            "evidence": {"type": "object"},
+            "also": list_of({"$ref": "#/$defs/finding"}),
+        }
+    )
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": SCHEMA,
         "title": "report of nsysmap analyze",
-        "description": "Times in ns, sizes in bytes, shares from 0 to 1; null if there is no value.",
+        "description": (
+            "Times in ns, sizes in bytes, shares from 0 to 1; null if there is no value."
+        ),
         **object_of(properties),
         "$defs": {"finding": finding},
     }
@@ -243,7 +308,10 @@ def _precision_totals(keys: tuple[str, ...]) -> Schema:
     """Times of one kind of work added up, by engine or by region of one."""
     known = columns_of(result_schema.PRECISION)
     shown = {name: known[name] for name in (*keys, "work", "datatype", "to_type", "tensor_cores")}
-    counts = {"layers": {"type": "integer"}, **{name: known[name] for name in ("kernels", "time_ns", "mean_ns", "share_of_kernel_time")}}
+    counts = {
+        "layers": {"type": "integer"},
+        **{name: known[name] for name in ("kernels", "time_ns", "mean_ns", "share_of_kernel_time")},
+    }
     return object_of({**shown, **counts})
 
 

@@ -1,4 +1,6 @@
-"""What `nsysmap layers` shows: the layers of an engine, with measured times if there are any, as text or JSON."""
+"""What `nsysmap layers` shows: the layers of an engine, with measured times if there are any, as
+text or JSON.
+"""
 
 from __future__ import annotations
 
@@ -45,24 +47,40 @@ class OfTrace:
     times: Measured
     notes: tuple[Note, ...]
     number: int = 0  # of the engine among those that were measured
-    kinds: tuple[KindTimes, ...] = ()  # its kinds of inferences, as of several shapes: the times above are means over all of them
+    kinds: tuple[
+        KindTimes,
+        ...,
+        # its kinds of inferences, as of several shapes: the times above are means over all of them
+    ] = ()
 
     @property
     def layers(self) -> dict[int, Row]:
         """Rows of the engine's layers, by their index."""
         mine = self.of(self.times.layers)
-        return {index: row for row in mine if (index := row.maybe_integer("layer_index")) is not None}
+        return {
+            index: row for row in mine if (index := row.maybe_integer("layer_index")) is not None
+        }
 
     @property
     def inferences(self) -> int:
         """Steady-state inferences of the engine; 0 if times are totals."""
-        return max((row.maybe_integer("inferences") or 0 for row in self.of(self.times.kernel_time)), default=self.times.inferences)
+        return max(
+            (row.maybe_integer("inferences") or 0 for row in self.of(self.times.kernel_time)),
+            default=self.times.inferences,
+        )
 
     @property
     def time_words(self) -> str:
         """What the times and shares are."""
-        mean = f"mean of {counted(self.inferences, 'inference')} of this engine" if self.inferences else "total over the trace"
-        of = [f"{kind.inferences:,} of {name}" for kind, name in zip(self.kinds, self.kind_names, strict=True)]
+        mean = (
+            f"mean of {counted(self.inferences, 'inference')} of this engine"
+            if self.inferences
+            else "total over the trace"
+        )
+        of = [
+            f"{kind.inferences:,} of {name}"
+            for kind, name in zip(self.kinds, self.kind_names, strict=True)
+        ]
         mixed = f": {' and '.join(of)}, whose own means stand beside it" if of else ""
         return f"{mean}{mixed}; shares are of all kernel time"
 
@@ -70,12 +88,17 @@ class OfTrace:
     def kind_names(self) -> list[str]:
         """What the inferences of each kind are called: by their number of kernels."""
         names = [counted(kind.kernels, "kernel") for kind in self.kinds]
-        return [f"{name} #{names[: place + 1].count(name)}" if names.count(name) > 1 else name for place, name in enumerate(names)]
+        return [
+            f"{name} #{names[: place + 1].count(name)}" if names.count(name) > 1 else name
+            for place, name in enumerate(names)
+        ]
 
     @property
     def share(self) -> float:
         """The share of all kernel time that the engine's layers have."""
-        return sum(row.maybe_real("share_of_all_kernel_time") or 0.0 for row in self.of(self.times.layers))
+        return sum(
+            row.maybe_real("share_of_all_kernel_time") or 0.0 for row in self.of(self.times.layers)
+        )
 
     def of(self, table: Table) -> Iterator[Row]:
         """The rows of the engine."""
@@ -83,37 +106,67 @@ class OfTrace:
 
 
 def layers_text(
-    engine: Engine, measured: OfTrace | None = None, *, sort: Sort = "index", width: int | None = None, titles: Sequence[str] = ()
+    engine: Engine,
+    measured: OfTrace | None = None,
+    *,
+    sort: Sort = "index",
+    width: int | None = None,
+    titles: Sequence[str] = (),
 ) -> str:
-    """The report as text: a heading, one line per layer, what Myelin regions spend, one line a kind, and what the reader must know.
+    """The report as text: a heading, one line per layer, what Myelin regions spend, one line a
+    kind, and what the reader must know.
 
-    Lines have at most ``width`` columns; without a width nothing is cut.  ``titles`` say what the layers are called; by default what the
-    engine file tells.
+    Lines have at most ``width`` columns; without a width nothing is cut.  ``titles`` say what the
+    layers are called; by default what the engine file tells.
     """
     room = _room(width)
     called = titles_of(engine, measured, titles)
     times = _times(engine, measured)
     shares = _shares(engine, measured)
     order = _order(engine, times, shares, sort)
-    body = _layer_lines(times, shares, order, called, room) if engine.detailed or times else _name_lines(order, called, room)
-    regions = (
-        _region_lines(measured, {layer.name: title for layer, title in zip(engine.layers, called, strict=True)}, room) if measured else ()
+    body = (
+        _layer_lines(times, shares, order, called, room)
+        if engine.detailed or times
+        else _name_lines(order, called, room)
     )
-    parts = [_heading(engine, measured, room), body, *regions, _kind_lines(engine, times), _note_lines(engine, measured, room)]
+    regions = (
+        _region_lines(
+            measured,
+            {layer.name: title for layer, title in zip(engine.layers, called, strict=True)},
+            room,
+        )
+        if measured
+        else ()
+    )
+    parts = [
+        _heading(engine, measured, room),
+        body,
+        *regions,
+        _kind_lines(engine, times),
+        _note_lines(engine, measured, room),
+    ]
     return _text(parts)
 
 
-def titles_of(engine: Engine, measured: OfTrace | None, titles: Sequence[str] = ()) -> Sequence[str]:
-    """What each layer is called: as given, as the trace's tables have it, or as the engine file tells."""
+def titles_of(
+    engine: Engine, measured: OfTrace | None, titles: Sequence[str] = ()
+) -> Sequence[str]:
+    """What each layer is called: as given, as the trace's tables have it, or as the engine file
+    tells.
+    """
     if titles:
         return titles
     told = layer_titles(engine.layers)
     rows = measured.layers if measured else {}
-    return [(rows[at].maybe_text("title") if at in rows else None) or title for at, title in enumerate(told)]
+    return [
+        (rows[at].maybe_text("title") if at in rows else None) or title
+        for at, title in enumerate(told)
+    ]
 
 
 def costs_text(summary: Summary, *, width: int | None = None) -> str:
-    """Where the kernel time of the whole report goes, as the answer has it: layers of all engines, and kernels without a layer.
+    """Where the kernel time of the whole report goes, as the answer has it: layers of all engines,
+    and kernels without a layer.
 
     Layers whose titles differ only in numbers are one row; a * stands for the numbers.
     """
@@ -121,27 +174,69 @@ def costs_text(summary: Summary, *, width: int | None = None) -> str:
     return _text([costs_table(summary, cost_rows(summary), _room(width)), mixed])
 
 
-def precision_text(engine: Engine, measured: OfTrace | None = None, *, width: int | None = None, titles: Sequence[str] = ()) -> str:
-    """Time by data type, tensor cores and conversions: of the engine, of each Myelin region and of each layer."""
+def precision_text(
+    engine: Engine,
+    measured: OfTrace | None = None,
+    *,
+    width: int | None = None,
+    titles: Sequence[str] = (),
+) -> str:
+    """Time by data type, tensor cores and conversions: of the engine, of each Myelin region and of
+    each layer.
+    """
     called = titles_of(engine, measured, titles)
     room = _room(width)
     rows = _precision(engine, measured)
     header: tuple[str, ...] = ("share", "µs", "layers", *report_precision.TYPES_HEADER)
-    skip = 0 if any(row["time_ns"] is not None for row in rows) else 2  # without times there is no share and no µs
+    skip = (
+        0 if any(row["time_ns"] is not None for row in rows) else 2
+    )  # without times there is no share and no µs
     cells = [cell[skip:] for cell in report_precision.type_cells(rows)]
     parts = [_heading(engine, measured, room)]
-    parts.append([styled(report_precision.heading(rows)), *table(header[skip:], cells, room, "rrrlll"[skip:])])
-    parts.append([line for text in report_precision.sentences(rows) for line in wrapped(text, room, indent=0)])
+    parts.append(
+        [
+            styled(report_precision.heading(rows)),
+            *table(header[skip:], cells, room, "rrrlll"[skip:]),
+        ]
+    )
+    parts.append(
+        [
+            line
+            for text in report_precision.sentences(rows)
+            for line in wrapped(text, room, indent=0)
+        ]
+    )
     regions = [tuple(map(escaped, cell)) for cell in report_precision.region_cells(rows)]
     if regions and not skip:
-        parts.append([styled("by Myelin region"), *table(report_precision.REGIONS_HEADER, regions, room, "rrrrrrln")])
+        parts.append(
+            [
+                styled("by Myelin region"),
+                *table(report_precision.REGIONS_HEADER, regions, room, "rrrrrrln"),
+            ]
+        )
     named = room >= NAMES_FROM
     by_layer = [
-        (str(index), *cell[skip:], escaped(called[index]), *((escaped(engine.layers[index].name),) if named else ()))
+        (
+            str(index),
+            *cell[skip:],
+            escaped(called[index]),
+            *((escaped(engine.layers[index].name),) if named else ()),
+        )
         for index, cell in report_precision.layer_cells(rows)
     ]
-    header = ("#", *("share", "µs")[skip:], *report_precision.TYPES_HEADER, "layer", *((ENGINES_NAME,) if named else ()))
-    parts.append([styled("by layer"), *table(header, by_layer, room, "r" * (3 - skip) + "llln" + "n" * named)])
+    header = (
+        "#",
+        *("share", "µs")[skip:],
+        *report_precision.TYPES_HEADER,
+        "layer",
+        *((ENGINES_NAME,) if named else ()),
+    )
+    parts.append(
+        [
+            styled("by layer"),
+            *table(header, by_layer, room, "r" * (3 - skip) + "llln" + "n" * named),
+        ]
+    )
     return _text([*parts, _note_lines(engine, measured, room)])
 
 
@@ -155,9 +250,15 @@ def _text(parts: Sequence[Sequence[Line]]) -> str:
 
 
 def layers_json(
-    engine: Engine, measured: OfTrace | None = None, *, precision: bool = False, titles: Sequence[str] = ()
+    engine: Engine,
+    measured: OfTrace | None = None,
+    *,
+    precision: bool = False,
+    titles: Sequence[str] = (),
 ) -> dict[str, object]:
-    """The same as one JSON object; times in nanoseconds, sizes in bytes.  Measurements and precision are included on request."""
+    """The same as one JSON object; times in nanoseconds, sizes in bytes.  Measurements and
+    precision are included on request.
+    """
     rows = measured.layers if measured else {}
     of_kinds = _by_kind(measured) if measured else []
     layers = []
@@ -168,7 +269,12 @@ def layers_json(
             row = rows.get(layer.index)
             values |= {
                 name: None if row is None else row[name]
-                for name in ("time_ns", "share_of_kernel_time", "share_of_all_kernel_time", "kernels")
+                for name in (
+                    "time_ns",
+                    "share_of_kernel_time",
+                    "share_of_all_kernel_time",
+                    "kernels",
+                )
             }
             values["by_kind"] = [kind.get(layer.index) for kind in of_kinds]
         layers.append(values)
@@ -181,8 +287,14 @@ def layers_json(
         "layers": layers,
     }
     if measured:
-        value |= {"trace": measured.source, "inferences": measured.inferences, "regions": _regions_json(measured)}
-        value["kinds"] = [{"kernels": kind.kernels, "inferences": kind.inferences} for kind in measured.kinds]
+        value |= {
+            "trace": measured.source,
+            "inferences": measured.inferences,
+            "regions": _regions_json(measured),
+        }
+        value["kinds"] = [
+            {"kernels": kind.kernels, "inferences": kind.inferences} for kind in measured.kinds
+        ]
     if precision:
         named: dict[int, tuple[int | None, str, str]] = {
             layer.index: (layer.index, layer.name, called[layer.index]) for layer in engine.layers
@@ -193,8 +305,14 @@ def layers_json(
 
 def _by_kind(measured: OfTrace) -> list[dict[int, int | None]]:
     """By kind of inferences each layer's mean time."""
-    rows = ([(row.maybe_integer("layer_index"), row) for row in measured.of(kind.layers)] for kind in measured.kinds)
-    return [{index: row.maybe_integer("time_ns") for index, row in mine if index is not None} for mine in rows]
+    rows = (
+        [(row.maybe_integer("layer_index"), row) for row in measured.of(kind.layers)]
+        for kind in measured.kinds
+    )
+    return [
+        {index: row.maybe_integer("time_ns") for index, row in mine if index is not None}
+        for mine in rows
+    ]
 
 
 def _layer_json(engine: Engine, layer: Layer, title: str) -> dict[str, object]:
@@ -256,21 +374,31 @@ def _sum(rows: Rows, column: str) -> int:
 
 
 def _precision(engine: Engine, measured: OfTrace | None) -> Rows:
-    """From the trace; from the engine file alone if there is no trace, or if it shows no kernel of this engine."""
+    """From the trace; from the engine file alone if there is no trace, or if it shows no kernel of
+    this engine.
+    """
     rows = list(measured.of(measured.times.precision)) if measured else []
     return rows or list(engine_precision_table(engine))
 
 
-# --- text -------------------------------------------------------------------------------------------------------------
+# --- text
+# --------------------------------------------------------------------------------------------------
 
 
 def _heading(engine: Engine, measured: OfTrace | None, room: int) -> list[Line]:
     version = f", TensorRT {engine.tensorrt_version}" if engine.tensorrt_version else ""
-    share = f", {percent(measured.share, 1, 1)} of all kernel time" if measured and measured.share else ""
+    share = (
+        f", {percent(measured.share, 1, 1)} of all kernel time"
+        if measured and measured.share
+        else ""
+    )
     lines = [f"{escaped(engine.source)}: {counted(len(engine.layers), 'layer')}{version}{share}"]
     if measured:
         shown = any(row["time_ns"] is not None for row in measured.layers.values())
-        lines.append(f"times of {escaped(measured.source)}: {measured.time_words if shown else 'the trace shows no kernel of this engine'}")
+        lines.append(
+            f"times of {escaped(measured.source)}:"
+            f" {measured.time_words if shown else 'the trace shows no kernel of this engine'}"
+        )
     found = [line for text in lines for line in heading(text, room)]
     return found if measured or engine.trtexec_ns else [*found, *_see(engine, room)]
 
@@ -278,17 +406,31 @@ def _heading(engine: Engine, measured: OfTrace | None, room: int) -> list[Line]:
 def _see(engine: Engine, room: int) -> Iterator[Line]:
     """What else an engine file alone can answer, and how to get its times."""
     file = shlex.quote(escaped(engine.source))
-    commands = [(f"nsysmap layers {file} --not-fused", "what did not fuse")] if engine.detailed else []
-    commands += [(f"nsysmap graph {file} -o graph.html", "drawn"), (f"nsysmap layers {file} report.nsys-rep", "times; or --profile FILE")]
+    commands = (
+        [(f"nsysmap layers {file} --not-fused", "what did not fuse")] if engine.detailed else []
+    )
+    commands += [
+        (f"nsysmap graph {file} -o graph.html", "drawn"),
+        (f"nsysmap layers {file} report.nsys-rep", "times; or --profile FILE"),
+    ]
     fitting = [(command, what) for command, what in commands if columns(command) <= room]
     longest = max((len(command) for command, _ in fitting), default=0)
     for command, what in fitting:
         comment = f"  # {what}"
-        yield styled(f"{command:<{longest}}{comment}" if longest + len(comment) <= room else command, "dim")
+        yield styled(
+            f"{command:<{longest}}{comment}" if longest + len(comment) <= room else command, "dim"
+        )
 
 
-def _order(engine: Engine, times: Mapping[str, Sequence[int | None]], shares: Sequence[float | None], sort: Sort) -> list[Layer]:
-    """The layers by index, by share or, where there is none, by the first column of times (the most first), or by name."""
+def _order(
+    engine: Engine,
+    times: Mapping[str, Sequence[int | None]],
+    shares: Sequence[float | None],
+    sort: Sort,
+) -> list[Layer]:
+    """The layers by index, by share or, where there is none, by the first column of times (the most
+    first), or by name.
+    """
     if sort == "name":
         return sorted(engine.layers, key=lambda layer: layer.name)
     column: Sequence[float | None] | None = shares or next(iter(times.values()), None)
@@ -316,18 +458,32 @@ def _shares(engine: Engine, measured: OfTrace | None) -> list[float | None]:
     """Per layer its share of all kernel time; empty if the trace shows no kernel of the engine."""
     rows = measured.layers if measured else {}
     known = {index: row.maybe_real("share_of_all_kernel_time") for index, row in rows.items()}
-    return [known.get(layer.index) for layer in engine.layers] if any(share is not None for share in known.values()) else []
+    return (
+        [known.get(layer.index) for layer in engine.layers]
+        if any(share is not None for share in known.values())
+        else []
+    )
 
 
 def _layer_lines(
-    times: Mapping[str, Sequence[int | None]], shares: Sequence[float | None], order: Sequence[Layer], titles: Sequence[str], room: int
+    times: Mapping[str, Sequence[int | None]],
+    shares: Sequence[float | None],
+    order: Sequence[Layer],
+    titles: Sequence[str],
+    room: int,
 ) -> list[Line]:
-    """One line per layer under a heading; what it is called and, where there is room, its name take the remaining width."""
+    """One line per layer under a heading; what it is called and, where there is room, its name take
+    the remaining width.
+    """
     named = room >= NAMES_FROM
     cells = [
         (
             str(layer.index),
-            *(("" if (share := shares[layer.index]) is None else percent(share, 1),) if shares else ()),
+            *(
+                ("" if (share := shares[layer.index]) is None else percent(share, 1),)
+                if shares
+                else ()
+            ),
             *(_tenths(column[layer.index]) for column in times.values()),
             layer.kind,
             layer.precision or "",
@@ -347,10 +503,16 @@ def _tenths(time_ns: int | None) -> str:
 
 
 def _region_lines(measured: OfTrace, titles: Mapping[str, str], room: int) -> Iterator[list[Line]]:
-    """The time of each Myelin region: opaque ones by part, others in one line with their costliest layers; ``titles`` are by name."""
+    """The time of each Myelin region: opaque ones by part, others in one line with their costliest
+    layers; ``titles`` are by name.
+    """
     regions = _regions(measured)
     whole = _sum(list(measured.of(measured.times.kernel_time)), "time_ns")
-    opened = {name: rows for name, rows in regions.items() if all(row["told_by"] == "engine" for row in rows)}
+    opened = {
+        name: rows
+        for name, rows in regions.items()
+        if all(row["told_by"] == "engine" for row in rows)
+    }
     for region, rows in regions.items():
         if region not in opened:
             yield from _opaque_lines(region, rows, measured, (whole, room))
@@ -359,25 +521,42 @@ def _region_lines(measured: OfTrace, titles: Mapping[str, str], room: int) -> It
         for region, rows in list(opened.items())[:_TOP_REGIONS]:
             costliest = sorted(rows, key=lambda row: -row.integer("time_ns"))[:3]
             words = ", ".join(
-                f"{escaped(titles.get(row.text('part'), row.text('part')))} {percent(row.real('share_of_region_time'), 1, 0)}"
+                f"{escaped(titles.get(row.text('part'), row.text('part')))}"
+                f" {percent(row.real('share_of_region_time'), 1, 0)}"
                 for row in costliest
             )
-            cells.append((percent(_sum(rows, "time_ns"), whole), _time_cell(rows), f"{len(rows):,}", region, words))
+            cells.append(
+                (
+                    percent(_sum(rows, "time_ns"), whole),
+                    _time_cell(rows),
+                    f"{len(rows):,}",
+                    region,
+                    words,
+                )
+            )
         yield [
             styled("by Myelin region"),
-            *table(("share", "µs", "layers", "region", "its costliest layers"), cells, room, "rrrll"),
+            *table(
+                ("share", "µs", "layers", "region", "its costliest layers"), cells, room, "rrrll"
+            ),
             *_more(len(opened), _TOP_REGIONS, "regions"),
         ]
 
 
-def _opaque_lines(region: str, rows: Rows, measured: OfTrace, of: tuple[int, int]) -> Iterator[list[Line]]:
-    """An opaque region by part: first those whose names differ only in numbers, together, then each part.
+def _opaque_lines(
+    region: str, rows: Rows, measured: OfTrace, of: tuple[int, int]
+) -> Iterator[list[Line]]:
+    """An opaque region by part: first those whose names differ only in numbers, together, then each
+    part.
 
     ``of`` is the engine's kernel time, and the columns there are.
     """
     whole, room = of
     per = "per inference" if rows[0]["mean_ns"] is not None else "in total"
-    told = f"inside {region}: {_time_cell(rows)} µs {per} (mean), {percent(_sum(rows, 'time_ns'), whole)} of the engine's kernel time"
+    told = (
+        f"inside {region}: {_time_cell(rows)} µs {per} (mean),"
+        f" {percent(_sum(rows, 'time_ns'), whole)} of the engine's kernel time"
+    )
     alike: dict[str, list[Row]] = {}
     for row in rows:
         alike.setdefault(_unnumbered(row.text("part")), []).append(row)
@@ -385,7 +564,12 @@ def _opaque_lines(region: str, rows: Rows, measured: OfTrace, of: tuple[int, int
     lines = wrapped(told, room, indent=0)
     if len(groups) < len(rows):
         cells = [_part_cells(group, measured, name, rows) for name, group in groups[:_TOP_PARTS]]
-        lines += table(("share", "µs", "kernels", "what it is", "parts that differ only by number"), cells, room, "rrrln")
+        lines += table(
+            ("share", "µs", "kernels", "what it is", "parts that differ only by number"),
+            cells,
+            room,
+            "rrrln",
+        )
         yield [*lines, *_more(len(groups), _TOP_PARTS, "kinds of parts")]
         lines = []
     ordered = sorted(rows, key=lambda row: -row.integer("time_ns"))
@@ -407,7 +591,8 @@ def _part_cells(rows: Rows, measured: OfTrace, name: str, region: Rows) -> tuple
         percent(_sum(rows, "time_ns"), _sum(region, "time_ns")),
         _time_cell(rows),
         f"{per:,.0f}" if per == round(per) else f"{per:,.1f}",
-        shortened(escaped(summaries[0]), _SUMMARY_WIDTH) + (f" and {len(summaries) - 1} more" if len(summaries) > 1 else ""),
+        shortened(escaped(summaries[0]), _SUMMARY_WIDTH)
+        + (f" and {len(summaries) - 1} more" if len(summaries) > 1 else ""),
         escaped(name.removeprefix("$$myelin$$")),
     )
 
@@ -415,22 +600,34 @@ def _part_cells(rows: Rows, measured: OfTrace, name: str, region: Rows) -> tuple
 def _time_cell(rows: Rows) -> str:
     """Microseconds per steady-state inference; in total if there are no inferences."""
     means = [row.maybe_integer("mean_ns") for row in rows]
-    return microseconds(sum(row.integer("time_ns") if mean is None else mean for row, mean in zip(rows, means, strict=True)))
+    return microseconds(
+        sum(
+            row.integer("time_ns") if mean is None else mean
+            for row, mean in zip(rows, means, strict=True)
+        )
+    )
 
 
 def _more(count: int, shown: int, what: str) -> list[Line]:
-    return [styled(f"  and {count - shown:,} more {what}: all of them with --json")] if count > shown else []
+    return (
+        [styled(f"  and {count - shown:,} more {what}: all of them with --json")]
+        if count > shown
+        else []
+    )
 
 
 def _told_by(rows: Rows, room: int) -> list[Line]:
     told = {row["told_by"] for row in rows}
     texts = []
     if "kernel" in told:
-        texts.append("Numbered parts are named after their kernels, in launch order, because the trace does not name them.")
+        texts.append(
+            "Numbered parts are named after their kernels, in launch order, because the trace does"
+            " not name them."
+        )
     if "onnx" in told:
         texts.append(
-            "Nodes come from the ONNX model, in the order in which kernels of that kind ran; products that read the same tensor (query, "
-            "key, value) are in the model's order."
+            "Nodes come from the ONNX model, in the order in which kernels of that kind ran;"
+            " products that read the same tensor (query, key, value) are in the model's order."
         )
     return wrapped(" ".join(texts), room, indent=0) if texts else []
 
@@ -443,20 +640,30 @@ def _kind_lines(engine: Engine, times: Mapping[str, Sequence[int | None]]) -> li
     total = sum(spent.values())
     kinds = sorted(counts, key=lambda kind: (-spent[kind], -counts[kind], kind))
     if not times:
-        return [styled("by kind"), *table(("layers", "kind"), [(f"{counts[kind]}", kind) for kind in kinds], WHOLE, "rl")]
+        return [
+            styled("by kind"),
+            *table(("layers", "kind"), [(f"{counts[kind]}", kind) for kind in kinds], WHOLE, "rl"),
+        ]
     where = "profile" if list(times.values()) == [list(engine.trtexec_ns)] else "trace"
-    cells = [(percent(spent[kind], total), f"{spent[kind] / 1e3:,.1f}", f"{counts[kind]}", kind) for kind in kinds]
+    cells = [
+        (percent(spent[kind], total), f"{spent[kind] / 1e3:,.1f}", f"{counts[kind]}", kind)
+        for kind in kinds
+    ]
     told = styled(f"by kind, {total / 1e3:,.1f} µs in the {where} (all layers together)")
     return [told, *table(("share", "µs", "layers", "kind"), cells, WHOLE, "rrrl")]
 
 
 def _note_lines(engine: Engine, measured: OfTrace | None, room: int) -> list[Line]:
     notes = [*engine.notes, *(measured.notes if measured else ())]
-    return [line for note in notes for line in wrapped(f"{note.level}: {note.text}", room, indent=0)]
+    return [
+        line for note in notes for line in wrapped(f"{note.level}: {note.text}", room, indent=0)
+    ]
 
 
 def _name_lines(order: Sequence[Layer], titles: Sequence[str], room: int) -> list[Line]:
-    cells = [(str(layer.index), escaped(titles[layer.index]), escaped(layer.name)) for layer in order]
+    cells = [
+        (str(layer.index), escaped(titles[layer.index]), escaped(layer.name)) for layer in order
+    ]
     return table(("#", "layer", ENGINES_NAME), cells, room, "rnn")
 
 
@@ -465,4 +672,10 @@ def _tactic(layer: Layer) -> str:
     if not layer.tactic:
         return ""
     decoded = decode(layer.tactic)
-    return escaped(layer.tactic if decoded.family == "unknown" else "generated" if layer.tactic.startswith("__myl_") else summary(decoded))
+    return escaped(
+        layer.tactic
+        if decoded.family == "unknown"
+        else "generated"
+        if layer.tactic.startswith("__myl_")
+        else summary(decoded)
+    )

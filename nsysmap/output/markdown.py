@@ -55,7 +55,9 @@ COMMENT = 65_536
 
 
 def report_markdown(report: Report) -> str:
-    """The report as GitHub-flavoured Markdown, as long as a comment may be: the longest tables lose their last rows, and say so."""
+    """The report as GitHub-flavoured Markdown, as long as a comment may be: the longest tables lose
+    their last rows, and say so.
+    """
     parts = [part for part in _parts(report) if part]
     while (beyond := sum(map(len, parts)) + 2 * len(parts) - COMMENT) > 0:
         longest = max(range(len(parts)), key=lambda at: len(parts[at]))
@@ -67,17 +69,30 @@ def report_markdown(report: Report) -> str:
 
 
 def _without_last(part: str, beyond: int, summary: Summary) -> str:
-    """A table or list without as many of its last lines as have about so many characters, but not below half of it."""
+    """A table or list without as many of its last lines as have about so many characters, but not
+    below half of it.
+    """
     lines = part.split("\n")
     told = _CUT_BEFORE.fullmatch(lines[-1])
     gone = int(told.group(1).replace(",", "")) if told else 0
     lines = [line for line in lines[: -1 if told else None] if line]
     room = max(len(part) - beyond - _CUT_LINE, len(part) // 2)
-    kept = lines[: max(next((at for at in range(len(lines)) if sum(map(len, lines[: at + 1])) + at + 1 > room), len(lines)), _HEAD)]
+    kept = lines[
+        : max(
+            next(
+                (at for at in range(len(lines)) if sum(map(len, lines[: at + 1])) + at + 1 > room),
+                len(lines),
+            ),
+            _HEAD,
+        )
+    ]
     left_out = gone + len(lines) - len(kept)
     where = " ".join(map(pasted, (*(engine.source for engine in summary.engines), summary.source)))
     all_of_it = code(f"nsysmap analyze {where} --full")
-    cut = f"… and {left_out:,} more lines: this fits a comment of GitHub ({COMMENT:,} characters); {all_of_it} shows all."
+    cut = (
+        f"… and {left_out:,} more lines: this fits a comment of GitHub ({COMMENT:,} characters);"
+        f" {all_of_it} shows all."
+    )
     return "\n".join([*kept, "", cut])
 
 
@@ -121,10 +136,21 @@ def _answer(summary: Summary) -> Iterator[str]:
     yield _table(("", ""), [(word, plain(text)) for word, text in rows if text])
     shown = gains.first_actions(summary)
     yield "## Do first"
-    lines = [] if shown or (summary.blocked and summary.next_steps) else [plain(gains.no_action(summary))]
+    lines = (
+        []
+        if shown or (summary.blocked and summary.next_steps)
+        else [plain(gains.no_action(summary))]
+    )
     for number, action in enumerate(shown, 1):
-        told = f"{plain(gains.action_title(action))}: {plain(gains.gain(summary, action, f' per {summary.unit}'))}"
-        lines.append(f"{number}. for throughput only, {told}" if action.throughput_only else f"{number}. {told}")
+        told = (
+            f"{plain(gains.action_title(action))}:"
+            f" {plain(gains.gain(summary, action, f' per {summary.unit}'))}"
+        )
+        lines.append(
+            f"{number}. for throughput only, {told}"
+            if action.throughput_only
+            else f"{number}. {told}"
+        )
         lines += [f"   - {code(paste)}" for paste in gains.ways(action)]
         lines += [f"   - {plain(action.change)}"] if action.change is not None else []
     lines += [f"\n{plain(told)}\n"] if shown and (told := gains.cut_off(summary)) else []
@@ -133,7 +159,11 @@ def _answer(summary: Summary) -> Iterator[str]:
     rows = [("CUDA graph", gains.graph(summary))] if summary.inferences else []
     rows += [("not fused", answer.not_fused(summary))] if summary.rules else []
     told = next_steps.doubts(summary, " (all are listed below)")
-    rows += [("slowest", answer.slowest(summary)), ("how sure", answer.certainty(summary)), ("unknown", told)]
+    rows += [
+        ("slowest", answer.slowest(summary)),
+        ("how sure", answer.certainty(summary)),
+        ("unknown", told),
+    ]
     yield _table(("", ""), [(word, plain(text)) for word, text in rows if text])
     yield from _costliest(summary)
 
@@ -155,18 +185,25 @@ def _costliest(summary: Summary) -> Iterator[str]:
         )
         for one in found[:_TOP_GROUPS]
     ]
-    yield _table(("share", "time", "layers", *_engine_heading(summary), "kind", "layer"), groups, right=3)
+    yield _table(
+        ("share", "time", "layers", *_engine_heading(summary), "kind", "layer"), groups, right=3
+    )
     if len(found) > _TOP_GROUPS:
         yield f"… and {len(found) - _TOP_GROUPS:,} rows more: every layer is listed below."
     yield from _insides(summary)
 
 
 def _insides(summary: Summary) -> Iterator[str]:
-    """The parts of opaque regions; regions of an engine whose names differ only in numbers are one."""
+    """The parts of opaque regions; regions of an engine whose names differ only in numbers are
+    one.
+    """
     regions: dict[tuple[int | None, str], list[Region]] = {}
     for region in summary.regions:
         regions.setdefault((region.engine, NUMBER.sub("*", region.name)), []).append(region)
-    for mine in sorted(regions.values(), key=lambda mine: -sum(part.time_ns for region in mine for part in region.parts)):
+    for mine in sorted(
+        regions.values(),
+        key=lambda mine: -sum(part.time_ns for region in mine for part in region.parts),
+    ):
         head = f"{len(mine)} × " if len(mine) > 1 else ""
         of = "".join(f" of {engine}" for engine in _engine(summary, mine[0].engine))
         yield f"### Inside {head}{code(common_name([region.name for region in mine]))}{of}"
@@ -178,7 +215,12 @@ def _insides(summary: Summary) -> Iterator[str]:
         for name in sorted(parts, key=lambda name: -spent[name])[:_TOP_GROUPS]:
             told = common_name([part.name for part in parts[name]]).removeprefix("$$myelin$$")
             rows.append(
-                (percent(spent[name], sum(spent.values())), rounded(spent[name]), f"{sum(part.parts for part in parts[name])}", code(told))
+                (
+                    percent(spent[name], sum(spent.values())),
+                    rounded(spent[name]),
+                    f"{sum(part.parts for part in parts[name])}",
+                    code(told),
+                )
             )
         yield _table(("share", "time", "parts", "part"), rows, right=3)
         yield _more(len(parts), _TOP_GROUPS, "parts")
@@ -191,23 +233,35 @@ def _engine_heading(summary: Summary) -> tuple[str, ...]:
 
 def _engine(summary: Summary, engine: int | None) -> tuple[str, ...]:
     """The cell below it."""
-    return tuple("–" if engine is None else code(engine_names(summary)[engine]) for _ in _engine_heading(summary))
+    return tuple(
+        "–" if engine is None else code(engine_names(summary)[engine])
+        for _ in _engine_heading(summary)
+    )
 
 
 def _notes(report: Report) -> str:
-    lines = [f"- **{note.level}:** {plain(note.text)}" for note in report.notes if note.level != "error"]
+    lines = [
+        f"- **{note.level}:** {plain(note.text)}" for note in report.notes if note.level != "error"
+    ]
     return "\n".join((["## Notes", ""] if lines else []) + lines)
 
 
 def _inferences(report: Report) -> Iterator[str]:
     figures = report.inferences
-    yield f"## {plain(inferences_heading(report))}" + ("" if figures.count else "\n\nTimes are totals over the trace.")
+    yield f"## {plain(inferences_heading(report))}" + (
+        "" if figures.count else "\n\nTimes are totals over the trace."
+    )
     yield _spreads(inference_cells(figures))
     yield "\n".join(f"- {line}" for gpu in report.gpus if (line := busy_words(report, gpu)))
     if report.by_engine:
         header = ("inferences", "GPU time", "p95", "enqueue", "p95", "engine")
         cells = [
-            (f"{one.count:,}", *median_and_p95(one.gpu_time_ns), *median_and_p95(one.enqueue_ns), code(engine_words(report, one.engine)))
+            (
+                f"{one.count:,}",
+                *median_and_p95(one.gpu_time_ns),
+                *median_and_p95(one.enqueue_ns),
+                code(engine_words(report, one.engine)),
+            )
             for one in report.by_engine
         ]
         yield _table(header, cells, right=5)
@@ -221,7 +275,10 @@ def _replays(report: Report) -> Iterator[str]:
     found = report.replays
     if found is None:
         return
-    yield f"## CUDA graphs: {found.launches:,} replays measured from outside, because their kernels are hidden"
+    yield (
+        f"## CUDA graphs: {found.launches:,} replays measured from outside, because their kernels"
+        " are hidden"
+    )
     yield _spreads(replay_cells(found))
 
 
@@ -245,7 +302,20 @@ def _layers(report: Report) -> Iterator[str]:
         for row in timed
     ]
     yield f"<details><summary>All {len(timed):,} layers</summary>"
-    yield _table(("share", "µs", "kernels", *_engine_heading(report.summary), "#", "kind", "layer", ENGINES_NAME), rows, right=3)
+    yield _table(
+        (
+            "share",
+            "µs",
+            "kernels",
+            *_engine_heading(report.summary),
+            "#",
+            "kind",
+            "layer",
+            ENGINES_NAME,
+        ),
+        rows,
+        right=3,
+    )
     yield "</details>"
     yield f"### By kind of layer ({report.layer_time}; share of the engine's kernel time)"
     kinds = [
@@ -258,7 +328,9 @@ def _layers(report: Report) -> Iterator[str]:
         )
         for row in report.tables.layer_kinds
     ]
-    yield _table(("share", "µs", "layers", *_engine_heading(report.summary), "kind"), kinds, right=3)
+    yield _table(
+        ("share", "µs", "layers", *_engine_heading(report.summary), "kind"), kinds, right=3
+    )
 
 
 def _precision(report: Report) -> Iterator[str]:
@@ -270,10 +342,15 @@ def _precision(report: Report) -> Iterator[str]:
     for engine, mine in engines:
         if len(engines) > 1:
             yield f"### {code(engine_words(report, engine))}"
-        yield _table(("share", "µs", "layers", *precision.TYPES_HEADER), precision.type_cells(mine), right=3)
+        yield _table(
+            ("share", "µs", "layers", *precision.TYPES_HEADER), precision.type_cells(mine), right=3
+        )
         yield plain(" ".join(precision.sentences(mine)))
         regions = [
-            (*map(plain, cells[:-1]), cells[-1] if cells[-1] == precision.OUTSIDE else code(cells[-1]))
+            (
+                *map(plain, cells[:-1]),
+                cells[-1] if cells[-1] == precision.OUTSIDE else code(cells[-1]),
+            )
             for cells in precision.region_cells(mine)
         ]
         if len(regions) > 1:
@@ -306,17 +383,28 @@ def _kernels(report: Report) -> Iterator[str]:
 def _whatif(report: Report) -> Iterator[str]:
     if not report.tables.whatif:
         return
-    yield f"## What if (the timeline replayed with one change; per {report.summary.unit}, without the profiler)"
+    yield (
+        f"## What if (the timeline replayed with one change; per {report.summary.unit}, without the"
+        " profiler)"
+    )
     answered = answered_changes(report)
     if answered:
         yield _table(
             ("change", "saving", "range", "time"),
-            [(change_words(row.text("change"), report.summary), *saving_cells(row)) for row in answered],
+            [
+                (change_words(row.text("change"), report.summary), *saving_cells(row))
+                for row in answered
+            ],
         )
-        common, own = assumptions([(row.text("change"), row.text("assumptions")) for row in answered])
+        common, own = assumptions(
+            [(row.text("change"), row.text("assumptions")) for row in answered]
+        )
         yield plain(common)
         yield "\n".join(f"- {change}: {plain(text)}" for change, text in own)
-    yield "\n".join(f"- {', '.join(changes)}: {answer}: {plain(reason)}" for answer, reason, changes in unanswered(report))
+    yield "\n".join(
+        f"- {', '.join(changes)}: {answer}: {plain(reason)}"
+        for answer, reason, changes in unanswered(report)
+    )
 
 
 def _findings(report: Report) -> Iterator[str]:
@@ -324,15 +412,24 @@ def _findings(report: Report) -> Iterator[str]:
         return
     yield "## Findings"
     findings = report.findings
-    yield f"{len(report.outcomes) - len(report.skipped):,} rules could tell, {len(report.skipped):,} could not."
+    yield (
+        f"{len(report.outcomes) - len(report.skipped):,} rules could tell, {len(report.skipped):,}"
+        " could not."
+    )
     for mine in by_rule(findings):
         yield f"### {mine[0].severity}: {code(mine[0].rule)}"
-        lines = [f"- {plain(one.message)}{_cost(one, report.summary)}" for one in mine[:_TOP_PLACES]]
+        lines = [
+            f"- {plain(one.message)}{_cost(one, report.summary)}" for one in mine[:_TOP_PLACES]
+        ]
         yield "\n".join(lines)
         yield _more(len(mine), _TOP_PLACES, "places")
         also = {one.rule: one for finding in mine[:_TOP_PLACES] for one in reversed(finding.also)}
-        yield "\n".join(f"- also {code(one.rule)}: {plain(one.message)}" for one in reversed(also.values()))
-        yield ">\n".join(f"> {plain(said)}\n" for said in to_do(mine, report.summary).splitlines()).rstrip("\n")
+        yield "\n".join(
+            f"- also {code(one.rule)}: {plain(one.message)}" for one in reversed(also.values())
+        )
+        yield ">\n".join(
+            f"> {plain(said)}\n" for said in to_do(mine, report.summary).splitlines()
+        ).rstrip("\n")
     if any(finding.cost_ns for finding in findings):
         yield "Costs of different rules overlap: do not add them."
     if report.skipped:
@@ -341,14 +438,22 @@ def _findings(report: Report) -> Iterator[str]:
 
 
 def _cost(finding: Finding, summary: Summary) -> str:
-    return f" Cost: {cost_words(finding.cost_ns, finding.group, summary)}." if finding.cost_ns else ""
+    return (
+        f" Cost: {cost_words(finding.cost_ns, finding.group, summary)}." if finding.cost_ns else ""
+    )
 
 
 def _more(count: int, shown: int, what: str) -> str:
-    return f"… and {count - shown:,} more: all {count:,} {what} are in the .json and .db reports." if count > shown else ""
+    return (
+        f"… and {count - shown:,} more: all {count:,} {what} are in the .json and .db reports."
+        if count > shown
+        else ""
+    )
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: int = 0) -> str:
-    """A table whose cells are already Markdown; the first ``right`` columns (except a first one without a name) are aligned right."""
+    """A table whose cells are already Markdown; the first ``right`` columns (except a first one
+    without a name) are aligned right.
+    """
     marks = ["--:" if i < right and (i or header[0]) else "---" for i in range(len(header))]
     return "\n".join("| " + " | ".join(row) + " |" for row in (header, marks, *rows))

@@ -14,7 +14,9 @@ from nsysmap.rules.finding import Finding, Outcome, by_cost
 
 @dataclass(frozen=True)
 class Spread:
-    """The middle and the upper end of many times: the median, and the 95th percentile by linear interpolation; rounded to ns."""
+    """The middle and the upper end of many times: the median, and the 95th percentile by linear
+    interpolation; rounded to ns.
+    """
 
     median_ns: int
     p95_ns: int
@@ -24,9 +26,9 @@ class Spread:
 class Gpu:
     """One GPU of the machine, and how busy it was.
 
-    ``window_ns`` goes from the begin of the first to the end of the last steady-state inference (host call or GPU work); without
-    inferences, from the first to the last GPU work of the trace.  ``busy_ns`` is the part of it in which a kernel, copy, memset or
-    graph ran.
+    ``window_ns`` goes from the begin of the first to the end of the last steady-state inference
+    (host call or GPU work); without inferences, from the first to the last GPU work of the trace.
+    ``busy_ns`` is the part of it in which a kernel, copy, memset or graph ran.
     """
 
     device: int
@@ -76,7 +78,9 @@ class EngineFacts:
 
 @dataclass(frozen=True)
 class InferenceFigures:
-    """The inferences of one engine, or of all; the spreads are over the measured ones: complete, and after the warm-up."""
+    """The inferences of one engine, or of all; the spreads are over the measured ones: complete,
+    and after the warm-up.
+    """
 
     engine: int | None
     count: int
@@ -92,7 +96,9 @@ class InferenceFigures:
 
 @dataclass(frozen=True)
 class ReplayFigures:
-    """What is known about CUDA graph replays whose kernels the trace hides; see the table `hidden_replays`."""
+    """What is known about CUDA graph replays whose kernels the trace hides; see the table
+    `hidden_replays`.
+    """
 
     launches: int
     runs: int
@@ -136,7 +142,9 @@ class Report:
     busy_share: float | None  # busy_ns divided by window_ns, over the GPUs that worked
     busy_window: str  # the kind of window: inferences or trace
     replays: ReplayFigures | None  # where the trace hides the kernels of CUDA graphs
-    layer_time: str  # a description of the layers' figures: "mean per inference of the engine" or "total over the trace"
+    # a description of the layers' figures: "mean per inference of the engine" or "total over the
+    # trace"
+    layer_time: str
     idle: tuple[IdleRow, ...]
     tables: Tables  # the declared tables of the analysis: everything that is shown row by row
     outcomes: tuple[Outcome, ...]
@@ -174,7 +182,11 @@ class Report:
     @property
     def skipped(self) -> tuple[Skipped, ...]:
         """The rules that could not tell."""
-        return tuple(Skipped(one.rule, one.group, one.skipped) for one in self.outcomes if one.skipped is not None)
+        return tuple(
+            Skipped(one.rule, one.group, one.skipped)
+            for one in self.outcomes
+            if one.skipped is not None
+        )
 
     @property
     def clean(self) -> tuple[str, ...]:

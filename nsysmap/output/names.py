@@ -1,4 +1,6 @@
-"""Renders decoded names for people and as JSON, and prints the reference entry of a code, a family or a pattern."""
+"""Renders decoded names for people and as JSON, and prints the reference entry of a code, a family
+or a pattern.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,15 @@ _NARROWEST = 40
 def printable(text: str) -> str:
     """The text with every character escaped that a terminal might interpret."""
     return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode() if ord(c) < 0xD800 or ord(c) > 0xDFFF else f"\\u{ord(c):04x}"
+        (
+            c
+            if c.isprintable()
+            else (
+                c.encode("unicode_escape").decode()
+                if ord(c) < 0xD800 or ord(c) > 0xDFFF
+                else f"\\u{ord(c):04x}"
+            )
+        )
         for c in text
     )
 
@@ -33,9 +43,18 @@ def names_json(decoded: KernelName) -> dict[str, object]:
         "kind": decoded.kind,
         "summary": summary(decoded),
         "generation": decoded.generation,
-        "ops": [{"code": op.code, "op": op.op, "class": op.cls, "evidence": op.evidence} for op in decoded.ops],
+        "ops": [
+            {"code": op.code, "op": op.op, "class": op.cls, "evidence": op.evidence}
+            for op in decoded.ops
+        ],
         "patterns": [
-            {"name": pattern.name, "first": pattern.first, "last": pattern.last, "text": pattern.text, "evidence": pattern.evidence}
+            {
+                "name": pattern.name,
+                "first": pattern.first,
+                "last": pattern.last,
+                "text": pattern.text,
+                "evidence": pattern.evidence,
+            }
             for pattern in decoded.patterns
         ],
         "fields": decoded.fields,
@@ -46,7 +65,8 @@ def names_json(decoded: KernelName) -> dict[str, object]:
 
 
 def names_text(decoded: KernelName, *, colour: bool, width: int = WHOLE) -> str:
-    """A decoded name in lines of at most ``width`` columns: the name, what it is, its operations and patterns, what its fields mean.
+    """A decoded name in lines of at most ``width`` columns: the name, what it is, its operations
+    and patterns, what its fields mean.
 
     By default each of these is one line, whatever its length.
     """
@@ -60,14 +80,30 @@ def names_text(decoded: KernelName, *, colour: bool, width: int = WHOLE) -> str:
     if decoded.ops:
         entries.append(("ops", "  ".join(_op_word(op) for op in decoded.ops)))
     for pattern in decoded.patterns:
-        span = f"{pattern.first + 1}-{pattern.last + 1}" if pattern.last > pattern.first else f"{pattern.first + 1}"
-        entries.append(("pattern", f"{pattern.name}{_MARKS[pattern.evidence]} (ops {span}): {pattern.text}"))
-    entries += [(label, printable(value) + (f"  ({means})" if means else "")) for label, value, means in field_words(decoded)]
+        span = (
+            f"{pattern.first + 1}-{pattern.last + 1}"
+            if pattern.last > pattern.first
+            else f"{pattern.first + 1}"
+        )
+        entries.append(
+            ("pattern", f"{pattern.name}{_MARKS[pattern.evidence]} (ops {span}): {pattern.text}")
+        )
+    entries += [
+        (label, printable(value) + (f"  ({means})" if means else ""))
+        for label, value, means in field_words(decoded)
+    ]
     if decoded.generation:
         since = "10.9 or later" if decoded.generation == 4 else "10.8 or earlier"
         entries.append(("codes", f"{decoded.generation} letters: TensorRT {since}"))
     if decoded.kind == "kernel":
-        entries.append(("tensor cores", {"yes": "yes", "no": "no", "unknown": "unknown from the name"}[decoded.tensor_cores]))
+        entries.append(
+            (
+                "tensor cores",
+                {"yes": "yes", "no": "no", "unknown": "unknown from the name"}[
+                    decoded.tensor_cores
+                ],
+            )
+        )
     if marks := _evidence(decoded):
         entries.append(("evidence", marks))
     if decoded.rest:
@@ -81,7 +117,9 @@ def names_text(decoded: KernelName, *, colour: bool, width: int = WHOLE) -> str:
 
 
 def explained_line(line: str) -> str:
-    """The line with each name followed by its meaning in square brackets; a line without names is unchanged."""
+    """The line with each name followed by its meaning in square brackets; a line without names is
+    unchanged.
+    """
     parts, at = [], 0
     for found in names_in(line):
         parts += [line[at : found.end], f" [{printable(summary(found.decoded))}]"]
@@ -95,7 +133,11 @@ def _op_word(op: Op) -> str:
 
 def _evidence(decoded: KernelName) -> str:
     """The meaning of the marks that this name has."""
-    found = {_MARKS[evidence] for evidence in [op.evidence for op in decoded.ops] + [pattern.evidence for pattern in decoded.patterns]}
+    found = {
+        _MARKS[evidence]
+        for evidence in [op.evidence for op in decoded.ops]
+        + [pattern.evidence for pattern in decoded.patterns]
+    }
     words = {"~": "~ likely, not confirmed", "?": "? a guess", "??": "?? unknown"}
     return "; ".join(words[mark] for mark in ("~", "?", "??") if mark in found)
 
@@ -107,13 +149,22 @@ def _entry(label: str, text: str, width: int) -> list[str]:
 
 def _wrap(text: str, indent: int, width: int) -> list[str]:
     pad = " " * indent
-    return [pad + text] if width >= WHOLE else folded(text, max(width, _NARROWEST), first=pad, later=pad)
+    return (
+        [pad + text]
+        if width >= WHOLE
+        else folded(text, max(width, _NARROWEST), first=pad, later=pad)
+    )
 
 
 def entry_text(entry: Entry, *, width: int = WHOLE) -> str:
     """One entry of the reference, for people."""
     lines = [printable(entry.title)]
-    for label, text in (("is", entry.text), ("evidence", entry.evidence), ("source", entry.source), ("example", entry.example)):
+    for label, text in (
+        ("is", entry.text),
+        ("evidence", entry.evidence),
+        ("source", entry.source),
+        ("example", entry.example),
+    ):
         if text:
             lines += _entry(label, printable(text), width)
     return "\n".join(lines)

@@ -15,13 +15,18 @@ from nsysmap.text.units import percent, rounded
 _MOST = 5  # layers or kernels
 _FIGURE = ' style="text-align:right;vertical-align:top;white-space:nowrap"'
 _HEAD = ' style="text-align:left;vertical-align:top;white-space:nowrap"'
-_WORDS = ' style="text-align:left;vertical-align:top;overflow-wrap:break-word"'  # a column is at least as wide as its longest word
+# a column is at least as wide as its longest word
+_WORDS = ' style="text-align:left;vertical-align:top;overflow-wrap:break-word"'
 _CELL = ' style="text-align:left;vertical-align:top;overflow-wrap:anywhere"'
 
 
 def notebook_html(summary: Summary) -> str:
     """The sentences of the first screen as one table, without style sheets and scripts."""
-    rows = "".join(f"<tr><th{_HEAD}>{_text(head)}</th><td{_CELL}>{body}</td></tr>" for head, body in _rows(summary) if body)
+    rows = "".join(
+        f"<tr><th{_HEAD}>{_text(head)}</th><td{_CELL}>{body}</td></tr>"
+        for head, body in _rows(summary)
+        if body
+    )
     return f"<p><b>{_text(words.title(summary))}</b></p><table>{rows}</table>{_costliest(summary)}"
 
 
@@ -31,7 +36,10 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
     for text in summary.blocked:
         yield "error", f"<b>{_text(text)}</b>"
     first = gains.first_actions(summary)
-    shorter = [_action(summary, one, f"{number}. ") for number, one in enumerate([one for one in first if not one.throughput_only], 1)]
+    shorter = [
+        _action(summary, one, f"{number}. ")
+        for number, one in enumerate([one for one in first if not one.throughput_only], 1)
+    ]
     steps = [f"{_text(step.why)}:{_code(step.command)}" for step in summary.next_steps]
     for head, told in (
         ("doubt", [words.first_doubt(summary)]),
@@ -74,21 +82,47 @@ def _costliest(summary: Summary) -> str:
         ]
         return _table(heads, rows)
     kernels = summary.kernels[:_MOST]
-    rows = [(percent(one.share_of_kernel_time, 1), rounded(one.time_ns), f"{one.kernels:,}", one.what, None, one.name) for one in kernels]
-    return _table(("share", "total", "count", "costliest kernels over the whole trace", None, "name"), rows) if rows else ""
+    rows = [
+        (
+            percent(one.share_of_kernel_time, 1),
+            rounded(one.time_ns),
+            f"{one.kernels:,}",
+            one.what,
+            None,
+            one.name,
+        )
+        for one in kernels
+    ]
+    return (
+        _table(
+            ("share", "total", "count", "costliest kernels over the whole trace", None, "name"),
+            rows,
+        )
+        if rows
+        else ""
+    )
 
 
 def _table(heads: Sequence[str | None], rows: Sequence[Sequence[str | None]]) -> str:
-    """A table without the columns whose head is None; the first three are figures.  What a row has beyond them is the tooltip of its last
-    cell."""
+    """A table without the columns whose head is None; the first three are figures.  What a row has
+    beyond them is the tooltip of its last cell.
+    """
     styles = [_FIGURE] * 3 + [_WORDS] * (len(heads) - 4) + [_CELL]
     lines = []
     for row in rows:
-        tips = [""] * (len(heads) - 1) + [f' title="{_text(tip)}"' if (tip := "".join(filter(None, row[len(heads) :]))) else ""]
+        tips = [""] * (len(heads) - 1) + [
+            f' title="{_text(tip)}"' if (tip := "".join(filter(None, row[len(heads) :]))) else ""
+        ]
         cells = zip(styles, tips, row[: len(heads)], strict=True)
-        lines.append("".join(f"<td{style}{tip}>{_text(cell)}</td>" for style, tip, cell in cells if cell is not None))
+        lines.append(
+            "".join(
+                f"<td{style}{tip}>{_text(cell)}</td>"
+                for style, tip, cell in cells
+                if cell is not None
+            )
+        )
     body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return f"<table><tr>{''.join(f'<th{_HEAD}>{_text(head)}</th>' for head in heads if head is not None)}</tr>{body}</table>"
+    return f"<table><tr>{''.join(f'<th{_HEAD}>{_text(head)}</th>' for head in heads if head is not None)}</tr>{body}</table>"  # noqa: E501
 
 
 def _lines(texts: Sequence[str]) -> str:

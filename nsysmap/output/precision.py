@@ -1,4 +1,6 @@
-"""What the report says about precision: time by data type and tensor cores, as cells and sentences for every writer."""
+"""What the report says about precision: time by data type and tensor cores, as cells and sentences
+for every writer.
+"""
 
 from __future__ import annotations
 
@@ -37,18 +39,31 @@ def heading(rows: Rows) -> str:
         return "Precision (from the engine file; no times were given)"
     if not from_trace:
         return "Precision (times of the profile, tactics of the engine file)"
-    return f"Precision ({'mean per inference' if measured else 'total over the trace'}; share of kernel time)"
+    return (
+        f"Precision ({'mean per inference' if measured else 'total over the trace'}; share of"
+        " kernel time)"
+    )
 
 
 def type_cells(rows: Rows) -> list[tuple[str, ...]]:
     """Share, µs, layers, data type, tensor cores and work, the most time first."""
     found = totals(rows, "work", "datatype", "to_type", "tensor_cores")
     whole = _time(found)
-    return [(_share(one, whole), _microseconds(one), f"{one.layers:,}" if one.layers else "–", *_words(one.key)) for one in found]
+    return [
+        (
+            _share(one, whole),
+            _microseconds(one),
+            f"{one.layers:,}" if one.layers else "–",
+            *_words(one.key),
+        )
+        for one in found
+    ]
 
 
 def region_cells(rows: Rows) -> list[tuple[str, ...]]:
-    """One line per Myelin region and one for everything else: share, µs, and shares of its own time by tensor cores, conversions, types."""
+    """One line per Myelin region and one for everything else: share, µs, and shares of its own time
+    by tensor cores, conversions, types.
+    """
     regions = totals(rows, "region")
     if all(one.key == (None,) for one in regions):
         return []
@@ -58,7 +73,9 @@ def region_cells(rows: Rows) -> list[tuple[str, ...]]:
         mine = [row for row in rows if row["region"] == one.key[0]]
         of = one.time_ns or 0
         cores = {str(part.key[0]): part.time_ns or 0 for part in totals(mine, "tensor_cores")}
-        converting = sum(part.time_ns or 0 for part in totals(mine, "work") if part.key == ("convert",))
+        converting = sum(
+            part.time_ns or 0 for part in totals(mine, "work") if part.key == ("convert",)
+        )
         cells.append(
             (
                 _share(one, whole),
@@ -73,26 +90,52 @@ def region_cells(rows: Rows) -> list[tuple[str, ...]]:
 
 
 def layer_cells(rows: Rows) -> list[tuple[int, tuple[str, ...]]]:
-    """Layer id, share, µs, data type, tensor cores and work, in the order of the layers; several rows if a layer's kernels differ."""
-    found = totals((row for row in rows if row["layer_id"] is not None), "layer_id", "work", "datatype", "to_type", "tensor_cores")
+    """Layer id, share, µs, data type, tensor cores and work, in the order of the layers; several
+    rows if a layer's kernels differ.
+    """
+    found = totals(
+        (row for row in rows if row["layer_id"] is not None),
+        "layer_id",
+        "work",
+        "datatype",
+        "to_type",
+        "tensor_cores",
+    )
     whole = sum(row.maybe_integer("time_ns") or 0 for row in rows)
     cells = [
-        (layer_id, one, (_share(one, whole), _microseconds(one), *_words(one.key[1:])[:2], str(one.key[1])))
+        (
+            layer_id,
+            one,
+            (_share(one, whole), _microseconds(one), *_words(one.key[1:])[:2], str(one.key[1])),
+        )
         for one in found
         if isinstance(layer_id := one.key[0], int)
     ]
-    return [(layer_id, shown) for layer_id, one, shown in sorted(cells, key=lambda cell: (cell[0], -(cell[1].time_ns or 0)))]
+    return [
+        (layer_id, shown)
+        for layer_id, one, shown in sorted(
+            cells, key=lambda cell: (cell[0], -(cell[1].time_ns or 0))
+        )
+    ]
 
 
 def sentences(rows: Rows) -> list[str]:
-    """How much of the time tensor cores are used, are not used or may be used, and what conversions between types cost."""
+    """How much of the time tensor cores are used, are not used or may be used, and what conversions
+    between types cost.
+    """
     timed = any(row["time_ns"] for row in rows)
     cores = {str(one.key[0]): one for one in totals(rows, "tensor_cores")}
     works = {str(one.key[0]): one for one in totals(rows, "work")}
-    products = {str(one.key[1]): one for one in totals(rows, "work", "tensor_cores") if one.key[0] == "product"}
+    products = {
+        str(one.key[1]): one
+        for one in totals(rows, "work", "tensor_cores")
+        if one.key[0] == "product"
+    }
     if not timed:
         told = ", ".join(
-            f"{words} in {counted(cores[answer].layers, 'layer')}" for answer, words in TENSOR_CORES.items() if answer in cores
+            f"{words} in {counted(cores[answer].layers, 'layer')}"
+            for answer, words in TENSOR_CORES.items()
+            if answer in cores
         )
         return [f"Tensor cores: {told}."]
     whole = _time(cores.values())
@@ -101,7 +144,9 @@ def sentences(rows: Rows) -> list[str]:
         return percent((found[key].time_ns or 0) if key in found else 0, whole)
 
     told = ", ".join(f"{words} in {part(cores, answer)}" for answer, words in TENSOR_CORES.items())
-    lines = [f"Tensor cores: {told} of the time; matrix products without them: {part(products, 'no')}."]
+    lines = [
+        f"Tensor cores: {told} of the time; matrix products without them: {part(products, 'no')}."
+    ]
     if "convert" in works:
         count = f" ({counted(works['convert'].layers, 'layer')})" if works["convert"].layers else ""
         lines.append(f"Conversions between types: {part(works, 'convert')} of the time{count}.")
@@ -109,26 +154,42 @@ def sentences(rows: Rows) -> list[str]:
 
 
 def by_engine(rows: Rows) -> list[tuple[int | None, Rows]]:
-    """The rows of each engine, in the order of the engine files; rows without an engine file last."""
+    """The rows of each engine, in the order of the engine files; rows without an engine file
+    last.
+    """
     engines = {row.maybe_integer("engine") for row in rows}
     known = sorted(engine for engine in engines if engine is not None)
-    found: list[tuple[int | None, Rows]] = [(engine, [row for row in rows if row["engine"] == engine]) for engine in known]
-    return found + ([(None, [row for row in rows if row["engine"] is None])] if None in engines else [])
+    found: list[tuple[int | None, Rows]] = [
+        (engine, [row for row in rows if row["engine"] == engine]) for engine in known
+    ]
+    return found + (
+        [(None, [row for row in rows if row["engine"] is None])] if None in engines else []
+    )
 
 
-def precision_json(rows: Rows, names: Mapping[int, tuple[int | None, str, str]]) -> dict[str, object]:
-    """Totals, totals by region, and every layer's rows, as JSON values; `names` has the index, name and title of each layer id."""
+def precision_json(
+    rows: Rows, names: Mapping[int, tuple[int | None, str, str]]
+) -> dict[str, object]:
+    """Totals, totals by region, and every layer's rows, as JSON values; `names` has the index, name
+    and title of each layer id.
+    """
     work = ("work", "datatype", "to_type", "tensor_cores")
     return {
         "totals": [_total_json(one, ("engine", *work)) for one in totals(rows, "engine", *work)],
-        "regions": [_total_json(one, ("engine", "region", *work)) for one in totals(rows, "engine", "region", *work)],
+        "regions": [
+            _total_json(one, ("engine", "region", *work))
+            for one in totals(rows, "engine", "region", *work)
+        ],
         "layers": [
             {
                 "engine": row["engine"],
                 "index": names[layer_id][0],
                 "name": names[layer_id][1],
                 "title": names[layer_id][2],
-                **{name: row[name] for name in ("region", *work, "told_by", "kernels", "time_ns", "mean_ns")},
+                **{
+                    name: row[name]
+                    for name in ("region", *work, "told_by", "kernels", "time_ns", "mean_ns")
+                },
                 "share_of_kernel_time": _share_json(row.maybe_real("share_of_kernel_time")),
             }
             for row in rows
@@ -138,7 +199,12 @@ def precision_json(rows: Rows, names: Mapping[int, tuple[int | None, str, str]])
 
 
 def _total_json(one: Total, columns: Sequence[str]) -> dict[str, object]:
-    figures = {"layers": one.layers, "kernels": one.kernels, "time_ns": one.time_ns, "mean_ns": one.mean_ns}
+    figures = {
+        "layers": one.layers,
+        "kernels": one.kernels,
+        "time_ns": one.time_ns,
+        "mean_ns": one.mean_ns,
+    }
     return {
         **dict(zip(columns, one.key, strict=True)),
         **figures,
@@ -165,7 +231,11 @@ def _types(rows: Rows, whole: int) -> str:
     for one in totals(rows, "work", "datatype"):
         word = "converting" if one.key[0] == "convert" else str(one.key[1] or "cannot tell")
         found[word] = found.get(word, 0) + (one.time_ns or 0)
-    ordered = [word for word in sorted(found, key=lambda word: (-found[word], word)) if word != "converting"]
+    ordered = [
+        word
+        for word in sorted(found, key=lambda word: (-found[word], word))
+        if word != "converting"
+    ]
     words = [f"{word} {percent(found[word], whole, 0)}" if whole else word for word in ordered]
     return ", ".join(words[:_MOST_TYPES]) + (", …" if len(words) > _MOST_TYPES else "")
 

@@ -1,4 +1,6 @@
-"""What `nsysmap sql` shows: which tables can be queried, and what a statement returned, as a table for a terminal, CSV, JSON or Parquet."""
+"""What `nsysmap sql` shows: which tables can be queried, and what a statement returned, as a table
+for a terminal, CSV, JSON or Parquet.
+"""
 
 from __future__ import annotations
 
@@ -26,21 +28,41 @@ SHOWN_ROWS = 200
 
 
 def tables_text(rows: Mapping[str, int] | None = None, *, width: int = 100) -> str:
-    """Every table with what a row of it is, its columns, and how many rows there are where ``rows`` tells."""
+    """Every table with what a row of it is, its columns, and how many rows there are where ``rows``
+    tells.
+    """
     parts = []
     for spec in ALL_TABLES:
         held = "" if rows is None else f" ({counted(rows[spec.name], 'row')})"
         lines = folded(f"{spec.name}{held}: {spec.comment}", max(60, width), later="  ", whole=True)
         names = ", ".join(column.name for column in spec.columns)
-        parts.append("\n".join([*lines, *folded(names, max(60, width), first="    ", later="    ", whole=True)]))
-    return "\n\n".join(parts) + "\n\n" + "`nsysmap sql … TABLE` shows the kind, unit and meaning of a table's columns.\n"
+        parts.append(
+            "\n".join(
+                [*lines, *folded(names, max(60, width), first="    ", later="    ", whole=True)]
+            )
+        )
+    return (
+        "\n\n".join(parts)
+        + "\n\n"
+        + "`nsysmap sql … TABLE` shows the kind, unit and meaning of a table's columns.\n"
+    )
 
 
 def table_text(spec: Spec, rows: int | None = None, *, width: int = 100) -> str:
     """One table: what a row of it is, and each column with kind, unit and meaning."""
     held = "" if rows is None else f" ({counted(rows, 'row')})"
-    lines = [styled(line) for line in folded(f"{spec.name}{held}: {spec.comment}", max(60, width), later="  ", whole=True)]
-    lines += table(("", "", ""), [(one.name, _declared(one), one.comment) for one in spec.columns], max(60, width), "kkw")
+    lines = [
+        styled(line)
+        for line in folded(
+            f"{spec.name}{held}: {spec.comment}", max(60, width), later="  ", whole=True
+        )
+    ]
+    lines += table(
+        ("", "", ""),
+        [(one.name, _declared(one), one.comment) for one in spec.columns],
+        max(60, width),
+        "kkw",
+    )
     return rendered(lines, colour=False)
 
 
@@ -52,29 +74,41 @@ def _declared(column: Column) -> str:
 def answer_text(answer: pyarrow.Table, *, width: int | None = None) -> str:
     """The rows under their columns' names, NULL where there is no value.
 
-    With a width (of a terminal) at most SHOWN_ROWS rows, in lines of at most so many columns: long texts lose what tells them apart least,
-    and where the columns still do not fit, each row is shown as lines of its own.
+    With a width (of a terminal) at most SHOWN_ROWS rows, in lines of at most so many columns: long
+    texts lose what tells them apart least, and where the columns still do not fit, each row is
+    shown as lines of its own.
     """
     shown = answer if width is None else answer.slice(0, SHOWN_ROWS)
     names = [escaped(name) for name in answer.column_names]
-    rows = list(zip(*([_cell(value) for value in column.to_pylist()] for column in shown.columns), strict=True))
+    rows = list(
+        zip(
+            *([_cell(value) for value in column.to_pylist()] for column in shown.columns),
+            strict=True,
+        )
+    )
     columns_are = "".join("r" if _is_number(field.type) else "n" for field in answer.schema)
     if width is not None and not fits(names, rows, width, columns_are, indent=0):
         return _records(names, rows, width)
-    return rendered(table(names, rows, WHOLE if width is None else width, columns_are, indent=0), colour=False)
+    return rendered(
+        table(names, rows, WHOLE if width is None else width, columns_are, indent=0), colour=False
+    )
 
 
 def rest_words(answer: pyarrow.Table) -> str | None:
     """That a terminal does not show all rows, and how to get them; None if it does."""
     more = answer.num_rows - SHOWN_ROWS
-    return None if more <= 0 else f"{more:,} more rows: add --csv, or -o FILE.csv, .json or .parquet"
+    return (
+        None if more <= 0 else f"{more:,} more rows: add --csv, or -o FILE.csv, .json or .parquet"
+    )
 
 
 def write_answer(answer: pyarrow.Table, path: Path) -> None:
     """Write all rows in the format that the suffix of ``path`` names; whole or not at all."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise NsysmapError(str(path), "has no suffix that names a format", f"use {', '.join(SUFFIXES)}")
+        raise NsysmapError(
+            str(path), "has no suffix that names a format", f"use {', '.join(SUFFIXES)}"
+        )
     with replacing(path) as fresh:
         if suffix == ".parquet":
             import pyarrow.parquet as pq
@@ -86,7 +120,9 @@ def write_answer(answer: pyarrow.Table, path: Path) -> None:
 
 
 def write_csv(answer: pyarrow.Table, file: TextIO) -> None:
-    """Write the rows as CSV: a heading, then one line per row; no value is an empty cell, an empty text is ""."""
+    """Write the rows as CSV: a heading, then one line per row; no value is an empty cell, an empty
+    text is "".
+    """
     file.write(",".join(map(_csv_cell, answer.column_names)) + "\n")
     for batch in answer.to_batches(max_chunksize=10_000):
         for row in batch.to_pylist():
@@ -140,12 +176,17 @@ def _cell(value: object) -> str:
 def _is_number(kind: pyarrow.DataType) -> bool:
     import pyarrow as pa
 
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
 
 
 def _records(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> str:
     """Each row as lines of name and value; the values are whole."""
     lines: list[Line] = []
     for number, row in enumerate(rows, 1):
-        lines += [styled(f"row {number}"), *pairs(list(zip(names, row, strict=True)), width, indent=0)]
+        lines += [
+            styled(f"row {number}"),
+            *pairs(list(zip(names, row, strict=True)), width, indent=0),
+        ]
     return rendered(lines, colour=False)

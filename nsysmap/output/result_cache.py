@@ -1,4 +1,6 @@
-"""Caches what `nsysmap analyze` made of a large report, so that the same question is answered again without the work."""
+"""Caches what `nsysmap analyze` made of a large report, so that the same question is answered again
+without the work.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,19 @@ LEAST_BYTES = 4 << 20
 """A smaller report is analysed in less time than a cache of its results would be worth."""
 
 _MOST_FILES = 100_000  # of a folder of tables, or of rules
-_SETTINGS = ("nsysmap.toml", "pyproject.toml")  # of the current folder: they set parameters of rules
+_SETTINGS = (
+    "nsysmap.toml",
+    "pyproject.toml",
+)  # of the current folder: they set parameters of rules
 _PACKAGES = ("nsysmap", "numpy", "pyarrow", "duckdb", "onnx", "tensorrt")
 _MAGIC = export_cache.RESULT_MAGIC
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of nsysmap: the files that it reads, and whatever else the answer depends on."""
+    """What is asked of nsysmap: the files that it reads, and whatever else the answer depends
+    on.
+    """
 
     report: str
     engines: Sequence[str]
@@ -47,10 +54,14 @@ class Place:
     path: Path
 
     def read(self) -> dict[str, bytes]:
-        """What is kept of it, by form; nothing if there is none, where it is not whole, or where another user made it."""
+        """What is kept of it, by form; nothing if there is none, where it is not whole, or where
+        another user made it.
+        """
         try:
             with self.path.open("rb") as file:
-                if os.fstat(file.fileno()).st_uid != os.getuid():  # in a folder that others can write too
+                if (
+                    os.fstat(file.fileno()).st_uid != os.getuid()
+                ):  # in a folder that others can write too
                     return {}
                 held = file.read()
         except OSError:
@@ -68,7 +79,9 @@ class Place:
         return forms
 
     def keep(self, forms: Mapping[str, bytes]) -> None:
-        """Keep these forms of the answer too; nothing is kept where they are too large, or where the cache cannot be written."""
+        """Keep these forms of the answer too; nothing is kept where they are too large, or where
+        the cache cannot be written.
+        """
         held = {**self.read(), **forms}
         head = json.dumps([(name, len(data)) for name, data in held.items()]).encode() + b"\n"
         body = b"".join((head, *held.values()))
@@ -82,7 +95,9 @@ class Place:
 
 
 def place_of(question: Question) -> Place | None:
-    """Where the answer is kept; None if it is not: of a small report, and where an input cannot be read or is more than a plain file."""
+    """Where the answer is kept; None if it is not: of a small report, and where an input cannot be
+    read or is more than a plain file.
+    """
     try:
         key = _key(question)
     except (OSError, NsysmapError):  # whoever reads it says what is wrong
@@ -91,8 +106,14 @@ def place_of(question: Question) -> Place | None:
 
 
 def files_of(paths: Iterable[Path]) -> dict[str, bytes]:
-    """What was just written there, by suffix; what is too large to be kept, or no file, is left out."""
-    plain = [path for path in paths if path.is_file() and path.stat().st_size <= export_cache.MOST_RESULT_BYTES]
+    """What was just written there, by suffix; what is too large to be kept, or no file, is left
+    out.
+    """
+    plain = [
+        path
+        for path in paths
+        if path.is_file() and path.stat().st_size <= export_cache.MOST_RESULT_BYTES
+    ]
     return {path.suffix.lower(): path.read_bytes() for path in plain}
 
 
@@ -117,20 +138,37 @@ def _key(question: Question) -> str | None:
         return None
     if any(Path(f"{path}{end}").exists() for path in files for end in ("-wal", "-journal")):
         return None
-    if any(is_binary(head_of(Path(engine))) for engine in question.engines):  # a program of another package opens it
+    if any(
+        is_binary(head_of(Path(engine))) for engine in question.engines
+    ):  # a program of another package opens it
         return None
     facts = {
         "versions": [sys.version, *(_version(package) for package in _PACKAGES)],
         "code": [
-            *(_stamps(Path(__file__).parents[1], f"*.{suffix}") for suffix in ("py", "j2", "html", "js", "css")),
+            *(
+                _stamps(Path(__file__).parents[1], f"*.{suffix}")
+                for suffix in ("py", "j2", "html", "js", "css")
+            ),
             _stamps(builtin_rules_dir(), "*.yaml"),
         ],
-        "report": [report.name, *((str(path.relative_to(report)), export_cache.digest_of(path)) for path in files)],
+        "report": [
+            report.name,
+            *((str(path.relative_to(report)), export_cache.digest_of(path)) for path in files),
+        ],
         "nsys": _nsys(report),
         "engines": [(engine, export_cache.digest_of(Path(engine))) for engine in question.engines],
-        "beside": [(name, path, export_cache.digest_of(Path(path))) for name, path in question.beside.items() if path],
-        "rules": [[(str(path), export_cache.digest_of(path)) for path in _files(Path(folder))] for folder in question.rules],
-        "settings": [(name, export_cache.digest_of(Path(name))) for name in _SETTINGS if Path(name).is_file()],
+        "beside": [
+            (name, path, export_cache.digest_of(Path(path)))
+            for name, path in question.beside.items()
+            if path
+        ],
+        "rules": [
+            [(str(path), export_cache.digest_of(path)) for path in _files(Path(folder))]
+            for folder in question.rules
+        ],
+        "settings": [
+            (name, export_cache.digest_of(Path(name))) for name in _SETTINGS if Path(name).is_file()
+        ],
         "options": question.options,
     }
     return hashlib.blake2b(json.dumps(facts).encode(), digest_size=16).hexdigest()
@@ -158,8 +196,12 @@ def _nsys(report: Path) -> str:
 
 
 def _stamps(folder: Path, pattern: str) -> list[tuple[str, int, int]]:
-    """Name, size and time of the files of nsysmap itself: while it is being worked on, its version does not tell what it does."""
-    status = [(str(path.relative_to(folder)), path.stat()) for path in sorted(folder.rglob(pattern))]
+    """Name, size and time of the files of nsysmap itself: while it is being worked on, its version
+    does not tell what it does.
+    """
+    status = [
+        (str(path.relative_to(folder)), path.stat()) for path in sorted(folder.rglob(pattern))
+    ]
     return [(name, one.st_size, one.st_mtime_ns) for name, one in status]
 
 

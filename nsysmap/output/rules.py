@@ -21,7 +21,11 @@ def rules_list(rules: Sequence[Rule]) -> str:
     wide = max(len(rule.name) for rule in rules)
     lines: list[Line] = []
     for group in (group for group in GROUPS if any(rule.group == group for rule in rules)):
-        rows = [(rule.name.ljust(wide), rule.severity.ljust(_SEVERITY), escaped(rule.summary)) for rule in rules if rule.group == group]
+        rows = [
+            (rule.name.ljust(wide), rule.severity.ljust(_SEVERITY), escaped(rule.summary))
+            for rule in rules
+            if rule.group == group
+        ]
         lines += [styled(group), *table(("", "", ""), rows, WIDTH, "kkw")]
     return rendered(lines, colour=False)
 
@@ -35,25 +39,45 @@ def rule_text(rule: Rule) -> str:
         "What to do\n" + "\n".join(_filled(part) for part in _advice(rule)),
     ]
     if rule.supersedes:
-        none = f"; those of {', '.join(rule.takes_back)} are no problem then" if rule.takes_back else ""
-        parts.append(_block("Supersedes", f"findings at the same place from {', '.join(rule.supersedes)}{none}"))
+        none = (
+            f"; those of {', '.join(rule.takes_back)} are no problem then"
+            if rule.takes_back
+            else ""
+        )
+        parts.append(
+            _block(
+                "Supersedes", f"findings at the same place from {', '.join(rule.supersedes)}{none}"
+            )
+        )
     if rule.params:
-        lines = (f"  {rule.name}.{name} = {escaped(_value(value))}" for name, value in rule.params.items())
+        lines = (
+            f"  {rule.name}.{name} = {escaped(_value(value))}"
+            for name, value in rule.params.items()
+        )
         parts.append("Parameters\n" + "\n".join(lines))
     parts.append("When it cannot tell\n" + "\n".join(_filled(reason) for reason in _skips(rule)))
     parts.append(_block("Message", rule.message))
     parts.append("SQL\n" + "\n".join(f"  {escaped(line)}" for line in rule.query.sql.splitlines()))
-    parts.append("Cases\n" + "\n".join(f"  {escaped(case.name)}: {_answer(case.skips, len(case.finds))}" for case in rule.cases))
+    parts.append(
+        "Cases\n"
+        + "\n".join(
+            f"  {escaped(case.name)}: {_answer(case.skips, len(case.finds))}" for case in rule.cases
+        )
+    )
     return "\n\n".join(parts)
 
 
 def cases_text(results: Sequence[CaseResult]) -> str:
     """The failures, and the number of cases."""
     wrong = [result for result in results if result.wrong is not None]
-    lines = [f"{result.rule}: {escaped(result.case)}: {escaped(result.wrong or '')}" for result in wrong]
+    lines = [
+        f"{result.rule}: {escaped(result.case)}: {escaped(result.wrong or '')}" for result in wrong
+    ]
     passed = len(results) - len(wrong)
     of = counted(len({result.rule for result in results}), "rule")
-    return "\n".join([*lines, f"{passed} of {counted(len(results), 'case')} of {of} gave the expected answer"])
+    return "\n".join(
+        [*lines, f"{passed} of {counted(len(results), 'case')} of {of} gave the expected answer"]
+    )
 
 
 def pages(rules: Sequence[Rule]) -> dict[str, str]:
@@ -70,7 +94,11 @@ def _index(rules: Sequence[Rule]) -> str:
     lines = [_GENERATED, _INTRODUCTION]
     for group in (group for group in GROUPS if any(rule.group == group for rule in rules)):
         lines += [f"## {group}", "", "| rule | severity | what it finds |", "|---|---|---|"]
-        lines += [f"| [{rule.name}]({rule.name}.md) | {rule.severity} | {_cell(rule.summary)} |" for rule in rules if rule.group == group]
+        lines += [
+            f"| [{rule.name}]({rule.name}.md) | {rule.severity} | {_cell(rule.summary)} |"
+            for rule in rules
+            if rule.group == group
+        ]
         lines.append("")
     return "\n".join([*lines, _WRITING])
 
@@ -79,26 +107,39 @@ def _page(rule: Rule) -> str:
     parts = [
         _GENERATED,
         f"# {rule.name}\n\n{rule.summary}",
-        f"Group [{rule.group}](README.md#{rule.group}), severity {rule.severity}. File: `rules/{rule.group}/{rule.name}.yaml`.",
+        (
+            f"Group [{rule.group}](README.md#{rule.group}), severity {rule.severity}. File:"
+            f" `rules/{rule.group}/{rule.name}.yaml`."
+        ),
         f"## Why\n\n{rule.why}",
         "## What to do\n\n" + "\n\n".join(_advice(rule)),
     ]
     if rule.supersedes:
         names = ", ".join(f"[{name}]({name}.md)" for name in rule.supersedes)
-        told = f"Findings of these rules about the same problem at the same place are listed under this rule: {names}."
-        none = f" Those of {', '.join(rule.takes_back)} are no problem then: this finding is no more severe for them."
+        told = (
+            "Findings of these rules about the same problem at the same place are listed under"
+            f" this rule: {names}."
+        )
+        none = (
+            f" Those of {', '.join(rule.takes_back)} are no problem then: this finding is no more"
+            " severe for them."
+        )
         parts.append(f"## Supersedes\n\n{told}{none if rule.takes_back else ''}")
     if rule.params:
         rows = "\n".join(f"| `{name}` | {_value(value)} |" for name, value in rule.params.items())
         name, value = next(iter(rule.params.items()))
         parts.append(
-            f"## Parameters\n\n| name | default |\n|---|---|\n{rows}\n\n"
-            f"`--param {rule.name}.{name}={_value(value)}`, or `[tool.nsysmap.rules.{rule.name}]` in `pyproject.toml`."
+            f"## Parameters\n\n| name | default |\n|---|---|\n{rows}\n\n`--param"
+            f" {rule.name}.{name}={_value(value)}`, or `[tool.nsysmap.rules.{rule.name}]` in"
+            " `pyproject.toml`."
         )
     parts.append("## When it cannot tell\n\n" + "\n".join(f"- {reason}" for reason in _skips(rule)))
     parts.append(f"## How it decides\n\n```sql\n{rule.query.sql}\n```\n\nMessage: {rule.message}")
     parts.append(f"## Seen in\n\n{_seen(rule)}")
-    parts.append("## Cases\n\n" + "\n".join(f"- {case.name}: {_answer(case.skips, len(case.finds))}" for case in rule.cases))
+    parts.append(
+        "## Cases\n\n"
+        + "\n".join(f"- {case.name}: {_answer(case.skips, len(case.finds))}" for case in rule.cases)
+    )
     return "\n\n".join(parts) + "\n"
 
 
@@ -111,19 +152,29 @@ def _seen(rule: Rule) -> str:
 def _tables(specs: Iterable[Spec]) -> str:
     parts = [
         _GENERATED,
-        "# The tables that a rule's SQL can read\n\nTimes are nanoseconds since the start of the capture; NULL means no value.",
+        (
+            "# The tables that a rule's SQL can read\n\nTimes are nanoseconds since the start of"
+            " the capture; NULL means no value."
+        ),
     ]
     for spec in specs:
         rows = "\n".join(
-            f"| `{column.name}` | {column.kind}{'?' if column.nullable else ''} | {column.unit} | {_cell(column.comment)} |"
+            f"| `{column.name}` | {column.kind}{'?' if column.nullable else ''} | {column.unit} |"
+            f" {_cell(column.comment)} |"
             for column in spec.columns
         )
-        parts.append(f"## {spec.name}\n\n{spec.comment}\n\n| column | kind | unit | meaning |\n|---|---|---|---|\n{rows}")
+        parts.append(
+            f"## {spec.name}\n\n{spec.comment}\n\n| column | kind | unit | meaning"
+            f" |\n|---|---|---|---|\n{rows}"
+        )
     return "\n\n".join(parts) + "\n"
 
 
 def _skips(rule: Rule) -> list[str]:
-    needs = [f"there is no value in {need}" if "." in need else f"there are no rows in {need}" for need in rule.needs]
+    needs = [
+        f"there is no value in {need}" if "." in need else f"there are no rows in {need}"
+        for need in rule.needs
+    ]
     nothing = [f"it finds nothing, and {requirement.reason}" for requirement in rule.clean_if]
     return [*needs, *(requirement.reason for requirement in rule.requires), *nothing] or ["never"]
 
@@ -154,33 +205,49 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-_GENERATED = "<!-- made by docs/make_rules.py out of rules/*/*.yaml and nsysmap/core/schema.py: change those -->"
+_GENERATED = (
+    "<!-- made by docs/make_rules.py out of rules/*/*.yaml and nsysmap/core/schema.py: change"
+    " those -->"
+)
 
 _INTRODUCTION = """# Rules
 
-A rule looks for one problem in the tables of an analysis and says where it is, what it costs and what to do. Its answer is one of three:
+A rule looks for one problem in the tables of an analysis and says where it is, what it costs and
+what to do. Its answer is one of three:
 findings, none, or *skipped* with the reason, so that "cannot tell" never looks like "clean".
 
-- `cost_ns` is a total over the **steady-state inferences** of the trace, which are complete and after the warm-up (table
-  [`steady_state`](tables.md#steady_state)): nanoseconds of GPU time or idle time, or of host time if the rule's page says so.
-  `share_of_window` is that cost divided by the window from the start of the first steady-state inference to the end of the last, on the
-  finding's device (for a finding about several devices, by the sum of their windows). Findings about the trace itself cost the time that
-  they hide, or 0; an unknown cost is empty, never 0. Costs of different rules overlap and are never added up.
-- **One problem, one finding, one cost.** If several rules report the same problem at the same place, one of them stands for the others
-  (`supersedes`): their findings are listed under its finding (`also` in JSON), and their costs are not counted again. It is as severe as
+- `cost_ns` is a total over the **steady-state inferences** of the trace, which are complete and
+  after the warm-up (table
+  [`steady_state`](tables.md#steady_state)): nanoseconds of GPU time or idle time, or of host time
+  if the rule's page says so.
+  `share_of_window` is that cost divided by the window from the start of the first steady-state
+  inference to the end of the last, on the
+  finding's device (for a finding about several devices, by the sum of their windows). Findings
+  about the trace itself cost the time that
+  they hide, or 0; an unknown cost is empty, never 0. Costs of different rules overlap and are never
+  added up.
+- **One problem, one finding, one cost.** If several rules report the same problem at the same
+  place, one of them stands for the others
+  (`supersedes`): their findings are listed under its finding (`also` in JSON), and their costs are
+  not counted again. It is as severe as
   the most severe of them, but for those that it shows to be no problem (`takes_back`).
-- Severity `error` means that the report as a whole is unreliable, `warning` that time can be saved, `info` everything else.
+- Severity `error` means that the report as a whole is unreliable, `warning` that time can be saved,
+  `info` everything else.
 - Times are as traced, with the profiler's overhead; what-if figures are corrected for it.
 
-`nsysmap rules list` and `nsysmap rules show NAME` print them. Thresholds can be set with `--param RULE.NAME=VALUE`, in
-`[tool.nsysmap.rules.RULE]` of `pyproject.toml`, or in `[rules.RULE]` of `nsysmap.toml` (which overrides `pyproject.toml`; the command line
-overrides both). `analyze`, `layers --findings` and `nsysmap.analyze()` read both files from the current folder; in Python,
+`nsysmap rules list` and `nsysmap rules show NAME` print them. Thresholds can be set with `--param
+RULE.NAME=VALUE`, in
+`[tool.nsysmap.rules.RULE]` of `pyproject.toml`, or in `[rules.RULE]` of `nsysmap.toml` (which
+overrides `pyproject.toml`; the command line
+overrides both). `analyze`, `layers --findings` and `nsysmap.analyze()` read both files from the
+current folder; in Python,
 `nsysmap.rules.packs.chosen_rules()` loads packs and sets parameters.
 """
 
 _WRITING = """## Writing a rule
 
-A rule is one file, with the rule's name, in a folder given with `--rules DIR`. `nsysmap rules test DIR` checks the
+A rule is one file, with the rule's name, in a folder given with `--rules DIR`. `nsysmap rules test
+DIR` checks the
 files and runs their cases.
 
 ```yaml
@@ -205,8 +272,10 @@ clean_if:                          # must hold for "found nothing" to be an answ
 params: {min_share: 0.1}           # written $min_share in the SQL
 sql: |
   SELECT min(k.start_ns) AS start_ns, max(k.end_ns) AS end_ns, sum(k.end_ns - k.start_ns) AS cost_ns,
-    l.layer_index, l.name AS layer, CAST(l.layer_id AS VARCHAR) AS about, l.share_of_kernel_time AS time_share
-  FROM kernels k JOIN layers l ON l.layer_id = k.layer_id JOIN inferences i ON i.inference = k.inference
+    l.layer_index, l.name AS layer, CAST(l.layer_id AS VARCHAR) AS about, l.share_of_kernel_time AS
+    time_share
+  FROM kernels k JOIN layers l ON l.layer_id = k.layer_id JOIN inferences i ON i.inference =
+  k.inference
   WHERE l.kind = 'softmax' AND l.share_of_kernel_time >= $min_share AND i.complete AND NOT i.warmup
   GROUP BY l.layer_id, l.layer_index, l.name, l.share_of_kernel_time
 message: "{layer} takes {time_share:.0%} of the engine's time ({cost_ns:ns} in total)."
@@ -227,32 +296,54 @@ cases:                             # at least one that finds something and one t
     finds: []
 ```
 
-- The SQL is one SELECT in DuckDB's dialect over the [tables](tables.md). It returns `start_ns`, `end_ns` (NULL: the whole trace) and
-  `cost_ns` (NULL: unknown); `layer_index`, `layer` and `share_of_window` have a fixed meaning; every other column is evidence:
-  a number, a boolean or a text. If the SQL does not return `share_of_window`, it is computed from the cost.
-- `about` says what the finding is about, as words separated by spaces: ids of `layers`, or whatever names the place (functions, threads).
-  A finding is listed under others if their rule `supersedes` its rule, they are on the same `device` (or one of them is about all devices),
-  and together they are about everything that it is about; without `about`, a finding is about its whole device. Findings of one rule that
+- The SQL is one SELECT in DuckDB's dialect over the [tables](tables.md). It returns `start_ns`,
+  `end_ns` (NULL: the whole trace) and
+  `cost_ns` (NULL: unknown); `layer_index`, `layer` and `share_of_window` have a fixed meaning;
+  every other column is evidence:
+  a number, a boolean or a text. If the SQL does not return `share_of_window`, it is computed from
+  the cost.
+- `about` says what the finding is about, as words separated by spaces: ids of `layers`, or whatever
+  names the place (functions, threads).
+  A finding is listed under others if their rule `supersedes` its rule, they are on the same
+  `device` (or one of them is about all devices),
+  and together they are about everything that it is about; without `about`, a finding is about its
+  whole device. Findings of one rule that
   share a place are counted once in the rule's total cost.
-- `advice` is a text, or a list of parts: `- {to: pytorch, say: …}` for programs that run PyTorch (also `torch-tensorrt`, `onnxruntime`,
-  `tensorrt-llm`, `tensorrt`: all that run engines, `trtexec`: trtexec itself, and programs of which it is not known whether they are,
-  `tensorrt-api`: programs that call TensorRT's API themselves, `tensorrt-python` and `tensorrt-cpp`: those in Python and in others,
-  `builder`: engines that TensorRT's builder makes for one of these, `tensorrt-rtx`: engines of TensorRT for RTX, `onnx`: engines built
-  from ONNX models, `network`: engines or PyTorch, `cuda`: CUDA C++, neither), `- {to: "tensorrt < 11", say: …}`,
-  `- {to: "trtexec >= 8.4 < 11", say: …}` and `- {to: "onnx >= 8.6", say: …}` for those versions of TensorRT (if it is unknown, all are
-  shown, each with its version), `- {say: …}` for everyone. `when: {cause: input}` keeps a part to findings with this evidence: a column
+- `advice` is a text, or a list of parts: `- {to: pytorch, say: …}` for programs that run PyTorch
+  (also `torch-tensorrt`, `onnxruntime`,
+  `tensorrt-llm`, `tensorrt`: all that run engines, `trtexec`: trtexec itself, and programs of which
+  it is not known whether they are,
+  `tensorrt-api`: programs that call TensorRT's API themselves, `tensorrt-python` and
+  `tensorrt-cpp`: those in Python and in others,
+  `builder`: engines that TensorRT's builder makes for one of these, `tensorrt-rtx`: engines of
+  TensorRT for RTX, `onnx`: engines built
+  from ONNX models, `network`: engines or PyTorch, `cuda`: CUDA C++, neither), `- {to: "tensorrt <
+  11", say: …}`,
+  `- {to: "trtexec >= 8.4 < 11", say: …}` and `- {to: "onnx >= 8.6", say: …}` for those versions of
+  TensorRT (if it is unknown, all are
+  shown, each with its version), `- {say: …}` for everyone. `when: {cause: input}` keeps a part to
+  findings with this evidence: a column
   with one of some texts (`[input, output]`), `true` (it has a value other than false) or `false`.
-- `what_if` names the change of `nsysmap what-if` that predicts a finding's saving; the finding then has that command, for
+- `what_if` names the change of `nsysmap what-if` that predicts a finding's saving; the finding then
+  has that command, for
   `drop-layers` and `join-kernels` with the layers that it is about.
-- The message shows columns: `{name}`, `{name:ns}` (330.1 µs), `{name:bytes}` (1.5 MiB), `{name:.1%}`, `{name:,}`, `{name:.2f}`, and
-  `{name:list}`, a text that may be longer (400 columns instead of 120). `{name:each}`, `{name:each.1f}` and `{name:each bytes}` show a
-  time, number or size per inference in the unit of the answer, `per {unit}`: an inference, or a pass of several.
+- The message shows columns: `{name}`, `{name:ns}` (330.1 µs), `{name:bytes}` (1.5 MiB),
+  `{name:.1%}`, `{name:,}`, `{name:.2f}`, and
+  `{name:list}`, a text that may be longer (400 columns instead of 120). `{name:each}`,
+  `{name:each.1f}` and `{name:each bytes}` show a
+  time, number or size per inference in the unit of the answer, `per {unit}`: an inference, or a
+  pass of several.
   A part in double square brackets is left out if one of its values is NULL.
-- Rules may come from strangers: their SQL may not use any statement but SELECT, nor files, network, settings, variables, clock or random
-  numbers, nor functions that are not on the list in `nsysmap/rules/sandbox/limits.py`. They run in a separate process, which is killed at
-  its time and memory limits (10 s for one statement, 120 s for all, 3 GiB; `nsysmap/rules/sandbox/strangers.py`), and each has its own
+- Rules may come from strangers: their SQL may not use any statement but SELECT, nor files, network,
+  settings, variables, clock or random
+  numbers, nor functions that are not on the list in `nsysmap/rules/sandbox/limits.py`. They run in
+  a separate process, which is killed at
+  its time and memory limits (10 s for one statement, 120 s for all, 3 GiB;
+  `nsysmap/rules/sandbox/strangers.py`), and each has its own
   connection.
-- A case gives rows as mappings; a column left out is NULL, or 0, false or an empty text if the column cannot be NULL. A case's findings
-  list only the columns that matter; for the message, part of it is enough. If the rule must be skipped, write `skips: part of the reason`
+- A case gives rows as mappings; a column left out is NULL, or 0, false or an empty text if the
+  column cannot be NULL. A case's findings
+  list only the columns that matter; for the message, part of it is enough. If the rule must be
+  skipped, write `skips: part of the reason`
   instead of `finds`. Write a case for each false alarm that the rule must not raise.
-"""
+"""  # noqa: E501

@@ -1,4 +1,6 @@
-"""What `nsysmap what-if` shows: before, after and saving of each change, and what the figures assume."""
+"""What `nsysmap what-if` shows: before, after and saving of each change, and what the figures
+assume.
+"""
 
 from __future__ import annotations
 
@@ -16,21 +18,37 @@ _UNANSWERED = (("does-not-apply", "Does not apply"), ("cannot-tell", "Cannot tel
 
 
 def whatif_text(answers: Table, source: str, one: str = INFERENCE) -> str:
-    """The answers as text: one line per change, what does not apply or cannot be determined and why, then the assumptions.
+    """The answers as text: one line per change, what does not apply or cannot be determined and
+    why, then the assumptions.
 
     ``one`` is the word for what is repeated.
     """
     rows = list(answers)
     told = [row for row in rows if row.text("answer") == "answered"]
-    unit = unit_words(next((count for row in rows if (count := row.maybe_integer("inferences"))), 1), one)
+    unit = unit_words(
+        next((count for row in rows if (count := row.maybe_integer("inferences"))), 1), one
+    )
     lines = []
     if told:
         lines += [f"{source}: wall time per {unit} without the profiler, µs", ""]
         cells = [(row.text("change"), *change_figures(row)) for row in told]
-        lines += rendered(table(("change", *_COLUMNS), cells, WIDTH, "lrrrrr"), colour=False).splitlines()
+        lines += rendered(
+            table(("change", *_COLUMNS), cells, WIDTH, "lrrrrr"), colour=False
+        ).splitlines()
     for heading, reasons in unanswered(rows):
-        if not told and len(reasons) == 1 and len(next(iter(reasons.values()))) == len(rows) > 1:  # said once, not for each change
-            return "\n".join(map(escaped, _wrapped(f"{source}: {heading.lower()} what any change would save: {next(iter(reasons))}", "  ")))
+        if (
+            not told and len(reasons) == 1 and len(next(iter(reasons.values()))) == len(rows) > 1
+        ):  # said once, not for each change
+            return "\n".join(
+                map(
+                    escaped,
+                    _wrapped(
+                        f"{source}: {heading.lower()} what any change would save:"
+                        f" {next(iter(reasons))}",
+                        "  ",
+                    ),
+                )
+            )
         lines += ["", f"{heading}:"]
         for reason, changes in reasons.items():
             lines.extend(_wrapped(f"  {', '.join(changes)}: {reason}", "    "))
@@ -44,7 +62,12 @@ def whatif_text(answers: Table, source: str, one: str = INFERENCE) -> str:
 
 def change_figures(row: Row) -> tuple[str, str, str, str, str]:
     """Before, after, saving and its range of an answered change, in microseconds."""
-    return told_change(*(row.integer(name) for name in ("before_ns", "saving_ns", "low_saving_ns", "high_saving_ns")))
+    return told_change(
+        *(
+            row.integer(name)
+            for name in ("before_ns", "saving_ns", "low_saving_ns", "high_saving_ns")
+        )
+    )
 
 
 def whatif_json(answers: Table) -> dict[str, object]:
@@ -68,15 +91,23 @@ def unanswered(rows: Sequence[Row]) -> list[tuple[str, dict[str, list[str]]]]:
 def assumptions(told: Sequence[tuple[str, str]]) -> tuple[str, list[tuple[str, str]]]:
     """The assumptions common to all changes, and those of each change."""
     common = _common([text for _, text in told])
-    return common, [(change, rest) for change, text in told if (rest := text[len(common) :].strip())]
+    return common, [
+        (change, rest) for change, text in told if (rest := text[len(common) :].strip())
+    ]
 
 
 def _common(texts: list[str]) -> str:
     """The sentences with which all texts (two or more) begin."""
     if len(texts) < 2:
         return ""
-    first, last = min(texts), max(texts)  # what these two have in common, all texts between them have too
-    same = next((place for place, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    first, last = (
+        min(texts),
+        max(texts),
+    )  # what these two have in common, all texts between them have too
+    same = next(
+        (place for place, (a, b) in enumerate(zip(first, last, strict=False)) if a != b),
+        min(len(first), len(last)),
+    )
     return first[: first.rfind(". ", 0, same) + 1]
 
 

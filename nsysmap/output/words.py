@@ -22,12 +22,18 @@ CAUSES = {cause: meaning for cause, (_, meaning) in IDLE_CAUSES.items()}
 """The meaning of each cause of a gap (schema.GAPS)."""
 
 ENGINES_NAME = "name in the engine"
-"""The heading of a column of the names that TensorRT gave to layers, beside what they are called."""
+"""The heading of a column of the names that TensorRT gave to layers, beside what they are
+called.
+"""
 
 NAMES_FROM = 120
 """The width from which on tables of layers have that column."""
 
-_FOUND_BY = {"range": "ExecutionContext:: ranges", "graph-launch": "graph launches", "period": "the period with which kernels repeat"}
+_FOUND_BY = {
+    "range": "ExecutionContext:: ranges",
+    "graph-launch": "graph launches",
+    "period": "the period with which kernels repeat",
+}
 _GRAPH_MODES = {
     "none": "none",
     "node": "{launches}, their kernels traced one by one",
@@ -41,27 +47,54 @@ def captured(report: Report) -> list[tuple[str, str]]:
     work = ", ".join(
         [
             counted(trace.kernels, "kernel"),
-            *(counted(number, noun) for number, noun in ((trace.copies, "copy"), (trace.memsets, "memset")) if number),
+            *(
+                counted(number, noun)
+                for number, noun in ((trace.copies, "copy"), (trace.memsets, "memset"))
+                if number
+            ),
         ]
     )
     places = ", ".join(
         counted(number, noun)
-        for number, noun in ((trace.processes, "process"), (trace.threads, "thread"), (trace.streams, "stream"))
+        for number, noun in (
+            (trace.processes, "process"),
+            (trace.threads, "thread"),
+            (trace.streams, "stream"),
+        )
         if number
     )
-    versions = f"nsys {trace.nsys_version or 'unknown'} (schema {trace.schema_version or 'unknown'})"
+    versions = (
+        f"nsys {trace.nsys_version or 'unknown'} (schema {trace.schema_version or 'unknown'})"
+    )
     versions += f", TensorRT {trace.tensorrt_version}" if trace.tensorrt_version else ""
-    pairs = [(f"GPU {gpu.device}" if len(report.gpus) > 1 else "GPU", gpu_words(gpu)) for gpu in report.gpus]
+    pairs = [
+        (f"GPU {gpu.device}" if len(report.gpus) > 1 else "GPU", gpu_words(gpu))
+        for gpu in report.gpus
+    ]
     versions += "; read by nsysmap itself" if trace.form == "nsys-rep read by nsysmap" else ""
-    pairs += [("trace", f"{duration(trace.duration_ns)}: {work}; {places}"), ("CUDA graphs", graph_words(trace)), ("versions", versions)]
+    pairs += [
+        ("trace", f"{duration(trace.duration_ns)}: {work}; {places}"),
+        ("CUDA graphs", graph_words(trace)),
+        ("versions", versions),
+    ]
     for engine in report.engines:
         name = "engine" if len(report.engines) == 1 else f"engine {engine.number}"
         detail = "" if engine.detailed else " (names only)"
-        ran = "its kernels are hidden" if report.replays and not engine.inferences else f"ran {counted(engine.inferences, 'inference')}"
+        ran = (
+            "its kernels are hidden"
+            if report.replays and not engine.inferences
+            else f"ran {counted(engine.inferences, 'inference')}"
+        )
         pairs.append((name, f"{engine.source}: {counted(engine.layers, 'layer')}{detail}, {ran}"))
         pairs += [("", how)] if (how := report.summary.engines[engine.number].how) else []
     if not report.engines:
-        pairs.append(("engine", "no engine file given" + (": layers come from the trace's ranges" if report.layers else "")))
+        pairs.append(
+            (
+                "engine",
+                "no engine file given"
+                + (": layers come from the trace's ranges" if report.layers else ""),
+            )
+        )
     return pairs
 
 
@@ -79,14 +112,22 @@ def gpu_words(gpu: Gpu) -> str:
 
 def graph_words(trace: TraceFacts) -> str:
     """How CUDA graphs were traced."""
-    return _GRAPH_MODES[trace.cuda_graph_trace].format(launches=counted(trace.graph_launches, "launch"))
+    return _GRAPH_MODES[trace.cuda_graph_trace].format(
+        launches=counted(trace.graph_launches, "launch")
+    )
 
 
 def inferences_heading(report: Report) -> str:
-    """The heading of the inferences, or of what repeats: how many, how they were found, and which of them the medians exclude."""
+    """The heading of the inferences, or of what repeats: how many, how they were found, and which
+    of them the medians exclude.
+    """
     figures = report.inferences
     what = in_its_words(report.summary, "Inferences")
-    return f"{what}: {figures.count:,}, {_found_by(figures)}{_excluded(figures)}" if figures.count else f"{what}: none recognised"
+    return (
+        f"{what}: {figures.count:,}, {_found_by(figures)}{_excluded(figures)}"
+        if figures.count
+        else f"{what}: none recognised"
+    )
 
 
 def _found_by(figures: InferenceFigures) -> str:
@@ -104,17 +145,27 @@ def _excluded(figures: InferenceFigures) -> str:
 
 def idle_heading(report: Report) -> str:
     """The heading of the idle times by cause."""
-    idle = {gpu.device: sum(row.time_ns for row in report.idle if row.device == gpu.device) for gpu in report.gpus}
+    idle = {
+        gpu.device: sum(row.time_ns for row in report.idle if row.device == gpu.device)
+        for gpu in report.gpus
+    }
     shares = [(gpu.device, percent(idle[gpu.device], gpu.window_ns or 0)) for gpu in report.gpus]
-    told = ", ".join(share if len(shares) == 1 else f"GPU {device} {share}" for device, share in shares)
+    told = ", ".join(
+        share if len(shares) == 1 else f"GPU {device} {share}" for device, share in shares
+    )
     gpus = "GPUs were" if len(shares) > 1 else "GPU was"
-    return f"Why the {gpus} idle between pieces of work: {told} of the time from first to last {window_words(report)}"
+    return (
+        f"Why the {gpus} idle between pieces of work: {told} of the time from first to last"
+        f" {window_words(report)}"
+    )
 
 
 def idle_cells(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """The header and the cells of the table of idle times; with the GPU if there are several."""
     several = len(report.gpus) > 1
-    inferred = {(gpu.device, one.cause) for gpu in report.summary.gpus for one in gpu.idle if one.inferred}
+    inferred = {
+        (gpu.device, one.cause) for gpu in report.summary.gpus for one in gpu.idle if one.inferred
+    }
     cells = [
         (
             *((str(row.device),) if several else ()),
@@ -122,7 +173,12 @@ def idle_cells(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
             duration(row.time_ns),
             f"{row.gaps:,}",
             idle_words(row.cause, inferred=(row.device, row.cause) in inferred),
-            CAUSES[row.cause] + (" (inferred: the trace has no row of it)" if (row.device, row.cause) in inferred else ""),
+            CAUSES[row.cause]
+            + (
+                " (inferred: the trace has no row of it)"
+                if (row.device, row.cause) in inferred
+                else ""
+            ),
         )
         for row in report.idle
     ]
@@ -131,16 +187,23 @@ def idle_cells(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
 
 def mapping_words(report: Report) -> str:
     """How many kernels have a layer."""
-    kernels, mapped = (int(rows.ints("kernels").sum()) for rows in (report.tables.coverage, report.mapped))
+    kernels, mapped = (
+        int(rows.ints("kernels").sum()) for rows in (report.tables.coverage, report.mapped)
+    )
     time = percent(int(report.mapped.ints("time_ns").sum()), report.kernel_time_ns, 2)
     visible = "visible " if report.trace.cuda_graph_trace == "graph" else ""
     of = counted(kernels, f"{visible}kernel")
-    return f"Mapping over the whole trace: {mapped:,} of {of} have a layer, {time} of {visible}kernel time"
+    return (
+        f"Mapping over the whole trace: {mapped:,} of {of} have a layer, {time} of {visible}kernel"
+        " time"
+    )
 
 
 def window_words(report: Report) -> str:
     """What delimits the window of busy and idle time: "from the first to the last …"."""
-    return f"steady-state {each(report.summary)}" if report.busy_window == "inferences" else "GPU work"
+    return (
+        f"steady-state {each(report.summary)}" if report.busy_window == "inferences" else "GPU work"
+    )
 
 
 def busy_words(report: Report, gpu: Gpu) -> str:
@@ -149,7 +212,8 @@ def busy_words(report: Report, gpu: Gpu) -> str:
         return ""
     which = f"GPU {gpu.device} busy" if len(report.gpus) > 1 else "GPU busy"
     return (
-        f"{which} {percent(gpu.busy_ns, gpu.window_ns)} of the {duration(gpu.window_ns)} from the first to the last {window_words(report)}"
+        f"{which} {percent(gpu.busy_ns, gpu.window_ns)} of the {duration(gpu.window_ns)} from the"
+        f" first to the last {window_words(report)}"
     )
 
 
@@ -159,22 +223,34 @@ def engine_words(report: Report, engine: int | None) -> str:
 
 
 def cost_words(cost_ns: float, group: str, summary: Summary | None) -> str:
-    """What findings of a rule of this group cost, in the unit of the answer; in all if it has none or they are about the capture; of an
-    engine file alone per inference."""
+    """What findings of a rule of this group cost, in the unit of the answer; in all if it has none
+    or they are about the capture; of an engine file alone per inference.
+    """
     if summary is None:
         return f"{rounded(cost_ns)} per inference"
     in_all = not summary.units or group == "capture"
-    return f"{rounded(cost_ns)} in all" if in_all else f"{rounded(cost_ns / summary.units)} per {whose_unit(summary)}"
+    return (
+        f"{rounded(cost_ns)} in all"
+        if in_all
+        else f"{rounded(cost_ns / summary.units)} per {whose_unit(summary)}"
+    )
 
 
 def unanswered(report: Report) -> list[tuple[str, str, list[str]]]:
-    """The changes that what-if did not answer: whether they do not apply or cannot be determined, why, and their names."""
+    """The changes that what-if did not answer: whether they do not apply or cannot be determined,
+    why, and their names.
+    """
     reasons: dict[tuple[str, str], list[str]] = {}
     for row in report.tables.whatif:
         if (answer := row.text("answer")) != "answered":
-            reasons.setdefault((answer.replace("-", " "), row.maybe_text("reason") or ""), []).append(row.text("change"))
+            reasons.setdefault(
+                (answer.replace("-", " "), row.maybe_text("reason") or ""), []
+            ).append(row.text("change"))
     return [
-        (answer, reason, changes) for (answer, reason), changes in sorted(reasons.items(), key=lambda one: one[0][0] != "does not apply")
+        (answer, reason, changes)
+        for (answer, reason), changes in sorted(
+            reasons.items(), key=lambda one: one[0][0] != "does not apply"
+        )
     ]
 
 
@@ -205,25 +281,42 @@ def inference_cells(figures: InferenceFigures) -> list[tuple[str, ...]]:
 
 def replay_cells(found: ReplayFigures) -> list[tuple[str, ...]]:
     """The known times of a replay whose kernels are hidden, in the same way."""
-    between = "GPU idle between two replays" if found.gaps_of_gpu else "from that synchronisation to the next launch"
+    between = (
+        "GPU idle between two replays"
+        if found.gaps_of_gpu
+        else "from that synchronisation to the next launch"
+    )
     return _spread_cells(
         ("replay", found.gpu_time_ns, "on the GPU, from the trace's whole-graph rows"),
         ("launch call", found.launch_ns, "host time of one graph launch"),
-        ("round trip", found.round_trip_ns, "from that call to the host's next synchronisation: an upper bound for the replay"),
+        (
+            "round trip",
+            found.round_trip_ns,
+            "from that call to the host's next synchronisation: an upper bound for the replay",
+        ),
         ("between", found.gap_ns, between),
     )
 
 
 def _spread_cells(*rows: tuple[str, Spread | None, str]) -> list[tuple[str, ...]]:
-    return [(name, *median_and_p95(spread), hint) for name, spread, hint in rows if spread is not None]
+    return [
+        (name, *median_and_p95(spread), hint) for name, spread, hint in rows if spread is not None
+    ]
 
 
 def mapping_cells(report: Report, shown: Callable[[str], str]) -> list[tuple[str, ...]]:
-    """Share, time and number of kernels by mapping method, and by the reason why they have none, which ``shown`` makes inert."""
+    """Share, time and number of kernels by mapping method, and by the reason why they have none,
+    which ``shown`` makes inert.
+    """
     rows = [(row, row.text("method")) for row in report.mapped]
     rows += [(row, f"none: {shown(row.text('reason'))}") for row in report.tables.unmapped]
     return [
-        (percent(time := row.integer("time_ns"), report.kernel_time_ns, 2), duration(time), f"{row.integer('kernels'):,}", method)
+        (
+            percent(time := row.integer("time_ns"), report.kernel_time_ns, 2),
+            duration(time),
+            f"{row.integer('kernels'):,}",
+            method,
+        )
         for row, method in rows
     ]
 
@@ -253,9 +346,15 @@ _OF_LAYERS = re.compile(r"\b(engine|layers?|TensorRT|ExecutionContext|engine_fit
 
 
 def change_words(change: str, summary: Summary) -> str:
-    """A change (schema.WHATIF) by its name, and its description: what the answer says to do, where it is among that."""
+    """A change (schema.WHATIF) by its name, and its description: what the answer says to do, where
+    it is among that.
+    """
     title = next((action.title for action in summary.actions if action.name == change), None)
-    return f"{change}: {title or in_its_words(summary, CHANGES[change].title)}" if change in CHANGES else change
+    return (
+        f"{change}: {title or in_its_words(summary, CHANGES[change].title)}"
+        if change in CHANGES
+        else change
+    )
 
 
 _AGAINST = frozenset({"cuda-graph-would-not-help"})
@@ -263,15 +362,23 @@ _AGAINST = frozenset({"cuda-graph-would-not-help"})
 
 
 def to_do(findings: Sequence[Finding], summary: Summary | None = None) -> str:
-    """What to do about findings of one rule: in a few words, as the answer calls it where it has a name for it, and each one's advice."""
+    """What to do about findings of one rule: in a few words, as the answer calls it where it has a
+    name for it, and each one's advice.
+    """
     first = findings[0]
     change = re.search(r"--change (\S+)", first.command or "")
-    found = RULES.get(first.rule) or (CHANGES[change.group(1)] if change and first.rule not in _AGAINST else None)
+    found = RULES.get(first.rule) or (
+        CHANGES[change.group(1)] if change and first.rule not in _AGAINST else None
+    )
     title = found.title if found is not None else ""
     if summary is not None and first.rule not in (*RULES, *_AGAINST):
         title = next((one.title for one in summary.actions if first.rule in one.rules), title)
     told = joined([one.advice for one in findings])
-    return f"{title[:1].upper()}{title[1:]}. {told}" if title and not told.lower().startswith(title) else told
+    return (
+        f"{title[:1].upper()}{title[1:]}. {told}"
+        if title and not told.lower().startswith(title)
+        else told
+    )
 
 
 def kernel_words(row: Row) -> str:
@@ -284,11 +391,15 @@ def by_rule(findings: Sequence[Finding]) -> list[list[Finding]]:
     rules: dict[str, list[Finding]] = {}
     for finding in findings:
         rules.setdefault(finding.rule, []).append(finding)
-    return sorted(rules.values(), key=lambda mine: (LEVELS.index(mine[0].severity), -(mine[0].cost_ns or 0), mine[0].rule))
+    return sorted(
+        rules.values(),
+        key=lambda mine: (LEVELS.index(mine[0].severity), -(mine[0].cost_ns or 0), mine[0].rule),
+    )
 
 
 def because(reason: str, summary: Summary | None = None) -> str:
-    """Why a rule could not tell, without the name of the empty table or column where what is missing follows.
+    """Why a rule could not tell, without the name of the empty table or column where what is
+    missing follows.
 
     In a program without TensorRT, rules that need its layers are about TensorRT.
     """

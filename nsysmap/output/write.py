@@ -27,7 +27,9 @@ def write_report(report: Report, path: Path) -> None:
     """Write the report in the format that the suffix of ``path`` names; whole or not at all."""
     module, function = WRITERS.get(path.suffix.lower(), ("", ""))
     if not module:
-        raise NsysmapError(str(path), "has no suffix that names a format", f"use {', '.join(SUFFIXES)}")
+        raise NsysmapError(
+            str(path), "has no suffix that names a format", f"use {', '.join(SUFFIXES)}"
+        )
     write = cast("Callable[[Report, Path], None]", getattr(import_module(module), function))
     with replacing(path) as fresh:
         write(report, fresh)

@@ -39,23 +39,38 @@ def run_case(rule: Rule, case: Case, sandbox: AnySandbox) -> CaseResult:
             tables[name] = Table.of_rows(_SPECS[name], rows)
         except (TypeError, ValueError, OverflowError) as error:
             raise NsysmapError(
-                f"{rule.source}: case {case.name!r}: given.{name}", f"does not fit the table: {error}", "see its columns"
+                f"{rule.source}: case {case.name!r}: given.{name}",
+                f"does not fit the table: {error}",
+                "see its columns",
             ) from None
-    (outcome,) = run_rules([replace(rule, params={**rule.params, **case.params})], tables, sandbox=sandbox)
+    (outcome,) = run_rules(
+        [replace(rule, params={**rule.params, **case.params})], tables, sandbox=sandbox
+    )
     return CaseResult(rule.name, case.name, _wrong(case, outcome))
 
 
 def _wrong(case: Case, outcome: Outcome) -> str | None:
     if case.skips is not None:
         if outcome.skipped is None:
-            return f"should be skipped because of {case.skips!r}, but answered with {len(outcome.findings)} findings"
-        return None if case.skips in outcome.skipped else f"was skipped for another reason: {outcome.skipped}"
+            return (
+                f"should be skipped because of {case.skips!r}, but answered with"
+                f" {len(outcome.findings)} findings"
+            )
+        return (
+            None
+            if case.skips in outcome.skipped
+            else f"was skipped for another reason: {outcome.skipped}"
+        )
     if outcome.skipped is not None:
         return f"was skipped: {outcome.skipped}"
     if len(outcome.findings) != len(case.finds):
         messages = "; ".join(finding.message for finding in outcome.findings)
-        return f"found {len(outcome.findings)} instead of {len(case.finds)}" + (f": {messages}" if messages else "")
-    for place, (finding, expected) in enumerate(zip(outcome.findings, case.finds, strict=True), start=1):
+        return f"found {len(outcome.findings)} instead of {len(case.finds)}" + (
+            f": {messages}" if messages else ""
+        )
+    for place, (finding, expected) in enumerate(
+        zip(outcome.findings, case.finds, strict=True), start=1
+    ):
         for key, value in expected.items():
             found = _of(finding, key)
             if not _same(found, value, key):
@@ -72,6 +87,11 @@ def _same(found: object, expected: object, key: str) -> bool:
     """Numbers to six digits, a message by a part of it."""
     if key == "message":
         return str(expected) in str(found)
-    if isinstance(found, bool) or isinstance(expected, bool) or not isinstance(found, int | float) or not isinstance(expected, int | float):
+    if (
+        isinstance(found, bool)
+        or isinstance(expected, bool)
+        or not isinstance(found, int | float)
+        or not isinstance(expected, int | float)
+    ):
         return found == expected
     return abs(found - expected) <= 1e-6 * max(abs(found), abs(expected))

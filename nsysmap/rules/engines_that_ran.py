@@ -1,4 +1,6 @@
-"""Removes engine files that did not run from a rule's tables: findings on those would be about another program."""
+"""Removes engine files that did not run from a rule's tables: findings on those would be about
+another program.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class OfThisRun:
     tables: Mapping[str, Table]
     left_out: frozenset[str] = frozenset()  # the tables that lost rows
     why: str = ""  # which files did not run, in words
-    unsure: Mapping[tuple[int, str], str] = field(default_factory=dict)  # layers (index, name) of files that may not have run: the file
+    unsure: Mapping[tuple[int, str], str] = field(
+        default_factory=dict
+    )  # layers (index, name) of files that may not have run: the file
 
 
 def of_this_run(tables: Mapping[str, Table]) -> OfThisRun:
@@ -36,21 +40,32 @@ def of_this_run(tables: Mapping[str, Table]) -> OfThisRun:
     engines = np.array([row.integer("engine") for row in idle], np.int64)
     layers = tables[LAYERS.name]
     gone = layers.ints("layer_id")[np.isin(layers.ints("engine"), engines)]
-    kept = {spec.name: tables[spec.name] if spec.name in _KEPT else _without(tables[spec.name], engines, gone) for spec in RULE_TABLES}
+    kept = {
+        spec.name: (
+            tables[spec.name] if spec.name in _KEPT else _without(tables[spec.name], engines, gone)
+        )
+        for spec in RULE_TABLES
+    }
     sources = [row.text("source") for row in idle]
     left_out = frozenset(name for name, table in kept.items() if len(table) < len(tables[name]))
-    return OfThisRun({**tables, **kept}, left_out, f"{' and '.join(sources)} did not run in this trace", unsure)
+    return OfThisRun(
+        {**tables, **kept}, left_out, f"{' and '.join(sources)} did not run in this trace", unsure
+    )
 
 
 def _unsure(fits: Table, layers: Table) -> dict[tuple[int, str], str]:
-    """The layers of files of which it cannot be determined whether they ran, and which no file has that did."""
+    """The layers of files of which it cannot be determined whether they ran, and which no file has
+    that did.
+    """
     verdicts = {row.integer("engine"): (row.text("verdict"), row.text("source")) for row in fits}
     if all(verdict != "cannot-tell" for verdict, _ in verdicts.values()):
         return {}
     found: dict[tuple[int, str], str] = {}
     ran: set[tuple[int, str]] = set()
     for engine, index, name in zip(
-        *(layers.ints(one).tolist() for one in ("engine", "layer_index")), layers.text("name").list(), strict=True
+        *(layers.ints(one).tolist() for one in ("engine", "layer_index")),
+        layers.text("name").list(),
+        strict=True,
     ):
         verdict, source = verdicts.get(engine, ("", ""))
         if verdict == "ran":

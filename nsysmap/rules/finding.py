@@ -12,9 +12,10 @@ from nsysmap.core.note import LEVELS, Level
 class Finding:
     """One place where a rule holds.
 
-    ``cost_ns`` is the total over the steady-state inferences (the table `steady_state`), not per inference, and None if it is not
-    known; ``share_of_window`` is of their window, on the finding's device, or of all devices' windows together.
-    Costs of different rules overlap and are never added.
+    ``cost_ns`` is the total over the steady-state inferences (the table `steady_state`), not per
+    inference, and None if it is not known; ``share_of_window`` is of their window, on the finding's
+    device, or of all devices' windows together. Costs of different rules overlap and are never
+    added.
     """
 
     rule: str
@@ -29,10 +30,19 @@ class Finding:
     layer: str | None
     evidence: Mapping[str, int | float | str | bool | None]
     advice: str
-    about: tuple[str, ...] = ()  # all that it is about: ids of `layers`, or names in its rule's words; empty if it is about its device
+    about: tuple[
+        str,
+        ...,
+        # all that it is about: ids of `layers`, or names in its rule's words; empty if it is about
+        # its device
+    ] = ()
     command: str | None = None  # the what-if command that works out this finding's saving
     layer_title: str | None = None  # what its layer is called
-    also: tuple[Finding, ...] = ()  # what other rules found of the same problem at the same place; its cost counts there only
+    also: tuple[
+        Finding,
+        ...,
+        # what other rules found of the same problem at the same place; its cost counts there only
+    ] = ()
 
 
 @dataclass(frozen=True)
@@ -45,8 +55,12 @@ class Outcome:
     findings: tuple[Finding, ...] = ()
     skipped: str | None = None
     more: int = 0  # findings beyond the most costly that are kept
-    folded: tuple[Finding, ...] = ()  # found too, and told under another rule's findings (their ``also``)
-    cost_ns: int | None = None  # of its findings together, each place counted once; None if no cost is known
+    folded: tuple[
+        Finding, ...
+    ] = ()  # found too, and told under another rule's findings (their ``also``)
+    cost_ns: int | None = (
+        None  # of its findings together, each place counted once; None if no cost is known
+    )
     share_of_window: float | None = None  # that cost's
 
     @property
@@ -64,10 +78,18 @@ def at_least(findings: Iterable[Finding], severity: Level) -> tuple[Finding, ...
 
 def by_cost(outcomes: Iterable[Outcome]) -> tuple[Finding, ...]:
     """All findings, the most costly first; those without a known cost last."""
-    return tuple(sorted((finding for outcome in outcomes for finding in outcome.findings), key=order))
+    return tuple(
+        sorted((finding for outcome in outcomes for finding in outcome.findings), key=order)
+    )
 
 
 def order(finding: Finding) -> tuple[int, str, int, int, str]:
     """The key that sorts findings: the most costly first, then by rule and place."""
     layer = -1 if finding.layer_index is None else finding.layer_index
-    return -(finding.cost_ns if finding.cost_ns is not None else -1), finding.rule, finding.start_ns, layer, finding.message
+    return (
+        -(finding.cost_ns if finding.cost_ns is not None else -1),
+        finding.rule,
+        finding.start_ns,
+        layer,
+        finding.message,
+    )

@@ -12,7 +12,9 @@ from nsysmap.rules.finding import Finding, Outcome, order
 
 @dataclass(frozen=True, eq=False)  # the same only as itself: two findings may say the same
 class Placed:
-    """A finding with what it is about, in words of its rule's choice (layer ids, names of functions); None is its whole device."""
+    """A finding with what it is about, in words of its rule's choice (layer ids, names of
+    functions); None is its whole device.
+    """
 
     finding: Finding
     about: frozenset[str] | None
@@ -39,12 +41,17 @@ class Windows:
 
     def of(self, devices: set[object]) -> int:
         """The windows of these devices together; of all where one of them is none."""
-        known = [self.by_device[device] for device in devices if isinstance(device, int) and device in self.by_device]
+        known = [
+            self.by_device[device]
+            for device in devices
+            if isinstance(device, int) and device in self.by_device
+        ]
         return sum(known) if len(known) == len(devices) else sum(self.by_device.values())
 
 
 def alike_on_gpus(placed: Sequence[Placed], windows: Windows) -> list[Placed]:
-    """The findings of one rule, with those that several GPUs have alike as one: told of the GPU where it costs most, the cost that of all.
+    """The findings of one rule, with those that several GPUs have alike as one: told of the GPU
+    where it costs most, the cost that of all.
 
     Alike are those about the same, of which each of these GPUs has one.
     """
@@ -64,8 +71,16 @@ def alike_on_gpus(placed: Sequence[Placed], windows: Windows) -> list[Placed]:
             first.finding,
             message=f"On {len(group)} GPUs, most on GPU {first.device}: {first.finding.message}",
             cost_ns=cost,
-            share_of_window=min(cost / window, 1.0) if cost is not None and window else first.finding.share_of_window,
-            evidence={**first.finding.evidence, "device": None, "devices": ", ".join(sorted(map(str, devices)))},
+            share_of_window=(
+                min(cost / window, 1.0)
+                if cost is not None and window
+                else first.finding.share_of_window
+            ),
+            evidence={
+                **first.finding.evidence,
+                "device": None,
+                "devices": ", ".join(sorted(map(str, devices))),
+            },
         )
         result.append(replace(first, finding=finding))
     return result
@@ -78,13 +93,17 @@ def fold(
     windows: Windows,
     takes_back: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> tuple[Outcome, ...]:
-    """The outcomes with each superseded finding inside the one that stands for it, and what each rule's findings cost together.
+    """The outcomes with each superseded finding inside the one that stands for it, and what each
+    rule's findings cost together.
 
-    ``placed`` has the findings of each rule, ``supersedes`` the rules whose findings a rule's own stand for.  A finding is superseded where
-    findings of such rules, on its device, are about everything that it is about.  A finding is as severe as the most severe inside it, but
-    for those that are no problem, as a rule ``takes_back`` what they say.
+    ``placed`` has the findings of each rule, ``supersedes`` the rules whose findings a rule's own
+    stand for.  A finding is superseded where findings of such rules, on its device, are about
+    everything that it is about.  A finding is as severe as the most severe inside it, but for those
+    that are no problem, as a rule ``takes_back`` what they say.
     """
-    found = sorted((one for mine in placed.values() for one in mine), key=lambda one: order(one.finding))
+    found = sorted(
+        (one for mine in placed.values() for one in mine), key=lambda one: order(one.finding)
+    )
     above: dict[Placed, Placed] = {}
     for one in found:
         root = _root_of(one, found, supersedes, above)
@@ -96,22 +115,36 @@ def fold(
         if root is not None:
             while root in above:
                 root = above[root]
-            inside.setdefault(root, []).append(_Inside(one.finding, _taken_back(one, above, takes_back)))
-    return tuple(_with_findings(outcome, placed.get(outcome.rule, ()), above, inside, windows) for outcome in outcomes)
+            inside.setdefault(root, []).append(
+                _Inside(one.finding, _taken_back(one, above, takes_back))
+            )
+    return tuple(
+        _with_findings(outcome, placed.get(outcome.rule, ()), above, inside, windows)
+        for outcome in outcomes
+    )
 
 
 def _root_of(
-    one: Placed, found: Sequence[Placed], supersedes: Mapping[str, Sequence[str]], above: Mapping[Placed, Placed]
+    one: Placed,
+    found: Sequence[Placed],
+    supersedes: Mapping[str, Sequence[str]],
+    above: Mapping[Placed, Placed],
 ) -> Placed | None:
     """The finding that stands for this one; None if none does."""
     candidates = [
-        other for other in found if one.finding.rule in supersedes.get(other.finding.rule, ()) and _meets(one, other) and other is not one
+        other
+        for other in found
+        if one.finding.rule in supersedes.get(other.finding.rule, ())
+        and _meets(one, other)
+        and other is not one
     ]
     covered = frozenset[str]().union(*(other.about or () for other in candidates))
     whole = any(other.about is None for other in candidates)
     if not candidates or not (whole or one.about is None or one.about <= covered):
         return None
-    candidates.sort(key=lambda other: -len((other.about or frozenset()) & (one.about or frozenset())))  # stable: then by cost
+    candidates.sort(
+        key=lambda other: -len((other.about or frozenset()) & (one.about or frozenset()))
+    )  # stable: then by cost
     for other in candidates:
         at: Placed | None = other
         while at is not None and at is not one:
@@ -123,18 +156,33 @@ def _root_of(
 
 def _meets(one: Placed, other: Placed) -> bool:
     same_device = one.device is None or other.device is None or one.device == other.device
-    return same_device and (one.about is None or other.about is None or not one.about.isdisjoint(other.about))
+    return same_device and (
+        one.about is None or other.about is None or not one.about.isdisjoint(other.about)
+    )
 
 
 def _with_findings(
-    outcome: Outcome, mine: Sequence[Placed], above: Mapping[Placed, Placed], inside: Mapping[Placed, list[_Inside]], windows: Windows
+    outcome: Outcome,
+    mine: Sequence[Placed],
+    above: Mapping[Placed, Placed],
+    inside: Mapping[Placed, list[_Inside]],
+    windows: Windows,
 ) -> Outcome:
     standing = [one for one in mine if one not in above]
     findings = []
     for one in standing:
         within = inside.get(one, ())
-        levels = [one.finding.severity, *(other.finding.severity for other in within if not other.no_problem)]
-        findings.append(replace(one.finding, severity=min(levels, key=LEVELS.index), also=tuple(other.finding for other in within)))
+        levels = [
+            one.finding.severity,
+            *(other.finding.severity for other in within if not other.no_problem),
+        ]
+        findings.append(
+            replace(
+                one.finding,
+                severity=min(levels, key=LEVELS.index),
+                also=tuple(other.finding for other in within),
+            )
+        )
     cost_ns, devices = _together(standing)
     window = windows.of(devices)
     return replace(
@@ -146,7 +194,9 @@ def _with_findings(
     )
 
 
-def _taken_back(one: Placed, above: Mapping[Placed, Placed], takes_back: Mapping[str, Sequence[str]]) -> bool:
+def _taken_back(
+    one: Placed, above: Mapping[Placed, Placed], takes_back: Mapping[str, Sequence[str]]
+) -> bool:
     """Whether a finding, or one that stands for it, is shown to be no problem."""
     while one in above:
         if one.finding.rule in takes_back.get(above[one].finding.rule, ()):
@@ -156,12 +206,16 @@ def _taken_back(one: Placed, above: Mapping[Placed, Placed], takes_back: Mapping
 
 
 def _together(placed: Sequence[Placed]) -> tuple[int | None, set[object]]:
-    """The cost of these findings of one rule, each place counted once, and their devices; no cost where none is known."""
+    """The cost of these findings of one rule, each place counted once, and their devices; no cost
+    where none is known.
+    """
     total: int | None = None
     seen: set[str] = set()
     devices: set[object] = set()
     for one in sorted(placed, key=lambda one: order(one.finding)):
-        if one.finding.cost_ns is None or (one.about is not None and not one.about.isdisjoint(seen)):
+        if one.finding.cost_ns is None or (
+            one.about is not None and not one.about.isdisjoint(seen)
+        ):
             continue
         seen |= one.about or frozenset()
         devices.add(one.device)

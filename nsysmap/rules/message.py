@@ -1,4 +1,6 @@
-"""A rule's message: a template checked once, filled in for each finding, harmless whatever the names in the trace hold."""
+"""A rule's message: a template checked once, filled in for each finding, harmless whatever the
+names in the trace hold.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,9 @@ class Each:
         return unit_words(self.a_pass, "repetition" if self.repeats else "inference")
 
     def of_engine(self, template: str, engine: int) -> str:
-        """The template, whose times per inference are those of this engine's: where it runs once per pass they are per pass, of one of
-        several engines it is said whose they are."""
+        """The template, whose times per inference are those of this engine's: where it runs once
+        per pass they are per pass, of one of several engines it is said whose they are.
+        """
         if len(self.ran) < 2 or engine not in self.names:
             return template
         if self.a_pass > 1 and self.ran[engine] * self.a_pass == self.steady:
@@ -57,7 +60,8 @@ _EACH = Each()
 
 
 def check_template(template: str, columns: Mapping[str, Kind | None]) -> None:
-    """ValueError, saying what is wrong, unless every field of the template is one of these columns, shown in a way that fits its kind.
+    """ValueError, saying what is wrong, unless every field of the template is one of these columns,
+    shown in a way that fits its kind.
 
     A column whose kind is not known is shown in any way.
     """
@@ -66,29 +70,47 @@ def check_template(template: str, columns: Mapping[str, Kind | None]) -> None:
             if name == _UNIT and not spec:
                 continue
             if name not in columns:
-                raise ValueError(f"{{{name}}} is not a column of the SQL; it returns {', '.join(sorted(columns))}")
+                raise ValueError(
+                    f"{{{name}}} is not a column of the SQL; it returns"
+                    f" {', '.join(sorted(columns))}"
+                )
             if not spec or columns[name] is None:
                 continue
             if spec == "list":
                 if columns[name] != "text":
-                    raise ValueError(f"{{{name}:list}} shows a text that lists things, but {name} is {columns[name]}")
+                    raise ValueError(
+                        f"{{{name}:list}} shows a text that lists things, but {name} is"
+                        f" {columns[name]}"
+                    )
                 continue
-            if _plain(spec) not in ("ns", "about", "ranged", "bytes") and not _NUMBER.fullmatch(_plain(spec)):
-                there = ":ns, :about, :ranged, :bytes, :list, numbers such as :.1f :, and :.0%, and :each, :each.1f and :each bytes"
+            if _plain(spec) not in ("ns", "about", "ranged", "bytes") and not _NUMBER.fullmatch(
+                _plain(spec)
+            ):
+                there = (
+                    ":ns, :about, :ranged, :bytes, :list, numbers such as :.1f :, and :.0%, and"
+                    " :each, :each.1f and :each bytes"
+                )
                 raise ValueError(f"{{{name}:{spec}}} is not a format; there are {there}")
             if columns[name] not in ("int", "float"):
-                raise ValueError(f"{{{name}:{spec}}} formats a number, but {name} is {columns[name]}")
+                raise ValueError(
+                    f"{{{name}:{spec}}} formats a number, but {name} is {columns[name]}"
+                )
 
 
-def fill(template: str, values: Mapping[str, Shown], *, longest: int = LONGEST, each: Each = _EACH) -> str:
-    """The message for these values, control characters escaped, each value in at most ``longest`` columns (a ``:list`` in 400).
+def fill(
+    template: str, values: Mapping[str, Shown], *, longest: int = LONGEST, each: Each = _EACH
+) -> str:
+    """The message for these values, control characters escaped, each value in at most ``longest``
+    columns (a ``:list`` in 400).
 
-    Times are of one unit, unless one is less than a tenth of it; names that Torch-TensorRT gave are shortened to those of their nodes.
-    ``:ranged`` shows a predicted time with the range in the columns low_NAME and high_NAME, ``:about`` without it; both are rounded as
-    that range allows.  ``{unit}`` is the unit of the answer, and ``:each`` a time per inference, told per unit; ``:each.1f`` a number and
-    ``:each bytes`` a size.
+    Times are of one unit, unless one is less than a tenth of it; names that Torch-TensorRT gave are
+    shortened to those of their nodes. ``:ranged`` shows a predicted time with the range in the
+    columns low_NAME and high_NAME, ``:about`` without it; both are rounded as that range allows.
+    ``{unit}`` is the unit of the answer, and ``:each`` a time per inference, told per unit;
+    ``:each.1f`` a number and ``:each bytes`` a size.
 
-    A part in double square brackets is left out where one of its values is not there; elsewhere such a value reads "unknown".
+    A part in double square brackets is left out where one of its values is not there; elsewhere
+    such a value reads "unknown".
     """
     values = {_UNIT: each.unit, **values}
     shown, most_ns = [], _longest_ns(template, values, each.a_pass)
@@ -98,9 +120,17 @@ def fill(template: str, values: Mapping[str, Shown], *, longest: int = LONGEST, 
         for literal, name, spec, _ in string.Formatter().parse(text):
             shown.append(literal)
             if name is not None and spec in ("about", "ranged"):
-                shown.append(_about(name, values) if spec == "ranged" else _about(name, values).partition(" (")[0])
+                shown.append(
+                    _about(name, values)
+                    if spec == "ranged"
+                    else _about(name, values).partition(" (")[0]
+                )
             elif name is not None:
-                shown.append(_shown(_told(values[name], spec, each.a_pass), _plain(spec or ""), longest, most_ns))
+                shown.append(
+                    _shown(
+                        _told(values[name], spec, each.a_pass), _plain(spec or ""), longest, most_ns
+                    )
+                )
     return " ".join("".join(shown).split())
 
 
@@ -111,7 +141,9 @@ def _parts(template: str) -> list[tuple[str, bool]]:
 
 def _fields(text: str) -> list[tuple[str, str]]:
     found = []
-    for _, name, spec, conversion in string.Formatter().parse(text):  # ValueError of its own on a lone brace
+    for _, name, spec, conversion in string.Formatter().parse(
+        text
+    ):  # ValueError of its own on a lone brace
         if name is None:
             continue
         if not re.fullmatch(r"[A-Za-z_]\w*", name):
@@ -127,10 +159,18 @@ def _absent(value: Shown) -> bool:
 
 
 def _about(name: str, values: Mapping[str, Shown]) -> str:
-    """A predicted time: with columns low_NAME and high_NAME with its range, and rounded as that allows, as the answer shows it."""
+    """A predicted time: with columns low_NAME and high_NAME with its range, and rounded as that
+    allows, as the answer shows it.
+    """
     ends = [values.get(f"{end}{name}") for end in ("", "low_", "high_")]
     known = [round(one) for one in ends if isinstance(one, int | float) and not _absent(one)]
-    return ranged(known[0], known[1], known[2]) if len(known) == len(ends) else about(known[0]) if known else "unknown"
+    return (
+        ranged(known[0], known[1], known[2])
+        if len(known) == len(ends)
+        else about(known[0])
+        if known
+        else "unknown"
+    )
 
 
 def _plain(spec: str) -> str:
@@ -140,14 +180,26 @@ def _plain(spec: str) -> str:
 
 def _told(value: Shown, spec: str | None, a_pass: int) -> Shown:
     """A value of each inference as one of a pass of so many; others as they are."""
-    of_each = spec is not None and spec.startswith(_OF_EACH) and isinstance(value, int | float) and not _absent(value)
+    of_each = (
+        spec is not None
+        and spec.startswith(_OF_EACH)
+        and isinstance(value, int | float)
+        and not _absent(value)
+    )
     return value * a_pass if of_each and isinstance(value, int | float) else value
 
 
 def _longest_ns(template: str, values: Mapping[str, Shown], a_pass: int) -> float:
     """The longest time in a message, whose unit the others take."""
-    times = (_told(values[name], spec, a_pass) for text, _ in _parts(template) for name, spec in _fields(text) if _plain(spec) == "ns")
-    return max((abs(one) for one in times if isinstance(one, int | float) and not _absent(one)), default=0)
+    times = (
+        _told(values[name], spec, a_pass)
+        for text, _ in _parts(template)
+        for name, spec in _fields(text)
+        if _plain(spec) == "ns"
+    )
+    return max(
+        (abs(one) for one in times if isinstance(one, int | float) and not _absent(one)), default=0
+    )
 
 
 def _shown(value: Shown, spec: str, longest: int, most_ns: float) -> str:

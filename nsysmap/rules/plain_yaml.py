@@ -1,4 +1,6 @@
-"""A YAML file as plain values: no tags, no aliases, no key twice, within limits of size and depth."""
+"""A YAML file as plain values: no tags, no aliases, no key twice, within limits of size and
+depth.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +15,40 @@ if TYPE_CHECKING:
     import yaml
 
 LARGEST_BYTES = 64 * 1024
-"""Of one rule file: the longest of nsysmap's own has 9 KiB, and libyaml takes 50 ms for this much."""
+"""Of one rule file: the longest of nsysmap's own has 9 KiB, and libyaml takes 50 ms for this
+much.
+"""
 DEEPEST = 50
-"""Mappings and lists inside one another: a rule file needs six, and libyaml's recursion brings the process down at some thousands."""
+"""Mappings and lists inside one another: a rule file needs six, and libyaml's recursion brings the
+process down at some thousands.
+"""
 
 
 def plain_yaml(path: Path, *, without: re.Pattern[str] | None = None) -> object:
-    """The file's content, or all of it but the part that the pattern matches; NsysmapError names the file and the line.
+    """The file's content, or all of it but the part that the pattern matches; NsysmapError names
+    the file and the line.
 
-    Tags are refused because what they ask for can fail in the middle of the library, aliases because they blow up.
+    Tags are refused because what they ask for can fail in the middle of the library, aliases
+    because they blow up.
     """
     import yaml
 
-    safe = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the first where libyaml is there: ten times as fast
+    safe = getattr(
+        yaml, "CSafeLoader", yaml.SafeLoader
+    )  # the first where libyaml is there: ten times as fast
     try:
         with path.open("rb") as file:
             raw = file.read(LARGEST_BYTES + 1)
     except OSError as error:
-        raise NsysmapError(str(path), f"cannot be read: {error.strerror}", "check its name and permissions") from None
+        raise NsysmapError(
+            str(path), f"cannot be read: {error.strerror}", "check its name and permissions"
+        ) from None
     if len(raw) > LARGEST_BYTES:
-        raise NsysmapError(str(path), f"is larger than {LARGEST_BYTES // 1024} KiB", "a rule file is a page or two of YAML")
+        raise NsysmapError(
+            str(path),
+            f"is larger than {LARGEST_BYTES // 1024} KiB",
+            "a rule file is a page or two of YAML",
+        )
     try:
         text = raw.decode("utf-8")
         text = text if without is None else without.sub("", text)
@@ -51,19 +67,33 @@ def plain_yaml(path: Path, *, without: re.Pattern[str] | None = None) -> object:
 
 
 def _check_events(events: Iterable[yaml.Event], path: Path) -> None:
-    """No aliases, no tags, and no depth at which libyaml's own recursion would bring the process down."""
+    """No aliases, no tags, and no depth at which libyaml's own recursion would bring the process
+    down.
+    """
     import yaml
 
     depth = 0
     for event in events:
         if isinstance(event, yaml.AliasEvent):
-            raise NsysmapError(_line(event, path), "refers to an anchor", "write the value out: rule files have no anchors and aliases")
+            raise NsysmapError(
+                _line(event, path),
+                "refers to an anchor",
+                "write the value out: rule files have no anchors and aliases",
+            )
         if getattr(event, "tag", None) is not None:
-            raise NsysmapError(_line(event, path), "is not plain YAML: it has a tag", "write the plain value, without !!int and the like")
+            raise NsysmapError(
+                _line(event, path),
+                "is not plain YAML: it has a tag",
+                "write the plain value, without !!int and the like",
+            )
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
-            raise NsysmapError(_line(event, path), f"is nested more than {DEEPEST} deep", "a rule file is a page or two of YAML")
+            raise NsysmapError(
+                _line(event, path),
+                f"is nested more than {DEEPEST} deep",
+                "a rule file is a page or two of YAML",
+            )
 
 
 def _line(part: yaml.Event | yaml.Node, path: Path) -> str:
@@ -81,7 +111,9 @@ def _check_nodes(root: yaml.Node, path: Path) -> None:
             keys = [key.value for key, _ in node.value]
             for key, value in node.value:
                 if isinstance(key.value, str) and keys.count(key.value) > 1:
-                    raise NsysmapError(_line(key, path), f"has the key {key.value} twice", "keep one of the two")
+                    raise NsysmapError(
+                        _line(key, path), f"has the key {key.value} twice", "keep one of the two"
+                    )
                 waiting += [key, value]
         elif isinstance(node, yaml.SequenceNode):
             waiting += node.value

@@ -19,7 +19,9 @@ def outcomes_table(outcomes: Sequence[Outcome]) -> Table:
                 "rule": one.rule,
                 "rule_group": one.group,
                 "severity": one.severity,
-                "outcome": "skipped" if one.skipped is not None else "clean" if one.clean else "found",
+                "outcome": (
+                    "skipped" if one.skipped is not None else "clean" if one.clean else "found"
+                ),
                 "reason": one.skipped,
                 "findings": len(one.findings) + len(one.folded),
                 "left_out": one.more,
@@ -42,8 +44,14 @@ def findings_table(outcomes: Sequence[Outcome], layers: Table) -> Table:
     inside = [(other, number) for number, one in enumerate(standing) for other in one.also]
     rows = []
     for number, (one, within) in enumerate([*((one, None) for one in standing), *inside]):
-        near = by_name.get(one.layer, []) if one.layer is not None else by_index.get(one.layer_index, [])
-        rows.append({"finding_id": number, **_row(one), "layer_id": _layer_of(one, near), "inside": within})
+        near = (
+            by_name.get(one.layer, [])
+            if one.layer is not None
+            else by_index.get(one.layer_index, [])
+        )
+        rows.append(
+            {"finding_id": number, **_row(one), "layer_id": _layer_of(one, near), "inside": within}
+        )
     return Table.of_rows(FINDINGS, rows)
 
 
@@ -67,13 +75,16 @@ def _row(finding: Finding) -> Mapping[str, object]:
 
 
 def _layer_of(finding: Finding, near: Sequence[Row]) -> int | None:
-    """The row in layers that a finding is about; none if its engine is not told and several have such a layer."""
+    """The row in layers that a finding is about; none if its engine is not told and several have
+    such a layer.
+    """
     if finding.layer is None and finding.layer_index is None:
         return None
     engine = finding.evidence.get("engine")
     found = [
         row.integer("layer_id")
         for row in near
-        if finding.layer_index in (None, row.maybe_integer("layer_index")) and engine in (None, row.maybe_integer("engine"))
+        if finding.layer_index in (None, row.maybe_integer("layer_index"))
+        and engine in (None, row.maybe_integer("engine"))
     ]
     return found[0] if len(found) == 1 else None

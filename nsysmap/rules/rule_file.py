@@ -20,17 +20,34 @@ from nsysmap.rules.plain_yaml import plain_yaml
 from nsysmap.rules.sandbox.limits import Answer, Query, QueryError, Value, own_query
 from nsysmap.rules.sandbox.strangers import AnySandbox
 
-Group = Literal["capture", "launch", "host", "copy", "fusion", "reformat", "precision", "mapping", "hotspot", "counters"]
+Group = Literal[
+    "capture",
+    "launch",
+    "host",
+    "copy",
+    "fusion",
+    "reformat",
+    "precision",
+    "mapping",
+    "hotspot",
+    "counters",
+]
 GROUPS: tuple[Group, ...] = get_args(Group)
 
 PLACE = ("start_ns", "end_ns", "cost_ns")
 """Columns that every rule's SQL returns."""
 
-OPTIONAL: Mapping[str, Kind] = {"share_of_window": "float", "layer_index": "int", "layer": "text", "about": "text"}
+OPTIONAL: Mapping[str, Kind] = {
+    "share_of_window": "float",
+    "layer_index": "int",
+    "layer": "text",
+    "about": "text",
+}
 """Columns that mean something where a rule's SQL returns them; every other column is evidence."""
 
 CHANGES = frozenset({
-    "cuda-graph", "one-graph", "two-in-flight", "async", "pinned-copies", "no-host-gap", "one-stream", "aux-streams", "drop-layers",
+    "cuda-graph", "one-graph", "two-in-flight", "async", "pinned-copies", "no-host-gap",
+    "one-stream", "aux-streams", "drop-layers",
     "join-kernels",
 })  # fmt: skip
 """What `what_if` may name: the changes of `nsysmap what-if`."""
@@ -38,19 +55,39 @@ ABOUT_LAYERS = frozenset({"drop-layers", "join-kernels"})
 """Those of them that are about layers: the ones that a finding's `about` lists."""
 
 _TEXTS = ("name", "group", "severity", "summary", "why", "sql", "message")
-_KEYS = (*_TEXTS, "advice", "needs", "requires", "clean_if", "supersedes", "takes_back", "what_if", "seen", "params", "cases")
+_KEYS = (
+    *_TEXTS,
+    "advice",
+    "needs",
+    "requires",
+    "clean_if",
+    "supersedes",
+    "takes_back",
+    "what_if",
+    "seen",
+    "params",
+    "cases",
+)
 _MOST_SHOWN = 60
 _BEYOND = 2**63  # what no integer column holds
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _SPECS = {spec.name: spec for spec in RULE_TABLES}
-_VALUES: Mapping[type, Kind] = {bool: "bool", int: "int", float: "float", Decimal: "float", str: "text"}
+_VALUES: Mapping[type, Kind] = {
+    bool: "bool",
+    int: "int",
+    float: "float",
+    Decimal: "float",
+    str: "text",
+}
 _CASES = re.compile(r"^cases:.*?(?=^[^\s#-]|\Z)", re.DOTALL | re.MULTILINE)
 _ONE_SELECT = "a rule is one SELECT over the tables of docs/rules/tables.md"
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """What must hold for the rule to be able to tell: the first column of the query's first row is true."""
+    """What must hold for the rule to be able to tell: the first column of the query's first row is
+    true.
+    """
 
     query: Query
     columns: tuple[str, ...]
@@ -84,7 +121,9 @@ class Rule:
     supersedes: tuple[str, ...]  # rules whose findings at the same place its own stand for
     takes_back: tuple[str, ...]  # those of them whose findings its own show to be no problem
     what_if: str | None  # the change of `nsysmap what-if` that works out its saving
-    seen: str | None  # traces and engine files of real GPUs in which it was found, and checked by hand
+    seen: (
+        str | None
+    )  # traces and engine files of real GPUs in which it was found, and checked by hand
     params: Mapping[str, Value]
     query: Query
     columns: tuple[str, ...]  # none known where it is not checked
@@ -96,33 +135,51 @@ class Rule:
     @property
     def queries(self) -> tuple[Query, ...]:
         """Every statement that the rule runs."""
-        return (self.query, *(requirement.query for requirement in (*self.requires, *self.clean_if)))
+        return (
+            self.query,
+            *(requirement.query for requirement in (*self.requires, *self.clean_if)),
+        )
 
 
 def read_rule(path: Path, sandbox: AnySandbox | None) -> Rule:
     """The rule in a YAML file; NsysmapError names the file, the part of it and the remedy.
 
-    Without a sandbox neither its SQL nor its cases are looked at (``checked`` is false): check_answer looks at what the SQL returns.
+    Without a sandbox neither its SQL nor its cases are looked at (``checked`` is false):
+    check_answer looks at what the SQL returns.
     """
-    content = _mapping(plain_yaml(path, without=None if sandbox is not None else _CASES), str(path), "a rule file")
+    content = _mapping(
+        plain_yaml(path, without=None if sandbox is not None else _CASES), str(path), "a rule file"
+    )
     _known(content, _KEYS, str(path), "the file")
     for key in _TEXTS:
         _text(content, key, str(path))
     name = content["name"].strip()
     if not _NAME.fullmatch(name) or name != path.stem:
-        raise NsysmapError(f"{path}: name", f"is {name!r}", f"name the rule as its file, in kebab case: {path.stem}")
+        raise NsysmapError(
+            f"{path}: name",
+            f"is {name!r}",
+            f"name the rule as its file, in kebab case: {path.stem}",
+        )
     for key, allowed in (("group", GROUPS), ("severity", get_args(Level))):
         if content[key] not in allowed:
-            raise NsysmapError(f"{path}: {key}", f"is {content[key]!r}", f"use one of {', '.join(allowed)}")
+            raise NsysmapError(
+                f"{path}: {key}", f"is {content[key]!r}", f"use one of {', '.join(allowed)}"
+            )
     if content.get("what_if") not in (None, *CHANGES):
-        raise NsysmapError(f"{path}: what_if", f"is {content['what_if']!r}", f"use one of {', '.join(sorted(CHANGES))}")
+        raise NsysmapError(
+            f"{path}: what_if",
+            f"is {content['what_if']!r}",
+            f"use one of {', '.join(sorted(CHANGES))}",
+        )
     if "seen" in content:
         _text(content, "seen", str(path))
     params = _params(content.get("params") or {}, str(path))
     query, columns = _query(content["sql"], params, sandbox, f"{path}: sql")
     if sandbox is not None:
         _check_returned(columns, content["message"], str(path))
-    supersedes, takes_back = (_rules(content.get(key) or [], f"{path}: {key}") for key in ("supersedes", "takes_back"))
+    supersedes, takes_back = (
+        _rules(content.get(key) or [], f"{path}: {key}") for key in ("supersedes", "takes_back")
+    )
     rule = Rule(
         name=name,
         group=content["group"],
@@ -141,23 +198,37 @@ def read_rule(path: Path, sandbox: AnySandbox | None) -> Rule:
         query=query,
         columns=tuple(columns),
         message=content["message"].strip(),
-        cases=_cases(content.get("cases") or [], params, set(columns), str(path)) if sandbox is not None else (),
+        cases=(
+            _cases(content.get("cases") or [], params, set(columns), str(path))
+            if sandbox is not None
+            else ()
+        ),
         source=str(path),
         checked=sandbox is not None,
     )
-    unused = sorted(set(params) - {parameter for query in rule.queries for parameter in query.parameters})
+    unused = sorted(
+        set(params) - {parameter for query in rule.queries for parameter in query.parameters}
+    )
     if unused:
-        raise NsysmapError(f"{path}: params", f"{unused[0]} is not used", f"write ${unused[0]} in the SQL, or remove it from params")
+        raise NsysmapError(
+            f"{path}: params",
+            f"{unused[0]} is not used",
+            f"write ${unused[0]} in the SQL, or remove it from params",
+        )
     return rule
 
 
 def check_answer(rule: Rule, answer: Answer) -> None:
-    """NsysmapError unless these rows are what the SQL of the rule has to return, and hold what its message shows."""
+    """NsysmapError unless these rows are what the SQL of the rule has to return, and hold what its
+    message shows.
+    """
     _check_returned(_kinds(answer, f"{rule.source}: sql"), rule.message, rule.source)
 
 
 def check_requirement(requirement: Requirement, where: str, answer: Answer) -> None:
-    """NsysmapError unless this is the row that the SQL of the requirement has to return; ``where`` is its place in the file."""
+    """NsysmapError unless this is the row that the SQL of the requirement has to return; ``where``
+    is its place in the file.
+    """
     _check_required(_kinds(answer, f"{where}: sql"), requirement.reason, where)
 
 
@@ -174,12 +245,18 @@ def _kinds(answer: Answer, where: str) -> dict[str, Kind | None]:
 
 def _kind(column: str, kind: Kind | None, where: str) -> Kind:
     if kind is None:
-        raise NsysmapError(where, f"returns {column}, which is not a number, boolean or text", "cast it, or list it with string_agg()")
+        raise NsysmapError(
+            where,
+            f"returns {column}, which is not a number, boolean or text",
+            "cast it, or list it with string_agg()",
+        )
     return kind
 
 
 def typed(value: object, default: Value, where: str) -> Value:
-    """A parameter's value as the kind that its default is; text, as from a command line, is read."""
+    """A parameter's value as the kind that its default is; text, as from a command line, is
+    read.
+    """
     if isinstance(default, bool):
         if isinstance(value, bool):
             return value
@@ -195,27 +272,39 @@ def typed(value: object, default: Value, where: str) -> Value:
                 return number
         except ValueError:
             pass
-    kind = {bool: "true or false", str: "a text", int: "a whole number", float: "a number"}[type(default)]
+    kind = {bool: "true or false", str: "a text", int: "a whole number", float: "a number"}[
+        type(default)
+    ]
     shown = repr(value) if len(str(value)) <= _MOST_SHOWN else repr(str(value)[:_MOST_SHOWN]) + "…"
     raise NsysmapError(where, f"is {shown}", f"give {kind}, such as {default!r}")
 
 
 def _mapping(value: object, where: str, what: str) -> dict[str, Any]:
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise NsysmapError(where, f"{what} must be a mapping of names to values", "see docs/rules/README.md for an example")
+        raise NsysmapError(
+            where,
+            f"{what} must be a mapping of names to values",
+            "see docs/rules/README.md for an example",
+        )
     return cast("dict[str, Any]", value)
 
 
 def _known(content: Mapping[str, object], allowed: Sequence[str], where: str, what: str) -> None:
     strange = sorted(set(content) - set(allowed))
     if strange:
-        raise NsysmapError(where, f"{what} has the unknown key {strange[0]}", f"there are {', '.join(allowed)}")
+        raise NsysmapError(
+            where, f"{what} has the unknown key {strange[0]}", f"there are {', '.join(allowed)}"
+        )
 
 
 def _text(content: Mapping[str, object], key: str, where: str) -> None:
     value = content.get(key)
     if not isinstance(value, str) or not value.strip():
-        raise NsysmapError(f"{where}: {key}", "is missing" if value is None else "is not text", f"write {key}: and text")
+        raise NsysmapError(
+            f"{where}: {key}",
+            "is missing" if value is None else "is not text",
+            f"write {key}: and text",
+        )
 
 
 def _list(value: object, where: str) -> list[Any]:
@@ -228,13 +317,21 @@ def _params(value: object, path: str) -> dict[str, Value]:
     params = _mapping(value, f"{path}: params", "params")
     for name, default in params.items():
         if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-            raise NsysmapError(f"{path}: params", f"{name!r} is not a parameter name", "use lower-case letters, digits and underscores")
+            raise NsysmapError(
+                f"{path}: params",
+                f"{name!r} is not a parameter name",
+                "use lower-case letters, digits and underscores",
+            )
         if not isinstance(default, bool | int | float | str):
-            raise NsysmapError(f"{path}: params.{name}", f"is {default!r}", "give a number, text, true or false")
+            raise NsysmapError(
+                f"{path}: params.{name}", f"is {default!r}", "give a number, text, true or false"
+            )
     return params
 
 
-def _query(sql: object, params: Mapping[str, Value], sandbox: AnySandbox | None, where: str) -> tuple[Query, dict[str, Kind]]:
+def _query(
+    sql: object, params: Mapping[str, Value], sandbox: AnySandbox | None, where: str
+) -> tuple[Query, dict[str, Kind]]:
     """The statement, and the columns that it returns (none known without a sandbox)."""
     if not isinstance(sql, str):
         raise NsysmapError(where, "is not text", "write one SELECT")
@@ -259,19 +356,31 @@ def _check_returned(columns: Mapping[str, Kind | None], message: str, path: str)
 def _check_columns(columns: Mapping[str, Kind | None], where: str) -> None:
     for name in PLACE:
         if name not in columns:
-            raise NsysmapError(where, f"does not return {name}", f"select … AS {name}; it returns {', '.join(columns)}")
+            raise NsysmapError(
+                where,
+                f"does not return {name}",
+                f"select … AS {name}; it returns {', '.join(columns)}",
+            )
         if columns[name] not in ("int", "float", None):
             raise NsysmapError(where, f"returns {name} as {columns[name]}", "give nanoseconds")
     for name, kind in OPTIONAL.items():
-        if columns.get(name, kind) not in ({"int", "float", None} if kind == "float" else {kind, None}):
-            raise NsysmapError(where, f"returns {name} as {columns[name]}", f"{name} must be {kind}; use another name for other things")
+        if columns.get(name, kind) not in (
+            {"int", "float", None} if kind == "float" else {kind, None}
+        ):
+            raise NsysmapError(
+                where,
+                f"returns {name} as {columns[name]}",
+                f"{name} must be {kind}; use another name for other things",
+            )
 
 
 def _check_message(message: str, columns: Mapping[str, Kind | None], where: str) -> None:
     try:
         check_template(message, columns)
     except ValueError as error:
-        raise NsysmapError(where, str(error), "show columns of the SQL as {name} or {name:format}") from None
+        raise NsysmapError(
+            where, str(error), "show columns of the SQL as {name} or {name:format}"
+        ) from None
 
 
 def _needs(value: object, path: str) -> tuple[str, ...]:
@@ -280,23 +389,41 @@ def _needs(value: object, path: str) -> tuple[str, ...]:
         table, _, column = str(need).partition(".")
         spec = _SPECS.get(table)
         if spec is None:
-            raise NsysmapError(f"{path}: needs", f"there is no table {table}", f"there are {', '.join(sorted(_SPECS))}")
+            raise NsysmapError(
+                f"{path}: needs",
+                f"there is no table {table}",
+                f"there are {', '.join(sorted(_SPECS))}",
+            )
         if column and column not in {known.name for known in spec.columns}:
-            raise NsysmapError(f"{path}: needs", f"there is no column {need}", f"see the columns of {table} in docs/rules/tables.md")
+            raise NsysmapError(
+                f"{path}: needs",
+                f"there is no column {need}",
+                f"see the columns of {table} in docs/rules/tables.md",
+            )
     return tuple(str(need) for need in needs)
 
 
 def _check_required(columns: Mapping[str, Kind | None], reason: str, where: str) -> None:
     if next(iter(columns.values())) not in ("bool", None):
-        raise NsysmapError(f"{where}: sql", "does not begin with a boolean", "make its first column say whether the rule can tell")
+        raise NsysmapError(
+            f"{where}: sql",
+            "does not begin with a boolean",
+            "make its first column say whether the rule can tell",
+        )
     _check_message(reason, columns, f"{where}: reason")
 
 
 def _advice(value: object, columns: Set[str], where: str) -> tuple[Part, ...]:
-    """Its parts: a text for everybody, or a list of texts that say to whom, and about which of the rule's findings."""
+    """Its parts: a text for everybody, or a list of texts that say to whom, and about which of the
+    rule's findings.
+    """
     if not isinstance(value, list):
         if not isinstance(value, str) or not value.strip():
-            raise NsysmapError(where, "is missing" if value is None else "is not text", "write advice: and text, or a list")
+            raise NsysmapError(
+                where,
+                "is missing" if value is None else "is not text",
+                "write advice: and text, or a list",
+            )
         return (Part(value.strip()),)
     parts = []
     for place, item in enumerate(value, start=1):
@@ -304,22 +431,44 @@ def _advice(value: object, columns: Set[str], where: str) -> tuple[Part, ...]:
         _known(content, ("to", "when", "say"), f"{where} {place}", "it")
         _text(content, "say", f"{where} {place}")
         if "to" in content and not (isinstance(content["to"], str) and is_condition(content["to"])):
-            raise NsysmapError(f"{where} {place}: to", f"is {content['to']!r}", 'write pytorch, "tensorrt < 11" or "tensorrt >= 10.14"')
-        parts.append(Part(content["say"].strip(), content.get("to"), _when(content.get("when"), columns, f"{where} {place}: when")))
+            raise NsysmapError(
+                f"{where} {place}: to",
+                f"is {content['to']!r}",
+                'write pytorch, "tensorrt < 11" or "tensorrt >= 10.14"',
+            )
+        parts.append(
+            Part(
+                content["say"].strip(),
+                content.get("to"),
+                _when(content.get("when"), columns, f"{where} {place}: when"),
+            )
+        )
     if not any(part.to is None and not part.when for part in parts):
-        raise NsysmapError(where, "has no part for everyone", "leave `to` and `when` out of at least one part")
+        raise NsysmapError(
+            where, "has no part for everyone", "leave `to` and `when` out of at least one part"
+        )
     return tuple(parts)
 
 
 def _when(value: object, columns: Set[str], where: str) -> dict[str, tuple[str, ...] | bool]:
-    """What the evidence of a finding must be, by column; ``columns`` are empty where the SQL was not looked at."""
+    """What the evidence of a finding must be, by column; ``columns`` are empty where the SQL was
+    not looked at.
+    """
     found: dict[str, tuple[str, ...] | bool] = {}
     for name, one in _mapping({} if value is None else value, where, "a condition").items():
         if columns and name not in columns:
-            raise NsysmapError(where, f"{name} is not among the columns of the SQL", f"use one of: {', '.join(sorted(columns))}")
+            raise NsysmapError(
+                where,
+                f"{name} is not among the columns of the SQL",
+                f"use one of: {', '.join(sorted(columns))}",
+            )
         texts = one if isinstance(one, list) else [one]
-        if not isinstance(one, bool) and not (texts and all(isinstance(text, str) for text in texts)):
-            raise NsysmapError(f"{where}: {name}", f"is {one!r}", "write a text, a list of texts, true or false")
+        if not isinstance(one, bool) and not (
+            texts and all(isinstance(text, str) for text in texts)
+        ):
+            raise NsysmapError(
+                f"{where}: {name}", f"is {one!r}", "write a text, a list of texts, true or false"
+            )
         found[name] = one if isinstance(one, bool) else tuple(texts)
     return found
 
@@ -328,11 +477,15 @@ def _rules(value: object, where: str) -> tuple[str, ...]:
     names = _list(value, where)
     for name in names:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise NsysmapError(where, f"{name!r} is not a rule's name", "list the names of other rules")
+            raise NsysmapError(
+                where, f"{name!r} is not a rule's name", "list the names of other rules"
+            )
     return tuple(names)
 
 
-def _requires(value: object, params: Mapping[str, Value], sandbox: AnySandbox | None, path: str) -> tuple[Requirement, ...]:
+def _requires(
+    value: object, params: Mapping[str, Value], sandbox: AnySandbox | None, path: str
+) -> tuple[Requirement, ...]:
     requirements = []
     for place, item in enumerate(_list(value, path), start=1):
         where = f"{path} {place}"
@@ -347,7 +500,9 @@ def _requires(value: object, params: Mapping[str, Value], sandbox: AnySandbox | 
     return tuple(requirements)
 
 
-def _cases(value: object, params: Mapping[str, Value], columns: set[str], path: str) -> tuple[Case, ...]:
+def _cases(
+    value: object, params: Mapping[str, Value], columns: set[str], path: str
+) -> tuple[Case, ...]:
     cases = []
     for place, item in enumerate(_list(value, f"{path}: cases"), start=1):
         content = _mapping(item, f"{path}: case {place}", "a case")
@@ -355,31 +510,62 @@ def _cases(value: object, params: Mapping[str, Value], columns: set[str], path: 
         cases.append(_case(content, params, columns, f"{path}: case {content['name']!r}"))
     for found, what in ((True, "finds something"), (False, "finds nothing (finds: [])")):
         if not any(case.skips is None and bool(case.finds) is found for case in cases):
-            raise NsysmapError(f"{path}: cases", f"none of them {what}", "write at least one case that does and one that does not")
+            raise NsysmapError(
+                f"{path}: cases",
+                f"none of them {what}",
+                "write at least one case that does and one that does not",
+            )
     if len({case.name for case in cases}) < len(cases):
-        raise NsysmapError(f"{path}: cases", "two of them have the same name", "give each its own name")
+        raise NsysmapError(
+            f"{path}: cases", "two of them have the same name", "give each its own name"
+        )
     return tuple(cases)
 
 
-def _case(content: Mapping[str, Any], params: Mapping[str, Value], columns: set[str], where: str) -> Case:
+def _case(
+    content: Mapping[str, Any], params: Mapping[str, Value], columns: set[str], where: str
+) -> Case:
     _known(content, ("name", "given", "params", "finds", "skips"), where, "it")
     if ("finds" in content) == ("skips" in content):
-        raise NsysmapError(where, "must have either finds or skips", "say how the rule answers these rows")
+        raise NsysmapError(
+            where, "must have either finds or skips", "say how the rule answers these rows"
+        )
     given = _mapping(content.get("given") or {}, f"{where}: given", "given")
     for table, rows in given.items():
         if table not in _SPECS:
-            raise NsysmapError(f"{where}: given", f"there is no table {table}", f"there are {', '.join(sorted(_SPECS))}")
+            raise NsysmapError(
+                f"{where}: given",
+                f"there is no table {table}",
+                f"there are {', '.join(sorted(_SPECS))}",
+            )
         known = {column.name for column in _SPECS[table].columns}
         for row in _list(rows, f"{where}: given.{table}"):
-            _known(_mapping(row, f"{where}: given.{table}", "a row"), sorted(known), f"{where}: given.{table}", "a row")
+            _known(
+                _mapping(row, f"{where}: given.{table}", "a row"),
+                sorted(known),
+                f"{where}: given.{table}",
+                "a row",
+            )
     overrides = _mapping(content.get("params") or {}, f"{where}: params", "params")
     for name, value in overrides.items():
         if name not in params:
-            raise NsysmapError(f"{where}: params", f"the rule has no parameter {name}", f"it has {', '.join(params) or 'none'}")
+            raise NsysmapError(
+                f"{where}: params",
+                f"the rule has no parameter {name}",
+                f"it has {', '.join(params) or 'none'}",
+            )
         overrides[name] = typed(value, params[name], f"{where}: params.{name}")
-    finds = [_mapping(item, f"{where}: finds", "a finding") for item in _list(content.get("finds") or [], f"{where}: finds")]
+    finds = [
+        _mapping(item, f"{where}: finds", "a finding")
+        for item in _list(content.get("finds") or [], f"{where}: finds")
+    ]
     for finding in finds:
-        _known(finding, sorted({*columns, "message", "share_of_window"} - {"about"}), f"{where}: finds", "a finding")
+        _known(
+            finding,
+            sorted({*columns, "message", "share_of_window"} - {"about"}),
+            f"{where}: finds",
+            "a finding",
+        )
     if "skips" in content:
         _text(content, "skips", where)
     return Case(content["name"], given, overrides, tuple(finds), content.get("skips"))

@@ -21,7 +21,15 @@ from nsysmap.rules.engines_that_ran import OfThisRun, of_this_run
 from nsysmap.rules.finding import Finding, Outcome
 from nsysmap.rules.fold import Placed, Windows, alike_on_gpus, fold
 from nsysmap.rules.message import Each, Shown, fill
-from nsysmap.rules.rule_file import ABOUT_LAYERS, OPTIONAL, PLACE, Requirement, Rule, check_answer, check_requirement
+from nsysmap.rules.rule_file import (
+    ABOUT_LAYERS,
+    OPTIONAL,
+    PLACE,
+    Requirement,
+    Rule,
+    check_answer,
+    check_requirement,
+)
 from nsysmap.rules.sandbox.given_tables import given_table
 from nsysmap.rules.sandbox.limits import Answer, LimitError, Query, QueryError
 from nsysmap.rules.sandbox.strangers import AnySandbox, Strangers
@@ -51,15 +59,26 @@ _WHY_EMPTY = {
     "memsets": "the trace shows no memory fills",
     "api_calls": "the host's CUDA calls were not traced",
     "layers": "neither an engine file nor the trace names any layer",
-    "engines_with_tensors": "there is no engine file that shows its layers' tensors (none, names only, or one opaque region)",
+    "engines_with_tensors": (
+        "there is no engine file that shows its layers' tensors (none, names only, or one opaque"
+        " region)"
+    ),
     "layer_times": "no kernel of a steady-state inference has a layer, and there is no profile",
     "engine_fits": "there is no engine file to compare with the trace",
     "roofline": "no layer is known that has a time",
-    "work": "there is no engine file that shows its layers' tensors (none, names only, or one opaque region)",
-    "tensors": "there is no engine file that shows its layers' tensors (none, names only, or one opaque region)",
+    "work": (
+        "there is no engine file that shows its layers' tensors (none, names only, or one opaque"
+        " region)"
+    ),
+    "tensors": (
+        "there is no engine file that shows its layers' tensors (none, names only, or one opaque"
+        " region)"
+    ),
     "inferences.gpu_span_ns": "the trace shows no GPU work of an inference",
     "inferences.enqueue_ns": "no ExecutionContext:: range shows where the enqueue begins and ends",
-    "roofline.bound_ns": "no layer's limit is known: that takes its tensors and the GPU's peak rates",
+    "roofline.bound_ns": (
+        "no layer's limit is known: that takes its tensors and the GPU's peak rates"
+    ),
     "work.channels_in": "no convolution or product with known dimensions is in the engine files",
     "devices.sm_count": "the trace does not say how many SMs the GPU has",
 }
@@ -67,7 +86,9 @@ _WHY_EMPTY = {
 
 
 _NOT_SAMPLED = "no hardware counters were sampled (nsys profile --gpu-metrics-devices)"
-_COUNTED = frozenset({"gpu_sampling", "kernel_counters", "kernel_ends", "device_counters", "copy_counters"})
+_COUNTED = frozenset(
+    {"gpu_sampling", "kernel_counters", "kernel_ends", "device_counters", "copy_counters"}
+)
 """Tables that hold nothing without hardware counters."""
 
 
@@ -79,9 +100,11 @@ def run_rules(
     sandbox: AnySandbox | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> tuple[Outcome, ...]:
-    """What each rule answers to these tables (see schema.RULE_TABLES; one that is left out has no rows), in the order of the rules.
+    """What each rule answers to these tables (see schema.RULE_TABLES; one that is left out has no
+    rows), in the order of the rules.
 
-    A rule that runs into its time or memory limit is skipped for that reason.  Raises NsysmapError if its SQL fails on these rows.
+    A rule that runs into its time or memory limit is skipped for that reason.  Raises NsysmapError
+    if its SQL fails on these rows.
     """
     held = {spec.name: tables.get(spec.name) or Table.empty(spec) for spec in RULE_TABLES}
     if not len(held[STEADY_STATE.name]):
@@ -102,7 +125,9 @@ def _answers(
     told = of_this_run(given)
     tables = told.tables
     reasons = {rule.name: _missing(rule, told) for rule in rules}
-    arrow = _arrow([query for rule in rules if reasons[rule.name] is None for query in rule.queries], tables)
+    arrow = _arrow(
+        [query for rule in rules if reasons[rule.name] is None for query in rule.queries], tables
+    )
     runner = _Runner(sandbox, arrow, time_limit_s, told)
     has_engine = bool((tables["layers"].ints("engine") != MISSING).any())
     program = program_of(tables)
@@ -132,8 +157,15 @@ def _answers(
                 outcome = replace(outcome, skipped=reason)
             except LimitError as error:
                 outcome = replace(outcome, skipped=f"it {error}")
-        outcomes.append(outcome if outcome.skipped is None else replace(outcome, skipped=about.worded(outcome.skipped)))
-    supersedes, takes_back = {rule.name: rule.supersedes for rule in rules}, {rule.name: rule.takes_back for rule in rules}
+        outcomes.append(
+            outcome
+            if outcome.skipped is None
+            else replace(outcome, skipped=about.worded(outcome.skipped))
+        )
+    supersedes, takes_back = (
+        {rule.name: rule.supersedes for rule in rules},
+        {rule.name: rule.takes_back for rule in rules},
+    )
     return fold(outcomes, placed, supersedes, about.window.windows, takes_back)
 
 
@@ -148,12 +180,16 @@ class _Runner:
     known: dict[tuple[object, ...], Answer] = field(default_factory=dict)
 
     def run(self, rule: Rule, query: Query, part: str, *, max_rows: int) -> Answer:
-        """The answer of this statement of the rule; NsysmapError, with the part of the rule's file, where it fails on these rows."""
+        """The answer of this statement of the rule; NsysmapError, with the part of the rule's file,
+        where it fails on these rows.
+        """
         used = {name: rule.params[name] for name in sorted(query.parameters)}
         key = (query, max_rows, *((name, type(value), value) for name, value in used.items()))
         if key not in self.known:
             try:
-                self.known[key] = self.sandbox.run(query, self.arrow, used, time_limit_s=self.time_limit_s, max_rows=max_rows)
+                self.known[key] = self.sandbox.run(
+                    query, self.arrow, used, time_limit_s=self.time_limit_s, max_rows=max_rows
+                )
             except QueryError as error:
                 raise NsysmapError(f"{rule.source}: {part}", str(error), _CORRECT) from None
         return self.known[key]
@@ -169,20 +205,28 @@ def _missing(rule: Rule, told: OfThisRun) -> str | None:
             why = _not_counted(told.tables, name) if name in _COUNTED else _WHY_EMPTY.get(name)
             return f"no rows in {name}" + (f": {why}" if why else "")
         if column and not _has_value(table.column(column)):
-            counted = name in _COUNTED or table.spec.column(column).comment.endswith("from counters")
+            counted = name in _COUNTED or table.spec.column(column).comment.endswith(
+                "from counters"
+            )
             why = _not_counted(told.tables, name) if counted else _WHY_EMPTY.get(need)
             return f"no value in {need}" + (f": {why}" if why else "")
     return None
 
 
 def _not_counted(tables: Mapping[str, Table], name: str) -> str | None:
-    """Why that table has no value from hardware counters; None if samples were used and just did not determine it."""
+    """Why that table has no value from hardware counters; None if samples were used and just did
+    not determine it.
+    """
     sampling = tables["gpu_sampling"]
     if not len(sampling):
         return _NOT_SAMPLED
     if name == "copy_counters":
         crossing = tables["memcpys"].text("kind").where(("HtoD", "DtoH").__contains__).any()
-        return "the PCIe link was not sampled" if crossing else "the trace shows no copies between host and device"
+        return (
+            "the PCIe link was not sampled"
+            if crossing
+            else "the trace shows no copies between host and device"
+        )
     reasons = sampling.text("reason").list()
     return escaped(reasons[0] or "") if all(reasons) else None
 
@@ -196,15 +240,23 @@ def _has_value(data: Data) -> bool:
 
 
 def _arrow(queries: Sequence[Query], tables: Mapping[str, Table]) -> dict[str, pyarrow.Table]:
-    """The tables that these statements read, with the columns that any of them names: most have many more."""
+    """The tables that these statements read, with the columns that any of them names: most have
+    many more.
+    """
     result = {}
     for name in sorted({name for query in queries for name in query.tables}):
         readers = [query.columns for query in queries if name in query.tables]
         table = tables[name]
         if None not in readers:
             named = frozenset[str]().union(*(columns for columns in readers if columns is not None))
-            columns = tuple(column for column in table.spec.columns if column.name in named) or table.spec.columns[:1]
-            table = Table(Spec(name, "", columns), {column.name: table.columns[column.name] for column in columns})
+            columns = (
+                tuple(column for column in table.spec.columns if column.name in named)
+                or table.spec.columns[:1]
+            )
+            table = Table(
+                Spec(name, "", columns),
+                {column.name: table.columns[column.name] for column in columns},
+            )
         result[name] = given_table(table)
     return result
 
@@ -216,16 +268,31 @@ def _unmet(rule: Rule, key: Literal["requires", "clean_if"], runner: _Runner) ->
         answer = runner.run(rule, requirement.query, f"{key} {place}: sql", max_rows=1)
         if not rule.checked:
             check_requirement(requirement, f"{rule.source}: {key} {place}", answer)
-        values = [_value(value) for value in answer.rows[0]] if answer.rows else [None] * len(answer.columns)
+        values = (
+            [_value(value) for value in answer.rows[0]]
+            if answer.rows
+            else [None] * len(answer.columns)
+        )
         if not values[0]:
-            reason = fill(requirement.reason, dict(zip(answer.columns, values, strict=True)), longest=400)
-            return reason if runner.told.left_out.isdisjoint(requirement.query.tables) else f"{reason} ({escaped(runner.told.why)})"
+            reason = fill(
+                requirement.reason, dict(zip(answer.columns, values, strict=True)), longest=400
+            )
+            return (
+                reason
+                if runner.told.left_out.isdisjoint(requirement.query.tables)
+                else f"{reason} ({escaped(runner.told.why)})"
+            )
     return None
 
 
 def _answer(rule: Rule, about: _About, runner: _Runner) -> tuple[list[Placed], int]:
     """The most costly findings of the rule, and how many there are beyond them."""
-    ordered = replace(rule.query, sql=f"SELECT * FROM ({rule.query.sql}\n) ORDER BY cost_ns DESC NULLS LAST, start_ns, end_ns")
+    ordered = replace(
+        rule.query,
+        sql=(
+            f"SELECT * FROM ({rule.query.sql}\n) ORDER BY cost_ns DESC NULLS LAST, start_ns, end_ns"
+        ),
+    )
     answer = runner.run(rule, ordered, "sql", max_rows=MOST_FINDINGS + 1)
     if not rule.checked:
         check_answer(rule, answer)
@@ -235,31 +302,55 @@ def _answer(rule: Rule, about: _About, runner: _Runner) -> tuple[list[Placed], i
         found = runner.run(rule, counted, "sql", max_rows=1).rows[0][0]
         assert isinstance(found, int)
         more = found - MOST_FINDINGS
-    rows = (dict(zip(answer.columns, map(_value, row), strict=True)) for row in answer.rows[:MOST_FINDINGS])
+    rows = (
+        dict(zip(answer.columns, map(_value, row), strict=True))
+        for row in answer.rows[:MOST_FINDINGS]
+    )
     return alike_on_gpus([_placed(rule, row, about) for row in rows], about.window.windows), more
 
 
 def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> Placed:
     window = about.window
-    start, end = (_nanoseconds(row[name], fallback) for name, fallback in (("start_ns", window.start_ns), ("end_ns", window.end_ns)))
+    start, end = (
+        _nanoseconds(row[name], fallback)
+        for name, fallback in (("start_ns", window.start_ns), ("end_ns", window.end_ns))
+    )
     cost = None if row["cost_ns"] is None else _nanoseconds(row["cost_ns"], 0)
-    if end < start or (cost or 0) < 0 or not -_BEYOND < start <= end < _BEYOND or (cost or 0) >= _BEYOND:
-        raise NsysmapError(f"{rule.source}: sql", f"returned a finding from {start} to {end} ns with a cost of {cost} ns", _CORRECT)
+    if (
+        end < start
+        or (cost or 0) < 0
+        or not -_BEYOND < start <= end < _BEYOND
+        or (cost or 0) >= _BEYOND
+    ):
+        raise NsysmapError(
+            f"{rule.source}: sql",
+            f"returned a finding from {start} to {end} ns with a cost of {cost} ns",
+            _CORRECT,
+        )
     if "share_of_window" not in row:
         of = window.windows.of({row.get("device")}) or window.end_ns - window.start_ns
-        row["share_of_window"] = min(cost / of, 1.0) if of and cost is not None else None  # a cost outside cannot be more than all of it
+        row["share_of_window"] = (
+            min(cost / of, 1.0) if of and cost is not None else None
+        )  # a cost outside cannot be more than all of it
     share, layer_index, layer, places = (row.get(name) for name in OPTIONAL)
     if isinstance(layer_index, int) and not -1 < layer_index < _BEYOND:
-        raise NsysmapError(f"{rule.source}: sql", f"returned a finding on layer {layer_index}", _CORRECT)
+        raise NsysmapError(
+            f"{rule.source}: sql", f"returned a finding on layer {layer_index}", _CORRECT
+        )
     if isinstance(unit := row.get("unit"), str):  # words of the rule's own, as an inference
         row["unit"] = about.worded(unit)
     words = None if places is None else tuple(str(places).split())
-    engine = about.engine_of(words, layer_index, layer) if STEADY_STATE.name not in rule.query.tables else None
+    engine = (
+        about.engine_of(words, layer_index, layer)
+        if STEADY_STATE.name not in rule.query.tables
+        else None
+    )
     finding = Finding(
         rule=rule.name,
         group=rule.group,
         severity=rule.severity,
-        message=fill(about.worded(rule.message, engine), about.in_titles(row), each=about.each) + about.doubt(layer_index, layer),
+        message=fill(about.worded(rule.message, engine), about.in_titles(row), each=about.each)
+        + about.doubt(layer_index, layer),
         start_ns=start,
         end_ns=end,
         cost_ns=cost,
@@ -267,7 +358,9 @@ def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> Placed:
         layer_index=None if layer_index is None else int(layer_index),
         layer=None if layer is None else str(layer),
         evidence={
-            name: escaped(value) if isinstance(value, str) else value for name, value in row.items() if name not in (*PLACE, *OPTIONAL)
+            name: escaped(value) if isinstance(value, str) else value
+            for name, value in row.items()
+            if name not in (*PLACE, *OPTIONAL)
         },
         advice=about.worded(advice_to(about.program, rule.advice, row)),
         about=words or (),
@@ -278,13 +371,23 @@ def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> Placed:
 
 
 def _command(rule: Rule, places: Sequence[str] | None, about: _About) -> str | None:
-    """The what-if command that works out the saving of a finding on these places; REPORT and ENGINE stand for the reader's files."""
+    """The what-if command that works out the saving of a finding on these places; REPORT and ENGINE
+    stand for the reader's files.
+    """
     if rule.what_if not in about.answered:
         return None
-    words = ["nsysmap what-if REPORT", *(["ENGINE"] if about.has_engine else []), f"--change {rule.what_if}"]
+    words = [
+        "nsysmap what-if REPORT",
+        *(["ENGINE"] if about.has_engine else []),
+        f"--change {rule.what_if}",
+    ]
     if rule.what_if in ABOUT_LAYERS:
         names = about.layers.text("name")
-        rows = [int(place) for place in places or () if place.isdecimal() and int(place) < len(about.layers)]
+        rows = [
+            int(place)
+            for place in places or ()
+            if place.isdecimal() and int(place) < len(about.layers)
+        ]
         if not rows:
             return None
         words += [f"--layer {shlex.quote(escaped(str(names[row])))}" for row in rows]
@@ -299,7 +402,9 @@ def _nanoseconds(value: Shown, fallback: int) -> int:
 
 
 def _value(value: object) -> Shown:
-    """A value from the engine; floats to nine digits, as sums in another order differ in the last ones."""
+    """A value from the engine; floats to nine digits, as sums in another order differ in the last
+    ones.
+    """
     if value is None or isinstance(value, bool | int | str):
         return value
     assert isinstance(value, float | Decimal)
@@ -330,9 +435,16 @@ class _About:
     titles: Mapping[str, str]  # what layers are called, by name
 
     def in_titles(self, row: Mapping[str, Shown]) -> dict[str, Shown]:
-        """The row with names of layers, and lists of them, as what these are called; columns that end in _name keep TensorRT's names."""
+        """The row with names of layers, and lists of them, as what these are called; columns that
+        end in _name keep TensorRT's names.
+        """
         return {
-            name: self._titled(value) if isinstance(value, str) and not name.endswith("_name") else value for name, value in row.items()
+            name: (
+                self._titled(value)
+                if isinstance(value, str) and not name.endswith("_name")
+                else value
+            )
+            for name, value in row.items()
         }
 
     def _titled(self, text: str) -> str:
@@ -340,30 +452,51 @@ class _About:
             return self.titles[text]
         several = text.split(_LISTED)
         return (
-            _LISTED.join(self.titles[one] for one in several) if len(several) > 1 and all(one in self.titles for one in several) else text
+            _LISTED.join(self.titles[one] for one in several)
+            if len(several) > 1 and all(one in self.titles for one in several)
+            else text
         )
 
     def doubt(self, layer_index: Shown, layer: Shown) -> str:
         """What to say of a finding on a layer of an engine file that may not have run."""
-        source = self.unsure.get((layer_index, layer)) if isinstance(layer_index, int) and isinstance(layer, str) else None
-        return "" if source is None else f" Whether {escaped(source)} ran here cannot be determined."
+        source = (
+            self.unsure.get((layer_index, layer))
+            if isinstance(layer_index, int) and isinstance(layer, str)
+            else None
+        )
+        return (
+            "" if source is None else f" Whether {escaped(source)} ran here cannot be determined."
+        )
 
     def worded(self, template: str, engine: int | None = None) -> str:
-        """The template as it is said of this program, where it is about an engine's layers, of that engine's inferences."""
+        """The template as it is said of this program, where it is about an engine's layers, of that
+        engine's inferences.
+        """
         told = template if engine is None else self.each.of_engine(template, engine)
         return of_repetitions(told) if self.each.repeats else told
 
-    def engine_of(self, places: Sequence[str] | None, layer_index: Shown, layer: Shown) -> int | None:
+    def engine_of(
+        self, places: Sequence[str] | None, layer_index: Shown, layer: Shown
+    ) -> int | None:
         """The engine of these layers (ids), or of the layer; None if that is not one."""
-        rows = [int(place) for place in places or () if place.isdecimal() and int(place) < len(self.layers)]
+        rows = [
+            int(place)
+            for place in places or ()
+            if place.isdecimal() and int(place) < len(self.layers)
+        ]
         if not rows:
-            rows = np.flatnonzero((self.layers.ints("layer_index") == layer_index) & self.layers.text("name").equals(str(layer))).tolist()
+            rows = np.flatnonzero(
+                (self.layers.ints("layer_index") == layer_index)
+                & self.layers.text("name").equals(str(layer))
+            ).tolist()
         found = {int(one) for one in self.layers.ints("engine")[rows]} - {MISSING}
         return found.pop() if len(found) == 1 else None
 
 
 def titles_by_name(layers: Table) -> dict[str, str]:
-    """What layers are called, by the engine's name; layers of one name that are called differently keep it."""
+    """What layers are called, by the engine's name; layers of one name that are called differently
+    keep it.
+    """
     found: dict[str, set[str]] = {}
     for row in layers:
         found.setdefault(row.text("name"), set()).add(called(row))
@@ -372,10 +505,14 @@ def titles_by_name(layers: Table) -> dict[str, str]:
 
 def each_of(tables: Mapping[str, Table], *, repeats: bool) -> Each:
     """What the unit of the answer is made of; ``repeats``: of repetitions."""
-    told = {row.integer("inferences") for row in tables["whatif"] if row.maybe_integer("inferences")}
+    told = {
+        row.integer("inferences") for row in tables["whatif"] if row.maybe_integer("inferences")
+    }
     found, names = tables["inferences"], tables["engines"].text("source").list()
     of = found.ints("engine")[found.bools("complete") & ~found.bools("warmup")]
-    ran = {engine: int(np.count_nonzero(of == engine)) for engine in np.unique(of[of >= 0]).tolist()}
+    ran = {
+        engine: int(np.count_nonzero(of == engine)) for engine in np.unique(of[of >= 0]).tolist()
+    }
     sources = {engine: escaped(names[engine] or "") for engine in ran if engine < len(names)}
     return Each(told.pop() if len(told) == 1 else 1, repeats, len(of), ran, sources)
 
@@ -384,19 +521,31 @@ def _window(tables: Mapping[str, Table]) -> _Window:
     """The steady part; the whole trace where there is none."""
     part = tables[STEADY_STATE.name]
     if len(part):
-        lengths = dict(zip(part.ints("device").tolist(), part.ints("window_ns").tolist(), strict=True))
-        return _Window(int(part.ints("start_ns").min()), int(part.ints("end_ns").max()), Windows(lengths))
-    work = [tables[name] for name in ("kernels", "memcpys", "memsets", "cuda_graph_traces", "api_calls") if len(tables[name])]
+        lengths = dict(
+            zip(part.ints("device").tolist(), part.ints("window_ns").tolist(), strict=True)
+        )
+        return _Window(
+            int(part.ints("start_ns").min()), int(part.ints("end_ns").max()), Windows(lengths)
+        )
+    work = [
+        tables[name]
+        for name in ("kernels", "memcpys", "memsets", "cuda_graph_traces", "api_calls")
+        if len(tables[name])
+    ]
     start = min((int(table.ints("start_ns").min()) for table in work), default=0)
     end = max((int(table.ints("end_ns").max()) for table in work), default=start)
     return _Window(start, end, Windows({}))
 
 
 def _what_if(tables: Mapping[str, Table]) -> frozenset[str]:
-    """The changes that what-if answers of this program; that one does not apply may still hold for layers that are named."""
+    """The changes that what-if answers of this program; that one does not apply may still hold for
+    layers that are named.
+    """
     answers = {row.text("change"): row.text("answer") for row in tables["whatif"]}
     if "answered" not in answers.values():
         return frozenset()
     return frozenset(
-        change for change, answer in answers.items() if answer == "answered" or (answer == "does-not-apply" and change in ABOUT_LAYERS)
+        change
+        for change, answer in answers.items()
+        if answer == "answered" or (answer == "does-not-apply" and change in ABOUT_LAYERS)
     )

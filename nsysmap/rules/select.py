@@ -20,14 +20,26 @@ if TYPE_CHECKING:
 TIME_LIMIT_S = 60.0
 MEMORY_LIMIT_BYTES = 4 << 30
 ANSWER_LIMIT_BYTES = 1 << 30
-_FILE_SUFFIXES = (".nsys-rep", ".qdrep", ".sqlite", ".json", ".engine", ".plan", ".log", ".txt", ".gz")
+_FILE_SUFFIXES = (
+    ".nsys-rep",
+    ".qdrep",
+    ".sqlite",
+    ".json",
+    ".engine",
+    ".plan",
+    ".log",
+    ".txt",
+    ".gz",
+)
 _ALIKE = 0.75  # of difflib's ratio: two letters of an eight letter name that changed places
 _REMEDY = "write one SELECT over the tables that `nsysmap sql` lists"
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What `nsysmap sql` was asked: a statement (- for standard input), a table to describe, or neither; over these files."""
+    """What `nsysmap sql` was asked: a statement (- for standard input), a table to describe, or
+    neither; over these files.
+    """
 
     files: tuple[str, ...]
     sql: str | None = None
@@ -37,7 +49,8 @@ class Asked:
 def asked_among(arguments: Sequence[str]) -> Asked:
     """The statement or table name and the files among ``arguments``, in any order.
 
-    Raises NsysmapError if there are two statements, or if one argument is neither a file nor a table but nearly the name of a table.
+    Raises NsysmapError if there are two statements, or if one argument is neither a file nor a
+    table but nearly the name of a table.
     """
     files: list[str] = []
     statements: list[str] = []
@@ -46,10 +59,18 @@ def asked_among(arguments: Sequence[str]) -> Asked:
     for name in files:
         if os.path.lexists(name) or not name.isidentifier():
             continue
-        if near := get_close_matches(name.lower(), [spec.name for spec in ALL_TABLES], cutoff=_ALIKE):
-            raise NsysmapError(name, "is neither a file nor a table", f"did you mean the table {' or '.join(near)}?")
+        if near := get_close_matches(
+            name.lower(), [spec.name for spec in ALL_TABLES], cutoff=_ALIKE
+        ):
+            raise NsysmapError(
+                name,
+                "is neither a file nor a table",
+                f"did you mean the table {' or '.join(near)}?",
+            )
     if len(statements) > 1:
-        raise NsysmapError("query", "is given twice", "give one SELECT, or the name of one table, in quotes")
+        raise NsysmapError(
+            "query", "is given twice", "give one SELECT, or the name of one table, in quotes"
+        )
     if not statements:
         return Asked(tuple(files))
     table = next((spec for spec in ALL_TABLES if spec.name == statements[0].strip().lower()), None)
@@ -61,36 +82,53 @@ def _is_statement(argument: str) -> bool:
     if os.path.lexists(argument):
         return False
     words = argument.split()
-    named = len(words) == 1 and (argument == "-" or argument.lower() in {spec.name for spec in ALL_TABLES})
+    named = len(words) == 1 and (
+        argument == "-" or argument.lower() in {spec.name for spec in ALL_TABLES}
+    )
     return named or (len(words) > 1 and not argument.endswith(_FILE_SUFFIXES))
 
 
 def check_select(sql: str) -> None:
-    """Nothing, where the statement is one SELECT over declared tables.  Raises NsysmapError if it is not."""
+    """Nothing, where the statement is one SELECT over declared tables.  Raises NsysmapError if it
+    is not.
+    """
     with suppress(LimitError), Sandbox(ALL_TABLES) as sandbox:
         try:
             query = sandbox.parse(sql)
-            empty = {spec.name: Table.empty(spec).arrow() for spec in ALL_TABLES if spec.name in query.tables}
+            empty = {
+                spec.name: Table.empty(spec).arrow()
+                for spec in ALL_TABLES
+                if spec.name in query.tables
+            }
             sandbox.whole(query, empty, time_limit_s=1.0, max_bytes=1 << 20)
         except QueryError as error:
             raise NsysmapError("query", str(error), _REMEDY) from None
 
 
-def select(sql: str, tables: Mapping[str, Table], *, time_limit_s: float = TIME_LIMIT_S) -> pyarrow.Table:
+def select(
+    sql: str, tables: Mapping[str, Table], *, time_limit_s: float = TIME_LIMIT_S
+) -> pyarrow.Table:
     """All rows that the statement returns over these tables (by the names of schema.ALL_TABLES).
 
     Sums of integers are integers, and no two columns have one name.
-    Raises NsysmapError if it is no single SELECT, reads anything else, fails, or runs into the limit of time or memory.
+    Raises NsysmapError if it is no single SELECT, reads anything else, fails, or runs into the
+    limit of time or memory.
     """
     with Sandbox(ALL_TABLES, memory_limit_bytes=MEMORY_LIMIT_BYTES) as sandbox:
         try:
             query = sandbox.parse(sql)
             given = {name: tables[name].arrow() for name in query.tables}
-            answer = sandbox.whole(query, given, time_limit_s=time_limit_s, max_bytes=ANSWER_LIMIT_BYTES)
+            answer = sandbox.whole(
+                query, given, time_limit_s=time_limit_s, max_bytes=ANSWER_LIMIT_BYTES
+            )
         except QueryError as error:
             raise NsysmapError("query", str(error), _REMEDY) from None
         except LimitError as error:
-            raise NsysmapError("query", str(error), "ask for less: fewer rows, a LIMIT, or a condition on what is joined") from None
+            raise NsysmapError(
+                "query",
+                str(error),
+                "ask for less: fewer rows, a LIMIT, or a condition on what is joined",
+            ) from None
     return _whole_numbers(answer.rename_columns(_distinct(answer.column_names)))
 
 
@@ -106,11 +144,15 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def _whole_numbers(answer: pyarrow.Table) -> pyarrow.Table:
-    """The same with the sums of integers, which DuckDB makes of 128 bits, as int64 where they fit."""
+    """The same with the sums of integers, which DuckDB makes of 128 bits, as int64 where they
+    fit.
+    """
     import pyarrow as pa
 
     for number, field in enumerate(answer.schema):
         if pa.types.is_decimal(field.type) and field.type.scale == 0:
             with suppress(pa.ArrowInvalid):
-                answer = answer.set_column(number, field.name, answer.column(number).cast(pa.int64()))
+                answer = answer.set_column(
+                    number, field.name, answer.column(number).cast(pa.int64())
+                )
     return answer

@@ -1,4 +1,6 @@
-"""Text for display: names made inert for terminals and Markdown, widths in columns, shortened names that stay distinct."""
+"""Text for display: names made inert for terminals and Markdown, widths in columns, shortened names
+that stay distinct.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +23,31 @@ _LEAST_CUT = 12  # columns that a cut name keeps, whatever the width of its numb
 
 
 def escaped(text: str) -> str:
-    """The text with control characters (and others without a glyph) escaped, so that a name cannot control the terminal."""
+    """The text with control characters (and others without a glyph) escaped, so that a name cannot
+    control the terminal.
+    """
     if text.isprintable():
         return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
 
 
 def pasted(text: str) -> str:
-    """The text as one word of a command for a shell (bash, zsh): quoted where it must be, without any character that a terminal obeys."""
+    """The text as one word of a command for a shell (bash, zsh): quoted where it must be, without
+    any character that a terminal obeys.
+    """
     text = f"./{text}" if text.startswith("-") else text
     if text.isprintable():
         return shlex.quote(text)
-    return "$'" + "".join(f"\\{char}" if char in "\\'" else char if char.isprintable() else _byte_escapes(char) for char in text) + "'"
+    return (
+        "$'"
+        + "".join(
+            f"\\{char}" if char in "\\'" else char if char.isprintable() else _byte_escapes(char)
+            for char in text
+        )
+        + "'"
+    )
 
 
 def _byte_escapes(char: str) -> str:
@@ -40,7 +55,9 @@ def _byte_escapes(char: str) -> str:
 
 
 def inert_json(text: str) -> str:
-    """JSON with the characters of its texts escaped, as JSON does it, that a terminal might obey or that have no glyph."""
+    """JSON with the characters of its texts escaped, as JSON does it, that a terminal might obey or
+    that have no glyph.
+    """
     return _BEYOND.sub(_json_escape, text)
 
 
@@ -52,17 +69,31 @@ def _json_escape(found: re.Match[str]) -> str:
 
 
 def code(text: str) -> str:
-    """The text as code, also safe inside a table: a code span, or an element if a span cannot contain it."""
+    """The text as code, also safe inside a table: a code span, or an element if a span cannot
+    contain it.
+    """
     text = escaped(text)
     if text.strip() and text == text.strip() and not re.search(r"[`|\\]", text):
         return f"`{text}`"
-    return "<code>" + "".join(char if char.isalnum() or char in " ,-" else f"&#{ord(char)};" for char in text) + "</code>"
+    return (
+        "<code>"
+        + "".join(char if char.isalnum() or char in " ,-" else f"&#{ord(char)};" for char in text)
+        + "</code>"
+    )
 
 
 def plain(text: str) -> str:
-    """The text with everything escaped that Markdown or HTML would interpret as markup or a link."""
+    """The text with everything escaped that Markdown or HTML would interpret as markup or a
+    link.
+    """
     marked = _MARKS.sub(r"\\\1", escaped(" ".join(text.split())))
-    for mark, entity in ((r"\&", "&amp;"), (r"\<", "&lt;"), (r"\>", "&gt;"), ("://", ":&#47;&#47;"), ("www.", "www&#46;")):
+    for mark, entity in (
+        (r"\&", "&amp;"),
+        (r"\<", "&lt;"),
+        (r"\>", "&gt;"),
+        ("://", ":&#47;&#47;"),
+        ("www.", "www&#46;"),
+    ):
         marked = marked.replace(mark, entity)
     return marked
 
@@ -73,11 +104,15 @@ def columns(text: str) -> int:
 
 
 def _columns(char: str) -> int:
-    return 0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+    return (
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+    )
 
 
 def _fits(text: str, width: int) -> bool:
-    """Whether the text takes at most that many columns; stops reading a long text once it exceeds them."""
+    """Whether the text takes at most that many columns; stops reading a long text once it exceeds
+    them.
+    """
     if text.isascii():
         return len(text) <= width
     room = width
@@ -113,14 +148,19 @@ def without_middle(text: str, fits: Callable[[str], bool]) -> str:
 
 
 def between_words(text: str, width: int) -> str:
-    """The same, cut where a word of the text ends and another begins, where that leaves out little more."""
+    """The same, cut where a word of the text ends and another begins, where that leaves out little
+    more.
+    """
     cut = shortened(text, width)
     if cut == text or "…" in text:
         return cut
     head, _, tail = cut.partition("…")
     most = width // 4
     whole_head, whole_tail = _ALNUMS_BEHIND.sub("", head), _ALNUMS_BEFORE.sub("", tail)
-    inside = text[len(head) : len(head) + 1], text[-len(tail) - 1 : -len(tail) or None]  # the characters next to what is left
+    inside = (
+        text[len(head) : len(head) + 1],
+        text[-len(tail) - 1 : -len(tail) or None],
+    )  # the characters next to what is left
     if inside[0].isalnum() and len(head) - len(whole_head) <= most and whole_head:
         head = whole_head
     if inside[1].isalnum() and len(tail) - len(whole_tail) <= most and whole_tail:
@@ -129,7 +169,9 @@ def between_words(text: str, width: int) -> str:
 
 
 def list_of(text: str, width: int) -> str:
-    """A list with commas in at most about so many columns: without its last items, and how many these are; items are left whole."""
+    """A list with commas in at most about so many columns: without its last items, and how many
+    these are; items are left whole.
+    """
     if _fits(text, width):
         return text
     items = text.split(", ")
@@ -142,41 +184,64 @@ def list_of(text: str, width: int) -> str:
 
 
 def told_apart(names: Sequence[str], width: int) -> list[str]:
-    """The names in at most that many columns each: a longer one first loses the words that are most frequent in all names.
+    """The names in at most that many columns each: a longer one first loses the words that are most
+    frequent in all names.
 
-    Names that would then be equal keep the words in which they differ. Different names stay different; if cutting words is not
-    enough, the later ones end in a number.
+    Names that would then be equal keep the words in which they differ. Different names stay
+    different; if cutting words is not enough, the later ones end in a number.
     """
     if all(len(name) <= width and columns(name) <= width for name in names):
         return list(names)
     if len(set(names)) == 1:
         return [between_words(names[0], width)] * len(names)
-    words = {name: _WORD.findall(name if len(name) <= _LONGEST_SPLIT else shortened(name, _LONGEST_SPLIT)) for name in dict.fromkeys(names)}
+    words = {
+        name: _WORD.findall(
+            name if len(name) <= _LONGEST_SPLIT else shortened(name, _LONGEST_SPLIT)
+        )
+        for name in dict.fromkeys(names)
+    }
     held = Counter(word for mine in words.values() for word in mine)
     cut = {name: _without_shared(mine, held, width) for name, mine in words.items()}
     for same in _alike(cut):
         found = Counter(word for name in same for word in set(words[name]))
-        told = Counter({word: held[word] if count == len(same) else 1 for word, count in found.items()})
+        told = Counter(
+            {word: held[word] if count == len(same) else 1 for word, count in found.items()}
+        )
         cut |= {name: _without_shared(words[name], told, width) for name in same}
     taken: dict[str, str] = {}
     for name, short in cut.items():
         number, fits = 2, short
         while fits in taken.values():
             mark = f"~{number}"
-            fits = shortened(short, max(width - len(mark), min(_LEAST_CUT, width - len(mark)))) + mark
+            fits = (
+                shortened(short, max(width - len(mark), min(_LEAST_CUT, width - len(mark)))) + mark
+            )
             number += 1
         taken[name] = fits
     return [taken[name] for name in names]
 
 
 def in_one(names: Sequence[str]) -> str:
-    """The first name, with the numbers of the others in braces if they differ only in one: layer.{2,5}/attention;
-    else how many there are."""
+    """The first name, with the numbers of the others in braces if they differ only in one:
+    layer.{2,5}/attention; else how many there are.
+    """
     parts = [_NUMBER.split(name) for name in dict.fromkeys(names)]
-    slots = {at for mine in parts for at in range(len(mine)) if len(mine) != len(parts[0]) or mine[at] != parts[0][at]}
-    if len(parts) > 1 and len(slots) == 1 and (slot := slots.pop()) % 2 and all(len(mine) == len(parts[0]) for mine in parts):
+    slots = {
+        at
+        for mine in parts
+        for at in range(len(mine))
+        if len(mine) != len(parts[0]) or mine[at] != parts[0][at]
+    }
+    if (
+        len(parts) > 1
+        and len(slots) == 1
+        and (slot := slots.pop()) % 2
+        and all(len(mine) == len(parts[0]) for mine in parts)
+    ):
         numbers = sorted((mine[slot] for mine in parts), key=int)
-        told = ",".join([*numbers[:_MOST_NUMBERS], *(["…"] if len(numbers) > _MOST_NUMBERS else [])])
+        told = ",".join(
+            [*numbers[:_MOST_NUMBERS], *(["…"] if len(numbers) > _MOST_NUMBERS else [])]
+        )
         return "".join([*parts[0][:slot], "{", told, "}", *parts[0][slot + 1 :]])
     return names[0] + (f" and {len(parts) - 1} more" if len(parts) > 1 else "")
 
@@ -190,14 +255,17 @@ def _alike(cut: Mapping[str, str]) -> list[list[str]]:
 
 
 def _without_shared(words: Sequence[str], held: Counter[str], width: int) -> str:
-    """The words without the most frequent ones, until they fit; each omitted run becomes one ellipsis.
+    """The words without the most frequent ones, until they fit; each omitted run becomes one
+    ellipsis.
 
     Words that fit again after the last omission are restored, one of them possibly in part.
     """
     kept = list(words)
     text = "".join(words)
     gone: list[int] = []
-    for at in sorted(range(len(words)), key=lambda at: -held[words[at]]):  # of equally frequent ones, the first is cut first
+    for at in sorted(
+        range(len(words)), key=lambda at: -held[words[at]]
+    ):  # of equally frequent ones, the first is cut first
         if columns(text) <= width:
             return _filled(words, kept, gone, width)
         if held[words[at]] == 1:  # it is unique: cut only together with all the rest

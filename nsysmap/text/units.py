@@ -8,14 +8,20 @@ import re
 _INFERENCE = re.compile(r"\b(an |An |)([Ii])nference(s?)\b(?![^{]*\})")
 _DURATIONS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 _FROM = 10
-"""How many of a unit a rounded time has at least, from milliseconds on: times of one inference are of one unit, and can be subtracted."""
+"""How many of a unit a rounded time has at least, from milliseconds on: times of one inference are
+of one unit, and can be subtracted.
+"""
 _MOVES = 0.025
-"""Share of the largest figure of a range to which they are rounded at most: each moves by half of it."""
+"""Share of the largest figure of a range to which they are rounded at most: each moves by half of
+it.
+"""
 _SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
 def percent(part: float, whole: float, digits: int = 1) -> str:
-    """``part`` of ``whole`` in percent; "100%" only if it is all, "0%" only if it is nothing, "–" if the whole is 0."""
+    """``part`` of ``whole`` in percent; "100%" only if it is all, "0%" only if it is nothing, "–"
+    if the whole is 0.
+    """
     if not whole > 0:
         return "–"
     if part in (0, whole):
@@ -35,15 +41,22 @@ def rounded_share(share: float) -> float:
 
 
 def duration(time_ns: float | None, beside_ns: float = 0) -> str:
-    """A time in s, ms, µs or ns with three to four significant digits, in the unit of a longer one ``beside_ns`` unless it is less than a
-    tenth of that unit; "–" for none."""
+    """A time in s, ms, µs or ns with three to four significant digits, in the unit of a longer one
+    ``beside_ns`` unless it is less than a tenth of that unit; "–" for none.
+    """
     if time_ns is None:
         return "–"
     size, unit = _unit_of(max(abs(time_ns), beside_ns))
     if abs(time_ns) < size / 10:
         size, unit = _unit_of(time_ns)
     value = time_ns / size
-    digits = 0 if (size == 1 and float(time_ns).is_integer()) or abs(value) >= 1_000 else 1 if abs(value) >= 100 else 2
+    digits = (
+        0
+        if (size == 1 and float(time_ns).is_integer()) or abs(value) >= 1_000
+        else 1
+        if abs(value) >= 100
+        else 2
+    )
     return f"{value:,.{digits}f} {unit}"
 
 
@@ -64,7 +77,13 @@ def counted(number: int, noun: str) -> str:
     """The number and the noun, in the plural if needed."""
     if number == 1:
         return f"{number:,} {noun}"
-    plural = noun[:-1] + "ies" if noun.endswith("py") else noun + "es" if noun.endswith(("s", "ch", "x")) else noun + "s"
+    plural = (
+        noun[:-1] + "ies"
+        if noun.endswith("py")
+        else noun + "es"
+        if noun.endswith(("s", "ch", "x"))
+        else noun + "s"
+    )
     return f"{number:,} {plural}"
 
 
@@ -74,13 +93,21 @@ def unit_words(inferences: int, one: str = "inference") -> str:
 
 
 def of_repetitions(text: str) -> str:
-    """A sentence about inferences, said of repetitions: of what nothing shows to be inferences; names in braces stay."""
-    return _INFERENCE.sub(lambda found: f"{found[1].replace('n', '')}{'R' if found[2] == 'I' else 'r'}epetition{found[3]}", text)
+    """A sentence about inferences, said of repetitions: of what nothing shows to be inferences;
+    names in braces stay.
+    """
+    return _INFERENCE.sub(
+        lambda found: (
+            f"{found[1].replace('n', '')}{'R' if found[2] == 'I' else 'r'}epetition{found[3]}"
+        ),
+        text,
+    )
 
 
 def rounded(time_ns: float | None, beside_ns: float | None = None) -> str:
-    """A measured time with three significant digits, in the unit of another one (``beside_ns``), if any, unless it is less than one of
-    that; "–" for none."""
+    """A measured time with three significant digits, in the unit of another one (``beside_ns``), if
+    any, unless it is less than one of that; "–" for none.
+    """
     if time_ns is None:
         return "–"
     size, unit = _unit_of(time_ns if beside_ns is None else beside_ns)
@@ -104,24 +131,38 @@ def about(time_ns: float) -> str:
 
 
 def ranged(time_ns: int, low_ns: int, high_ns: int) -> str:
-    """A predicted time with its range, such as "48 µs (41 to 74)": rounded to about a tenth of the range, but no figure of it moves by
-    more than an eightieth of the largest, so that a reader's sums and shares of what is shown agree with those of what is not."""
+    """A predicted time with its range, such as "48 µs (41 to 74)": rounded to about a tenth of the
+    range, but no figure of it moves by more than an eightieth of the largest, so that a reader's
+    sums and shares of what is shown agree with those of what is not.
+    """
     size, unit = _unit_of(max(abs(time_ns), abs(low_ns), abs(high_ns)))
     tenth = max(high_ns - low_ns, 1) / 10 / size
     digits = max(0, min(2, math.floor(-math.log10(tenth / 2)))) if size > 1 else 0
     finest = _MOVES * max(abs(time_ns), abs(low_ns), abs(high_ns), 1) / size
-    step = 10 ** max(0, math.floor(math.log10(min(tenth, finest))))  # whole tens and hundreds, where the range is as wide
-    shown = [_plain(round(value / size / step) * step if step > 1 else value / size, digits) for value in (time_ns, low_ns, high_ns)]
+    step = 10 ** max(
+        0, math.floor(math.log10(min(tenth, finest)))
+    )  # whole tens and hundreds, where the range is as wide
+    shown = [
+        _plain(round(value / size / step) * step if step > 1 else value / size, digits)
+        for value in (time_ns, low_ns, high_ns)
+    ]
     return f"{shown[0]} {unit} ({shown[1]} to {shown[2]})"
 
 
-def told_change(before_ns: int, saving_ns: int, low_ns: int, high_ns: int) -> tuple[str, str, str, str, str]:
-    """The time before a change and after it, what it saves, and the ends of the range of that, in microseconds without the unit: rounded to
-    about a tenth of that range, and the time after it is the difference of the two as they are shown."""
+def told_change(
+    before_ns: int, saving_ns: int, low_ns: int, high_ns: int
+) -> tuple[str, str, str, str, str]:
+    """The time before a change and after it, what it saves, and the ends of the range of that, in
+    microseconds without the unit: rounded to about a tenth of that range, and the time after it is
+    the difference of the two as they are shown.
+    """
     tenth = max(high_ns - low_ns, 1) / 1e4
     digits = max(0, min(2, math.floor(-math.log10(tenth / 2))))
     before, saving = (round(time_ns / 1e3, digits) for time_ns in (before_ns, saving_ns))
-    shown = [_plain(value, digits) for value in (before, before - saving, saving, low_ns / 1e3, high_ns / 1e3)]
+    shown = [
+        _plain(value, digits)
+        for value in (before, before - saving, saving, low_ns / 1e3, high_ns / 1e3)
+    ]
     return shown[0], shown[1], shown[2], shown[3], shown[4]
 
 
@@ -129,13 +170,21 @@ def rate(per_second: float) -> str:
     """A rate per second with three significant digits."""
     digits = 0 if per_second >= 100 else 1 if per_second >= 10 else 2
     step = 10 ** max(0, math.floor(math.log10(per_second)) - 2) if per_second >= 100 else 1
-    return f"{round(per_second / step) * step:,.{digits}f}" if digits == 0 else f"{per_second:,.{digits}f}"
+    return (
+        f"{round(per_second / step) * step:,.{digits}f}"
+        if digits == 0
+        else f"{per_second:,.{digits}f}"
+    )
 
 
 def ranged_rate(per_second: float, low: float, high: float) -> str:
-    """A predicted rate with its range, such as "5,700 (4,700 to 6,300)": rounded as `ranged` does, at most three digits."""
+    """A predicted rate with its range, such as "5,700 (4,700 to 6,300)": rounded as `ranged` does,
+    at most three digits.
+    """
     coarsest = min(max(high - low, 1e-9) / 5, _MOVES * max(per_second, high, 1e-9))
-    step = 10.0 ** max(math.floor(math.log10(coarsest)), math.floor(math.log10(max(per_second, 1e-9))) - 2)
+    step = 10.0 ** max(
+        math.floor(math.log10(coarsest)), math.floor(math.log10(max(per_second, 1e-9))) - 2
+    )
     digits = max(0, -math.floor(math.log10(step)))
     shown = [_plain(round(value / step) * step, digits) for value in (per_second, low, high)]
     return f"{shown[0]} ({shown[1]} to {shown[2]})"
@@ -147,4 +196,8 @@ def _plain(value: float, digits: int) -> str:
 
 
 def _unit_of(time_ns: float) -> tuple[int, str]:
-    return next((size, unit) for size, unit in _DURATIONS if abs(time_ns) >= size * (_FROM if size > 1_000 else 1) or size == 1)
+    return next(
+        (size, unit)
+        for size, unit in _DURATIONS
+        if abs(time_ns) >= size * (_FROM if size > 1_000 else 1) or size == 1
+    )

@@ -1,7 +1,8 @@
-"""What limits a layer according to hardware counters: memory, tensor cores, issue slots and SMs, each relative to its peak.
+"""What limits a layer according to hardware counters: memory, tensor cores, issue slots and SMs,
+each relative to its peak.
 
-The rule is Nsight Compute's ("GPU Speed Of Light Throughput"): a resource that reaches 60 % of its peak is the limit; if none does, latency
-is.
+The rule is Nsight Compute's ("GPU Speed Of Light Throughput"): a resource that reaches 60 % of its
+peak is the limit; if none does, latency is.
 """
 
 from __future__ import annotations
@@ -13,16 +14,22 @@ from nsysmap.core.table import Table
 LIMITS = 60.0
 """Percentage of its peak from which on a resource is the limit."""
 _FEWER = 0.7
-"""Ratio to the engine file's bytes or operations: with less traffic the level-2 cache held them; with less activity they were not done."""
+"""Ratio to the engine file's bytes or operations: with less traffic the level-2 cache held them;
+with less activity they were not done.
+"""
 _EXCESS = 1.5
 """Ratio to them: more does not come from the tensors, or from the operations."""
 _LEAST_ACTIVE = 2 * 5.0
-"""Percent of the cycles: twice the largest error of a known value, below which a ratio says nothing."""
+"""Percent of the cycles: twice the largest error of a known value, below which a ratio says
+nothing.
+"""
 
 
 @dataclass(frozen=True)
 class Counted:
-    """The measurements of one layer, in percent of the peak; None if the samples do not determine them well enough."""
+    """The measurements of one layer, in percent of the peak; None if the samples do not determine
+    them well enough.
+    """
 
     duration_ns: float
     dram: float | None
@@ -33,12 +40,16 @@ class Counted:
 
     def verdict(self) -> tuple[str, str] | None:
         """What limits it and by which figures; None if they do not tell."""
-        compute = max((value for value in (self.tensor, self.issue) if value is not None), default=None)
+        compute = max(
+            (value for value in (self.tensor, self.issue) if value is not None), default=None
+        )
         if self.dram is None or compute is None:
             return None
         figures = [f"memory at {self.dram:.0f} %"]
         figures += [
-            f"{name} at {value:.0f} %" for name, value in (("tensor cores", self.tensor), ("issue slots", self.issue)) if value is not None
+            f"{name} at {value:.0f} %"
+            for name, value in (("tensor cores", self.tensor), ("issue slots", self.issue))
+            if value is not None
         ]
         if self.sm is not None:
             figures.append(f"SMs active {self.sm:.0f} % of the time")
@@ -81,25 +92,40 @@ def counted_layers(layer_counters: Table, gpu_sampling: Table) -> dict[int, Coun
     }
 
 
-def disagreement(counted: Counted, model_bytes: int | None, bandwidth_bytes_per_s: int | None, expected_tensor: float | None) -> str | None:
+def disagreement(
+    counted: Counted,
+    model_bytes: int | None,
+    bandwidth_bytes_per_s: int | None,
+    expected_tensor: float | None,
+) -> str | None:
     """What it tells that counters differ from the engine file's figures; None if they agree.
 
-    ``expected_tensor`` is for how many percent of the cycles the tensor cores need to be active for the layer's operations.
+    ``expected_tensor`` is for how many percent of the cycles the tensor cores need to be active for
+    the layer's operations.
     """
-    told = [_traffic(counted, model_bytes, bandwidth_bytes_per_s), _activity(counted, expected_tensor)]
+    told = [
+        _traffic(counted, model_bytes, bandwidth_bytes_per_s),
+        _activity(counted, expected_tensor),
+    ]
     return "; ".join(one for one in told if one) or None
 
 
-def _traffic(counted: Counted, model_bytes: int | None, bandwidth_bytes_per_s: int | None) -> str | None:
+def _traffic(
+    counted: Counted, model_bytes: int | None, bandwidth_bytes_per_s: int | None
+) -> str | None:
     moved = counted.dram_bytes(bandwidth_bytes_per_s)
     if moved is None or not model_bytes:
         return None
     if moved < _FEWER * model_bytes:
-        return f"only {moved / model_bytes:.0%} of the bytes of its tensors moved to or from device memory: the L2 cache held the rest"
+        return (
+            f"only {moved / model_bytes:.0%} of the bytes of its tensors moved to or from device"
+            " memory: the L2 cache held the rest"
+        )
     if moved > _EXCESS * model_bytes:
         return (
-            f"{moved / model_bytes:.1f} times the bytes of its tensors moved to or from device memory: spilled registers, tiles that are "
-            "read again, or the write-back of what earlier kernels left in the L2 cache"
+            f"{moved / model_bytes:.1f} times the bytes of its tensors moved to or from device"
+            " memory: spilled registers, tiles that are read again, or the write-back of what"
+            " earlier kernels left in the L2 cache"
         )
     return None
 
@@ -109,13 +135,16 @@ def _activity(counted: Counted, expected: float | None) -> str | None:
         return None
     if counted.tensor < _FEWER * expected:
         return (
-            f"the tensor cores were active for {counted.tensor:.0f} % of the cycles, and its operations would take {expected:.0f} %: the "
-            "kernel does fewer (a mask, sparsity, Winograd, or CUDA cores), or in a data type with a higher rate than the engine file's"
+            f"the tensor cores were active for {counted.tensor:.0f} % of the cycles, and its"
+            f" operations would take {expected:.0f} %: the kernel does fewer (a mask, sparsity,"
+            " Winograd, or CUDA cores), or in a data type with a higher rate than the engine"
+            " file's"
         )
     if counted.tensor > _EXCESS * expected:
         return (
-            f"the tensor cores were active for {counted.tensor:.0f} % of the cycles, and its operations would take {expected:.0f} %: "
-            "dimensions are padded to whole tiles, or the data type has a lower rate than the engine file's"
+            f"the tensor cores were active for {counted.tensor:.0f} % of the cycles, and its"
+            f" operations would take {expected:.0f} %: dimensions are padded to whole tiles, or the"
+            " data type has a lower rate than the engine file's"
         )
     return None
 

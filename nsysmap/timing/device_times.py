@@ -16,8 +16,10 @@ _Spans = Mapping[int, Sequence[tuple[int, int]]]  # by device
 
 
 def device_times(trace: Trace, steady_state: Table, excluded: _Spans, *, hidden: bool) -> Table:
-    """The table `device_times`; ``steady_state`` is STEADY_STATE, ``excluded`` is what does not count of it (`steady.excluded_spans`),
-    ``hidden`` says that work on the GPUs is not in the trace."""
+    """The table `device_times`; ``steady_state`` is STEADY_STATE, ``excluded`` is what does not
+    count of it (`steady.excluded_spans`), ``hidden`` says that work on the GPUs is not in the
+    trace.
+    """
     work = gpu_work_by_device(trace)
     found = []
     for device, window, inferences, (start, end) in _windows(work, steady_state):
@@ -34,7 +36,9 @@ def device_times(trace: Trace, steady_state: Table, excluded: _Spans, *, hidden:
                 "window_ns": window_ns,
                 "inferences": inferences,
                 "busy_ns": busy,
-                "copies_ns": None if busy is None else busy - _without_copies_ns(trace, device, parts, busy),
+                "copies_ns": (
+                    None if busy is None else busy - _without_copies_ns(trace, device, parts, busy)
+                ),
                 "idle_ns": None if busy is None else window_ns - busy,
                 "busy_share": None if busy is None or not window_ns else busy / window_ns,
             }
@@ -54,32 +58,60 @@ def _parts(window: tuple[int, int], excluded: Sequence[tuple[int, int]]) -> list
 
 def _covered_ns(start: IntArray, end: IntArray, parts: Sequence[tuple[int, int]]) -> int:
     """How much of these parts of the time these pieces of work cover."""
-    return int(covered(start, end, (np.array([begin for begin, _ in parts]), np.array([stop for _, stop in parts]))).sum())
+    return int(
+        covered(
+            start,
+            end,
+            (np.array([begin for begin, _ in parts]), np.array([stop for _, stop in parts])),
+        ).sum()
+    )
 
 
-def _without_copies_ns(trace: Trace, device: int, parts: Sequence[tuple[int, int]], busy_ns: int) -> int:
+def _without_copies_ns(
+    trace: Trace, device: int, parts: Sequence[tuple[int, int]], busy_ns: int
+) -> int:
     """How much of these parts of the time a device's work covers but for its copies."""
     if not (trace.memcpys.ints("device") == device).any():
         return busy_ns
-    others = [table.take(table.ints("device") == device) for table in gpu_work(trace) if table is not trace.memcpys]
-    start, end = (np.concatenate([one.ints(name) for one in others]) for name in ("start_ns", "end_ns"))
+    others = [
+        table.take(table.ints("device") == device)
+        for table in gpu_work(trace)
+        if table is not trace.memcpys
+    ]
+    start, end = (
+        np.concatenate([one.ints(name) for one in others]) for name in ("start_ns", "end_ns")
+    )
     return _covered_ns(start, end, parts)
 
 
-def _windows(work: dict[int, tuple[IntArray, IntArray]], steady_state: Table) -> list[tuple[int, str, int, tuple[int, int]]]:
-    """Device, kind of window, number of inferences in it, begin and end: of its steady-state inferences, otherwise of its GPU work."""
+def _windows(
+    work: dict[int, tuple[IntArray, IntArray]], steady_state: Table
+) -> list[tuple[int, str, int, tuple[int, int]]]:
+    """Device, kind of window, number of inferences in it, begin and end: of its steady-state
+    inferences, otherwise of its GPU work.
+    """
     found = [
-        (row.integer("device"), "inferences", row.integer("inferences"), (row.integer("start_ns"), row.integer("end_ns")))
+        (
+            row.integer("device"),
+            "inferences",
+            row.integer("inferences"),
+            (row.integer("start_ns"), row.integer("end_ns")),
+        )
         for row in steady_state
         if row.maybe_integer("device") is not None
     ]
     if found:
         return found
-    return [(device, "trace", 0, (int(start.min()), int(end.max()))) for device, (start, end) in sorted(work.items())]
+    return [
+        (device, "trace", 0, (int(start.min()), int(end.max())))
+        for device, (start, end) in sorted(work.items())
+    ]
 
 
 def idle_totals(gaps: Table, devices: Table, excluded: _Spans) -> Table:
-    """The table `idle_totals`, from GAPS and DEVICE_TIMES: gaps are clipped to the windows without what is ``excluded`` of them."""
+    """The table `idle_totals`, from GAPS and DEVICE_TIMES: gaps are clipped to the windows without
+    what is ``excluded`` of them.
+    """
     cause = gaps.text("cause")
     found = []
     for row in devices:
@@ -87,9 +119,13 @@ def idle_totals(gaps: Table, devices: Table, excluded: _Spans) -> Table:
         time, count = np.zeros(len(cause.values), np.int64), np.zeros(len(cause.values), np.int64)
         mine = gaps.ints("device") == row.integer("device")
         for begin, end in _parts(
-            (row.integer("start_ns"), row.integer("end_ns")), excluded.get(row.integer("device"), ()) if inferences else ()
+            (row.integer("start_ns"), row.integer("end_ns")),
+            excluded.get(row.integer("device"), ()) if inferences else (),
         ):
-            left, right = np.maximum(gaps.ints("start_ns"), begin), np.minimum(gaps.ints("end_ns"), end)
+            left, right = (
+                np.maximum(gaps.ints("start_ns"), begin),
+                np.minimum(gaps.ints("end_ns"), end),
+            )
             within = mine & (right > left)
             np.add.at(time, cause.codes[within], (right - left)[within])
             count += np.bincount(cause.codes[within], minlength=len(cause.values))
@@ -102,12 +138,17 @@ def idle_totals(gaps: Table, devices: Table, excluded: _Spans) -> Table:
                 "share_of_window": int(time[code]) / row.integer("window_ns"),
                 "ns_per_inference": round(int(time[code]) / inferences) if inferences else None,
             }
-            for code in sorted(np.flatnonzero(time).tolist(), key=lambda code: (-int(time[code]), cause.values[code]))
+            for code in sorted(
+                np.flatnonzero(time).tolist(),
+                key=lambda code: (-int(time[code]), cause.values[code]),
+            )
         ]
     return Table.of_rows(IDLE_TOTALS, found)
 
 
 def hides_work(capture: Table) -> bool:
-    """Whether the trace hides GPU work, in CUDA graphs traced as a whole that have no rows (``capture`` is CAPTURE)."""
+    """Whether the trace hides GPU work, in CUDA graphs traced as a whole that have no rows
+    (``capture`` is CAPTURE).
+    """
     row = capture.only()
     return row.text("cuda_graph_trace") == "graph" and row.integer("cuda_graph_traces") == 0

@@ -1,5 +1,6 @@
-"""Inferences by engine, by loop (process, thread and device), by kernel sequence and by phase: how many, how long, and what slow ones
-waited for."""
+"""Inferences by engine, by loop (process, thread and device), by kernel sequence and by phase: how
+many, how long, and what slow ones waited for.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +10,22 @@ import numpy as np
 
 from nsysmap.core.groups import by_first_row, rows_by_value
 from nsysmap.core.intervals import covered
-from nsysmap.core.report_schema import ENGINE_INFERENCES, INFERENCE_GROUPS, INFERENCE_LOOPS, INFERENCE_TIMES
+from nsysmap.core.report_schema import (
+    ENGINE_INFERENCES,
+    INFERENCE_GROUPS,
+    INFERENCE_LOOPS,
+    INFERENCE_TIMES,
+)
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table, Text
 from nsysmap.trace.copies import copied_memory
 from nsysmap.trace.inferences.disturbance import HostDisturbance, host_disturbances, slow_calls
-from nsysmap.trace.inferences.steady import InLoops, in_loops, inferences_a_pass, phases, steady_inferences
+from nsysmap.trace.inferences.steady import (
+    InLoops,
+    in_loops,
+    inferences_a_pass,
+    phases,
+    steady_inferences,
+)
 
 _SPREADS = {"gpu_time": "gpu_busy_ns", "gpu_span": "gpu_span_ns", "enqueue": "enqueue_ns"}
 
@@ -41,10 +53,16 @@ class _Inferences:
     copies: Text  # the host memory of the copies of each
 
 
-def inference_figures(inferences: Table, gaps: Table, memcpys: Table, host: tuple[Table, Table]) -> InferenceFigures:
-    """The tables of `InferenceFigures`, from INFERENCES, GAPS and MEMCPYS, and of the host API_CALLS and OVERHEADS."""
+def inference_figures(
+    inferences: Table, gaps: Table, memcpys: Table, host: tuple[Table, Table]
+) -> InferenceFigures:
+    """The tables of `InferenceFigures`, from INFERENCES, GAPS and MEMCPYS, and of the host
+    API_CALLS and OVERHEADS.
+    """
     known = _numbered(inferences, memcpys)
-    return InferenceFigures(_engines(known), _loops(known, host), _groups(known), _times(known, gaps))
+    return InferenceFigures(
+        _engines(known), _loops(known, host), _groups(known), _times(known, gaps)
+    )
 
 
 def _numbered(inferences: Table, memcpys: Table) -> _Inferences:
@@ -64,7 +82,11 @@ def _engines(known: _Inferences) -> Table:
     return Table.of_rows(
         ENGINE_INFERENCES,
         [
-            {"all_engines": together, "engine": _or_none(int(engine[mine].min())) if _alike(engine[mine]) else None, **_summed(known, mine)}
+            {
+                "all_engines": together,
+                "engine": _or_none(int(engine[mine].min())) if _alike(engine[mine]) else None,
+                **_summed(known, mine),
+            }
             for together, mine in rows
         ],
     )
@@ -77,7 +99,10 @@ def _alike(values: IntArray) -> bool:
 def _summed(known: _Inferences, rows: IntArray) -> dict[str, object]:
     """The columns common to the rows of engines and of groups."""
     steady = rows[known.steady[rows]]
-    spreads = [_spread(f"{name}_", _known(known.table.ints(column)[steady])) for name, column in _SPREADS.items()]
+    spreads = [
+        _spread(f"{name}_", _known(known.table.ints(column)[steady]))
+        for name, column in _SPREADS.items()
+    ]
     return {
         **{name: _texts(known.table.text(name), rows) for name in ("found_by", "launch_api")},
         **_counts(known, rows),
@@ -93,7 +118,9 @@ def _loops(known: _Inferences, host: tuple[Table, Table]) -> Table:
     for loop_id, places in rows_by_value(known.loops.loop[known.loops.order]):
         rows = known.loops.order[places]
         steady = rows[known.steady[rows]]
-        a_pass = inferences_a_pass(np.where(known.steady[rows], known.kind[rows], np.int64(MISSING)))
+        a_pass = inferences_a_pass(
+            np.where(known.steady[rows], known.kind[rows], np.int64(MISSING))
+        )
         passes = _passes(known, rows, a_pass)
         mean = float(passes.mean()) if len(passes) else None
         first = int(rows[0])
@@ -102,7 +129,10 @@ def _loops(known: _Inferences, host: tuple[Table, Table]) -> Table:
             {
                 "loop_id": loop_id,
                 "pid": int(inferences.ints("pid")[first]),
-                **{name: _or_none(int(inferences.ints(name)[first])) for name in ("thread", "device")},
+                **{
+                    name: _or_none(int(inferences.ints(name)[first]))
+                    for name in ("thread", "device")
+                },
                 **_counts(known, rows),
                 "groups": len(np.unique(known.group[steady])),
                 "inferences_a_pass": a_pass,
@@ -111,7 +141,13 @@ def _loops(known: _Inferences, host: tuple[Table, Table]) -> Table:
                 **_spread("", passes),
                 "per_second": 1e9 / mean if mean else None,
                 **_held_up(disturbances.get(loop_id)),
-                **(_quick_calls(calls, int(inferences.ints("thread")[first]), (start_ns.min(), end_ns.max())) if len(steady) else {}),
+                **(
+                    _quick_calls(
+                        calls, int(inferences.ints("thread")[first]), (start_ns.min(), end_ns.max())
+                    )
+                    if len(steady)
+                    else {}
+                ),
             }
         )
     return Table.of_rows(INFERENCE_LOOPS, found)
@@ -139,7 +175,9 @@ def _held_up(found: HostDisturbance | None) -> dict[str, object]:
 
 
 def _passes(known: _Inferences, rows: IntArray, inferences_a_pass: int) -> IntArray:
-    """The times of the passes of steady inferences; each inference begins one, so that they overlap."""
+    """The times of the passes of steady inferences; each inference begins one, so that they
+    overlap.
+    """
     end, steady = known.loops.end_ns[rows], known.steady[rows]
     last = np.arange(inferences_a_pass, len(rows))
     count = np.concatenate([[0], np.cumsum(steady)])
@@ -162,7 +200,10 @@ def _groups(known: _Inferences) -> Table:
             {
                 "group_id": group_id,
                 "loop_id": int(known.loops.loop[first]),
-                **{name: _or_none(int(inferences.ints(name)[first])) for name in ("engine", "kernel_sequence")},
+                **{
+                    name: _or_none(int(inferences.ints(name)[first]))
+                    for name in ("engine", "kernel_sequence")
+                },
                 "phase": int(known.phase[first]) if several[int(known.kind[first])] else None,
                 "copies": _most_often(known.copies, steady if len(steady) else rows),
                 **_summed(known, rows),
@@ -186,7 +227,10 @@ def _counts(known: _Inferences, rows: IntArray) -> dict[str, object]:
 def _spread(prefix: str, values: IntArray) -> dict[str, object]:
     if not len(values):
         return {f"{prefix}median_ns": None, f"{prefix}p95_ns": None}
-    return {f"{prefix}median_ns": round(float(np.median(values))), f"{prefix}p95_ns": round(float(np.percentile(values, 95)))}
+    return {
+        f"{prefix}median_ns": round(float(np.median(values))),
+        f"{prefix}p95_ns": round(float(np.percentile(values, 95))),
+    }
 
 
 def _most_often(text: Text, rows: IntArray) -> str | None:
@@ -208,17 +252,22 @@ def _texts(text: Text, rows: IntArray) -> str | None:
     """The texts of the rows, the most frequent first, joined by plus signs."""
     codes = text.codes[rows]
     count = np.bincount(codes[codes >= 0], minlength=len(text.values))
-    order = sorted(np.flatnonzero(count).tolist(), key=lambda code: (-int(count[code]), text.values[code]))
+    order = sorted(
+        np.flatnonzero(count).tolist(), key=lambda code: (-int(count[code]), text.values[code])
+    )
     return "+".join(text.values[code] for code in order) or None
 
 
-# --- one by one -------------------------------------------------------------------------------------------------------
+# --- one by one
+# --------------------------------------------------------------------------------------------------
 
 
 def _times(known: _Inferences, gaps: Table) -> Table:
     rows = np.flatnonzero(known.steady)
     end, time = known.loops.end_ns[rows], known.loops.time_ns[rows]
-    idle = _idle_by_cause(gaps, known.table.ints("device")[rows], np.where(time == MISSING, end, end - time), end)
+    idle = _idle_by_cause(
+        gaps, known.table.ints("device")[rows], np.where(time == MISSING, end, end - time), end
+    )
     timed = time != MISSING
     ratio, extra = np.full(len(rows), np.nan), np.full((len(rows), idle.shape[1]), 0, np.int64)
     usual = np.full(len(rows), MISSING, np.int64)
@@ -237,10 +286,16 @@ def _times(known: _Inferences, gaps: Table) -> Table:
             "inference": known.table.ints("inference")[rows],
             "group_id": known.group[rows],
             "time_ns": time,
-            "idle_ns": np.where(timed, idle.sum(axis=1), np.int64(MISSING)) if idle.shape[1] else np.full(len(rows), MISSING, np.int64),
+            "idle_ns": (
+                np.where(timed, idle.sum(axis=1), np.int64(MISSING))
+                if idle.shape[1]
+                else np.full(len(rows), MISSING, np.int64)
+            ),
             "times_median": ratio,
             "usual": usual,
-            "extra_cause": Text(np.where(more > 0, cause, -1).astype(np.int32), gaps.text("cause").values),
+            "extra_cause": Text(
+                np.where(more > 0, cause, -1).astype(np.int32), gaps.text("cause").values
+            ),
             "extra_ns": np.where(more > 0, more, np.int64(MISSING)),
         },
     )

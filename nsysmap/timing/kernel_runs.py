@@ -1,7 +1,8 @@
-"""Finds split attention, norms and softmaxes that the engine file hides, from the kernels' decoded names and their order.
+"""Finds split attention, norms and softmaxes that the engine file hides, from the kernels' decoded
+names and their order.
 
-What this does not show: dimensions, data that other kernels read too, and whether the run really is one block (a product, a softmax
-and a product that follow one another nearly always are).
+What this does not show: dimensions, data that other kernels read too, and whether the run really is
+one block (a product, a softmax and a product that follow one another nearly always are).
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class _Run:
 
 
 def kernel_runs(kernels: Table, inferences: Table, steady: IntArray, hidden: IntArray) -> Table:
-    """The table `kernel_runs`, over the layers whose engine file does not show their inside (`hidden`: see hidden_layers)."""
+    """The table `kernel_runs`, over the layers whose engine file does not show their inside
+    (`hidden`: see hidden_layers).
+    """
     rows: list[dict[str, object]] = []
     layer = kernels.ints("layer_id")
     if not len(hidden) or not len(steady):
@@ -49,7 +52,11 @@ def kernel_runs(kernels: Table, inferences: Table, steady: IntArray, hidden: Int
         time = np.zeros(len(one), np.int64)
         position = kernels.ints("position")[mine]
         inside = position < len(one)
-        np.add.at(time, position[inside], (kernels.ints("end_ns") - kernels.ints("start_ns"))[mine][inside])
+        np.add.at(
+            time,
+            position[inside],
+            (kernels.ints("end_ns") - kernels.ints("start_ns"))[mine][inside],
+        )
         devices = np.unique(kernels.ints("device")[mine])
         for places in _sequences(one, kernels, hidden):
             told = [told_by_name(kernels.text("name")[int(one[place])] or "") for place in places]
@@ -80,7 +87,9 @@ def kernel_runs(kernels: Table, inferences: Table, steady: IntArray, hidden: Int
 
 
 def hidden_layers(layers: Table, engines_with_tensors: Table) -> IntArray:
-    """Ids of opaque regions, of the layers of engines that do not show their inside, and of those that only ranges name."""
+    """Ids of opaque regions, of the layers of engines that do not show their inside, and of those
+    that only ranges name.
+    """
     opaque = layers.text("kind").equals("foreign_node")
     shown = np.isin(layers.ints("engine"), engines_with_tensors.ints("engine")) & ~opaque
     ids: IntArray = layers.ints("layer_id")[~shown]
@@ -88,7 +97,9 @@ def hidden_layers(layers: Table, engines_with_tensors: Table) -> IntArray:
 
 
 def _sequences(rows: IntArray, kernels: Table, hidden: IntArray) -> Iterator[list[int]]:
-    """Positions of the kernels that follow one another on a stream inside hidden layers of one engine."""
+    """Positions of the kernels that follow one another on a stream inside hidden layers of one
+    engine.
+    """
     stream, engine = kernels.ints("stream")[rows], kernels.ints("engine")[rows]
     inside = np.isin(kernels.ints("layer_id")[rows], hidden)
     for one in np.unique(stream):
@@ -110,7 +121,11 @@ def _runs(told: Sequence[Told]) -> Iterator[_Run]:
         elif item.memory and item.patterns & {"softmax", "softmax-statistics"}:
             yield from _around_softmax(told, place)
         elif item.memory and item.patterns & _HALVES and not item.patterns & _WHOLE_NORMS:
-            end = _first(told, place + 1, lambda other: bool(other.patterns & _ENDS) and not other.patterns & _WHOLE_NORMS)
+            end = _first(
+                told,
+                place + 1,
+                lambda other: bool(other.patterns & _ENDS) and not other.patterns & _WHOLE_NORMS,
+            )
             if end is not None:
                 yield _Run("norm", False, place, end, ())
 
@@ -122,7 +137,9 @@ def _around_softmax(told: Sequence[Told], place: int) -> Iterator[_Run]:
         yield _Run("softmax", False, place, end, ())
     if end is not None and not told[end].memory:  # a router's top k, not attention
         return
-    before = next((at for at in range(place - 1, max(place - _STEPS, 0) - 1, -1) if not told[at].memory), None)
+    before = next(
+        (at for at in range(place - 1, max(place - _STEPS, 0) - 1, -1) if not told[at].memory), None
+    )
     after = _first(told, (place if end is None else end) + 1, lambda other: other.product)
     if before is not None and told[before].product and after is not None:
         yield _Run("attention", False, before, after, (before, after))
@@ -139,8 +156,9 @@ def _first(told: Sequence[Told], start: int, wanted: Callable[[Told], bool]) -> 
 
 
 def _kept_ns(run: _Run, time: IntArray) -> int:
-    """For attention its products and the longest other kernel; for a split norm or softmax the two longest; for a fused block
-    everything."""
+    """For attention its products and the longest other kernel; for a split norm or softmax the two
+    longest; for a fused block everything.
+    """
     if run.fused:
         return int(time.sum())
     if run.kind == "attention":

@@ -16,17 +16,29 @@ _LARGEST = 2**62
 
 
 def kernel_time(kernels: Table, inferences: Table, steady: IntArray) -> Table:
-    """The table `kernel_time`, by engine, layer and then the most time first; its times add up to all kernel time measured.
+    """The table `kernel_time`, by engine, layer and then the most time first; its times add up to
+    all kernel time measured.
 
-    `kernels` is schema.KERNELS, `steady` the numbers of the steady-state inferences.  A kernel without a layer counts towards the engine of
-    its inference.  Without steady-state inferences the whole trace counts.
+    `kernels` is schema.KERNELS, `steady` the numbers of the steady-state inferences.  A kernel
+    without a layer counts towards the engine of its inference.  Without steady-state inferences the
+    whole trace counts.
     """
     part, name = kernels.text("part"), kernels.text("name")
     parts = []
-    for rows, inference, own, layer, start, end in counted_kernels(kernels, steady, "engine", "layer_id", "start_ns", "end_ns"):
+    for rows, inference, own, layer, start, end in counted_kernels(
+        kernels, steady, "engine", "layer_id", "start_ns", "end_ns"
+    ):
         places = [layer, *(text.codes[rows].astype(np.int64) for text in (part, name))]
-        parts.append(_summed((_engine_of_kernel(own, inference, inferences), *places), end - start, np.ones(len(layer), np.int64)))
-    keys, time, count = _summed(*_together(parts)) if parts else ((), np.zeros(0, np.int64), np.zeros(0, np.int64))
+        parts.append(
+            _summed(
+                (_engine_of_kernel(own, inference, inferences), *places),
+                end - start,
+                np.ones(len(layer), np.int64),
+            )
+        )
+    keys, time, count = (
+        _summed(*_together(parts)) if parts else ((), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    )
     if not len(time):
         return Table.empty(KERNEL_TIME)
     measured = inferences.ints("engine")[np.isin(inferences.ints("inference"), steady)]
@@ -51,9 +63,13 @@ def kernel_time(kernels: Table, inferences: Table, steady: IntArray) -> Table:
 
 
 def combinations(*columns: IntArray) -> tuple[tuple[IntArray, ...], IntArray]:
-    """The same as groups.numbered, but faster for columns of ids: small integers, of which negative ones stand for no value."""
+    """The same as groups.numbered, but faster for columns of ids: small integers, of which negative
+    ones stand for no value.
+    """
     sizes = [max(int(column.max(initial=-1)), -1) + 2 for column in columns]
-    if prod(sizes) >= _LARGEST or any((column < 0).any() and len(np.unique(column[column < 0])) > 1 for column in columns):
+    if prod(sizes) >= _LARGEST or any(
+        (column < 0).any() and len(np.unique(column[column < 0])) > 1 for column in columns
+    ):
         return numbered(*columns)
     key = np.zeros(len(columns[0]), np.int64)
     for column, size in zip(columns, sizes, strict=True):
@@ -80,8 +96,14 @@ def _summed(keys: tuple[IntArray, ...], time_ns: IntArray, kernels: IntArray) ->
 
 
 def _together(parts: Sequence[_Sums]) -> _Sums:
-    keys = tuple(np.concatenate(columns) for columns in zip(*(part[0] for part in parts), strict=True))
-    return keys, np.concatenate([part[1] for part in parts]), np.concatenate([part[2] for part in parts])
+    keys = tuple(
+        np.concatenate(columns) for columns in zip(*(part[0] for part in parts), strict=True)
+    )
+    return (
+        keys,
+        np.concatenate([part[1] for part in parts]),
+        np.concatenate([part[2] for part in parts]),
+    )
 
 
 def _engine_of_kernel(own: IntArray, inference: IntArray, inferences: Table) -> IntArray:

@@ -1,4 +1,6 @@
-"""The total time of each layer: from the kernels of the steady-state inferences, or from trtexec's profile if there is no trace."""
+"""The total time of each layer: from the kernels of the steady-state inferences, or from trtexec's
+profile if there is no trace.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from nsysmap.inputs.engine.model import Engine, numbered_engines
 def layer_times(kernels: Table, inferences: Table, steady: IntArray) -> Table:
     """The table `layer_times`, one row per layer that ran a kernel in the steady-state inferences.
 
-    `kernels` is KERNELS and `inferences` INFERENCES; `steady` has the numbers of the steady-state inferences.
+    `kernels` is KERNELS and `inferences` INFERENCES; `steady` has the numbers of the steady-state
+    inferences.
     """
     inference, layer = kernels.ints("inference"), kernels.ints("layer_id")
     rows = np.flatnonzero(np.isin(inference, steady) & (layer >= 0))
@@ -45,7 +48,9 @@ def layer_times(kernels: Table, inferences: Table, steady: IntArray) -> Table:
             "start_ns": first[present],
             "end_ns": last[present],
             "total_ns": total[present],
-            "inferences": _inferences(engine[present], inferences, steady, np.unique(inference[rows])),
+            "inferences": _inferences(
+                engine[present], inferences, steady, np.unique(inference[rows])
+            ),
             "kernels": np.bincount(where, minlength=size)[present].astype(np.int64),
             "kernel": Text(name[present], names.values),
             "share_of_kernel_time": _shares(engine[present], total[present]),
@@ -54,7 +59,9 @@ def layer_times(kernels: Table, inferences: Table, steady: IntArray) -> Table:
 
 
 def profiled_layer_times(engines: Sequence[Engine]) -> Table:
-    """The same from the times of --exportProfile: one inference; no rows for engines without them."""
+    """The same from the times of --exportProfile: one inference; no rows for engines without
+    them.
+    """
     rows: list[dict[str, object]] = []
     for number, first_id, engine in numbered_engines(engines):
         known = [time for time in engine.trtexec_ns if time is not None]
@@ -83,8 +90,9 @@ def _only(values: IntArray, where: IntArray, size: int) -> IntArray:
 
 
 def _inferences(engine: IntArray, inferences: Table, steady: IntArray, ran: IntArray) -> IntArray:
-    """How many of the steady-state inferences ran each engine; for layers known only from ranges, the number of inferences with any layer's
-    kernels."""
+    """How many of the steady-state inferences ran each engine; for layers known only from ranges,
+    the number of inferences with any layer's kernels.
+    """
     of_inference = inferences.ints("engine")[np.isin(inferences.ints("inference"), steady)]
     numbers, counts = np.unique(of_inference, return_counts=True)
     known = dict(zip(numbers.tolist(), counts.tolist(), strict=True))

@@ -1,4 +1,6 @@
-"""The times that a trace measured for the engines that ran: the step between the mapping and everything that needs times."""
+"""The times that a trace measured for the engines that ran: the step between the mapping and
+everything that needs times.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ _MOST_KINDS = 4
 
 @dataclass(frozen=True)
 class Measured:
-    """Times by layer, kernel, data type and region, over the steady-state inferences (without any: over the trace)."""
+    """Times by layer, kernel, data type and region, over the steady-state inferences (without any:
+    over the trace).
+    """
 
     layers: Table
     layer_times: Table
@@ -38,31 +42,44 @@ class Measured:
 
 @dataclass(frozen=True)
 class KindTimes:
-    """Times by layer over the steady-state inferences of one engine that launch the same kernels."""
+    """Times by layer over the steady-state inferences of one engine that launch the same
+    kernels.
+    """
 
     kernels: int  # of one inference
     inferences: int
     layers: Table
 
 
-def by_kind(kernels: Table, inferences: Table, layers: Table, steady: IntArray, engine: int) -> tuple[KindTimes, ...]:
-    """The times of each kind of an engine's steady-state inferences, as of each input shape, the most first; none if all are of one kind,
-    or of so many that each is a rare one."""
+def by_kind(
+    kernels: Table, inferences: Table, layers: Table, steady: IntArray, engine: int
+) -> tuple[KindTimes, ...]:
+    """The times of each kind of an engine's steady-state inferences, as of each input shape, the
+    most first; none if all are of one kind, or of so many that each is a rare one.
+    """
     mine = np.isin(inferences.ints("inference"), steady) & (inferences.ints("engine") == engine)
     number, sequence = inferences.ints("inference")[mine], inferences.ints("kernel_sequence")[mine]
     kinds, counts = np.unique(sequence, return_counts=True)
     if not 1 < len(kinds) <= _MOST_KINDS:
         return ()
     found = []
-    for kind, count in zip(kinds[np.argsort(-counts, kind="stable")].tolist(), sorted(counts.tolist(), reverse=True), strict=True):
+    for kind, count in zip(
+        kinds[np.argsort(-counts, kind="stable")].tolist(),
+        sorted(counts.tolist(), reverse=True),
+        strict=True,
+    ):
         own = number[sequence == kind]
         launched = int(np.count_nonzero(kernels.ints("inference") == own[0]))
         found.append(KindTimes(launched, count, layers_with_time(layers, kernels, own)))
     return tuple(found)
 
 
-def measure(kernels: Table, inferences: Table, layers: Table, steady: IntArray, engines: Sequence[Engine]) -> Measured:
-    """The times of the kernels (KERNELS) of these inferences (INFERENCES); `steady` are the numbers of the steady-state ones."""
+def measure(
+    kernels: Table, inferences: Table, layers: Table, steady: IntArray, engines: Sequence[Engine]
+) -> Measured:
+    """The times of the kernels (KERNELS) of these inferences (INFERENCES); `steady` are the numbers
+    of the steady-state ones.
+    """
     timed = layers_with_time(layers, kernels, steady)
     spent = kernel_time(kernels, inferences, steady)
     return Measured(

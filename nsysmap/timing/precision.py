@@ -1,4 +1,6 @@
-"""In which data type kernel time is spent, whether on tensor cores, and what conversions between types cost."""
+"""In which data type kernel time is spent, whether on tensor cores, and what conversions between
+types cost.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from nsysmap.names.decode import KernelName, decode, matches_tactic, split_layer
 from nsysmap.network.operations import operations, quantizes
 
 _PRODUCTS = frozenset({"gemm", "gemv", "convolution", "deconvolution", "attention"})
-_MOVES = frozenset({"reformat", "copy", "shuffle", "slice", "concat", "gather", "scatter", "transpose"})
+_MOVES = frozenset(
+    {"reformat", "copy", "shuffle", "slice", "concat", "gather", "scatter", "transpose"}
+)
 _UNTOLD = frozenset({"myelin_kernel", "foreign_node", "plugin", "other", "unknown", "loop"})
 """Kinds of layers that do not show whether they contain a matrix product."""
 _NO_WORK = frozenset({"shape", "signal", "noop", "constant"})
@@ -32,31 +36,48 @@ class Use:
 
 
 def precision_table(kernel_time: Table, layers: Table, engines: Sequence[Engine]) -> Table:
-    """The table `precision` of a trace, from its `kernel_time`; its times add up to that table's."""
+    """The table `precision` of a trace, from its `kernel_time`; its times add up to that
+    table's.
+    """
     described = dict(enumerate(layer for engine in engines for layer in _as_written(engine)))
     known = {row.integer("layer_id"): row for row in layers}
     spent_rows = list(kernel_time)
     names: dict[int | None, dict[str, Use]] = {}
     for spent in spent_rows:
-        names.setdefault(spent.maybe_integer("layer_id"), {})[spent.text("name")] = Use("unknown", None, None, None, "unknown")
+        names.setdefault(spent.maybe_integer("layer_id"), {})[spent.text("name")] = Use(
+            "unknown", None, None, None, "unknown"
+        )
     for layer_id, found in names.items():
-        layer = described.get(-1 if layer_id is None else layer_id) or _undescribed(_none_or(known, layer_id))
+        layer = described.get(-1 if layer_id is None else layer_id) or _undescribed(
+            _none_or(known, layer_id)
+        )
         found.update(uses_of(list(found), layer))
     groups: dict[tuple[int | None, int | None, Use], list[Row]] = {}
     for spent in spent_rows:
         layer_id = spent.maybe_integer("layer_id")
-        groups.setdefault((spent.maybe_integer("engine"), layer_id, names[layer_id][spent.text("name")]), []).append(spent)
+        groups.setdefault(
+            (spent.maybe_integer("engine"), layer_id, names[layer_id][spent.text("name")]), []
+        ).append(spent)
     rows = []
     for (engine, layer_id, use), mine in groups.items():
         layer_row = _none_or(known, layer_id)
-        time_ns, runs = sum(row.integer("time_ns") for row in mine), mine[-1].maybe_integer("inferences")
+        time_ns, runs = (
+            sum(row.integer("time_ns") for row in mine),
+            mine[-1].maybe_integer("inferences"),
+        )
         rows.append(
             {
                 "layer_id": layer_id,
                 "engine": engine,
-                "region": None
-                if layer_row is None
-                else region_of(layer_row.text("name"), layer_row.text("kind"), layer_row.maybe_integer("region")),
+                "region": (
+                    None
+                    if layer_row is None
+                    else region_of(
+                        layer_row.text("name"),
+                        layer_row.text("kind"),
+                        layer_row.maybe_integer("region"),
+                    )
+                ),
                 **vars(use),
                 "kernels": sum(row.integer("kernels") for row in mine),
                 "time_ns": time_ns,
@@ -72,7 +93,9 @@ def _none_or(known: Mapping[int, Row], layer_id: int | None) -> Row | None:
 
 
 def engine_precision_table(engine: Engine) -> Table:
-    """The table `precision` of an engine file alone: one row per layer, by its tactic; times are those of `--exportProfile`, if given."""
+    """The table `precision` of an engine file alone: one row per layer, by its tactic; times are
+    those of `--exportProfile`, if given.
+    """
     times = engine.trtexec_ns or (None,) * len(engine.layers)
     total = sum(time or 0 for time in times)
     rows: list[dict[str, object]] = []
@@ -80,24 +103,49 @@ def engine_precision_table(engine: Engine) -> Table:
         if layer.kind in _NO_WORK and not time:
             continue
         region = region_of(layer.name, layer.kind, layer.region)
-        row = {"layer_id": layer.index, "engine": 0, "region": region, **vars(use_of(layer.tactic, layer))}
-        rows.append({**row, "time_ns": time, "mean_ns": time, "share_of_kernel_time": time / total if time is not None and total else None})
+        row = {
+            "layer_id": layer.index,
+            "engine": 0,
+            "region": region,
+            **vars(use_of(layer.tactic, layer)),
+        }
+        rows.append(
+            {
+                **row,
+                "time_ns": time,
+                "mean_ns": time,
+                "share_of_kernel_time": time / total if time is not None and total else None,
+            }
+        )
     return Table.of_rows(PRECISION, rows)
 
 
 def _as_written(engine: Engine) -> list[Layer]:
-    """The layers; casts that show the same type on both sides read what the layer before them wrote."""
+    """The layers; casts that show the same type on both sides read what the layer before them
+    wrote.
+    """
     layers = list(engine.layers)
     for source, layer, tensor in links(engine):
-        if not (operations(layer).cast and layer.outputs and tensor == layer.inputs[0] and tensor.datatype == layer.outputs[0].datatype):
+        if not (
+            operations(layer).cast
+            and layer.outputs
+            and tensor == layer.inputs[0]
+            and tensor.datatype == layer.outputs[0].datatype
+        ):
             continue
-        written = next((output.datatype for output in source.outputs if output.name == tensor.name), None)
-        layers[layer.index] = replace(layer, inputs=(replace(tensor, datatype=written), *layer.inputs[1:]))
+        written = next(
+            (output.datatype for output in source.outputs if output.name == tensor.name), None
+        )
+        layers[layer.index] = replace(
+            layer, inputs=(replace(tensor, datatype=written), *layer.inputs[1:])
+        )
     return layers
 
 
 def region_of(name: str, kind: str, region: int | None) -> str | None:
-    """The Myelin region of a layer of that name and kind, with the number that the engine file gives it; None outside of any."""
+    """The Myelin region of a layer of that name and kind, with the number that the engine file
+    gives it; None outside of any.
+    """
     number = region if region is not None else split_layer_name(name).region
     if number is not None:
         return f"myl{number}"
@@ -107,19 +155,29 @@ def region_of(name: str, kind: str, region: int | None) -> str | None:
 def uses_of(names: Sequence[str], layer: Layer | None) -> dict[str, Use]:
     """What each kernel of a layer does, by name.
 
-    If by their names all of them only move data although the layer computes, their names do not show what computes.
+    If by their names all of them only move data although the layer computes, their names do not
+    show what computes.
     """
     uses = {name: use_of(name, layer) for name in names}
-    if layer is not None and layer.type is not None and all(use.work in ("convert", "move") for use in uses.values()):
+    if (
+        layer is not None
+        and layer.type is not None
+        and all(use.work in ("convert", "move") for use in uses.values())
+    ):
         work = _work_by_layer(layer)
         if work in ("product", "arithmetic"):
             cores = "unknown" if work == "product" else "no"
-            return dict.fromkeys(names, Use(work, layer.precision, "engine" if layer.precision else None, None, cores))
+            return dict.fromkeys(
+                names,
+                Use(work, layer.precision, "engine" if layer.precision else None, None, cores),
+            )
     return uses
 
 
 def use_of(name: str | None, layer: Layer | None) -> Use:
-    """What a kernel of that name does for a layer; facts that neither shows are None or unknown, never guessed."""
+    """What a kernel of that name does for a layer; facts that neither shows are None or unknown,
+    never guessed.
+    """
     decoded = decode(name) if name else None
     work = _work_by_name(decoded) or _work_by_layer(layer)
     source = layer.inputs[0].datatype if layer is not None and layer.inputs else None
@@ -135,8 +193,12 @@ def use_of(name: str | None, layer: Layer | None) -> Use:
     return Use(work, datatype, told_by if datatype else None, None, cores)
 
 
-def _moving(decoded: KernelName | None, layer: Layer | None, types: tuple[str | None, str | None]) -> Use:
-    """A conversion or a copy: the types are those of the layer's tensors if the layer does nothing else, otherwise those in the name."""
+def _moving(
+    decoded: KernelName | None, layer: Layer | None, types: tuple[str | None, str | None]
+) -> Use:
+    """A conversion or a copy: the types are those of the layer's tensors if the layer does nothing
+    else, otherwise those in the name.
+    """
     source, target = types
     told_by = "engine"
     alone = layer is not None and _only_moves(layer)
@@ -144,19 +206,34 @@ def _moving(decoded: KernelName | None, layer: Layer | None, types: tuple[str | 
         read, written = _field(decoded, "input_type"), _field(decoded, "output_type")
         if read is not None or not alone:
             source, target, told_by = read, written, "kernel"
-    cast = decoded is not None and bool(decoded.ops) and any(op.cls in ("cast", "quantize") for op in decoded.ops)
+    cast = (
+        decoded is not None
+        and bool(decoded.ops)
+        and any(op.cls in ("cast", "quantize") for op in decoded.ops)
+    )
     cast = cast or (layer is not None and alone and layer.kind in ("cast", "quantize"))
     if cast and source is not None and source == target:
-        source = None  # the name says that the type changes, so what it reads is not what the file shows
+        source = (
+            None  # the name says that the type changes, so what it reads is not what the file shows
+        )
     converts = source != target if source is not None and target is not None else cast
     told = told_by if source is not None else None
-    return Use("convert", source, told, target, "no") if converts else Use("move", source, told, None, "no")
+    return (
+        Use("convert", source, told, target, "no")
+        if converts
+        else Use("move", source, told, None, "no")
+    )
 
 
 def _only_moves(layer: Layer) -> bool:
     """Whether the layer does nothing but convert, quantise or move data."""
     done = operations(layer)
-    return layer.kind in _MOVES | {"cast", "quantize"} or done.cast or done.movement or quantizes(layer) is not None
+    return (
+        layer.kind in _MOVES | {"cast", "quantize"}
+        or done.cast
+        or done.movement
+        or quantizes(layer) is not None
+    )
 
 
 def _work_by_name(decoded: KernelName | None) -> str | None:
@@ -181,9 +258,14 @@ def _work_by_name(decoded: KernelName | None) -> str | None:
 def _quantizes(decoded: KernelName) -> bool:
     """Whether every operation but data movement is part of a quantisation."""
     inside = {
-        place for pattern in decoded.patterns if pattern.name.startswith(_QUANTIZES) for place in range(pattern.first, pattern.last + 1)
+        place
+        for pattern in decoded.patterns
+        if pattern.name.startswith(_QUANTIZES)
+        for place in range(pattern.first, pattern.last + 1)
     }
-    return bool(inside) and all(place in inside or op.cls == "data movement" for place, op in enumerate(decoded.ops))
+    return bool(inside) and all(
+        place in inside or op.cls == "data movement" for place, op in enumerate(decoded.ops)
+    )
 
 
 def _work_by_layer(layer: Layer | None) -> str:
@@ -200,10 +282,17 @@ def _work_by_layer(layer: Layer | None) -> str:
 
 
 def _tensor_cores(decoded: KernelName | None, layer: Layer | None, work: str) -> str:
-    """From the kernel's name, otherwise from the layer's tactic if it is that of the kernel; work without a product does not use them."""
+    """From the kernel's name, otherwise from the layer's tactic if it is that of the kernel; work
+    without a product does not use them.
+    """
     if decoded is not None and decoded.tensor_cores != "unknown":
         return decoded.tensor_cores
-    if decoded is not None and layer is not None and layer.tactic and matches_tactic(decoded.name, layer.tactic):
+    if (
+        decoded is not None
+        and layer is not None
+        and layer.tactic
+        and matches_tactic(decoded.name, layer.tactic)
+    ):
         told = decode(layer.tactic).tensor_cores
         if told != "unknown":
             return told
@@ -222,7 +311,9 @@ def _undescribed(row: Row | None) -> Layer | None:
 
 @dataclass(frozen=True)
 class Total:
-    """The sum of rows of the table `precision`; `layers` is the number of layers with any of it, and figures that no row has are None."""
+    """The sum of rows of the table `precision`; `layers` is the number of layers with any of it,
+    and figures that no row has are None.
+    """
 
     key: tuple[str | int | None, ...]
     layers: int
@@ -248,7 +339,14 @@ def totals(rows: Iterable[Row], *columns: str) -> list[Total]:
         )
         for key, group in groups.items()
     ]
-    return sorted(found, key=lambda one: (-(one.time_ns or 0), -one.layers, tuple(str(part or "~") for part in one.key)))
+    return sorted(
+        found,
+        key=lambda one: (
+            -(one.time_ns or 0),
+            -one.layers,
+            tuple(str(part or "~") for part in one.key),
+        ),
+    )
 
 
 def _key(value: object) -> str | int | None:

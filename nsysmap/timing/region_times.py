@@ -26,9 +26,11 @@ _TOLD_BY = {"pattern": "kernel", "onnx": "onnx"}  # of part_by; the others are r
 def region_parts(kernels: Table, layers: Table, inferences: Table, steady: IntArray) -> Table:
     """The table `region_parts`, by engine and region, then in the order in which the parts run.
 
-    A part of a region that the engine file opens is one of its layers.  In an opaque region it is the kernels' own `part`: a tag or range
-    of the trace, otherwise the decoded kernel names, numbered in launch order within an inference ("layernorm #3"), or an ONNX node.
-    `kernels` is schema.KERNELS, `steady` the numbers of the steady-state inferences; without any, the whole trace counts.
+    A part of a region that the engine file opens is one of its layers.  In an opaque region it is
+    the kernels' own `part`: a tag or range of the trace, otherwise the decoded kernel names,
+    numbered in launch order within an inference ("layernorm #3"), or an ONNX node. `kernels` is
+    schema.KERNELS, `steady` the numbers of the steady-state inferences; without any, the whole
+    trace counts.
     """
     region = _region_of_layer(layers)
     found: dict[tuple[int, int, str], _Part] = {}
@@ -40,7 +42,9 @@ def region_parts(kernels: Table, layers: Table, inferences: Table, steady: IntAr
     for (one, of_region, _), spent in found.items():
         whole[one, of_region] += spent.time_ns
     made: list[dict[str, object]] = []
-    for (one, of_region, label), spent in sorted(found.items(), key=lambda item: (*item[0][:2], item[1].first)):
+    for (one, of_region, label), spent in sorted(
+        found.items(), key=lambda item: (*item[0][:2], item[1].first)
+    ):
         told_by, _, part = label.partition(":")
         run = _runs(inferences, steady, one)
         made.append(
@@ -53,17 +57,22 @@ def region_parts(kernels: Table, layers: Table, inferences: Table, steady: IntAr
                 "kernels": spent.kernels,
                 "time_ns": spent.time_ns,
                 "mean_ns": round(spent.time_ns / run) if run else None,
-                "share_of_region_time": spent.time_ns / whole[one, of_region] if whole[one, of_region] else 0.0,
+                "share_of_region_time": (
+                    spent.time_ns / whole[one, of_region] if whole[one, of_region] else 0.0
+                ),
             }
         )
     return Table.of_rows(REGION_PARTS, made)
 
 
-def parts_of_kernels(kernels: Table, layers: Table) -> tuple[IntArray, list[tuple[int | None, str, str, str]], IntArray]:
+def parts_of_kernels(
+    kernels: Table, layers: Table
+) -> tuple[IntArray, list[tuple[int | None, str, str, str]], IntArray]:
     """Which part of a region each kernel of the trace is, as :func:`region_parts` names them.
 
-    For each kernel the number of its part (MISSING outside regions; where there are inferences, also outside those), for each number
-    engine, region, told_by and part, and the first of its kernels.  The parts are in the order in which they first ran.
+    For each kernel the number of its part (MISSING outside regions; where there are inferences,
+    also outside those), for each number engine, region, told_by and part, and the first of its
+    kernels.  The parts are in the order in which they first ran.
     """
     region = _region_of_layer(layers)
     number = np.full(len(kernels), MISSING, np.int64)
@@ -78,9 +87,13 @@ def parts_of_kernels(kernels: Table, layers: Table) -> tuple[IntArray, list[tupl
     keys, codes = combinations(*columns)
     number[order], first = in_first_order(codes, len(keys[0]))
     labels = []
-    for engine, of_region, text in zip(*(column[first].tolist() for column in columns), strict=True):
+    for engine, of_region, text in zip(
+        *(column[first].tolist() for column in columns), strict=True
+    ):
         told_by, _, part = label.values[text].partition(":")
-        labels.append((None if engine == MISSING else engine, region.values[of_region], told_by, part))
+        labels.append(
+            (None if engine == MISSING else engine, region.values[of_region], told_by, part)
+        )
     return number, labels, order[first]
 
 
@@ -98,12 +111,16 @@ class _Part:
 
     def summary(self, names: Sequence[str]) -> str:
         """What its kernels are, the costliest first."""
-        told = sorted((-spent, summary(decode(names[name]))) for name, spent in self.by_name.items())
+        told = sorted(
+            (-spent, summary(decode(names[name]))) for name, spent in self.by_name.items()
+        )
         return "; ".join(dict.fromkeys(text for _, text in told))
 
 
 def _in_launch_order(kernels: Table, region: Text, steady: IntArray) -> Iterator[IntArray]:
-    """The kernels in regions of the steady-state inferences, by inference and launch, in batches of inferences."""
+    """The kernels in regions of the steady-state inferences, by inference and launch, in batches of
+    inferences.
+    """
     parts = [np.zeros(0, np.int64)]
     for rows, _, layer in counted_kernels(kernels, steady, "layer_id"):
         parts.append(rows[_in_region(layer, region)])
@@ -111,7 +128,9 @@ def _in_launch_order(kernels: Table, region: Text, steady: IntArray) -> Iterator
     inference = kernels.held_ints("inference").take(rows)
     cuts = [int(inference.min(initial=0)), int(inference.max(initial=0)) + 1]
     if len(steady):
-        cuts[1:1] = (np.flatnonzero(np.diff(np.cumsum(np.bincount(inference)) // _AT_ONCE)) + 1).tolist()
+        cuts[1:1] = (
+            np.flatnonzero(np.diff(np.cumsum(np.bincount(inference)) // _AT_ONCE)) + 1
+        ).tolist()
     blocks = Blocks.of(inference, inference)
     for first, last in pairwise(sorted(set(cuts))):
         at = blocks.near(first, last - 1)
@@ -121,13 +140,20 @@ def _in_launch_order(kernels: Table, region: Text, steady: IntArray) -> Iterator
         yield mine[np.lexsort((np.where(position >= 0, position, mine), inference[at]))]
 
 
-def _add(found: dict[tuple[int, int, str], _Part], of: tuple[Table, Table, Text], order: IntArray, before: int) -> None:
+def _add(
+    found: dict[tuple[int, int, str], _Part],
+    of: tuple[Table, Table, Text],
+    order: IntArray,
+    before: int,
+) -> None:
     """Add kernels that follow that many others in launch order."""
     kernels, layers, region = of
     if not len(order):
         return
     label = _labels(kernels, layers, order)
-    engine, layer, start, end = (kernels.held_ints(name).take(order) for name in ("engine", "layer_id", "start_ns", "end_ns"))
+    engine, layer, start, end = (
+        kernels.held_ints(name).take(order) for name in ("engine", "layer_id", "start_ns", "end_ns")
+    )
     name = kernels.held_text("name").codes[order].astype(np.int64)
     place = region.codes[layer].astype(np.int64)
     keys, number = combinations(engine, place, label.codes.astype(np.int64), name)
@@ -136,7 +162,9 @@ def _add(found: dict[tuple[int, int, str], _Part], of: tuple[Table, Table, Text]
     first = np.full(len(keys[0]), len(order), np.int64)
     np.minimum.at(first, number, np.arange(len(order)))
     columns = (*keys, time, count, first)
-    for one, of_region, text, code, spent, size, at in zip(*(column.tolist() for column in columns), strict=True):
+    for one, of_region, text, code, spent, size, at in zip(
+        *(column.tolist() for column in columns), strict=True
+    ):
         part = found.setdefault((one, of_region, label.values[text]), _Part(before + at))
         part.first = min(part.first, before + at)
         part.kernels += size
@@ -145,19 +173,25 @@ def _add(found: dict[tuple[int, int, str], _Part], of: tuple[Table, Table, Text]
 
 def _region_of_layer(layers: Table) -> Text:
     """The region of each layer, by its row."""
-    return Text.of(region_of(row.text("name"), row.text("kind"), row.maybe_integer("region")) for row in layers)
+    return Text.of(
+        region_of(row.text("name"), row.text("kind"), row.maybe_integer("region")) for row in layers
+    )
 
 
 def _in_region(layer: IntArray, region: Text) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     if not len(region):
         return np.zeros(len(layer), np.bool_)
     known = layer >= 0
-    result: np.ndarray[tuple[int], np.dtype[np.bool_]] = known & (region.codes[np.where(known, layer, 0)] >= 0)
+    result: np.ndarray[tuple[int], np.dtype[np.bool_]] = known & (
+        region.codes[np.where(known, layer, 0)] >= 0
+    )
     return result
 
 
 def _labels(kernels: Table, layers: Table, order: IntArray) -> Text:
-    """For each kernel the source of its part, a colon, and the part; kernels of one inference are contiguous, in launch order."""
+    """For each kernel the source of its part, a colon, and the part; kernels of one inference are
+    contiguous, in launch order.
+    """
     layer = kernels.held_ints("layer_id").take(order)
     part = kernels.held_text("part").take(order)
     opaque = layers.text("kind").equals("foreign_node")[layer]
@@ -167,9 +201,15 @@ def _labels(kernels: Table, layers: Table, order: IntArray) -> Text:
     nameless[layer[codes == 2]] = True
     counted, number = np.flatnonzero(nameless[layer]), np.zeros(len(order), np.int64)
     asked = set(distinct(name.codes[counted].astype(np.int64)).tolist())
-    words = Text.of([part_words(decode(one)) if code in asked else "" for code, one in enumerate(name.values)])
+    words = Text.of(
+        [part_words(decode(one)) if code in asked else "" for code, one in enumerate(name.values)]
+    )
     word = words.codes[name.codes].astype(np.int64)
-    number[counted] = _occurrence(np.stack([kernels.held_ints("inference").take(order[counted]), layer[counted], word[counted]]))
+    number[counted] = _occurrence(
+        np.stack(
+            [kernels.held_ints("inference").take(order[counted]), layer[counted], word[counted]]
+        )
+    )
     own = np.where(codes == 0, part.codes, np.where(codes == 1, layer, word)).astype(np.int64)
     by = kernels.held_text("part_by").take(order)
     told = np.array([*(_TOLD_BY.get(value, "trace") for value in by.values), "trace"])
@@ -194,7 +234,9 @@ def _labels(kernels: Table, layers: Table, order: IntArray) -> Text:
 def _occurrence(keys: IntArray) -> IntArray:
     """For each column its number, from 1, among the equal columns up to it."""
     order = sorted_order(*keys)
-    begins = np.concatenate([[True], (np.diff(keys[:, order], axis=1) != 0).any(axis=0)])[: len(order)]
+    begins = np.concatenate([[True], (np.diff(keys[:, order], axis=1) != 0).any(axis=0)])[
+        : len(order)
+    ]
     place = np.arange(len(order))
     since = place - np.maximum.accumulate(np.where(begins, place, 0)) + 1
     result = np.empty(len(order), np.int64)

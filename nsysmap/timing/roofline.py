@@ -1,7 +1,9 @@
-"""How close each layer comes to the device's limits: a roofline with a third case, layers too small to fill the GPU.
+"""How close each layer comes to the device's limits: a roofline with a third case, layers too small
+to fill the GPU.
 
-Floors are lower bounds: bytes over the memory bandwidth and operations over the peak rate (`peak_rates`), both at the clock that the
-trace names.  Each tensor is counted once; what stays in the L2 cache can be faster than the bytes' floor.
+Floors are lower bounds: bytes over the memory bandwidth and operations over the peak rate
+(`peak_rates`), both at the clock that the trace names.  Each tensor is counted once; what stays in
+the L2 cache can be faster than the bytes' floor.
 """
 
 from __future__ import annotations
@@ -36,7 +38,12 @@ class Device:
 
     def peak_flops_per_s(self, precision: str | None, *, tensor_cores: bool) -> float | None:
         """Dense peak in that data type."""
-        if self.capability is None or self.sm_count is None or self.clock_hz is None or precision is None:
+        if (
+            self.capability is None
+            or self.sm_count is None
+            or self.clock_hz is None
+            or precision is None
+        ):
             return None
         rate = operations_per_clock(self.capability, precision, tensor_cores=tensor_cores)
         return None if rate is None else float(rate) * self.sm_count * self.clock_hz
@@ -76,11 +83,19 @@ class Limit:
     reason: str
 
 
-def roofline_table(layers: Table, work: Table, devices: Table, kernels: Table, *, counters: tuple[Table, Table] | None = None) -> Table:
-    """The table `roofline`, one row per layer in the order of `layers`; layers that no engine file describes are unknown.
+def roofline_table(
+    layers: Table,
+    work: Table,
+    devices: Table,
+    kernels: Table,
+    *,
+    counters: tuple[Table, Table] | None = None,
+) -> Table:
+    """The table `roofline`, one row per layer in the order of `layers`; layers that no engine file
+    describes are unknown.
 
-    ``counters`` are the tables `layer_counters` and `gpu_sampling`: what they measured decides the verdict, and the engine file's figures
-    are shown beside it.
+    ``counters`` are the tables `layer_counters` and `gpu_sampling`: what they measured decides the
+    verdict, and the engine file's figures are shown beside it.
     """
     machines = {row.integer("device"): device_of(row) for row in devices}
     needed = {row.integer("layer_id"): needed_of(row) for row in work}
@@ -90,9 +105,15 @@ def roofline_table(layers: Table, work: Table, devices: Table, kernels: Table, *
     for layer in layers:
         layer_id = layer.integer("layer_id")
         row = longest.get(layer_id)
-        device = machines.get(int(kernels.ints("device")[row])) if row is not None else next(iter(machines.values()), None)
+        device = (
+            machines.get(int(kernels.ints("device")[row]))
+            if row is not None
+            else next(iter(machines.values()), None)
+        )
         measured = _measured(layer.maybe_integer("time_ns"), kernels, row, device)
-        need = needed.get(layer_id, Needed(None, None, None, None, "unknown", "no engine file describes it"))
+        need = needed.get(
+            layer_id, Needed(None, None, None, None, "unknown", "no engine file describes it")
+        )
         limit = limit_of(need, measured, device)
         rows.append(
             {
@@ -119,37 +140,64 @@ def roofline_table(layers: Table, work: Table, devices: Table, kernels: Table, *
 def _counted(counted: Counted | None, need: Needed, device: Device | None) -> dict[str, object]:
     """The columns that hardware counters fill in."""
     if counted is None:
-        return dict.fromkeys(("dram_percent", "tensor_percent", "issue_percent", "sm_percent", "dram_bytes", "disagreement"))
+        return dict.fromkeys(
+            (
+                "dram_percent",
+                "tensor_percent",
+                "issue_percent",
+                "sm_percent",
+                "dram_bytes",
+                "disagreement",
+            )
+        )
     bandwidth = None if device is None else device.bandwidth_bytes_per_s
     verdict = counted.verdict()
-    told = {} if verdict is None else {"verdict": verdict[0], "reason": verdict[1], "verdict_from": "counters"}
+    told = (
+        {}
+        if verdict is None
+        else {"verdict": verdict[0], "reason": verdict[1], "verdict_from": "counters"}
+    )
     return {
         "dram_percent": counted.dram,
         "tensor_percent": counted.tensor,
         "issue_percent": counted.issue,
         "sm_percent": counted.sm,
         "dram_bytes": counted.dram_bytes(bandwidth),
-        "disagreement": disagreement(counted, need.bytes_moved, bandwidth, expected_tensor(counted, need, device)),
+        "disagreement": disagreement(
+            counted, need.bytes_moved, bandwidth, expected_tensor(counted, need, device)
+        ),
         **told,
     }
 
 
 def expected_tensor(counted: Counted, need: Needed, device: Device | None) -> float | None:
-    """The percentage of cycles for which the tensor cores need to be active for the layer's multiply-adds; None if it is unknown.
+    """The percentage of cycles for which the tensor cores need to be active for the layer's
+    multiply-adds; None if it is unknown.
 
-    GeForce boards run most types with FP32 accumulation at half the rate of the table: which one a kernel used is not known there.
+    GeForce boards run most types with FP32 accumulation at half the rate of the table: which one a
+    kernel used is not known there.
     """
-    if device is None or not need.macs or need.tensor_cores == "no" or not counted.duration_ns or "GeForce" in device.name:
+    if (
+        device is None
+        or not need.macs
+        or need.tensor_cores == "no"
+        or not counted.duration_ns
+        or "GeForce" in device.name
+    ):
         return None
     clock_hz = counted.clock_hz or device.clock_hz
-    peak = replace(device, clock_hz=round(clock_hz) if clock_hz else None).peak_flops_per_s(need.precision, tensor_cores=True)
+    peak = replace(device, clock_hz=round(clock_hz) if clock_hz else None).peak_flops_per_s(
+        need.precision, tensor_cores=True
+    )
     return None if not peak else 2 * need.macs / (peak * counted.duration_ns / 1e9) * 100
 
 
 def limit_of(need: Needed, measured: Measured, device: Device | None) -> Limit:
     """The bounds of one layer and what limits it."""
     if device is None:
-        return Limit(None, None, None, None, None, "unknown", "the trace does not describe the device")
+        return Limit(
+            None, None, None, None, None, "unknown", "the trace does not describe the device"
+        )
     precision, cores = peak_of(need)
     peak = device.peak_flops_per_s(precision, tensor_cores=cores)
     bytes_ns = _floor(need.bytes_moved, device.bandwidth_bytes_per_s)
@@ -165,10 +213,15 @@ def peak_of(need: Needed) -> tuple[str | None, bool]:
     """The data type whose peak rate limits the layer, and whether it is that of tensor cores."""
     if not need.macs:
         return need.precision or "FP32", False
-    return need.precision, need.tensor_cores != "no"  # unknown: the higher rate, so that the bound remains a lower one
+    return (
+        need.precision,
+        need.tensor_cores != "no",
+    )  # unknown: the higher rate, so that the bound remains a lower one
 
 
-def _verdict(need: Needed, measured: Measured, device: Device, floors: tuple[int | None, int | None]) -> tuple[str, str]:
+def _verdict(
+    need: Needed, measured: Measured, device: Device, floors: tuple[int | None, int | None]
+) -> tuple[str, str]:
     bytes_ns, flops_ns = floors
     time_ns = measured.time_ns
     if not time_ns:
@@ -185,7 +238,10 @@ def _verdict(need: Needed, measured: Measured, device: Device, floors: tuple[int
         return "unknown", "faster than memory: its data stayed in the L2 cache"
     reached = floor / time_ns
     if measured.blocks is not None and sms and measured.blocks < sms and reached < HALF:
-        return "latency-bound", f"{measured.blocks} blocks on {sms} SMs, at {reached:.0%} of its limit"
+        return (
+            "latency-bound",
+            f"{measured.blocks} blocks on {sms} SMs, at {reached:.0%} of its limit",
+        )
     if reached < FAR and time_ns < SHORT_NS:
         return "latency-bound", f"short, and at {reached:.0%} of its limit"
     if bytes_ns is None:
@@ -223,7 +279,9 @@ def needed_of(row: Row) -> Needed:
     )
 
 
-def _measured(time_ns: int | None, kernels: Table, row: int | None, device: Device | None) -> Measured:
+def _measured(
+    time_ns: int | None, kernels: Table, row: int | None, device: Device | None
+) -> Measured:
     """Time of the layer, and the launch of its longest kernel."""
     if row is None:
         return Measured(time_ns)
@@ -235,7 +293,12 @@ def _measured(time_ns: int | None, kernels: Table, row: int | None, device: Devi
     waves = None
     if device is not None and device.capability is not None and device.sm_count:
         threads = at("block_x") * at("block_y") * at("block_z")
-        held = blocks_per_sm(device.capability, threads, at("registers"), at("static_shared_bytes") + at("dynamic_shared_bytes"))
+        held = blocks_per_sm(
+            device.capability,
+            threads,
+            at("registers"),
+            at("static_shared_bytes") + at("dynamic_shared_bytes"),
+        )
         waves = blocks / (held * device.sm_count) if held else None
     return Measured(time_ns, blocks if blocks > 0 else None, waves)
 

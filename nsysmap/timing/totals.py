@@ -22,12 +22,14 @@ _AT_ONCE = 1 << 19  # kernels whose layers are totalled at a time
 
 
 def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
-    """The layers with times, share and kernels filled in from the kernels of the steady-state inferences.
+    """The layers with times, share and kernels filled in from the kernels of the steady-state
+    inferences.
 
-    time_ns is the mean over the inferences of the layer's engine, so that times of layers add up; median_ns and kernels are medians (an
-    inference in which a layer ran nothing counts as 0); shares are of all kernel time in them, mapped or not, and of that of the whole
-    steady-state part (see `layer_totals`).  Without steady-state
-    inferences all are totals over the trace.  Layers of an engine whose kernels the trace does not have keep no value.
+    time_ns is the mean over the inferences of the layer's engine, so that times of layers add up;
+    median_ns and kernels are medians (an inference in which a layer ran nothing counts as 0);
+    shares are of all kernel time in them, mapped or not, and of that of the whole steady-state part
+    (see `layer_totals`).  Without steady-state inferences all are totals over the trace.  Layers of
+    an engine whose kernels the trace does not have keep no value.
     """
     engines = _Engines.of(kernels, steady)
     if not engines.runs.any():
@@ -35,18 +37,28 @@ def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
     engine_of_layer = layers.ints("engine")
     median_time, median_kernels, totals, runs = (np.zeros(len(layers), np.int64) for _ in range(4))
     for here, rows in _by_layer(kernels, steady, len(layers)):
-        layer, inference, engine, start, end = (kernels.held_ints(name).take(rows) for name in (*_PLACES, "start_ns", "end_ns"))
+        layer, inference, engine, start, end = (
+            kernels.held_ints(name).take(rows) for name in (*_PLACES, "start_ns", "end_ns")
+        )
         layer, inference = layer - here.start, np.maximum(inference, -1)
         count = here.stop - here.start
         pair = layer * engines.wide + (inference + 1 if len(steady) else 0)
         of_layer, time, size = _summed(pair, end - start, engines.wide)
-        own = np.bincount(distinct(layer * engines.wide + inference + 1) // engines.wide, minlength=count)
+        own = np.bincount(
+            distinct(layer * engines.wide + inference + 1) // engines.wide, minlength=count
+        )
         of_engine = np.full(count, -1, np.int64)
         of_engine[layer] = engines.at(inference, engine)
-        ran = np.where(of_engine >= 0, engines.runs[of_engine + 1], own) if len(steady) else np.ones(count, np.int64)
+        ran = (
+            np.where(of_engine >= 0, engines.runs[of_engine + 1], own)
+            if len(steady)
+            else np.ones(count, np.int64)
+        )
         runs[here] = np.where(own > 0, ran, 0)
         median_time[here] = _between(*_padded_middles(of_layer, time, runs[here]))
-        median_kernels[here], _ = _padded_middles(of_layer, size, runs[here])  # the lower of two middle values: there is no half kernel
+        median_kernels[here], _ = _padded_middles(
+            of_layer, size, runs[here]
+        )  # the lower of two middle values: there is no half kernel
         np.add.at(totals[here], layer, end - start)
     engine_total = engines.total_of(engine_of_layer)
     measured = runs > 0
@@ -54,9 +66,13 @@ def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
     return layers.with_columns(
         LAYERS,
         {
-            "time_ns": np.where(measured, np.rint(totals / np.maximum(runs, 1)).astype(np.int64), np.int64(MISSING)),
+            "time_ns": np.where(
+                measured, np.rint(totals / np.maximum(runs, 1)).astype(np.int64), np.int64(MISSING)
+            ),
             "median_ns": np.where(measured, median_time, np.int64(MISSING)),
-            "share_of_kernel_time": np.where(measured & (engine_total > 0), totals / np.maximum(engine_total, 1), np.nan),
+            "share_of_kernel_time": np.where(
+                measured & (engine_total > 0), totals / np.maximum(engine_total, 1), np.nan
+            ),
             "share_of_all_kernel_time": np.where(measured, in_part / max(whole, 1), np.nan),
             "kernels": np.where(measured, median_kernels, np.int64(MISSING)),
         },
@@ -64,7 +80,8 @@ def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
 
 
 def in_steady_part(kernels: Table, steady: IntArray) -> BoolArray:
-    """Whether each kernel lies in the steady-state part: on its device from the first to the last kernel of a steady-state inference.
+    """Whether each kernel lies in the steady-state part: on its device from the first to the last
+    kernel of a steady-state inference.
 
     All do if no inference is steady-state.
     """
@@ -80,7 +97,9 @@ def in_steady_part(kernels: Table, steady: IntArray) -> BoolArray:
 
 
 def layer_totals(kernels: Table, layers: int, steady: IntArray) -> tuple[IntArray, int]:
-    """For each layer the time of its kernels in the steady-state part, and the time of all kernels in it, of any engine or none."""
+    """For each layer the time of its kernels in the steady-state part, and the time of all kernels
+    in it, of any engine or none.
+    """
     inside = in_steady_part(kernels, steady)
     duration, layer = kernels.ints("end_ns") - kernels.ints("start_ns"), kernels.ints("layer_id")
     mapped = inside & (layer >= 0)
@@ -95,7 +114,10 @@ def other_kernels(kernels: Table, names: Table, steady: IntArray) -> Table:
     duration, text = kernels.ints("end_ns") - kernels.ints("start_ns"), kernels.text("name")
     rows = np.flatnonzero(inside & (kernels.ints("layer_id") == MISSING))
     codes = text.codes[rows]
-    count, time = np.bincount(codes, minlength=len(text.values)), _sums(codes, duration[rows], len(text.values))
+    count, time = (
+        np.bincount(codes, minlength=len(text.values)),
+        _sums(codes, duration[rows], len(text.values)),
+    )
     family_of = {row.text("name"): row.text("family") for row in names}
     families: dict[str, list[int]] = {}
     for code in np.flatnonzero(count).tolist():
@@ -120,15 +142,23 @@ def other_kernels(kernels: Table, names: Table, steady: IntArray) -> Table:
 _PLACES = ("layer_id", "inference", "engine")
 
 
-def counted_kernels(kernels: Table, steady: IntArray, *names: str) -> Iterator[tuple[IntArray, ...]]:
-    """Rows of the kernels of the steady-state inferences (of all kernels where there are none) and columns of them, a part at a time."""
-    for rows, inference, *columns in in_pieces(*(kernels.held_ints(name) for name in ("inference", *names))):
+def counted_kernels(
+    kernels: Table, steady: IntArray, *names: str
+) -> Iterator[tuple[IntArray, ...]]:
+    """Rows of the kernels of the steady-state inferences (of all kernels where there are none) and
+    columns of them, a part at a time.
+    """
+    for rows, inference, *columns in in_pieces(
+        *(kernels.held_ints(name) for name in ("inference", *names))
+    ):
         counts = np.isin(inference, steady) if len(steady) else np.ones(len(rows), np.bool_)
         yield rows[counts], *(column[counts] for column in (inference, *columns))
 
 
 def _by_layer(kernels: Table, steady: IntArray, layers: int) -> Iterator[tuple[slice, IntArray]]:
-    """Batches of layers with about so many kernels together, and the rows of the counted kernels, by layer."""
+    """Batches of layers with about so many kernels together, and the rows of the counted kernels,
+    by layer.
+    """
     found: NDArray[Any] = np.full(len(kernels), layers, np.uint16 if layers < 2**16 else np.uint32)
     for rows, _, layer in counted_kernels(kernels, steady, "layer_id"):
         found[rows] = np.where(layer >= 0, layer, layers)
@@ -142,7 +172,9 @@ def _by_layer(kernels: Table, steady: IntArray, layers: int) -> Iterator[tuple[s
 
 
 def _summed(pair: IntArray, values: IntArray, wide: int) -> tuple[IntArray, IntArray, IntArray]:
-    """For each distinct pair, ascending: its first member (of first * wide + second), the sum of the values, and how many there are."""
+    """For each distinct pair, ascending: its first member (of first * wide + second), the sum of
+    the values, and how many there are.
+    """
     different, inverse, size = np.unique(pair, return_inverse=True, return_counts=True)
     total = np.zeros(len(different), np.int64)
     np.add.at(total, inverse, values)
@@ -151,9 +183,12 @@ def _summed(pair: IntArray, values: IntArray, wide: int) -> tuple[IntArray, IntA
 
 @dataclass(frozen=True)
 class _Engines:
-    """The engines that ran; number -1, which comes first, stands for no engine, or for layers known only from ranges."""
+    """The engines that ran; number -1, which comes first, stands for no engine, or for layers known
+    only from ranges.
+    """
 
-    of_inference: IntArray  # the engine of each inference's kernels; one more entry for kernels outside inferences
+    # the engine of each inference's kernels; one more entry for kernels outside inferences
+    of_inference: IntArray
     runs: IntArray  # number of counted inferences of each engine
     time_ns: IntArray  # time of the counted kernels of each engine
     wide: int  # more than there are inferences
@@ -162,23 +197,41 @@ class _Engines:
     def of(kernels: Table, steady: IntArray) -> _Engines:
         """Made from the kernels."""
         columns = [kernels.held_ints(name) for name in ("inference", "engine")]
-        top = [(int(inference.max()), int(engine.max())) for _, inference, engine in in_pieces(*columns)]
-        inferences, engines = (max([-1, *numbers]) for numbers in zip(*top, strict=True)) if top else (-1, -1)
+        top = [
+            (int(inference.max()), int(engine.max()))
+            for _, inference, engine in in_pieces(*columns)
+        ]
+        inferences, engines = (
+            (max([-1, *numbers]) for numbers in zip(*top, strict=True)) if top else (-1, -1)
+        )
         of_inference = np.full(inferences + 2, -1, np.int64)
         for _, inference, engine in in_pieces(*columns):
-            np.maximum.at(of_inference, np.maximum(inference, -1), np.maximum(engine, -1))  # -1 is the last entry, which no engine has
-        known = _Engines(of_inference, np.zeros(engines + 2, np.int64), np.zeros(engines + 2, np.int64), inferences + 2)
+            np.maximum.at(
+                of_inference, np.maximum(inference, -1), np.maximum(engine, -1)
+            )  # -1 is the last entry, which no engine has
+        known = _Engines(
+            of_inference,
+            np.zeros(engines + 2, np.int64),
+            np.zeros(engines + 2, np.int64),
+            inferences + 2,
+        )
         pairs = [np.zeros(0, np.int64)]
-        for _, inference, engine, start, end in counted_kernels(kernels, steady, "engine", "start_ns", "end_ns"):
+        for _, inference, engine, start, end in counted_kernels(
+            kernels, steady, "engine", "start_ns", "end_ns"
+        ):
             at = np.maximum(inference, -1)
             number = known.at(at, engine) + 1
             np.add.at(known.time_ns, number, end - start)
             pairs.append(distinct(number * known.wide + at + 1))
-        known.runs[:] = np.bincount(distinct(np.concatenate(pairs)) // known.wide, minlength=engines + 2)
+        known.runs[:] = np.bincount(
+            distinct(np.concatenate(pairs)) // known.wide, minlength=engines + 2
+        )
         return known
 
     def at(self, inference: IntArray, engine: IntArray) -> IntArray:
-        """Per kernel, of its inference (-1: none) and its layer's engine: the engine of its inference's kernels, else its own."""
+        """Per kernel, of its inference (-1: none) and its layer's engine: the engine of its
+        inference's kernels, else its own.
+        """
         return np.where(inference >= 0, self.of_inference[inference], np.maximum(engine, -1))
 
     def total_of(self, engine_of_layer: IntArray) -> IntArray:
@@ -189,7 +242,9 @@ class _Engines:
 
 
 def _padded_middles(group: IntArray, values: IntArray, runs: IntArray) -> tuple[IntArray, IntArray]:
-    """Per group the two middle values, after padding its values with zeros up to its number of runs (groups sorted)."""
+    """Per group the two middle values, after padding its values with zeros up to its number of runs
+    (groups sorted).
+    """
     lower, upper = np.zeros(len(runs), np.int64), np.zeros(len(runs), np.int64)
     if len(group) == 0:
         return lower, upper
@@ -198,7 +253,9 @@ def _padded_middles(group: IntArray, values: IntArray, runs: IntArray) -> tuple[
     for result, middle in ((lower, (runs[present] - 1) // 2), (upper, runs[present] // 2)):
         place = middle - (runs[present] - size)
         inside = place >= 0
-        result[present[inside]] = ordered[first[inside] + np.minimum(place[inside], size[inside] - 1)]
+        result[present[inside]] = ordered[
+            first[inside] + np.minimum(place[inside], size[inside] - 1)
+        ]
     return lower, upper
 
 
@@ -215,7 +272,12 @@ def coverage(kernels: Table) -> Table:
     time = _sums(method.codes, duration, len(method.values))
     total = max(int(duration.sum()), 1)
     rows = [
-        {"method": value, "kernels": int(count[code]), "time_ns": int(time[code]), "share_of_kernel_time": int(time[code]) / total}
+        {
+            "method": value,
+            "kernels": int(count[code]),
+            "time_ns": int(time[code]),
+            "share_of_kernel_time": int(time[code]) / total,
+        }
         for code, value in enumerate(method.values)
         if count[code]
     ]
@@ -232,12 +294,18 @@ def unmapped(kernels: Table) -> Table:
     time = _sums(codes[codes >= 0], duration[codes >= 0], len(reason.values))
     order = _most_first(np.flatnonzero(count), time, reason)
     return Table.of_rows(
-        UNMAPPED, [{"reason": reason.values[code], "kernels": int(count[code]), "time_ns": int(time[code])} for code in order]
+        UNMAPPED,
+        [
+            {"reason": reason.values[code], "kernels": int(count[code]), "time_ns": int(time[code])}
+            for code in order
+        ],
     )
 
 
 def by_kernel_name(kernels: Table, names: Table) -> Table:
-    """Every distinct kernel name with its total time over the trace, most first; ``names`` is decode.names_table of them."""
+    """Every distinct kernel name with its total time over the trace, most first; ``names`` is
+    decode.names_table of them.
+    """
     text = kernels.text("name")
     duration = kernels.ints("end_ns") - kernels.ints("start_ns")
     count = np.bincount(text.codes, minlength=len(text.values))
@@ -246,7 +314,9 @@ def by_kernel_name(kernels: Table, names: Table) -> Table:
     last = np.cumsum(count[present])
     median = np.zeros(len(text.values), np.int64)
     ordered = sorted_in_groups(text.codes.astype(np.int64), duration)
-    median[present] = _between(ordered[last - 1 - count[present] // 2], ordered[last - 1 - (count[present] - 1) // 2])
+    median[present] = _between(
+        ordered[last - 1 - count[present] // 2], ordered[last - 1 - (count[present] - 1) // 2]
+    )
     total = max(int(duration.sum()), 1)
     decoded = {row.text("name"): row.values() for row in names}
     rows = [
@@ -263,7 +333,9 @@ def by_kernel_name(kernels: Table, names: Table) -> Table:
 
 
 def by_family(kernel_totals: Table) -> Table:
-    """Families of kernel names with their total time over the trace, most first; from KERNEL_TOTALS."""
+    """Families of kernel names with their total time over the trace, most first; from
+    KERNEL_TOTALS.
+    """
     found: dict[str, list[Row]] = {}
     for row in kernel_totals:
         found.setdefault(row.text("family"), []).append(row)

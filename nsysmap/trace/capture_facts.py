@@ -27,7 +27,9 @@ def capture_facts(trace: Trace, tensorrt: TensorRtRanges, tensorrt_version: str 
     graph_kernels = int(np.count_nonzero(kernels.ints("graph_node_id") != MISSING))
     if gpu_unrecorded(trace):
         mode = trace.recording.cuda_graph_trace or "none"
-    elif len(trace.cuda_graph_traces) or (len(graph_launches) and not shown.any() and not graph_kernels):
+    elif len(trace.cuda_graph_traces) or (
+        len(graph_launches) and not shown.any() and not graph_kernels
+    ):
         mode = "graph"
     else:
         mode = "node" if graph_kernels or len(graph_launches) else "none"
@@ -35,8 +37,16 @@ def capture_facts(trace: Trace, tensorrt: TensorRtRanges, tensorrt_version: str 
     starts = [int(table.ints("start_ns")[0]) for table in (*work, calls) if len(table)]
     ends = [int(table.ints("end_ns").max()) for table in (*work, calls) if len(table)]
     domain = trace.nvtx_ranges.text("domain")
-    places = {(process, device) for table in work for process, device in _pairs(table, "process", "device")}
-    streams = {(process, stream) for table in work for process, stream in _pairs(table, "process", "stream")}
+    places = {
+        (process, device)
+        for table in work
+        for process, device in _pairs(table, "process", "device")
+    }
+    streams = {
+        (process, stream)
+        for table in work
+        for process, stream in _pairs(table, "process", "stream")
+    }
     row = {
         "source": trace.source,
         "nsys_version": trace.nsys_version,
@@ -73,23 +83,39 @@ def capture_facts(trace: Trace, tensorrt: TensorRtRanges, tensorrt_version: str 
 
 
 def has_pytorch(trace: Trace) -> bool:
-    """Whether a kernel is PyTorch's own, or a range is of one of its operators (torch.autograd.profiler.emit_nvtx)."""
-    kernels = any(decode(name).family == "pytorch" for name in trace.kernels.text("name").values if any(word in name for word in _PYTORCH))
-    return kernels or bool(trace.nvtx_ranges.text("name").where(lambda name: name.startswith("aten::")).any())
+    """Whether a kernel is PyTorch's own, or a range is of one of its operators
+    (torch.autograd.profiler.emit_nvtx).
+    """
+    kernels = any(
+        decode(name).family == "pytorch"
+        for name in trace.kernels.text("name").values
+        if any(word in name for word in _PYTORCH)
+    )
+    return kernels or bool(
+        trace.nvtx_ranges.text("name").where(lambda name: name.startswith("aten::")).any()
+    )
 
 
 def host_program(trace: Trace, processes: Collection[int]) -> str | None:
-    """What these processes are (see host_program.HOSTS); None if not all are of one kind, or that of one is not known."""
+    """What these processes are (see host_program.HOSTS); None if not all are of one kind, or that
+    of one is not known.
+    """
     hosts = {trace.hosts.get(process) for process in processes}
     return hosts.pop() if len(hosts) == 1 else None
 
 
 def _pairs(table: Table, first: str, second: str) -> set[tuple[int, int]]:
-    return {(value, other) for value, rows in rows_by_value(table.ints(first)) for other in distinct(table.ints(second)[rows]).tolist()}
+    return {
+        (value, other)
+        for value, rows in rows_by_value(table.ints(first))
+        for other in distinct(table.ints(second)[rows]).tolist()
+    }
 
 
 def _overhead(trace: Trace) -> int:
-    """Time in which the profiler held a thread that launched GPU work, within the window of that work, in ns."""
+    """Time in which the profiler held a thread that launched GPU work, within the window of that
+    work, in ns.
+    """
     launched = gpu_column(trace, "launch")
     if not len(launched) or not len(trace.overheads):
         return 0

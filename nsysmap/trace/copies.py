@@ -9,7 +9,9 @@ from nsysmap.trace.model import Trace
 
 
 def blocking_copies(trace: Trace) -> BoolArray:
-    """Per API call: whether it is a copy that holds the host: without Async (but for device to device), or of pageable memory."""
+    """Per API call: whether it is a copy that holds the host: without Async (but for device to
+    device), or of pageable memory.
+    """
     calls, copies = trace.api_calls, trace.memcpys
     blocking = calls.text("kind").equals("copy")
     rows = copies.ints("launch")
@@ -25,9 +27,13 @@ def blocking_copies(trace: Trace) -> BoolArray:
 
 
 def hold_the_host(copies: Table) -> BoolArray:
-    """Per copy: whether its call keeps the host: without Async (but for one within GPU memory), or of pageable memory, which is staged."""
+    """Per copy: whether its call keeps the host: without Async (but for one within GPU memory), or
+    of pageable memory, which is staged.
+    """
     device_only = copies.text("kind").equals("DtoD") | copies.text("kind").equals("PtoP")
-    holding: BoolArray = (~copies.bools("asynchronous") & ~device_only) | _of_pageable_memory(copies)
+    holding: BoolArray = (~copies.bools("asynchronous") & ~device_only) | _of_pageable_memory(
+        copies
+    )
     return holding
 
 
@@ -37,24 +43,34 @@ def _of_pageable_memory(copies: Table) -> BoolArray:
 
 
 LARGE_COPY_BYTES = 1 << 20
-"""From this size on, a copy's time is that of the link: at 12 GB/s 87 µs, of which what starts it is 2 µs."""
+"""From this size on, a copy's time is that of the link: at 12 GB/s 87 µs, of which what starts it
+is 2 µs.
+"""
 
 
 def link_rates(copies: Table, memory: str) -> dict[str, float]:
-    """Bytes per ns (GB/s) of this trace's large copies by direction (HtoD, DtoH), from or to host memory of this kind ("pinned",
-    "pageable"): the median; nothing for a direction without such copies."""
+    """Bytes per ns (GB/s) of this trace's large copies by direction (HtoD, DtoH), from or to host
+    memory of this kind ("pinned", "pageable"): the median; nothing for a direction without such
+    copies.
+    """
     took, size = copies.ints("end_ns") - copies.ints("start_ns"), copies.ints("bytes")
     found = {}
     for way, host in (("HtoD", "source"), ("DtoH", "target")):
-        mine = copies.text("kind").equals(way) & copies.text(host).equals(memory) & (size >= LARGE_COPY_BYTES) & (took > 0)
+        mine = (
+            copies.text("kind").equals(way)
+            & copies.text(host).equals(memory)
+            & (size >= LARGE_COPY_BYTES)
+            & (took > 0)
+        )
         if mine.any():
             found[way] = float(np.median(size[mine] / took[mine]))
     return found
 
 
 def if_pinned_ns(copies: Table) -> IntArray:
-    """How long each copy would take if its host memory were pinned, as this trace's own pinned copies are; as long as now where there are
-    none, and where it is small."""
+    """How long each copy would take if its host memory were pinned, as this trace's own pinned
+    copies are; as long as now where there are none, and where it is small.
+    """
     took, size = copies.ints("end_ns") - copies.ints("start_ns"), copies.ints("bytes")
     result = took.copy()
     large = _of_pageable_memory(copies) & (size >= LARGE_COPY_BYTES)
@@ -69,11 +85,12 @@ NO_COPIES = "none"
 
 
 def copied_memory(inferences: Table, memcpys: Table) -> Text:
-    """For each row of INFERENCES the host memory of its copies: "pageable", "pinned", …, "none", or "HtoD pageable, DtoH pinned"; no text
-    where the trace does not show which thread requested copies.
+    """For each row of INFERENCES the host memory of its copies: "pageable", "pinned", …, "none", or
+    "HtoD pageable, DtoH pinned"; no text where the trace does not show which thread requested
+    copies.
 
-    Its copies are those between host and device that its thread requested after it had enqueued the inference before: they are part of the
-    time from that one's end to its own.
+    Its copies are those between host and device that its thread requested after it had enqueued the
+    inference before: they are part of the time from that one's end to its own.
     """
     to_gpu, to_host = (memcpys.text("kind").equals(way) for way in ("HtoD", "DtoH"))
     rows = np.flatnonzero(to_gpu | to_host)
@@ -83,18 +100,28 @@ def copied_memory(inferences: Table, memcpys: Table) -> Text:
     threads, ends = inferences.ints("thread"), inferences.ints("enqueue_end_ns")
     uses: list[tuple[str, str]] = []
     used = np.zeros(len(inferences), np.int64)  # a bit for each of these
-    for way, told, mine in (("HtoD", memcpys.text("source"), to_gpu[rows]), ("DtoH", memcpys.text("target"), to_host[rows])):
+    for way, told, mine in (
+        ("HtoD", memcpys.text("source"), to_gpu[rows]),
+        ("DtoH", memcpys.text("target"), to_host[rows]),
+    ):
         for code in np.unique(told.codes[rows[mine]]).tolist():
             some = mine & (told.codes[rows] == code)
             used[_following(threads, ends, thread[some], begin[some])] |= 1 << len(uses)
             uses.append((way, told.values[code] if code >= 0 else "unknown"))
     distinct, code_of = np.unique(used, return_inverse=True)
-    words = [_words([use for bit, use in enumerate(uses) if mask >> bit & 1]) for mask in distinct.tolist()]
+    words = [
+        _words([use for bit, use in enumerate(uses) if mask >> bit & 1])
+        for mask in distinct.tolist()
+    ]
     return Text(code_of.astype(np.int32), tuple(words))
 
 
-def _following(threads: IntArray, ends_ns: IntArray, thread: IntArray, moment: IntArray) -> IntArray:
-    """The inferences that are the first, each on one of these threads, to be enqueued after one of these times."""
+def _following(
+    threads: IntArray, ends_ns: IntArray, thread: IntArray, moment: IntArray
+) -> IntArray:
+    """The inferences that are the first, each on one of these threads, to be enqueued after one of
+    these times.
+    """
     order = np.lexsort((ends_ns, threads))
     found = [np.zeros(0, np.int64)]
     for one in np.unique(thread):

@@ -1,8 +1,9 @@
 """Reads the GPU metrics that nsys sampled: GPU_METRICS and TARGET_INFO_GPU_METRICS of an export.
 
-A row's timestamp is when its sample begins.  ``typeId & 0xFF`` is the GPU; a second type of the same GPU, whose one field is
-``EndTimestamp``, holds the stretches in which nsys lost samples or mistrusts them (nsys 2021 to 2023).  Clocks above 2.147 GHz are written
-as 32 bits with a sign: negative.  The first sample of a run is of nothing whole (seen with nsys 2023 on GA102 and GA106).
+A row's timestamp is when its sample begins.  ``typeId & 0xFF`` is the GPU; a second type of the
+same GPU, whose one field is ``EndTimestamp``, holds the stretches in which nsys lost samples or
+mistrusts them (nsys 2021 to 2023).  Clocks above 2.147 GHz are written as 32 bits with a sign:
+negative.  The first sample of a run is of nothing whole (seen with nsys 2023 on GA102 and GA106).
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ _GPU = 0xFF
 _END = "EndTimestamp"
 _MOST_APART = 1.5  # times the usual distance of samples: more is a hole
 _WRAP = 1 << 32
-_MOST_PERCENT = 200.0  # peaks are nominal and can be passed a little; more, or less than nothing, is no sample
+_MOST_PERCENT = (
+    200.0  # peaks are nominal and can be passed a little; more, or less than nothing, is no sample
+)
 _CLOSE = 1 << 20
 _MOST_TYPES = 1 << 10  # a GPU has two, and there are at most 256
 _LONG = 2  # times as many samples as are wanted: of fewer, all are read
@@ -39,7 +42,9 @@ _FEW_ROWS = 1 << 10  # that are sorted where one is out of order
 
 @dataclass(frozen=True)
 class GpuSamples:
-    """What was sampled of one GPU: sample i is of [start_ns[i], end_ns[i]); NaN if a metric has no value."""
+    """What was sampled of one GPU: sample i is of [start_ns[i], end_ns[i]); NaN if a metric has no
+    value.
+    """
 
     device: int  # CUDA device ordinal
     metrics: tuple[Metric, ...]
@@ -48,7 +53,9 @@ class GpuSamples:
     values: FloatArray  # one row per metric
     holes: int  # stretches without samples within the run
     mistrusted: int  # samples left out because nsys says so
-    lost_share: float = 0.0  # of the time from the first sample to the last, how much those holes take
+    lost_share: float = (
+        0.0  # of the time from the first sample to the last, how much those holes take
+    )
     number: int = 0  # nsys's own of this GPU, for its options
     part_of: PartOf | None = None  # None: these are all
 
@@ -68,7 +75,10 @@ class GpuSamples:
         if self.part_of is not None:
             return self.part_of.begin_ns, self.part_of.end_ns
         apart = np.flatnonzero(self.start_ns[1:] != self.end_ns[:-1])
-        return self.start_ns[np.append(0, apart + 1)[: len(self.start_ns)]], self.end_ns[np.append(apart, -1)[: len(self.end_ns)]]
+        return (
+            self.start_ns[np.append(0, apart + 1)[: len(self.start_ns)]],
+            self.end_ns[np.append(apart, -1)[: len(self.end_ns)]],
+        )
 
 
 @dataclass(frozen=True)
@@ -82,7 +92,9 @@ class PartOf:
 
 @dataclass(frozen=True)
 class Enough:
-    """How many samples suffice of a time: ``most``, in stretches of ``together`` that follow one another."""
+    """How many samples suffice of a time: ``most``, in stretches of ``together`` that follow one
+    another.
+    """
 
     begin_ns: float
     end_ns: float
@@ -92,7 +104,9 @@ class Enough:
 
 @dataclass(frozen=True)
 class GpuMetrics:
-    """The GPU metrics of a trace, read when they are asked for: there may be ten samples for each kernel."""
+    """The GPU metrics of a trace, read when they are asked for: there may be ten samples for each
+    kernel.
+    """
 
     tables: NsysTables | None = None  # None: none were sampled
 
@@ -102,7 +116,8 @@ class GpuMetrics:
         return () if self.tables is None else read_gpu_metrics(self.tables)
 
     def enough(self, wanted: Callable[[int, float], Enough]) -> tuple[GpuSamples, ...]:
-        """The samples of every GPU; of a long run in a file of which parts can be read, no more than are wanted.
+        """The samples of every GPU; of a long run in a file of which parts can be read, no more
+        than are wanted.
 
         ``wanted`` is asked with the GPU's CUDA device ordinal and the time between samples in ns.
         """
@@ -111,7 +126,11 @@ class GpuMetrics:
 
     def number_of(self, device: int) -> int:
         """nsys's own number of a GPU, which its options take."""
-        numbers = {} if self.tables is None else {ordinal: number for number, ordinal in _ordinals(self.tables).items()}
+        numbers = (
+            {}
+            if self.tables is None
+            else {ordinal: number for number, ordinal in _ordinals(self.tables).items()}
+        )
         return numbers.get(device, device)
 
 
@@ -121,10 +140,14 @@ _Rows = tuple[IntArray, IntArray, IntArray]
 
 @dataclass
 class _Moments:
-    """The rows of one type as they are read: by moment, where each has one row for every metric and all are in order."""
+    """The rows of one type as they are read: by moment, where each has one row for every metric and
+    all are in order.
+    """
 
     which: IntArray | None = None  # the metrics of a moment, in the order of its rows
-    regular: list[tuple[IntArray, IntArray]] = field(default_factory=list)  # moments, and for each the values in that order
+    regular: list[tuple[IntArray, IntArray]] = field(
+        default_factory=list
+    )  # moments, and for each the values in that order
     others: list[_Rows] = field(default_factory=list)  # rows that are in no such order
     rest: _Rows | None = None  # the begin of a moment
     latest: int = MISSING  # moment of any row but those of ``rest``
@@ -141,7 +164,9 @@ class _Moments:
             self.add(_some(rows, 0, len(rows[0]) // 2))
             self.add(_some(rows, len(rows[0]) // 2, None))
             return
-        whole = int(np.argmax(rows[0] != rows[0][0]))  # where the next moment begins, of which nothing may be missing
+        whole = int(
+            np.argmax(rows[0] != rows[0][0])
+        )  # where the next moment begins, of which nothing may be missing
         if whole:
             self._leave(_some(rows, 0, whole))
             rows = _some(rows, whole, None)
@@ -157,10 +182,14 @@ class _Moments:
         whole = len(time) // count * count
         if whole:
             first, last = time[:whole:count], time[count - 1 : whole : count]
-            in_order = first[0] > self.latest and (first == last).all() and (first[1:] > last[:-1]).all()
+            in_order = (
+                first[0] > self.latest and (first == last).all() and (first[1:] > last[:-1]).all()
+            )
             if not in_order or (time[1:whole] < time[: whole - 1]).any():
                 return False
-            if (which[:count] != self.which).any() or (which[count:whole] != which[: whole - count]).any():
+            if (which[:count] != self.which).any() or (
+                which[count:whole] != which[: whole - count]
+            ).any():
                 return False
             self.regular.append((first.copy(), value[:whole].reshape(-1, count).T.copy()))
             self.latest = int(first[-1])
@@ -177,27 +206,43 @@ class _Moments:
         found = []
         for time, values in self.regular:
             assert self.which is not None
-            found.append((np.repeat(time, len(self.which)), np.tile(self.which, len(time)), values.T.ravel()))
+            found.append(
+                (np.repeat(time, len(self.which)), np.tile(self.which, len(time)), values.T.ravel())
+            )
         return found + self.others + ([] if self.rest is None else [self.rest])
 
     def pivoted(self, path: Path) -> tuple[list[int], IntArray, FloatArray]:
-        """The metrics, the moments in order, and for each metric the value at every moment; NaN for none.
+        """The metrics, the moments in order, and for each metric the value at every moment; NaN for
+        none.
 
-        Raises NsysmapError, about ``path``, if so few have a value that a small file would take all memory.
+        Raises NsysmapError, about ``path``, if so few have a value that a small file would take all
+        memory.
         """
         nothing = np.empty(0, np.int64)
-        time, metric, value = _joined([(nothing, nothing, nothing), *self.others, *([] if self.rest is None else [self.rest])])
+        time, metric, value = _joined(
+            [(nothing, nothing, nothing), *self.others, *([] if self.rest is None else [self.rest])]
+        )
         which = nothing if self.which is None or not self.regular else self.which
         held = sorted({*which.tolist(), *_distinct(metric)})
         at = np.searchsorted(held, which).tolist()
         told = np.concatenate([nothing, *(of for of, _ in self.regular)])
         moments = distinct(np.concatenate([told, time])) if len(time) else told
         if len(held) * len(moments) > _MOST_EMPTY * (len(time) + len(which) * len(told)) + _CLOSE:
-            raise _damaged(path, f"has {len(held):,} metrics at {len(moments):,} moments, but few values")
-        values = np.full((len(held), len(moments)), np.nan) if len(time) else np.empty((len(held), len(moments)))
+            raise _damaged(
+                path, f"has {len(held):,} metrics at {len(moments):,} moments, but few values"
+            )
+        values = (
+            np.full((len(held), len(moments)), np.nan)
+            if len(time)
+            else np.empty((len(held), len(moments)))
+        )
         for of, block in self.regular:
             begin, end = np.searchsorted(moments, of[[0, -1]]).tolist()
-            columns = slice(begin, end + 1) if end - begin + 1 == len(of) else np.searchsorted(moments, of)
+            columns = (
+                slice(begin, end + 1)
+                if end - begin + 1 == len(of)
+                else np.searchsorted(moments, of)
+            )
             for row, each in zip(at, block, strict=True):
                 values[row, columns] = each
         values[np.searchsorted(held, metric), np.searchsorted(moments, time)] = value
@@ -205,7 +250,11 @@ class _Moments:
 
 
 def _damaged(path: Path, told: str) -> NsysmapError:
-    return NsysmapError(str(path), f"its table GPU_METRICS {told}", "the file is damaged: copy it again, or export the report again")
+    return NsysmapError(
+        str(path),
+        f"its table GPU_METRICS {told}",
+        "the file is damaged: copy it again, or export the report again",
+    )
 
 
 def _some(rows: _Rows, begin: int, end: int | None) -> _Rows:
@@ -218,7 +267,9 @@ def _joined(parts: Sequence[_Rows]) -> _Rows:
 
 
 def _metrics_of_a_moment(rows: _Rows) -> IntArray | None:
-    """The metrics of the moment with the most rows, but for the first and last, which may go on elsewhere; None if one is there twice."""
+    """The metrics of the moment with the most rows, but for the first and last, which may go on
+    elsewhere; None if one is there twice.
+    """
     changes = np.flatnonzero(rows[0][1:] != rows[0][:-1]) + 1
     if len(changes) < 2:
         return None
@@ -229,7 +280,9 @@ def _metrics_of_a_moment(rows: _Rows) -> IntArray | None:
 
 def has_gpu_metrics(tables: NsysTables) -> bool:
     """Whether GPU metrics were sampled."""
-    return tables.has("GPU_METRICS", "metricId") and tables.has("TARGET_INFO_GPU_METRICS", "metricName")
+    return tables.has("GPU_METRICS", "metricId") and tables.has(
+        "TARGET_INFO_GPU_METRICS", "metricName"
+    )
 
 
 def read_gpu_metrics(tables: NsysTables) -> tuple[GpuSamples, ...]:
@@ -248,17 +301,29 @@ def read_gpu_metrics(tables: NsysTables) -> tuple[GpuSamples, ...]:
         if len(kinds) > _MOST_TYPES:
             raise _damaged(tables.path, f"has samples of {len(kinds):,} types")
         for kind in kinds:
-            rows = columns if len(kinds) == 1 else [column[columns[1] == kind] for column in columns]
+            rows = (
+                columns if len(kinds) == 1 else [column[columns[1] == kind] for column in columns]
+            )
             for begin in range(0, len(rows[0]), _ROWS_AT_ONCE):
-                time_of, which, value = (rows[at][begin : begin + _ROWS_AT_ONCE] for at in (0, 2, 3))
+                time_of, which, value = (
+                    rows[at][begin : begin + _ROWS_AT_ONCE] for at in (0, 2, 3)
+                )
                 moments.setdefault(kind, _Moments()).add((time_of, which, value))
     ordinals = _ordinals(tables)
     found = []
     for kind, held in sorted(moments.items()):
         if kind not in ends:
-            doubtful = [moments[end] for end in ends if end in moments and end & _GPU == kind & _GPU]
+            doubtful = [
+                moments[end] for end in ends if end in moments and end & _GPU == kind & _GPU
+            ]
             device = ordinals.get(kind & _GPU, kind & _GPU)
-            sampled = _samples(tables.path, device, {at: name for (of, at), name in names.items() if of == kind}, held, doubtful)
+            sampled = _samples(
+                tables.path,
+                device,
+                {at: name for (of, at), name in names.items() if of == kind},
+                held,
+                doubtful,
+            )
             found.append(replace(sampled, number=kind & _GPU))
     return tuple(found)
 
@@ -276,12 +341,18 @@ def _time(tables: NsysTables) -> str:
 
 
 def _ordinals(tables: NsysTables) -> dict[int, int]:
-    """nsys's number of each GPU and the CUDA device ordinal that it has, which differ under CUDA_VISIBLE_DEVICES."""
+    """nsys's number of each GPU and the CUDA device ordinal that it has, which differ under
+    CUDA_VISIBLE_DEVICES.
+    """
     if not tables.has("TARGET_INFO_GPU", "cuDevice"):
         return {}
     raw = tables.read("TARGET_INFO_GPU", ("id", "cuDevice"))
     pairs = zip(raw["id"].tolist(), raw["cuDevice"].tolist(), strict=True)
-    return {number: device for number, device in pairs if MISSING not in (number, device) and device >= 0}
+    return {
+        number: device
+        for number, device in pairs
+        if MISSING not in (number, device) and device >= 0
+    }
 
 
 def _distinct(values: IntArray) -> list[int]:
@@ -297,7 +368,9 @@ def _distinct(values: IntArray) -> list[int]:
     return near
 
 
-def _samples(path: Path, device: int, named: Mapping[int, str], held: _Moments, doubtful: list[_Moments]) -> GpuSamples:
+def _samples(
+    path: Path, device: int, named: Mapping[int, str], held: _Moments, doubtful: list[_Moments]
+) -> GpuSamples:
     which, time, values = held.pivoted(path)
     metrics = tuple(metric(named.get(at, str(at))) for at in which)
     for row, each in zip(values, metrics, strict=True):
@@ -319,12 +392,21 @@ def _samples(path: Path, device: int, named: Mapping[int, str], held: _Moments, 
     lost = float(apart[1:][~whole[1:]].sum()) / float(time[-1] - time[0])
     some = slice(1, None) if kept[1:].all() else kept
     return GpuSamples(
-        device, metrics, begin[some], end[some], values[:, :-1][:, some], int((~whole[1:]).sum()), int((whole & ~trusted).sum()), lost
+        device,
+        metrics,
+        begin[some],
+        end[some],
+        values[:, :-1][:, some],
+        int((~whole[1:]).sum()),
+        int((whole & ~trusted).sum()),
+        lost,
     )
 
 
 def _within(moments: IntArray, stretches: list[_Rows]) -> BoolArray:
-    """Which moments lie in any of these stretches: each row's time and value are its begin and end."""
+    """Which moments lie in any of these stretches: each row's time and value are its begin and
+    end.
+    """
     inside = np.zeros(len(moments), np.bool_)
     for begin, _, end in stretches:
         for first, last in zip(begin.tolist(), end.tolist(), strict=True):
@@ -332,7 +414,8 @@ def _within(moments: IntArray, stretches: list[_Rows]) -> BoolArray:
     return inside
 
 
-# --- a part of a long run ---------------------------------------------------------------------------------------------
+# --- a part of a long run
+# ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -372,26 +455,42 @@ class _Long:
     def latest(self) -> _Moment:
         """The last moment."""
         last = self.pieces.count - 1
-        number, time = (self.pieces.read(last, last + 1, (ROW, self.time))[name] for name in (ROW, self.time))
+        number, time = (
+            self.pieces.read(last, last + 1, (ROW, self.time))[name] for name in (ROW, self.time)
+        )
         if int(number[-1]) % len(self.which) or time[-1] != time[-min(len(self.which), len(time))]:
             raise NoPiecesError("an incomplete last moment")
         return _Moment(last, int(number[-1]) // len(self.which) - 1, int(time[-1]), 0)
 
     def from_time(self, time_ns: float) -> int:
         """The last piece whose first moment is not after that time, or the first."""
-        return max(bisect_right(range(self.pieces.count), time_ns, key=lambda piece: self.first(piece).time) - 1, 0)
+        return max(
+            bisect_right(
+                range(self.pieces.count), time_ns, key=lambda piece: self.first(piece).time
+            )
+            - 1,
+            0,
+        )
 
     def rows(self, begin: int, end: int) -> _Rows:
         """The rows of whole moments that begin in these pieces."""
         columns = self.pieces.read(begin, end, (self.time, "typeId", "metricId", "value"))
-        time, which, value = (columns[name][self.first(begin).row :] for name in (self.time, "metricId", "value"))
+        time, which, value = (
+            columns[name][self.first(begin).row :] for name in (self.time, "metricId", "value")
+        )
         whole = len(time) // len(self.which) * len(self.which)
-        if (columns["typeId"] != self.kind).any() or not whole or MISSING in (time.min(), value.min()):
+        if (
+            (columns["typeId"] != self.kind).any()
+            or not whole
+            or MISSING in (time.min(), value.min())
+        ):
             raise NoPiecesError("rows of several types or without a value")
         return time[:whole], which[:whole], value[:whole]
 
     def holes(self, one: _Moment, other: _Moment, period_ns: float) -> list[tuple[int, int]]:
-        """The holes between two moments: none, if as many moments are between them as there is time for."""
+        """The holes between two moments: none, if as many moments are between them as there is time
+        for.
+        """
         missing = (other.time - one.time) / period_ns - (other.number - one.number)
         if abs(missing) < _MOST_APART - 1:
             return []
@@ -421,13 +520,18 @@ def _part(tables: NsysTables, wanted: Callable[[int, float], Enough]) -> GpuSamp
 
 
 def _read_part(
-    tables: NsysTables, pieces: Pieces, names: Mapping[tuple[int, int], str], wanted: Callable[[int, float], Enough]
+    tables: NsysTables,
+    pieces: Pieces,
+    names: Mapping[tuple[int, int], str],
+    wanted: Callable[[int, float], Enough],
 ) -> GpuSamples | None:
-    """A part of the samples, and how many there are in all, from pages of an export in which nothing is unusual.
+    """A part of the samples, and how many there are in all, from pages of an export in which
+    nothing is unusual.
 
-    Row numbers tell how many moments are between two pages, and if as much time is between them, nothing was lost there.
+    Row numbers tell how many moments are between two pages, and if as much time is between them,
+    nothing was lost there.
     """
-    ((kind, _), *_) = names
+    (kind, _), *_ = names
     time = _time(tables)
     begun = pieces.read(0, _FEW_PIECES, (time, "metricId", "value"))
     which = _metrics_of_a_moment((begun[time], begun["metricId"], begun["value"]))
@@ -447,7 +551,9 @@ def _read_part(
         rows = long.rows(begin, end)
         held.add(rows)
         first = long.first(begin)
-        last = _Moment(max(end - 2, begin), first.number + len(rows[0]) // len(which) - 1, int(rows[0][-1]), 0)
+        last = _Moment(
+            max(end - 2, begin), first.number + len(rows[0]) // len(which) - 1, int(rows[0][-1]), 0
+        )
         ends.append((first, last))
     if held.others or held.rest is not None:
         raise NoPiecesError("moments that have other rows than the first")
@@ -473,7 +579,9 @@ def _stretches(long: _Long, enough: Enough) -> list[tuple[int, int]] | None:
     """The pieces that are read, from one up to another; None for all."""
     low, high = long.from_time(enough.begin_ns), long.from_time(enough.end_ns) + 1
     last = long.first(long.pieces.count - 1).number
-    inside = (long.first(high).number if high < long.pieces.count else last) - long.first(low).number
+    inside = (long.first(high).number if high < long.pieces.count else last) - long.first(
+        low
+    ).number
     if inside <= _LONG * enough.most or not inside:
         return None
     together = max(enough.most // _STRETCHES, enough.together)

@@ -10,12 +10,16 @@ from nsysmap.trace.model import Trace
 
 
 def gpu_work(trace: Trace) -> tuple[Table, Table, Table, Table]:
-    """Kernels, copies, memsets and whole-graph runs, in this order; a row of any of them is one piece of GPU work."""
+    """Kernels, copies, memsets and whole-graph runs, in this order; a row of any of them is one
+    piece of GPU work.
+    """
     return trace.kernels, trace.memcpys, trace.memsets, trace.cuda_graph_traces
 
 
 def gpu_column(trace: Trace, name: str) -> IntArray:
-    """One column of all GPU work, one value per piece, in the order of `gpu_work`; not to be written into."""
+    """One column of all GPU work, one value per piece, in the order of `gpu_work`; not to be
+    written into.
+    """
     parts = [table.ints(name) for table in gpu_work(trace) if len(table)]
     return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int64), *parts])
 

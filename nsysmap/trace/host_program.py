@@ -1,6 +1,8 @@
-"""What launched the GPU work: trtexec, Python or another program, as far as the names of the processes tell.
+"""What launched the GPU work: trtexec, Python or another program, as far as the names of the
+processes tell.
 
-The names themselves do not leave this module: they can be anything, with paths and arguments in them.
+The names themselves do not leave this module: they can be anything, with paths and arguments in
+them.
 """
 
 from __future__ import annotations
@@ -25,10 +27,13 @@ _TID = 0xFFFFFF
 
 
 def hosts_of(tables: NsysTables, strings: Strings) -> Mapping[int, str]:
-    """What each process is (of HOSTS), by nsys's number of it; those without a name, as in reports of older versions, are left out."""
+    """What each process is (of HOSTS), by nsys's number of it; those without a name, as in reports
+    of older versions, are left out.
+    """
     named = tables.read("PROCESSES", ("globalPid",), ("name",))
     told = dict(zip(named["globalPid"].tolist(), named["name"].list(), strict=True))
-    # where there is no PROCESSES, as in older exports, the main thread has the name: its number is its process's
+    # where there is no PROCESSES, as in older exports, the main thread has the name: its number is
+    # its process's
     threads = tables.read("ThreadNames", ("globalTid", "nameId"))
     thread = threads["globalTid"]
     main = np.flatnonzero((thread != MISSING) & (thread & _TID == thread >> 24 & _TID))
@@ -39,6 +44,8 @@ def hosts_of(tables: NsysTables, strings: Strings) -> Mapping[int, str]:
 
 
 def host_of(name: str) -> str:
-    """What a process of this name is (of HOSTS): the name may be a path, or a command with its arguments."""
+    """What a process of this name is (of HOSTS): the name may be a path, or a command with its
+    arguments.
+    """
     command = re.split(r"[/\\]", name.strip().split(" ")[0])[-1]
     return next((host for host, pattern in _KNOWN if pattern.fullmatch(command)), OTHER_HOST)

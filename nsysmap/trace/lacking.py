@@ -1,4 +1,6 @@
-"""What is missing from a trace, the reason if known, and how to capture it with the version of nsys that wrote the trace."""
+"""What is missing from a trace, the reason if known, and how to capture it with the version of nsys
+that wrote the trace.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,9 @@ from nsysmap.trace.recording import Recording
 _PRECAPTURE_SINCE = "2026.4"
 _HARDWARE_TRACE_SINCE = "2025.1"
 _NO_REASON = (
-    "this file does not say why (exports of nsys before 2024.4 do not; --reader own reads an .nsys-rep's own messages). Mostly the "
-    f"user may not read the GPU's performance counters (ERR_NVGPUCTRPERM): {PERMISSION}"
+    "this file does not say why (exports of nsys before 2024.4 do not; --reader own reads an"
+    " .nsys-rep's own messages). Mostly the user may not read the GPU's performance counters"
+    f" (ERR_NVGPUCTRPERM): {PERMISSION}"
 )
 NOTHING_RECORDED = "CUDA was traced, but no CUDA events were recorded"
 """How the note begins that another capture of the same kind would not change anything."""
@@ -39,17 +42,25 @@ class Unrecorded:
 
 
 def lacking(trace: Trace, cuda_graph_trace: str) -> tuple[Note, ...]:
-    """What the reader must know of what is not in the trace; ``cuda_graph_trace`` as in `capture`."""
+    """What the reader must know of what is not in the trace; ``cuda_graph_trace`` as in
+    `capture`.
+    """
     return tuple(_lacking(trace, cuda_graph_trace))
 
 
 def unrecorded(trace: Trace) -> Unrecorded:
-    """The kernel launches whose kernels are not in the trace; those captured into a CUDA graph were not carried out, and do not count."""
+    """The kernel launches whose kernels are not in the trace; those captured into a CUDA graph were
+    not carried out, and do not count.
+    """
     calls = trace.api_calls
-    rows = np.flatnonzero(calls.text("kind").equals("launch") & (calls.ints("result") == 0) & ~_capturing(trace))
+    rows = np.flatnonzero(
+        calls.text("kind").equals("launch") & (calls.ints("result") == 0) & ~_capturing(trace)
+    )
     missing = _without_work(trace, rows)
     orphans = int(np.count_nonzero(trace.kernels.ints("launch") == MISSING))
-    if orphans >= np.count_nonzero(missing):  # kernels that cannot be joined to launches: these may be the ones
+    if orphans >= np.count_nonzero(
+        missing
+    ):  # kernels that cannot be joined to launches: these may be the ones
         missing = np.zeros(len(rows), np.bool_)
     recorded = np.flatnonzero(~missing)
     last = int(recorded[-1]) + 1 if len(recorded) else 0
@@ -67,12 +78,16 @@ def gpu_unrecorded(trace: Trace) -> bool:
     if any(len(table) for table in gpu_work(trace)):
         return False
     kind = trace.api_calls.text("kind")
-    asked = (kind.equals("launch") | kind.equals("copy") | kind.equals("memset")) & (trace.api_calls.ints("result") == 0)
+    asked = (kind.equals("launch") | kind.equals("copy") | kind.equals("memset")) & (
+        trace.api_calls.ints("result") == 0
+    )
     return bool((asked & ~_capturing(trace)).any())
 
 
 def graph_tracing(trace: Trace) -> str:
-    """The option of `nsys profile` that shows what runs inside CUDA graphs, with the ranges of those built before the collection."""
+    """The option of `nsys profile` that shows what runs inside CUDA graphs, with the ranges of
+    those built before the collection.
+    """
     version = trace.recording.nsys_version
     newer = version is not None and not older(version, _PRECAPTURE_SINCE)
     return "--cuda-graph-trace=node:nvtx-precapture" if newer else "--cuda-graph-trace=node"
@@ -86,22 +101,31 @@ def _lacking(trace: Trace, cuda_graph_trace: str) -> Iterator[Note]:
         launches = int(np.count_nonzero(trace.api_calls.text("kind").equals("graph-launch")))
         yield Note(
             "error",
-            f"The trace hides the kernels of {counted(launches, 'CUDA graph launch')}: it was taken with whole-graph "
-            "tracing, nsys's default. Nothing is known about their layers, kernels or idle time inside. "
-            f"Capture again with: nsys profile {graph_tracing(trace)} … (or run the program without CUDA graphs).",
+            f"The trace hides the kernels of {counted(launches, 'CUDA graph launch')}: it was taken"
+            " with whole-graph tracing, nsys's default. Nothing is known about their layers,"
+            f" kernels or idle time inside. Capture again with: nsys profile {graph_tracing(trace)}"
+            " … (or run the program without CUDA graphs).",
         )
     elif not len(trace.kernels):
         yield Note("error", _no_kernels(trace))
     else:
         yield from _unrecorded_notes(trace)
-    nodes_unknown = (trace.kernels.ints("graph_node_id") != MISSING).any() and not len(trace.cuda_graph_nodes)
+    nodes_unknown = (trace.kernels.ints("graph_node_id") != MISSING).any() and not len(
+        trace.cuda_graph_nodes
+    )
     if nodes_unknown:
         yield Note("info", _built_before(trace))
-    if len(trace.kernels) and (told := [warning for warning in recording.warnings if not warning.startswith("no CUDA events")]):
+    if len(trace.kernels) and (
+        told := [
+            warning for warning in recording.warnings if not warning.startswith("no CUDA events")
+        ]
+    ):
         yield Note("info", f"nsys reported at the end of the capture: {'; '.join(told)}.")
     if trace.gpu_metrics.tables is None and (recording.counters_asked_for or recording.no_counters):
         why = recording.no_counters or _NO_REASON
-        yield Note("warning", f"Hardware counters were to be sampled, and the trace has none: {why}.")
+        yield Note(
+            "warning", f"Hardware counters were to be sampled, and the trace has none: {why}."
+        )
 
 
 def _no_gpu(trace: Trace) -> str:
@@ -109,45 +133,77 @@ def _no_gpu(trace: Trace) -> str:
     kind = trace.api_calls.text("kind")
     launches = int(np.count_nonzero(kind.equals("launch") | kind.equals("graph-launch")))
     asked = counted(launches, "launch") if launches else "copies and memsets"
-    told = f"The trace has the host's CUDA calls, including {asked}, but no GPU work: nothing can be said about the GPU."
+    told = (
+        f"The trace has the host's CUDA calls, including {asked}, but no GPU work: nothing can be"
+        " said about the GPU."
+    )
     warned = f" nsys reported: {'; '.join(recording.warnings)}." if recording.warnings else ""
     if recording.wsl:
-        why = "It was captured under WSL2, where many driver versions deliver no GPU records. Capture on Linux itself, or on Windows."
+        why = (
+            "It was captured under WSL2, where many driver versions deliver no GPU records. Capture"
+            " on Linux itself, or on Windows."
+        )
     else:
         why = (
-            "This happens under WSL2, on virtual GPUs (vGPU), with MIG or MPS, with a driver newer than nsys, or if the program was "
-            "killed before the records were written. Capture on a GPU that the program has to itself, with an nsys as new as the driver."
+            "This happens under WSL2, on virtual GPUs (vGPU), with MIG or MPS, with a driver newer"
+            " than nsys, or if the program was killed before the records were written. Capture on a"
+            " GPU that the program has to itself, with an nsys as new as the driver."
         )
     version = recording.nsys_version
     software = version is not None and not older(version, _HARDWARE_TRACE_SINCE)
-    return f"{told}{warned} {why}" + (" Or try nsys's software tracing: -t cuda-sw,nvtx." if software else "")
+    return f"{told}{warned} {why}" + (
+        " Or try nsys's software tracing: -t cuda-sw,nvtx." if software else ""
+    )
 
 
 def _no_kernels(trace: Trace) -> str:
     recording = trace.recording
     again = f"Capture again with: nsys profile -t cuda,nvtx {graph_tracing(trace)} …"
     if any(len(table) for table in (trace.memcpys, trace.memsets)):
-        return "The trace has copies or memsets on the GPU, but no kernels: none ran while nsys collected, or none was recorded."
+        return (
+            "The trace has copies or memsets on the GPU, but no kernels: none ran while nsys"
+            " collected, or none was recorded."
+        )
     if len(trace.api_calls):
-        what = f"The trace has {counted(len(trace.api_calls), 'CUDA call')}, but none of them launches a kernel or copies or sets memory."
-        return f"{what} Nothing can be said about the GPU. Collect while the GPU has work (see --capture-range, --delay and --duration)."
+        what = (
+            f"The trace has {counted(len(trace.api_calls), 'CUDA call')}, but none of them launches"
+            " a kernel or copies or sets memory."
+        )
+        return (
+            f"{what} Nothing can be said about the GPU. Collect while the GPU has work (see"
+            " --capture-range, --delay and --duration)."
+        )
     if recording.traced and "Cuda" not in recording.traced:
         kinds = ", ".join(sorted(recording.traced))
-        return f"CUDA was not traced (only {kinds}): there are no CUDA calls and no GPU work. {again}"
+        return (
+            f"CUDA was not traced (only {kinds}): there are no CUDA calls and no GPU work. {again}"
+        )
     if recording.traced:
         return _nothing_recorded(recording)
-    ranges = f"{counted(len(trace.nvtx_ranges), 'NVTX range')} and " if len(trace.nvtx_ranges) else ""
-    return f"The trace has {ranges}no CUDA calls and no GPU work: CUDA was not traced, or could not be. {again}"
+    ranges = (
+        f"{counted(len(trace.nvtx_ranges), 'NVTX range')} and " if len(trace.nvtx_ranges) else ""
+    )
+    return (
+        f"The trace has {ranges}no CUDA calls and no GPU work: CUDA was not traced, or could not"
+        f" be. {again}"
+    )
 
 
 def _nothing_recorded(recording: Recording) -> str:
-    """Of a trace that was to have CUDA and has nothing of it: capturing it in the same way would give the same."""
+    """Of a trace that was to have CUDA and has nothing of it: capturing it in the same way would
+    give the same.
+    """
     warned = f" ({'; '.join(recording.warnings)})" if recording.warnings else ""
-    where = " It was captured under WSL2, where this happens with many driver versions." if recording.wsl else ""
+    where = (
+        " It was captured under WSL2, where this happens with many driver versions."
+        if recording.wsl
+        else ""
+    )
     return (
-        f"{NOTHING_RECORDED}{warned}: the program made no CUDA call while nsys collected, ran in a process "
-        f"that nsys does not follow (such as a service started earlier), or its driver is newer than this nsys supports.{where} Start the "
-        "program with nsys itself, let it end by itself, and use an nsys as new as the driver."
+        f"{NOTHING_RECORDED}{warned}: the program made no CUDA call while nsys collected, ran in a"
+        " process that nsys does not follow (such as a service started earlier), or its driver is"
+        f" newer than this nsys supports.{where} Start the program with nsys itself, let it end by"
+        " itself, and use an nsys as new as the driver."
     )
 
 
@@ -156,21 +212,24 @@ def _unrecorded_notes(trace: Trace) -> Iterator[Note]:
     if found.between:
         yield Note(
             "warning" if found.between > _MANY * found.launches else "info",
-            f"{found.between:,} of {found.launches:,} kernel launches, scattered over the trace, have no kernel in it: records were lost, "
-            "and the inferences around them look shorter than they were. Capture for a shorter time (--duration, --capture-range).",
+            f"{found.between:,} of {found.launches:,} kernel launches, scattered over the trace,"
+            " have no kernel in it: records were lost, and the inferences around them look shorter"
+            " than they were. Capture for a shorter time (--duration, --capture-range).",
         )
     if found.last:
         yield Note(
             "warning" if found.last > _MANY * found.launches else "info",
-            f"The last {found.last:,} of {found.launches:,} kernel launches, from {found.since_ns / 1e9:.3f} s on, have no kernel in the "
-            "trace: the capture ended, or the program was killed, before these were recorded. Inferences launched then are cut off.",
+            f"The last {found.last:,} of {found.launches:,} kernel launches, from"
+            f" {found.since_ns / 1e9:.3f} s on, have no kernel in the trace: the capture ended, or"
+            " the program was killed, before these were recorded. Inferences launched then are cut"
+            " off.",
         )
 
 
 def _built_before(trace: Trace) -> str:
     told = (
-        "The CUDA graphs were built before the collection began: no NVTX range shows which layer their nodes belong to, "
-        "so the kernels inside are matched by name and order. "
+        "The CUDA graphs were built before the collection began: no NVTX range shows which layer"
+        " their nodes belong to, so the kernels inside are matched by name and order. "
     )
     if graph_tracing(trace).endswith("precapture"):
         return f"{told}{graph_tracing(trace)} records the ranges of such graphs."
@@ -179,7 +238,9 @@ def _built_before(trace: Trace) -> str:
 
 
 def _without_work(trace: Trace, rows: IntArray) -> BoolArray:
-    """Which of these API calls have no work on a GPU, by process and correlation id (two rows may have the same)."""
+    """Which of these API calls have no work on a GPU, by process and correlation id (two rows may
+    have the same).
+    """
     calls = trace.api_calls
     work = gpu_work(trace)
     seen = np.zeros(len(calls) + 1, np.bool_)
@@ -187,18 +248,25 @@ def _without_work(trace: Trace, rows: IntArray) -> BoolArray:
         seen[table.ints("launch")[table.ints("launch") >= 0]] = True
     missing = ~seen[rows]
     for process in distinct(calls.ints("process")[rows[missing]]).tolist():
-        known = np.concatenate([table.ints("correlation")[table.ints("process") == process] for table in work])
+        known = np.concatenate(
+            [table.ints("correlation")[table.ints("process") == process] for table in work]
+        )
         mine = np.flatnonzero(missing & (calls.ints("process")[rows] == process))
         missing[mine] = ~np.isin(calls.ints("correlation")[rows[mine]], known)
     return missing
 
 
 def _capturing(trace: Trace) -> BoolArray:
-    """Which API calls were made while their thread captured a stream into a CUDA graph: launches among them are not carried out."""
+    """Which API calls were made while their thread captured a stream into a CUDA graph: launches
+    among them are not carried out.
+    """
     calls = trace.api_calls
     inside = np.zeros(len(calls), np.bool_)
     api = calls.text("api")
-    begins, ends = (np.flatnonzero(_ends_with(api.values, name)[api.codes]) for name in ("StreamBeginCapture", "StreamEndCapture"))
+    begins, ends = (
+        np.flatnonzero(_ends_with(api.values, name)[api.codes])
+        for name in ("StreamBeginCapture", "StreamEndCapture")
+    )
     thread, start = calls.ints("thread"), calls.ints("start_ns")
     for one in distinct(thread[begins]).tolist():
         rows = np.flatnonzero(thread == one)

@@ -22,7 +22,9 @@ class Launches:
 
     @staticmethod
     def of(calls: Table) -> Launches:
-        """One row per key: where ids repeat within a process (overhead rows reuse them) a launching call is preferred."""
+        """One row per key: where ids repeat within a process (overhead rows reuse them) a launching
+        call is preferred.
+        """
         processes = distinct(calls.ints("process"))
         keys = _join_keys(processes, calls.ints("process"), calls.ints("correlation"))
         kinds = calls.text("kind")
@@ -44,17 +46,27 @@ class Launches:
             return np.full(len(process), MISSING, np.int64)
         wanted = _join_keys(self.processes, process, correlation)
         low, high = int(self.keys[0]), int(self.keys[-1])
-        if high - low < 8 * len(self.keys) + 1_000_000:  # ids are dense: a direct table beats a search
-            table = np.full(high - low + 2, MISSING, np.int64)  # the last place is for all that are not in it
+        if (
+            high - low < 8 * len(self.keys) + 1_000_000
+        ):  # ids are dense: a direct table beats a search
+            table = np.full(
+                high - low + 2, MISSING, np.int64
+            )  # the last place is for all that are not in it
             table[self.keys - low] = self.order
             if wanted.min() >= low and wanted.max() <= high:
                 return table[wanted - low]
             return table[np.where((wanted >= low) & (wanted <= high), wanted - low, high - low + 1)]
         at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        return np.where((self.keys[at] == wanted) & (wanted >= 0), self.order[at], np.int64(MISSING))
+        return np.where(
+            (self.keys[at] == wanted) & (wanted >= 0), self.order[at], np.int64(MISSING)
+        )
 
-    def columns(self, process: IntArray, correlation: IntArray, start_ns: IntArray) -> dict[str, Held]:
-        """The columns that every table of launched GPU work has of its launch; ``start_ns`` is when the work began."""
+    def columns(
+        self, process: IntArray, correlation: IntArray, start_ns: IntArray
+    ) -> dict[str, Held]:
+        """The columns that every table of launched GPU work has of its launch; ``start_ns`` is when
+        the work began.
+        """
         rows = self.rows(process, correlation)
         return {
             "correlation": slim(correlation),
@@ -71,7 +83,11 @@ def gather(values: Ints, rows: IntArray) -> IntArray:
         return np.full(len(rows), MISSING, np.int64)
     held = rows >= 0
     if held.all():
-        return repeated(values[0], len(rows)) if isinstance(values, np.ndarray) and uniform(values) else values.take(rows)
+        return (
+            repeated(values[0], len(rows))
+            if isinstance(values, np.ndarray) and uniform(values)
+            else values.take(rows)
+        )
     return np.where(held, values.take(np.where(held, rows, 0)), np.int64(MISSING))
 
 
@@ -79,7 +95,13 @@ def _join_keys(processes: IntArray, process: IntArray, correlation: IntArray) ->
     """Process number << 32 | correlation; -1 where either is unknown."""
     if len(processes) == 0:
         return np.full(len(process), -1, np.int64)
-    if len(processes) == 1 and uniform(process) and process[0] == processes[0] and correlation.min() >= 0 and correlation.max() < 2**32:
+    if (
+        len(processes) == 1
+        and uniform(process)
+        and process[0] == processes[0]
+        and correlation.min() >= 0
+        and correlation.max() < 2**32
+    ):
         return correlation  # of one process, and known in all rows: the usual case
     number = np.minimum(np.searchsorted(processes, process), len(processes) - 1)
     known = (processes[number] == process) & (correlation >= 0) & (correlation < 2**32)

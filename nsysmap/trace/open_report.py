@@ -1,4 +1,6 @@
-"""Opens a trace in whatever form it is given: a report, which nsys exports or nsysmap reads itself, or an export in any form."""
+"""Opens a trace in whatever form it is given: a report, which nsys exports or nsysmap reads itself,
+or an export in any form.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,25 @@ from nsysmap.trace.model import Trace
 from nsysmap.trace.reader import trace_of
 
 Reader = Literal["auto", "nsys", "own"]
-"""Who reads a .nsys-rep: nsys, by an export; nsysmap itself; or (auto) nsys where one is installed that is not older, else nsysmap."""
+"""Who reads a .nsys-rep: nsys, by an export; nsysmap itself; or (auto) nsys where one is installed
+that is not older, else nsysmap.
+"""
 
 Progress = Callable[[str], None]
 
 
-def open_trace(report: str | Path, *, reader: Reader = "auto", progress: Progress | None = None) -> Trace:
+def open_trace(
+    report: str | Path, *, reader: Reader = "auto", progress: Progress | None = None
+) -> Trace:
     """The trace in a .nsys-rep, or in an export of one; ``progress`` is told what is being done.
 
-    Raises NsysmapError if it is neither, is damaged, or the reader that was asked for cannot read it.
+    Raises NsysmapError if it is neither, is damaged, or the reader that was asked for cannot read
+    it.
     """
     if reader not in get_args(Reader):
-        raise NsysmapError(f"reader {reader}", "is none", f"use one of: {', '.join(get_args(Reader))}")
+        raise NsysmapError(
+            f"reader {reader}", "is none", f"use one of: {', '.join(get_args(Reader))}"
+        )
     path = named_path(report)
     tables = exported_tables(path, progress=_reading(progress))
     if tables is not None:
@@ -49,7 +58,9 @@ def open_trace(report: str | Path, *, reader: Reader = "auto", progress: Progres
 
 
 def _reading(progress: Progress | None) -> Callable[[int], None] | None:
-    return None if progress is None else lambda percent: progress(f"reading the report: {percent} %")
+    return (
+        None if progress is None else lambda percent: progress(f"reading the report: {percent} %")
+    )
 
 
 def _own(path: Path, progress: Progress | None) -> Trace:
@@ -74,8 +85,13 @@ def _own_instead(path: Path, refused: NsysmapError, progress: Progress | None) -
 
 
 def _with_graph_traces(trace: Trace, path: Path) -> Trace:
-    """The trace with the executions of whole CUDA graphs that the report holds and nsys 2023.4's export leaves out."""
-    replayed = trace.api_calls.text("kind").equals("graph-launch").any() and (trace.kernels.ints("graph_node_id") == MISSING).all()
+    """The trace with the executions of whole CUDA graphs that the report holds and nsys 2023.4's
+    export leaves out.
+    """
+    replayed = (
+        trace.api_calls.text("kind").equals("graph-launch").any()
+        and (trace.kernels.ints("graph_node_id") == MISSING).all()
+    )
     if not replayed or len(trace.cuda_graph_traces):
         return trace
     try:
@@ -84,8 +100,13 @@ def _with_graph_traces(trace: Trace, path: Path) -> Trace:
         return trace
     if not len(own.cuda_graph_traces) or len(own.api_calls) != len(trace.api_calls):
         return trace
-    told = "The executions of whole CUDA graphs were read from the report itself, because nsys's export leaves them out."
-    return replace(trace, cuda_graph_traces=own.cuda_graph_traces, notes=(*trace.notes, Note("info", told)))
+    told = (
+        "The executions of whole CUDA graphs were read from the report itself, because nsys's"
+        " export leaves them out."
+    )
+    return replace(
+        trace, cuda_graph_traces=own.cuda_graph_traces, notes=(*trace.notes, Note("info", told))
+    )
 
 
 def _by_export(path: Path, progress: Progress | None) -> Trace:
@@ -102,7 +123,14 @@ def _by_export(path: Path, progress: Progress | None) -> Trace:
 def _exported(path: Path, progress: Progress | None) -> Path:
     from nsysmap.inputs.nsys.export import export
 
-    return export(path, progress=None if progress is None else lambda percent: progress(f"exporting with nsys: {percent} %"))
+    return export(
+        path,
+        progress=(
+            None
+            if progress is None
+            else lambda percent: progress(f"exporting with nsys: {percent} %")
+        ),
+    )
 
 
 def _tables(report: Path, made: Path, progress: Progress | None) -> NsysTables:
@@ -110,4 +138,6 @@ def _tables(report: Path, made: Path, progress: Progress | None) -> NsysTables:
     from nsysmap.inputs.nsys.own_reader import version_in_report
 
     tables = sqlite_tables(made, progress=_reading(progress))
-    return replace(tables, form="nsys-rep", written_by=report_version(report) or version_in_report(report))
+    return replace(
+        tables, form="nsys-rep", written_by=report_version(report) or version_in_report(report)
+    )

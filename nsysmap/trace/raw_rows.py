@@ -1,4 +1,6 @@
-"""Raw rows of nsys's tables: strings looked up by id, process ids unpacked, rows with impossible times left out and counted."""
+"""Raw rows of nsys's tables: strings looked up by id, process ids unpacked, rows with impossible
+times left out and counted.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from nsysmap.core.table import MISSING, BoolArray, CodeArray, IntArray, Text, mapped, packed, taken, uniform
+from nsysmap.core.table import (
+    MISSING,
+    BoolArray,
+    CodeArray,
+    IntArray,
+    Text,
+    mapped,
+    packed,
+    taken,
+    uniform,
+)
 from nsysmap.inputs.nsys.tables import NsysTables
 from nsysmap.trace.model import Dropped
 
@@ -29,7 +41,9 @@ class Strings:
 
     @staticmethod
     def read(tables: NsysTables) -> Strings:
-        """All strings of the file; ids may be sparse, as they are in exports cut down to a few rows."""
+        """All strings of the file; ids may be sparse, as they are in exports cut down to a few
+        rows.
+        """
         raw = tables.read("StringIds", ("id",), ("value",))
         ids, text = raw["id"], raw["value"]
         known = np.flatnonzero(ids >= 0)
@@ -73,14 +87,24 @@ def compact(text: Text) -> Text:
     return Text(mapped(text.codes, lambda codes: new[codes]), values)
 
 
-def kept(name: str, columns: Mapping[str, Any], dropped: list[Dropped], *, gpu: bool) -> dict[str, Any]:
+def kept(
+    name: str, columns: Mapping[str, Any], dropped: list[Dropped], *, gpu: bool
+) -> dict[str, Any]:
     """The columns' sensible rows in order of start time."""
     start, end = columns["start"], columns["end"]
     backwards = (end < start) | (start == MISSING)
     absurd = _elsewhere(start, end, backwards)
-    nowhere = (start == end) & (start <= 0) & ~backwards & ~absurd if gpu else np.zeros(len(start), np.bool_)
+    nowhere = (
+        (start == end) & (start <= 0) & ~backwards & ~absurd
+        if gpu
+        else np.zeros(len(start), np.bool_)
+    )
     bad = backwards | absurd | nowhere
-    reasons = ("ends before it starts, or has no time", "time beyond any session", "time 0 or before the session")
+    reasons = (
+        "ends before it starts, or has no time",
+        "time beyond any session",
+        "time 0 or before the session",
+    )
     for reason, mask in zip(reasons, (backwards, absurd, nowhere), strict=True):
         if count := int(np.count_nonzero(mask)):
             dropped.append(Dropped(name, reason, count))
@@ -97,20 +121,32 @@ def kept(name: str, columns: Mapping[str, Any], dropped: list[Dropped], *, gpu: 
 def _elsewhere(start: IntArray, end: IntArray, backwards: BoolArray) -> BoolArray:
     """Which rows are too far from most others, or last too long, to be of one session.
 
-    Where a session's times begin is the file's own: at 0, or in 1970 after `nsys export --ts-normalize=true`.
+    Where a session's times begin is the file's own: at 0, or in 1970 after `nsys export
+    --ts-normalize=true`.
     """
     plain = bool(start.min(initial=0) >= -_FURTHEST_NS) and bool(end.max(initial=0) <= _FURTHEST_NS)
-    if plain and not backwards.any() and int(end.max(initial=0)) - int(start.min(initial=int(end.max(initial=0)))) <= LONGEST_SESSION_NS:
+    if (
+        plain
+        and not backwards.any()
+        and int(end.max(initial=0)) - int(start.min(initial=int(end.max(initial=0))))
+        <= LONGEST_SESSION_NS
+    ):
         return np.zeros(len(start), np.bool_)
     rows = np.flatnonzero(~backwards)
     centre = float(np.median(start[rows])) if len(rows) else 0.0
-    away = np.maximum(np.abs(start.astype(np.float64) - centre), np.abs(end.astype(np.float64) - centre))
-    result: BoolArray = ~backwards & ((away > LONGEST_SESSION_NS) | (away + abs(centre) > _FURTHEST_NS))
+    away = np.maximum(
+        np.abs(start.astype(np.float64) - centre), np.abs(end.astype(np.float64) - centre)
+    )
+    result: BoolArray = ~backwards & (
+        (away > LONGEST_SESSION_NS) | (away + abs(centre) > _FURTHEST_NS)
+    )
     return result
 
 
 def process_of(thread: IntArray) -> IntArray:
-    """The process (nsys's globalPid) in globalTid or globalPid values; stored once where it is the same in all rows."""
+    """The process (nsys's globalPid) in globalTid or globalPid values; stored once where it is the
+    same in all rows.
+    """
     return packed(mapped(thread, lambda held: held & _PROCESS_MASK))
 
 
@@ -120,17 +156,28 @@ def pid_of(process: IntArray) -> IntArray:
 
 
 def zero_for_missing(values: IntArray) -> IntArray:
-    """The values, 0 if there is none: in domain ids and thread ids of older nsys both mean the same."""
-    return mapped(values, lambda held: np.where(held == MISSING, np.int64(0), held) if (held == MISSING).any() else held)
+    """The values, 0 if there is none: in domain ids and thread ids of older nsys both mean the
+    same.
+    """
+    return mapped(
+        values,
+        lambda held: (
+            np.where(held == MISSING, np.int64(0), held) if (held == MISSING).any() else held
+        ),
+    )
 
 
 def none_for_zero(values: IntArray) -> IntArray:
-    """The values, MISSING if they are not above 0: files of 2021 and before write 0 where newer ones have NULL."""
+    """The values, MISSING if they are not above 0: files of 2021 and before write 0 where newer
+    ones have NULL.
+    """
     return mapped(values, lambda held: np.where(held <= 0, np.int64(MISSING), held))
 
 
 def recoded(text: Text, replacement: list[str], missing: str = "other") -> Text:
     """The column with every distinct value replaced; rows without a value get ``missing``."""
     index: dict[str, int] = {}
-    lookup = np.array([index.setdefault(value, len(index)) for value in (*replacement, missing)], np.int32)  # code -1 reads the last
+    lookup = np.array(
+        [index.setdefault(value, len(index)) for value in (*replacement, missing)], np.int32
+    )  # code -1 reads the last
     return Text(mapped(text.codes, lambda codes: lookup[codes]), tuple(index))

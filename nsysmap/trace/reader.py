@@ -1,4 +1,6 @@
-"""Makes the declared tables from nsys's own, whatever the schema version: columns are found by name, and additions ignored."""
+"""Makes the declared tables from nsys's own, whatever the schema version: columns are found by
+name, and additions ignored.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,23 @@ from nsysmap.trace.host_program import hosts_of
 from nsysmap.trace.launches import Launches
 from nsysmap.trace.model import Dropped, Trace
 from nsysmap.trace.nvtx_ranges import ranges_table
-from nsysmap.trace.raw_rows import Strings, compact, kept, none_for_zero, pid_of, process_of, recoded, zero_for_missing
+from nsysmap.trace.raw_rows import (
+    Strings,
+    compact,
+    kept,
+    none_for_zero,
+    pid_of,
+    process_of,
+    recoded,
+    zero_for_missing,
+)
 from nsysmap.trace.recording import Recording, recording_of
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
 _KERNEL = f"{_CUPTI}KERNEL"
 _GRAPH_TRACE = f"{_CUPTI}GRAPH_TRACE"
-# the declared tables and nsys's tables that they are made of: any of these, and both columns, must be there
+# the declared tables and nsys's tables that they are made of: any of these, and both columns, must
+# be there
 _SOURCES = {
     "kernels": (_KERNEL,),
     "api_calls": (f"{_CUPTI}RUNTIME",),
@@ -61,26 +73,46 @@ _LONGEST_SUM_NS = 2**62  # 146 years: sums of times stay within 64 bits
 _MOST_BLOCKS = 2**48  # of a launch
 _MOST_BYTES = 2**50  # of a copy, or of shared memory
 _COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
-_MEMORY_KINDS = {0: "pageable", 1: "pinned", 2: "device", 3: "array", 4: "managed", 5: "device", 6: "managed"}
+_MEMORY_KINDS = {
+    0: "pageable",
+    1: "pinned",
+    2: "device",
+    3: "array",
+    4: "managed",
+    5: "device",
+    6: "managed",
+}
 _NO_EVENT = 2**32 - 1
 _SYNC_KINDS = {1: "event", 2: "stream-wait", 3: "stream", 4: "context"}
 _SYNC_FUNCTIONS = (
-    ("StreamWait", "stream-wait"), ("EventSynchronize", "event"), ("StreamSynchronize", "stream"), ("Synchronize", "context"),
+    ("StreamWait", "stream-wait"), ("EventSynchronize", "event"), ("StreamSynchronize", "stream"),
+    ("Synchronize", "context"),
 )  # fmt: skip
-# CUPTI's overhead kinds that are no work of the profiler: the program has these waits without it too.
+# CUPTI's overhead kinds that are no work of the profiler: the program has these waits without it
+# too.
 _CUDAS_OWN = re.compile(r"command buffer full|module loading|lazy function|compiler", re.IGNORECASE)
-_REPORT_EXPECTED = "give a .nsys-rep, or what `nsys export` made of one (-t sqlite, parquetdir, arrowdir or jsonlines)"
+_REPORT_EXPECTED = (
+    "give a .nsys-rep, or what `nsys export` made of one (-t sqlite, parquetdir, arrowdir or"
+    " jsonlines)"
+)
 
 
 def trace_of(tables: NsysTables, *, source: str) -> Trace:
-    """The trace in nsys's tables.  Raises NsysmapError if they are another program's, or their times make no sense."""
+    """The trace in nsys's tables.  Raises NsysmapError if they are another program's, or their
+    times make no sense.
+    """
     _check_owner(tables)
     recording = recording_of(tables)
-    unread = tuple(name for name, theirs in _SOURCES.items() if any(_timeless(tables, table) for table in theirs))
+    unread = tuple(
+        name
+        for name, theirs in _SOURCES.items()
+        if any(_timeless(tables, table) for table in theirs)
+    )
     if "kernels" in unread:
         raise NsysmapError(
             str(tables.path),
-            f"its table {_KERNEL} has no columns start and end (schema {recording.schema_version or 'unknown'})",
+            f"its table {_KERNEL} has no columns start and end (schema"
+            f" {recording.schema_version or 'unknown'})",
             "use a newer nsysmap, or export the report with an nsys version from 2020 to 2026",
         )
     strings = Strings.read(tables)
@@ -110,7 +142,13 @@ def trace_of(tables: NsysTables, *, source: str) -> Trace:
         absent=(*_absent(tables), *unread),
         recording=recording,
         hosts=hosts_of(tables, strings),
-        notes=(*tables.notes, *_names_notes(tables), *_schema_notes(recording), *_unread_notes(unread), *missing_columns(tables)),
+        notes=(
+            *tables.notes,
+            *_names_notes(tables),
+            *_schema_notes(recording),
+            *_unread_notes(unread),
+            *missing_columns(tables),
+        ),
     )
     _check_sums(tables.path, trace)
     return trace
@@ -118,7 +156,9 @@ def trace_of(tables: NsysTables, *, source: str) -> Trace:
 
 def _check_owner(tables: NsysTables) -> None:
     """NsysmapError where these are tables of another program."""
-    if tables.has("StringIds") or any(tables.has(table) for theirs in _SOURCES.values() for table in theirs):
+    if tables.has("StringIds") or any(
+        tables.has(table) for theirs in _SOURCES.values() for table in theirs
+    ):
         if not tables.has("StringTable"):
             return
         raise NsysmapError(
@@ -128,12 +168,20 @@ def _check_owner(tables: NsysTables) -> None:
         )
     names = sorted(name for name, _ in tables.spelled.values() if not name.startswith("sqlite_"))
     shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-    raise NsysmapError(str(tables.path), f"has no nsys tables (found: {shown or 'none'}; expected: StringIds)", _REPORT_EXPECTED)
+    raise NsysmapError(
+        str(tables.path),
+        f"has no nsys tables (found: {shown or 'none'}; expected: StringIds)",
+        _REPORT_EXPECTED,
+    )
 
 
 def _timeless(tables: NsysTables, table: str) -> bool:
-    """Whether a table is there whose rows have no times; CUDA_GRAPH_EVENTS without nodes is another thing, and nothing is read of it."""
-    if not tables.has(table) or (table == "CUDA_GRAPH_EVENTS" and not tables.has(table, "graphNodeId")):
+    """Whether a table is there whose rows have no times; CUDA_GRAPH_EVENTS without nodes is another
+    thing, and nothing is read of it.
+    """
+    if not tables.has(table) or (
+        table == "CUDA_GRAPH_EVENTS" and not tables.has(table, "graphNodeId")
+    ):
         return False
     return not (tables.has(table, "start") and tables.has(table, "end"))
 
@@ -144,9 +192,17 @@ def _schema_notes(recording: Recording) -> tuple[Note, ...]:
     if not numbers:
         return ()
     known = f"{KNOWN_MAJORS[0]}.x to {NEWEST_KNOWN[0]}.{NEWEST_KNOWN[1]}"
-    told = f"The export has schema {recording.schema_version}; this version of nsysmap knows {known}."
+    told = (
+        f"The export has schema {recording.schema_version}; this version of nsysmap knows {known}."
+    )
     if numbers[0] not in KNOWN_MAJORS:
-        return (Note("warning", f"{told} Tables and columns that were renamed count as absent, so results may be wrong."),)
+        return (
+            Note(
+                "warning",
+                f"{told} Tables and columns that were renamed count as absent, so results may be"
+                " wrong.",
+            ),
+        )
     if tuple(numbers[:2]) > NEWEST_KNOWN:
         return (Note("info", f"{told} Additions are ignored."),)
     return ()
@@ -155,33 +211,45 @@ def _schema_notes(recording: Recording) -> tuple[Note, ...]:
 def _names_notes(tables: NsysTables) -> tuple[Note, ...]:
     if tables.has("StringIds"):
         return ()
-    told = "The export has no table StringIds: no kernel, function or registered range has a name, so almost nothing can be said."
+    told = (
+        "The export has no table StringIds: no kernel, function or registered range has a name, so"
+        " almost nothing can be said."
+    )
     return (Note("error", f"{told} Export the report again, without --tables."),)
 
 
 def _unread_notes(unread: Sequence[str]) -> tuple[Note, ...]:
-    return tuple(Note("warning", f"Nothing is known about {name}: their table has no columns start and end.") for name in unread)
+    return tuple(
+        Note("warning", f"Nothing is known about {name}: their table has no columns start and end.")
+        for name in unread
+    )
 
 
 def _check_sums(path: Path, trace: Trace) -> None:
-    """NsysmapError where the rows of a table last so long together that sums of them would not be true."""
+    """NsysmapError where the rows of a table last so long together that sums of them would not be
+    true.
+    """
     timed = (*gpu_work(trace), trace.api_calls, trace.syncs, trace.overheads)
     for table in timed:
         total_ns = float((table.ints("end_ns") - table.ints("start_ns")).sum(dtype=np.float64))
         if total_ns > _LONGEST_SUM_NS:
             raise NsysmapError(
                 str(path),
-                f"its {len(table):,} {table.spec.name} last {total_ns / 1e9 / 86400 / 365:,.0f} years in total",
+                f"its {len(table):,} {table.spec.name} last {total_ns / 1e9 / 86400 / 365:,.0f}"
+                " years in total",
                 "the file is damaged: copy it again, or export the report again",
             )
 
 
 def _absent(tables: NsysTables) -> tuple[str, ...]:
-    absent = [name for name, theirs in _SOURCES.items() if not any(tables.has(table) for table in theirs)]
+    absent = [
+        name for name, theirs in _SOURCES.items() if not any(tables.has(table) for table in theirs)
+    ]
     return (*absent, *(() if any(tables.has(table) for table in _DEVICE_TABLES) else ("devices",)))
 
 
-# --- the tables -----------------------------------------------------------------------------------------------------
+# --- the tables
+# --------------------------------------------------------------------------------------------------
 
 
 def _where(raw: dict[str, Any]) -> dict[str, Any]:
@@ -201,31 +269,45 @@ _WHERE_COLUMNS = ("start", "end", "deviceId", "contextId", "streamId", "correlat
 
 
 def _extents(raw: Mapping[str, Any], what: str) -> dict[str, IntArray]:
-    """The grid or block in x, y and z; all 0, as where the file does not tell, where there can be no such launch."""
+    """The grid or block in x, y and z; all 0, as where the file does not tell, where there can be
+    no such launch.
+    """
     extents = [zero_for_missing(raw[f"{what}{axis}"]) for axis in "XYZ"]
     bounds = [distinct(extent) if uniform(extent) else extent for extent in extents]
     least = min(int(extent.min(initial=0)) for extent in bounds)
     if least < 0 or math.prod(int(extent.max(initial=0)) for extent in bounds) > _MOST_BLOCKS:
         product = np.prod([extent.astype(np.float64) for extent in extents], axis=0)
-        possible = np.logical_and.reduce([extent >= 0 for extent in extents]) & (product <= _MOST_BLOCKS)
+        possible = np.logical_and.reduce([extent >= 0 for extent in extents]) & (
+            product <= _MOST_BLOCKS
+        )
         extents = [np.where(possible, extent, 0) for extent in extents]
     return {f"{what}_{axis}": extent for axis, extent in zip("xyz", extents, strict=True)}
 
 
 def _amount(values: IntArray) -> IntArray:
     """The values; 0, as where the file does not tell, where they cannot be."""
-    return mapped(values, lambda held: np.where((held < 0) | (held > _MOST_BYTES), np.int64(0), held) if _impossible(held) else held)
+    return mapped(
+        values,
+        lambda held: (
+            np.where((held < 0) | (held > _MOST_BYTES), np.int64(0), held)
+            if _impossible(held)
+            else held
+        ),
+    )
 
 
 def _impossible(amounts: IntArray) -> bool:
     return bool(amounts.min(initial=0) < 0 or amounts.max(initial=0) > _MOST_BYTES)
 
 
-def _kernels(tables: NsysTables, strings: Strings, launches: Launches, dropped: list[Dropped]) -> Table:
+def _kernels(
+    tables: NsysTables, strings: Strings, launches: Launches, dropped: list[Dropped]
+) -> Table:
     raw = tables.read(
         _KERNEL,
         (
-            *_WHERE_COLUMNS, "demangledName", "graphNodeId", "graphId", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
+            *_WHERE_COLUMNS, "demangledName", "graphNodeId", "graphId", "gridX", "gridY", "gridZ",
+            "blockX", "blockY", "blockZ",
             "registersPerThread", "staticSharedMemory", "dynamicSharedMemory",
         ),
     )  # fmt: skip
@@ -234,10 +316,17 @@ def _kernels(tables: NsysTables, strings: Strings, launches: Launches, dropped: 
     node = none_for_zero(raw["graphNodeId"])
     graph = node
     if not (uniform(node) and node[0] == MISSING):
-        graph = np.where(node == MISSING, np.int64(MISSING), np.where(raw["graphId"] == MISSING, node >> 32, raw["graphId"]))
+        graph = np.where(
+            node == MISSING,
+            np.int64(MISSING),
+            np.where(raw["graphId"] == MISSING, node >> 32, raw["graphId"]),
+        )
     name = strings.text(raw["demangledName"])
     if (name.codes < 0).any():
-        name = Text(np.where(name.codes < 0, len(name.values), name.codes).astype(np.int32), (*name.values, "(no name in the trace)"))
+        name = Text(
+            np.where(name.codes < 0, len(name.values), name.codes).astype(np.int32),
+            (*name.values, "(no name in the trace)"),
+        )
     return Table(
         GPU_KERNELS,
         {
@@ -257,7 +346,9 @@ def _kernels(tables: NsysTables, strings: Strings, launches: Launches, dropped: 
 
 
 def _api_calls(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -> Table:
-    raw = tables.read(f"{_CUPTI}RUNTIME", ("start", "end", "globalTid", "correlationId", "nameId", "returnValue"))
+    raw = tables.read(
+        f"{_CUPTI}RUNTIME", ("start", "end", "globalTid", "correlationId", "nameId", "returnValue")
+    )
     raw = kept("api_calls", raw, dropped, gpu=False)
     names = strings.text(raw["nameId"])
     stems = [cuda_api.stem(value) for value in names.values]
@@ -279,7 +370,9 @@ def _api_calls(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -> 
     )
 
 
-def _launched(raw: dict[str, Any], launches: Launches, dropped: list[Dropped], name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def _launched(
+    raw: dict[str, Any], launches: Launches, dropped: list[Dropped], name: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
     raw = kept(name, raw, dropped, gpu=True)
     where = _where(raw)
     return raw, {**where, **launches.columns(where["process"], raw["correlationId"], raw["start"])}
@@ -290,15 +383,22 @@ def _labels(values: IntArray, labels: Mapping[int, str], other: str) -> Text:
 
 
 def _api_of(launches: Launches, rows: IntArray | Narrow) -> Text:
-    return compact(launches.calls.text("api").take(rows.wide() if isinstance(rows, Narrow) else rows))
+    return compact(
+        launches.calls.text("api").take(rows.wide() if isinstance(rows, Narrow) else rows)
+    )
 
 
 def _asynchronous(api: Text) -> BoolArray:
-    return api.where(lambda name: cuda_api.is_asynchronous(name) or name.endswith("GraphLaunch"), missing=True)
+    return api.where(
+        lambda name: cuda_api.is_asynchronous(name) or name.endswith("GraphLaunch"), missing=True
+    )
 
 
 def _memcpys(tables: NsysTables, launches: Launches, dropped: list[Dropped]) -> Table:
-    raw = tables.read(f"{_CUPTI}MEMCPY", (*_WHERE_COLUMNS, *("copyKind", "srcKind", "dstKind", "bytes", "graphNodeId")))
+    raw = tables.read(
+        f"{_CUPTI}MEMCPY",
+        (*_WHERE_COLUMNS, *("copyKind", "srcKind", "dstKind", "bytes", "graphNodeId")),
+    )
     raw, columns = _launched(raw, launches, dropped, "memcpys")
     api = _api_of(launches, columns["launch"])
     return Table(
@@ -337,15 +437,30 @@ def _syncs(tables: NsysTables, launches: Launches, dropped: list[Dropped]) -> Ta
     for absent in ("launch_start_ns", "launch_end_ns"):
         del columns[absent]
     event = np.where(raw["eventId"] == _NO_EVENT, np.int64(MISSING), raw["eventId"])
-    return Table(SYNCS, {**columns, "kind": _sync_kinds(raw["syncType"], _api_of(launches, columns["launch"])), "event": event})
+    return Table(
+        SYNCS,
+        {
+            **columns,
+            "kind": _sync_kinds(raw["syncType"], _api_of(launches, columns["launch"])),
+            "event": event,
+        },
+    )
 
 
 def _sync_kinds(kinds: IntArray, api: Text) -> Text:
-    """By the function where it is known: nsys 2023.4 and 2025.3 write other numbers than their own enumeration says."""
+    """By the function where it is known: nsys 2023.4 and 2025.3 write other numbers than their own
+    enumeration says.
+    """
     labels = tuple(_SYNC_KINDS.values())
-    found = [next((kind for part, kind in _SYNC_FUNCTIONS if part in name), None) for name in api.values]
-    by_api = np.array([*(labels.index(kind) if kind else -1 for kind in found), -1], np.int32)[api.codes]
-    by_number = np.select([kinds == number for number in _SYNC_KINDS], range(len(labels)), len(labels)).astype(np.int32)
+    found = [
+        next((kind for part, kind in _SYNC_FUNCTIONS if part in name), None) for name in api.values
+    ]
+    by_api = np.array([*(labels.index(kind) if kind else -1 for kind in found), -1], np.int32)[
+        api.codes
+    ]
+    by_number = np.select(
+        [kinds == number for number in _SYNC_KINDS], range(len(labels)), len(labels)
+    ).astype(np.int32)
     return Text(np.where(by_api >= 0, by_api, by_number), (*labels, "other"))
 
 
@@ -354,13 +469,28 @@ def _event_records(tables: NsysTables, launches: Launches) -> Table:
     process = process_of(zero_for_missing(raw["globalPid"]))
     launch = launches.rows(process, raw["correlationId"])
     return Table(
-        EVENT_RECORDS, {"process": process, "stream": zero_for_missing(raw["streamId"]), "event": raw["eventId"], "launch": launch}
+        EVENT_RECORDS,
+        {
+            "process": process,
+            "stream": zero_for_missing(raw["streamId"]),
+            "event": raw["eventId"],
+            "launch": launch,
+        },
     )
 
 
 def _graph_nodes(tables: NsysTables) -> Table:
-    """CUDA_GRAPH_NODE_EVENTS, which files of 2023 call CUDA_GRAPH_EVENTS; newer files use that name for something else."""
-    table = next((name for name in ("CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS") if tables.has(name, "graphNodeId")), "")
+    """CUDA_GRAPH_NODE_EVENTS, which files of 2023 call CUDA_GRAPH_EVENTS; newer files use that name
+    for something else.
+    """
+    table = next(
+        (
+            name
+            for name in ("CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS")
+            if tables.has(name, "graphNodeId")
+        ),
+        "",
+    )
     raw = tables.read(table, ("start", "end", "globalTid", "graphNodeId", "originalGraphNodeId"))
     order = np.argsort(raw["start"], kind="stable")
     raw = {key: value[order] for key, value in raw.items()}
@@ -381,13 +511,24 @@ def _graph_nodes(tables: NsysTables) -> Table:
 def _graph_traces(tables: NsysTables, launches: Launches, dropped: list[Dropped]) -> Table:
     raw = tables.read(_GRAPH_TRACE, (*_WHERE_COLUMNS, *("graphId", "graphExecId")))
     raw, columns = _launched(raw, launches, dropped, "cuda_graph_traces")
-    return Table(CUDA_GRAPH_TRACES, {**columns, "graph_id": raw["graphId"], "graph_exec_id": raw["graphExecId"]})
+    return Table(
+        CUDA_GRAPH_TRACES,
+        {**columns, "graph_id": raw["graphId"], "graph_exec_id": raw["graphExecId"]},
+    )
 
 
 def _overheads(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -> Table:
     """Both spellings of the table, without the waits that it lists but that CUDA itself causes."""
-    parts = [tables.read(table, ("start", "end", "globalTid", "nameId")) for table in ("PROFILER_OVERHEAD", f"{_CUPTI}OVERHEAD")]
-    raw = kept("overheads", {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}, dropped, gpu=False)
+    parts = [
+        tables.read(table, ("start", "end", "globalTid", "nameId"))
+        for table in ("PROFILER_OVERHEAD", f"{_CUPTI}OVERHEAD")
+    ]
+    raw = kept(
+        "overheads",
+        {key: np.concatenate([part[key] for part in parts]) for key in parts[0]},
+        dropped,
+        gpu=False,
+    )
     names = strings.text(raw["nameId"])
     rows = np.flatnonzero(~names.where(lambda name: _CUDAS_OWN.search(name) is not None))
     names = names.take(rows)
@@ -404,7 +545,9 @@ def _overheads(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -> 
 
 def _osrt_calls(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -> Table:
     raw = tables.read("OSRT_API", ("start", "end", "globalTid", "nameId", "eventClass"))
-    plain = (raw["eventClass"] == 27) | (raw["eventClass"] == MISSING)  # 31 and 32 are begin and finish pseudo rows
+    plain = (raw["eventClass"] == 27) | (
+        raw["eventClass"] == MISSING
+    )  # 31 and 32 are begin and finish pseudo rows
     raw = kept("osrt_calls", {key: value[plain] for key, value in raw.items()}, dropped, gpu=False)
     names = strings.text(raw["nameId"])
     thread = zero_for_missing(raw["globalTid"])

@@ -1,1 +1,3 @@
-"""What a change to the program would save, predicted by replaying its timeline.  `predict.what_if` is the way in."""
+"""What a change to the program would save, predicted by replaying its timeline.  `predict.what_if`
+is the way in.
+"""

@@ -7,12 +7,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from nsysmap.core.table import MISSING, IntArray
-from nsysmap.whatif.changes import CannotTell, Changed, DoesNotApply, node_lead_ns, uses_several_streams
+from nsysmap.whatif.changes import (
+    CannotTell,
+    Changed,
+    DoesNotApply,
+    node_lead_ns,
+    uses_several_streams,
+)
 from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.timeline import Costs, Step, Timeline, Work, all_works, main_queue
 
 MOST_STREAMS = 4  # beside the main one; TensorRT decides itself unless setMaxAuxStreams is given
-_BESIDE_NS = 190  # how much further apart nodes of one branch are where others run beside them: 0.29 us against 0.1
+# how much further apart nodes of one branch are where others run beside them: 0.29 us against 0.1
+_BESIDE_NS = 190
 _MOST_LOST = 0.05  # of the kernels' time
 
 
@@ -20,22 +27,37 @@ _MOST_LOST = 0.05  # of the kernels' time
 class Needs:
     """What a layer waits for."""
 
-    layers: tuple[int, ...]  # layer_ids of layers with kernels from which it reads, directly or through layers without kernels
+    layers: tuple[
+        int,
+        ...,
+        # layer_ids of layers with kernels from which it reads, directly or through layers without
+        # kernels
+    ]
     unwritten: tuple[str, ...]
-    """Tensors that no layer in the file writes and that are not engine inputs: anything that ran before may write them."""
+    """Tensors that no layer in the file writes and that are not engine inputs: anything that ran
+    before may write them.
+    """
 
 
 Before = dict[int, Needs]
 
 
 def layers_before(facts: EngineFacts, running: set[int]) -> Before:
-    """What each layer with kernels waits for; without opaque regions and layers whose inputs the engine files do not show."""
+    """What each layer with kernels waits for; without opaque regions and layers whose inputs the
+    engine files do not show.
+    """
     writers: dict[int, list[int]] = defaultdict(list)
-    for source, target in zip(facts.edges.ints("from_layer").tolist(), facts.edges.ints("to_layer").tolist(), strict=True):
+    for source, target in zip(
+        facts.edges.ints("from_layer").tolist(), facts.edges.ints("to_layer").tolist(), strict=True
+    ):
         writers[target].append(source)
     unwritten = _unwritten(facts)
-    shown = set(facts.tensors.ints("layer_id")[facts.tensors.text("direction").equals("in")].tolist())
-    opaque = set(facts.layers.ints("layer_id")[facts.layers.text("kind").equals("foreign_node")].tolist())
+    shown = set(
+        facts.tensors.ints("layer_id")[facts.tensors.text("direction").equals("in")].tolist()
+    )
+    opaque = set(
+        facts.layers.ints("layer_id")[facts.layers.text("kind").equals("foreign_node")].tolist()
+    )
     found: Before = {}
     for layer in running & shown - opaque:
         before: dict[int, None] = {}
@@ -57,14 +79,21 @@ def layers_before(facts: EngineFacts, running: set[int]) -> Before:
 
 
 def _unwritten(facts: EngineFacts) -> dict[int, list[str]]:
-    """Per layer the tensors that it reads and no layer writes, except engine inputs; if the file does not list these, those of the first
-    reader."""
+    """Per layer the tensors that it reads and no layer writes, except engine inputs; if the file
+    does not list these, those of the first reader.
+    """
     tensors = facts.tensors
-    layer, name, reads = tensors.ints("layer_id").tolist(), tensors.text("name").list(), tensors.text("direction").equals("in").tolist()
+    layer, name, reads = (
+        tensors.ints("layer_id").tolist(),
+        tensors.text("name").list(),
+        tensors.text("direction").equals("in").tolist(),
+    )
     written = {one for one, read in zip(name, reads, strict=True) if not read}
     first = min(layer, default=MISSING)
     result: dict[int, list[str]] = defaultdict(list)
-    inputs: set[str | None] = set(facts.bindings) or {one for at, one, read in zip(layer, name, reads, strict=True) if read and at == first}
+    inputs: set[str | None] = set(facts.bindings) or {
+        one for at, one, read in zip(layer, name, reads, strict=True) if read and at == first
+    }
     for at, one, read in zip(layer, name, reads, strict=True):
         if read and one not in written and one not in inputs:
             result[at].append(str(one))
@@ -78,7 +107,9 @@ class _Streams:
     tail: dict[int, int] = field(default_factory=dict)  # per queue its last kernel
     of_layer: dict[int, int] = field(default_factory=dict)  # per layer its last kernel
     queue_of: dict[int, int] = field(default_factory=dict)
-    at_tensor: dict[str, set[int]] = field(default_factory=dict)  # the work launched before the first read of an unwritten tensor
+    at_tensor: dict[str, set[int]] = field(
+        default_factory=dict
+    )  # the work launched before the first read of an unwritten tensor
 
 
 @dataclass(frozen=True)
@@ -89,12 +120,16 @@ class Dependencies:
     before: Before
 
     def wanted(self, work: Work, streams: _Streams) -> set[int]:
-        """The work for which this piece waits: that of its layer and of the layers from which it reads; all work if unknown."""
+        """The work for which this piece waits: that of its layer and of the layers from which it
+        reads; all work if unknown.
+        """
         layer = self.layer(work)
         if layer not in self.before:
             return set(streams.tail.values())
         needs = self.before[layer]
-        wanted = {streams.of_layer[one] for one in (*needs.layers, layer) if one in streams.of_layer}
+        wanted = {
+            streams.of_layer[one] for one in (*needs.layers, layer) if one in streams.of_layer
+        }
         for tensor in needs.unwritten:
             wanted |= streams.at_tensor.setdefault(tensor, set(streams.tail.values()))
         return wanted
@@ -104,34 +139,53 @@ class Dependencies:
         return int(self.layer_of[work.row]) if work.row != MISSING else MISSING
 
 
-def on_auxiliary_streams(timeline: Timeline, dependencies: Dependencies, *, event_ns: int, branches_ns: int, streams: int) -> Changed:
-    """Each kernel after those on which it depends, on up to so many more streams; a wait for another stream costs two event calls, and a
-    graph takes longer to launch."""
+def on_auxiliary_streams(
+    timeline: Timeline, dependencies: Dependencies, *, event_ns: int, branches_ns: int, streams: int
+) -> Changed:
+    """Each kernel after those on which it depends, on up to so many more streams; a wait for
+    another stream costs two event calls, and a graph takes longer to launch.
+    """
     if uses_several_streams(timeline):
         return DoesNotApply("the inferences already use several streams")
     if not dependencies.before:
-        return CannotTell("the dependencies between layers are unknown: give an engine file with tensors (--exportLayerInfo)")
+        return CannotTell(
+            "the dependencies between layers are unknown: give an engine file with tensors"
+            " (--exportLayerInfo)"
+        )
     kernels = [work for work in all_works(timeline) if work.kind == "kernel"]
-    lost = sum(work.dur_ns for work in kernels if dependencies.layer(work) not in dependencies.before)
+    lost = sum(
+        work.dur_ns for work in kernels if dependencies.layer(work) not in dependencies.before
+    )
     if lost > _MOST_LOST * sum(work.dur_ns for work in kernels):
         unmapped = sum(work.dur_ns for work in kernels if dependencies.layer(work) == MISSING)
         if 2 * unmapped > lost:
             return CannotTell("too many kernels have no layer")
-        return CannotTell("too many kernels have a layer whose inputs the engine file does not show")
+        return CannotTell(
+            "too many kernels have a layer whose inputs the engine file does not show"
+        )
     first_free = 1 + max((work.queue for work in all_works(timeline)), default=0)
     threads = []
     for number, steps in enumerate(timeline.threads):
         first = first_free + number * streams
         queues = (main_queue(steps), *range(first, first + streams))
-        threads.append(_spread(steps, queues, dependencies, (timeline.costs, event_ns, branches_ns)))
+        threads.append(
+            _spread(steps, queues, dependencies, (timeline.costs, event_ns, branches_ns))
+        )
     changed = replace(timeline, threads=tuple(threads))
     if not uses_several_streams(changed):
         return DoesNotApply("each layer depends on the one before it: none could run concurrently")
     return changed
 
 
-def _spread(steps: Iterable[Step], queues: tuple[int, ...], dependencies: Dependencies, costs: tuple[Costs, int, int]) -> tuple[Step, ...]:
-    """The steps with their kernels on these queues; ``costs`` has those of the timeline, of an event call, and of a graph's branches."""
+def _spread(
+    steps: Iterable[Step],
+    queues: tuple[int, ...],
+    dependencies: Dependencies,
+    costs: tuple[Costs, int, int],
+) -> tuple[Step, ...]:
+    """The steps with their kernels on these queues; ``costs`` has those of the timeline, of an
+    event call, and of a graph's branches.
+    """
     inference, streams = -1, _Streams()
     result = []
     for step in steps:
@@ -149,20 +203,33 @@ def _spread(steps: Iterable[Step], queues: tuple[int, ...], dependencies: Depend
             crossing = tuple(one for one in placed.after if streams.queue_of[one] != placed.queue)
             waits += bool(crossing)
             if step.graph:
-                works.append(placed._replace(lead_ns=node_lead_ns(placed, [here[one] for one in placed.after if one in here], beside)))
+                works.append(
+                    placed._replace(
+                        lead_ns=node_lead_ns(
+                            placed, [here[one] for one in placed.after if one in here], beside
+                        )
+                    )
+                )
             else:
                 works.append(placed._replace(after=crossing))
             here[placed.number] = placed
         if step.graph:
-            result.append(step._replace(call_ns=step.call_ns + (costs[2] if waits else 0), works=tuple(works)))
+            result.append(
+                step._replace(call_ns=step.call_ns + (costs[2] if waits else 0), works=tuple(works))
+            )
         else:
-            result.append(step._replace(own_ns=step.own_ns + 2 * waits * costs[1], works=tuple(works)))
+            result.append(
+                step._replace(own_ns=step.own_ns + 2 * waits * costs[1], works=tuple(works))
+            )
     return tuple(result)
 
 
-def _placed(work: Work, queues: tuple[int, ...], dependencies: Dependencies, streams: _Streams) -> Work:
-    """The work placed after one for which it waits, otherwise in an empty stream, otherwise after the oldest; ``after`` is everything for
-    which it waits."""
+def _placed(
+    work: Work, queues: tuple[int, ...], dependencies: Dependencies, streams: _Streams
+) -> Work:
+    """The work placed after one for which it waits, otherwise in an empty stream, otherwise after
+    the oldest; ``after`` is everything for which it waits.
+    """
     wanted = dependencies.wanted(work, streams)
     behind = [queue for queue in queues if streams.tail.get(queue) in wanted]
     free = [queue for queue in queues if queue not in streams.tail]

@@ -1,4 +1,6 @@
-"""Learns from a trace the cost of a launch, a dispatch and a synchronisation on that machine, under the profiler."""
+"""Learns from a trace the cost of a launch, a dispatch and a synchronisation on that machine, under
+the profiler.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,15 @@ _DEFAULTS = Costs(
     submit_ns=4_300,
     graph_launch_ns=10_000,
 )
-"""Medians over the captures; of memsets in graphs over four with TensorRT and one with PyTorch, which do not differ."""
-_SLACK_NS = 4_000  # work whose launch returned this long before the GPU was free waited only for dispatch
-_BESIDE_NS = 190  # nodes of kernels that spin: 0.29 us apart in a graph with branches, 0.1 in one without
+"""Medians over the captures; of memsets in graphs over four with TensorRT and one with PyTorch,
+which do not differ.
+"""
+_SLACK_NS = (
+    4_000  # work whose launch returned this long before the GPU was free waited only for dispatch
+)
+_BESIDE_NS = (
+    190  # nodes of kernels that spin: 0.29 us apart in a graph with branches, 0.1 in one without
+)
 _FEW = 5  # fewest examples for a median
 _LATE_NS = 20_000  # a longer wait had another cause
 
@@ -60,31 +68,62 @@ class _Queued:
 
 
 def calibrate(trace: Trace, window: Window) -> Costs:
-    """The costs as recorded in the window, with the profiler; a default for those that the trace does not show."""
+    """The costs as recorded in the window, with the profiler; a default for those that the trace
+    does not show.
+    """
     neighbours = _neighbours(trace, window)
-    late = (neighbours.slack_ns < 0) & (neighbours.same_launch == 0) & (neighbours.second_copy == 0) & (neighbours.latency_ns < _LATE_NS)
-    waiting = (neighbours.slack_ns > _SLACK_NS) & (neighbours.same_launch == 0) & (neighbours.gap_ns < _LATE_NS)
+    late = (
+        (neighbours.slack_ns < 0)
+        & (neighbours.same_launch == 0)
+        & (neighbours.second_copy == 0)
+        & (neighbours.latency_ns < _LATE_NS)
+    )
+    waiting = (
+        (neighbours.slack_ns > _SLACK_NS)
+        & (neighbours.same_launch == 0)
+        & (neighbours.gap_ns < _LATE_NS)
+    )
     memsets = (neighbours.first_memset == 1) | (neighbours.second_memset == 1)
-    kernels = waiting & (neighbours.first_copy == 0) & (neighbours.second_copy == 0) & (neighbours.early == 0) & ~memsets
+    kernels = (
+        waiting
+        & (neighbours.first_copy == 0)
+        & (neighbours.second_copy == 0)
+        & (neighbours.early == 0)
+        & ~memsets
+    )
     nodes = neighbours.same_launch == 1
     first_nodes = _first_nodes(neighbours, late & (neighbours.graph == 1))
     returned, idle = _sync_costs(trace, window)
     calls = _window_calls(trace, window)
     kind = trace.api_calls.held_text("kind").take(calls)
-    length = trace.api_calls.held_ints("end_ns").take(calls) - trace.api_calls.held_ints("start_ns").take(calls)
+    length = trace.api_calls.held_ints("end_ns").take(calls) - trace.api_calls.held_ints(
+        "start_ns"
+    ).take(calls)
     return Costs(
-        latency_ns=_median(neighbours.latency_ns[late & (neighbours.graph == 0)], _DEFAULTS.latency_ns),
+        latency_ns=_median(
+            neighbours.latency_ns[late & (neighbours.graph == 0)], _DEFAULTS.latency_ns
+        ),
         graph_latency_ns=_median(neighbours.latency_ns[first_nodes], _DEFAULTS.graph_latency_ns),
-        graph_start_ns=_from_the_begin(neighbours.latency_ns[first_nodes], neighbours.start_ns[first_nodes]),
+        graph_start_ns=_from_the_begin(
+            neighbours.latency_ns[first_nodes], neighbours.start_ns[first_nodes]
+        ),
         dispatch_ns=_median(neighbours.gap_ns[kernels], _DEFAULTS.dispatch_ns),
         early_ns=_early(neighbours.gap_ns[waiting & (neighbours.early == 1)]),
-        to_copy_ns=_median(neighbours.gap_ns[waiting & (neighbours.second_copy == 1)], _DEFAULTS.to_copy_ns),
-        from_copy_ns=_median(neighbours.gap_ns[waiting & (neighbours.first_copy == 1)], _DEFAULTS.from_copy_ns),
+        to_copy_ns=_median(
+            neighbours.gap_ns[waiting & (neighbours.second_copy == 1)], _DEFAULTS.to_copy_ns
+        ),
+        from_copy_ns=_median(
+            neighbours.gap_ns[waiting & (neighbours.first_copy == 1)], _DEFAULTS.from_copy_ns
+        ),
         node_ns=_node_ns(neighbours, nodes & ~memsets),
         made_node_ns=_made_node_ns(neighbours.gap_ns[kernels]),
         early_node_ns=_DEFAULTS.early_node_ns,
-        to_memset_ns=_median(neighbours.gap_ns[nodes & (neighbours.second_memset == 1)], _DEFAULTS.to_memset_ns),
-        from_memset_ns=_median(neighbours.gap_ns[nodes & (neighbours.first_memset == 1)], _DEFAULTS.from_memset_ns),
+        to_memset_ns=_median(
+            neighbours.gap_ns[nodes & (neighbours.second_memset == 1)], _DEFAULTS.to_memset_ns
+        ),
+        from_memset_ns=_median(
+            neighbours.gap_ns[nodes & (neighbours.first_memset == 1)], _DEFAULTS.from_memset_ns
+        ),
         crossing_ns=_DEFAULTS.crossing_ns,
         return_ns=_median(returned, _DEFAULTS.return_ns),
         restart_ns=0,
@@ -99,7 +138,9 @@ def _median(values: IntArray, default: int) -> int:
 
 
 def _node_ns(neighbours: _Queued, nodes: BoolArray) -> int:
-    """The gap between two nodes in one branch of a graph: of graphs without branches, or of others, in which it is longer."""
+    """The gap between two nodes in one branch of a graph: of graphs without branches, or of others,
+    in which it is longer.
+    """
     alone = neighbours.gap_ns[nodes & (neighbours.branches == 0)]
     if len(alone) >= _FEW:
         return _median(alone, _DEFAULTS.node_ns)
@@ -108,10 +149,12 @@ def _node_ns(neighbours: _Queued, nodes: BoolArray) -> int:
 
 
 def _made_node_ns(gap: IntArray) -> int:
-    """How far apart two of these queued kernels would be recorded in a graph, with the 0.1 us by which nodes are recorded longer.
+    """How far apart two of these queued kernels would be recorded in a graph, with the 0.1 us by
+    which nodes are recorded longer.
 
-    What the GPU does between two kernels shows in a stream as in a graph: kernels that only spin are 1.02 to 1.11 us apart when queued, and
-    0.1 as nodes; those of TensorRT engines mostly 1.15 to 1.25, and 0.25 to 0.45.
+    What the GPU does between two kernels shows in a stream as in a graph: kernels that only spin
+    are 1.02 to 1.11 us apart when queued, and 0.1 as nodes; those of TensorRT engines mostly 1.15
+    to 1.25, and 0.25 to 0.45.
     """
     queued = _median(gap, MISSING)
     if queued == MISSING:
@@ -120,13 +163,17 @@ def _made_node_ns(gap: IntArray) -> int:
 
 
 def _early(gap: IntArray) -> int:
-    """The usual gap before kernels that may begin early, if they usually do: else the trace does not show how early they would."""
+    """The usual gap before kernels that may begin early, if they usually do: else the trace does
+    not show how early they would.
+    """
     usual = _median(gap, MISSING)
     return usual if usual < 0 else MISSING
 
 
 def _first_nodes(neighbours: _Queued, late: BoolArray) -> IntArray:
-    """Of each graph launch the first node, if no earlier work of its stream held it up; the first nodes of other branches may wait."""
+    """Of each graph launch the first node, if no earlier work of its stream held it up; the first
+    nodes of other branches may wait.
+    """
     rows = np.flatnonzero(late)
     rows = rows[np.argsort(neighbours.latency_ns[rows], kind="stable")]
     found: IntArray = rows[np.unique(neighbours.launch[rows], return_index=True)[1]]
@@ -134,12 +181,17 @@ def _first_nodes(neighbours: _Queued, late: BoolArray) -> IntArray:
 
 
 def _from_the_begin(latency: IntArray, start: IntArray) -> int:
-    """The time from the begin of a graph launch call to its first node, if that begins while the call still goes on; otherwise MISSING.
+    """The time from the begin of a graph launch call to its first node, if that begins while the
+    call still goes on; otherwise MISSING.
 
-    The profiler makes such a call take long: seen 35 to 95 us for 42 to 74 nodes, which begin 12 to 25 us after its begin in some graphs,
-    5 us after its return in others.
+    The profiler makes such a call take long: seen 35 to 95 us for 42 to 74 nodes, which begin 12 to
+    25 us after its begin in some graphs, 5 us after its return in others.
     """
-    return _median(start, MISSING) if len(latency) >= _FEW and float(np.median(latency)) < 0 else MISSING
+    return (
+        _median(start, MISSING)
+        if len(latency) >= _FEW and float(np.median(latency)) < 0
+        else MISSING
+    )
 
 
 def _window_calls(trace: Trace, window: Window) -> IntArray:
@@ -148,21 +200,39 @@ def _window_calls(trace: Trace, window: Window) -> IntArray:
 
 
 def _neighbours(trace: Trace, window: Window) -> _Queued:
-    """Kernels, copies and memsets of the window that follow each other in a stream, both with a launch call."""
+    """Kernels, copies and memsets of the window that follow each other in a stream, both with a
+    launch call.
+    """
     parts = []
     for kind, table in enumerate((trace.kernels, trace.memcpys, trace.memsets)):
         rows = window.launched(table)
         columns = [
-            table.held_ints(name).take(rows) for name in ("start_ns", "end_ns", "launch", "launch_start_ns", "launch_end_ns", "stream")
+            table.held_ints(name).take(rows)
+            for name in (
+                "start_ns",
+                "end_ns",
+                "launch",
+                "launch_start_ns",
+                "launch_end_ns",
+                "stream",
+            )
         ]
-        early = begins_early(trace, rows).astype(np.int64) if kind == 0 else np.zeros(len(rows), np.int64)
+        early = (
+            begins_early(trace, rows).astype(np.int64)
+            if kind == 0
+            else np.zeros(len(rows), np.int64)
+        )
         parts.append([*columns, np.full(len(rows), kind, np.int64), early])
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     order = np.lexsort((columns[0], columns[5]))
-    start, end, launch, call_start, call_end, stream, kinds, early = (values[order] for values in columns)
+    start, end, launch, call_start, call_end, stream, kinds, early = (
+        values[order] for values in columns
+    )
     lanes = np.unique(np.stack([launch, stream]), axis=1)
     branching = lanes[0][1:][lanes[0][1:] == lanes[0][:-1]]
-    pair = np.flatnonzero((stream[1:] == stream[:-1]) & ((start[1:] >= end[:-1]) | (early[1:] == 1)))
+    pair = np.flatnonzero(
+        (stream[1:] == stream[:-1]) & ((start[1:] >= end[:-1]) | (early[1:] == 1))
+    )
     following = pair + 1
     return _Queued(
         gap_ns=start[following] - end[pair],
@@ -177,17 +247,26 @@ def _neighbours(trace: Trace, window: Window) -> _Queued:
         launch=launch[following],
         same_launch=(launch[following] == launch[pair]).astype(np.int64),
         branches=np.isin(launch[following], branching).astype(np.int64),
-        graph=trace.api_calls.held_text("kind").take(launch[following]).equals("graph-launch").astype(np.int64),
+        graph=trace.api_calls.held_text("kind")
+        .take(launch[following])
+        .equals("graph-launch")
+        .astype(np.int64),
     )
 
 
 def _sync_costs(trace: Trace, window: Window) -> tuple[IntArray, IntArray]:
-    """For the window's syncs that waited, the time from the last end of GPU work to their return; for the others, their duration."""
+    """For the window's syncs that waited, the time from the last end of GPU work to their return;
+    for the others, their duration.
+    """
     calls = trace.api_calls
     rows = _window_calls(trace, window)
     rows = rows[calls.held_text("kind").take(rows).equals("sync")]
     ended = [table.take(window.rows(table, "end_ns")) for table in gpu_work(trace)]
-    ends = np.sort(np.concatenate([table.ints("end_ns")[table.ints("process") == window.process] for table in ended]))
+    ends = np.sort(
+        np.concatenate(
+            [table.ints("end_ns")[table.ints("process") == window.process] for table in ended]
+        )
+    )
     start, end = calls.held_ints("start_ns").take(rows), calls.held_ints("end_ns").take(rows)
     if len(ends) == 0 or len(rows) == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)

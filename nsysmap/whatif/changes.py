@@ -1,4 +1,6 @@
-"""Applies a change to a timeline: each function returns the changed timeline, or why the change does not apply."""
+"""Applies a change to a timeline: each function returns the changed timeline, or why the change
+does not apply.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +10,35 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 
 from nsysmap.core.table import MISSING
-from nsysmap.whatif.timeline import ALL_QUEUES, COPIES, Costs, Step, Timeline, Work, all_steps, all_works, each_step, host_time, main_queue
+from nsysmap.whatif.timeline import (
+    ALL_QUEUES,
+    COPIES,
+    Costs,
+    Step,
+    Timeline,
+    Work,
+    all_steps,
+    all_works,
+    each_step,
+    host_time,
+    main_queue,
+)
 
 ALREADY_A_GRAPH = "the inferences already run as a CUDA graph"
-_NOTHING_BETWEEN = "the host launches nothing between the enqueues, so that it would be what cuda-graph makes of each"
+_NOTHING_BETWEEN = (
+    "the host launches nothing between the enqueues, so that it would be what cuda-graph makes of"
+    " each"
+)
 
-EMPTY_KERNEL_NS = 140  # duration that CUPTI reports for an empty kernel (640 on an H200), minus CUPTI's excess
+EMPTY_KERNEL_NS = (
+    140  # duration that CUPTI reports for an empty kernel (640 on an H200), minus CUPTI's excess
+)
 
 
 BESIDE_NS = 300
-"""Extra delay between two kernels of a stream while another stream is also busy: 0.2 to 0.45 µs in five
-programs."""
+"""Extra delay between two kernels of a stream while another stream is also busy: 0.2 to 0.45 µs in
+five programs.
+"""
 
 
 @dataclass(frozen=True)
@@ -39,7 +59,9 @@ Changed = Timeline | DoesNotApply | CannotTell
 
 
 def as_cuda_graph(timeline: Timeline, *, branches_ns: int) -> Changed:
-    """Every inference's enqueue captured once and replayed by one graph launch, which takes longer for a graph with branches."""
+    """Every inference's enqueue captured once and replayed by one graph launch, which takes longer
+    for a graph with branches.
+    """
     enqueues = [step for step in all_steps(timeline) if step.enqueue and step.works]
     if enqueues and all(step.graph for step in enqueues):
         return DoesNotApply(ALREADY_A_GRAPH)
@@ -47,7 +69,9 @@ def as_cuda_graph(timeline: Timeline, *, branches_ns: int) -> Changed:
     for steps in timeline.threads:
         changed: list[Step] = []
         pending: list[Step] = []
-        last = {step.inference: place for place, step in enumerate(steps) if step.enqueue and step.works}
+        last = {
+            step.inference: place for place, step in enumerate(steps) if step.enqueue and step.works
+        }
         for place, step in enumerate((*steps, None)):
             captured = step is not None and step.enqueue and place <= last.get(step.inference, -1)
             if pending and (step is None or not captured or step.inference != pending[0].inference):
@@ -55,21 +79,29 @@ def as_cuda_graph(timeline: Timeline, *, branches_ns: int) -> Changed:
                 pending = []
             if step is None:
                 break
-            if not captured:  # including the wait at the end of ExecutionContext::execute, which would follow the graph launch
+            # including the wait at the end of ExecutionContext::execute, which would follow the
+            # graph launch
+            if not captured:
                 changed.append(step._replace(own_ns=step.outside_ns))
                 continue
             if step.kind == "sync":
-                return DoesNotApply(f"{step.api} is called inside the enqueue and cannot be captured")
+                return DoesNotApply(
+                    f"{step.api} is called inside the enqueue and cannot be captured"
+                )
             if step.kind == "block":
-                return DoesNotApply(f"{step.api} inside the enqueue copies pageable memory or blocks, and cannot be captured")
+                return DoesNotApply(
+                    f"{step.api} inside the enqueue copies pageable memory or blocks, and cannot be"
+                    " captured"
+                )
             pending.append(step)
         threads.append(tuple(changed))
     return replace(timeline, threads=tuple(threads))
 
 
 def as_one_graph(timeline: Timeline, *, a_pass: int, branches_ns: int) -> Changed:
-    """All that the host launches from one wait or blocking copy to the next as one graph, also what lies between enqueues; where it waits
-    for nothing, all of ``a_pass`` inferences."""
+    """All that the host launches from one wait or blocking copy to the next as one graph, also what
+    lies between enqueues; where it waits for nothing, all of ``a_pass`` inferences.
+    """
     each = as_cuda_graph(timeline, branches_ns=branches_ns)
     if not isinstance(each, Timeline) and each != DoesNotApply(ALREADY_A_GRAPH):
         return each
@@ -83,7 +115,9 @@ def as_one_graph(timeline: Timeline, *, a_pass: int, branches_ns: int) -> Change
             if pending and (waits or (step is not None and _other_pass(pending[-1], step, a_pass))):
                 launched = {(one.inference, one.enqueue) for one in pending if one.works}
                 more |= len(launched) > 1
-                changed += _graph_steps(pending, timeline, branches_ns, free) if launched else pending
+                changed += (
+                    _graph_steps(pending, timeline, branches_ns, free) if launched else pending
+                )
                 pending = []
             if step is not None:
                 (changed if waits else pending).append(step)
@@ -95,21 +129,35 @@ def _other_pass(before: Step, step: Step, a_pass: int) -> bool:
     return step.enqueue and step.inference // a_pass != before.inference // a_pass
 
 
-def _graph_steps(steps: Sequence[Step], timeline: Timeline, branches_ns: int, free: int) -> Iterator[Step]:
-    """One launch for all work of these steps; what follows in the graph after an enqueue is a step of its own that takes no time, on a
-    queue of its own (from ``free`` on), so that the end of each inference is known."""
+def _graph_steps(
+    steps: Sequence[Step], timeline: Timeline, branches_ns: int, free: int
+) -> Iterator[Step]:
+    """One launch for all work of these steps; what follows in the graph after an enqueue is a step
+    of its own that takes no time, on a queue of its own (from ``free`` on), so that the end of each
+    inference is known.
+    """
     own_ns = steps[0].outside_ns
     whole = _graph_step(steps, timeline, branches_ns)
     works = iter(whole.works)
-    parts = groupby((one for one in steps if one.works), key=lambda one: (one.inference, one.enqueue))
+    parts = groupby(
+        (one for one in steps if one.works), key=lambda one: (one.inference, one.enqueue)
+    )
     for place, ((inference, enqueue), mine) in enumerate(parts):
         part = tuple(islice(works, sum(len(one.works) for one in mine)))
-        part_of = whole._replace(inference=inference, enqueue=enqueue, works=part, own_ns=own_ns, outside_ns=own_ns)
-        yield part_of._replace(own_ns=0, outside_ns=0, call_ns=0, queue=free + place) if place else part_of
+        part_of = whole._replace(
+            inference=inference, enqueue=enqueue, works=part, own_ns=own_ns, outside_ns=own_ns
+        )
+        yield (
+            part_of._replace(own_ns=0, outside_ns=0, call_ns=0, queue=free + place)
+            if place
+            else part_of
+        )
 
 
 def _graph_step(steps: Sequence[Step], timeline: Timeline, branches_ns: int) -> Step:
-    """One launch for all work of these steps: each node waits for the previous one in its queue, and for its recorded dependencies."""
+    """One launch for all work of these steps: each node waits for the previous one in its queue,
+    and for its recorded dependencies.
+    """
     costs = timeline.costs
     works: list[Work] = []
     last: dict[int, int] = {}
@@ -117,8 +165,14 @@ def _graph_step(steps: Sequence[Step], timeline: Timeline, branches_ns: int) -> 
     for step in steps:
         for work in step.works:
             before = [last[work.queue]] if work.queue in last else []
-            after = tuple(dict.fromkeys([*(other for other in work.after if other in here), *before]))
-            works.append(work._replace(after=after, lead_ns=node_lead_ns(work, [here[other] for other in after], costs)))
+            after = tuple(
+                dict.fromkeys([*(other for other in work.after if other in here), *before])
+            )
+            works.append(
+                work._replace(
+                    after=after, lead_ns=node_lead_ns(work, [here[other] for other in after], costs)
+                )
+            )
             last[work.queue], here[work.number] = work.number, work
     return steps[0]._replace(
         kind="submit",
@@ -133,7 +187,9 @@ def _graph_step(steps: Sequence[Step], timeline: Timeline, branches_ns: int) -> 
 
 
 def node_lead_ns(work: Work, after: Sequence[Work], costs: Costs) -> int:
-    """The time between the end of the nodes for which a node of a graph waits and its start; 0 if it waits for none."""
+    """The time between the end of the nodes for which a node of a graph waits and its start; 0 if
+    it waits for none.
+    """
     if not after:
         return 0
     if work.kind == "memset":
@@ -148,11 +204,15 @@ def node_lead_ns(work: Work, after: Sequence[Work], costs: Costs) -> int:
 
 
 def with_pinned_copies(timeline: Timeline) -> Changed:
-    """Every blocking or pageable copy made asynchronous, in its inference's stream, as fast as from pinned memory; waits for a copy alone
-    are removed."""
+    """Every blocking or pageable copy made asynchronous, in its inference's stream, as fast as from
+    pinned memory; waits for a copy alone are removed.
+    """
     if not any(step.kind == "block" for step in all_steps(timeline)):
         if any(work.kind in ("HtoD", "DtoH") for work in all_works(timeline)):
-            return DoesNotApply("all copies of the replayed inferences are already asynchronous and use pinned memory")
+            return DoesNotApply(
+                "all copies of the replayed inferences are already asynchronous and use pinned"
+                " memory"
+            )
         return DoesNotApply("the inferences copy nothing between host and device")
     threads = []
     for steps in timeline.threads:
@@ -162,16 +222,36 @@ def with_pinned_copies(timeline: Timeline) -> Changed:
         for place, step in enumerate(steps):
             main = queues[step.inference + int(_direction(step) == "HtoD" and not step.enqueue)]
             following = steps[place + 1] if place + 1 < len(steps) else None
-            if step.kind == "sync" and following is not None and _direction(following) == "DtoH" and following.kind == "block":
+            if (
+                step.kind == "sync"
+                and following is not None
+                and _direction(following) == "DtoH"
+                and following.kind == "block"
+            ):
                 continue  # the stream orders the copy after the kernels
-            if results_pending and (step.kind == "sync" or step.enqueue or _direction(step) == "HtoD"):
+            if results_pending and (
+                step.kind == "sync" or step.enqueue or _direction(step) == "HtoD"
+            ):
                 if step.kind != "sync":
-                    changed.append(_sync_step(step, timeline, queues[max(step.inference - int(step.enqueue), 0)]))
+                    changed.append(
+                        _sync_step(
+                            step, timeline, queues[max(step.inference - int(step.enqueue), 0)]
+                        )
+                    )
                 results_pending = False
             if step.kind == "block":
                 results_pending |= _direction(step) == "DtoH"
-                works = tuple(work._replace(queue=main, lead_ns=0, dur_ns=round(work.dur_ns * work.pinned)) for work in step.works)
-                step = step._replace(kind="submit", call_ns=timeline.costs.submit_ns, lag_ns=0, queue=main, works=works)  # noqa: PLW2901
+                works = tuple(
+                    work._replace(queue=main, lead_ns=0, dur_ns=round(work.dur_ns * work.pinned))
+                    for work in step.works
+                )
+                step = step._replace(  # noqa: PLW2901
+                    kind="submit",
+                    call_ns=timeline.costs.submit_ns,
+                    lag_ns=0,
+                    queue=main,
+                    works=works,
+                )
             elif step.kind == "submit" and all(work.kind == "memset" for work in step.works):
                 step = step._replace(works=tuple(work._replace(queue=main) for work in step.works))  # noqa: PLW2901
             changed.append(step)
@@ -194,8 +274,10 @@ def _own_queues(steps: Sequence[Step]) -> Mapping[int, int]:
 def _sync_step(before: Step, timeline: Timeline, queue: int) -> Step:
     """The wait for results that a blocking copy included."""
     return before._replace(
-        kind="sync", api="cudaStreamSynchronize", enqueue=False, inference=max(before.inference - int(before.enqueue), 0), own_ns=0,
-        outside_ns=0, call_ns=timeline.costs.idle_sync_ns, lag_ns=0, queue=queue, target=MISSING, graph=False, works=(),
+        kind="sync", api="cudaStreamSynchronize", enqueue=False,
+        inference=max(before.inference - int(before.enqueue), 0), own_ns=0,
+        outside_ns=0, call_ns=timeline.costs.idle_sync_ns, lag_ns=0, queue=queue, target=MISSING,
+        graph=False, works=(),
     )  # fmt: skip
 
 
@@ -205,28 +287,52 @@ def _direction(step: Step) -> str:
 
 def without_host_gap(timeline: Timeline) -> Changed:
     """No host work outside the enqueues: only the calls remain."""
-    return each_step(timeline, lambda step: step._replace(own_ns=step.own_ns - step.outside_ns, outside_ns=0) if step.outside_ns else step)
+    return each_step(
+        timeline,
+        lambda step: (
+            step._replace(own_ns=step.own_ns - step.outside_ns, outside_ns=0)
+            if step.outside_ns
+            else step
+        ),
+    )
 
 
 def without_waits(timeline: Timeline) -> Changed:
-    """The next inference is enqueued before the wait for the previous one, by the same thread in the same stream: no sync blocks the
-    host."""
+    """The next inference is enqueued before the wait for the previous one, by the same thread in
+    the same stream: no sync blocks the host.
+    """
     if not any(step.kind == "sync" for step in all_steps(timeline)):
         return DoesNotApply("the host does not wait for an inference before it enqueues the next")
-    return replace(timeline, threads=tuple(tuple(step for step in steps if step.kind != "sync") for steps in timeline.threads))
+    return replace(
+        timeline,
+        threads=tuple(
+            tuple(step for step in steps if step.kind != "sync") for steps in timeline.threads
+        ),
+    )
 
 
-def two_in_flight(timeline: Timeline, *, locked: float, serial: float = 0.0, beside_ns: int = 0) -> Changed:
-    """A second host thread that does the same in its own streams; during the share ``locked`` of a launch call, the other cannot launch,
-    or (``serial``) at no time at which the first is at work on the host.  A node of a graph begins ``beside_ns`` later."""
+def two_in_flight(
+    timeline: Timeline, *, locked: float, serial: float = 0.0, beside_ns: int = 0
+) -> Changed:
+    """A second host thread that does the same in its own streams; during the share ``locked`` of a
+    launch call, the other cannot launch, or (``serial``) at no time at which the first is at work
+    on the host.  A node of a graph begins ``beside_ns`` later.
+    """
     if len({main_queue(steps) for steps in timeline.threads}) > 1:
-        return DoesNotApply(f"{len(timeline.threads)} threads already keep {len(timeline.threads)} inferences in flight")
+        return DoesNotApply(
+            f"{len(timeline.threads)} threads already keep {len(timeline.threads)} inferences in"
+            " flight"
+        )
     queues = 1 + max((work.queue for work in all_works(timeline)), default=0)
     numbers = 1 + max((work.number for work in all_works(timeline)), default=0)
 
     def other(step: Step) -> Step:
         works = tuple(
-            work._replace(queue=work.queue + queues, number=work.number + numbers, after=tuple(one + numbers for one in work.after))
+            work._replace(
+                queue=work.queue + queues,
+                number=work.number + numbers,
+                after=tuple(one + numbers for one in work.after),
+            )
             for work in step.works
         )
         queue = step.queue + queues if step.queue != ALL_QUEUES else ALL_QUEUES
@@ -237,8 +343,12 @@ def two_in_flight(timeline: Timeline, *, locked: float, serial: float = 0.0, bes
     timeline = beside_others(timeline, beside_ns)
     for steps in timeline.threads:
         main = main_queue(steps)
-        # a sync of the whole device would also wait for the other thread's work: each waits for its own stream instead
-        mine = [step._replace(queue=main) if step.kind == "sync" and step.queue == ALL_QUEUES else step for step in steps]
+        # a sync of the whole device would also wait for the other thread's work: each waits for its
+        # own stream instead
+        mine = [
+            step._replace(queue=main) if step.kind == "sync" and step.queue == ALL_QUEUES else step
+            for step in steps
+        ]
         threads += [tuple(mine), tuple(other(step) for step in mine)]
     weights = tuple(weights for weights in timeline.weights for _ in range(2))
     phases = tuple(phases for phases in timeline.phases for _ in range(2))
@@ -258,10 +368,15 @@ def two_in_flight(timeline: Timeline, *, locked: float, serial: float = 0.0, bes
 
 
 def beside_others(timeline: Timeline, by_ns: int) -> Timeline:
-    """The timeline in which each node of a graph that waits for another one begins so much later."""
+    """The timeline in which each node of a graph that waits for another one begins so much
+    later.
+    """
 
     def step(old: Step) -> Step:
-        works = tuple(work._replace(lead_ns=work.lead_ns + by_ns) if work.after else work for work in old.works)
+        works = tuple(
+            work._replace(lead_ns=work.lead_ns + by_ns) if work.after else work
+            for work in old.works
+        )
         return old._replace(works=works) if old.graph else old
 
     return each_step(timeline, step)
@@ -269,12 +384,22 @@ def beside_others(timeline: Timeline, by_ns: int) -> Timeline:
 
 def on_own_sms(timeline: Timeline) -> Timeline:
     """The timeline in which a kernel keeps the SMs that have a block of it from others."""
-    return each_step(timeline, lambda step: step._replace(works=tuple(work._replace(need=max(work.need, work.sms)) for work in step.works)))
+    return each_step(
+        timeline,
+        lambda step: step._replace(
+            works=tuple(work._replace(need=max(work.need, work.sms)) for work in step.works)
+        ),
+    )
 
 
 def needing_most(timeline: Timeline) -> Timeline:
     """The timeline in which kernels use as much of the GPU as they possibly can."""
-    return each_step(timeline, lambda step: step._replace(works=tuple(work._replace(need=work.most_need) for work in step.works)))
+    return each_step(
+        timeline,
+        lambda step: step._replace(
+            works=tuple(work._replace(need=work.most_need) for work in step.works)
+        ),
+    )
 
 
 def uses_several_streams(timeline: Timeline) -> bool:
@@ -297,7 +422,13 @@ def on_one_stream(timeline: Timeline) -> Changed:
     threads = []
     for steps in timeline.threads:
         main = main_queue(steps)
-        threads.append(tuple(_on_queue(step, main, timeline) for step in steps if step.kind != "event" or not step.enqueue))
+        threads.append(
+            tuple(
+                _on_queue(step, main, timeline)
+                for step in steps
+                if step.kind != "event" or not step.enqueue
+            )
+        )
     return replace(timeline, threads=tuple(threads))
 
 
@@ -306,24 +437,37 @@ def _on_queue(step: Step, queue: int, timeline: Timeline) -> Step:
         return step
     works: list[Work] = []
     for work in step.works:
-        placed = work._replace(queue=queue, after=(works[-1].number,) if step.graph and works else ())
+        placed = work._replace(
+            queue=queue, after=(works[-1].number,) if step.graph and works else ()
+        )
         lead = node_lead_ns(placed, works[-1:], timeline.costs) if step.graph else work.lead_ns
         works.append(placed._replace(lead_ns=lead))
-    call_ns = min(step.call_ns, timeline.costs.graph_launch_ns) if step.graph else step.call_ns  # a graph without branches
+    call_ns = (
+        min(step.call_ns, timeline.costs.graph_launch_ns) if step.graph else step.call_ns
+    )  # a graph without branches
     return step._replace(queue=queue if works else step.queue, works=tuple(works), call_ns=call_ns)
 
 
 def without_kernels(timeline: Timeline, rows: frozenset[int]) -> Changed:
-    """The timeline without these kernels (kernel_id) and the calls that launched only them; their dependents inherit their
-    dependencies."""
+    """The timeline without these kernels (kernel_id) and the calls that launched only them; their
+    dependents inherit their dependencies.
+    """
     gone = {work.number: work.after for work in all_works(timeline) if work.row in rows}
 
     def kept(steps: tuple[Step, ...]) -> tuple[Step, ...]:
         result = []
         for step in steps:
-            works = tuple(work._replace(after=_spliced(work.after, gone)) for work in step.works if work.row not in rows)
+            works = tuple(
+                work._replace(after=_spliced(work.after, gone))
+                for work in step.works
+                if work.row not in rows
+            )
             if works or len(works) == len(step.works):
-                result.append(step._replace(works=works) if len(works) < len(step.works) or any(work.after for work in works) else step)
+                result.append(
+                    step._replace(works=works)
+                    if len(works) < len(step.works) or any(work.after for work in works)
+                    else step
+                )
         return tuple(result)
 
     return replace(timeline, threads=tuple(kept(steps) for steps in timeline.threads))
@@ -338,8 +482,12 @@ def _spliced(after: tuple[int, ...], gone: dict[int, tuple[int, ...]]) -> tuple[
     return tuple(found)
 
 
-def with_joined_kernels(timeline: Timeline, runs: Sequence[tuple[int, ...]], joined_ns: Callable[[list[int]], int]) -> Changed:
-    """Each run of kernels (kernel_ids in order) as one kernel in place of the first, with the duration ``joined_ns`` of their durations."""
+def with_joined_kernels(
+    timeline: Timeline, runs: Sequence[tuple[int, ...]], joined_ns: Callable[[list[int]], int]
+) -> Changed:
+    """Each run of kernels (kernel_ids in order) as one kernel in place of the first, with the
+    duration ``joined_ns`` of their durations.
+    """
     durations = {work.row: work.dur_ns for work in all_works(timeline) if work.row != MISSING}
     length: dict[int, int] = {}
     gone: set[int] = set()
@@ -352,23 +500,40 @@ def with_joined_kernels(timeline: Timeline, runs: Sequence[tuple[int, ...]], joi
     def step(old: Step) -> Step:
         if not any(work.row in length for work in old.works):
             return old
-        return old._replace(works=tuple(work._replace(dur_ns=length[work.row]) if work.row in length else work for work in old.works))
+        return old._replace(
+            works=tuple(
+                work._replace(dur_ns=length[work.row]) if work.row in length else work
+                for work in old.works
+            )
+        )
 
     return without_kernels(each_step(timeline, step), frozenset(gone))
 
 
 def shortest_kernel_ns(timeline: Timeline) -> int:
     """The shortest duration of a kernel in this timeline."""
-    return min((work.dur_ns for work in all_works(timeline) if work.kind == "kernel"), default=EMPTY_KERNEL_NS)
+    return min(
+        (work.dur_ns for work in all_works(timeline) if work.kind == "kernel"),
+        default=EMPTY_KERNEL_NS,
+    )
 
 
 def share_needed(timeline: Timeline) -> tuple[float, float, float]:
-    """The share of the device that kernels use, weighted by time: at least, where each keeps its SMs from others, and at most."""
+    """The share of the device that kernels use, weighted by time: at least, where each keeps its
+    SMs from others, and at most.
+    """
     kernels = [work for work in all_works(timeline) if work.kind == "kernel"]
     total = sum(work.dur_ns for work in kernels)
     if not total:
         return 1.0, 1.0, 1.0
-    needs = ((work.need * work.dur_ns, max(work.need, work.sms) * work.dur_ns, work.most_need * work.dur_ns) for work in kernels)
+    needs = (
+        (
+            work.need * work.dur_ns,
+            max(work.need, work.sms) * work.dur_ns,
+            work.most_need * work.dur_ns,
+        )
+        for work in kernels
+    )
     least, own, most = (sum(each) / total for each in zip(*needs, strict=True))
     return least, own, most
 

@@ -1,4 +1,6 @@
-"""Kernels that may begin before the end of the one before them in their stream (programmatic dependent launch)."""
+"""Kernels that may begin before the end of the one before them in their stream (programmatic
+dependent launch).
+"""
 
 from __future__ import annotations
 
@@ -8,18 +10,24 @@ from nsysmap.core.table import BoolArray, IntArray
 from nsysmap.trace.model import Trace
 
 _EARLY = "convFwd"
-"""In the names of cuDNN's generated convolutions, which let the next kernel begin early: in seven of eight graphs of convolution nets that
-TensorRT for RTX 1.5 made, most nodes behind one began 0.1 to 1.6 us before its end; none did behind matrix products or Myelin's kernels."""
+"""In the names of cuDNN's generated convolutions, which let the next kernel begin early: in seven
+of eight graphs of convolution nets that TensorRT for RTX 1.5 made, most nodes behind one began 0.1
+to 1.6 us before its end; none did behind matrix products or Myelin's kernels.
+"""
 
 _ATTRIBUTES = ("cuLaunchKernelEx", "cudaLaunchKernelExC")
 """Calls that can ask for it."""
 
 
 def begins_early(trace: Trace, rows: IntArray) -> BoolArray:
-    """Which of these kernels (rows, launched one by one) may begin before the end of the kernel that was launched before them into their
-    stream: they were launched with attributes, and that one is a convolution of cuDNN's, or has a name that overlaps the next elsewhere."""
+    """Which of these kernels (rows, launched one by one) may begin before the end of the kernel
+    that was launched before them into their stream: they were launched with attributes, and that
+    one is a convolution of cuDNN's, or has a name that overlaps the next elsewhere.
+    """
     kernels = trace.kernels
-    start, end, stream = (kernels.held_ints(name).take(rows) for name in ("start_ns", "end_ns", "stream"))
+    start, end, stream = (
+        kernels.held_ints(name).take(rows) for name in ("start_ns", "end_ns", "stream")
+    )
     launch, name = kernels.held_ints("launch").take(rows), kernels.text("name")
     code = name.codes[rows].astype(np.int64)
     order = np.lexsort((launch, stream))
@@ -29,6 +37,8 @@ def begins_early(trace: Trace, rows: IntArray) -> BoolArray:
     early[code[before][same & (start[after] < end[before])]] = True
     asked = trace.api_calls.held_text("api").take(launch).where(_ATTRIBUTES.__contains__)
     found = np.zeros(len(rows), np.bool_)
-    found[after] = same & early[code[before]] & (kernels.held_ints("graph_node_id").take(rows)[after] < 0)
+    found[after] = (
+        same & early[code[before]] & (kernels.held_ints("graph_node_id").take(rows)[after] < 0)
+    )
     result: BoolArray = found & asked
     return result

@@ -9,7 +9,9 @@ from nsysmap.core.table import Table
 
 @dataclass(frozen=True)
 class EngineFacts:
-    """The layers of the engines that ran, their dependencies, the runs of layers that could be one kernel, and their roofline."""
+    """The layers of the engines that ran, their dependencies, the runs of layers that could be one
+    kernel, and their roofline.
+    """
 
     layers: Table
     tensors: Table

@@ -1,4 +1,6 @@
-"""The model for the replay of a program: its timeline as recorded, and as it would be without the profiler."""
+"""The model for the replay of a program: its timeline as recorded, and as it would be without the
+profiler.
+"""
 
 from __future__ import annotations
 
@@ -22,23 +24,36 @@ from nsysmap.trace.model import Trace
 from nsysmap.whatif.calibration import calibrate
 from nsysmap.whatif.disturbed import brisk, undisturbed
 from nsysmap.whatif.engine_facts import EngineFacts
-from nsysmap.whatif.profiler import Machine, ProfilerCosts, as_python, of_slowed_host, profiler_costs, unprofiled, with_python
+from nsysmap.whatif.profiler import (
+    Machine,
+    ProfilerCosts,
+    as_python,
+    of_slowed_host,
+    profiler_costs,
+    unprofiled,
+    with_python,
+)
 from nsysmap.whatif.read_timeline import read_timeline
 from nsysmap.whatif.replay import Finished, lengths_ns, period_ns, recorded, replay
 from nsysmap.whatif.selection import Selection
 from nsysmap.whatif.timeline import Step, Timeline, Work, all_works, host_time, inference_count
 from nsysmap.whatif.window import NoWindow, Window, steady_window
 
-_WHOLE_GRAPHS = "the trace hides the kernels of its CUDA graphs (whole-graph tracing); capture again with --cuda-graph-trace=node"
+_WHOLE_GRAPHS = (
+    "the trace hides the kernels of its CUDA graphs (whole-graph tracing); capture again with"
+    " --cuda-graph-trace=node"
+)
 
 PYTHON_PACED = 0.2
-"""Share of the time spent in Python between inferences, or between launches where nothing marks inferences, from which on the program
-counts as bound by Python."""
+"""Share of the time spent in Python between inferences, or between launches where nothing marks
+inferences, from which on the program counts as bound by Python.
+"""
 
 TOLERANCE = 0.05
 """A replay that differs by more from its trace is not used."""
 
-_LOST = 0.01  # share of the GPU work that a replay may lack; none of 60 traces that can be replayed lacks any
+# share of the GPU work that a replay may lack; none of 60 traces that can be replayed lacks any
+_LOST = 0.01
 
 
 @dataclass(frozen=True)
@@ -49,7 +64,9 @@ class Observed:
     inferences: Table
     membership: Table
     mapping: Table | None
-    device: int | None = None  # the GPU whose inferences are replayed; None: the one of window.steady_window
+    device: int | None = (
+        None  # the GPU whose inferences are replayed; None: the one of window.steady_window
+    )
 
 
 @dataclass(frozen=True)
@@ -75,7 +92,9 @@ class Model:
     error: float
     python: bool  # PyTorch runs: the host's own work is Python's
     without: dict[Machine, Timeline]  # without the profiler, on each machine; the likely one first
-    interpreter: str = ""  # what shows that the program is Python's, whose threads launch one at a time; empty if nothing does
+    # what shows that the program is Python's, whose threads launch one at a time; empty if nothing
+    # does
+    interpreter: str = ""
 
     @cached_property
     def placed(self) -> list[tuple[Work, int, int]]:
@@ -91,19 +110,32 @@ class Model:
 
     @cached_property
     def before(self) -> dict[Machine, int]:
-        """Time without the change on each machine: no more than recorded, because the profiler takes no time away."""
-        return {machine: min(self.period(timeline), self.recorded_ns) for machine, timeline in self.without.items()}
+        """Time without the change on each machine: no more than recorded, because the profiler
+        takes no time away.
+        """
+        return {
+            machine: min(self.period(timeline), self.recorded_ns)
+            for machine, timeline in self.without.items()
+        }
 
     @cached_property
     def work_ns(self) -> int:
-        """How long the GPU works of the likely time without a change: no other host leaves less than that of what is told."""
+        """How long the GPU works of the likely time without a change: no other host leaves less
+        than that of what is told.
+        """
         work = np.array([(start, end) for _, start, end in self.placed], np.int64).reshape(-1, 2)
         spans = [
             (begin, end, weights[one])
-            for lengths, weights in zip(lengths_ns(self.likely, self.finished), self.likely.weights, strict=True)
+            for lengths, weights in zip(
+                lengths_ns(self.likely, self.finished), self.likely.weights, strict=True
+            )
             for one, (begin, end) in lengths.items()
         ]
-        begin, end, weight = (np.array(column) for column in zip(*spans, strict=True)) if spans else (np.zeros(0, np.int64),) * 3
+        begin, end, weight = (
+            (np.array(column) for column in zip(*spans, strict=True))
+            if spans
+            else (np.zeros(0, np.int64),) * 3
+        )
         whole = float(weight @ (end - begin))
         busy = float(weight @ covered(work[:, 0], work[:, 1], (begin, end)))
         return round(busy / whole * self.before[self.machines[0]]) if whole else 0
@@ -124,31 +156,45 @@ class Model:
         return self.without[self.machines[0]]
 
     def period(self, timeline: Timeline, finished: Finished | None = None) -> int:
-        """Time per inference, or per pass, in nanoseconds, over all inferences of the run that count.
+        """Time per inference, or per pass, in nanoseconds, over all inferences of the run that
+        count.
 
-        It is that of the replay, whose end of each inference may be given, corrected in proportion for the error of the replay, and for how
-        the replayed inferences differ from all as recorded.
+        It is that of the replay, whose end of each inference may be given, corrected in proportion
+        for the error of the replay, and for how the replayed inferences differ from all as
+        recorded.
         """
         ends = finished or replay(timeline)
-        return round(self._replayed_ns(timeline, ends) * self._correction + self._of_all_ns(timeline, ends))
+        return round(
+            self._replayed_ns(timeline, ends) * self._correction + self._of_all_ns(timeline, ends)
+        )
 
     @cached_property
     def _correction(self) -> float:
-        """The factor that corrects the likely time without a change for the error of the replay with the profiler."""
+        """The factor that corrects the likely time without a change for the error of the replay
+        with the profiler.
+        """
         likely = self._replayed_ns(self.likely)
-        return 1 - self.error * self.recorded_ns / self.window.of_all / likely if likely > 0 else 1.0
+        return (
+            1 - self.error * self.recorded_ns / self.window.of_all / likely if likely > 0 else 1.0
+        )
 
     def _of_all_ns(self, timeline: Timeline, finished: Finished) -> float:
-        """How much longer all inferences of the run that count take in this timeline than the replayed ones.
+        """How much longer all inferences of the run that count take in this timeline than the
+        replayed ones.
 
-        The classical regression estimator: where two recorded times differ by a nanosecond, those of the timeline differ by its slope.  If
-        all take another time than any sample of them would, as after a change in the run, both times have the same ratio as recorded.
+        The classical regression estimator: where two recorded times differ by a nanosecond, those
+        of the timeline differ by its slope.  If all take another time than any sample of them
+        would, as after a change in the run, both times have the same ratio as recorded.
         """
         of_all = self.window.of_all
         longer = self.recorded_ns * (1 - 1 / of_all)
         if abs(of_all - 1) > TOLERANCE:
             return self._replayed_ns(timeline, finished) * self._correction * (of_all - 1)
-        return longer * (self._slope(timeline, finished) if len(timeline.threads) == len(self.timeline.threads) else self._slope_now)
+        return longer * (
+            self._slope(timeline, finished)
+            if len(timeline.threads) == len(self.timeline.threads)
+            else self._slope_now
+        )
 
     @cached_property
     def _slope_now(self) -> float:
@@ -156,7 +202,9 @@ class Model:
         return self._slope(self.likely, self.finished)
 
     def _slope(self, timeline: Timeline, finished: Finished) -> float:
-        """By how much the times of two inferences in this timeline differ if the recorded ones differ by one."""
+        """By how much the times of two inferences in this timeline differ if the recorded ones
+        differ by one.
+        """
         was, now, weight = [np.zeros(0)], [np.zeros(0)], [np.zeros(0)]
         lengths = lengths_ns(self.timeline, recorded(self.timeline)), lengths_ns(timeline, finished)
         for before, after, weights in zip(*lengths, self.timeline.weights, strict=True):
@@ -176,15 +224,22 @@ class Model:
         return self._share(timeline, lambda step: step.outside_ns)
 
     def own_share(self, timeline: Timeline) -> float:
-        """The share of the time that the host spends on its own work, between inferences and between launches."""
+        """The share of the time that the host spends on its own work, between inferences and
+        between launches.
+        """
         return self._share(timeline, lambda step: step.own_ns)
 
     def host_share(self, timeline: Timeline) -> float:
         """The share of the time in which the host is busy, including calls but not waits."""
-        return self._share(timeline, lambda step: step.own_ns + (0 if step.kind in ("sync", "block") else step.call_ns))
+        return self._share(
+            timeline,
+            lambda step: step.own_ns + (0 if step.kind in ("sync", "block") else step.call_ns),
+        )
 
     def _share(self, timeline: Timeline, taken_ns: Callable[[Step], int]) -> float:
-        """What steps take, as a share of the threads' time: over the inferences whose time counts, each for as many as it stands for."""
+        """What steps take, as a share of the threads' time: over the inferences whose time counts,
+        each for as many as it stands for.
+        """
         per_pass = host_time(timeline, taken_ns) * self.window.inferences_a_pass
         return min(per_pass / max(self._replayed_ns(timeline) * len(timeline.threads), 1.0), 1.0)
 
@@ -194,15 +249,22 @@ class Model:
         return self.window.unit
 
 
-def read_model(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine, ...]) -> Model | NoModel:
+def read_model(
+    observed: Observed, facts: EngineFacts | None, machines: tuple[Machine, ...]
+) -> Model | NoModel:
     """The model of a trace, or why there is none."""
     found = _read(observed, facts, machines)
-    return replace(found, graphs=launches_graphs_only(observed)) if isinstance(found, NoModel) else found
+    return (
+        replace(found, graphs=launches_graphs_only(observed))
+        if isinstance(found, NoModel)
+        else found
+    )
 
 
 def launches_graphs_only(observed: Observed) -> bool:
-    """Whether every inference is a graph launch; without inferences, whether no kernel is launched individually between the graph
-    launches."""
+    """Whether every inference is a graph launch; without inferences, whether no kernel is launched
+    individually between the graph launches.
+    """
     trace, inferences = observed.trace, observed.inferences
     if len(inferences):
         return bool(inferences.bools("cuda_graph").all())
@@ -214,40 +276,60 @@ def launches_graphs_only(observed: Observed) -> bool:
     return not (within & alone).any()
 
 
-def _read(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine, ...]) -> Model | NoModel:
+def _read(
+    observed: Observed, facts: EngineFacts | None, machines: tuple[Machine, ...]
+) -> Model | NoModel:
     trace, inferences = observed.trace, observed.inferences
     hidden = _hides_work(trace)
     if not len(trace.kernels) and not len(trace.cuda_graph_traces):
         return NoModel(hidden or "the trace has no GPU work")
     if not len(trace.api_calls):
-        return NoModel("CUDA API calls were not traced, so nothing is known about the host; capture again with nsys profile -t cuda,nvtx")
+        return NoModel(
+            "CUDA API calls were not traced, so nothing is known about the host; capture again with"
+            " nsys profile -t cuda,nvtx"
+        )
     window = steady_window(trace, inferences, observed.device)
     if isinstance(window, NoWindow):
         return NoModel(hidden or (_WHOLE_GRAPHS if len(trace.cuda_graph_traces) else window.reason))
     if hidden and _hides_work(trace, window):
         return NoModel(hidden)
     graphs = trace.cuda_graph_traces
-    if len(window.rows(graphs)) or len(window.launched(graphs)):  # the GPU may begin long after the host launched the last one
+    if len(window.rows(graphs)) or len(
+        window.launched(graphs)
+    ):  # the GPU may begin long after the host launched the last one
         return NoModel(_WHOLE_GRAPHS)
     costs = calibrate(trace, window)
     profiler = profiler_costs(trace, window)
-    timeline = read_timeline(trace, inferences, window, (costs, profiler), lambda kernels: _roofline(observed, facts, kernels))
-    wanted, replayed = (period_ns(timeline, ends) * window.inferences_a_pass for ends in (recorded(timeline), replay(timeline)))
+    timeline = read_timeline(
+        trace,
+        inferences,
+        window,
+        (costs, profiler),
+        lambda kernels: _roofline(observed, facts, kernels),
+    )
+    wanted, replayed = (
+        period_ns(timeline, ends) * window.inferences_a_pass
+        for ends in (recorded(timeline), replay(timeline))
+    )
     if math.isnan(wanted) or math.isnan(replayed):
-        return NoModel("fewer than two of the inferences after the warm-up have GPU work with a launch call in the trace")
+        return NoModel(
+            "fewer than two of the inferences after the warm-up have GPU work with a launch call in"
+            " the trace"
+        )
     error = replayed / wanted - 1
     if abs(error) > TOLERANCE:
         return NoModel(
-            f"the replay does not reproduce this trace: {rounded(replayed)} per {window.unit} instead of {rounded(wanted)}; "
-            "its time depends on something that the trace does not show",
+            f"the replay does not reproduce this trace: {rounded(replayed)} per {window.unit}"
+            f" instead of {rounded(wanted)}; its time depends on something that the trace does not"
+            " show",
             recorded_ns=round(wanted * window.of_all),
             error=error,
         )
     lost = lost_share(trace, window, timeline)
     if lost > _LOST:
         return NoModel(
-            f"the replay holds {1 - lost:.0%} of the GPU work that the trace has in the replayed inferences: what launched the rest is not "
-            "in the trace, or not in the replay",
+            f"the replay holds {1 - lost:.0%} of the GPU work that the trace has in the replayed"
+            " inferences: what launched the rest is not in the trace, or not in the replay",
             recorded_ns=round(wanted * window.of_all),
             error=-lost,
         )
@@ -260,12 +342,29 @@ def _read(observed: Observed, facts: EngineFacts | None, machines: tuple[Machine
         window = replace(window, notes=(*window.notes, _slowed_note(slowed)))
     calm, held_up = undisturbed(timeline)
     hosts = (calm, brisk(calm), timeline)  # of the likely machine, a quick and a slow one
-    without = {machine: unprofiled(host, profiler, machine) for machine, host in zip(machines, hosts, strict=False)}
+    without = {
+        machine: unprofiled(host, profiler, machine)
+        for machine, host in zip(machines, hosts, strict=False)
+    }
     if held_up:
         window = replace(window, notes=(*window.notes, _held_up_note(held_up, timeline)))
-    model = Model(observed, facts, window, timeline, profiler, round(wanted * window.of_all), error, python, without, interpreter)
+    model = Model(
+        observed,
+        facts,
+        window,
+        timeline,
+        profiler,
+        round(wanted * window.of_all),
+        error,
+        python,
+        without,
+        interpreter,
+    )
     unmarked = only_repeats(inferences, tensorrt=True)
-    if python and (model.own_share if unmarked else model.outside_share)(model.likely) >= PYTHON_PACED:
+    if (
+        python
+        and (model.own_share if unmarked else model.outside_share)(model.likely) >= PYTHON_PACED
+    ):
         without = {
             machine: unprofiled(host, profiler, machine, unmarked=unmarked)
             for machine, host in zip(as_python(machines), hosts, strict=False)
@@ -278,31 +377,43 @@ def _slowed_down(trace: Trace, window: Window) -> SlowCalls | None:
     """What shows that the host was slowed down throughout; None if nothing does."""
     within = int(window.begin_ns.min()), int(window.end_ns.max())
     found = [slow_calls(trace.api_calls, thread, within) for thread in window.threads]
-    return max((one for one in found if one is not None and one.slowdown >= SLOWED), key=lambda one: one.slowdown, default=None)
+    return max(
+        (one for one in found if one is not None and one.slowdown >= SLOWED),
+        key=lambda one: one.slowdown,
+        default=None,
+    )
 
 
 def _slowed_note(slowed: SlowCalls) -> str:
     return (
-        f"The host was slowed down while it was recorded: most calls of {slowed.api} take {slowed.slowdown:.2g} times the fastest, and "
-        "launches are assumed to take as much less without that."
+        f"The host was slowed down while it was recorded: most calls of {slowed.api} take"
+        f" {slowed.slowdown:.2g} times the fastest, and launches are assumed to take as much less"
+        " without that."
     )
 
 
 def _held_up_note(held_up: int, timeline: Timeline) -> str:
     return (
-        f"In {held_up} of {counted(inference_count(timeline), 'replayed inference')} the host's calls take more than {OUTLIER} times what "
-        "the same calls take in the others: something held the host up, and they are assumed to take as long as in the others."
+        f"In {held_up} of {counted(inference_count(timeline), 'replayed inference')} the host's"
+        f" calls take more than {OUTLIER} times what the same calls take in the others: something"
+        " held the host up, and they are assumed to take as long as in the others."
     )
 
 
 def lost_share(trace: Trace, window: Window, timeline: Timeline) -> float:
-    """The share of the recorded GPU work that ends within the counted inferences, whoever launched it, that is not in the timeline."""
-    spans = sorted({span for lengths in lengths_ns(timeline, recorded(timeline)) for span in lengths.values()})
+    """The share of the recorded GPU work that ends within the counted inferences, whoever launched
+    it, that is not in the timeline.
+    """
+    spans = sorted(
+        {span for lengths in lengths_ns(timeline, recorded(timeline)) for span in lengths.values()}
+    )
     begin, end = np.array(spans, np.int64).reshape(-1, 2).T
     upto = np.maximum.accumulate(end)
 
     def taken_ns(start: IntArray, stop: IntArray) -> int:
-        at = np.searchsorted(begin, stop) - 1  # begins are not part of a span: they are the end of the one before
+        at = (
+            np.searchsorted(begin, stop) - 1
+        )  # begins are not part of a span: they are the end of the one before
         return int((stop - start)[(at >= 0) & (stop <= upto[np.maximum(at, 0)])].sum())
 
     whole = 0
@@ -310,25 +421,33 @@ def lost_share(trace: Trace, window: Window, timeline: Timeline) -> float:
         there = table.take(window.touching(table))
         mine = (there.ints("process") == window.process) & (there.ints("device") == window.device)
         whole += taken_ns(there.ints("start_ns")[mine], there.ints("end_ns")[mine])
-    held = np.array([(work.start_ns, work.end_ns) for work in all_works(timeline)], np.int64).reshape(-1, 2)
+    held = np.array(
+        [(work.start_ns, work.end_ns) for work in all_works(timeline)], np.int64
+    ).reshape(-1, 2)
     return max(1 - taken_ns(held[:, 0], held[:, 1]) / whole, 0.0) if whole else 0.0
 
 
 def _interpreter(trace: Trace, window: Window) -> str:
-    """What shows that Python runs the program: the name of its process, or PyTorch, whose programs are nearly all Python's."""
+    """What shows that Python runs the program: the name of its process, or PyTorch, whose programs
+    are nearly all Python's.
+    """
     if trace.hosts.get(window.process) == PYTHON:
         return "The program is Python's"
     return "PyTorch runs, from Python most likely" if has_pytorch(trace) else ""
 
 
 def regression_slope(was: FloatArray, now: FloatArray, weight: FloatArray) -> float:
-    """By how much replayed times differ where recorded ones differ by one, between 0 and 1; both are differences from their mean."""
+    """By how much replayed times differ where recorded ones differ by one, between 0 and 1; both
+    are differences from their mean.
+    """
     spread = float(weight @ was**2)
     return float(np.clip(weight @ (was * now) / spread, 0.0, 1.0)) if spread > 0 else 1.0
 
 
 def _hides_work(trace: Trace, window: Window | None = None) -> str:
-    """Why GPU work is hidden (in the whole trace, or in the window): graph launches without nodes or runs in the trace."""
+    """Why GPU work is hidden (in the whole trace, or in the window): graph launches without nodes
+    or runs in the trace.
+    """
     calls = trace.api_calls
     launches = calls.text("kind").equals("graph-launch")
     if not launches.any():
@@ -347,7 +466,9 @@ def _hides_work(trace: Trace, window: Window | None = None) -> str:
 
 
 def _roofline(observed: Observed, facts: EngineFacts | None, kernels: IntArray) -> FloatArray:
-    """The share of the device's peak that the work of these kernels' layers needs; NaN if unknown."""
+    """The share of the device's peak that the work of these kernels' layers needs; NaN if
+    unknown.
+    """
     share = np.full(len(kernels), np.nan)
     if facts is None or observed.mapping is None or not len(facts.roofline):
         return share

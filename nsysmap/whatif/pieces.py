@@ -16,13 +16,19 @@ from nsysmap.whatif.window import Window
 
 KINDS: tuple[WorkKind, ...] = ("kernel", "copy", "memset", "graph", "HtoD", "DtoH")
 _NEAR = 12  # number of nodes that ended last before another began: its dependencies are among them
-_EARLY_NS = 2_000  # by which a node begins at most before the one ends that launched it early (programmatic dependent launch)
-_TOGETHER_NS = 1_500  # ends this close before a node's begin, in every replay, may all be dependencies
+# by which a node begins at most before the one ends that launched it early (programmatic dependent
+# launch)
+_EARLY_NS = 2_000
+_TOGETHER_NS = (
+    1_500  # ends this close before a node's begin, in every replay, may all be dependencies
+)
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """All GPU work of one process and device that has a launch call in the window, by launch call, then start."""
+    """All GPU work of one process and device that has a launch call in the window, by launch call,
+    then start.
+    """
 
     launch: IntArray
     start_ns: IntArray
@@ -30,9 +36,16 @@ class Pieces:
     row: IntArray  # kernel_id, MISSING for other work
     kind: IntArray  # position in KINDS
     stream: IntArray
-    pinned_ns: IntArray  # a copy's duration if its host memory were pinned; of other work its duration
+    pinned_ns: (
+        IntArray  # a copy's duration if its host memory were pinned; of other work its duration
+    )
     node: IntArray  # node of a graph, MISSING otherwise
-    after: tuple[tuple[int, ...], ...]  # positions of the dependencies of each, beside the previous work in its stream; see Work.after
+    after: tuple[
+        tuple[int, ...],
+        ...,
+        # positions of the dependencies of each, beside the previous work in its stream; see
+        # Work.after
+    ]
 
 
 def find_pieces(trace: Trace, window: Window) -> Pieces:
@@ -44,9 +57,17 @@ def find_pieces(trace: Trace, window: Window) -> Pieces:
         for name in ("launch", "start_ns", "end_ns", "stream"):
             columns[name].append(there.ints(name))
         copied = KINDS[kind] == "copy"
-        columns["pinned_ns"].append(if_pinned_ns(trace.memcpys)[keep] if copied else there.ints("end_ns") - there.ints("start_ns"))
+        columns["pinned_ns"].append(
+            if_pinned_ns(trace.memcpys)[keep]
+            if copied
+            else there.ints("end_ns") - there.ints("start_ns")
+        )
         columns["row"].append(keep if kind == 0 else np.full(len(keep), MISSING, np.int64))
-        columns["node"].append(there.ints("graph_node_id") if KINDS[kind] != "graph" else np.full(len(keep), MISSING, np.int64))
+        columns["node"].append(
+            there.ints("graph_node_id")
+            if KINDS[kind] != "graph"
+            else np.full(len(keep), MISSING, np.int64)
+        )
         kinds = np.full(len(keep), kind, np.int64)
         if copied:
             for way in ("HtoD", "DtoH"):
@@ -61,16 +82,24 @@ def find_pieces(trace: Trace, window: Window) -> Pieces:
     return Pieces(**{name: values[order] for name, values in joined.items()}, after=tuple(after))
 
 
-def _stream_waits(trace: Trace, window: Window, pieces: Pieces, after: list[tuple[int, ...]]) -> None:
+def _stream_waits(
+    trace: Trace, window: Window, pieces: Pieces, after: list[tuple[int, ...]]
+) -> None:
     """Adds the dependencies on work of other streams that events create."""
     if len(np.unique(pieces.stream)) < 2:
         return
     calls, syncs, records = trace.api_calls, trace.syncs, trace.event_records
     apis = calls.held_text("api")
-    waiting, recording = apis.where(lambda name: "StreamWait" in name), apis.where(lambda name: "EventRecord" in name)
+    waiting, recording = (
+        apis.where(lambda name: "StreamWait" in name),
+        apis.where(lambda name: "EventRecord" in name),
+    )
     start = calls.ints("start_ns")
     rows = window.rows(calls)
-    rows = rows[(waiting[rows] | recording[rows]) & (calls.held_ints("process").take(rows) == window.process)]
+    rows = rows[
+        (waiting[rows] | recording[rows])
+        & (calls.held_ints("process").take(rows) == window.process)
+    ]
     if not waiting[rows].any():
         return
     asked, told = _events(syncs, rows), _events(records, rows)
@@ -82,8 +111,12 @@ def _stream_waits(trace: Trace, window: Window, pieces: Pieces, after: list[tupl
     )
     last: dict[int, int] = {}  # per stream the last piece so far
     pending: dict[int, set[int]] = defaultdict(set)
-    at_event: dict[int, tuple[int, int]] = {}  # per event: its stream, and the last piece there when it was recorded
-    unmet: list[tuple[int, int]] = []  # the same for records whose event is not in the trace, oldest first
+    at_event: dict[
+        int, tuple[int, int]
+    ] = {}  # per event: its stream, and the last piece there when it was recorded
+    unmet: list[
+        tuple[int, int]
+    ] = []  # the same for records whose event is not in the trace, oldest first
     latest_stream = MISSING
     for _, is_event, row in moments:
         if not is_event:
@@ -117,9 +150,11 @@ def _events(table: Table, calls: IntArray) -> dict[int, tuple[int, int]]:
 
 
 def _node_waits(pieces: Pieces, after: list[tuple[int, ...]]) -> None:
-    """Adds the dependencies between nodes of a graph, as far as the times of all replays in the window show them.
+    """Adds the dependencies between nodes of a graph, as far as the times of all replays in the
+    window show them.
 
-    The trace does not list a graph's edges.  A node is assumed to wait for those that ended just before it began, in every replay.
+    The trace does not list a graph's edges.  A node is assumed to wait for those that ended just
+    before it began, in every replay.
     """
     launches, first, size = np.unique(pieces.launch, return_index=True, return_counts=True)
     alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
@@ -128,7 +163,13 @@ def _node_waits(pieces: Pieces, after: list[tuple[int, ...]]) -> None:
         if size[number] > 1 and (nodes != MISSING).all():
             alike[tuple(np.sort(nodes).tolist())].append(number)
     for replays in alike.values():
-        places = np.array([first[one] + np.argsort(pieces.node[first[one] : first[one] + size[one]], kind="stable") for one in replays])
+        places = np.array(
+            [
+                first[one]
+                + np.argsort(pieces.node[first[one] : first[one] + size[one]], kind="stable")
+                for one in replays
+            ]
+        )
         waits = waited_for(pieces.start_ns[places], pieces.end_ns[places], pieces.stream[places])
         for replay in places.tolist():
             for node, others in enumerate(waits):
@@ -136,10 +177,12 @@ def _node_waits(pieces: Pieces, after: list[tuple[int, ...]]) -> None:
 
 
 def waited_for(start: IntArray, end: IntArray, stream: IntArray) -> list[tuple[int, ...]]:
-    """Per node the nodes for which it waits; arguments have one row per replay and one column per node.
+    """Per node the nodes for which it waits; arguments have one row per replay and one column per
+    node.
 
-    A stream runs one node after another, unless the earlier one lets the later one begin before it ends (programmatic dependent launch): a
-    node that begins shortly before the end of the one before it in its stream waits for that one, and no other that ended later.
+    A stream runs one node after another, unless the earlier one lets the later one begin before it
+    ends (programmatic dependent launch): a node that begins shortly before the end of the one
+    before it in its stream waits for that one, and no other that ended later.
     """
     origin = start.min(axis=1, keepdims=True)
     usual_end = np.median(end - origin, axis=0)
@@ -173,7 +216,9 @@ def waited_for(start: IntArray, end: IntArray, stream: IntArray) -> list[tuple[i
 
 
 def _before_in_stream(usual_start: FloatArray, stream: IntArray) -> IntArray:
-    """Per node the one that begins before it in the same stream, in every replay; MISSING for none."""
+    """Per node the one that begins before it in the same stream, in every replay; MISSING for
+    none.
+    """
     found = np.full(len(usual_start), MISSING, np.int64)
     last: dict[tuple[int, ...], int] = {}
     for node in np.argsort(usual_start, kind="stable").tolist():

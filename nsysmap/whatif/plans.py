@@ -39,13 +39,21 @@ from nsysmap.whatif.throughput import phases_in_flight
 from nsysmap.whatif.timeline import Timeline, all_works, kernel_rows
 
 _NODE_BESIDE_NS = (400, 100, 1_100)
-"""How much later a node of a graph begins while another graph runs beside it, likely and at the bounds of the machines."""
+"""How much later a node of a graph begins while another graph runs beside it, likely and at the
+bounds of the machines.
+"""
 _CONTENDED = (1.06, 0.95, 1.3)
-"""How many times as long the host work of one thread of Python takes while another one waits to do its own, the same."""
-_SIDE_BY_SIDE = 1.15  # times the time in which any kernel runs that kernels run in total, from which on they ran side by side
+"""How many times as long the host work of one thread of Python takes while another one waits to do
+its own, the same.
+"""
+# times the time in which any kernel runs that kernels run in total, from which on they ran side by
+# side
+_SIDE_BY_SIDE = 1.15
 _NEARLY_ALL = 0.95  # of the time, or of the GPU
 _NEXT_TO_NOTHING = 0.01  # share of an inference's time
-_EVENT_NS = 450  # a call that records an event or makes a stream wait for one, without the profiler: one_sync against sync, on two scales
+# a call that records an event or makes a stream wait for one, without the profiler: one_sync
+# against sync, on two scales
+_EVENT_NS = 450
 
 _FEWER_STREAMS = 2  # for the range of aux-streams
 
@@ -55,7 +63,9 @@ Beside = Callable[[Changed, Machine], Changed]
 
 @dataclass(frozen=True)
 class Plan:
-    """How a change is made: the likeliest way first, then others that bound the saving; and the assumptions."""
+    """How a change is made: the likeliest way first, then others that bound the saving; and the
+    assumptions.
+    """
 
     makes: tuple[Make, ...]
     assumptions: str
@@ -87,38 +97,61 @@ def plan_of(model: Model, change: Change) -> Plan | DoesNotApply:
 _SIMPLE = {
     "async": Plan(
         (lambda timeline, _: without_waits(timeline),),
-        "The host enqueues ahead and waits once, at the end: no result is needed before the next inference is enqueued, and inputs and "
-        "outputs have enough buffers. This is throughput, not latency: each inference finishes later than if the host waited for it.",
+        "The host enqueues ahead and waits once, at the end: no result is needed before the next"
+        " inference is enqueued, and inputs and outputs have enough buffers. This is throughput,"
+        " not latency: each inference finishes later than if the host waited for it.",
     ),
     "one-stream": Plan(
         (lambda timeline, _: on_one_stream(timeline),),
-        "The kernels of all streams run one after another, in the order of their launches, and take as long as now; no events are "
-        "recorded or waited for.",
+        "The kernels of all streams run one after another, in the order of their launches, and take"
+        " as long as now; no events are recorded or waited for.",
     ),
 }
 
 
 def _cuda_graph(model: Model) -> Plan:
-    sequences = len(np.unique(model.observed.inferences.ints("kernel_sequence")[np.concatenate(model.window.inferences)]))
+    sequences = len(
+        np.unique(
+            model.observed.inferences.ints("kernel_sequence")[
+                np.concatenate(model.window.inferences)
+            ]
+        )
+    )
     captures = "Shapes and addresses stay the same, so one capture is enough"
     if sequences > 1:
-        captures = f"Addresses stay the same, and each of the {sequences} kernel sequences (of an input shape or engine) has its own graph"
+        captures = (
+            f"Addresses stay the same, and each of the {sequences} kernel sequences (of an input"
+            " shape or engine) has its own graph"
+        )
 
     def make(beside: Beside) -> Make:
-        return lambda timeline, machine: beside(as_cuda_graph(timeline, branches_ns=machine.branches_ns), machine)
+        return lambda timeline, machine: beside(
+            as_cuda_graph(timeline, branches_ns=machine.branches_ns), machine
+        )
 
     return Plan(
         tuple(map(make, _beside_each_other(model))),
-        f"{captures}; kernels take as long as now; inside the enqueue the host only launches the graph.",
+        f"{captures}; kernels take as long as now; inside the enqueue the host only launches the"
+        " graph.",
     )
 
 
 def _beside_each_other(model: Model) -> tuple[Beside, ...]:
-    """What a change that makes the GPU busier does to kernels of several threads, likely and at the bounds: those that ran one after
-    another now run at the same time, and slow each other.  Those that ran at the same time already are recorded as slow as they are."""
+    """What a change that makes the GPU busier does to kernels of several threads, likely and at the
+    bounds: those that ran one after another now run at the same time, and slow each other.  Those
+    that ran at the same time already are recorded as slow as they are.
+    """
     works = [work for work in all_works(model.timeline) if work.kind == "kernel"]
-    taken_ns = union_ns(*(np.array([getattr(work, end) for work in works], np.int64) for end in ("start_ns", "end_ns")))
-    if len(model.timeline.threads) < 2 or sum(work.dur_ns for work in works) > _SIDE_BY_SIDE * taken_ns:
+    taken_ns = union_ns(
+        *(
+            np.array([getattr(work, end) for work in works], np.int64)
+            for end in ("start_ns", "end_ns")
+        )
+    )
+    if (
+        len(model.timeline.threads) < 2
+        or sum(work.dur_ns for work in works) > _SIDE_BY_SIDE * taken_ns
+    ):
         return (_as_recorded,)
 
     def slowed(needing: Callable[[Timeline], Timeline]) -> Beside:
@@ -139,10 +172,15 @@ def _as_recorded(changed: Changed, _: Machine) -> Changed:
 def _one_graph(model: Model) -> Plan:
     a_pass = model.window.inferences_a_pass
     return Plan(
-        (lambda timeline, machine: as_one_graph(timeline, a_pass=a_pass, branches_ns=machine.branches_ns),),
-        "All that the host launches from one wait or blocking copy to the next, what lies between inferences too, is one CUDA graph, whose "
-        "shapes and addresses stay the same; kernels take as long as now; of the host's own work only that before each graph, copy or wait "
-        "is left.",
+        (
+            lambda timeline, machine: as_one_graph(
+                timeline, a_pass=a_pass, branches_ns=machine.branches_ns
+            ),
+        ),
+        "All that the host launches from one wait or blocking copy to the next, what lies between"
+        " inferences too, is one CUDA graph, whose shapes and addresses stay the same; kernels take"
+        " as long as now; of the host's own work only that before each graph, copy or wait is"
+        " left.",
     )
 
 
@@ -152,30 +190,40 @@ def _no_host_gap(model: Model) -> Plan | DoesNotApply:
         return DoesNotApply(f"the host does next to nothing between inferences ({duration(gap)})")
     return Plan(
         (lambda timeline, _: without_host_gap(timeline),),
-        f"The host's own work between inferences (now {duration(gap)} per {model.unit}) is gone or done by another thread; the next input "
-        "is always ready.",
+        f"The host's own work between inferences (now {duration(gap)} per {model.unit}) is gone or"
+        " done by another thread; the next input is always ready.",
     )
 
 
 def _pinned_copies(model: Model) -> Plan:
     copies = model.observed.trace.memcpys
     pinned, now = link_rates(copies, "pinned"), link_rates(copies, "pageable")
-    faster = ", ".join(f"{way} {pinned[way]:.1f} GB/s instead of {rate:.1f}" for way, rate in now.items() if pinned.get(way, 0.0) > rate)
+    faster = ", ".join(
+        f"{way} {pinned[way]:.1f} GB/s instead of {rate:.1f}"
+        for way, rate in now.items()
+        if pinned.get(way, 0.0) > rate
+    )
     kept = ", ".join(f"{way} {rate:.1f} GB/s" for way, rate in now.items() if way not in pinned)
     speed = [f"at the speed of this trace's own pinned copies ({faster})"] if faster else []
     if kept or not speed:
-        speed.append("at the speed they have now" + (f" ({kept}), which may be less than that of pinned memory" if kept else ""))
+        speed.append(
+            "at the speed they have now"
+            + (f" ({kept}), which may be less than that of pinned memory" if kept else "")
+        )
     return Plan(
         (lambda timeline, _: with_pinned_copies(timeline),),
-        f"Copies use pinned memory and the inference's own stream, {', others '.join(speed)}; the host no longer stages them, and waits "
-        "once, for the results.",
+        f"Copies use pinned memory and the inference's own stream, {', others '.join(speed)}; the"
+        " host no longer stages them, and waits once, for the results.",
     )
 
 
 def _two_in_flight(model: Model) -> Plan | DoesNotApply:
     already = phases_in_flight(model.likely, model.finished)
     if already > _NEARLY_ALL:
-        return DoesNotApply("several inferences are in flight already: most begin on the GPU before the one before them has ended")
+        return DoesNotApply(
+            "several inferences are in flight already: most begin on the GPU before the one before"
+            " them has ended"
+        )
 
     def make(needing: Callable[[Timeline], Timeline]) -> Make:
         return lambda timeline, machine: two_in_flight(
@@ -185,11 +233,15 @@ def _two_in_flight(model: Model) -> Plan | DoesNotApply:
             beside_ns=_NODE_BESIDE_NS[model.machines.index(machine)],
         )
 
-    kept = f" In phases that take {already:.0%} of the time, several inferences are in flight already; these take as long as they do."
+    kept = (
+        f" In phases that take {already:.0%} of the time, several inferences are in flight already;"
+        " these take as long as they do."
+    )
     return Plan(
         (make(on_own_sms), make(lambda timeline: timeline), make(needing_most)),
-        "Throughput, not latency: two host threads, each with its own execution context and stream, take turns; the time is from the end "
-        f"of one inference to the end of the next, and each inference takes twice that. {_room_for_two(model.likely)} "
+        "Throughput, not latency: two host threads, each with its own execution context and"
+        " stream, take turns; the time is from the end of one inference to the end of the next,"
+        f" and each inference takes twice that. {_room_for_two(model.likely)} "
         + (
             f"{model.interpreter}: while one thread launches, the other is taken to wait."
             if model.interpreter
@@ -205,31 +257,45 @@ def _room_for_two(timeline: Timeline) -> str:
     if least >= _NEARLY_ALL:
         return "Kernels fill the GPU: those of the two run one after another."
     return (
-        f"Kernels of the two run concurrently as far as the GPU has room: their blocks are on {own:.0%} of the SMs on average, which each "
-        f"keeps for itself. How much two kernels on one SM slow each other is not known: the range is from not at all (judging by its "
-        f"blocks and its layer's work, a kernel needs {least:.0%} of the GPU's threads, registers and bandwidth) to as if a kernel needed "
-        f"{most:.0%} of the GPU."
+        "Kernels of the two run concurrently as far as the GPU has room: their blocks are on"
+        f" {own:.0%} of the SMs on average, which each keeps for itself. How much two kernels on"
+        " one SM slow each other is not known: the range is from not at all (judging by its blocks"
+        f" and its layer's work, a kernel needs {least:.0%} of the GPU's threads, registers and"
+        f" bandwidth) to as if a kernel needed {most:.0%} of the GPU."
     )
 
 
 def _aux_streams(model: Model) -> Plan:
     mapping, facts = model.observed.mapping, model.facts
-    layer_of: IntArray = mapping.ints("layer_id") if mapping is not None else np.full(len(model.observed.trace.kernels), MISSING, np.int64)
-    before = layers_before(facts, set(layer_of[layer_of >= 0].tolist())) if facts is not None else {}
+    layer_of: IntArray = (
+        mapping.ints("layer_id")
+        if mapping is not None
+        else np.full(len(model.observed.trace.kernels), MISSING, np.int64)
+    )
+    before = (
+        layers_before(facts, set(layer_of[layer_of >= 0].tolist())) if facts is not None else {}
+    )
     dependencies = Dependencies(layer_of, before)
 
     def make(streams: int) -> Make:
         def changed(timeline: Timeline, machine: Machine) -> Changed:
             event_ns = round(_EVENT_NS * machine.launch)
-            return on_auxiliary_streams(timeline, dependencies, event_ns=event_ns, branches_ns=machine.branches_ns, streams=streams)
+            return on_auxiliary_streams(
+                timeline,
+                dependencies,
+                event_ns=event_ns,
+                branches_ns=machine.branches_ns,
+                streams=streams,
+            )
 
         return changed
 
     return Plan(
         (make(MOST_STREAMS), make(_FEWER_STREAMS)),
-        f"Independent layers run on up to {MOST_STREAMS} more streams, as far as the engine file's tensors allow, with an event for each "
-        "wait between streams; TensorRT itself decides which layers run on auxiliary streams (IBuilderConfig::setMaxAuxStreams). The range "
-        f"covers {_FEWER_STREAMS} more streams too.",
+        f"Independent layers run on up to {MOST_STREAMS} more streams, as far as the engine file's"
+        " tensors allow, with an event for each wait between streams; TensorRT itself decides"
+        " which layers run on auxiliary streams (IBuilderConfig::setMaxAuxStreams). The range"
+        f" covers {_FEWER_STREAMS} more streams too.",
     )
 
 
@@ -239,7 +305,11 @@ def _drop(model: Model, change: Change) -> Plan | DoesNotApply:
     here = [row for kernels in inferences for row in kernels if row in rows]
     if not here:
         by_hand = bool(change.layers) and change.layers != REFORMATS
-        what = "none of the layers runs a kernel" if by_hand else "no kernel belongs to a reformat layer that TensorRT inserted"
+        what = (
+            "none of the layers runs a kernel"
+            if by_hand
+            else "no kernel belongs to a reformat layer that TensorRT inserted"
+        )
         return DoesNotApply(f"{what} in the replayed inferences")
     count = len(here) / len(inferences)
 
@@ -248,21 +318,26 @@ def _drop(model: Model, change: Change) -> Plan | DoesNotApply:
 
     return Plan(
         (make,),
-        f"The kernels of {model.selection.named(here)} ({_average(count)} per inference) and their launches are removed; all others take "
-        "as long as now, including those that would then read another layout. The range also covers the program run as a CUDA graph.",
+        f"The kernels of {model.selection.named(here)} ({_average(count)} per inference) and their"
+        " launches are removed; all others take as long as now, including those that would then"
+        " read another layout. The range also covers the program run as a CUDA graph.",
         (make,),
     )
 
 
 def _join(model: Model, change: Change) -> Plan | DoesNotApply:
     if not change.runs:
-        return DoesNotApply("no norm or softmax is known to run as several kernels (an engine file shows which do)")
+        return DoesNotApply(
+            "no norm or softmax is known to run as several kernels (an engine file shows which do)"
+        )
     inferences = kernel_rows(model.timeline)
     present = {row for kernels in inferences for row in kernels}
     runs = model.selection.runs(change.runs)
     here = [run for run in runs if present.issuperset(run)]
     if not here:
-        return DoesNotApply("none of these groups has two or more kernels in the replayed inferences")
+        return DoesNotApply(
+            "none of these groups has two or more kernels in the replayed inferences"
+        )
     floor = shortest_kernel_ns(model.likely)
 
     def joined(durations: list[int]) -> int:
@@ -274,13 +349,17 @@ def _join(model: Model, change: Change) -> Plan | DoesNotApply:
     def make(rule: Callable[[list[int]], int]) -> Make:
         return lambda timeline, _: with_joined_kernels(timeline, runs, rule)
 
-    number, kernels = _average(len(here) / len(inferences)), _average(sum(len(run) for run in here) / len(inferences))
+    number, kernels = (
+        _average(len(here) / len(inferences)),
+        _average(sum(len(run) for run in here) / len(inferences)),
+    )
     return Plan(
         (make(joined), make(max)),
-        f"{kernels} kernels per inference, in {number} group{'' if number == '1' else 's'}, become one kernel per group. It takes as "
-        f"long as this trace's shortest kernel ({duration(floor)}) plus what the kernels it replaces take beyond that. The saving is "
-        "largest if it takes no longer than the longest of them, and smallest if it takes as long as all of them and only their "
-        "launches are saved, in a CUDA graph.",
+        f"{kernels} kernels per inference, in {number} group{'' if number == '1' else 's'}, become"
+        " one kernel per group. It takes as long as this trace's shortest kernel"
+        f" ({duration(floor)}) plus what the kernels it replaces take beyond that. The saving is"
+        " largest if it takes no longer than the longest of them, and smallest if it takes as long"
+        " as all of them and only their launches are saved, in a CUDA graph.",
         (make(joined), make(max), make(added)),
     )
 

@@ -1,7 +1,8 @@
 """What a change to the program would save: its timeline is replayed with and without the change.
 
-All figures are for a run without the profiler, in nanoseconds per inference: wall time divided by inferences, whatever their latency.  The
-replay must first reproduce its trace, profiler included; otherwise there is no answer.
+All figures are for a run without the profiler, in nanoseconds per inference: wall time divided by
+inferences, whatever their latency.  The replay must first reproduce its trace, profiler included;
+otherwise there is no answer.
 """
 
 from __future__ import annotations
@@ -31,28 +32,47 @@ NOISE = 0.007
 """Share of the time by which two runs of a GPU-bound program differ."""
 
 RUN_TO_RUN = 0.6
-"""Two runs of one program differ: this share of the effect of a faster or slower host may also occur between the runs before and after the
-change."""
+"""Two runs of one program differ: this share of the effect of a faster or slower host may also
+occur between the runs before and after the change.
+"""
 
 
 _OTHER_CLOCK = 0.025
-"""Part of the GPU's work that it may take more or less without the profiler than what remains of the recorded durations.  Of 28 engines
-that TensorRT built, the same kernels took up to 1.2 % more or less in another capture in streams, and 3 % more in a graph in the median."""
+"""Part of the GPU's work that it may take more or less without the profiler than what remains of
+the recorded durations.  Of 28 engines that TensorRT built, the same kernels took up to 1.2 % more
+or less in another capture in streams, and 3 % more in a graph in the median.
+"""
 
-_ANOTHER_RUN = 0.05  # of nine TensorRT engines launched by Python, two took 3 % longer without the profiler than in their trace
+# of nine TensorRT engines launched by Python, two took 3 % longer without the profiler than in
+# their trace
+_ANOTHER_RUN = 0.05
 _MORE_AT_ONCE = frozenset({"two-in-flight", "aux-streams"})
-"""Changes that let more kernels run concurrently than in the trace; others save nothing if the GPU is never idle."""
+"""Changes that let more kernels run concurrently than in the trace; others save nothing if the GPU
+is never idle.
+"""
 
 _AT_THE_ENDS = 2  # inferences of a thread: one has none before it, one none behind it
 _PYTHON_STAYS = 0.3  # share of the time after a change that is Python's own work
-_SURE = 0.25  # lower end of a saving as a share of it, from which on the saving of a program bound by Python is given
+# lower end of a saving as a share of it, from which on the saving of a program bound by Python is
+# given
+_SURE = 0.25
 
 _FILLED = 0.75
-"""Average share of the GPU used by kernels, from which on they are assumed to leave no room for others."""
+"""Average share of the GPU used by kernels, from which on they are assumed to leave no room for
+others.
+"""
 
 
-def what_if(observed: Observed, facts: EngineFacts | None, changes: Sequence[Change], *, machines: tuple[Machine, ...] = MACHINES) -> Table:
-    """One row per change (WHATIF): its figures, or why it does not apply, or why they cannot be determined."""
+def what_if(
+    observed: Observed,
+    facts: EngineFacts | None,
+    changes: Sequence[Change],
+    *,
+    machines: tuple[Machine, ...] = MACHINES,
+) -> Table:
+    """One row per change (WHATIF): its figures, or why it does not apply, or why they cannot be
+    determined.
+    """
     return predicted(read_model(observed, facts, machines), changes).whatif
 
 
@@ -75,10 +95,20 @@ def predicted(model: Model | NoModel, changes: Sequence[Change]) -> Predicted:
             "replay_error": model.error,
         }
         made = {"answer": "does-not-apply", "reason": ALREADY_A_GRAPH}
-        rows = [{"change": change.name, **shared, **(made if model.graphs and change.name == "cuda-graph" else {})} for change in changes]
+        rows = [
+            {
+                "change": change.name,
+                **shared,
+                **(made if model.graphs and change.name == "cuda-graph" else {}),
+            }
+            for change in changes
+        ]
         return Predicted(Table.of_rows(WHATIF, rows), Table.empty(WHATIF_INFERENCES))
     each: list[dict[str, object]] = []
-    return Predicted(Table.of_rows(WHATIF, [_row(model, change, each) for change in changes]), Table.of_rows(WHATIF_INFERENCES, each))
+    return Predicted(
+        Table.of_rows(WHATIF, [_row(model, change, each) for change in changes]),
+        Table.of_rows(WHATIF_INFERENCES, each),
+    )
 
 
 def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[str, object]:
@@ -88,7 +118,10 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
         "change": change.name,
         "inferences": model.window.inferences_a_pass,
         "before_ns": before[likely],
-        "low_before_ns": min(max(round(min(before.values()) * (1 - NOISE)) - _clock_ns(model), model.work_ns), before[likely]),
+        "low_before_ns": min(
+            max(round(min(before.values()) * (1 - NOISE)) - _clock_ns(model), model.work_ns),
+            before[likely],
+        ),
         "high_before_ns": _most_ns(model),
         "recorded_ns": model.recorded_ns,
         "replay_error": model.error,
@@ -103,26 +136,49 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
     ends: Finished = ()  # of its inferences
     after: list[dict[Machine, int]] = []
     for make in plan.makes:
-        timelines = {machine: make(timeline, machine) for machine, timeline in model.without.items()}
+        timelines = {
+            machine: make(timeline, machine) for machine, timeline in model.without.items()
+        }
         first = timelines[likely]
         if not isinstance(first, Timeline):
-            return {**row, "answer": "does-not-apply" if isinstance(first, DoesNotApply) else "cannot-tell", "reason": first.reason}
+            return {
+                **row,
+                "answer": "does-not-apply" if isinstance(first, DoesNotApply) else "cannot-tell",
+                "reason": first.reason,
+            }
         if likeliest is None:
             likeliest, ends = first, replay(first)
         after.append(
             {
-                machine: _period(model, change, timeline, before[machine], ends if timeline is likeliest else None)
+                machine: _period(
+                    model,
+                    change,
+                    timeline,
+                    before[machine],
+                    ends if timeline is likeliest else None,
+                )
                 for machine, timeline in timelines.items()
                 if isinstance(timeline, Timeline)
             }
         )
     savings = [before[machine] - times[machine] for times in after for machine in times]
-    spread = RUN_TO_RUN * (max(after[0].values()) - min(after[0].values())) / 2 + NOISE * before[likely]
-    low_after_ns = round(min(min(times.values()) for times in after) * (1 - NOISE)) - _clock_ns(model)
-    # a slower host may have more to save than the likely one takes in total: limited to the same share
-    most = max((before[machine] - times[machine]) / max(before[machine], 1) for times in after for machine in times)
+    spread = (
+        RUN_TO_RUN * (max(after[0].values()) - min(after[0].values())) / 2 + NOISE * before[likely]
+    )
+    low_after_ns = round(min(min(times.values()) for times in after) * (1 - NOISE)) - _clock_ns(
+        model
+    )
+    # a slower host may have more to save than the likely one takes in total: limited to the same
+    # share
+    most = max(
+        (before[machine] - times[machine]) / max(before[machine], 1)
+        for times in after
+        for machine in times
+    )
     low, high = min(savings) - spread, max(savings) + spread
-    high = min(high if high < before[likely] else most * before[likely], _most_ns(model) - low_after_ns)
+    high = min(
+        high if high < before[likely] else most * before[likely], _most_ns(model) - low_after_ns
+    )
     for make in plan.also_in_a_graph:
         saving = _saving_in_a_graph(model, make)
         if saving is not None:
@@ -131,9 +187,18 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
     most_saved = _gpu_allows(model, change, plan.makes[0])
     limited = saving > most_saved + spread
     if limited:
-        saving, low, high = most_saved, min(low, most_saved - spread), min(high, most_saved + spread)
-        assumptions += " The saving is limited to the GPU's idle time and the time of the kernels removed, because the others fill the GPU."
-    if likeliest is not None and (reason := _python_reason(model, change, likeliest, saving, (low, high))):
+        saving, low, high = (
+            most_saved,
+            min(low, most_saved - spread),
+            min(high, most_saved + spread),
+        )
+        assumptions += (
+            " The saving is limited to the GPU's idle time and the time of the kernels removed,"
+            " because the others fill the GPU."
+        )
+    if likeliest is not None and (
+        reason := _python_reason(model, change, likeliest, saving, (low, high))
+    ):
         return {**row, "answer": "cannot-tell", "reason": reason}
     if likeliest is not None and not limited and change.name not in _MORE_AT_ONCE:
         each += _inferences(model, change, likeliest, ends)
@@ -143,7 +208,10 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
         "answer": "answered",
         "after_ns": figure,
         "low_after_ns": low_after_ns,
-        "high_after_ns": max(round(max(max(times.values()) for times in after) * (1 + NOISE)) + _clock_ns(model), figure),
+        "high_after_ns": max(
+            round(max(max(times.values()) for times in after) * (1 + NOISE)) + _clock_ns(model),
+            figure,
+        ),
         "saving_ns": saving,
         "low_saving_ns": round(low),
         "high_saving_ns": round(high if high < before[likely] else most * before[likely]),
@@ -152,73 +220,122 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
 
 
 def _clock_ns(model: Model) -> int:
-    """How much longer or shorter the GPU's work may take in another run, in nanoseconds per inference or pass."""
+    """How much longer or shorter the GPU's work may take in another run, in nanoseconds per
+    inference or pass.
+    """
     return round(_OTHER_CLOCK * model.work_ns)
 
 
 def _most_ns(model: Model) -> int:
-    """The longest time without a change: that on a slower host, but no more than recorded, because the profiler takes no time away, and
-    of a program launched by Python than what another run may take."""
+    """The longest time without a change: that on a slower host, but no more than recorded, because
+    the profiler takes no time away, and of a program launched by Python than what another run may
+    take.
+    """
     before = model.before
     most = round(max(before.values()) * (1 + NOISE)) + _clock_ns(model)
-    recorded = round(model.recorded_ns * (1 + _ANOTHER_RUN)) if model.interpreter else model.recorded_ns
+    recorded = (
+        round(model.recorded_ns * (1 + _ANOTHER_RUN)) if model.interpreter else model.recorded_ns
+    )
     return max(min(most, recorded), before[model.machines[0]])
 
 
-def _inferences(model: Model, change: Change, timeline: Timeline, ends: Finished) -> list[dict[str, object]]:
+def _inferences(
+    model: Model, change: Change, timeline: Timeline, ends: Finished
+) -> list[dict[str, object]]:
     """The time of each replayed inference, with and without the change."""
     now = lengths_ns(model.likely, model.finished)
     return [
-        {"change": change.name, "inference": int(own[place]), "before_ns": stop - start, "after_ns": after[place][1] - after[place][0]}
-        for own, before, after in zip(model.window.inferences, now, lengths_ns(timeline, ends), strict=True)
+        {
+            "change": change.name,
+            "inference": int(own[place]),
+            "before_ns": stop - start,
+            "after_ns": after[place][1] - after[place][0],
+        }
+        for own, before, after in zip(
+            model.window.inferences, now, lengths_ns(timeline, ends), strict=True
+        )
         for place, (start, stop) in before.items()
         if place in after
     ]
 
 
-def _period(model: Model, change: Change, timeline: Timeline, before_ns: int, finished: Finished | None) -> int:
-    """Time per inference or pass of the changed timeline: where more kernels run at once, no less than the hardware needs for one."""
+def _period(
+    model: Model, change: Change, timeline: Timeline, before_ns: int, finished: Finished | None
+) -> int:
+    """Time per inference or pass of the changed timeline: where more kernels run at once, no less
+    than the hardware needs for one.
+    """
     more = change.name in _MORE_AT_ONCE
-    needed = least_ns(timeline, (model.likely, model.finished)) * model.window.inferences_a_pass if more else 0
+    needed = (
+        least_ns(timeline, (model.likely, model.finished)) * model.window.inferences_a_pass
+        if more
+        else 0
+    )
     return max(model.period(timeline, finished), min(round(needed), before_ns))
 
 
 def _communicator_reason(model: Model, change: Change) -> str:
-    """Why the effect of a second thread on inferences that exchange data cannot be determined; empty for other changes and programs."""
+    """Why the effect of a second thread on inferences that exchange data cannot be determined;
+    empty for other changes and programs.
+    """
     names = model.observed.trace.kernels.text("name")
     if change.name != "two-in-flight" or not any(map(is_collective, names.values)):
         return ""
     codes = names.codes[model.window.rows(model.observed.trace.kernels)]
-    if not any(is_collective(names.values[code]) for code in distinct(codes[codes >= 0].astype(np.int64)).tolist()):
+    if not any(
+        is_collective(names.values[code])
+        for code in distinct(codes[codes >= 0].astype(np.int64)).tolist()
+    ):
         return ""
     return (
-        "the inferences exchange data with other GPUs (NCCL), and the replay is of one GPU; on one communicator, both in flight must be "
-        "launched in the same order on every GPU, or they wait for each other forever"
+        "the inferences exchange data with other GPUs (NCCL), and the replay is of one GPU; on one"
+        " communicator, both in flight must be launched in the same order on every GPU, or they"
+        " wait for each other forever"
     )
 
 
-def _python_reason(model: Model, change: Change, changed: Timeline, saving: float, between: tuple[float, float]) -> str:
+def _python_reason(
+    model: Model, change: Change, changed: Timeline, saving: float, between: tuple[float, float]
+) -> str:
     """Why the saving cannot be determined in a program bound by Python; empty if it can."""
     share, (low, high) = (model.outside_share(changed) if model.python else 0.0), between
     if share < _PYTHON_STAYS or low > _SURE * saving:
         return ""
-    whole = as_one_graph(model.likely, a_pass=model.window.inferences_a_pass, branches_ns=0) if change.name == "cuda-graph" else None
+    whole = (
+        as_one_graph(model.likely, a_pass=model.window.inferences_a_pass, branches_ns=0)
+        if change.name == "cuda-graph"
+        else None
+    )
     away = isinstance(whole, Timeline)
     which = f"then {share:.0%} of the time{', which one-graph takes away too' if away else ''}"
-    return f"Python's own work, {which}, varies by a quarter or more between runs: it may save {_between(low, high)}"
+    return (
+        f"Python's own work, {which}, varies by a quarter or more between runs: it may save"
+        f" {_between(low, high)}"
+    )
 
 
 def _replayed(model: Model) -> str:
     """How many inferences are replayed, and which."""
     inferences, window = model.observed.inferences, model.window
     steady = inferences.bools("complete") & ~inferences.bools("warmup")
-    mine = steady & (inferences.ints("process") == window.process) & (inferences.ints("device") == window.device)
+    mine = (
+        steady
+        & (inferences.ints("process") == window.process)
+        & (inferences.ints("device") == window.device)
+    )
     replayed, all_of_them = inference_count(model.timeline), int(np.count_nonzero(mine))
     if replayed >= all_of_them:
         return f"Replay of all {all_of_them} steady-state inferences."
     stood_for = round(sum(sum(one.values()) for one in window.weights))
-    whole = "all" if stood_for >= all_of_them - _AT_THE_ENDS * len(window.threads) else "all but outliers"
-    return f"Replay of {replayed} of {all_of_them} steady-state inferences, from the beginning, middle and end; they stand for {whole}."
+    whole = (
+        "all"
+        if stood_for >= all_of_them - _AT_THE_ENDS * len(window.threads)
+        else "all but outliers"
+    )
+    return (
+        f"Replay of {replayed} of {all_of_them} steady-state inferences, from the beginning, middle"
+        f" and end; they stand for {whole}."
+    )
 
 
 def _between(low: float, high: float) -> str:
@@ -227,8 +344,9 @@ def _between(low: float, high: float) -> str:
 
 
 def _gpu_allows(model: Model, change: Change, make: Make) -> int:
-    """The largest possible saving in nanoseconds if kernels fill the GPU and run no more concurrently than now: idle time, and the removed
-    kernels."""
+    """The largest possible saving in nanoseconds if kernels fill the GPU and run no more
+    concurrently than now: idle time, and the removed kernels.
+    """
     if change.name in _MORE_AT_ONCE:
         return model.recorded_ns
     kernels, window = model.observed.trace.kernels, model.window
@@ -239,10 +357,16 @@ def _gpu_allows(model: Model, change: Change, make: Make) -> int:
     nodes = there.ints("graph_node_id")[mine][window.holds(start)] != MISSING
     likely = model.machines[0]
     saved = int(np.where(nodes, likely.node_saved_ns, likely.queued_saved_ns).sum())
-    busy = (int(covered(start, end, (window.begin_ns, window.end_ns)).sum()) - saved) / max(length, 1)
+    busy = (int(covered(start, end, (window.begin_ns, window.end_ns)).sum()) - saved) / max(
+        length, 1
+    )
     changed = make(model.likely, model.machines[0])
     now = sum(work.dur_ns for work in all_works(model.likely) if work.kind == "kernel")
-    left = [work for work in all_works(changed) if work.kind == "kernel"] if isinstance(changed, Timeline) else []
+    left = (
+        [work for work in all_works(changed) if work.kind == "kernel"]
+        if isinstance(changed, Timeline)
+        else []
+    )
     then = sum(work.dur_ns for work in left)
     if sum(work.dur_ns * work.need for work in left) < _FILLED * then:
         return model.recorded_ns
@@ -254,7 +378,11 @@ def _saving_in_a_graph(model: Model, make: Make) -> int | None:
     likely = model.machines[0]
     graph = as_cuda_graph(model.likely, branches_ns=likely.branches_ns)
     changed = make(graph, likely) if isinstance(graph, Timeline) else None
-    return model.period(graph) - model.period(changed) if isinstance(graph, Timeline) and isinstance(changed, Timeline) else None
+    return (
+        model.period(graph) - model.period(changed)
+        if isinstance(graph, Timeline) and isinstance(changed, Timeline)
+        else None
+    )
 
 
 def _basis(model: Model) -> str:
@@ -262,14 +390,26 @@ def _basis(model: Model) -> str:
     profiler, (likely, quick, slow) = model.profiler, model.machines
     return " ".join(
         [
-            f"{_replayed(model)} Replayed as captured, they take the captured time "
-            f"({duration(model.recorded_ns)} per {model.unit}, profiler included) to within {percent(abs(model.error), 1)}.",
+            (
+                f"{_replayed(model)} Replayed as captured, they take the captured time"
+                f" ({duration(model.recorded_ns)} per {model.unit}, profiler included) to within"
+                f" {percent(abs(model.error), 1)}."
+            ),
             *model.window.notes,
-            f"Corrected for the profiler: without it, a kernel with the gap before it takes {duration(likely.queued_saved_ns)} less "
-            f"({_between(slow.queued_saved_ns, quick.queued_saved_ns)}), in a CUDA graph {duration(likely.node_saved_ns)} "
-            f"({_between(slow.node_saved_ns, quick.node_saved_ns)}), a launch call {duration(profiler.call_ns)} less, and range events and "
-            "the profiler's own calls take no time.",
-            f"The range assumes launches from {1 - quick.launch:.0%} faster to {slow.launch - 1:.0%} slower than that, the host's own work "
-            f"from {1 - quick.own:.0%} faster to {slow.own - 1:.0%} slower, and blocking copies up to {slow.staging - 1:.0%} slower.",
+            (
+                "Corrected for the profiler: without it, a kernel with the gap before it takes"
+                f" {duration(likely.queued_saved_ns)} less"
+                f" ({_between(slow.queued_saved_ns, quick.queued_saved_ns)}), in a CUDA graph"
+                f" {duration(likely.node_saved_ns)}"
+                f" ({_between(slow.node_saved_ns, quick.node_saved_ns)}), a launch call"
+                f" {duration(profiler.call_ns)} less, and range events and the profiler's own calls"
+                " take no time."
+            ),
+            (
+                f"The range assumes launches from {1 - quick.launch:.0%} faster to"
+                f" {slow.launch - 1:.0%} slower than that, the host's own work from"
+                f" {1 - quick.own:.0%} faster to {slow.own - 1:.0%} slower, and blocking copies up"
+                f" to {slow.staging - 1:.0%} slower."
+            ),
         ]
     )

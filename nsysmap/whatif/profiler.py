@@ -1,10 +1,11 @@
 """The profiler's overhead in a traced program, and the program's timeline without it.
 
-A trace shows the profiler at work: it asks for each kernel's name (cuKernelGetName) before the launch, and empty ranges show the cost of
-a range.  On one host that call took 83 to 95 ns, on others 140 to 195, and everything else that the profiler adds to a call
-grew with it: the constants below are multiples of it.  They, and what no trace shows, were measured on an H200 and two H100s (see
-docs/what-if.md): kernels that spin for a known time, with and without CUPTI (``benchmarks/launch_costs.cu``), and the un-profiled timings
-of the captured programs.
+A trace shows the profiler at work: it asks for each kernel's name (cuKernelGetName) before the
+launch, and empty ranges show the cost of a range.  On one host that call took 83 to 95 ns, on
+others 140 to 195, and everything else that the profiler adds to a call grew with it: the constants
+below are multiples of it.  They, and what no trace shows, were measured on an H200 and two H100s
+(see docs/what-if.md): kernels that spin for a known time, with and without CUPTI
+(``benchmarks/launch_costs.cu``), and the un-profiled timings of the captured programs.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from nsysmap.whatif.timeline import COPIES, Costs, Step, Timeline, Work, each_st
 from nsysmap.whatif.window import Window
 
 OWN_CALLS = ("cuKernelGetName", "cuFuncGetName")
-"""Calls that nsys's injection makes before each launch to learn the kernel's name: 2023.4.4 and 2025.3, one per launch in every capture."""
+"""Calls that nsys's injection makes before each launch to learn the kernel's name: 2023.4.4 and
+2025.3, one per launch in every capture.
+"""
 
 _OWN_CALL_NS = 130  # if the trace does not show one
 _CALL = 15.5  # a traced call takes this many times that call's duration longer …
 _EDGE = 1.8  # … and as much again before and after it, outside its recorded time
 _RANGE = 1.5  # cost of a range event if the trace has no empty range
-_STAGED_NS = 100_000  # at most, of a blocking copy: longer ones move at the speed of the link, with or without a profiler
+# at most, of a blocking copy: longer ones move at the speed of the link, with or without a profiler
+_STAGED_NS = 100_000
 _FEW = 5
 
 
@@ -43,10 +47,14 @@ class Machine:
     """Properties of the machine without the profiler that the trace does not show."""
 
     launch: float  # duration of a launch relative to the estimate
-    node_saved_ns: int  # how much less than recorded a node of a graph takes, with the gap before it
+    node_saved_ns: (
+        int  # how much less than recorded a node of a graph takes, with the gap before it
+    )
     queued_saved_ns: int  # the same of a kernel launched by itself
-    node_ns: int  # how much more than Costs.made_node_ns two of them are apart in a graph that is made of them
-    early_ns: int  # the gap between two nodes, the second of which may begin early, if the trace shows none
+    # how much more than Costs.made_node_ns two of them are apart in a graph that is made of them
+    node_ns: int
+    # the gap between two nodes, the second of which may begin early, if the trace shows none
+    early_ns: int
     crossing_ns: int  # extra, if the second waits for a node of another branch
     graph_call_ns: int  # a graph launch
     branches_ns: int  # extra, if the graph has branches
@@ -64,38 +72,55 @@ MACHINES = (
     Machine(0.78, 320, 380, -100, -900, 100, 1_300, 3_000, 2_500, -500, 0, 0.95, 0.95, 0.65),
     Machine(1.35, 100, 150, 180, -100, 700, 2_400, 9_000, 0, 1_500, 10_000, 1.5, 1.05, 0.85),
 )
-"""The likeliest and the bounds.  Without the profiler, nine programs that waited after each inference took 3 to 32 µs longer than with a
-single wait, median 10; the replay says 8, and up to 20 with a slow restart."""
+"""The likeliest and the bounds.  Without the profiler, nine programs that waited after each
+inference took 3 to 32 µs longer than with a single wait, median 10; the replay says 8, and up to 20
+with a slow restart.
+"""
 
 
 _PYTHON = (0.5, 1.35)
-"""Python's own work relative to the recorded one: three captures of one program had 450, 540 and 710 µs of it per pass, and five runs
-without the profiler took 745 to 909 µs per pass in total."""
+"""Python's own work relative to the recorded one: three captures of one program had 450, 540 and
+710 µs of it per pass, and five runs without the profiler took 745 to 909 µs per pass in total.
+"""
 
 
 _PYTHON_RESTART_NS = 40_000
-"""How much longer the first launch after a wait takes at most where Python launches: without the profiler, eight such programs took 6 to 84
-us longer with a wait after each inference than with a single one, median 32, of which 10 to 20 are the GPU's."""
+"""How much longer the first launch after a wait takes at most where Python launches: without the
+profiler, eight such programs took 6 to 84 us longer with a wait after each inference than with a
+single one, median 32, of which 10 to 20 are the GPU's.
+"""
 
 
 def with_python(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
-    """The machines for programs launched by Python: the slow one takes longer to launch again after it waited."""
-    return tuple(replace(one, restart_ns=max(one.restart_ns, _PYTHON_RESTART_NS)) if one.restart_ns else one for one in machines)
+    """The machines for programs launched by Python: the slow one takes longer to launch again after
+    it waited.
+    """
+    return tuple(
+        replace(one, restart_ns=max(one.restart_ns, _PYTHON_RESTART_NS)) if one.restart_ns else one
+        for one in machines
+    )
 
 
 def of_slowed_host(machines: tuple[Machine, ...], slowdown: float) -> tuple[Machine, ...]:
-    """The machines for a trace whose host was slowed down throughout by this factor (see trace.disturbance): without that, and the
-    profiler, launches take as much less; the quick one's once more, as nine such programs took 1 / 1.8 to 1 / 4.8 of their recorded
-    time."""
+    """The machines for a trace whose host was slowed down throughout by this factor (see
+    trace.disturbance): without that, and the profiler, launches take as much less; the quick one's
+    once more, as nine such programs took 1 / 1.8 to 1 / 4.8 of their recorded time.
+    """
     likely, *bounds = machines
-    slowed = [replace(one, launch=one.launch / slowdown**2) if one.launch < likely.launch else one for one in bounds]
+    slowed = [
+        replace(one, launch=one.launch / slowdown**2) if one.launch < likely.launch else one
+        for one in bounds
+    ]
     return (replace(likely, launch=likely.launch / slowdown), *slowed)
 
 
 def as_python(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
     """The machines for programs bound by Python: the bounds are wider."""
     likely, *bounds = machines
-    return (likely, *(replace(machine, own=own) for machine, own in zip(bounds, _PYTHON, strict=False)))
+    return (
+        likely,
+        *(replace(machine, own=own) for machine, own in zip(bounds, _PYTHON, strict=False)),
+    )
 
 
 def profiler_costs(trace: Trace, window: Window) -> ProfilerCosts:
@@ -106,7 +131,9 @@ def profiler_costs(trace: Trace, window: Window) -> ProfilerCosts:
     own = rows[calls.held_text("api").take(rows).where(OWN_CALLS.__contains__)]
     length = calls.held_ints("end_ns").take(own) - calls.held_ints("start_ns").take(own)
     unit = float(np.median(length)) if len(length) >= _FEW else _OWN_CALL_NS
-    return ProfilerCosts(round(_CALL * unit), round(_EDGE * unit), _empty_range(trace, window, round(_RANGE * unit)))
+    return ProfilerCosts(
+        round(_CALL * unit), round(_EDGE * unit), _empty_range(trace, window, round(_RANGE * unit))
+    )
 
 
 def _empty_range(trace: Trace, window: Window, default: int) -> int:
@@ -114,16 +141,22 @@ def _empty_range(trace: Trace, window: Window, default: int) -> int:
     ranges = trace.nvtx_ranges
     rows = window.rows(ranges)
     rows = rows[np.isin(ranges.held_ints("thread").take(rows), window.threads)]
-    length = np.sort(ranges.held_ints("end_ns").take(rows) - ranges.held_ints("start_ns").take(rows))
+    length = np.sort(
+        ranges.held_ints("end_ns").take(rows) - ranges.held_ints("start_ns").take(rows)
+    )
     shortest = length[: max(len(length) // 4, 1)]
     short = shortest[shortest < 1_000]
     return round(float(np.median(short))) if len(short) >= _FEW else default
 
 
-def profiler_parts(events: IntArray, own: tuple[IntArray, IntArray], calls: IntArray, costs: ProfilerCosts) -> IntArray:
-    """The profiler's part of each stretch between two calls (begins, ends), without its own calls and rows.
+def profiler_parts(
+    events: IntArray, own: tuple[IntArray, IntArray], calls: IntArray, costs: ProfilerCosts
+) -> IntArray:
+    """The profiler's part of each stretch between two calls (begins, ends), without its own calls
+    and rows.
 
-    ``events`` are the sorted begins and ends of the thread's ranges, ``calls`` the sorted begins of its traced calls.
+    ``events`` are the sorted begins and ends of the thread's ranges, ``calls`` the sorted begins of
+    its traced calls.
     """
     left, right = own
     range_events = np.searchsorted(events, right) - np.searchsorted(events, left)
@@ -132,9 +165,13 @@ def profiler_parts(events: IntArray, own: tuple[IntArray, IntArray], calls: IntA
     return parts
 
 
-def unprofiled(timeline: Timeline, profiler: ProfilerCosts, machine: Machine, *, unmarked: bool = False) -> Timeline:
-    """The timeline as it would run without the profiler; ``unmarked``: nothing shows that the host's own work between launches is an
-    engine's, so that it varies as work outside enqueues does."""
+def unprofiled(
+    timeline: Timeline, profiler: ProfilerCosts, machine: Machine, *, unmarked: bool = False
+) -> Timeline:
+    """The timeline as it would run without the profiler; ``unmarked``: nothing shows that the
+    host's own work between launches is an engine's, so that it varies as work outside enqueues
+    does.
+    """
     costs = _costs(timeline.costs, profiler, machine)
 
     def step(old: Step) -> Step:
@@ -147,11 +184,25 @@ def unprofiled(timeline: Timeline, profiler: ProfilerCosts, machine: Machine, *,
             call = min(call, costs.idle_sync_ns)
         else:
             bare = max(call - old.call_profiler_ns, call // 2)
-            call = bare + round(min(bare, _STAGED_NS) * (machine.staging - 1)) if old.kind == "block" else round(bare * machine.launch)
+            call = (
+                bare + round(min(bare, _STAGED_NS) * (machine.staging - 1))
+                if old.kind == "block"
+                else round(bare * machine.launch)
+            )
         inside = round((own - outside) * (machine.own if unmarked else machine.launch))
         outside = round(outside * machine.own)
-        works = tuple(_work(work, machine, machine.node_saved_ns if old.graph else machine.queued_saved_ns) for work in old.works)
-        return old._replace(own_ns=inside + outside, own_profiler_ns=0, outside_ns=outside, call_ns=call, call_profiler_ns=0, works=works)
+        works = tuple(
+            _work(work, machine, machine.node_saved_ns if old.graph else machine.queued_saved_ns)
+            for work in old.works
+        )
+        return old._replace(
+            own_ns=inside + outside,
+            own_profiler_ns=0,
+            outside_ns=outside,
+            call_ns=call,
+            call_profiler_ns=0,
+            works=works,
+        )
 
     return replace(each_step(timeline, step), costs=costs)
 
@@ -162,15 +213,22 @@ def _costs(costs: Costs, profiler: ProfilerCosts, machine: Machine) -> Costs:
         costs,
         graph_latency_ns=costs.latency_ns,
         graph_start_ns=MISSING,
-        early_node_ns=(costs.early_ns if costs.early_ns != MISSING else machine.early_ns) + saved_more_ns,
-        node_ns=costs.node_ns if costs.node_ns != MISSING else costs.made_node_ns + machine.node_ns + saved_more_ns,
+        early_node_ns=(costs.early_ns if costs.early_ns != MISSING else machine.early_ns)
+        + saved_more_ns,
+        node_ns=(
+            costs.node_ns
+            if costs.node_ns != MISSING
+            else costs.made_node_ns + machine.node_ns + saved_more_ns
+        ),
         crossing_ns=machine.crossing_ns,
         to_copy_ns=max(costs.to_copy_ns - machine.copied_ns, costs.dispatch_ns),
         from_copy_ns=max(costs.from_copy_ns - machine.copied_ns, costs.dispatch_ns),
         return_ns=max(costs.return_ns + machine.returned_ns, 500),
         restart_ns=machine.restart_ns,
         idle_sync_ns=min(400, costs.idle_sync_ns),
-        submit_ns=round(max(costs.submit_ns - profiler.call_ns, costs.submit_ns // 2) * machine.launch),
+        submit_ns=round(
+            max(costs.submit_ns - profiler.call_ns, costs.submit_ns // 2) * machine.launch
+        ),
         graph_launch_ns=machine.graph_call_ns,
     )
 
@@ -180,7 +238,9 @@ def _branches(step: Step) -> bool:
 
 
 def _work(work: Work, machine: Machine, saved_ns: int) -> Work:
-    """Without what recording it costs; of kernels it is taken from the duration, so that the gaps stay as recorded."""
+    """Without what recording it costs; of kernels it is taken from the duration, so that the gaps
+    stay as recorded.
+    """
     if work.kind in COPIES:
         return work._replace(dur_ns=max(work.dur_ns - machine.copied_ns, work.dur_ns // 2))
     if work.kind != "kernel":

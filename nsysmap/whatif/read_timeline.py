@@ -22,33 +22,52 @@ from nsysmap.whatif.profiler import OWN_CALLS, ProfilerCosts, profiler_parts
 from nsysmap.whatif.timeline import ALL_QUEUES, Costs, Step, StepKind, Timeline, Work
 from nsysmap.whatif.window import Window
 
-_ACTS = ("sync", "launch", "graph-launch", "copy", "memset")  # kinds of calls that are steps even without known GPU work
+_ACTS = (
+    "sync",
+    "launch",
+    "graph-launch",
+    "copy",
+    "memset",
+)  # kinds of calls that are steps even without known GPU work
 _EVENTS = ("event", "stream-wait")
 Reached = Callable[[IntArray], FloatArray]
 
 
-def read_timeline(trace: Trace, inferences: Table, window: Window, costs: tuple[Costs, ProfilerCosts], roofline: Reached) -> Timeline:
-    """The steps of the window's threads, with the profiler's part of each; ``roofline`` is that of the kernels (see gpu_share)."""
+def read_timeline(
+    trace: Trace,
+    inferences: Table,
+    window: Window,
+    costs: tuple[Costs, ProfilerCosts],
+    roofline: Reached,
+) -> Timeline:
+    """The steps of the window's threads, with the profiler's part of each; ``roofline`` is that of
+    the kernels (see gpu_share).
+    """
     source = _Source.of(trace, inferences, window, (*costs, roofline))
     helpers = _helpers(trace, window, source.pieces)
     threads = [
-        source.thread((thread, *helpers.get(thread, ())), own) for thread, own in zip(window.threads, window.inferences, strict=True)
+        source.thread((thread, *helpers.get(thread, ())), own)
+        for thread, own in zip(window.threads, window.inferences, strict=True)
     ]
     return Timeline(tuple(threads), costs[0], window.weights, window.phases, window.present)
 
 
 def _helpers(trace: Trace, window: Window, pieces: Pieces) -> dict[int, tuple[int, ...]]:
-    """The threads that launch GPU work in the window but no inferences, as PyTorch's backward thread does, each beside the thread of the
-    inferences that it helps: the one with the most work in its streams, or the first.
+    """The threads that launch GPU work in the window but no inferences, as PyTorch's backward
+    thread does, each beside the thread of the inferences that it helps: the one with the most work
+    in its streams, or the first.
 
-    What the two wait for each other is in no trace, but for the order of their calls: they are replayed as one sequence of calls.
+    What the two wait for each other is in no trace, but for the order of their calls: they are
+    replayed as one sequence of calls.
     """
     launched_by = trace.api_calls.held_ints("thread").take(pieces.launch)
     found: dict[int, tuple[int, ...]] = {}
     for helper in sorted(set(launched_by.tolist()) - set(window.threads)):
         streams = np.unique(pieces.stream[launched_by == helper])
         beside = np.isin(pieces.stream, streams)
-        helped = max(window.threads, key=lambda thread: np.count_nonzero(beside & (launched_by == thread)))
+        helped = max(
+            window.threads, key=lambda thread: np.count_nonzero(beside & (launched_by == thread))
+        )
         found[helped] = (*found.get(helped, ()), helper)
     return found
 
@@ -89,7 +108,9 @@ class _Source:
     launch_start: IntArray  # of each piece's launch call
 
     @staticmethod
-    def of(trace: Trace, inferences: Table, window: Window, known: tuple[Costs, ProfilerCosts, Reached]) -> _Source:
+    def of(
+        trace: Trace, inferences: Table, window: Window, known: tuple[Costs, ProfilerCosts, Reached]
+    ) -> _Source:
         calls, launch = trace.api_calls, trace.syncs.ints("launch")
         sync_row = np.full(len(calls), MISSING, np.int64)
         sync_row[launch[launch >= 0]] = np.flatnonzero(launch >= 0)
@@ -104,35 +125,74 @@ class _Source:
         early = np.zeros(len(queue), np.bool_)
         early[pieces.row != MISSING] = begins_early(trace, rows)
         pinned = pieces.pinned_ns / np.maximum(pieces.end_ns - pieces.start_ns, 1)
-        columns = (pieces.start_ns, pieces.end_ns, pieces.row, pieces.kind, queue, likely, most, pinned, sms, early)
+        columns = (
+            pieces.start_ns,
+            pieces.end_ns,
+            pieces.row,
+            pieces.kind,
+            queue,
+            likely,
+            most,
+            pinned,
+            sms,
+            early,
+        )
         listed = list(zip(*(column.tolist() for column in columns), strict=True))
         launch_start = gather(calls.ints("start_ns"), pieces.launch)
         return _Source(
-            trace, inferences, window, pieces, listed, queues, known[0], known[1], blocking_copies(trace), slim(sync_row), launch_start
+            trace,
+            inferences,
+            window,
+            pieces,
+            listed,
+            queues,
+            known[0],
+            known[1],
+            blocking_copies(trace),
+            slim(sync_row),
+            launch_start,
         )
 
     def thread(self, threads: tuple[int, ...], own: IntArray) -> tuple[Step, ...]:
-        """The steps of a thread, whose inferences are ``own``, and of its helpers (all but the first of ``threads``)."""
+        """The steps of a thread, whose inferences are ``own``, and of its helpers (all but the
+        first of ``threads``).
+        """
         calls, window = self.trace.api_calls, self.window
-        begins, ends = self.inferences.ints("enqueue_start_ns")[own], self.inferences.ints("enqueue_end_ns")[own]
+        begins, ends = (
+            self.inferences.ints("enqueue_start_ns")[own],
+            self.inferences.ints("enqueue_end_ns")[own],
+        )
         rows = window.rows(calls)
         by = calls.held_ints("thread").take(rows)
         rows, by = rows[np.isin(by, threads)], by[np.isin(by, threads)]
         start, end = calls.held_ints("start_ns").take(rows), calls.held_ints("end_ns").take(rows)
-        entered = begins[np.minimum(np.searchsorted(begins, window.begin_ns), len(begins) - 1)]  # per stretch: the thread's first inference
+        entered = begins[
+            np.minimum(np.searchsorted(begins, window.begin_ns), len(begins) - 1)
+        ]  # per stretch: the thread's first inference
         stretch = np.searchsorted(window.begin_ns, start, side="right") - 1
         inside = start >= entered[stretch]
-        rows, by, start, end, stretch = (values[inside] for values in (rows, by, start, end, stretch))
+        rows, by, start, end, stretch = (
+            values[inside] for values in (rows, by, start, end, stretch)
+        )
         kinds, names = calls.held_text("kind").take(rows), calls.held_text("api").take(rows)
         nested = np.zeros(len(rows), np.bool_)
         for thread in threads:
             made = np.flatnonzero(by == thread)
-            nested[made] = end[made] <= np.maximum.accumulate(np.concatenate([begins[:1], end[made]]))[:-1]
+            nested[made] = (
+                end[made] <= np.maximum.accumulate(np.concatenate([begins[:1], end[made]]))[:-1]
+            )
         acts = kinds.where((*_ACTS, *_EVENTS).__contains__) | np.isin(rows, self.pieces.launch)
-        if len(threads) > 1:  # a helper's wait is for its own work, or for that of the other, which waits for the helper: none of its own
+        if (
+            len(threads) > 1
+            # a helper's wait is for its own work, or for that of the other, which waits for the
+            # helper:
+            # none of its own
+        ):
             acts &= (by == threads[0]) | np.isin(rows, self.pieces.launch)
         mine = np.flatnonzero(~nested & acts & ~names.where(OWN_CALLS.__contains__))
-        if len(threads) > 1:  # what another thread launches while this one waits is launched before the wait ends
+        if (
+            len(threads) > 1
+        ):  # what another thread launches while this one waits is launched before the wait ends
             waits = kinds.take(mine).equals("sync")
             mine = mine[np.lexsort((np.where(waits, end[mine], start[mine]), stretch[mine]))]
         taken, begun, ended = rows[mine], start[mine], end[mine]
@@ -140,32 +200,54 @@ class _Source:
         fresh = np.ones(len(mine), np.bool_)
         fresh[1:] = stretch[mine][1:] != stretch[mine][:-1]
         previous = np.where(fresh, entered[stretch[mine]], reached[: len(taken)])
-        begun = np.maximum(begun, np.minimum(previous, ended))  # of calls of two threads at once the later one takes only what is left
+        begun = np.maximum(
+            begun, np.minimum(previous, ended)
+        )  # of calls of two threads at once the later one takes only what is left
         between = (np.minimum(previous, begun), begun)
         profiler = self._profiler_time(threads, rows, between)
         spans = enqueue_spans(self.trace, self.inferences.take(own))
         outside = between[1] - between[0] - covered(spans.start_ns, spans.end_ns, within=between)
         inference = np.maximum(np.searchsorted(begins, start[mine], side="right") - 1, 0)
         columns = (
-            taken, begun, ended, self.blocking[taken], inference, ended <= ends[inference], between[1] - between[0], profiler, outside,
+            taken, begun, ended, self.blocking[taken], inference, ended <= ends[inference],
+            between[1] - between[0], profiler, outside,
             *np.searchsorted(self.pieces.launch, [taken, taken + 1]),
         )  # fmt: skip
-        calls_made = zip(kinds.take(mine).list(), names.take(mine).list(), *(column.tolist() for column in columns), strict=True)
+        calls_made = zip(
+            kinds.take(mine).list(),
+            names.take(mine).list(),
+            *(column.tolist() for column in columns),
+            strict=True,
+        )
         return tuple(self._step(_Call(*call)) for call in calls_made)
 
-    def _profiler_time(self, threads: tuple[int, ...], rows: IntArray, own: tuple[IntArray, IntArray]) -> IntArray:
-        """The profiler's part of each stretch between calls: range events, its own calls, the edges of traced calls, overhead rows."""
-        ranges, calls, overheads = self.trace.nvtx_ranges, self.trace.api_calls, self.trace.overheads
+    def _profiler_time(
+        self, threads: tuple[int, ...], rows: IntArray, own: tuple[IntArray, IntArray]
+    ) -> IntArray:
+        """The profiler's part of each stretch between calls: range events, its own calls, the edges
+        of traced calls, overhead rows.
+        """
+        ranges, calls, overheads = (
+            self.trace.nvtx_ranges,
+            self.trace.api_calls,
+            self.trace.overheads,
+        )
         left, right = own
         there = ranges.take(self.window.touching(ranges))
         here = np.isin(there.ints("thread"), threads)
-        events = np.sort(np.concatenate([there.ints(name)[here] for name in ("start_ns", "end_ns")]))
+        events = np.sort(
+            np.concatenate([there.ints(name)[here] for name in ("start_ns", "end_ns")])
+        )
         made = calls.take(rows)
         its_own = made.text("api").where(OWN_CALLS.__contains__)
         inside = covered(made.ints("start_ns")[its_own], made.ints("end_ns")[its_own], within=own)
         held = np.isin(overheads.ints("thread"), threads)
-        by_rows = covered(overheads.ints("start_ns")[held], overheads.ints("end_ns")[held], within=own)
-        estimate = profiler_parts(events, own, made.ints("start_ns"), self.profiler) + inside + by_rows
+        by_rows = covered(
+            overheads.ints("start_ns")[held], overheads.ints("end_ns")[held], within=own
+        )
+        estimate = (
+            profiler_parts(events, own, made.ints("start_ns"), self.profiler) + inside + by_rows
+        )
         result: IntArray = np.minimum(estimate, right - left)
         return result
 
@@ -236,7 +318,24 @@ class _Source:
             else:
                 before = works[-1].end_ns if works else start
             lead = start - before
-            works.append(Work(at, row, KINDS[kind], queue, start, end, end - start, lead, after, likely, most, pinned, sms, early))
+            works.append(
+                Work(
+                    at,
+                    row,
+                    KINDS[kind],
+                    queue,
+                    start,
+                    end,
+                    end - start,
+                    lead,
+                    after,
+                    likely,
+                    most,
+                    pinned,
+                    sms,
+                    early,
+                )
+            )
         return tuple(works)
 
     def _last_end_before(self, moment: int) -> int:

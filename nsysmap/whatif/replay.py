@@ -1,4 +1,6 @@
-"""Replays a timeline: host threads step through their calls, queues run their work, and everything waits for its dependencies."""
+"""Replays a timeline: host threads step through their calls, queues run their work, and everything
+waits for its dependencies.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from nsysmap.whatif.timeline import ALL_QUEUES, COPIES, Costs, Step, Timeline, W
 
 _LEAST_NEED = 0.001
 _ONE_AT_A_TIME = ("HtoD", "DtoH")
-"""Copies that the link to the host does one after another in each direction, whatever their streams."""
+"""Copies that the link to the host does one after another in each direction, whatever their
+streams.
+"""
 
 
 @dataclass
@@ -24,9 +28,15 @@ class _Gpu:
     tail: dict[int, int] = field(default_factory=dict)  # end of each queue's last work
     tail_copy: dict[int, bool] = field(default_factory=dict)
     done: dict[int, int] = field(default_factory=dict)  # end of each work, by number
-    busy: dict[int, tuple[list[int], list[int], list[float]]] = field(default_factory=dict)  # per queue: starts, ends, needs
-    copying: dict[str, tuple[list[int], list[int]]] = field(default_factory=dict)  # per direction: starts, ends of copies, by time
-    placed: list[tuple[Work, int, int]] | None = None  # every piece of work with its start and end, if requested
+    busy: dict[int, tuple[list[int], list[int], list[float]]] = field(
+        default_factory=dict
+    )  # per queue: starts, ends, needs
+    copying: dict[str, tuple[list[int], list[int]]] = field(
+        default_factory=dict
+    )  # per direction: starts, ends of copies, by time
+    placed: list[tuple[Work, int, int]] | None = (
+        None  # every piece of work with its start and end, if requested
+    )
 
     def run(self, work: Work, ready: int) -> int:
         """The end of this work, which could begin at ``ready`` if its queue were empty."""
@@ -48,10 +58,17 @@ class _Gpu:
     def run_graph(self, step: Step, ready: int) -> int:
         """The end of the last node of this graph launch."""
         queue = step.queue
-        begin = max(ready, self.tail[queue] + self.costs.dispatch_ns) if queue in self.tail else ready
+        begin = (
+            max(ready, self.tail[queue] + self.costs.dispatch_ns) if queue in self.tail else ready
+        )
         reached = MISSING
         for work in step.works:
-            start = max([begin + (0 if work.after else work.lead_ns), *(self.done[other] + work.lead_ns for other in work.after)])
+            start = max(
+                [
+                    begin + (0 if work.after else work.lead_ns),
+                    *(self.done[other] + work.lead_ns for other in work.after),
+                ]
+            )
             reached = max(reached, self.place(work, start))
         self.tail[queue] = max(reached, self.tail.get(queue, MISSING))
         self.tail_copy[queue] = False
@@ -61,7 +78,11 @@ class _Gpu:
         queue = work.queue
         if work.kind in _ONE_AT_A_TIME:
             start = self._link_free(work, start)
-        end = self._end_beside_others(work, start) if self.shared and work.kind == "kernel" else start + work.dur_ns
+        end = (
+            self._end_beside_others(work, start)
+            if self.shared and work.kind == "kernel"
+            else start + work.dur_ns
+        )
         if end > self.tail.get(queue, MISSING):
             self.tail[queue] = end
         self.tail_copy[queue] = work.kind in COPIES
@@ -82,7 +103,9 @@ class _Gpu:
         return start
 
     def _end_beside_others(self, work: Work, start: int) -> int:
-        """The end of a kernel that gets the part of the GPU left by earlier ones, and no more than it needs."""
+        """The end of a kernel that gets the part of the GPU left by earlier ones, and no more than
+        it needs.
+        """
         need, now, left = max(work.need, _LEAST_NEED), start, float(work.dur_ns)
         own = self.queues_a_thread or 1
         others = [lists for queue, lists in self.busy.items() if queue // own != work.queue // own]
@@ -115,17 +138,25 @@ class _Gpu:
 
 
 Finished = tuple[dict[int, int], ...]
-"""Per thread: the end on the GPU of each inference's work, in nanoseconds from the begin of the replay."""
+"""Per thread: the end on the GPU of each inference's work, in nanoseconds from the begin of the
+replay.
+"""
 
 
 def replay(timeline: Timeline, *, placed: list[tuple[Work, int, int]] | None = None) -> Finished:
-    """When each inference is done on the GPU; every piece of GPU work is added to ``placed`` with its start and end."""
+    """When each inference is done on the GPU; every piece of GPU work is added to ``placed`` with
+    its start and end.
+    """
     gpu = _Gpu(timeline.costs, _may_share(timeline), timeline.queues_a_thread, placed=placed)
     finished: list[dict[int, int]] = [{} for _ in timeline.threads]
-    waiting = [(steps[0].own_ns, number, 0) for number, steps in enumerate(timeline.threads) if steps]
+    waiting = [
+        (steps[0].own_ns, number, 0) for number, steps in enumerate(timeline.threads) if steps
+    ]
     locked = timeline.locked if len(waiting) > 1 else 0.0
     serial = timeline.serial if len(waiting) > 1 else 0.0
-    lock = MISSING  # the time until which another thread holds the driver's lock, or the interpreter's
+    lock = (
+        MISSING  # the time until which another thread holds the driver's lock, or the interpreter's
+    )
     waited = [False] * len(timeline.threads)
     heapq.heapify(waiting)
     turn = heapq.heappop(waiting) if waiting else None
@@ -135,7 +166,10 @@ def replay(timeline: Timeline, *, placed: list[tuple[Work, int, int]] | None = N
         step = steps[place]
         submits = step.kind in ("submit", "event")
         if serial:
-            step = step._replace(own_ns=round(step.own_ns * serial), call_ns=round(step.call_ns * (serial if submits else 1)))
+            step = step._replace(
+                own_ns=round(step.own_ns * serial),
+                call_ns=round(step.call_ns * (serial if submits else 1)),
+            )
             now = max(now + step.own_ns - steps[place].own_ns, lock + step.own_ns)
             lock = now + (step.call_ns if submits else 0)
         elif locked and submits:
@@ -169,8 +203,15 @@ def _may_share(timeline: Timeline) -> bool:
 def _take(step: Step, now: int, gpu: _Gpu) -> tuple[int, int]:
     """When the call returns, and the end of the GPU work that it queued (MISSING for none)."""
     if step.kind == "sync":
-        target = gpu.done.get(step.target, MISSING) if step.target != MISSING else gpu.drained(step.queue)
-        return max(now + step.call_ns, target + gpu.costs.return_ns if target != MISSING else MISSING), MISSING
+        target = (
+            gpu.done.get(step.target, MISSING)
+            if step.target != MISSING
+            else gpu.drained(step.queue)
+        )
+        return (
+            max(now + step.call_ns, target + gpu.costs.return_ns if target != MISSING else MISSING),
+            MISSING,
+        )
     if step.kind == "block":
         begin = max(now, gpu.drained(step.queue))
         end, delay = MISSING, 0
@@ -182,7 +223,9 @@ def _take(step: Step, now: int, gpu: _Gpu) -> tuple[int, int]:
     returned = now + step.call_ns
     if step.graph and step.works:
         early = gpu.costs.graph_start_ns
-        return returned, gpu.run_graph(step, now + early if early != MISSING else returned + gpu.costs.graph_latency_ns)
+        return returned, gpu.run_graph(
+            step, now + early if early != MISSING else returned + gpu.costs.graph_latency_ns
+        )
     end = MISSING
     ready = returned + gpu.costs.latency_ns
     for work in step.works:
@@ -191,24 +234,34 @@ def _take(step: Step, now: int, gpu: _Gpu) -> tuple[int, int]:
 
 
 def period_ns(timeline: Timeline, finished: Finished) -> float:
-    """Wall time per inference: per thread the weighted mean time from one inference's end to the next's, shared among the threads, as far
-    as they run inferences at the same time.
+    """Wall time per inference: per thread the weighted mean time from one inference's end to the
+    next's, shared among the threads, as far as they run inferences at the same time.
 
     NaN if no inference counts.
     """
     rate = 0.0
     present = timeline.present or (1.0,) * len(timeline.threads)
-    for weights, lengths, share in zip(timeline.weights, lengths_ns(timeline, finished), present, strict=True):
+    for weights, lengths, share in zip(
+        timeline.weights, lengths_ns(timeline, finished), present, strict=True
+    ):
         total = sum(weights[one] for one in lengths)
         if total > 0:
-            rate += share * total / max(sum((end - begin) * weights[one] for one, (begin, end) in lengths.items()), 1.0)
+            rate += (
+                share
+                * total
+                / max(
+                    sum((end - begin) * weights[one] for one, (begin, end) in lengths.items()), 1.0
+                )
+            )
     return 1.0 / rate if rate else float("nan")
 
 
 def lengths_ns(timeline: Timeline, finished: Finished) -> list[dict[int, tuple[int, int]]]:
     """Per thread the counted inferences, each with the end of the previous one and its own."""
     found = []
-    together = min((max(ends.values()) for ends in finished if ends), default=0)  # later one thread has the GPU to itself
+    together = min(
+        (max(ends.values()) for ends in finished if ends), default=0
+    )  # later one thread has the GPU to itself
     for ends, weights in zip(finished, timeline.weights, strict=True):
         before = dict(zip(sorted(ends)[1:], sorted(ends), strict=False))
         counting = [one for one in weights if one in ends and one in before]
@@ -224,6 +277,8 @@ def recorded(timeline: Timeline) -> Finished:
         ends: dict[int, int] = {}
         for step in steps:
             if step.enqueue and step.works:
-                ends[step.inference] = max([ends.get(step.inference, MISSING), *(work.end_ns for work in step.works)])
+                ends[step.inference] = max(
+                    [ends.get(step.inference, MISSING), *(work.end_ns for work in step.works)]
+                )
         result.append(ends)
     return tuple(result)

@@ -1,4 +1,6 @@
-"""The replay without the profiler, inference by inference and piece by piece, as declared tables."""
+"""The replay without the profiler, inference by inference and piece by piece, as declared
+tables.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,20 @@ def replayed_tables(model: Model | NoModel) -> Replayed:
 
 def _inferences(model: Model) -> Table:
     likely = lengths_ns(model.likely, model.finished)
-    quick, slow = (lengths_ns(timeline, replay(timeline)) for timeline in (model.without[one] for one in model.machines[1:3]))
+    quick, slow = (
+        lengths_ns(timeline, replay(timeline))
+        for timeline in (model.without[one] for one in model.machines[1:3])
+    )
     as_recorded = lengths_ns(model.timeline, recorded(model.timeline))
     rows = []
-    for number, (thread, own) in enumerate(zip(model.window.threads, model.window.inferences, strict=True)):
+    for number, (thread, own) in enumerate(
+        zip(model.window.threads, model.window.inferences, strict=True)
+    ):
         for place, (begin, end) in likely[number].items():
             others = [lengths[number].get(place) for lengths in (quick, slow, as_recorded)]
             if None in others:
-                continue  # the last of a thread, if another runs longer on one machine but not on the other
+                # the last of a thread, if another runs longer on one machine but not on the other
+                continue
             lengths = [one[1] - one[0] for one in others if one is not None]
             rows.append(
                 {
@@ -53,7 +61,10 @@ def _inferences(model: Model) -> Table:
 
 def _work(model: Model) -> Table:
     placed = sorted(model.placed, key=lambda one: one[1])
-    columns = np.array([(work.row, start, end, work.start_ns, work.end_ns) for work, start, end in placed], np.int64).reshape(-1, 5)
+    columns = np.array(
+        [(work.row, start, end, work.start_ns, work.end_ns) for work, start, end in placed],
+        np.int64,
+    ).reshape(-1, 5)
     return Table(
         REPLAYED_WORK,
         {

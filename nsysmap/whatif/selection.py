@@ -24,7 +24,9 @@ class Selection:
     membership: Table
 
     def matching(self, names: Sequence[str]) -> IntArray:
-        """Ids of the kernels whose layer (its name or title), part or own name is one of these; a name that ends in ``*`` is a prefix."""
+        """Ids of the kernels whose layer (its name or title), part or own name is one of these; a
+        name that ends in ``*`` is a prefix.
+        """
         columns = [self.trace.kernels.text("name")]
         if self.mapping is not None:
             columns += [self.mapping.text(name) for name in ("layer", "layer_title", "part")]
@@ -34,7 +36,9 @@ class Selection:
         return np.flatnonzero(found)
 
     def runs(self, wanted: Sequence[tuple[str, ...]]) -> list[tuple[int, ...]]:
-        """Per inference and run the kernel ids in launch order; runs of a single kernel are left out."""
+        """Per inference and run the kernel ids in launch order; runs of a single kernel are left
+        out.
+        """
         inference, position = self.membership.ints("inference"), self.membership.ints("position")
         result: list[tuple[int, ...]] = []
         for names in wanted:
@@ -43,14 +47,22 @@ class Selection:
             rows = rows[np.lexsort((position[rows], inference[rows]))]
             owners, first = np.unique(inference[rows], return_index=True)
             bounds = [*first.tolist(), len(rows)]
-            result += [tuple(rows[bounds[at] : bounds[at + 1]].tolist()) for at in range(len(owners)) if bounds[at + 1] - bounds[at] > 1]
+            result += [
+                tuple(rows[bounds[at] : bounds[at + 1]].tolist())
+                for at in range(len(owners))
+                if bounds[at + 1] - bounds[at] > 1
+            ]
         return result
 
     def named(self, rows: Iterable[int]) -> str:
         """The layers of these kernels, the first three by name."""
         names = self.trace.kernels.text("name")
         layers = self.mapping.text("layer_title") if self.mapping is not None else None
-        found = list(dict.fromkeys(str((layers[row] if layers is not None else None) or names[row]) for row in rows))
+        found = list(
+            dict.fromkeys(
+                str((layers[row] if layers is not None else None) or names[row]) for row in rows
+            )
+        )
         shown = [name if len(name) <= 60 else f"{name[:57]}…" for name in found[:3]]
         more = len(found) - len(shown)
         return ", ".join(shown) + (f" and {more} more" if more else "")
@@ -63,16 +75,25 @@ def check_named(names: Sequence[str], known: Sequence[Text]) -> None:
             continue
         values = list(dict.fromkeys(value for column in known for value in column.values if value))
         near = get_close_matches(name.removesuffix("*"), values, n=_NEAR, cutoff=0.6)
-        near = near or [value for value in values if name.removesuffix("*").lower() in value.lower()][:_NEAR]
+        near = (
+            near
+            or [value for value in values if name.removesuffix("*").lower() in value.lower()][
+                :_NEAR
+            ]
+        )
         remedy = (
             f"did you mean {', '.join(near)}?"
             if near
             else "nsysmap layers lists the names of an engine file, nsysmap map those of a report"
         )
-        raise NsysmapError(f"--layer {name}", "no layer, part of a layer or kernel has this name", remedy)
+        raise NsysmapError(
+            f"--layer {name}", "no layer, part of a layer or kernel has this name", remedy
+        )
 
 
 def _matches(column: Text, names: Sequence[str]) -> BoolArray:
     exact = {name for name in names if not name.endswith("*")}
     prefixes = tuple(name[:-1] for name in names if name.endswith("*"))
-    return column.where(lambda value: value in exact or (bool(prefixes) and value.startswith(prefixes)))
+    return column.where(
+        lambda value: value in exact or (bool(prefixes) and value.startswith(prefixes))
+    )

@@ -1,4 +1,6 @@
-"""What the hardware needs for an inference, however many are in flight: the bound of changes that only raise throughput."""
+"""What the hardware needs for an inference, however many are in flight: the bound of changes that
+only raise throughput.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +11,33 @@ from nsysmap.core.table import MISSING
 from nsysmap.whatif.replay import Finished, lengths_ns
 from nsysmap.whatif.timeline import Step, Timeline
 
-_MOSTLY = 0.5  # of the inferences of a phase: so many begin on the GPU before the one before them ends there
+# of the inferences of a phase: so many begin on the GPU before the one before them ends there
+_MOSTLY = 0.5
 _ENGINES = ("HtoD", "DtoH")
 """Copies of these kinds come one after another in each direction, whatever their streams."""
 
 
 @dataclass
 class _Phase:
-    """The counted inferences of one phase of the run; times are sums over all that they stand for."""
+    """The counted inferences of one phase of the run; times are sums over all that they stand
+    for.
+    """
 
     inferences: float = 0.0
     in_flight: float = 0.0  # of those: begin on the GPU while the one before them still runs there
-    needed_ns: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("kernel", *_ENGINES), 0.0))
+    needed_ns: dict[str, float] = field(
+        default_factory=lambda: dict.fromkeys(("kernel", *_ENGINES), 0.0)
+    )
     took_ns: float = 0.0
 
 
 def least_ns(changed: Timeline, now: tuple[Timeline, Finished]) -> float:
-    """The shortest mean time per inference that the hardware allows in the changed timeline; ``now`` is the program without the change, and
-    the ends of its inferences.
+    """The shortest mean time per inference that the hardware allows in the changed timeline;
+    ``now`` is the program without the change, and the ends of its inferences.
 
-    In each phase of the run (the next one begins when it has ended), kernels need their share of the GPU, and the copies of one direction
-    come one after another.  A phase in which inferences already overlap takes as long as it does.
+    In each phase of the run (the next one begins when it has ended), kernels need their share of
+    the GPU, and the copies of one direction come one after another.  A phase in which inferences
+    already overlap takes as long as it does.
     """
     phases = _phases(*now)
     for thread, steps in enumerate(changed.threads):
@@ -69,12 +77,16 @@ def _phases(timeline: Timeline, finished: Finished) -> dict[int, _Phase]:
             phase.inferences += weight
             phase.took_ns += weight * (end - begin) / len(timeline.threads)
             before = spans.get(inference - 1)
-            phase.in_flight += weight * (before is not None and inference in spans and spans[inference][0] < before[1])
+            phase.in_flight += weight * (
+                before is not None and inference in spans and spans[inference][0] < before[1]
+            )
     return found
 
 
 def _recorded_spans(steps: tuple[Step, ...]) -> dict[int, tuple[int, int]]:
-    """Of each inference the begin of its first kernel, and the end of its last kernel or copy to the host, as recorded."""
+    """Of each inference the begin of its first kernel, and the end of its last kernel or copy to
+    the host, as recorded.
+    """
     spans: dict[int, tuple[int, int]] = {}
     for step in steps:
         for work in step.works:
@@ -84,7 +96,9 @@ def _recorded_spans(steps: tuple[Step, ...]) -> dict[int, tuple[int, int]]:
     return spans
 
 
-def _add_needs(phases: dict[int, _Phase], timeline: Timeline, thread: int, steps: tuple[Step, ...]) -> None:
+def _add_needs(
+    phases: dict[int, _Phase], timeline: Timeline, thread: int, steps: tuple[Step, ...]
+) -> None:
     weights = timeline.weights[thread]
     for step in steps:
         if step.inference not in weights:

@@ -14,7 +14,11 @@ StepKind = Literal["submit", "block", "sync", "event"]
 ALL_QUEUES = -1
 
 
-class Work(NamedTuple):  # like Step not a dataclass: what-if makes hundreds of thousands, and tuples are copied ten times as fast
+class Work(
+    NamedTuple
+    # like Step not a dataclass: what-if makes hundreds of thousands, and tuples are copied ten
+    # times as fast
+):
     """One piece of GPU work."""
 
     number: int  # unique within the timeline, in launch order
@@ -24,13 +28,22 @@ class Work(NamedTuple):  # like Step not a dataclass: what-if makes hundreds of 
     start_ns: int  # as recorded
     end_ns: int
     dur_ns: int
-    lead_ns: int  # for a graph's node: from the end of its dependencies (for the first ones: from the graph's begin) to its start
-    after: tuple[int, ...]  # numbers of the work in other queues for which it waits; for a graph's node: of all nodes for which it waits
+    # for a graph's node: from the end of its dependencies (for the first ones: from the graph's
+    # begin) to its start
+    lead_ns: int
+    after: tuple[
+        int,
+        ...,
+        # numbers of the work in other queues for which it waits; for a graph's node: of all nodes
+        # for which it waits
+    ]
     need: float  # share of the GPU that it uses while it runs, and others cannot
     most_need: float  # the same at most
     pinned: float = 1.0  # what its duration would be multiplied by if its host memory were pinned
     sms: float = 0.0  # share of the SMs that it keeps busy, see gpu_share.Needs
-    early: bool = False  # it may begin before the end of the kernel before it in its stream (see early)
+    early: bool = (
+        False  # it may begin before the end of the kernel before it in its stream (see early)
+    )
 
 
 class Step(NamedTuple):
@@ -46,7 +59,9 @@ class Step(NamedTuple):
     call_ns: int  # of a sync: its duration if there is nothing to wait for
     call_profiler_ns: int
     lag_ns: int  # of a blocking copy: from its earliest possible begin to its first GPU work
-    queue: int  # of a sync or blocking copy: the queue for which it waits; of a graph launch: the queue into which it was launched
+    # of a sync or blocking copy: the queue for which it waits; of a graph launch: the queue into
+    # which it was launched
+    queue: int
     target: int  # of an event sync: the number of the work for which it waits; MISSING otherwise
     graph: bool  # a graph launch
     works: tuple[Work, ...]
@@ -58,13 +73,18 @@ class Costs:
 
     latency_ns: int  # from the return of a launch call to the start on an idle GPU
     graph_latency_ns: int  # the same of a graph launch
-    graph_start_ns: int  # from the begin of a graph launch call to the start, if that does not wait for its return; otherwise MISSING
+    # from the begin of a graph launch call to the start, if that does not wait for its return;
+    # otherwise MISSING
+    graph_start_ns: int
     dispatch_ns: int  # between two kernels of a queue, the second queued in time
-    early_ns: int  # the same where the second may begin early: negative; MISSING if the trace shows none
+    early_ns: (
+        int  # the same where the second may begin early: negative; MISSING if the trace shows none
+    )
     to_copy_ns: int  # from a kernel to a queued copy
     from_copy_ns: int  # from a copy to a queued kernel
     node_ns: int  # between two nodes of a graph; MISSING as recorded if none is
-    made_node_ns: int  # in a graph made of single launches, between their durations as recorded, if it were recorded
+    # in a graph made of single launches, between their durations as recorded, if it were recorded
+    made_node_ns: int
     early_node_ns: int  # the same where the second may begin early; MISSING as recorded
     to_memset_ns: int  # between a node of a graph and a memset that waits for it
     from_memset_ns: int  # between a memset in a graph and a node that waits for it
@@ -82,17 +102,34 @@ class Timeline:
 
     threads: tuple[tuple[Step, ...], ...]
     costs: Costs
-    weights: tuple[dict[int, float], ...]  # per thread, for each counted inference: how many inferences of the trace it represents
-    phases: tuple[Mapping[int, int], ...] = ()  # per thread, the phase of the run that each inference is of; empty if there is one phase
-    present: tuple[float, ...] = ()  # per thread, the share of the time of the run in which it runs inferences; empty: all the time
+    weights: tuple[
+        dict[int, float], ...
+    ]  # per thread, for each counted inference: how many inferences of the trace it represents
+    phases: tuple[
+        Mapping[int, int],
+        ...,
+        # per thread, the phase of the run that each inference is of; empty if there is one phase
+    ] = ()
+    present: tuple[
+        float,
+        ...,
+        # per thread, the share of the time of the run in which it runs inferences; empty: all the
+        # time
+    ] = ()
     locked: float = 0.0  # share of a launch call in which no other thread of the process can launch
-    serial: float = 0.0  # host work is one thread's at a time, but for waits, and takes so many times as long; 0: of all at once
-    queues_a_thread: int = 0  # with queues numbered thread by thread: kernels of one thread take as long side by side as recorded
+    # host work is one thread's at a time, but for waits, and takes so many times as long; 0: of all
+    # at once
+    serial: float = 0.0
+    # with queues numbered thread by thread: kernels of one thread take as long side by side as
+    # recorded
+    queues_a_thread: int = 0
 
 
 def each_step(timeline: Timeline, change: Callable[[Step], Step]) -> Timeline:
     """The timeline with every step changed."""
-    return replace(timeline, threads=tuple(tuple(change(step) for step in steps) for steps in timeline.threads))
+    return replace(
+        timeline, threads=tuple(tuple(change(step) for step in steps) for steps in timeline.threads)
+    )
 
 
 def all_steps(timeline: Timeline) -> Iterable[Step]:
@@ -106,15 +143,18 @@ def all_works(timeline: Timeline) -> Iterable[Work]:
 
 
 def host_time(timeline: Timeline, taken_ns: Callable[[Step], int]) -> float:
-    """What steps take, mean per inference: of those whose time counts, each for as many as it stands for.
+    """What steps take, mean per inference: of those whose time counts, each for as many as it
+    stands for.
 
-    An inference takes from the end of the one before to its own: what the host does after an enqueue is of the next inference's time, and
-    the last one of a stretch has none.
+    An inference takes from the end of the one before to its own: what the host does after an
+    enqueue is of the next inference's time, and the last one of a stretch has none.
     """
     taken = counted = 0.0
     for steps, weights in zip(timeline.threads, timeline.weights, strict=True):
         counted += sum(weights.values())
-        taken += sum(taken_ns(step) * weights.get(step.inference + (not step.enqueue), 0.0) for step in steps)
+        taken += sum(
+            taken_ns(step) * weights.get(step.inference + (not step.enqueue), 0.0) for step in steps
+        )
     return taken / counted if counted else 0.0
 
 

@@ -20,9 +20,13 @@ from nsysmap.trace.inferences.steady import FEW, OUTLIER, in_loops, inferences_a
 from nsysmap.trace.model import Trace
 
 REPLAYED = 24
-"""Replayed inferences per thread: a third each from the begin, the middle and the end of the steady run, in each of its phases."""
+"""Replayed inferences per thread: a third each from the begin, the middle and the end of the steady
+run, in each of its phases.
+"""
 _MOST_KERNELS = 20_000  # per thread: keeps a replay below a tenth of a second
-_RARE = 3  # inferences of each kernel sequence, and of each third of a phase, that are replayed at least, if there are as many
+# inferences of each kernel sequence, and of each third of a phase, that are replayed at least, if
+# there are as many
+_RARE = 3
 _MOST_SEQUENCES = 8
 _PAUSES_APART = 4.0  # ratio from which on pauses between inferences are of two kinds
 _AS_MANY = 0.9  # of the most inferences of a GPU: as many, but for a warm-up
@@ -37,15 +41,26 @@ class Window:
     process: int
     device: int
     threads: tuple[int, ...]
-    inferences: tuple[IntArray, ...]  # per thread the rows in INFERENCES, by time, including those that only precede a counted one
-    weights: tuple[dict[int, float], ...]  # per thread: for each counted position in `inferences`, how many of the trace it represents
+    inferences: tuple[
+        IntArray, ...
+    ]  # per thread the rows in INFERENCES, by time, including those that only precede a counted one
+    weights: tuple[
+        dict[int, float], ...
+    ]  # per thread: for each counted position in `inferences`, how many of the trace it represents
     begin_ns: IntArray  # of each stretch; they do not overlap
     end_ns: IntArray
-    phases: tuple[dict[int, int], ...]  # per thread the phase of each position in `inferences`, see steady.phases
-    present: tuple[float, ...]  # per thread, the share of the time in which any of them runs inferences that it does
-    inferences_a_pass: int  # inferences per pass, if engines always take turns in the same order; 1 otherwise
+    phases: tuple[
+        dict[int, int], ...
+    ]  # per thread the phase of each position in `inferences`, see steady.phases
+    present: tuple[
+        float, ...
+    ]  # per thread, the share of the time in which any of them runs inferences that it does
+    inferences_a_pass: (
+        int  # inferences per pass, if engines always take turns in the same order; 1 otherwise
+    )
     notes: tuple[str, ...]  # what was left out, in sentences
-    of_all: float  # mean time of all inferences of the run that count, divided by that of the replayed ones
+    # mean time of all inferences of the run that count, divided by that of the replayed ones
+    of_all: float
 
     @property
     def unit(self) -> str:
@@ -65,9 +80,13 @@ class Window:
         return np.concatenate(found)
 
     def launched(self, table: Table) -> IntArray:
-        """The rows of a table of GPU work that the process launched on the device within one of the stretches."""
+        """The rows of a table of GPU work that the process launched on the device within one of the
+        stretches.
+        """
         rows = self.rows(table, "launch_start_ns")
-        mine = (table.held_ints("process").take(rows) == self.process) & (table.held_ints("device").take(rows) == self.device)
+        mine = (table.held_ints("process").take(rows) == self.process) & (
+            table.held_ints("device").take(rows) == self.device
+        )
         mine &= table.held_ints("launch").take(rows) >= 0
         found: IntArray = rows[mine]
         return found
@@ -89,7 +108,9 @@ class NoWindow:
 
 
 def steady_window(trace: Trace, inferences: Table, only: int | None = None) -> Window | NoWindow:
-    """Stretches of the steady-state inferences of the process and device with the most of them (see _home), or on the device ``only``."""
+    """Stretches of the steady-state inferences of the process and device with the most of them (see
+    _home), or on the device ``only``.
+    """
     usable = inferences.bools("complete") & ~inferences.bools("warmup")
     for name in ("thread", "device", "enqueue_start_ns", "enqueue_end_ns", "gpu_end_ns"):
         usable &= inferences.ints(name) != MISSING
@@ -97,8 +118,15 @@ def steady_window(trace: Trace, inferences: Table, only: int | None = None) -> W
         usable &= inferences.ints("device") == only
     rows = np.flatnonzero(usable)
     if len(rows) == 0:
-        return NoWindow("the trace has no three consecutive, complete inferences of one thread after the warm-up")
-    process, device, thread = inferences.ints("process"), inferences.ints("device"), inferences.ints("thread")
+        return NoWindow(
+            "the trace has no three consecutive, complete inferences of one thread after the"
+            " warm-up"
+        )
+    process, device, thread = (
+        inferences.ints("process"),
+        inferences.ints("device"),
+        inferences.ints("thread"),
+    )
     home = _home(trace, inferences, rows)
     here = (process == home[0]) & (device == home[1])
     order = np.flatnonzero(here)
@@ -106,10 +134,16 @@ def steady_window(trace: Trace, inferences: Table, only: int | None = None) -> W
     phase = phases(inferences, in_loops(inferences), copied_memory(inferences, trace.memcpys))
     delays = held_up(inferences, trace.overheads)
     threads = distinct(thread[rows[here[rows]]]).tolist()
-    chosen = [_Thread.of(inferences, order[thread[order] == one], usable, (phase, delays)) for one in threads]
+    chosen = [
+        _Thread.of(inferences, order[thread[order] == one], usable, (phase, delays))
+        for one in threads
+    ]
     chosen = [one for one in chosen if len(one.counting) >= 2]
     if not chosen:
-        return NoWindow("the trace has no three consecutive, complete inferences of one thread after the warm-up")
+        return NoWindow(
+            "the trace has no three consecutive, complete inferences of one thread after the"
+            " warm-up"
+        )
     uneven = [one.uneven for one in chosen if one.uneven]
     if uneven:
         return NoWindow(uneven[0])
@@ -119,8 +153,9 @@ def steady_window(trace: Trace, inferences: Table, only: int | None = None) -> W
 def _home(trace: Trace, inferences: Table, rows: IntArray) -> tuple[int, int]:
     """The process and device with the most of these inferences.
 
-    Of several with about as many that exchange data by NCCL, whose rate is the slowest one's, the slowest; of those as slow the one with
-    the least time in collectives: the others wait for it in theirs.
+    Of several with about as many that exchange data by NCCL, whose rate is the slowest one's, the
+    slowest; of those as slow the one with the least time in collectives: the others wait for it in
+    theirs.
     """
     where = np.stack([inferences.ints(name)[rows] for name in ("process", "device")])
     pairs, pair, count = np.unique(where, axis=1, return_inverse=True, return_counts=True)
@@ -131,10 +166,23 @@ def _home(trace: Trace, inferences: Table, rows: IntArray) -> tuple[int, int]:
     collective = collective[known[name.codes[collective]]]
     best = int(np.argmax(count))
     if len(count) > 1 and len(collective):
-        end, took = inferences.ints("gpu_end_ns")[rows], kernels.ints("end_ns")[collective] - kernels.ints("start_ns")[collective]
+        end, took = (
+            inferences.ints("gpu_end_ns")[rows],
+            kernels.ints("end_ns")[collective] - kernels.ints("start_ns")[collective],
+        )
         of = [kernels.ints(name)[collective] for name in ("process", "device")]
-        spent = np.array([took[(of[0] == process) & (of[1] == device)].sum() for process, device in pairs.T.tolist()]) / count
-        pace = np.array([np.ptp(end[pair.reshape(-1) == one]) for one in range(len(count))]) / np.maximum(count - 1, 1)
+        spent = (
+            np.array(
+                [
+                    took[(of[0] == process) & (of[1] == device)].sum()
+                    for process, device in pairs.T.tolist()
+                ]
+            )
+            / count
+        )
+        pace = np.array(
+            [np.ptp(end[pair.reshape(-1) == one]) for one in range(len(count))]
+        ) / np.maximum(count - 1, 1)
         many = count >= _AS_MANY * count.max()
         slow = np.flatnonzero(many & (pace >= (1 - _SAME_PACE) * pace[many].max()))
         best = int(slow[np.argmin(spent[slow])])
@@ -148,14 +196,20 @@ class _Thread:
     rows: IntArray
     counting: IntArray  # positions in rows: steady, directly after another steady one, not held up
     like: IntArray  # per position the number of its kernel sequence
-    kind: IntArray  # the same of its sequence in its phase, with one of its own for those that take much longer, where they are many
+    # the same of its sequence in its phase, with one of its own for those that take much longer,
+    # where they are many
+    kind: IntArray
     phase: IntArray  # per position, see steady.phases
-    lead: int  # how many inferences precede the counted ones of a stretch: until each stream on which they take turns has work
+    # how many inferences precede the counted ones of a stretch: until each stream on which they
+    # take turns has work
+    lead: int
     uneven: str  # why its inferences cannot be averaged; empty if they can
     notes: tuple[str, ...]
 
     @staticmethod
-    def of(inferences: Table, rows: IntArray, usable: BoolArray, known: tuple[IntArray, HeldUpTimes]) -> _Thread:
+    def of(
+        inferences: Table, rows: IntArray, usable: BoolArray, known: tuple[IntArray, HeldUpTimes]
+    ) -> _Thread:
         phase, delays = known
         steady = usable[rows]
         like = np.where(steady, inferences.ints("kernel_sequence")[rows], np.int64(MISSING))
@@ -163,9 +217,13 @@ class _Thread:
         following = np.flatnonzero(steady[1:] & steady[:-1]) + 1
         following = following[following < len(rows) - 1]  # the next one's begin ends the stretch
         lead = min(len(np.unique(inferences.ints("stream")[rows[steady]])), _RARE)
-        for back in range(1, lead + 1):  # the first of a phase still wait for the last of the one before
+        for back in range(
+            1, lead + 1
+        ):  # the first of a phase still wait for the last of the one before
             before = np.maximum(following - back, 0)
-            following = following[(like[following] != like[before]) | (phase[rows[following]] == phase[rows[before]])]
+            following = following[
+                (like[following] != like[before]) | (phase[rows[following]] == phase[rows[before]])
+            ]
         took = end[following] - end[following - 1]
         own = took - (delays.by_nsys_ns + delays.by_host_ns)[rows[following]]
         reached = np.maximum(end, inferences.ints("enqueue_end_ns")[rows])
@@ -178,14 +236,23 @@ class _Thread:
             keep[mine[long]] = False
             uneven, notes = uneven or reason, (*notes, *about)
         if phase[rows[following]].any():
-            notes = (*notes, f"The run has {len(np.unique(phase[rows[following]]))} phases, of other copies or times: all of them count.")
+            notes = (
+                *notes,
+                (
+                    f"The run has {len(np.unique(phase[rows[following]]))} phases, of other copies"
+                    " or times: all of them count."
+                ),
+            )
         kind = by_first_row(like, phase[rows])
         kinds, size = np.unique(kind[following], return_counts=True)
         common = kinds[np.argsort(-size, kind="stable")][:_MOST_SEQUENCES]
         if len(kinds) > len(common):
             notes = (
                 *notes,
-                f"{counted(int(size.sum() - np.sort(size)[-len(common) :].sum()), 'inference')} with rarer kernel sequences left out.",
+                (
+                    f"{counted(int(size.sum() - np.sort(size)[-len(common) :].sum()), 'inference')}"
+                    " with rarer kernel sequences left out."
+                ),
             )
         keep &= np.isin(kind[following], common)
         for number in common.tolist():
@@ -195,23 +262,34 @@ class _Thread:
             if slower.any():
                 kind[following[mine[slower > 0]]] = kind.max() + slower[slower > 0]
                 few = f"{np.count_nonzero(slower)} of {counted(len(mine), 'inference')}"
-                told = f"{few} of the same kernels take more than {OUTLIER} times their median time: too many to be outliers, they count."
+                told = (
+                    f"{few} of the same kernels take more than {OUTLIER} times their median time:"
+                    " too many to be outliers, they count."
+                )
                 notes = (*notes, told)
         return _Thread(rows, following[keep], like, kind, phase[rows], lead, uneven, notes)
 
 
 def _held_up(took: IntArray, own: IntArray) -> tuple[BoolArray, IntArray]:
-    """Which of the inferences of one kernel sequence something else held up, and the number of the kind of each: 0 for the most usual.
+    """Which of the inferences of one kernel sequence something else held up, and the number of the
+    kind of each: 0 for the most usual.
 
-    Those that take much longer than the median are held up where they are few, or where their ``own`` time is usual, without what nsys
-    did and the host's delays in their enqueue.  Others that are many did something else (copied, or waited): they are another kind, in
-    which a few may in turn be held up.
+    Those that take much longer than the median are held up where they are few, or where their
+    ``own`` time is usual, without what nsys did and the host's delays in their enqueue.  Others
+    that are many did something else (copied, or waited): they are another kind, in which a few may
+    in turn be held up.
     """
     kind = np.zeros(len(took), np.int64)
-    odd = (took > OUTLIER * max(float(np.median(took)), 0.0)) & (own <= OUTLIER * max(float(np.median(own)), 0.0)) & (own < took)
+    odd = (
+        (took > OUTLIER * max(float(np.median(took)), 0.0))
+        & (own <= OUTLIER * max(float(np.median(own)), 0.0))
+        & (own < took)
+    )
     left = np.flatnonzero(~odd)
     while len(left):
-        slow = took[left] > OUTLIER * max(float(np.median(took[left])), 0.0)  # below 0 where the GPU works off what waited for long
+        slow = took[left] > OUTLIER * max(
+            float(np.median(took[left])), 0.0
+        )  # below 0 where the GPU works off what waited for long
         if np.count_nonzero(slow) <= FEW * len(took):
             odd[left[slow]] = True
             break
@@ -221,7 +299,9 @@ def _held_up(took: IntArray, own: IntArray) -> tuple[BoolArray, IntArray]:
 
 
 def _pauses(pause: IntArray, took: IntArray) -> tuple[BoolArray, str, tuple[str, ...]]:
-    """Which inferences follow a pause of another kind than most; why they cannot be separated; the note about it."""
+    """Which inferences follow a pause of another kind than most; why they cannot be separated; the
+    note about it.
+    """
     nothing = np.zeros(len(pause), np.bool_)
     if len(pause) < 4:
         return nothing, "", ()
@@ -233,17 +313,34 @@ def _pauses(pause: IntArray, took: IntArray) -> tuple[BoolArray, str, tuple[str,
         return nothing, "", ()
     short, long = order[:cut], order[cut:]
     within, between = duration(float(pause[short].max())), duration(float(np.median(pause[long])))
-    near = f"within {within} of the previous one" if pause[short].any() else "before the previous one ends"
+    near = (
+        f"within {within} of the previous one"
+        if pause[short].any()
+        else "before the previous one ends"
+    )
     told = f"{counted(len(short), 'inference')} start {near}, {len(long)} after pauses of {between}"
-    odd = long if len(long) <= FEW * len(pause) else short if len(short) <= FEW * len(pause) else None
+    odd = (
+        long if len(long) <= FEW * len(pause) else short if len(short) <= FEW * len(pause) else None
+    )
     if odd is None:
         return nothing, f"the inferences are not evenly spaced: {told}; capture a steady run", ()
     mark = nothing.copy()
     mark[odd] = True
-    return mark, "", (f"{told[0].upper()}{told[1:]}; the {'latter' if odd is long else 'former'} are left out.",)
+    return (
+        mark,
+        "",
+        (
+            (
+                f"{told[0].upper()}{told[1:]}; the {'latter' if odd is long else 'former'} are left"
+                " out."
+            ),
+        ),
+    )
 
 
-def _window(trace: Trace, inferences: Table, home: tuple[int, int], threads: list[_Thread]) -> Window | NoWindow:
+def _window(
+    trace: Trace, inferences: Table, home: tuple[int, int], threads: list[_Thread]
+) -> Window | NoWindow:
     main = max(threads, key=lambda one: len(one.counting))
     begin = inferences.ints("enqueue_start_ns")
     places = _stretches(inferences, main)
@@ -269,23 +366,51 @@ def _window(trace: Trace, inferences: Table, home: tuple[int, int], threads: lis
         took = np.diff(gpu_end[one.rows], prepend=0)
         weight = np.array([*weights[-1].values()])
         shares.append(share)
-        rate += share * float(weight.sum()) / max(float((took[inside[[*weights[-1]]]] * weight).sum()), 1.0) if len(weight) else 0.0
-        rate_of_all += share * len(one.counting) / max(float(took[one.counting].sum()), 1.0) if len(weight) else 0.0
+        rate += (
+            share
+            * float(weight.sum())
+            / max(float((took[inside[[*weights[-1]]]] * weight).sum()), 1.0)
+            if len(weight)
+            else 0.0
+        )
+        rate_of_all += (
+            share * len(one.counting) / max(float(took[one.counting].sum()), 1.0)
+            if len(weight)
+            else 0.0
+        )
     if not any(weights):
-        return NoWindow("the trace has no three consecutive, complete inferences of one thread after the warm-up")
+        return NoWindow(
+            "the trace has no three consecutive, complete inferences of one thread after the"
+            " warm-up"
+        )
     notes = tuple(dict.fromkeys(note for one in threads for note in one.notes))
     a_pass = inferences_a_pass(main.like)
     window = Window(
-        *home, tuple(numbers), tuple(kept), tuple(weights), begins, ends, tuple(phase), tuple(shares), a_pass, notes, rate / rate_of_all
+        *home,
+        tuple(numbers),
+        tuple(kept),
+        tuple(weights),
+        begins,
+        ends,
+        tuple(phase),
+        tuple(shares),
+        a_pass,
+        notes,
+        rate / rate_of_all,
     )
     foreign = _foreign_share(trace, window)
     if foreign > _FOREIGN_BUSY:
-        return NoWindow(f"another process kept GPU {home[1]} busy for {foreign:.0%} of the time: the delays it caused cannot be separated")
+        return NoWindow(
+            f"another process kept GPU {home[1]} busy for {foreign:.0%} of the time: the delays it"
+            " caused cannot be separated"
+        )
     return window
 
 
 def _present(inferences: Table, threads: Sequence[_Thread]) -> list[float]:
-    """For each thread, the share of the time in which any of them runs inferences that count that it does."""
+    """For each thread, the share of the time in which any of them runs inferences that count that
+    it does.
+    """
     end = inferences.ints("gpu_end_ns")
     spans = [(end[one.rows[one.counting - 1]], end[one.rows[one.counting]]) for one in threads]
     whole = union_ns(*(np.concatenate(ends) for ends in zip(*spans, strict=True)))
@@ -293,15 +418,24 @@ def _present(inferences: Table, threads: Sequence[_Thread]) -> list[float]:
 
 
 def _stretches(inferences: Table, thread: _Thread) -> IntArray:
-    """First and last position of each stretch: the first ones only precede the counted ones (`_Thread.lead`)."""
-    usual = int(np.bincount(np.maximum(inferences.ints("kernels")[thread.rows[thread.counting]], 0)).argmax())
+    """First and last position of each stretch: the first ones only precede the counted ones
+    (`_Thread.lead`).
+    """
+    usual = int(
+        np.bincount(
+            np.maximum(inferences.ints("kernels")[thread.rows[thread.counting]], 0)
+        ).argmax()
+    )
     most = max(4, min(REPLAYED, _MOST_KERNELS // max(usual, 1)))
     counting = thread.counting
     wanted = np.zeros(len(thread.rows), np.bool_)
     if len(counting) <= most:
         wanted[counting] = True
     else:
-        in_phases = [counting[thread.phase[counting] == one] for one in distinct(thread.phase[counting]).tolist()]
+        in_phases = [
+            counting[thread.phase[counting] == one]
+            for one in distinct(thread.phase[counting]).tolist()
+        ]
         third = max(most // 3 // len(in_phases), _RARE)
         for mine in in_phases:
             middle = max(len(mine) - third, 0) // 2
@@ -316,11 +450,15 @@ def _stretches(inferences: Table, thread: _Thread) -> IntArray:
         wanted[:-1] |= wanted[1:]  # each with those before it
     at = np.flatnonzero(wanted)
     breaks = np.flatnonzero(np.diff(at) > 1)
-    return np.stack([at[np.concatenate([[0], breaks + 1])], at[np.concatenate([breaks, [len(at) - 1]])]], axis=1)
+    return np.stack(
+        [at[np.concatenate([[0], breaks + 1])], at[np.concatenate([breaks, [len(at) - 1]])]], axis=1
+    )
 
 
 def _weights(thread: _Thread, inside: IntArray, counts: BoolArray) -> dict[int, float]:
-    """How many inferences of the thread each counted position represents: those of its kind, divided evenly."""
+    """How many inferences of the thread each counted position represents: those of its kind,
+    divided evenly.
+    """
     result: dict[int, float] = {}
     kind = thread.kind[inside]
     for one in np.unique(kind[counts]).tolist():
@@ -335,7 +473,9 @@ def _foreign_share(trace: Trace, window: Window) -> float:
     parts = [[np.zeros(0, np.int64)] * 2]
     for table in gpu_work(trace):
         there = table.take(window.touching(table))
-        foreign = (there.ints("device") == window.device) & (there.ints("process") != window.process)
+        foreign = (there.ints("device") == window.device) & (
+            there.ints("process") != window.process
+        )
         parts.append([there.ints(name)[foreign] for name in ("start_ns", "end_ns")])
     start, end = (np.concatenate(times) for times in zip(*parts, strict=True))
     busy = covered(start, end, within=(window.begin_ns, window.end_ns))

@@ -6,10 +6,21 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.core.groups import distinct, distinct_rows, numbered, rows_by_value, runs, scattered, sorted_in_groups, sorted_order
+from nsysmap.core.groups import (
+    distinct,
+    distinct_rows,
+    numbered,
+    rows_by_value,
+    runs,
+    scattered,
+    sorted_in_groups,
+    sorted_order,
+)
 
 COLUMN = st.lists(st.integers(-3, 60), max_size=120).map(lambda values: np.array(values, np.int64))
-PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(-2, 2)), max_size=40).map(lambda rows: np.array(rows, np.int64).reshape(-1, 2))
+PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(-2, 2)), max_size=40).map(
+    lambda rows: np.array(rows, np.int64).reshape(-1, 2)
+)
 
 
 @given(COLUMN)
@@ -19,13 +30,17 @@ def test_distinct_values_are_those_that_sorting_finds(values: np.ndarray) -> Non
 
 @given(COLUMN, st.lists(st.integers(-3, 10**9), max_size=40))
 def test_distinct_values_that_come_late_are_found(early: np.ndarray, late: list[int]) -> None:
-    values = np.concatenate([np.resize(early if len(early) else np.array([7]), 5000), np.array(late, np.int64)])
+    values = np.concatenate(
+        [np.resize(early if len(early) else np.array([7]), 5000), np.array(late, np.int64)]
+    )
     assert distinct(values).tolist() == np.unique(values).tolist()
 
 
 @given(COLUMN)
 def test_distinct_rows_leave_out_what_is_missing(values: np.ndarray) -> None:
-    assert distinct_rows(values, 61).tolist() == [value for value in np.unique(values).tolist() if value >= 0]
+    assert distinct_rows(values, 61).tolist() == [
+        value for value in np.unique(values).tolist() if value >= 0
+    ]
 
 
 @given(COLUMN)
@@ -60,7 +75,9 @@ def test_values_are_sorted_within_their_groups(pairs: np.ndarray, far: int) -> N
 def test_runs_rejoin_to_the_column(values: np.ndarray) -> None:
     value, first, size = runs(values)
     assert np.repeat(value, size).tolist() == values.tolist()
-    assert first.tolist() == np.concatenate([[0], np.cumsum(size)])[: len(first)].astype(int).tolist()
+    assert (
+        first.tolist() == np.concatenate([[0], np.cumsum(size)])[: len(first)].astype(int).tolist()
+    )
     assert (value[1:] != value[:-1]).all()
 
 
@@ -68,14 +85,18 @@ def test_runs_rejoin_to_the_column(values: np.ndarray) -> None:
 def test_numbered_combinations_give_back_the_rows(pairs: np.ndarray) -> None:
     combinations, number = numbered(pairs[:, 0], pairs[:, 1])
     assert np.stack(combinations, axis=1)[number].tolist() == pairs.tolist()
-    assert np.stack(combinations, axis=1).tolist() == [list(row) for row in sorted({tuple(row) for row in pairs.tolist()})]
+    assert np.stack(combinations, axis=1).tolist() == [
+        list(row) for row in sorted({tuple(row) for row in pairs.tolist()})
+    ]
 
 
 @given(COLUMN, COLUMN)
 def test_many_combinations_are_numbered_as_few_are(first: np.ndarray, second: np.ndarray) -> None:
     rows = min(len(first), len(second))
     combinations, number = numbered(first[:rows], second[:rows])
-    expected = np.unique(np.stack([first[:rows], second[:rows]], axis=1), axis=0, return_inverse=True)
+    expected = np.unique(
+        np.stack([first[:rows], second[:rows]], axis=1), axis=0, return_inverse=True
+    )
     assert np.stack(combinations, axis=1).tolist() == expected[0].tolist()
     assert number.tolist() == expected[1].reshape(-1).tolist()
 

@@ -1,4 +1,6 @@
-"""Intervals: the innermost range around a moment against a search through all, and unions, holes and cuts one nanosecond at a time."""
+"""Intervals: the innermost range around a moment against a search through all, and unions, holes
+and cuts one nanosecond at a time.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nsysmap.core import intervals
-from nsysmap.core.intervals import Spans, covered, cut, earlier_ending_later, holes, innermost, inside, union, union_ns, union_ns_by_group
+from nsysmap.core.intervals import (
+    Spans,
+    covered,
+    cut,
+    earlier_ending_later,
+    holes,
+    innermost,
+    inside,
+    union,
+    union_ns,
+    union_ns_by_group,
+)
 from nsysmap.core.table import MISSING, IntArray
 
 OPEN_END = 1_000
 Rows = list[tuple[int, int, int]]
-RANGE = st.tuples(st.integers(0, 3), st.integers(0, 60), st.one_of(st.integers(0, 40), st.just(OPEN_END)))
+RANGE = st.tuples(
+    st.integers(0, 3), st.integers(0, 60), st.one_of(st.integers(0, 40), st.just(OPEN_END))
+)
 
 
 def spans(rows: list[tuple[int, int, int]]) -> Spans:
@@ -26,9 +41,17 @@ def naive(ranges: Spans, queries: Spans) -> list[int]:
         around = [
             row
             for row in range(len(ranges.thread))
-            if ranges.thread[row] == thread and ranges.start_ns[row] <= start and ranges.end_ns[row] >= end
+            if ranges.thread[row] == thread
+            and ranges.start_ns[row] <= start
+            and ranges.end_ns[row] >= end
         ]
-        found.append(max(around, key=lambda row: (ranges.start_ns[row], -ranges.end_ns[row], row), default=MISSING))
+        found.append(
+            max(
+                around,
+                key=lambda row: (ranges.start_ns[row], -ranges.end_ns[row], row),
+                default=MISSING,
+            )
+        )
     return found
 
 
@@ -40,9 +63,13 @@ def test_innermost_is_what_a_search_through_all_ranges_finds(
 
 
 @given(st.lists(RANGE, max_size=8), st.lists(RANGE, max_size=60))
-def test_few_ranges_around_many_moments_in_order_are_found(ranges: list[tuple[int, int, int]], queries: list[tuple[int, int, int]]) -> None:
+def test_few_ranges_around_many_moments_in_order_are_found(
+    ranges: list[tuple[int, int, int]], queries: list[tuple[int, int, int]]
+) -> None:
     in_order = sorted(queries, key=lambda row: row[1])
-    assert innermost(spans(ranges), spans(in_order)).tolist() == naive(spans(ranges), spans(in_order))
+    assert innermost(spans(ranges), spans(in_order)).tolist() == naive(
+        spans(ranges), spans(in_order)
+    )
 
 
 @settings(max_examples=50)
@@ -53,14 +80,18 @@ def test_the_doubling_search_finds_the_same_as_the_walk(
     walked = intervals._STEPS
     intervals._STEPS = steps
     try:
-        assert innermost(spans(ranges), spans(queries)).tolist() == naive(spans(ranges), spans(queries))
+        assert innermost(spans(ranges), spans(queries)).tolist() == naive(
+            spans(ranges), spans(queries)
+        )
     finally:
         intervals._STEPS = walked
 
 
 @given(st.lists(st.integers(0, 20), max_size=60))
 def test_the_nearest_earlier_range_that_ends_later(ends: list[int]) -> None:
-    expected = [next((j for j in range(i - 1, -1, -1) if ends[j] > ends[i]), -1) for i in range(len(ends))]
+    expected = [
+        next((j for j in range(i - 1, -1, -1) if ends[j] > ends[i]), -1) for i in range(len(ends))
+    ]
     assert earlier_ending_later(np.array(ends, np.int64)).tolist() == expected
 
 
@@ -75,7 +106,9 @@ def test_a_range_of_another_thread_is_never_around_a_launch() -> None:
 
 def test_crossing_ranges_of_two_domains_each_hold_what_lies_inside_them() -> None:
     first, second = (1, 0, 50), (1, 40, 50)
-    assert innermost(spans([first, second]), spans([(1, 42, 3), (1, 60, 3), (1, 48, 10)])).tolist() == [1, 1, 1]
+    assert innermost(
+        spans([first, second]), spans([(1, 42, 3), (1, 60, 3), (1, 48, 10)])
+    ).tolist() == [1, 1, 1]
     assert innermost(spans([first, second]), spans([(1, 10, 3)])).tolist() == [0]
 
 
@@ -105,11 +138,17 @@ def _instants(pairs: list[tuple[int, int]]) -> set[int]:
 
 
 @given(_intervals)
-def test_a_hole_is_what_nothing_covers_between_first_start_and_last_end(pairs: list[tuple[int, int]]) -> None:
+def test_a_hole_is_what_nothing_covers_between_first_start_and_last_end(
+    pairs: list[tuple[int, int]],
+) -> None:
     start, end = _arrays(pairs)
     found = holes(start, end)
     in_holes = _instants(list(zip(found.start_ns.tolist(), found.end_ns.tolist(), strict=True)))
-    wanted = set(range(min(a for a, _ in pairs), max(b for _, b in pairs))) - _instants(pairs) if pairs else set()
+    wanted = (
+        set(range(min(a for a, _ in pairs), max(b for _, b in pairs))) - _instants(pairs)
+        if pairs
+        else set()
+    )
     assert in_holes == wanted
     assert (end[found.before] == found.start_ns).all()
     assert (start[found.after] == found.end_ns).all()
@@ -123,13 +162,17 @@ def test_union_covers_the_same_time_with_disjoint_intervals(pairs: list[tuple[in
 
 
 @given(_intervals, _intervals)
-def test_covered_counts_each_nanosecond_once(pairs: list[tuple[int, int]], queries: list[tuple[int, int]]) -> None:
+def test_covered_counts_each_nanosecond_once(
+    pairs: list[tuple[int, int]], queries: list[tuple[int, int]]
+) -> None:
     found = covered(*_arrays(pairs), within=_arrays(queries))
     assert found.tolist() == [len(_instants(pairs) & set(range(a, b))) for a, b in queries]
 
 
 @given(_intervals, _moments)
-def test_cut_pieces_rebuild_their_interval_and_hold_no_moment_inside(pairs: list[tuple[int, int]], moments: list[int]) -> None:
+def test_cut_pieces_rebuild_their_interval_and_hold_no_moment_inside(
+    pairs: list[tuple[int, int]], moments: list[int]
+) -> None:
     left, right = union(*_arrays(pairs))
     at = np.array(moments, np.int64)
     start, end, owner = cut(left, right, at)
@@ -138,25 +181,39 @@ def test_cut_pieces_rebuild_their_interval_and_hold_no_moment_inside(pairs: list
         assert start[mine][0] == left[row]
         assert end[mine][-1] == right[row]
         assert (start[mine][1:] == end[mine][:-1]).all()
-    assert not any((start < moment).any() and ((start < moment) & (moment < end)).any() for moment in moments)
+    assert not any(
+        (start < moment).any() and ((start < moment) & (moment < end)).any() for moment in moments
+    )
 
 
 @given(_intervals, _moments)
 def test_inside_is_strict(pairs: list[tuple[int, int]], moments: list[int]) -> None:
     left, right = union(*_arrays(pairs))
     found = inside(left, right, np.array(moments, np.int64))
-    assert found.tolist() == [any(a < moment < b for a, b in zip(left.tolist(), right.tolist(), strict=True)) for moment in moments]
+    assert found.tolist() == [
+        any(a < moment < b for a, b in zip(left.tolist(), right.tolist(), strict=True))
+        for moment in moments
+    ]
 
 
-WORK = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50), st.integers(0, 20)), min_size=1, max_size=30)
+WORK = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 50), st.integers(0, 20)), min_size=1, max_size=30
+)
 
 
 @given(WORK)
-def test_the_union_of_a_group_is_as_long_as_the_instants_that_it_covers(work: list[tuple[int, int, int]]) -> None:
+def test_the_union_of_a_group_is_as_long_as_the_instants_that_it_covers(
+    work: list[tuple[int, int, int]],
+) -> None:
     rows = np.array(sorted(work), np.int64)
     busy = union_ns_by_group(rows[:, 0], (rows[:, 1], rows[:, 1] + rows[:, 2]), 4).tolist()
     for number in {inference for inference, _, _ in work}:
-        covered = {t for inference, start, length in work if inference == number for t in range(start, start + length)}
+        covered = {
+            t
+            for inference, start, length in work
+            if inference == number
+            for t in range(start, start + length)
+        }
         assert busy[number] == len(covered)
         mine = rows[rows[:, 0] == number]
         assert busy[number] == union_ns(mine[:, 1], mine[:, 1] + mine[:, 2])

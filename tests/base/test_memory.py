@@ -26,10 +26,22 @@ SPEC = Spec(
     ),
 )
 any_integer = st.integers(-(2**63), 2**63 - 1)
-few = st.sampled_from([MISSING, MISSING + 1, -1, 0, 1, *(2**bits + off for bits in (8, 16, 32) for off in (-2, -1, 0)), 2**63 - 1])
+few = st.sampled_from(
+    [
+        MISSING,
+        MISSING + 1,
+        -1,
+        0,
+        1,
+        *(2**bits + off for bits in (8, 16, 32) for off in (-2, -1, 0)),
+        2**63 - 1,
+    ]
+)
 
 
-@given(st.lists(st.tuples(any_integer | few, any_integer | few), max_size=12), st.integers(-3, 2**33))
+@given(
+    st.lists(st.tuples(any_integer | few, any_integer | few), max_size=12), st.integers(-3, 2**33)
+)
 def test_narrow_integers_are_what_they_were(pairs: list[tuple[int, int]], apart: int) -> None:
     values, near = (np.array([pair[at] for pair in pairs], np.int64) for at in (0, 1))
     held = narrowed(values, None)
@@ -46,9 +58,17 @@ def test_narrow_integers_are_what_they_were(pairs: list[tuple[int, int]], apart:
 
 
 @given(st.lists(st.none() | st.integers(0, 2**20), min_size=1, max_size=12), st.integers(0, 2**62))
-def test_times_are_held_by_how_far_they_are_from_the_start(lengths: list[int | None], begin: int) -> None:
+def test_times_are_held_by_how_far_they_are_from_the_start(
+    lengths: list[int | None], begin: int
+) -> None:
     start = begin + np.arange(len(lengths), dtype=np.int64) * 2**40
-    end = np.array([MISSING if length is None else int(at) + length for at, length in zip(start, lengths, strict=True)], np.int64)
+    end = np.array(
+        [
+            MISSING if length is None else int(at) + length
+            for at, length in zip(start, lengths, strict=True)
+        ],
+        np.int64,
+    )
     held = narrowed(end, start)
     assert held is None if all(length is None for length in lengths) else held is not None
     assert held is None or held.wide().tolist() == end.tolist()
@@ -64,18 +84,31 @@ def test_a_large_table_answers_as_a_small_one_does(monkeypatch: pytest.MonkeyPat
     small = Table(SPEC, columns)
     monkeypatch.setattr(table, "_LARGE", 1)
     large = Table(SPEC, columns)
-    assert [isinstance(held, Narrow) for held in large.columns.values()] == [False, True, True, False]
-    assert [held.codes.dtype for held in large.columns.values() if isinstance(held, Text)] == [np.int8]
+    assert [isinstance(held, Narrow) for held in large.columns.values()] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert [held.codes.dtype for held in large.columns.values() if isinstance(held, Text)] == [
+        np.int8
+    ]
     assert large.text("name").codes.dtype == np.int32
     assert large.records() == small.records()
     assert large.arrow().to_pylist() == small.arrow().to_pylist()
     assert large.take(np.array([5, 0])).records() == small.take(np.array([5, 0])).records()
     assert large.part(2, 4).records() == small.part(2, 4).records()
-    assert large.with_columns(SPEC, {"row": np.zeros(6, np.int64)}).ints("end_ns").tolist() == columns["end_ns"].tolist()
+    assert (
+        large.with_columns(SPEC, {"row": np.zeros(6, np.int64)}).ints("end_ns").tolist()
+        == columns["end_ns"].tolist()
+    )
     assert large.pandas().equals(small.pandas())
 
 
-@pytest.mark.parametrize(("values", "kind"), [(0, np.int8), (127, np.int8), (128, np.int16), (32767, np.int16), (32768, np.int32)])
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [(0, np.int8), (127, np.int8), (128, np.int16), (32767, np.int16), (32768, np.int32)],
+)
 def test_codes_of_texts_take_as_few_bytes_as_they_need(values: int, kind: type) -> None:
     codes = np.array([values - 1, -1, min(values - 1, 0)], np.int32)
     held = small_codes(codes, values)
@@ -83,7 +116,10 @@ def test_codes_of_texts_take_as_few_bytes_as_they_need(values: int, kind: type) 
     assert held.tolist() == codes.tolist()
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux") or platform.libc_ver()[0] != "glibc", reason="mallopt is glibc's")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux") or platform.libc_ver()[0] != "glibc",
+    reason="mallopt is glibc's",
+)
 @pytest.mark.parametrize("gives_back", [False, True])
 def test_freed_memory_is_kept_but_for_large_arrays_of_a_large_report(gives_back: bool) -> None:
     program = f"""
@@ -99,5 +135,7 @@ held = resident()
 del large
 print(held - resident() > 1 << 26)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == str(gives_back)

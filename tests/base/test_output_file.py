@@ -1,4 +1,6 @@
-"""Output files: whole or not there, and nothing of a killed run left; nothing of anybody else's removed."""
+"""Output files: whole or not there, and nothing of a killed run left; nothing of anybody else's
+removed.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,10 @@ def test_a_loop_of_links_is_one_line(tmp_path: Path) -> None:
     loop.symlink_to(loop)
     with pytest.raises(NsysmapError, match=r"loop\.json: cannot be written"):
         check_output(loop, (".json",), [])
-    with pytest.raises(NsysmapError, match=r"loop\.json: cannot be written"), replacing(loop) as fresh:
+    with (
+        pytest.raises(NsysmapError, match=r"loop\.json: cannot be written"),
+        replacing(loop) as fresh,
+    ):
         fresh.write_text("new")
 
 

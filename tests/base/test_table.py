@@ -32,7 +32,9 @@ rows = st.fixed_dictionaries(
 
 
 @given(st.lists(rows, max_size=20))
-def test_arrow_holds_the_same_values_and_null_where_there_is_none(made: list[dict[str, object]]) -> None:
+def test_arrow_holds_the_same_values_and_null_where_there_is_none(
+    made: list[dict[str, object]],
+) -> None:
     arrow = Table.of_rows(SPEC, made).arrow()
     arrow.validate(full=True)
     assert arrow.to_pylist() == made
@@ -48,11 +50,16 @@ def test_arrow_comes_without_pandas() -> None:
         "Table.of_rows(SPEC, [{'count': 1, 'name': 'a'}, {}]).arrow()\n"
         "assert 'pyarrow' in sys.modules and 'pandas' not in sys.modules\n"
     )
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60, check=False).returncode == 0
+    assert (
+        subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60, check=False).returncode
+        == 0
+    )
 
 
 @given(st.lists(st.none() | st.text("ab", max_size=2), max_size=20), st.booleans())
-def test_a_test_of_texts_is_asked_once_a_distinct_text(texts: list[str | None], missing: bool) -> None:
+def test_a_test_of_texts_is_asked_once_a_distinct_text(
+    texts: list[str | None], missing: bool
+) -> None:
     asked: list[str] = []
 
     def holds(text: str) -> bool:

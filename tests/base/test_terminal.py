@@ -10,9 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.text.terminal import between_words, columns, escaped, in_one, inert_json, list_of, pasted, shortened, told_apart
+from nsysmap.text.terminal import (
+    between_words,
+    columns,
+    escaped,
+    in_one,
+    inert_json,
+    list_of,
+    pasted,
+    shortened,
+    told_apart,
+)
 
-names = st.lists(st.text(st.characters(codec="utf-8", categories=("L", "N", "P")), min_size=1, max_size=60), min_size=1, max_size=8)
+names = st.lists(
+    st.text(st.characters(codec="utf-8", categories=("L", "N", "P")), min_size=1, max_size=60),
+    min_size=1,
+    max_size=8,
+)
 
 
 @given(st.text())
@@ -24,7 +38,9 @@ def test_json_says_the_same_with_nothing_in_it_that_a_terminal_obeys(text: str) 
 
 
 @given(names, st.integers(16, 40))
-def test_shortened_names_fit_and_names_that_differ_stay_different(given_names: list[str], width: int) -> None:
+def test_shortened_names_fit_and_names_that_differ_stay_different(
+    given_names: list[str], width: int
+) -> None:
     shown = told_apart(given_names, width)
     assert all(columns(name) <= width for name in shown)
     assert len(set(shown)) == len(set(given_names))
@@ -76,7 +92,8 @@ def test_what_names_share_comes_back_where_there_is_room() -> None:
 
 def test_words_in_which_names_differ_stay_before_those_that_are_rare_elsewhere() -> None:
     names = [
-        f"/inception{block}/branch{branch}/conv{layer}/Conv + /inception{block}/branch{branch}/relu{layer}/Relu"
+        f"/inception{block}/branch{branch}/conv{layer}/Conv +"
+        f" /inception{block}/branch{branch}/relu{layer}/Relu"
         for block in range(8)
         for branch in (2, 3)
         for layer in (1, 2)
@@ -102,12 +119,23 @@ def test_names_that_differ_in_one_number_are_one_text(names: list[str], told: st
 
 
 @pytest.mark.parametrize(
-    "path", ["a b/it's.json", "-o.json", "a\nb\x1b[31m", "\u202ebidi\\'", "caf\udce9", "plain/name-1.json", "$HOME `x` !"]
+    "path",
+    [
+        "a b/it's.json",
+        "-o.json",
+        "a\nb\x1b[31m",
+        "\u202ebidi\\'",
+        "caf\udce9",
+        "plain/name-1.json",
+        "$HOME `x` !",
+    ],
 )
 def test_a_pasted_word_is_what_a_shell_passes_on_and_inert_until_then(path: str) -> None:
     word = pasted(path)
     assert word.isprintable()
-    passed = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True).stdout
+    passed = subprocess.run(
+        ["bash", "-c", f"printf %s {word}"], capture_output=True, check=True
+    ).stdout
     assert os.fsdecode(passed) == (f"./{path}" if path.startswith("-") else path)
 
 
@@ -119,7 +147,11 @@ def test_a_pasted_word_is_what_a_shell_passes_on_and_inert_until_then(path: str)
             56,
             "{ForeignNode[bert.embeddings…/pooler/activation/Tanh]}",
         ),
-        ("features.2.conv.2.weight + QuantizeLinear_90 + Conv_94", 40, "features.2.conv.2.…_90 + Conv_94"),
+        (
+            "features.2.conv.2.weight + QuantizeLinear_90 + Conv_94",
+            40,
+            "features.2.conv.2.…_90 + Conv_94",
+        ),
         ("a" * 50, 20, "aaaaaaaaaa…aaaaaaaaa"),
         ("short", 20, "short"),
     ],
@@ -143,6 +175,9 @@ def test_what_is_cut_between_words_fits_and_has_the_ends_of_the_text(text: str, 
 def test_a_list_loses_whole_items() -> None:
     parts = ", ".join(f"layer.{number}/intermediate/MatMul {number}%" for number in range(20))
     short = list_of(parts, 100)
-    assert short == "layer.0/intermediate/MatMul 0%, layer.1/intermediate/MatMul 1%, layer.2/intermediate/MatMul 2% and 17 more"
+    assert (
+        short == "layer.0/intermediate/MatMul 0%, layer.1/intermediate/MatMul 1%,"
+        " layer.2/intermediate/MatMul 2% and 17 more"
+    )
     assert list_of("a, b", 100) == "a, b"
     assert list_of("a" * 200, 100) == between_words("a" * 200, 100)

@@ -1,4 +1,6 @@
-"""Every table and column that is read of a real capture, dropped in turn: no crash, and no other answer without a word."""
+"""Every table and column that is read of a real capture, dropped in turn: no crash, and no other
+answer without a word.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ from tests.nsys_schemas import schemas
 from tests.places import FIXTURES
 
 INFERENCES = 6
-CAPTURES = {"bert_trt10/sync": ("bert_trt10/engine.json",), "newer/aux_graph": ("aux_streams/engine.json",)}
+CAPTURES = {
+    "bert_trt10/sync": ("bert_trt10/engine.json",),
+    "newer/aux_graph": ("aux_streams/engine.json",),
+}
 
 
 def short(name: str, engines: Sequence[Engine]) -> Held:
@@ -49,11 +54,19 @@ def without(tables: Held, read: Mapping[str, set[str]]) -> Iterator[tuple[str, H
     for table, columns in read.items():
         yield table, {name: held for name, held in tables.items() if name != table}
         for column in sorted(columns):
-            yield f"{table}.{column}", {**tables, table: {name: data for name, data in tables[table].items() if name != column}}
+            yield (
+                f"{table}.{column}",
+                {
+                    **tables,
+                    table: {name: data for name, data in tables[table].items() if name != column},
+                },
+            )
 
 
 def said(analysis: Analysis) -> object:
-    """By what words a reader sees that less is known: notes, how inferences and layers were found, what the capture has."""
+    """By what words a reader sees that less is known: notes, how inferences and layers were found,
+    what the capture has.
+    """
     tables = analysis.tables
     methods = {(row["method"], row["reason"]) for row in tables.kernels.records()}
     found_by = {row["found_by"] for row in tables.inferences.records()}
@@ -81,7 +94,13 @@ def test_what_is_dropped_changes_nothing_or_is_said(name: str) -> None:
 
 def test_a_column_that_is_missing_is_named_with_what_is_not_known_without_it() -> None:
     for table, needed in NEEDED.items():
-        kept: Held = {table: {"start": held(FIXTURES / "bert_trt10/sync.sqlite")["CUPTI_ACTIVITY_KIND_KERNEL"]["start"]}}
+        kept: Held = {
+            table: {
+                "start": held(FIXTURES / "bert_trt10/sync.sqlite")["CUPTI_ACTIVITY_KIND_KERNEL"][
+                    "start"
+                ]
+            }
+        }
         notes = list(missing_columns(in_memory(Path("x"), "SQLite", kept)))
         assert [note.text.startswith(f"{table} has no column") for note in notes] == [True]
         assert all(column in notes[0].text for column in needed)
@@ -94,6 +113,7 @@ def test_no_export_that_nsys_ever_wrote_lacks_such_a_column() -> None:
         for schema, tables in schemas().items()
         for table, columns in tables.items()
         for column in NEEDED.get(table, ())
-        if column not in {told.rstrip("!").removesuffix(":text").removesuffix(":real") for told in columns}
+        if column
+        not in {told.rstrip("!").removesuffix(":text").removesuffix(":real") for told in columns}
     ]
     assert lacking == []

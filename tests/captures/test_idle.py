@@ -1,4 +1,5 @@
-"""Idle time of real captures of programs whose behaviour is known, beside a direct count from the file's own rows.
+"""Idle time of real captures of programs whose behaviour is known, beside a direct count from the
+file's own rows.
 
 The direct count uses no code of ours: plain SQL and loops over what nsys wrote.
 """
@@ -29,7 +30,9 @@ def gaps_of(path: Path) -> tuple[Table, int]:
 
 def ns_by_cause(gaps: Table) -> dict[str, int]:
     causes = np.array(gaps.text("cause").list())
-    return {str(cause): int(gaps.ints("dur_ns")[causes == cause].sum()) for cause in np.unique(causes)}
+    return {
+        str(cause): int(gaps.ints("dur_ns")[causes == cause].sum()) for cause in np.unique(causes)
+    }
 
 
 class Direct:
@@ -40,17 +43,24 @@ class Direct:
         self.work: list[tuple[int, int, int, int]] = []  # start, end, globalPid, correlation
         for table in ("KERNEL", "MEMCPY", "MEMSET"):
             if self.has(f"CUPTI_ACTIVITY_KIND_{table}"):
-                self.work += self.db.execute(f"SELECT start, end, globalPid, correlationId FROM CUPTI_ACTIVITY_KIND_{table}").fetchall()
+                self.work += self.db.execute(
+                    f"SELECT start, end, globalPid, correlationId FROM CUPTI_ACTIVITY_KIND_{table}"
+                ).fetchall()
         self.work.sort()
         self.calls = {
             (thread & ~0xFFFFFF, correlation): (start, end, thread, name)
             for start, end, thread, correlation, name in self.db.execute(
-                "SELECT start, end, globalTid, correlationId, value FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds ON nameId = id"
+                "SELECT start, end, globalTid, correlationId, value FROM"
+                " CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds ON nameId = id"
             )
         }
 
     def has(self, table: str) -> bool:
-        return bool(self.db.execute("SELECT count(*) FROM sqlite_master WHERE name = ?", (table,)).fetchone()[0])
+        return bool(
+            self.db.execute(
+                "SELECT count(*) FROM sqlite_master WHERE name = ?", (table,)
+            ).fetchone()[0]
+        )
 
     def holes(self) -> list[tuple[int, int, tuple[int, int, int, str]]]:
         """Start, end and the launch call of what ends each."""
@@ -62,17 +72,25 @@ class Direct:
         return result
 
     def overlap_ns(self, *names: str) -> int:
-        """How much of the holes the calls of these names cover, on the thread whose launch ends the hole and before that launch."""
+        """How much of the holes the calls of these names cover, on the thread whose launch ends the
+        hole and before that launch.
+        """
         total, calls = 0, [call for call in self.calls.values() if call[3].startswith(names)]
         for start, end, launch in self.holes():
             until = min(end, max(start, launch[0]))
-            total += sum(max(0, min(call[1], until) - max(call[0], start)) for call in calls if call[2] == launch[2])
+            total += sum(
+                max(0, min(call[1], until) - max(call[0], start))
+                for call in calls
+                if call[2] == launch[2]
+            )
         return total
 
 
 ALL = (
-    "bert_trt10/sync", "bert_trt10/graph", "bert_trt10/hostgap", "bert_trt85/sync", "bert_trt86/sync", "bert_trt103/sync",
-    "bert_trt103/graph", "bert_split_trt10/sync", "bert_split_trt10/pageable", "bert_split_trt10/threads", "mobilenet_qat/sync",
+    "bert_trt10/sync", "bert_trt10/graph", "bert_trt10/hostgap", "bert_trt85/sync",
+    "bert_trt86/sync", "bert_trt103/sync",
+    "bert_trt103/graph", "bert_split_trt10/sync", "bert_split_trt10/pageable",
+    "bert_split_trt10/threads", "mobilenet_qat/sync",
     "mobilenet_qat/pinned", "two_processes/processes", "torch_encoder/eager", "torch_encoder/graph",
 )  # fmt: skip
 
@@ -81,13 +99,22 @@ ALL = (
 def test_the_causes_add_up_to_all_idle_time_to_the_nanosecond(name: str) -> None:
     path = exported(name)
     gaps, _ = gaps_of(path)
-    assert int(gaps.ints("dur_ns").sum()) == sum(end - start for start, end, _ in Direct(path).holes())
+    assert int(gaps.ints("dur_ns").sum()) == sum(
+        end - start for start, end, _ in Direct(path).holes()
+    )
     start, end = gaps.ints("start_ns"), gaps.ints("end_ns")
     assert (start[1:] >= end[:-1]).all()  # one device: no nanosecond twice
 
 
 @pytest.mark.parametrize(
-    "name", ["bert_trt10/sync", "bert_trt85/sync", "bert_trt103/sync", "bert_split_trt10/threads", "mobilenet_qat/pinned"]
+    "name",
+    [
+        "bert_trt10/sync",
+        "bert_trt85/sync",
+        "bert_trt103/sync",
+        "bert_split_trt10/threads",
+        "mobilenet_qat/pinned",
+    ],
 )
 def test_dispatch_is_the_idle_time_before_work_whose_launch_had_returned(name: str) -> None:
     path = exported(name)
@@ -97,22 +124,43 @@ def test_dispatch_is_the_idle_time_before_work_whose_launch_had_returned(name: s
 
 
 @pytest.mark.parametrize(
-    "name", ["bert_trt10/sync", "bert_trt10/graph", "bert_trt85/sync", "bert_split_trt10/pageable", "mobilenet_qat/pinned"]
+    "name",
+    [
+        "bert_trt10/sync",
+        "bert_trt10/graph",
+        "bert_trt85/sync",
+        "bert_split_trt10/pageable",
+        "mobilenet_qat/pinned",
+    ],
 )
-def test_sync_is_the_idle_time_in_which_the_next_launching_thread_still_was_in_a_synchronisation(name: str) -> None:
+def test_sync_is_the_idle_time_in_which_the_next_launching_thread_still_was_in_a_synchronisation(
+    name: str,
+) -> None:
     path = exported(name)
     gaps, _ = gaps_of(path)
-    assert ns_by_cause(gaps)["sync"] == pytest.approx(Direct(path).overlap_ns("cudaStreamSync", "cudaDeviceSync"), rel=0.03)
+    assert ns_by_cause(gaps)["sync"] == pytest.approx(
+        Direct(path).overlap_ns("cudaStreamSync", "cudaDeviceSync"), rel=0.03
+    )
 
 
 def test_the_800_us_of_host_work_between_inferences_are_host_and_are_named() -> None:
     path = exported("bert_trt10/hostgap")
     gaps, inferences = gaps_of(path)
-    (preprocess,) = Direct(path).db.execute("SELECT sum(end - start) FROM NVTX_EVENTS WHERE text = 'preprocess'").fetchone()
-    (first,) = Direct(path).db.execute("SELECT end - start FROM NVTX_EVENTS WHERE text = 'preprocess' ORDER BY start").fetchone()
+    (preprocess,) = (
+        Direct(path)
+        .db.execute("SELECT sum(end - start) FROM NVTX_EVENTS WHERE text = 'preprocess'")
+        .fetchone()
+    )
+    (first,) = (
+        Direct(path)
+        .db.execute("SELECT end - start FROM NVTX_EVENTS WHERE text = 'preprocess' ORDER BY start")
+        .fetchone()
+    )
     named = np.array([text == "range preprocess" for text in gaps.text("evidence").list()])
     host = int(gaps.ints("dur_ns")[named].sum())
-    assert host == pytest.approx(preprocess - first, rel=0.03)  # the first one is before the first GPU work
+    assert host == pytest.approx(
+        preprocess - first, rel=0.03
+    )  # the first one is before the first GPU work
     assert 780_000 < host / (inferences - 1) < 900_000
     assert set(np.array(gaps.text("cause").list())[named]) == {"host"}
     assert ns_by_cause(gaps)["host"] < 1.01 * host
@@ -122,36 +170,48 @@ def test_blocking_pageable_copies_hold_the_gpu_idle_and_are_called_copy() -> Non
     path = exported("bert_split_trt10/pageable")
     gaps, _ = gaps_of(path)
     direct = Direct(path)
-    before_the_call = direct.overlap_ns("cudaMemcpy")  # the tail of one copy holds up the next launch
+    before_the_call = direct.overlap_ns(
+        "cudaMemcpy"
+    )  # the tail of one copy holds up the next launch
     holding = sum(
-        end - max(start, launch[0]) for start, end, launch in direct.holes() if launch[3].startswith("cudaMemcpy_") and launch[1] > start
+        end - max(start, launch[0])
+        for start, end, launch in direct.holes()
+        if launch[3].startswith("cudaMemcpy_") and launch[1] > start
     )
     assert ns_by_cause(gaps)["copy"] == pytest.approx(before_the_call + holding, rel=0.03)
 
 
 @pytest.mark.parametrize("name", ["bert_trt10/graph", "bert_trt103/graph"])
-def test_between_the_nodes_of_a_graph_it_is_dispatch_before_a_graph_launch_graph_and_the_tracing_of_nodes_is_the_profilers(
+def test_between_the_nodes_of_a_graph_it_is_dispatch_before_a_graph_launch_graph_and_the_tracing_of_nodes_is_the_profilers(  # noqa: E501
     name: str,
 ) -> None:
     path = exported(name)
     gaps, _ = gaps_of(path)
     work = Direct(path).work
     within = sum(max(0, b[0] - a[1]) for a, b in pairwise(work) if a[3] == b[3])
-    late = [(start, end, launch) for start, end, launch in Direct(path).holes() if launch[1] > start]
+    late = [
+        (start, end, launch) for start, end, launch in Direct(path).holes() if launch[1] > start
+    ]
     launching = sum(end - max(start, launch[0]) for start, end, launch in late)
     calls = sum(launch[1] - max(start, launch[0] + GRAPH_CALL_NS) for start, _, launch in late)
     found = ns_by_cause(gaps)
     assert found["dispatch"] == within
     assert found["profiler"] == pytest.approx(calls, rel=0.03)
     assert found["graph"] + found["profiler"] == pytest.approx(launching, rel=0.03)
-    assert found["graph"] < 0.25 * launching  # un-profiled, a graph launch takes 11 us where this one took 68
+    assert (
+        found["graph"] < 0.25 * launching
+    )  # un-profiled, a graph launch takes 11 us where this one took 68
 
 
 @pytest.mark.parametrize("name", ["bert_split_trt10/sync", "bert_trt86/sync", "bert_trt103/sync"])
 def test_a_launch_bound_capture_is_idle_mostly_for_launches_that_come_too_late(name: str) -> None:
     path = exported(name)
     gaps, _ = gaps_of(path)
-    late = sum(end - max(start, launch[0]) for start, end, launch in Direct(path).holes() if launch[1] > start)
+    late = sum(
+        end - max(start, launch[0])
+        for start, end, launch in Direct(path).holes()
+        if launch[1] > start
+    )
     found = ns_by_cause(gaps)
     assert found["launch"] > 0.8 * int(gaps.ints("dur_ns").sum())
     assert found["launch"] + found.get("profiler", 0) >= late
@@ -160,8 +220,17 @@ def test_a_launch_bound_capture_is_idle_mostly_for_launches_that_come_too_late(n
 def test_two_processes_that_share_a_gpu_wait_for_time_slices_and_nobody_is_blamed() -> None:
     path = exported("two_processes/processes")
     gaps, _ = gaps_of(path)
-    switches = [end - start for start, end, launch in Direct(path).holes() if launch[1] <= start and end - start > 20_000]
-    named = np.array([text is not None and "switched from one process" in text for text in gaps.text("evidence").list()])
+    switches = [
+        end - start
+        for start, end, launch in Direct(path).holes()
+        if launch[1] <= start and end - start > 20_000
+    ]
+    named = np.array(
+        [
+            text is not None and "switched from one process" in text
+            for text in gaps.text("evidence").list()
+        ]
+    )
     assert int(named.sum()) == len(switches) - 1  # one long wait is within a process
     assert set(np.array(gaps.text("cause").list())[named]) == {"switch"}
 

@@ -1,4 +1,6 @@
-"""Every output calls the layers of an engine that TensorRT itself built by the model's words, and has TensorRT's names one step away."""
+"""Every output calls the layers of an engine that TensorRT itself built by the model's words, and
+has TensorRT's names one step away.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,15 @@ def told() -> Analysis:
 
 @pytest.mark.parametrize(
     ("suffix", "title", "name"),
-    [(".md", TITLE, NAME), (".json", TITLE, NAME), (".html", ROW, ROW_NAME)],  # what is of a single layer, the page holds packed
+    [
+        (".md", TITLE, NAME),
+        (".json", TITLE, NAME),
+        (".html", ROW, ROW_NAME),
+    ],  # what is of a single layer, the page holds packed
 )
-def test_files_have_both(told: Analysis, tmp_path: Path, suffix: str, title: str, name: str) -> None:
+def test_files_have_both(
+    told: Analysis, tmp_path: Path, suffix: str, title: str, name: str
+) -> None:
     path = tmp_path / f"report{suffix}"
     write_analysis(told, path)
     text = path.read_text(encoding="utf-8")
@@ -40,8 +48,12 @@ def test_a_database_has_both(told: Analysis, tmp_path: Path) -> None:
     path = tmp_path / "report.db"
     write_analysis(told, path)
     with sqlite3.connect(path) as database:
-        assert database.execute("SELECT name FROM layers WHERE title = ?", (TITLE,)).fetchall() == [(NAME,)]
-        assert database.execute("SELECT name, layers FROM repeated_layers WHERE title = ?", (ROW,)).fetchall() == [(ROW_NAME, 4)]
+        assert database.execute("SELECT name FROM layers WHERE title = ?", (TITLE,)).fetchall() == [
+            (NAME,)
+        ]
+        assert database.execute(
+            "SELECT name, layers FROM repeated_layers WHERE title = ?", (ROW,)
+        ).fetchall() == [(ROW_NAME, 4)]
 
 
 def test_repeated_blocks_are_one_row_the_first_one_too(told: Analysis) -> None:
@@ -51,18 +63,31 @@ def test_repeated_blocks_are_one_row_the_first_one_too(told: Analysis) -> None:
     assert not any("__my" in title for title in found)
 
 
-def test_the_screens_have_the_model_s_words_and_whole_lists_both(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_screens_have_the_model_s_words_and_whole_lists_both(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     screen = run(capfd, "analyze", *FILES).out
     assert ROW in screen
     assert "__myl_Fc" not in screen
-    for more in (("analyze", *FILES, "--full"), ("layers", *FILES), ("layers", FILES[1]), ("layers", FILES[1], "--precision")):
+    for more in (
+        ("analyze", *FILES, "--full"),
+        ("layers", *FILES),
+        ("layers", FILES[1]),
+        ("layers", FILES[1], "--precision"),
+    ):
         text = run(capfd, *more).out
         assert any(TITLE in line and NAME in line for line in text.splitlines()), more
-    (layer,) = [one for one in json.loads(run(capfd, "layers", FILES[1], "--json").out)["layers"] if one["name"] == NAME]
+    (layer,) = [
+        one
+        for one in json.loads(run(capfd, "layers", FILES[1], "--json").out)["layers"]
+        if one["name"] == NAME
+    ]
     assert layer["title"] == TITLE
 
 
-def test_a_map_has_both_and_an_explanation_too(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_map_has_both_and_an_explanation_too(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     path = tmp_path / "map.csv"
     assert run(capfd, "map", *FILES, "-o", path).status == 0
     head, *lines = path.read_text(encoding="utf-8").splitlines()
@@ -78,11 +103,17 @@ def test_a_map_has_both_and_an_explanation_too(capfd: pytest.CaptureFixture[str]
 def test_one_inference_and_a_comparison_have_them(capfd: pytest.CaptureFixture[str]) -> None:
     assert TITLE in run(capfd, "inference", *FILES, "37").out
     text = run(capfd, "compare", FILES[1], REAL / "bert_op13.engine.json").out
-    assert "ln1*/LayerNormalization + bias + residual" in text or "ln*/LayerNormalization + bias + residual" in text, text
+    assert (
+        "ln1*/LayerNormalization + bias + residual" in text
+        or "ln*/LayerNormalization + bias + residual" in text
+    ), text
 
 
 def test_a_layer_is_addressed_by_either(capfd: pytest.CaptureFixture[str]) -> None:
-    by = [run(capfd, "what-if", *FILES, "--change", "drop-layers", "--layer", name) for name in (TITLE, NAME)]
+    by = [
+        run(capfd, "what-if", *FILES, "--change", "drop-layers", "--layer", name)
+        for name in (TITLE, NAME)
+    ]
     assert by[0].status == by[1].status == 0
     assert by[0].out == by[1].out
     assert TITLE in by[0].out
@@ -97,4 +128,8 @@ def test_a_notebook_has_both(told: Analysis) -> None:
 def test_findings_say_where_in_the_model_s_words(told: Analysis) -> None:
     about = [one for one in told.findings if one.layer is not None]
     assert all(one.layer_title and "__my" not in one.layer_title for one in about)
-    assert not any("__myl" in one.message for one in about if one.layer is not None and one.rule != "under-filled-gpu")
+    assert not any(
+        "__myl" in one.message
+        for one in about
+        if one.layer is not None and one.rule != "under-filled-gpu"
+    )

@@ -1,4 +1,6 @@
-"""What nsys knows of the machine and its user stays in the report: planted in every text of it, it is in no output and no error."""
+"""What nsys knows of the machine and its user stays in the report: planted in every text of it, it
+is in no output and no error.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ from tests.commands import run
 from tests.places import FIXTURES
 
 SECRET = re.compile(r"s3cr3t\w*", re.IGNORECASE)
-REPORTS = (("bert_trt10/sync.sqlite", "bert_trt10/engine.json"), ("newer/bert_sync.sqlite", "bert_trt10/engine.json"))
+REPORTS = (
+    ("bert_trt10/sync.sqlite", "bert_trt10/engine.json"),
+    ("newer/bert_sync.sqlite", "bert_trt10/engine.json"),
+)
 
 _SHOWN = {"TARGET_INFO_GPU.name", "TARGET_INFO_GPU.chipName"}  # which GPU it was is no secret
 _USED_STRINGS = {  # columns whose strings are shown: names of kernels, calls and ranges
@@ -26,11 +31,15 @@ _USED_STRINGS = {  # columns whose strings are shown: names of kernels, calls an
     "NVTX_EVENTS": ("textId",),
     "PROFILER_OVERHEAD": ("nameId",),
 }
-_PLAIN_VALUE = re.compile(r"[\d.:-]*|true|false|Cuda|NvtxEvents|Graph|Node|NVIDIA Nsight Systems", re.IGNORECASE)
+_PLAIN_VALUE = re.compile(
+    r"[\d.:-]*|true|false|Cuda|NvtxEvents|Graph|Node|NVIDIA Nsight Systems", re.IGNORECASE
+)
 
 
 def planted(source: Path, target: Path) -> int:
-    """Copies an export with a secret in place of every text that is not the name of a kernel, call, range or GPU; how many there are."""
+    """Copies an export with a secret in place of every text that is not the name of a kernel, call,
+    range or GPU; how many there are.
+    """
     shutil.copyfile(source, target)
     target.chmod(0o644)
     number = 0
@@ -39,31 +48,56 @@ def planted(source: Path, target: Path) -> int:
         def secret(was: object) -> str:
             nonlocal number
             number += 1
-            return f"/home/s3cr3t{number}/--key=S3CR3T_{number} on s3cr3t{number}.example {'' if was is None else str(was)[:0]}"
+            return (
+                f"/home/s3cr3t{number}/--key=S3CR3T_{number} on s3cr3t{number}.example"
+                f" {'' if was is None else str(was)[:0]}"
+            )
 
         connection.create_function("secret", 1, secret)
-        connection.create_function("plain", 1, lambda value: value is None or bool(_PLAIN_VALUE.fullmatch(str(value))))
-        for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-            texts = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")') if "TEXT" in row[2].upper()]
+        connection.create_function(
+            "plain", 1, lambda value: value is None or bool(_PLAIN_VALUE.fullmatch(str(value)))
+        )
+        for (table,) in connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table'"
+        ).fetchall():
+            texts = [
+                row[1]
+                for row in connection.execute(f'PRAGMA table_info("{table}")')
+                if "TEXT" in row[2].upper()
+            ]
             if table.startswith("ENUM_"):
                 continue
             for column in texts:
-                if f"{table}.{column}" in _SHOWN or (table.startswith(("META_DATA", "TARGET_INFO_SYSTEM")) and column == "name"):
+                if f"{table}.{column}" in _SHOWN or (
+                    table.startswith(("META_DATA", "TARGET_INFO_SYSTEM")) and column == "name"
+                ):
                     continue
                 if table == "NVTX_EVENTS" and column == "text":
                     continue
                 used = " UNION ".join(
-                    f'SELECT "{one}" FROM {of} WHERE "{one}" IS NOT NULL' for of, held in _USED_STRINGS.items() for one in held
+                    f'SELECT "{one}" FROM {of} WHERE "{one}" IS NOT NULL'
+                    for of, held in _USED_STRINGS.items()
+                    for one in held
                 )
                 where = f"id NOT IN ({used})" if table == "StringIds" else f'NOT plain("{column}")'
-                connection.execute(f'UPDATE "{table}" SET "{column}" = secret("{column}") WHERE {where}')
-        connection.execute("UPDATE META_DATA_CAPTURE SET value = value || ' s3cr3t' WHERE name LIKE '%ARGUMENT%' OR name LIKE '%ENVIRON%'")
-        connection.execute("INSERT INTO META_DATA_CAPTURE VALUES ('CAPTURE_EVENT_TYPE', 's3cr3t_event')")
+                connection.execute(
+                    f'UPDATE "{table}" SET "{column}" = secret("{column}") WHERE {where}'
+                )
+        connection.execute(
+            "UPDATE META_DATA_CAPTURE SET value = value || ' s3cr3t' WHERE name LIKE '%ARGUMENT%'"
+            " OR name LIKE '%ENVIRON%'"
+        )
+        connection.execute(
+            "INSERT INTO META_DATA_CAPTURE VALUES ('CAPTURE_EVENT_TYPE', 's3cr3t_event')"
+        )
         connection.execute("INSERT INTO META_DATA_CAPTURE VALUES ('s3cr3t_name', 's3cr3t_value')")
         connection.execute(
-            "UPDATE TARGET_INFO_SYSTEM_ENV SET value = '/s3cr3t/nsight-systems-2023.4.4/s3cr3t' WHERE name = 'TargetInstallDir'"
+            "UPDATE TARGET_INFO_SYSTEM_ENV SET value = '/s3cr3t/nsight-systems-2023.4.4/s3cr3t'"
+            " WHERE name = 'TargetInstallDir'"
         )
-        connection.execute("UPDATE META_DATA_EXPORT SET value = value || ' s3cr3t' WHERE name LIKE '%VERSION'")
+        connection.execute(
+            "UPDATE META_DATA_EXPORT SET value = value || ' s3cr3t' WHERE name LIKE '%VERSION'"
+        )
         connection.commit()
     return number
 
@@ -76,7 +110,9 @@ def contents(path: Path) -> str:
         table = pq.read_table(path)
         return f"{table.to_pylist()} {table.schema.metadata}"
     raw = path.read_bytes()
-    return raw.decode("latin-1") + (gzip.decompress(raw).decode("latin-1") if raw[:2] == b"\x1f\x8b" else "")
+    return raw.decode("latin-1") + (
+        gzip.decompress(raw).decode("latin-1") if raw[:2] == b"\x1f\x8b" else ""
+    )
 
 
 def leaked(*texts: str) -> list[str]:
@@ -84,7 +120,9 @@ def leaked(*texts: str) -> list[str]:
 
 
 def beside(printed: str, command: Sequence[object]) -> str:
-    """What a command printed, without the paths that the user gave it: commands that it shows are for these."""
+    """What a command printed, without the paths that the user gave it: commands that it shows are
+    for these.
+    """
     for part in command:
         printed = printed.replace(str(part), "") if isinstance(part, Path) else printed
     return printed
@@ -92,7 +130,11 @@ def beside(printed: str, command: Sequence[object]) -> str:
 
 @pytest.mark.parametrize(("report", "engine"), REPORTS)
 def test_no_secret_of_the_machine_is_in_any_output(
-    report: str, engine: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    report: str,
+    engine: str,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("S3CR3T_TOKEN", "s3cr3t_of_this_machine")
     folder = tmp_path / "s3cr3t_folder"
@@ -103,9 +145,19 @@ def test_no_secret_of_the_machine_is_in_any_output(
     out = tmp_path / "out"
     out.mkdir()
     commands: list[list[str | Path]] = [
-        ["analyze", trace, layers, *(part for end in ("md", "json", "db") for part in ("-o", out / f"a.{end}"))],
+        [
+            "analyze",
+            trace,
+            layers,
+            *(part for end in ("md", "json", "db") for part in ("-o", out / f"a.{end}")),
+        ],
         ["analyze", trace],
-        ["map", trace, layers, *(part for end in ("csv", "parquet", "json") for part in ("-o", out / f"m.{end}"))],
+        [
+            "map",
+            trace,
+            layers,
+            *(part for end in ("csv", "parquet", "json") for part in ("-o", out / f"m.{end}")),
+        ],
         ["map", trace, layers, "-o", "-"],
         ["map", trace, layers, "--explain", "5"],
         ["map", trace, layers, "--explain", "5", "--json"],
@@ -113,7 +165,12 @@ def test_no_secret_of_the_machine_is_in_any_output(
         ["layers", layers, "--findings"],
         ["layers", layers, trace, "--precision"],
         ["layers", layers, trace, "--json"],
-        ["graph", layers, trace, *(part for end in ("svg", "png", "dot", "html") for part in ("-o", out / f"g.{end}"))],
+        [
+            "graph",
+            layers,
+            trace,
+            *(part for end in ("svg", "png", "dot", "html") for part in ("-o", out / f"g.{end}")),
+        ],
         ["what-if", trace, layers],
         ["what-if", trace, layers, "--json"],
         ["export", "--trex", out / "trex", trace, layers],
@@ -129,11 +186,17 @@ def test_no_secret_of_the_machine_is_in_any_output(
 
 
 def cut(export: Path, share: float) -> None:
-    """Leaves the first part of an export's kernels, calls and ranges, for what is run many times."""
+    """Leaves the first part of an export's kernels, calls and ranges, for what is run many
+    times.
+    """
     with closing(sqlite3.connect(export)) as connection:
-        first, last = connection.execute("SELECT min(start), max(start) FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchone()
+        first, last = connection.execute(
+            "SELECT min(start), max(start) FROM CUPTI_ACTIVITY_KIND_KERNEL"
+        ).fetchone()
         for table in ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"):
-            connection.execute(f"DELETE FROM {table} WHERE start > ?", (first + int(share * (last - first)),))
+            connection.execute(
+                f"DELETE FROM {table} WHERE start > ?", (first + int(share * (last - first)),)
+            )
         connection.commit()
 
 
@@ -147,7 +210,10 @@ nothing = "1 us"
 warning = 0
 info = 0
 """
-IGNORED = '[[ignore]]\nrule = "*reformat*"\nreason = "known"\n[[ignore]]\nrule = "x"\nreason = "over"\nuntil = 2020-01-01\n'
+IGNORED = (
+    '[[ignore]]\nrule = "*reformat*"\nreason = "known"\n[[ignore]]\nrule = "x"\nreason ='
+    ' "over"\nuntil = 2020-01-01\n'
+)
 
 
 def test_no_secret_of_the_machine_is_in_any_output_of_comparison_gate_plots_sql_and_fleet(
@@ -159,7 +225,11 @@ def test_no_secret_of_the_machine_is_in_any_output_of_comparison_gate_plots_sql_
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     folder = tmp_path / "s3cr3t_folder"
     (folder / "after").mkdir(parents=True)
-    trace, layers, profile = folder / "report.sqlite", folder / "engine.json", folder / "profile.json"
+    trace, layers, profile = (
+        folder / "report.sqlite",
+        folder / "engine.json",
+        folder / "profile.json",
+    )
     planted(FIXTURES / "bert_trt10/sync.sqlite", trace)
     cut(trace, 0.12)
     later = folder / "after" / "report.sqlite"
@@ -180,8 +250,23 @@ def test_no_secret_of_the_machine_is_in_any_output_of_comparison_gate_plots_sql_
 
     gate: list[str | Path] = ["gate", trace, layers, "--budget", budget, "--ignore-file", ignored]
     commands: list[tuple[int, list[str | Path]]] = [
-        (0, ["analyze", trace, layers, "--profile", profile, *to("a", "html perfetto-trace md db")]),
-        (0, ["compare", trace, later, "--engine-before", layers, "--engine-after", layers, *to("c", "html md json")]),
+        (
+            0,
+            ["analyze", trace, layers, "--profile", profile, *to("a", "html perfetto-trace md db")],
+        ),
+        (
+            0,
+            [
+                "compare",
+                trace,
+                later,
+                "--engine-before",
+                layers,
+                "--engine-after",
+                layers,
+                *to("c", "html md json"),
+            ],
+        ),
         (0, ["compare", trace, other, "--", later, other]),
         (2, ["compare", trace, trace, "--", later, later]),
         (0, ["compare", folder / "after", later, "--json"]),
@@ -193,13 +278,29 @@ def test_no_secret_of_the_machine_is_in_any_output_of_comparison_gate_plots_sql_
         (0, ["baseline", trace]),
         (1, [*gate, "--baseline", out / "base.json", *to("g", "xml sarif md json")]),
         (1, gate),
-        *((0, ["plot", trace, layers, kind, *to(kind, "svg")]) for kind in ("layers", "idle", "inferences", "roofline", "what-if")),
+        *(
+            (0, ["plot", trace, layers, kind, *to(kind, "svg")])
+            for kind in ("layers", "idle", "inferences", "roofline", "what-if")
+        ),
         (0, ["sql", trace, layers]),
         (0, ["sql", trace, layers, "kernels"]),
         (0, ["sql", trace, "FROM capture", *to("q", "csv json parquet")]),
         (0, ["sql", trace, "FROM devices", "--json"]),
         (0, ["sql", trace, layers, "FROM kernels", "--csv"]),
-        (0, ["fleet", folder / "after", trace, "--engine", layers, "--workers", "1", "-o", folder / "after" / "fleet"]),
+        (
+            0,
+            [
+                "fleet",
+                folder / "after",
+                trace,
+                "--engine",
+                layers,
+                "--workers",
+                "1",
+                "-o",
+                folder / "after" / "fleet",
+            ],
+        ),
         (0, ["doctor"]),
         (0, ["doctor", "--json"]),
         (0, ["man"]),
@@ -208,10 +309,19 @@ def test_no_secret_of_the_machine_is_in_any_output_of_comparison_gate_plots_sql_
     for status, command in commands:
         done = run(capfd, *command)
         assert done.status == status, (command, done.err)
-        printed = beside(done.out, command).replace(f"page: {folder}", "page: ").replace(f"→ {out}", "→ ")  # where the user asked for it
+        printed = (
+            beside(done.out, command).replace(f"page: {folder}", "page: ").replace(f"→ {out}", "→ ")
+        )  # where the user asked for it
         assert leaked(printed, done.err.replace(str(out), "")) == [], command
-    written = sorted(path for where in (out, folder / "after" / "fleet") for path in where.rglob("*") if path.is_file())
-    assert len(written) == 4 + (3 + 2) + (3 + 2) + 1 + 4 + 5 + 3 + 2 * 5 + 3  # a comparison's page has one of each side beside it
+    written = sorted(
+        path
+        for where in (out, folder / "after" / "fleet")
+        for path in where.rglob("*")
+        if path.is_file()
+    )
+    assert (
+        len(written) == 4 + (3 + 2) + (3 + 2) + 1 + 4 + 5 + 3 + 2 * 5 + 3
+    )  # a comparison's page has one of each side beside it
     for path in written:
         assert leaked(contents(path)) == [], path.name
 
@@ -226,7 +336,7 @@ def test_the_search_would_find_what_it_looks_for(tmp_path: Path) -> None:
     assert leaked(contents(tmp_path / "a.parquet")) == ["s3cr3t7"]
 
 
-INTEGERS = (("CUPTI_ACTIVITY_KIND_KERNEL", "start"), ("CUPTI_ACTIVITY_KIND_RUNTIME", "nameId"), ("NVTX_EVENTS", "eventType"),
+INTEGERS = (("CUPTI_ACTIVITY_KIND_KERNEL", "start"), ("CUPTI_ACTIVITY_KIND_RUNTIME", "nameId"), ("NVTX_EVENTS", "eventType"),  # noqa: E501
             ("TARGET_INFO_GPU", "smCount"), ("StringIds", "id"))  # fmt: skip
 
 
@@ -259,7 +369,19 @@ def test_what_a_real_report_holds_of_its_machine_is_in_no_output(
     held = real_secrets(FIXTURES / report.replace(".nsys-rep", ".sqlite"))
     assert len(held) > 5
     out = [tmp_path / name for name in ("a.json", "a.md", "a.db", "m.csv")]
-    done = run(capfd, "analyze", FIXTURES / report, "--reader", reader, "-o", out[0], "-o", out[1], "-o", out[2])
+    done = run(
+        capfd,
+        "analyze",
+        FIXTURES / report,
+        "--reader",
+        reader,
+        "-o",
+        out[0],
+        "-o",
+        out[1],
+        "-o",
+        out[2],
+    )
     mapped = run(capfd, "map", FIXTURES / report, "--reader", reader, "-o", out[3])
     assert (done.status, mapped.status) == (0, 0)
     texts = [done.out, done.err, mapped.err, *(contents(path) for path in out)]
@@ -267,28 +389,46 @@ def test_what_a_real_report_holds_of_its_machine_is_in_no_output(
 
 
 def real_secrets(export: Path) -> list[str]:
-    """The paths, names, arguments and variables of the capturing machine that an export of nsys's holds."""
+    """The paths, names, arguments and variables of the capturing machine that an export of nsys's
+    holds.
+    """
     with closing(sqlite3.connect(f"file:{export}?mode=ro", uri=True)) as connection:
         rows = connection.execute(
-            "SELECT value FROM META_DATA_CAPTURE WHERE name LIKE '%ENVIRONMENT%' OR name LIKE '%COMMAND' OR name LIKE '%UUID' "
-            "UNION SELECT value FROM TARGET_INFO_SYSTEM_ENV WHERE name IN "
-            "('DeviceEnvironment', 'TargetInstallDir', 'SystemUID', 'NvDriverVersion') "
-            "UNION SELECT name FROM PROCESSES UNION SELECT value FROM META_DATA_EXPORT WHERE name LIKE '%PATH%' AND value LIKE '%/%' "
-            "UNION SELECT uuid FROM TARGET_INFO_GPU UNION SELECT value FROM StringIds WHERE value LIKE '/tmp/%' OR value LIKE '%PATH=%'"
+            "SELECT value FROM META_DATA_CAPTURE WHERE name LIKE '%ENVIRONMENT%' OR name LIKE"
+            " '%COMMAND' OR name LIKE '%UUID' UNION SELECT value FROM TARGET_INFO_SYSTEM_ENV WHERE"
+            " name IN ('DeviceEnvironment', 'TargetInstallDir', 'SystemUID', 'NvDriverVersion')"
+            " UNION SELECT name FROM PROCESSES UNION SELECT value FROM META_DATA_EXPORT WHERE name"
+            " LIKE '%PATH%' AND value LIKE '%/%' UNION SELECT uuid FROM TARGET_INFO_GPU UNION"
+            " SELECT value FROM StringIds WHERE value LIKE '/tmp/%' OR value LIKE '%PATH=%'"
         ).fetchall()
     return sorted({text for (text,) in rows if text and len(text) > 5})
 
 
-def test_the_cache_is_for_its_owner_only(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_for_its_owner_only(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A cached export holds all of the report, its environment too, as nsys wrote it."""
     if shutil.which("nsys") is None:
         pytest.skip("no nsys is installed")
     monkeypatch.setenv("NSYSMAP_CACHE", str(tmp_path / "cache"))
     before = os.umask(0)
     try:
-        assert run(capfd, "map", FIXTURES / "bert_trt10/sync.nsys-rep", "--reader", "nsys", "-o", tmp_path / "m.csv").status == 0
+        assert (
+            run(
+                capfd,
+                "map",
+                FIXTURES / "bert_trt10/sync.nsys-rep",
+                "--reader",
+                "nsys",
+                "-o",
+                tmp_path / "m.csv",
+            ).status
+            == 0
+        )
     finally:
         os.umask(before)
     made = list((tmp_path / "cache").rglob("*"))
-    assert [path.stat().st_mode & 0o077 for path in ((tmp_path / "cache"), *made)] == [0] * (len(made) + 1)
+    assert [path.stat().st_mode & 0o077 for path in ((tmp_path / "cache"), *made)] == [0] * (
+        len(made) + 1
+    )
     assert [path.suffix for path in made] == [".sqlite"]

@@ -1,4 +1,6 @@
-"""Captures whose truth is told kernel by kernel: which engine's layer each ran for, or no engine's."""
+"""Captures whose truth is told kernel by kernel: which engine's layer each ran for, or no
+engine's.
+"""
 
 from __future__ import annotations
 
@@ -31,17 +33,31 @@ def truth(path: Path) -> dict[tuple[str, ...], tuple[int, int]]:
     with path.open(newline="") as file:
         rows = csv.DictReader(file, delimiter="\t")
         return {
-            (row["start_ns"], row["device"], row["stream"], row["pid"]): (int(row["engine"]), int(row["layer_index"] or -1)) for row in rows
+            (row["start_ns"], row["device"], row["stream"], row["pid"]): (
+                int(row["engine"]),
+                int(row["layer_index"] or -1),
+            )
+            for row in rows
         }
 
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_every_kernel_launched_or_captured_inside_ranges_gets_its_true_layer(name: str) -> None:
-    kernels = map_report(exported(name), read_engines([FIXTURES / path for path in ENGINES[name]])).kernels
+    kernels = map_report(
+        exported(name), read_engines([FIXTURES / path for path in ENGINES[name]])
+    ).kernels
     wanted = truth(FIXTURES / f"{name}.kernels.tsv")
     found: Counter[str] = Counter()
     for row in kernels.records():
-        engine, layer = wanted[tuple(str(row[key]) for key in ("start_ns", "device", "stream", "pid"))]
+        engine, layer = wanted[
+            tuple(str(row[key]) for key in ("start_ns", "device", "stream", "pid"))
+        ]
         mapped = None if row["layer"] is None else (row["engine"], row["layer_index"])
-        found["right" if mapped == (None if engine < 0 else (engine, layer)) else f"{mapped} for {engine, layer}"] += 1
+        found[
+            (
+                "right"
+                if mapped == (None if engine < 0 else (engine, layer))
+                else f"{mapped} for {engine, layer}"
+            )
+        ] += 1
     assert found == {"right": len(wanted)}

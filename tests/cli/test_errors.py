@@ -1,4 +1,6 @@
-"""Bad input: one line that names the file and the remedy, exit status 2, nothing left behind, the user's files untouched."""
+"""Bad input: one line that names the file and the remedy, exit status 2, nothing left behind, the
+user's files untouched.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ Command = Callable[..., Done]
 
 
 @pytest.fixture
-def nsysmap(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+def nsysmap(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Command:
     """`nsysmap ARGUMENTS…` in an empty folder, with an empty cache elsewhere."""
     cache = tmp_path / "cache"
     cache.mkdir()
@@ -42,16 +46,29 @@ def nsysmap(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pyte
 
 def contents(folder: Path) -> dict[str, str]:
     return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.rglob("*")) if path.is_file()
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
     }
 
 
-def refuses(nsysmap: Command, bad: Path | str, *told: str, report: Path | str | None = None, engine: Path | str = ENGINE) -> None:
-    """Both main commands refuse ``bad`` in one line that says all of ``told``, and leave everything as it was."""
+def refuses(
+    nsysmap: Command,
+    bad: Path | str,
+    *told: str,
+    report: Path | str | None = None,
+    engine: Path | str = ENGINE,
+) -> None:
+    """Both main commands refuse ``bad`` in one line that says all of ``told``, and leave everything
+    as it was.
+    """
     here = Path.cwd()
     before = contents(here)
     given = bad if report is None else report
-    for arguments in (("analyze", given, engine, "-o", "out.json", "-o", "out.db"), ("map", given, engine, "-o", "out.csv")):
+    for arguments in (
+        ("analyze", given, engine, "-o", "out.json", "-o", "out.db"),
+        ("map", given, engine, "-o", "out.csv"),
+    ):
         done = nsysmap(*arguments)
         assert done.status == 2, done
         assert done.out == ""
@@ -76,7 +93,8 @@ def altered(*statements: str) -> Path:
     return path
 
 
-# --- the report -------------------------------------------------------------------------------------------------------
+# --- the report
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_missing_report(nsysmap: Command) -> None:
@@ -113,7 +131,12 @@ def test_an_sqlite_file_that_is_no_export(nsysmap: Command) -> None:
     with closing(sqlite3.connect("recipes.sqlite")) as database:
         database.execute("CREATE TABLE recipes (name TEXT)")
         database.commit()
-    refuses(nsysmap, "recipes.sqlite", "has no nsys tables (found: recipes; expected: StringIds)", "nsys export")
+    refuses(
+        nsysmap,
+        "recipes.sqlite",
+        "has no nsys tables (found: recipes; expected: StringIds)",
+        "nsys export",
+    )
 
 
 def test_a_truncated_sqlite_file(nsysmap: Command) -> None:
@@ -130,20 +153,34 @@ def test_an_sqlite_file_with_damaged_pages(nsysmap: Command) -> None:
 
 
 def test_a_schema_of_a_newer_major_version_is_tried_and_its_doubt_said(nsysmap: Command) -> None:
-    bad = altered("UPDATE META_DATA_EXPORT SET value = '4.0.0' WHERE name = 'EXPORT_SCHEMA_VERSION'")
+    bad = altered(
+        "UPDATE META_DATA_EXPORT SET value = '4.0.0' WHERE name = 'EXPORT_SCHEMA_VERSION'"
+    )
     done = nsysmap("analyze", bad, ENGINE)
     assert (done.status, done.err) == (0, "")
-    assert "warning: The export has schema 4.0.0; this version of nsysmap knows 2.x to 3." in done.out
+    assert (
+        "warning: The export has schema 4.0.0; this version of nsysmap knows 2.x to 3." in done.out
+    )
 
 
 @pytest.mark.parametrize("rows", ["1", "rowid % 3 = 0", "rowid = 2700"])
 def test_text_where_integers_belong(nsysmap: Command, rows: str) -> None:
-    refuses(nsysmap, altered(f"UPDATE {KERNEL} SET start = 'noon' WHERE {rows}"), f"{KERNEL}.start", "export the report again")
+    refuses(
+        nsysmap,
+        altered(f"UPDATE {KERNEL} SET start = 'noon' WHERE {rows}"),
+        f"{KERNEL}.start",
+        "export the report again",
+    )
 
 
 @pytest.mark.parametrize("number", ["1e300", "9e999", "0.5"])
 def test_numbers_that_are_no_integers(nsysmap: Command, number: str) -> None:
-    refuses(nsysmap, altered(f"UPDATE {KERNEL} SET end = {number} WHERE rowid = 5"), f"{KERNEL}.end", "export the report again")
+    refuses(
+        nsysmap,
+        altered(f"UPDATE {KERNEL} SET end = {number} WHERE rowid = 5"),
+        f"{KERNEL}.end",
+        "export the report again",
+    )
 
 
 @pytest.mark.parametrize("column", ["start", "end"])
@@ -153,9 +190,14 @@ def test_a_missing_column(nsysmap: Command, column: str) -> None:
 
 
 def test_strings_behind_a_view_are_not_read(nsysmap: Command) -> None:
-    bad = altered("ALTER TABLE StringIds RENAME TO Real", "CREATE VIEW StringIds AS SELECT * FROM Real")
+    bad = altered(
+        "ALTER TABLE StringIds RENAME TO Real", "CREATE VIEW StringIds AS SELECT * FROM Real"
+    )
     told = nsysmap("analyze", bad).out
-    assert "warning: Not read: StringIds, which are views in this file but tables in what nsys writes." in told
+    assert (
+        "warning: Not read: StringIds, which are views in this file but tables in what nsys writes."
+        in told
+    )
     assert "error: The export has no table StringIds" in told
 
 
@@ -163,17 +205,25 @@ def test_strings_behind_a_view_are_not_read(nsysmap: Command) -> None:
     "instead",
     [
         f"CREATE VIEW {KERNEL} AS SELECT * FROM Real",
-        f"CREATE VIEW {KERNEL} AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS start, i AS end FROM n",
+        (
+            f"CREATE VIEW {KERNEL} AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM"
+            " n) SELECT i AS start, i AS end FROM n"
+        ),
         f"CREATE VIRTUAL TABLE {KERNEL} USING fts5(start)",
     ],
 )
-def test_kernels_behind_a_view_or_a_virtual_table_are_not_read(nsysmap: Command, instead: str) -> None:
+def test_kernels_behind_a_view_or_a_virtual_table_are_not_read(
+    nsysmap: Command, instead: str
+) -> None:
     bad = altered(f"ALTER TABLE {KERNEL} RENAME TO Real", instead)
     done = nsysmap("map", bad, ENGINE, "-o", "out.csv")
     assert (done.status, done.out) == (2, "")
     assert "no GPU kernels" in done.err
     told = nsysmap("analyze", bad, ENGINE)
-    assert f"warning: Not read: {KERNEL}, which are views in this file but tables in what nsys writes." in told.out
+    assert (
+        f"warning: Not read: {KERNEL}, which are views in this file but tables in what nsys writes."
+        in told.out
+    )
     assert "but no GPU work" in " ".join(told.out.split())
     assert "costliest kernels" not in told.out
     assert sorted(path.name for path in Path().iterdir()) == ["bad.sqlite"]
@@ -182,7 +232,8 @@ def test_kernels_behind_a_view_or_a_virtual_table_are_not_read(nsysmap: Command,
 def test_times_beyond_any_session_are_left_out_and_counted(nsysmap: Command) -> None:
     bad = altered(
         f"UPDATE {KERNEL} SET end = 9223372036854775807 WHERE rowid = 5",
-        f"UPDATE {KERNEL} SET start = -9223372036854775807, end = 9223372036854775807 WHERE rowid = 7",
+        f"UPDATE {KERNEL} SET start = -9223372036854775807, end = 9223372036854775807 WHERE"
+        " rowid = 7",
         f"UPDATE {KERNEL} SET end = start - 1 WHERE rowid = 9",
     )
     done = nsysmap("analyze", bad, ENGINE, "-o", "out.json")
@@ -197,17 +248,24 @@ def test_names_that_are_meant_to_harm_stay_names(nsysmap: Command) -> None:
     name = "<script>alert(1)</script>|`x`\x1b[31mred\x07\n=cmd()"
     bad = altered("CREATE TEMP TABLE t (v)", "DROP TABLE t")
     with closing(sqlite3.connect(bad)) as database:
-        database.execute(f"UPDATE StringIds SET value = ? || value WHERE id IN (SELECT demangledName FROM {KERNEL})", (name,))
+        database.execute(
+            "UPDATE StringIds SET value = ? || value WHERE id IN (SELECT demangledName FROM"
+            f" {KERNEL})",
+            (name,),
+        )
         database.commit()
     done = nsysmap("analyze", bad, "-o", "out.json", "-o", "out.md")
     assert done.status == 0
     assert "\x1b" not in done.out + done.err
     assert "\x07" not in done.out + done.err
     assert "<script" not in Path("out.md").read_text()
-    assert all(row["name"].startswith(name) for row in json.loads(Path("out.json").read_text())["kernels"])
+    assert all(
+        row["name"].startswith(name) for row in json.loads(Path("out.json").read_text())["kernels"]
+    )
 
 
-# --- the engine -------------------------------------------------------------------------------------------------------
+# --- the engine
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_missing_engine(nsysmap: Command) -> None:
@@ -220,37 +278,64 @@ def test_an_engine_given_as_the_report(nsysmap: Command) -> None:
 
 @pytest.mark.parametrize("path", [SYNC, REPORT])
 def test_a_report_given_as_the_engine(nsysmap: Command, path: Path) -> None:
-    refuses(nsysmap, path, "is a second report, not an engine", "give one report", report=SYNC, engine=path)
+    refuses(
+        nsysmap,
+        path,
+        "is a second report, not an engine",
+        "give one report",
+        report=SYNC,
+        engine=path,
+    )
 
 
-@pytest.mark.parametrize("text", ["", '{"Layers": [', "[]", '{"a": 1}', '{"Layers": "none"}', "hello", '{"Layers": [1, 2]}', "\x00\x01"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        '{"Layers": [',
+        "[]",
+        '{"a": 1}',
+        '{"Layers": "none"}',
+        "hello",
+        '{"Layers": [1, 2]}',
+        "\x00\x01",
+    ],
+)
 def test_an_engine_file_of_something_else(nsysmap: Command, text: str) -> None:
     Path("odd.json").write_text(text)
     refuses(nsysmap, "odd.json", report=SYNC, engine="odd.json")
 
 
-def test_the_engine_of_another_model_is_told_first_and_nothing_is_presented_as_its(nsysmap: Command) -> None:
+def test_the_engine_of_another_model_is_told_first_and_nothing_is_presented_as_its(
+    nsysmap: Command,
+) -> None:
     capture = FIXTURES / "bert_trt103" / "graph.sqlite"
     done = nsysmap("analyze", capture, ENGINE, "-o", "out.json")
     assert done.out.split("\n")[1].startswith("error: engine.json is not the engine that ran")
     told = json.loads(Path("out.json").read_text())
     assert told["notes"][0]["level"] == "error"
     assert {row["index"] for row in told["layers"] if row["time_ns"]} == {None}
-    assert "error: engine.json is not the engine that ran" in nsysmap("map", capture, ENGINE, "-o", "out.csv").err
+    assert (
+        "error: engine.json is not the engine that ran"
+        in nsysmap("map", capture, ENGINE, "-o", "out.csv").err
+    )
 
 
 @pytest.mark.parametrize("dimension", ["1e400", "NaN", "1000000000000000000", "-70000", '"many"'])
 def test_an_engine_with_impossible_sizes(nsysmap: Command, dimension: str) -> None:
     tensor = f'{{"Name": "i", "Dimensions": [{dimension}], "Format/Datatype": "Half"}}'
     Path("odd.json").write_text(
-        f'{{"Layers": [{{"Name": "x", "LayerType": "kgen", "Inputs": [{tensor}], "Outputs": []}}], "Bindings": []}}'
+        f'{{"Layers": [{{"Name": "x", "LayerType": "kgen", "Inputs": [{tensor}], "Outputs": []}}],'
+        ' "Bindings": []}'
     )
     refuses(nsysmap, "odd.json", "dimension", report=SYNC, engine="odd.json")
 
 
 def test_an_engine_whose_names_are_no_text_and_drive_terminals(nsysmap: Command) -> None:
     engine = json.loads(ENGINE.read_text())
-    engine["Layers"].append({**engine["Layers"][-1], "Name": "lone \ud800 surrogate \x1b[31m <b>|`"})
+    engine["Layers"].append(
+        {**engine["Layers"][-1], "Name": "lone \ud800 surrogate \x1b[31m <b>|`"}
+    )
     Path("odd.json").write_text(json.dumps(engine))
     done = nsysmap("analyze", SYNC, "odd.json", "-o", "out.json", "-o", "out.md", "-o", "out.db")
     assert (done.status, done.err) == (0, "")
@@ -262,7 +347,9 @@ def test_an_engine_whose_names_are_no_text_and_drive_terminals(nsysmap: Command)
 
 @pytest.mark.parametrize("time", ["NaN", "Infinity", "1e400", '"soon"'])
 def test_a_profile_with_times_that_are_none(nsysmap: Command, time: str) -> None:
-    Path("profile.json").write_text(f'[{{"count": 1}}, {{"name": "x", "timeMs": 1, "averageMs": {time}, "percentage": 1}}]')
+    Path("profile.json").write_text(
+        f'[{{"count": 1}}, {{"name": "x", "timeMs": 1, "averageMs": {time}, "percentage": 1}}]'
+    )
     done = nsysmap("analyze", SYNC, ENGINE, "--profile", "profile.json", "-o", "out.json")
     assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
     assert done.err.startswith("nsysmap: profile.json: ")
@@ -275,12 +362,19 @@ def test_a_profile_without_its_engine(nsysmap: Command) -> None:
     assert "needs exactly one engine file" in done.err
 
 
-# --- the output -------------------------------------------------------------------------------------------------------
+# --- the output
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", ["analyze", "map"])
 @pytest.mark.parametrize(
-    ("name", "told"), [("out.xlsx", "suffix"), ("out", "suffix"), ("none/out.json", "no folder"), ("folder.json", "directory")]
+    ("name", "told"),
+    [
+        ("out.xlsx", "suffix"),
+        ("out", "suffix"),
+        ("none/out.json", "no folder"),
+        ("folder.json", "directory"),
+    ],
 )
 def test_an_output_that_cannot_be(nsysmap: Command, command: str, name: str, told: str) -> None:
     Path("folder.json").mkdir()
@@ -304,7 +398,9 @@ def test_an_input_is_never_overwritten(nsysmap: Command, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["analyze", "map"])
-def test_no_engine_profile_or_export_is_overwritten_even_where_it_is_not_an_input(nsysmap: Command, command: str) -> None:
+def test_no_engine_profile_or_export_is_overwritten_even_where_it_is_not_an_input(
+    nsysmap: Command, command: str
+) -> None:
     shutil.copy(ENGINE, "engine.json")
     shutil.copy(ENGINE.with_name("profile.json"), "profile.json")
     for path in ("engine.json", "profile.json"):
@@ -314,7 +410,10 @@ def test_no_engine_profile_or_export_is_overwritten_even_where_it_is_not_an_inpu
         assert "would be overwritten; give another output file" in done.err
         assert contents(Path()) == before
     shutil.copy(SYNC, "report.db")
-    assert "is an nsys export and would be overwritten" in nsysmap("analyze", SYNC, "-o", "report.db").err
+    assert (
+        "is an nsys export and would be overwritten"
+        in nsysmap("analyze", SYNC, "-o", "report.db").err
+    )
 
 
 def test_what_nsysmap_wrote_is_overwritten(nsysmap: Command) -> None:
@@ -339,7 +438,9 @@ def test_a_read_only_file_is_kept(nsysmap: Command, command: str) -> None:
     assert Path("out.json").read_text() == "kept"
 
 
-@pytest.mark.parametrize(("count", "status"), [(5, 0), (0, 2), (-5, 2), ("true", 2), (1.5, 2), (None, 2)])
+@pytest.mark.parametrize(
+    ("count", "status"), [(5, 0), (0, 2), (-5, 2), ("true", 2), (1.5, 2), (None, 2)]
+)
 def test_total_times_need_a_count_that_can_be(nsysmap: Command, count: object, status: int) -> None:
     name = json.loads(ENGINE.read_text())["Layers"][3]["Name"]
     head = "" if count is None else f'{{"count": {count}}}, '
@@ -385,13 +486,18 @@ def small_files(most_bytes: int) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        *((f"out{suffix}", ("analyze", SYNC, ENGINE)) for suffix in (".html", ".perfetto-trace", ".json", ".md", ".db")),
+        *(
+            (f"out{suffix}", ("analyze", SYNC, ENGINE))
+            for suffix in (".html", ".perfetto-trace", ".json", ".md", ".db")
+        ),
         *((f"out{suffix}", ("plot", SYNC, ENGINE, "idle")) for suffix in (".png", ".svg")),
         *((f"out{suffix}", ("compare", SYNC, SYNC)) for suffix in (".html", ".md", ".json")),
         *((f"out{suffix}", ("graph", ENGINE)) for suffix in (".html", ".svg", ".png", ".dot")),
     ],
 )
-def test_what_a_full_disk_cuts_short_is_one_line_and_leaves_nothing(nsysmap: Command, name: str, arguments: tuple[object, ...]) -> None:
+def test_what_a_full_disk_cuts_short_is_one_line_and_leaves_nothing(
+    nsysmap: Command, name: str, arguments: tuple[object, ...]
+) -> None:
     Path("reports").mkdir()
     Path(f"reports/{name}").symlink_to(f"../kept-{name}")
     Path(f"kept-{name}").write_text("kept")
@@ -399,7 +505,9 @@ def test_what_a_full_disk_cuts_short_is_one_line_and_leaves_nothing(nsysmap: Com
     with small_files(1024):
         done = nsysmap(*arguments, "-o", f"reports/{name}")
     assert (done.status, done.err.count("\n")) == (2, 1)
-    first = "out.before.html" if (arguments[0], name) == ("compare", "out.html") else name  # a comparison's page has one of each side
+    first = (
+        "out.before.html" if (arguments[0], name) == ("compare", "out.html") else name
+    )  # a comparison's page has one of each side
     assert done.err.startswith(f"nsysmap: reports/{first}: cannot be written (")
     assert contents(Path()) == before
 
@@ -409,13 +517,26 @@ def test_the_report_and_engine_are_only_read(nsysmap: Command, outputs: tuple[st
     shutil.copy(SYNC, "r.sqlite")
     shutil.copy(ENGINE, "e.json")
     before = contents(Path())
-    assert nsysmap("analyze", "r.sqlite", "e.json", *(part for name in outputs for part in ("-o", name))).status == 0
+    assert (
+        nsysmap(
+            "analyze", "r.sqlite", "e.json", *(part for name in outputs for part in ("-o", name))
+        ).status
+        == 0
+    )
     after = contents(Path())
     assert {name: after[name] for name in before} == before
     assert sorted(set(after) - set(before)) == sorted(outputs)
 
 
-@pytest.mark.parametrize("option", [("--rules", "none"), ("--rules", "empty"), ("--param", "nonsense"), ("--param", "no-such.rule=1")])
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--rules", "none"),
+        ("--rules", "empty"),
+        ("--param", "nonsense"),
+        ("--param", "no-such.rule=1"),
+    ],
+)
 def test_rules_and_parameters_that_cannot_be(nsysmap: Command, option: tuple[str, str]) -> None:
     Path("empty").mkdir()
     done = nsysmap("analyze", SYNC, *option)
@@ -423,7 +544,8 @@ def test_rules_and_parameters_that_cannot_be(nsysmap: Command, option: tuple[str
     assert option[1].split("=")[0].split(".")[0] in done.err
 
 
-# --- files that are none ----------------------------------------------------------------------------------------------
+# --- files that are none
+# ----------------------------------------------------------------------------------------------
 
 
 def test_a_pipe_or_a_device_is_not_waited_for(nsysmap: Command) -> None:
@@ -443,10 +565,17 @@ def test_a_path_that_cannot_be(nsysmap: Command) -> None:
 
 
 def test_a_path_need_not_be_utf8(nsysmap: Command) -> None:
-    report, engine, written = (os.fsdecode(name) for name in (b"r\xe9.sqlite", b"e\xff.json", b"m\xfe"))
+    report, engine, written = (
+        os.fsdecode(name) for name in (b"r\xe9.sqlite", b"e\xff.json", b"m\xfe")
+    )
     shutil.copy(SYNC, report)
     shutil.copy(ENGINE, engine)
-    done = nsysmap("analyze", report, engine, *(part for suffix in ("json", "md", "db") for part in ("-o", f"{written}.{suffix}")))
+    done = nsysmap(
+        "analyze",
+        report,
+        engine,
+        *(part for suffix in ("json", "md", "db") for part in ("-o", f"{written}.{suffix}")),
+    )
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith("r\\udce9.sqlite: ")
     assert nsysmap("map", report, engine, "-o", f"{written}.csv").status == 0
@@ -454,7 +583,9 @@ def test_a_path_need_not_be_utf8(nsysmap: Command) -> None:
 
 
 @pytest.mark.parametrize("mode", ["wal", "persist"])
-def test_a_file_with_unfinished_changes_beside_it_is_not_read_as_if_they_were_not_there(nsysmap: Command, mode: str) -> None:
+def test_a_file_with_unfinished_changes_beside_it_is_not_read_as_if_they_were_not_there(
+    nsysmap: Command, mode: str
+) -> None:
     written = altered(f"PRAGMA journal_mode={mode}")
     with closing(sqlite3.connect(written, isolation_level=None)) as database:
         database.execute(f"PRAGMA journal_mode={mode}")
@@ -468,19 +599,32 @@ def test_a_file_with_unfinished_changes_beside_it_is_not_read_as_if_they_were_no
             shutil.copy(f"{written}{end}", f"report.sqlite{end}")
     for left in Path().glob("bad.sqlite*"):
         left.unlink()
-    refuses(nsysmap, "report.sqlite", f"unfinished changes beside it (report.sqlite{suffix})", "close the program that writes it")
-    Path(f"report.sqlite{suffix}").write_bytes(bytes(512))  # what a finished transaction leaves behind
+    refuses(
+        nsysmap,
+        "report.sqlite",
+        f"unfinished changes beside it (report.sqlite{suffix})",
+        "close the program that writes it",
+    )
+    Path(f"report.sqlite{suffix}").write_bytes(
+        bytes(512)
+    )  # what a finished transaction leaves behind
     assert "unfinished" not in nsysmap("map", "report.sqlite", ENGINE).err
 
 
-def test_a_path_that_no_command_foresaw_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    done = run(capfd, "analyze", FIXTURES / "bert_trt10/sync.sqlite", "--rules", tmp_path / ("a" * 300))
+def test_a_path_that_no_command_foresaw_is_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    done = run(
+        capfd, "analyze", FIXTURES / "bert_trt10/sync.sqlite", "--rules", tmp_path / ("a" * 300)
+    )
     assert (done.status, done.out) == (2, "")
     assert "cannot be used (File name too long)" in done.err
     assert done.err.count("\n") == 1
 
 
-def test_an_end_of_file_that_no_command_foresaw_is_no_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_end_of_file_that_no_command_foresaw_is_no_interrupt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def cut_short(*_: object, **__: object) -> None:
         raise EOFError("marshal data too short")
 
@@ -501,4 +645,6 @@ def test_a_file_given_as_a_name_is_not_explained_as_one(nsysmap: Command, tmp_pa
     hidden = nsysmap("decode", str(FIXTURES / "bert_trt10" / "graph_whole.sqlite"))
     assert (hidden.status, hidden.out) == (2, "")
     assert "shows no kernels; see why: nsysmap analyze" in hidden.err
-    assert nsysmap("decode", "/bert/encoder/layer.0/" + "x/" * 3000).status == 0  # too long to be a path
+    assert (
+        nsysmap("decode", "/bert/encoder/layer.0/" + "x/" * 3000).status == 0
+    )  # too long to be a path

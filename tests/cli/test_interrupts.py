@@ -1,4 +1,6 @@
-"""Ctrl-C, SIGTERM and SIGHUP at any moment: one line, the status that says so, and nothing left behind."""
+"""Ctrl-C, SIGTERM and SIGHUP at any moment: one line, the status that says so, and nothing left
+behind.
+"""
 
 from __future__ import annotations
 
@@ -61,14 +63,22 @@ def processes_in(group: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_nothing_is_left_wherever_it_is_interrupted(number: int, status: int, moment: str, tmp_path: Path) -> None:
+def test_nothing_is_left_wherever_it_is_interrupted(
+    number: int, status: int, moment: str, tmp_path: Path
+) -> None:
     out, cache, temporary = tmp_path / "out", tmp_path / "cache", tmp_path / "tmp"
     for folder in (out, cache, temporary):
         folder.mkdir()
-    program = code(MOMENTS[moment], f"os.kill(os.getpid(), {int(number)}); os.kill(os.getpid(), {int(number)})")  # an impatient user
-    outputs = [item for suffix in ("json", "html") for item in ("-o", str(out / f"report.{suffix}"))]
+    program = code(
+        MOMENTS[moment], f"os.kill(os.getpid(), {int(number)}); os.kill(os.getpid(), {int(number)})"
+    )  # an impatient user
+    outputs = [
+        item for suffix in ("json", "html") for item in ("-o", str(out / f"report.{suffix}"))
+    ]
     process = subprocess.Popen(
         [sys.executable, "-c", program, "analyze", str(SYNC), str(ENGINE), *outputs],
         stdout=subprocess.PIPE,
@@ -77,8 +87,15 @@ def test_nothing_is_left_wherever_it_is_interrupted(number: int, status: int, mo
         start_new_session=True,
     )
     said = process.communicate(timeout=120)
-    assert (process.returncode, *(text.strip() for text in said)) == (status, b"", b"")  # click ends the line of a terminal's ^C
-    assert {path.name for path in out.iterdir()} <= {"report.json", "report.html"}, "files that were finished before, whole"
+    assert (process.returncode, *(text.strip() for text in said)) == (
+        status,
+        b"",
+        b"",
+    )  # click ends the line of a terminal's ^C
+    assert {path.name for path in out.iterdir()} <= {
+        "report.json",
+        "report.html",
+    }, "files that were finished before, whole"
     assert [path.name for path in cache.iterdir()] == []
     assert list(temporary.iterdir()) == []
     assert processes_in(process.pid) == []
@@ -111,10 +128,18 @@ def test_a_terminal_shows_what_is_being_done_and_one_line_at_the_end(tmp_path: P
 
 
 def test_a_step_has_a_bar_where_it_is_known_how_much_is_done() -> None:
-    assert step_line("reading the report: 50 %", 3.2, 80) == "[============            ] reading the report: 50 %"
-    assert step_line("30 of 60 reports, 1 failed", 3.2, 80) == "[============            ] 30 of 60 reports, 1 failed"
+    assert (
+        step_line("reading the report: 50 %", 3.2, 80)
+        == "[============            ] reading the report: 50 %"
+    )
+    assert (
+        step_line("30 of 60 reports, 1 failed", 3.2, 80)
+        == "[============            ] 30 of 60 reports, 1 failed"
+    )
     assert step_line("mapping kernels to layers", 3.2, 80) == "mapping kernels to layers … 3 s"
-    assert step_line("writing 3 of 4.json", 3.2, 80) == "writing 3 of 4.json … 3 s", "a file may be called so"
+    assert step_line("writing 3 of 4.json", 3.2, 80) == "writing 3 of 4.json … 3 s", (
+        "a file may be called so"
+    )
     assert len(step_line("writing " + "x" * 100, 3.2, 40)) == 39
     assert step_line("writing a\x1b[2J.json", 1.0, 80) == "writing a\\x1b[2J.json … 1 s"
 
@@ -124,7 +149,8 @@ def test_every_long_step_of_an_analysis_is_told() -> None:
     analyze(SYNC, ENGINE, progress=told.append)
     steps = list(dict.fromkeys(text.partition(":")[0] for text in told))
     assert steps == [
-        "reading the report", "finding inferences", "mapping kernels to layers", "adding up", "finding idle time",
+        "reading the report", "finding inferences", "mapping kernels to layers", "adding up",
+        "finding idle time",
         "adding up by layer and kernel", "replaying the timeline", "running the rules",
     ]  # fmt: skip
     assert re.fullmatch(r"running the rules: (\d+) of \1", told[-1])

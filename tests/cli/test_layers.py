@@ -20,13 +20,21 @@ from tests.places import FIXTURES
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from nsysmap.cli.main import main; main()", "layers", *arguments]
+    command = [
+        sys.executable,
+        "-c",
+        "from nsysmap.cli.main import main; main()",
+        "layers",
+        *arguments,
+    ]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_the_table_fits_and_sums_by_kind() -> None:
     folder = FIXTURES / "bert_trt10"
-    text = layers_text(read_engine(folder / "engine.json", profile=folder / "profile.json"), width=100)
+    text = layers_text(
+        read_engine(folder / "engine.json", profile=folder / "profile.json"), width=100
+    )
     lines = text.splitlines()
     assert max(len(line) for line in lines) <= 100
     assert "57 layers" in lines[0]
@@ -42,14 +50,29 @@ def test_layers_sort_by_time_and_names_are_whole_in_a_pipe() -> None:
     assert len(times) == 57
     assert times == sorted(times, reverse=True)
     assert all(layer.name in text for layer in engine.layers)
-    assert layers_text(engine, sort="name").index("/bert/encoder") < layers_text(engine, sort="name").index("__myl")
+    assert layers_text(engine, sort="name").index("/bert/encoder") < layers_text(
+        engine, sort="name"
+    ).index("__myl")
 
 
 def test_long_wide_and_hostile_names_stay_in_the_columns(tmp_path: Path) -> None:
     file = tmp_path / "engine.json"
     names = ["層" * 200, "\x1b[2J\nboo", "a" * 300]
     file.write_text(
-        json.dumps({"Layers": [{"Name": name, "LayerType": "kgen", "Inputs": [], "Outputs": [], "TacticName": name} for name in names]}),
+        json.dumps(
+            {
+                "Layers": [
+                    {
+                        "Name": name,
+                        "LayerType": "kgen",
+                        "Inputs": [],
+                        "Outputs": [],
+                        "TacticName": name,
+                    }
+                    for name in names
+                ]
+            }
+        ),
         encoding="utf-8",
     )
     text = layers_text(read_engine(file), width=100)
@@ -64,7 +87,9 @@ def test_an_engine_file_by_itself_names_what_answers_the_rest() -> None:
     first = layers_text(engine, width=80).splitlines()[:4]
     assert any("layers engine.json --not-fused" in line for line in first)
     assert any("graph engine.json -o" in line for line in first)
-    assert "--not-fused" not in layers_text(read_engine(folder / "engine.json", profile=folder / "profile.json"), width=80)
+    assert "--not-fused" not in layers_text(
+        read_engine(folder / "engine.json", profile=folder / "profile.json"), width=80
+    )
 
 
 def test_a_names_only_file_is_said_to_be_one(tmp_path: Path) -> None:
@@ -77,7 +102,11 @@ def test_a_names_only_file_is_said_to_be_one(tmp_path: Path) -> None:
 
 def test_the_json_has_every_layer_with_units_in_the_names() -> None:
     folder = FIXTURES / "bert_trt10"
-    value = json.loads(json.dumps(layers_json(read_engine(folder / "engine.json", profile=folder / "profile.json"))))
+    value = json.loads(
+        json.dumps(
+            layers_json(read_engine(folder / "engine.json", profile=folder / "profile.json"))
+        )
+    )
     assert len(value["layers"]) == 57
     assert sum(layer["trtexec_ns"] for layer in value["layers"]) == 240_800
     assert value["layers"][1]["outputs"][0]["bytes"] == 128 * 768 * 2
@@ -114,7 +143,10 @@ def test_of_several_engines_each_has_its_own_layers_inferences_and_sum() -> None
     assert first.name in told.stdout.splitlines()[1]  # what the first screen names
     assert f" {rounded(first.time_ns)} " in told.stdout.splitlines()[1]
     pages = re.split(r"^(?=\w+\.engine\.json: 44 layers)", told.stdout, flags=re.MULTILINE)[1:]
-    assert [page.partition(".")[0] for page in pages] == ["generation", "context"]  # the more costly first
+    assert [page.partition(".")[0] for page in pages] == [
+        "generation",
+        "context",
+    ]  # the more costly first
     for engine, page, count in zip((1, 0), pages, (96, 3), strict=True):
         assert f"times of sync.nsys-rep: mean of {count} inferences" in page
         rows = re.findall(r"^ +\d+ +<?([\d.]+)% +([\d.]+)  \w+ ", page, re.MULTILINE)[:44]
@@ -123,7 +155,11 @@ def test_of_several_engines_each_has_its_own_layers_inferences_and_sum() -> None
         of_all = sum(cost.share for cost in cost_rows(analysis.summary) if cost.engine == engine)
         assert sum(shares) / 100 == pytest.approx(of_all, abs=0.0006 * len(shares))
         whole = re.search(r"by kind, ([\d.]+) µs in the trace", page)
-        spent = sum(row.integer("time_ns") for row in tables.kernel_time if row.maybe_integer("engine") == engine)
+        spent = sum(
+            row.integer("time_ns")
+            for row in tables.kernel_time
+            if row.maybe_integer("engine") == engine
+        )
         assert whole
         assert float(whole[1]) == pytest.approx(spent / count / 1e3, abs=0.06)
         assert sum(shown) == pytest.approx(float(whole[1]), abs=0.05 * len(shown))
@@ -135,24 +171,42 @@ def test_of_several_engines_each_has_its_own_layers_inferences_and_sum() -> None
 
 
 def test_a_mean_over_two_shapes_has_the_mean_of_each_beside_it() -> None:
-    report, file = (str(FIXTURES / "two_shapes" / name) for name in ("sync.nsys-rep", "engine.json"))
+    report, file = (
+        str(FIXTURES / "two_shapes" / name) for name in ("sync.nsys-rep", "engine.json")
+    )
     found = json.loads(run(report, file, "--json").stdout)
-    (long_ones, short_ones), both = (one["inferences"] for one in found["kinds"]), found["inferences"]
+    (long_ones, short_ones), both = (
+        (one["inferences"] for one in found["kinds"]),
+        found["inferences"],
+    )
     assert [one["kernels"] for one in found["kinds"]] == [48, 45]
     assert long_ones + short_ones == both > 40
     for layer in found["layers"]:
         if layer["time_ns"] is not None:
-            assert layer["time_ns"] * both == pytest.approx(long_ones * layer["by_kind"][0] + short_ones * layer["by_kind"][1], abs=both)
+            assert layer["time_ns"] * both == pytest.approx(
+                long_ones * layer["by_kind"][0] + short_ones * layer["by_kind"][1], abs=both
+            )
     text = run(report, file).stdout
-    whole = f"mean of {both} inferences of this engine: {long_ones} of 48 kernels and {short_ones} of 45 kernels"
+    whole = (
+        f"mean of {both} inferences of this engine: {long_ones} of 48 kernels and {short_ones} of"
+        " 45 kernels"
+    )
     assert whole in " ".join(text.split())
     rows = re.findall(r"^ *\d+ +[\d.]+% +([\d.]+) +([\d.]+) +([\d.]+)  ", text, re.MULTILINE)
     assert len(rows) == 45
     for mean, long, short in (map(float, row) for row in rows):
         assert mean == pytest.approx((long_ones * long + short_ones * short) / both, abs=0.11)
     costs = " ".join(run(report, file, "--sort", "time").stdout.split())
-    assert "No inference takes these times: they are means over those of 48 kernels (26x) and 45 kernels (22x)." in costs
-    alone = run(str(FIXTURES / "bert_trt10" / "sync.nsys-rep"), str(FIXTURES / "bert_trt10" / "engine.json"), "--sort", "time").stdout
+    assert (
+        "No inference takes these times: they are means over those of 48 kernels (26x) and 45"
+        " kernels (22x)." in costs
+    )
+    alone = run(
+        str(FIXTURES / "bert_trt10" / "sync.nsys-rep"),
+        str(FIXTURES / "bert_trt10" / "engine.json"),
+        "--sort",
+        "time",
+    ).stdout
     assert "No inference takes" not in alone
     assert "mean µs" not in alone
 
@@ -160,7 +214,10 @@ def test_a_mean_over_two_shapes_has_the_mean_of_each_beside_it() -> None:
 def test_a_finding_in_an_engine_whose_file_was_not_given_says_so() -> None:
     mixed = FIXTURES / "torch_mixed"
     both = [str(mixed / f"{name}.engine.json") for name in ("backbone", "head")]
-    one, two = (" ".join(run(*files, str(mixed / "sync.nsys-rep"), "--findings").stdout.split()) for files in (both[:1], both))
+    one, two = (
+        " ".join(run(*files, str(mixed / "sync.nsys-rep"), "--findings").stdout.split())
+        for files in (both[:1], both)
+    )
     assert "self/MatMul" in one
     assert one.count("This is in an engine whose file was not given.") == 1
     assert "whose file was not given" not in two
@@ -172,7 +229,10 @@ def test_of_two_engines_with_equal_names_one_file_shows_its_own_inferences_and_s
     for name, steady, others in (("context", 3, 96), ("generation", 96, 3)):
         shown = run(report, str(FIXTURES / f"decode_loop/{name}.engine.json")).stdout
         assert f"times of sync.nsys-rep: mean of {steady} inferences" in shown
-        assert f"warning: {others} of 99 inferences have layers of the names in {name}.engine.json and are of another engine" in shown
+        assert (
+            f"warning: {others} of 99 inferences have layers of the names in {name}.engine.json and"
+            " are of another engine" in shown
+        )
     both = [str(FIXTURES / f"decode_loop/{name}.engine.json") for name in ("context", "generation")]
     assert "another engine" not in run(report, *both).stdout
 
@@ -181,7 +241,20 @@ def test_of_two_engines_with_equal_names_one_file_shows_its_own_inferences_and_s
 def test_the_graph_of_one_of_two_engines_with_equal_names_has_the_times_of_its_own_inferences(
     name: str, steady: int, tmp_path: Path
 ) -> None:
-    engine, report, out = FIXTURES / f"decode_loop/{name}.engine.json", FIXTURES / "decode_loop/sync.nsys-rep", tmp_path / "engine.svg"
-    command = [sys.executable, "-c", "from nsysmap.cli.main import main; main()", "graph", str(engine), str(report), "-o", str(out)]
+    engine, report, out = (
+        FIXTURES / f"decode_loop/{name}.engine.json",
+        FIXTURES / "decode_loop/sync.nsys-rep",
+        tmp_path / "engine.svg",
+    )
+    command = [
+        sys.executable,
+        "-c",
+        "from nsysmap.cli.main import main; main()",
+        "graph",
+        str(engine),
+        str(report),
+        "-o",
+        str(out),
+    ]
     subprocess.run(command, check=True)
     assert f"mean of {steady} inferences in sync.nsys-rep" in out.read_text(encoding="utf-8")

@@ -1,4 +1,6 @@
-"""What holds for every command: quiet failures of one line, exit statuses, a help text that shows an example."""
+"""What holds for every command: quiet failures of one line, exit statuses, a help text that shows
+an example.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,19 @@ from tests.places import FIXTURES
 
 def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from nsysmap.cli.main import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=120, check=False)
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=120,
+        check=False,
+    )
 
 
-def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+def commands(
+    command: click.Command, path: tuple[str, ...] = ()
+) -> Iterator[tuple[str, click.Command]]:
     yield " ".join(("nsysmap", *path)), command
     if isinstance(command, click.Group):
         for name, inner in sorted(command.commands.items()):
@@ -42,10 +53,16 @@ def test_every_command_s_help_shows_an_example_and_says_what_it_does(name: str) 
     assert "Example" in command.help, f"{name} --help has no example"
     assert "nsysmap" in command.help.split("Example", 1)[1]
     for parameter in command.params:
-        assert not isinstance(parameter, click.Option) or parameter.help or parameter.name in ("help", "version"), parameter.name
+        assert (
+            not isinstance(parameter, click.Option)
+            or parameter.help
+            or parameter.name in ("help", "version")
+        ), parameter.name
 
 
-@pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("cache", "path"), ("decode", "x")])
+@pytest.mark.parametrize(
+    "arguments", [("--version",), ("--help",), ("cache", "path"), ("decode", "x")]
+)
 def test_start_up_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
     code = (
         "import sys\n"
@@ -55,7 +72,13 @@ def test_start_up_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
         "heavy |= {'rich', 'jinja2', 'yaml', 'sqlite_utils'}\n"
         "print('HEAVY', sorted(heavy & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     assert done.stdout.splitlines()[-1] == "HEAVY []"
 
 
@@ -84,7 +107,13 @@ def test_an_analysis_with_rules_leaves_nothing_on_standard_error() -> None:
 def test_a_reader_that_goes_away_is_no_error() -> None:
     script = "set -o pipefail; \"$1\" -c 'from nsysmap.cli.main import main; main()' --help | true"
     for _ in range(3):
-        done = subprocess.run(["bash", "-c", script, "bash", sys.executable], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            ["bash", "-c", script, "bash", sys.executable],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         assert done.stderr == ""
         assert done.returncode in (0, 1)
 
@@ -105,12 +134,24 @@ FIXTURE = FIXTURES / "bert_trt10" / "sync.sqlite"
 
 def shell(line: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
     """A shell line in which `$NSYSMAP` is nsysmap."""
-    told = {"NSYSMAP": f"{sys.executable} -c 'from nsysmap.cli.main import main; main()'", "REPORT": str(FIXTURE), **environment}
+    told = {
+        "NSYSMAP": f"{sys.executable} -c 'from nsysmap.cli.main import main; main()'",
+        "REPORT": str(FIXTURE),
+        **environment,
+    }
     line = line.replace("$NSYSMAP", told["NSYSMAP"])
-    return subprocess.run(["bash", "-c", line], capture_output=True, env={**os.environ, **told}, timeout=120, check=False)
+    return subprocess.run(
+        ["bash", "-c", line],
+        capture_output=True,
+        env={**os.environ, **told},
+        timeout=120,
+        check=False,
+    )
 
 
-@pytest.mark.parametrize("command", ["--help", "decode x", "cache path", 'map "$REPORT"', 'map "$REPORT" -o -'])
+@pytest.mark.parametrize(
+    "command", ["--help", "decode x", "cache path", 'map "$REPORT"', 'map "$REPORT" -o -']
+)
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_are_no_failure(command: str, closed: str) -> None:
     done = shell(f"$NSYSMAP {command} {closed}")
@@ -127,7 +168,9 @@ def test_no_names_on_a_closed_standard_input() -> None:
 def test_a_full_disk_behind_standard_output_is_one_line(command: str) -> None:
     done = shell(f"$NSYSMAP {command} >/dev/full")
     assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
-    assert done.stderr.startswith(b"nsysmap: standard output: cannot be written (No space left on device); ")
+    assert done.stderr.startswith(
+        b"nsysmap: standard output: cannot be written (No space left on device); "
+    )
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
@@ -139,17 +182,28 @@ def test_a_failure_that_nobody_can_be_told_is_still_exit_status_2() -> None:
 def test_characters_that_the_terminal_lacks_are_escaped(encoding: str) -> None:
     done = shell("$NSYSMAP decode 漢", PYTHONIOENCODING=encoding)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.startswith(b"\\u6f22" if encoding == "latin-1" else "漢".encode())  # click writes UTF-8 in place of ASCII
+    assert done.stdout.startswith(
+        b"\\u6f22" if encoding == "latin-1" else "漢".encode()
+    )  # click writes UTF-8 in place of ASCII
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 @pytest.mark.parametrize(
-    "inside", ["nsysmap.rules.packs.load_rules", "nsysmap.rules.sandbox.limits.Sandbox.run", "nsysmap.output.json.write_json"]
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "nsysmap.rules.packs.load_rules",
+        "nsysmap.rules.sandbox.limits.Sandbox.run",
+        "nsysmap.output.json.write_json",
+    ],
 )
 def test_an_interrupt_is_quiet_even_where_a_library_makes_an_error_of_its_own_of_it(
     number: int, status: int, inside: str, tmp_path: Path
 ) -> None:
-    """The signal comes while nsysmap is at work in there, and is turned into a RuntimeError, as DuckDB does."""
+    """The signal comes while nsysmap is at work in there, and is turned into a RuntimeError, as
+    DuckDB does.
+    """
     module, _, name = inside.removesuffix(".run").rpartition(".")
     target = f"{module}.{name}.run" if inside.endswith(".run") else inside
     code = (
@@ -161,7 +215,15 @@ def test_an_interrupt_is_quiet_even_where_a_library_makes_an_error_of_its_own_of
         f"{target} = interrupted\n"
         "main()"
     )
-    command = [sys.executable, "-c", code, "analyze", str(FIXTURE), "-o", str(tmp_path / "out.json")]
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "analyze",
+        str(FIXTURE),
+        "-o",
+        str(tmp_path / "out.json"),
+    ]
     done = subprocess.run(command, capture_output=True, timeout=120, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (status, b"", b"")
     assert list(tmp_path.iterdir()) == []
@@ -176,18 +238,38 @@ def test_an_ignored_interrupt_stays_ignored() -> None:
         "nsysmap.inputs.nsys.export.cached = lambda: os.kill(os.getpid(), signal.SIGINT) or []\n"
         "main()"
     )
-    assert subprocess.run([sys.executable, "-c", code, "cache", "list"], timeout=60, check=False).returncode == 0
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code, "cache", "list"], timeout=60, check=False
+        ).returncode
+        == 0
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
         (("foo",), "nsysmap: no such command 'foo'; see nsysmap --help"),
-        (("analyze",), "nsysmap: analyze: missing argument 'REPORT [ENGINE]...'; see nsysmap analyze --help"),
-        (("analyze", "--bogus", "x"), "nsysmap: analyze: no such option '--bogus'; see nsysmap analyze --help"),
-        (("sql", "--csv"), "nsysmap: sql: --csv, --json and -o need a SELECT; see nsysmap sql --help"),
-        (("plot", "layers", "-o", "x.png"), "nsysmap: plot: missing argument 'REPORT [ENGINE]...'; see nsysmap plot --help"),
-        (("rules", "lst"), "nsysmap: rules: no such command 'lst'. Did you mean 'list'? see nsysmap rules --help"),
+        (
+            ("analyze",),
+            "nsysmap: analyze: missing argument 'REPORT [ENGINE]...'; see nsysmap analyze --help",
+        ),
+        (
+            ("analyze", "--bogus", "x"),
+            "nsysmap: analyze: no such option '--bogus'; see nsysmap analyze --help",
+        ),
+        (
+            ("sql", "--csv"),
+            "nsysmap: sql: --csv, --json and -o need a SELECT; see nsysmap sql --help",
+        ),
+        (
+            ("plot", "layers", "-o", "x.png"),
+            "nsysmap: plot: missing argument 'REPORT [ENGINE]...'; see nsysmap plot --help",
+        ),
+        (
+            ("rules", "lst"),
+            "nsysmap: rules: no such command 'lst'. Did you mean 'list'? see nsysmap rules --help",
+        ),
     ],
 )
 def test_wrong_usage_is_one_line(arguments: tuple[str, ...], line: str) -> None:
@@ -223,12 +305,22 @@ def test_decode_copies_a_log_as_it_is_but_for_the_names_in_it() -> None:
         capture_output=True,
         check=True,
     )
-    assert done.stdout == b"# a log\n\n\xff 1.2  ampere_sgemm_128x64_tn [cublas gemm kernel: FP32, tile 128x64]\r\nlast \x1b[1mline"
-    assert shell("printf 'ampere_sgemm_128x64_tn\\n' | $NSYSMAP decode").stdout.startswith(b"ampere_sgemm_128x64_tn\n  is ")
-    assert shell("printf 'a b ampere_sgemm_128x64_tn\\n' | $NSYSMAP decode").stdout.endswith(b"[cublas gemm kernel: FP32, tile 128x64]\n")
+    assert (
+        done.stdout
+        == b"# a log\n\n\xff 1.2  ampere_sgemm_128x64_tn [cublas gemm kernel: FP32, tile"
+        b" 128x64]\r\nlast \x1b[1mline"
+    )
+    assert shell("printf 'ampere_sgemm_128x64_tn\\n' | $NSYSMAP decode").stdout.startswith(
+        b"ampere_sgemm_128x64_tn\n  is "
+    )
+    assert shell("printf 'a b ampere_sgemm_128x64_tn\\n' | $NSYSMAP decode").stdout.endswith(
+        b"[cublas gemm kernel: FP32, tile 128x64]\n"
+    )
 
 
 def test_a_process_that_asked_duckdb_ends_without_a_word_on_standard_error() -> None:
     capture = FIXTURES / "bert_trt10"
-    done = run("sql", capture / "sync.sqlite", capture / "engine.json", "SELECT count(*) AS n FROM kernels")
+    done = run(
+        "sql", capture / "sync.sqlite", capture / "engine.json", "SELECT count(*) AS n FROM kernels"
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "   n\n2800\n", "")

@@ -28,7 +28,9 @@ StandIn = Callable[..., Path]
 
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
-    """An nsys of this version in an empty folder that is made the current one; `profile` runs `body` (`out` is the -o path)."""
+    """An nsys of this version in an empty folder that is made the current one; `profile` runs
+    `body` (`out` is the -o path).
+    """
     monkeypatch.setattr(program, "INSTALL_FOLDERS", ())
     monkeypatch.setenv("NSYSMAP_CACHE", str(tmp_path / "cache"))
     here = tmp_path / "here"
@@ -36,20 +38,22 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     monkeypatch.chdir(here)
 
     def make(
-        body: str = "capture()", *, version: str = "2023.4.4.54", metrics: str = "0: NVIDIA H100", devices: str = "--gpu-metrics-device"
+        body: str = "capture()",
+        *,
+        version: str = "2023.4.4.54",
+        metrics: str = "0: NVIDIA H100",
+        devices: str = "--gpu-metrics-device",
     ) -> Path:
         script = tmp_path / "nsys"
         script.write_text(
-            f"#!{sys.executable}\n"
-            "import json, os, shutil, signal, subprocess, sys, time\n"
-            f"if '--version' in sys.argv:\n    print('NVIDIA Nsight Systems version {version}'); sys.exit()\n"
-            f"if sys.argv[-1] == '{devices}=help':\n    print({metrics!r}); sys.exit()\n"
-            "if sys.argv[-1].endswith('=help'):\n    print('unrecognised option', repr(sys.argv[-1])); sys.exit(1)\n"
-            "at = sys.argv.index('-o') + 1 if '-o' in sys.argv else 0\n"
-            "out = sys.argv[at]\n"
-            "json.dump(sys.argv[1:], open('asked.json', 'w'))\n"
-            f"def capture():\n    shutil.copy({str(CAPTURE / 'sync.sqlite')!r}, out)\n"
-            f"if sys.argv[1] == 'profile':\n    {body}\n"
+            f"#!{sys.executable}\nimport json, os, shutil, signal, subprocess, sys, time\nif"
+            f" '--version' in sys.argv:\n    print('NVIDIA Nsight Systems version {version}');"
+            f" sys.exit()\nif sys.argv[-1] == '{devices}=help':\n    print({metrics!r});"
+            " sys.exit()\nif sys.argv[-1].endswith('=help'):\n    print('unrecognised option',"
+            " repr(sys.argv[-1])); sys.exit(1)\nat = sys.argv.index('-o') + 1 if '-o' in sys.argv"
+            " else 0\nout = sys.argv[at]\njson.dump(sys.argv[1:], open('asked.json', 'w'))\ndef"
+            f" capture():\n    shutil.copy({str(CAPTURE / 'sync.sqlite')!r}, out)\nif sys.argv[1]"
+            f" == 'profile':\n    {body}\n"
         )
         script.chmod(0o755)
         monkeypatch.setenv("NSYS", str(script))
@@ -68,22 +72,34 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
         ("2027.1.1", " --cuda-graph-trace=node:nvtx-precapture"),
     ],
 )
-def test_the_flags_fit_the_version_that_is_found(version: str, graphs: str, stand_in: StandIn, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_flags_fit_the_version_that_is_found(
+    version: str, graphs: str, stand_in: StandIn, capfd: pytest.CaptureFixture[str]
+) -> None:
     stand_in(version=version)
     done = run(capfd, "record", "--print", "--", "./program", "--flag", "two words")
     assert (done.status, done.err) == (0, "")
-    assert done.out == f"nsys profile {HEAD}{graphs} -o report.nsys-rep ./program --flag 'two words'\n"
+    assert (
+        done.out == f"nsys profile {HEAD}{graphs} -o report.nsys-rep ./program --flag 'two words'\n"
+    )
     assert not Path("asked.json").exists()
 
 
 @pytest.mark.parametrize("option", ["--gpu-metrics-device", "--gpu-metrics-devices"])
-def test_counters_are_sampled_as_often_as_nsys_keeps_up_with(option: str, stand_in: StandIn) -> None:
+def test_counters_are_sampled_as_often_as_nsys_keeps_up_with(
+    option: str, stand_in: StandIn
+) -> None:
     nsys = Nsys(stand_in(devices=option), "2024.1.1")
     command = capture_command(nsys, ["x"], Path("r.nsys-rep"), gpu_metrics=Sampling("1"))
-    assert command[6:9] == ["--cuda-graph-trace=node", f"{option}=1", f"--gpu-metrics-frequency={METRICS_HZ}"]
+    assert command[6:9] == [
+        "--cuda-graph-trace=node",
+        f"{option}=1",
+        f"--gpu-metrics-frequency={METRICS_HZ}",
+    ]
 
 
-@pytest.mark.parametrize(("report", "hz"), [("bert_trt10/graph", 50_000), ("torch_encoder/graph", 200_000)])
+@pytest.mark.parametrize(
+    ("report", "hz"), [("bert_trt10/graph", 50_000), ("torch_encoder/graph", 200_000)]
+)
 def test_an_earlier_report_says_how_often_its_kernels_need_to_be_sampled(
     report: str, hz: int, stand_in: StandIn, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,20 +109,41 @@ def test_an_earlier_report_says_how_often_its_kernels_need_to_be_sampled(
     done = run(capfd, "record", "--print", "--gpu-metrics", "--kernels-of", str(earlier), "--", "x")
     assert done.status == 0, done.err
     assert f"--gpu-metrics-frequency={hz} " in done.out
-    assert "add --gpu-metrics" in run(capfd, "record", "--print", "--kernels-of", str(earlier), "--", "x").err
+    assert (
+        "add --gpu-metrics"
+        in run(capfd, "record", "--print", "--kernels-of", str(earlier), "--", "x").err
+    )
 
 
-def test_a_capture_is_analysed_with_the_engine_that_the_program_exports(stand_in: StandIn, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_capture_is_analysed_with_the_engine_that_the_program_exports(
+    stand_in: StandIn, capfd: pytest.CaptureFixture[str]
+) -> None:
     stand_in()
     Path("layers.json").write_bytes((CAPTURE / "engine.json").read_bytes())
-    done = run(capfd, "record", "-o", "run.nsys-rep", "trtexec", "--exportLayerInfo=layers.json", "--exportLayerInfo=none.json")
+    done = run(
+        capfd,
+        "record",
+        "-o",
+        "run.nsys-rep",
+        "trtexec",
+        "--exportLayerInfo=layers.json",
+        "--exportLayerInfo=none.json",
+    )
     assert done.status == 0, done.err
     assert done.out == run(capfd, "analyze", "run.nsys-rep", "layers.json").out
-    assert json.loads(Path("asked.json").read_text())[-3:] == ["trtexec", "--exportLayerInfo=layers.json", "--exportLayerInfo=none.json"]
-    assert layer_files(["trtexec", "--exportLayerInfo=a=b.json", "--exportLayerInfo="]) == ["a=b.json"]
+    assert json.loads(Path("asked.json").read_text())[-3:] == [
+        "trtexec",
+        "--exportLayerInfo=layers.json",
+        "--exportLayerInfo=none.json",
+    ]
+    assert layer_files(["trtexec", "--exportLayerInfo=a=b.json", "--exportLayerInfo="]) == [
+        "a=b.json"
+    ]
 
 
-def test_what_the_program_prints_is_shown_and_its_status_is_ours(stand_in: StandIn, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_the_program_prints_is_shown_and_its_status_is_ours(
+    stand_in: StandIn, capfd: pytest.CaptureFixture[str]
+) -> None:
     stand_in("capture(); print('from the program'); sys.exit(7)")
     done = run(capfd, "record", "--", "x")
     assert done.status == 7
@@ -114,7 +151,9 @@ def test_what_the_program_prints_is_shown_and_its_status_is_ours(stand_in: Stand
     assert "the program ended with status 7" in done.err
 
 
-def test_a_report_that_is_there_is_kept(stand_in: StandIn, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_report_that_is_there_is_kept(
+    stand_in: StandIn, capfd: pytest.CaptureFixture[str]
+) -> None:
     stand_in()
     Path("report.nsys-rep").write_text("precious")
     done = run(capfd, "record", "--", "x")
@@ -124,38 +163,53 @@ def test_a_report_that_is_there_is_kept(stand_in: StandIn, capfd: pytest.Capture
     assert "--force-overwrite=true" in run(capfd, "record", "--print", "--force", "--", "x").out
 
 
-def test_an_earlier_report_is_not_taken_for_one_that_nsys_did_not_write(stand_in: StandIn, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_earlier_report_is_not_taken_for_one_that_nsys_did_not_write(
+    stand_in: StandIn, capfd: pytest.CaptureFixture[str]
+) -> None:
     """As when the program does not exist: nsys ends with status 1."""
     Path("run.nsys-rep").write_bytes((CAPTURE / "sync.nsys-rep").read_bytes())
     stand_in("sys.exit(1)")
     done = run(capfd, "record", "-o", "run", "--force", "--", "x")
     assert (done.status, done.out) == (2, "")
-    assert "run.nsys-rep: was not written by nsys, which ended with status 1; the file there is an earlier one" in done.err
+    assert (
+        "run.nsys-rep: was not written by nsys, which ended with status 1; the file there is an"
+        " earlier one" in done.err
+    )
     stand_in()
     assert run(capfd, "record", "-o", "run", "--force", "--", "x").status == 0
 
 
 @pytest.mark.parametrize("name", ["run.sqlite", "none/run.nsys-rep"])
-def test_an_output_that_cannot_be_is_refused_before_anything_runs(name: str, stand_in: StandIn, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_output_that_cannot_be_is_refused_before_anything_runs(
+    name: str, stand_in: StandIn, capfd: pytest.CaptureFixture[str]
+) -> None:
     stand_in()
     assert run(capfd, "record", "-o", name, "--", "x").status == 2
     assert not Path("asked.json").exists()
 
 
 @pytest.mark.parametrize("body", ["pass", "sys.exit(1)", "os.kill(os.getpid(), 9)"])
-def test_an_nsys_that_writes_nothing_is_one_line(body: str, stand_in: StandIn, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_nsys_that_writes_nothing_is_one_line(
+    body: str, stand_in: StandIn, capfd: pytest.CaptureFixture[str]
+) -> None:
     stand_in(body)
     done = run(capfd, "record", "--", "x")
     assert (done.status, done.out) == (2, "")
-    assert "report.nsys-rep: was not written by nsys, which ended with status" in done.err.splitlines()[-1]
+    assert (
+        "report.nsys-rep: was not written by nsys, which ended with status"
+        in done.err.splitlines()[-1]
+    )
 
 
 def test_without_permission_for_counters_nothing_runs_and_the_way_to_get_it_is_said(
     stand_in: StandIn, capfd: pytest.CaptureFixture[str]
 ) -> None:
     stand_in(
-        metrics="The user running nsys does not have permission to access NVIDIA GPU Performance Counters on the target device. "
-        "For more details, please visit https://developer.nvidia.com/ERR_NVGPUCTRPERM"
+        metrics=(
+            "The user running nsys does not have permission to access NVIDIA GPU Performance"
+            " Counters on the target device. For more details, please visit"
+            " https://developer.nvidia.com/ERR_NVGPUCTRPERM"
+        )
     )
     done = run(capfd, "record", "--gpu-metrics", "--", "x")
     assert (done.status, done.err.count("\n")) == (2, 1)
@@ -169,7 +223,9 @@ def test_without_permission_for_counters_nothing_runs_and_the_way_to_get_it_is_s
     assert "--gpu-metrics-device=1" in json.loads(Path("asked.json").read_text())
 
 
-def test_no_nsys_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_no_nsys_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(program, "INSTALL_FOLDERS", ())
     monkeypatch.delenv("NSYS", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -179,10 +235,24 @@ def test_no_nsys_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
 
 
 def test_an_interrupt_is_for_nsys_which_then_writes_its_report(stand_in: StandIn) -> None:
-    """Ctrl-C reaches both, as on a terminal: the program ends, and what was captured is analysed."""
-    stand_in("signal.signal(signal.SIGINT, lambda *_: None); open('up', 'w').close(); signal.pause(); capture()")
-    command = [sys.executable, "-c", "from nsysmap.cli.main import main; main()", "record", "--", "x"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    """Ctrl-C reaches both, as on a terminal: the program ends, and what was captured is
+    analysed.
+    """
+    stand_in(
+        "signal.signal(signal.SIGINT, lambda *_: None); open('up', 'w').close(); signal.pause();"
+        " capture()"
+    )
+    command = [
+        sys.executable,
+        "-c",
+        "from nsysmap.cli.main import main; main()",
+        "record",
+        "--",
+        "x",
+    ]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
     deadline = time.monotonic() + 60
     while not Path("up").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -196,10 +266,13 @@ def not_installed(package: str) -> str:
     raise PackageNotFoundError(package)
 
 
-# --- doctor -----------------------------------------------------------------------------------------------------------
+# --- doctor
+# --------------------------------------------------------------------------------------------------
 
 
-def test_doctor_says_what_is_there_and_what_that_allows(stand_in: StandIn, capfd: pytest.CaptureFixture[str]) -> None:
+def test_doctor_says_what_is_there_and_what_that_allows(
+    stand_in: StandIn, capfd: pytest.CaptureFixture[str]
+) -> None:
     script = stand_in(version="2025.3.1.90")
     found = {one["thing"]: one for one in json.loads(run(capfd, "doctor", "--json").out)}
     assert set(found) >= {"nsys", "TensorRT", "trtexec", "onnx", "chromium", "GPU", "cache"}
@@ -231,20 +304,29 @@ def test_doctor_without_anything_says_what_works_all_the_same(
         "cache": True,
     }
     told = " ".join(run(capfd, "doctor").out.split())
-    assert "Reports can be opened without it: nsysmap reads them itself. `nsysmap record` needs nsys: install Nsight Systems." in told
+    assert (
+        "Reports can be opened without it: nsysmap reads them itself. `nsysmap record` needs nsys:"
+        " install Nsight Systems." in told
+    )
     monkeypatch.setenv("NSYS", "/bin/false")
-    assert "point NSYS at the nsys program, or unset it" in " ".join(run(capfd, "doctor").out.split())
+    assert "point NSYS at the nsys program, or unset it" in " ".join(
+        run(capfd, "doctor").out.split()
+    )
     assert not (tmp_path / "a").exists()
 
 
 @pytest.mark.parametrize(
-    ("params", "root", "found"), [("RmProfilingAdminOnly: 0\n", 1000, True), ("RmProfilingAdminOnly: 1\n", 0, True),
-                                  ("RmProfilingAdminOnly: 1\n", 1000, False), ("Other: 1\n", 1000, None)],
+    ("params", "root", "found"),
+    [("RmProfilingAdminOnly: 0\n", 1000, True), ("RmProfilingAdminOnly: 1\n", 0, True),
+                                  ("RmProfilingAdminOnly: 1\n", 1000, False),
+                                  ("Other: 1\n", 1000, None)],
 )  # fmt: skip
 def test_doctor_reads_off_the_driver_who_may_sample_counters(
     params: str, root: int, found: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "version").write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun\n")
+    (tmp_path / "version").write_text(
+        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun\n"
+    )
     (tmp_path / "params").write_text(params)
     monkeypatch.setattr(doctor, "_DRIVER", tmp_path)
     monkeypatch.setattr(os, "geteuid", lambda: root)

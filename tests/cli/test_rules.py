@@ -14,7 +14,9 @@ from tests.rule_packs import ANY_CASES, write_rule
 
 
 def rules(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(cli, ["rules", *map(str, arguments)], catch_exceptions=False, standalone_mode=False)
+    return CliRunner().invoke(
+        cli, ["rules", *map(str, arguments)], catch_exceptions=False, standalone_mode=False
+    )
 
 
 def test_list_names_every_rule_with_its_summary_in_80_columns(tmp_path: Path) -> None:
@@ -29,7 +31,15 @@ def test_list_names_every_rule_with_its_summary_in_80_columns(tmp_path: Path) ->
 def test_show_says_why_what_to_do_and_how_it_tells(tmp_path: Path) -> None:
     write_rule(tmp_path, "long-gap")
     output = rules("show", "long-gap", "--rules", tmp_path).output
-    for part in ("Long gaps.", "They cost.", "Close them", "long-gap.min_ns = 100", "no rows in gaps", "FROM gaps", "short: finds nothing"):
+    for part in (
+        "Long gaps.",
+        "They cost.",
+        "Close them",
+        "long-gap.min_ns = 100",
+        "no rows in gaps",
+        "FROM gaps",
+        "short: finds nothing",
+    ):
         assert part in output
 
 
@@ -54,7 +64,9 @@ def test_test_stops_at_a_broken_rule(tmp_path: Path) -> None:
         rules("test", tmp_path)
 
 
-def test_test_runs_the_cases_and_fails_where_a_rule_does_not_answer_as_they_say(tmp_path: Path) -> None:
+def test_test_runs_the_cases_and_fails_where_a_rule_does_not_answer_as_they_say(
+    tmp_path: Path,
+) -> None:
     write_rule(tmp_path, "long-gap")
     passed = rules("test", tmp_path)
     assert passed.output == "2 of 2 cases of 1 rule gave the expected answer\n"

@@ -27,7 +27,9 @@ def completed(shell: str, words: str) -> list[str]:
         **os.environ,
         "_NSYSMAP_COMPLETE": f"{shell}_complete",
         "COMP_WORDS": words,
-        "COMP_CWORD": words.rsplit(" ", maxsplit=1)[-1] if shell == "fish" else str(words.count(" ")),
+        "COMP_CWORD": (
+            words.rsplit(" ", maxsplit=1)[-1] if shell == "fish" else str(words.count(" "))
+        ),
     }
     command = [sys.executable, "-c", "from nsysmap.cli.main import main; main()"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
@@ -40,7 +42,13 @@ def test_commands_options_choices_and_paths_are_completed(shell: str) -> None:
     assert any("analyze" in line for line in completed(shell, "nsysmap ana"))
     assert any("--fail-on" in line for line in completed(shell, "nsysmap analyze --fail"))
     assert any("warning" in line for line in completed(shell, "nsysmap analyze --fail-on warn"))
-    for words in ("nsysmap analyze rep", "nsysmap graph eng", "nsysmap map -o out", "nsysmap sql rep", "nsysmap record --engine eng"):
+    for words in (
+        "nsysmap analyze rep",
+        "nsysmap graph eng",
+        "nsysmap map -o out",
+        "nsysmap sql rep",
+        "nsysmap record --engine eng",
+    ):
         assert any(re.match(r"file\b", line) for line in completed(shell, words)), words
 
 
@@ -52,24 +60,40 @@ def test_each_shell_has_its_script(shell: str, capfd: pytest.CaptureFixture[str]
 
 
 WITH_THE_SCRIPT = {  # what each shell is told, and says, of the word that is begun
-    "bash": 'source ./complete; COMP_WORDS=(nsysmap what); COMP_CWORD=1; _nsysmap_completion nsysmap; echo "${COMPREPLY[@]}"',
-    "zsh": 'compdef() { :; }; _describe() { print -l "${(@P)3}"; }; source ./complete; words=(nsysmap what); CURRENT=2; '
-    "_nsysmap_completion",
+    "bash": (
+        "source ./complete; COMP_WORDS=(nsysmap what); COMP_CWORD=1; _nsysmap_completion nsysmap;"
+        ' echo "${COMPREPLY[@]}"'
+    ),
+    "zsh": (
+        'compdef() { :; }; _describe() { print -l "${(@P)3}"; }; source ./complete; words=(nsysmap'
+        " what); CURRENT=2; _nsysmap_completion"
+    ),
     "fish": 'source ./complete; complete -C "nsysmap what"',
 }
 
 
 @pytest.mark.parametrize("shell", WITH_THE_SCRIPT)
-def test_the_shell_itself_completes_with_the_script(shell: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_shell_itself_completes_with_the_script(
+    shell: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"no {shell} here")
-    (tmp_path / "nsysmap").write_text(f"#!/bin/sh\nexec {sys.executable} -c 'from nsysmap.cli.main import main; main()' \"$@\"\n")
+    (tmp_path / "nsysmap").write_text(
+        f"#!/bin/sh\nexec {sys.executable} -c 'from nsysmap.cli.main import main; main()' \"$@\"\n"
+    )
     (tmp_path / "nsysmap").chmod(0o755)
     (tmp_path / "complete").write_text(run(capfd, "completion", shell).out)
     quiet = {"bash": "--norc", "zsh": "-f", "fish": "--no-config"}[shell]
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
+    environment = {
+        **os.environ,
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "HOME": str(tmp_path),
+    }
     command = [shell, quiet, "-c", WITH_THE_SCRIPT[shell]]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
     assert re.match(r"what-if\b", done.stdout)
     assert len(done.stdout.splitlines()) == 1
 
@@ -79,7 +103,9 @@ def test_the_page_on_shells_says_how_for_each() -> None:
     assert all(f"nsysmap completion {shell}" in page for shell in ("bash", "zsh", "fish"))
 
 
-def every_command(command: click.Command, name: str = "nsysmap") -> Iterator[tuple[str, click.Command]]:
+def every_command(
+    command: click.Command, name: str = "nsysmap"
+) -> Iterator[tuple[str, click.Command]]:
     yield name, command
     if isinstance(command, click.Group):
         for word, inner in command.commands.items():
@@ -94,13 +120,20 @@ def test_every_command_has_a_page_with_its_options_and_examples() -> None:
         assert ".SH EXAMPLES\n.nf\n" in page, name
         assert ".B -h, --help\n" in page, name
         for parameter in command.params:
-            assert not isinstance(parameter, click.Option) or parameter.opts[-1] in page, (name, parameter.name)
+            assert not isinstance(parameter, click.Option) or parameter.opts[-1] in page, (
+                name,
+                parameter.name,
+            )
 
 
 def test_no_line_of_a_page_is_a_request_that_is_not_ours() -> None:
     known = {".TH", ".SH", ".TP", ".B", ".PP", ".nf", ".fi"}
     for name, page in PAGES.items():
-        assert [line for line in page.splitlines() if line.startswith((".", "'")) and line.split()[0] not in known] == [], name
+        assert [
+            line
+            for line in page.splitlines()
+            if line.startswith((".", "'")) and line.split()[0] not in known
+        ] == [], name
         assert "\b" not in page
         assert "\\" not in page.replace("\\-", "").replace("\\e", "").replace("\\&", "")
 
@@ -108,7 +141,13 @@ def test_no_line_of_a_page_is_a_request_that_is_not_ours() -> None:
 @pytest.mark.skipif(shutil.which("groff") is None, reason="no groff here")
 def test_groff_formats_every_page_without_a_warning() -> None:
     for name, page in PAGES.items():
-        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-K", "utf8"], input=page, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["groff", "-man", "-Tutf8", "-ww", "-K", "utf8"],
+            input=page,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         assert done.stderr == "", name
         assert "Wrong input or usage" in " ".join(done.stdout.split())
 
@@ -117,6 +156,9 @@ def test_pages_are_printed_and_written(tmp_path: Path, capfd: pytest.CaptureFixt
     assert run(capfd, "man", "rules test").out == PAGES["nsysmap-rules-test"]
     assert run(capfd, "man", "-o", tmp_path / "man1").status == 0
     assert {path.stem for path in (tmp_path / "man1").iterdir()} == set(PAGES)
-    assert (run(capfd, "man", "nothing").status, run(capfd, "man", "analyze", "-o", tmp_path).status) == (2, 2)
+    assert (
+        run(capfd, "man", "nothing").status,
+        run(capfd, "man", "analyze", "-o", tmp_path).status,
+    ) == (2, 2)
     (tmp_path / "file").touch()
     assert "cannot be written" in run(capfd, "man", "-o", tmp_path / "file").err

@@ -43,31 +43,50 @@ def test_the_slowest_is_the_slowest_and_the_median_one_is_in_the_middle() -> Non
     assert told("slowest").rank == 1
     middle = told(str(told("slowest").usual))
     assert middle.time_ns == middle.usual_ns
-    assert {row["extra_ns"] for row in middle.kernels.records()} != {0}  # beside the medians at each place, not beside itself
+    assert {row["extra_ns"] for row in middle.kernels.records()} != {
+        0
+    }  # beside the medians at each place, not beside itself
 
 
 def test_the_first_of_a_thread_has_no_rank_among_those_that_follow_another() -> None:
     tables = captured().tables
-    warm = Table(tables.inferences.spec, {**tables.inferences.columns, "warmup": np.zeros(len(tables.inferences), np.bool_)})
+    warm = Table(
+        tables.inferences.spec,
+        {**tables.inferences.columns, "warmup": np.zeros(len(tables.inferences), np.bool_)},
+    )
     first = one_inference({**tables.by_name(), "inferences": warm}, "sync.sqlite", "0")
     assert (first.rank, first.first) == (None, True)
-    assert "It is none of them: it is the first on its thread" in " ".join(inference_text(first).split())
+    assert "It is none of them: it is the first on its thread" in " ".join(
+        inference_text(first).split()
+    )
     assert "of them, counted from the slowest" in inference_text(told("7"))
 
 
 def test_the_gap_that_made_it_slow_is_named_with_its_cause() -> None:
     found = told("slowest")
     worst = max(found.kernels.records(), key=lambda row: int(str(row["extra_ns"])))
-    assert (worst["position"], worst["cause"], worst["evidence"]) == (21, "launch", "cudaLaunchKernel")
+    assert (worst["position"], worst["cause"], worst["evidence"]) == (
+        21,
+        "launch",
+        "cudaLaunchKernel",
+    )
     assert found.contributions[0].name == "idle: waiting for launches"
     assert worst["call_ns"] == 274_586  # the longest launch call of the capture
-    assert "; waiting for launches: cudaLaunchKernel took 274.6 µs." in " ".join(inference_text(found).split())
+    assert "; waiting for launches: cudaLaunchKernel took 274.6 µs." in " ".join(
+        inference_text(found).split()
+    )
 
 
 @pytest.mark.parametrize(
     ("file", "why"),
     [
-        ("decode_loop/sync.nsys-rep", "waiting for launches: the host began cudaLaunchKernel 466.0 µs after the GPU went idle."),
+        (
+            "decode_loop/sync.nsys-rep",
+            (
+                "waiting for launches: the host began cudaLaunchKernel 466.0 µs after the GPU went"
+                " idle."
+            ),
+        ),
         ("bert_trt10/hostgap.nsys-rep", "nsys's own work: Chunk Allocation."),
     ],
 )
@@ -78,7 +97,11 @@ def test_what_the_host_was_late_with_is_told(file: str, why: str) -> None:
 
 def test_of_a_run_in_phases_it_is_beside_the_median_one_of_its_phase() -> None:
     tables = analyze(FIXTURES / "two_processes" / "processes.nsys-rep", rules=[]).tables.by_name()
-    groups = {row.integer("group_id"): row for row in tables["inference_groups"] if row.maybe_integer("phase") is not None}
+    groups = {
+        row.integer("group_id"): row
+        for row in tables["inference_groups"]
+        if row.maybe_integer("phase") is not None
+    }
     assert len(groups) == 2  # alone on the GPU, and beside the other process
     for row in tables["inference_times"]:
         group = groups.get(row.integer("group_id"))
@@ -89,7 +112,9 @@ def test_of_a_run_in_phases_it_is_beside_the_median_one_of_its_phase() -> None:
     assert not told("7").phases
 
 
-def test_a_gap_that_is_little_of_the_difference_is_not_named_beside_what_passed_before_it_began() -> None:
+def test_a_gap_that_is_little_of_the_difference_is_not_named_beside_what_passed_before_it_began() -> (  # noqa: E501
+    None
+):
     tables = analyze(FIXTURES / "torch_mixed" / "sync.nsys-rep", rules=[]).tables.by_name()
     text = " ".join(inference_text(one_inference(tables, "sync.nsys-rep", "1")).split())
     assert "Before it began, 657.8 µs had passed instead of 345.4 µs." in text
@@ -103,7 +128,9 @@ def test_one_that_took_many_times_the_median_is_told_as_such_and_most_is_more_th
     assert "%) more than" not in text
     extra = slow.time_ns - slow.usual_ns
     parts = [replace(slow.contributions[0], ns=round(share * extra)) for share in (0.42, 0.3, 0.28)]
-    assert "The largest part of the difference (42%) is " in " ".join(inference_text(replace(slow, contributions=tuple(parts))).split())
+    assert "The largest part of the difference (42%) is " in " ".join(
+        inference_text(replace(slow, contributions=tuple(parts))).split()
+    )
 
 
 def test_an_inference_that_is_not_there_is_refused() -> None:
@@ -129,14 +156,19 @@ def test_a_report_is_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_names_that_differ_are_cut_so_that_they_still_differ() -> None:
-    names = [f"/layer.{number}/attention/self/a_long_name_of_a_convolution/LeakyRelu)" for number in range(12)]
+    names = [
+        f"/layer.{number}/attention/self/a_long_name_of_a_convolution/LeakyRelu)"
+        for number in range(12)
+    ]
     grid = Grid("Kernels", ("µs", "layer"), tuple(("1.00", name) for name in names), "rn")
     _, _, *lines = rendered(grid_lines(grid, 40), colour=False).splitlines()
     assert len(set(lines)) == len(names)
     assert all(len(line) <= 40 for line in lines)
 
 
-def test_it_is_written_as_a_page_markdown_and_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_it_is_written_as_a_page_markdown_and_json(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     files = [tmp_path / f"one{suffix}" for suffix in (".html", ".md", ".json")]
     options = [word for file in files for word in ("-o", str(file))]
     result = run(capfd, "inference", str(FIXTURES / "bert_trt10/sync.sqlite"), "slowest", *options)

@@ -10,9 +10,21 @@ SIDES = ("before", "after", "before_titles", "after_titles")
 
 
 def rows(*layers: tuple[str, int, bool], **more: object) -> list[Row]:
-    plain = {"relation": "one-to-one", "joined_by": "name", "change": "same", "kind": "gemm", **more}
+    plain = {
+        "relation": "one-to-one",
+        "joined_by": "name",
+        "change": "same",
+        "kind": "gemm",
+        **more,
+    }
     made = [
-        {"group": at, **dict.fromkeys(SIDES, name), "difference_ns": difference, "significant": sure, **plain}
+        {
+            "group": at,
+            **dict.fromkeys(SIDES, name),
+            "difference_ns": difference,
+            "significant": sure,
+            **plain,
+        }
         for at, (name, difference, sure) in enumerate(layers)
     ]
     return list(Table.of_rows(JOINED_LAYERS, made))
@@ -30,8 +42,14 @@ def test_layers_whose_names_differ_in_an_index_and_that_changed_alike_are_one_pa
 
 
 def test_one_layer_that_changed_more_than_its_likes_stands_alone() -> None:
-    assert parts(rows(("layer.0", 1, False), ("layer.1", 400, True), ("layer.2", -2, False))) == [[0, 2], [1]]
-    assert parts(rows(("layer.0", 100, True), ("layer.1", 400, True), ("layer.2", 120, True))) == [[0, 2], [1]]
+    assert parts(rows(("layer.0", 1, False), ("layer.1", 400, True), ("layer.2", -2, False))) == [
+        [0, 2],
+        [1],
+    ]
+    assert parts(rows(("layer.0", 100, True), ("layer.1", 400, True), ("layer.2", 120, True))) == [
+        [0, 2],
+        [1],
+    ]
 
 
 def test_slower_and_faster_layers_are_not_added_up() -> None:
@@ -44,7 +62,10 @@ def test_layers_with_other_kernels_or_another_change_stand_apart() -> None:
         *rows(("layer.1", 9, True), change="tactic", after_kernels="b"),
     ]
     assert len(blocks_of(both)) == 2
-    both = [*rows(("layer.0", 9, True)), *rows(("layer.1", 9, True), relation="new", before=None, before_titles=None, change="new")]
+    both = [
+        *rows(("layer.0", 9, True)),
+        *rows(("layer.1", 9, True), relation="new", before=None, before_titles=None, change="new"),
+    ]
     assert len(blocks_of(both)) == 2
 
 

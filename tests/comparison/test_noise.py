@@ -19,7 +19,9 @@ from nsysmap.comparison.noise import (
 )
 
 
-@pytest.mark.parametrize(("freedom", "value"), [(1, 12.7062), (4, 2.7764), (10, 2.2281), (100, 1.9840)])
+@pytest.mark.parametrize(
+    ("freedom", "value"), [(1, 12.7062), (4, 2.7764), (10, 2.2281), (100, 1.9840)]
+)
 def test_students_quantiles_are_those_of_the_tables(freedom: float, value: float) -> None:
     assert student_quantile(0.975, freedom) == pytest.approx(value, abs=1e-4)
     assert two_sided(value, freedom) == pytest.approx(0.05, abs=1e-5)
@@ -35,7 +37,10 @@ def false_calls(correlation: float, count: int, pairs: int = 300) -> float:
             values[at] = correlation * values[at - 1] + noise[at]
         return values[50:]
 
-    return sum(difference(mean_of(series()), mean_of(series())).significant for _ in range(pairs)) / pairs
+    return (
+        sum(difference(mean_of(series()), mean_of(series())).significant for _ in range(pairs))
+        / pairs
+    )
 
 
 def test_independent_inferences_are_called_different_one_time_in_twenty() -> None:
@@ -99,5 +104,7 @@ def test_the_slope_between_is_the_median_of_those_of_all_pairs() -> None:
     y = x + dice.normal(size=25)
     slopes = [(y[j] - y[i]) / (x[j] - x[i]) for i in range(25) for j in range(25) if x[i] < x[j]]
     others = [(x[j] - x[i]) / (y[j] - y[i]) for i in range(25) for j in range(25) if y[i] < y[j]]
-    assert factor_between(x, y).value == pytest.approx(math.sqrt(np.median(slopes) / np.median(others)))
+    assert factor_between(x, y).value == pytest.approx(
+        math.sqrt(np.median(slopes) / np.median(others))
+    )
     assert math.isnan(factor_between(np.ones(9), np.arange(9.0)).value)

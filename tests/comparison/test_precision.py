@@ -18,7 +18,11 @@ HEADING = "What the other precision does to the time"
 @cache
 def of_real(before: str, after: str) -> Comparison:
     files = [REAL / f"{name}-graph.nsys-rep" for name in (before, after)]
-    return compare(*files, engine_before=REAL / f"{before}.engine.json", engine_after=REAL / f"{after}.engine.json")
+    return compare(
+        *files,
+        engine_before=REAL / f"{before}.engine.json",
+        engine_after=REAL / f"{after}.engine.json",
+    )
 
 
 def by_reason(found: Comparison) -> dict[str, PrecisionReason]:
@@ -26,7 +30,9 @@ def by_reason(found: Comparison) -> dict[str, PrecisionReason]:
 
 
 def test_fp8_that_is_slower_is_told_by_its_products_and_by_what_is_no_longer_fused() -> None:
-    """Times as kernels.tsv has them: 12 products of 70.15 µs take 112.40, and GELU is a kernel of its own."""
+    """Times as kernels.tsv has them: 12 products of 70.15 µs take 112.40, and GELU is a kernel of
+    its own.
+    """
     found = of_real("bert_eager", "bert_fp8")
     assert found.verdict == "slower"
     told = by_reason(found)
@@ -41,7 +47,9 @@ def test_fp8_that_is_slower_is_told_by_its_products_and_by_what_is_no_longer_fus
     assert fusion.told == "up*/MatMul + bias + GELU 34.48 → up*/MatMul 34.70 + up*/Add + GELU 9.56"
 
 
-@pytest.mark.parametrize("names", [("bert_eager", "bert_fp8"), ("bert_fp8", "bert_eager"), ("bert_fp32", "bert_fp8")])
+@pytest.mark.parametrize(
+    "names", [("bert_eager", "bert_fp8"), ("bert_fp8", "bert_eager"), ("bert_fp32", "bert_fp8")]
+)
 def test_the_reasons_add_up_to_the_difference_and_to_both_times(names: tuple[str, str]) -> None:
     found = of_real(*names)
     assert sum(one.ns for one in found.precision) == found.difference_ns
@@ -51,10 +59,18 @@ def test_the_reasons_add_up_to_the_difference_and_to_both_times(names: tuple[str
 
 
 def test_the_other_way_round_the_same_reasons_make_it_faster() -> None:
-    slower, faster = (by_reason(of_real(*names)) for names in (("bert_eager", "bert_fp8"), ("bert_fp8", "bert_eager")))
-    assert {name: -one.ns for name, one in slower.items()} == {name: one.ns for name, one in faster.items()}
+    slower, faster = (
+        by_reason(of_real(*names))
+        for names in (("bert_eager", "bert_fp8"), ("bert_fp8", "bert_eager"))
+    )
+    assert {name: -one.ns for name, one in slower.items()} == {
+        name: one.ns for name, one in faster.items()
+    }
     assert faster["products"].types == "FP8 → FP16"
-    assert "before in sm80 kernels" in faster["products"].told and "4 now split along K" in faster["products"].told
+    assert (
+        "before in sm80 kernels" in faster["products"].told
+        and "4 now split along K" in faster["products"].told
+    )
 
 
 def test_fp8_that_is_faster_than_fp32_is_told_by_shorter_products_and_fused_attention() -> None:
@@ -72,7 +88,12 @@ def test_nothing_is_told_where_all_layers_compute_in_the_types_that_they_had() -
     engine = folder / "engine.json"
     for found in (
         of_real("bert_eager", "bert_eager"),
-        compare(folder / "sync.sqlite", folder / "graph.sqlite", engine_before=engine, engine_after=engine),
+        compare(
+            folder / "sync.sqlite",
+            folder / "graph.sqlite",
+            engine_before=engine,
+            engine_after=engine,
+        ),
     ):
         assert found.precision == ()
         assert HEADING not in comparison_text(found)

@@ -10,7 +10,21 @@ from nsysmap.comparison.compare import compare
 from nsysmap.comparison.region_parts import Part, joined_parts
 from tests.places import FIXTURES
 
-BLOCK = ("gemm", "gemm", "gemm", "move", "gemm", "softmax", "gemm", "gemm", "layernorm", "gemm", "gelu-erf", "gemm", "layernorm")
+BLOCK = (
+    "gemm",
+    "gemm",
+    "gemm",
+    "move",
+    "gemm",
+    "softmax",
+    "gemm",
+    "gemm",
+    "layernorm",
+    "gemm",
+    "gelu-erf",
+    "gemm",
+    "layernorm",
+)
 
 
 def parts(*words: str) -> list[Part]:
@@ -19,7 +33,8 @@ def parts(*words: str) -> list[Part]:
 
 def told(before: list[Part], after: list[Part]) -> Counter[tuple[str, str]]:
     return Counter(
-        (" ".join(one.word for one in ours), " ".join(one.word for one in theirs)) for ours, theirs in joined_parts(before, after)
+        (" ".join(one.word for one in ours), " ".join(one.word for one in theirs))
+        for ours, theirs in joined_parts(before, after)
     )
 
 
@@ -32,7 +47,9 @@ def test_between_norms_that_stay_what_was_fused_is_one_group() -> None:
     assert found["gemm gelu-erf gemm", "gemm gemm"] == 2
     assert (found["softmax", "softmax"], found["layernorm", "layernorm"]) == (1, 7)
     for side in (0, 1):
-        assert sum(len(pair[side].split()) * count for pair, count in found.items()) == len((before, after)[side])
+        assert sum(len(pair[side].split()) * count for pair, count in found.items()) == len(
+            (before, after)[side]
+        )
 
 
 @pytest.mark.parametrize("after", [("layernorm", *BLOCK), ("gemm", "softmax"), ()])
@@ -42,7 +59,9 @@ def test_where_norms_came_or_went_nothing_is_told(after: tuple[str, ...]) -> Non
 
 def test_their_times_add_up_to_the_region_s() -> None:
     folders = [FIXTURES / name for name in ("bert_trt85", "bert_trt86")]
-    reports, engines = ([folder / name for folder in folders] for name in ("sync.nsys-rep", "engine.json"))
+    reports, engines = (
+        [folder / name for folder in folders] for name in ("sync.nsys-rep", "engine.json")
+    )
     found = compare(reports[0], reports[1], engine_before=engines[0], engine_after=engines[1])
     (group,) = {row.integer("group") for row in found.region_parts}
     region = found.layers.records()[group]

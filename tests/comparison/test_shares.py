@@ -25,7 +25,9 @@ def works_of(given_pieces: list[tuple[int, int, int]]) -> Works:
 def by_hand(works: Works, begin: int, end: int) -> list[int]:
     """Nanosecond by nanosecond: the piece that began first, the earlier row of two."""
     result = [0] * KINDS.count
-    rows = list(zip(works.start_ns.tolist(), works.end_ns.tolist(), works.column.tolist(), strict=True))
+    rows = list(
+        zip(works.start_ns.tolist(), works.end_ns.tolist(), works.column.tolist(), strict=True)
+    )
     for moment in range(begin, end):
         reached = [row for row in rows if row[0] <= moment < row[1]]
         held = KINDS.idle("unknown")
@@ -36,7 +38,9 @@ def by_hand(works: Works, begin: int, end: int) -> list[int]:
 
 
 @given(pieces, st.lists(st.integers(0, 80), min_size=2, max_size=6, unique=True))
-def test_every_nanosecond_goes_to_the_piece_that_began_first(given_pieces: list[tuple[int, int, int]], cuts: list[int]) -> None:
+def test_every_nanosecond_goes_to_the_piece_that_began_first(
+    given_pieces: list[tuple[int, int, int]], cuts: list[int]
+) -> None:
     works = works_of(given_pieces)
     cuts = sorted(cuts)
     nothing = Idle(*(np.zeros(0, np.int64) for _ in range(3)))

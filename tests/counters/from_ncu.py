@@ -1,7 +1,9 @@
-"""Nsight Compute's values by kernel, converted to the clock and duration of a trace, to compare them with estimates from samples.
+"""Nsight Compute's values by kernel, converted to the clock and duration of a trace, to compare
+them with estimates from samples.
 
-Unless told otherwise (--clock-control none, --cache-control none), ncu locks clocks to base and empties the caches before every kernel:
-so computing takes the same cycles but more time, and reads come from memory even if they hit the cache in the program.
+Unless told otherwise (--clock-control none, --cache-control none), ncu locks clocks to base and
+empties the caches before every kernel: so computing takes the same cycles but more time, and reads
+come from memory even if they hit the cache in the program.
 """
 
 from __future__ import annotations
@@ -47,17 +49,26 @@ def from_ncu(profiled: Sequence[NcuKernel], matched: Matched, trace: FromTrace) 
     moved = _mean(matched, [dram_bytes(kernel) for kernel in profiled], groups)
     clock = _clock(trace, duration, tensor)
     slower = duration * clock / np.maximum(trace.duration_ns * trace.clock_hz, 1e-9)
-    return FromNcu(duration, tensor * slower, tensor, moved / duration * 100.0 / (trace.bandwidth_bytes_per_s / 1e9))
+    return FromNcu(
+        duration,
+        tensor * slower,
+        tensor,
+        moved / duration * 100.0 / (trace.bandwidth_bytes_per_s / 1e9),
+    )
 
 
 def _clock(trace: FromTrace, duration: FloatArray, tensor: FloatArray) -> float:
     """The clock under ncu at which there are as many tensor cycles as in the trace."""
     busy = (tensor > _ENOUGH) & (trace.tensor > _ENOUGH) & (duration > 0)
-    same = trace.tensor * trace.duration_ns * trace.clock_hz / np.where(busy, tensor * duration, 1.0)
+    same = (
+        trace.tensor * trace.duration_ns * trace.clock_hz / np.where(busy, tensor * duration, 1.0)
+    )
     return float(np.median(same[busy]))
 
 
-def _by_group(profiled: Sequence[NcuKernel], matched: Matched, groups: int, names: tuple[str, ...]) -> FloatArray:
+def _by_group(
+    profiled: Sequence[NcuKernel], matched: Matched, groups: int, names: tuple[str, ...]
+) -> FloatArray:
     """The mean over the profiled executions of each group."""
     found = [kernel.get(*names) for kernel in profiled]
     return _mean(matched, [None if one is None else one.value for one in found], groups)

@@ -11,7 +11,9 @@ Array = NDArray[np.float64]
 
 
 def sequence(durations: list[int], gaps: list[int], repeats: int, *, seed: int = 0) -> Work:
-    """Kernels of these lengths with these pauses before them, repeated with a little jitter in the pauses."""
+    """Kernels of these lengths with these pauses before them, repeated with a little jitter in the
+    pauses.
+    """
     random = np.random.default_rng(seed)
     start, end, group, repeat = [], [], [], []
     now = 50_000
@@ -28,27 +30,42 @@ def sequence(durations: list[int], gaps: list[int], repeats: int, *, seed: int =
 
 
 def sampled(
-    work: Work, rates: list[float], period: int, *, noise: float = 0.0, seed: int = 0, offset: int = 0, percent: bool = True
+    work: Work,
+    rates: list[float],
+    period: int,
+    *,
+    noise: float = 0.0,
+    seed: int = 0,
+    offset: int = 0,
+    percent: bool = True,
 ) -> Samples:
     """Means over samples of that length, sample by sample and kernel by kernel."""
     random = np.random.default_rng(seed)
     edges = np.arange(0, int(work.end_ns.max()) + 20 * period, period)
     values = np.zeros(len(edges) - 1)
-    for begin, finish, group in zip(work.start_ns.tolist(), work.end_ns.tolist(), work.group.tolist(), strict=True):
+    for begin, finish, group in zip(
+        work.start_ns.tolist(), work.end_ns.tolist(), work.group.tolist(), strict=True
+    ):
         rate = rates[group] if group >= 0 else 77.0
         for at in range(begin // period, finish // period + 1):
             overlap = min(finish, (at + 1) * period) - max(begin, at * period)
             values[at] += rate * max(overlap, 0) / period
     values += random.normal(0, noise, len(values)) if noise else 0.0
-    return Samples(edges[:-1] - offset, edges[1:] - offset, values[None, :], ("sm_issue",), (percent,), (None,))
+    return Samples(
+        edges[:-1] - offset, edges[1:] - offset, values[None, :], ("sm_issue",), (percent,), (None,)
+    )
 
 
 def dense(work: Work, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Array:
-    """The share of each sample that each group's kernels take, and of time without work: by the obvious loops."""
+    """The share of each sample that each group's kernels take, and of time without work: by the
+    obvious loops.
+    """
     matrix = np.zeros((len(starts), work.groups + 1))
     for row, (low, high) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
         busy = np.zeros(high - low, np.bool_)
-        for begin, finish, group in zip(work.start_ns.tolist(), work.end_ns.tolist(), work.group.tolist(), strict=True):
+        for begin, finish, group in zip(
+            work.start_ns.tolist(), work.end_ns.tolist(), work.group.tolist(), strict=True
+        ):
             left, right = max(begin, low), min(finish, high)
             if right > left:
                 busy[left - low : right - low] = True

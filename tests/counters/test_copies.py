@@ -17,7 +17,7 @@ from nsysmap.trace.open_report import open_trace
 from tests.places import FIXTURES
 
 PERIOD_NS = 10_000
-KINDS = (("HtoD", "pinned", "device", 4_000_000, 70_000, 90.0), ("DtoH", "device", "pinned", 1_000_000, 20_000, 75.0),
+KINDS = (("HtoD", "pinned", "device", 4_000_000, 70_000, 90.0), ("DtoH", "device", "pinned", 1_000_000, 20_000, 75.0),  # noqa: E501
          ("HtoD", "pageable", "device", 4_000_000, 240_000, 27.0))  # fmt: skip
 """Direction, memory, bytes, duration, and the share of the link that they use."""
 
@@ -35,7 +35,15 @@ def copies(turns: int) -> Table:
         for kind, source, target, size, took, _share in KINDS:
             now += int(random.integers(5_000, 60_000))
             rows.append(
-                {"start_ns": now, "end_ns": now + took, "device": 0, "kind": kind, "source": source, "target": target, "bytes": size}
+                {
+                    "start_ns": now,
+                    "end_ns": now + took,
+                    "device": 0,
+                    "kind": kind,
+                    "source": source,
+                    "target": target,
+                    "bytes": size,
+                }
             )
             now += took
     return Table.of_rows(MEMCPYS, rows)
@@ -48,13 +56,24 @@ def sampled(table: Table, *, offset: int = 0) -> Samples:
     shares = {(kind, source, size): share for kind, source, _, size, _, share in KINDS}
     for row in table:
         share = shares[row.text("kind"), row.text("source"), row.integer("bytes")]
-        overlap = np.minimum(row.integer("end_ns"), start + PERIOD_NS) - np.maximum(row.integer("start_ns"), start)
+        overlap = np.minimum(row.integer("end_ns"), start + PERIOD_NS) - np.maximum(
+            row.integer("start_ns"), start
+        )
         values[int(row.text("kind") == "DtoH")] += share * np.maximum(overlap, 0) / PERIOD_NS
-    return Samples(start - offset, start + PERIOD_NS - offset, values.round(), ("pcie_receive", "pcie_send"), (True, True), (None, None))
+    return Samples(
+        start - offset,
+        start + PERIOD_NS - offset,
+        values.round(),
+        ("pcie_receive", "pcie_send"),
+        (True, True),
+        (None, None),
+    )
 
 
 @pytest.mark.parametrize("joined", [True, False])
-def test_each_kind_of_copy_gets_the_share_of_the_link_that_it_used(trace: Trace, *, joined: bool) -> None:
+def test_each_kind_of_copy_gets_the_share_of_the_link_that_it_used(
+    trace: Trace, *, joined: bool
+) -> None:
     table = copies(60)
     samples = sampled(table, offset=0 if joined else 2_500)
     shift = Shift(0.0, 0.0, 0.0, 20.0) if joined else None  # no kernel told it: the copies do
@@ -75,19 +94,33 @@ def test_copies_beside_kernels_are_not_alone(trace: Trace) -> None:
     row = next(iter(table))
     begin = row.integer("start_ns")
     kernels = moved(one, begin, begin + 35_000)
-    found = list(copy_rows(sampled(table), replace(trace, memcpys=table, kernels=kernels), 0, Shift(), Capture()))
+    found = list(
+        copy_rows(
+            sampled(table), replace(trace, memcpys=table, kernels=kernels), 0, Shift(), Capture()
+        )
+    )
     half = next(each for each in found if each["kind"] == "HtoD" and each["source"] == "pinned")
     assert half["alone_ns"] == pytest.approx(70_000 - 3_500)
     assert all(each["alone_ns"] == each["duration_ns"] for each in found if each is not half)
 
 
 def moved(kernels: Table, start: int, end: int) -> Table:
-    records = [dict(record) | {"start_ns": start, "end_ns": end, "device": 0} for record in kernels.records()]
+    records = [
+        dict(record) | {"start_ns": start, "end_ns": end, "device": 0}
+        for record in kernels.records()
+    ]
     return Table.of_rows(kernels.spec, records)
 
 
 def test_without_traffic_of_the_link_there_are_no_rows(trace: Trace) -> None:
     table = copies(5)
     samples = sampled(table)
-    other = Samples(samples.start_ns, samples.end_ns, samples.values, ("dram_read", "dram_write"), (True, True), (None, None))
+    other = Samples(
+        samples.start_ns,
+        samples.end_ns,
+        samples.values,
+        ("dram_read", "dram_write"),
+        (True, True),
+        (None, None),
+    )
     assert not list(copy_rows(other, replace(trace, memcpys=table), 0, Shift(), Capture()))

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from nsysmap.counters.edges import cached
-from nsysmap.counters.estimate import _coherence, _common, _leverage, _linear, _scattered, _scores_by_phase, _sums, estimate
+from nsysmap.counters.estimate import (
+    _coherence,
+    _common,
+    _leverage,
+    _linear,
+    _scattered,
+    _scores_by_phase,
+    _sums,
+    estimate,
+)
 from nsysmap.counters.limits import freedom_of
 from nsysmap.counters.model import Samples, Shift, Work
 from nsysmap.counters.part_rates import fit_rates
@@ -43,7 +52,11 @@ def test_nine_of_ten_intervals_hold_the_truth() -> None:
     for seed in range(40):
         work = sequence(DURATIONS, GAPS, 40, seed=seed)
         rates = np.random.default_rng(seed).uniform(5, 95, 5).tolist()
-        found = estimate(sampled(work, rates, 10_000, noise=0.7, seed=seed), work, Shift()).by_metric[0].groups
+        found = (
+            estimate(sampled(work, rates, 10_000, noise=0.7, seed=seed), work, Shift())
+            .by_metric[0]
+            .groups
+        )
         held.append((found.low <= rates) & (rates <= found.high))
     assert 0.85 <= np.mean(held) <= 0.95
 
@@ -64,17 +77,24 @@ def test_rounding_that_no_noise_blurs_is_in_the_errors(period: int) -> None:
 
 
 def test_intervals_of_hardly_used_units_hold_although_nothing_blurs_the_rounding() -> None:
-    """Kernels of a small batch: samples of 5 ± 2 %, whose rounding errors are alike wherever the samples are; without these errors in the
-    intervals they hold 60 % of the truths."""
+    """Kernels of a small batch: samples of 5 ± 2 %, whose rounding errors are alike wherever the
+    samples are; without these errors in the intervals they hold 60 % of the truths.
+    """
     held = []
     for seed in range(6):
         random = np.random.default_rng(seed)
-        work = sequence(random.choice([1400, 2200, 4300, 8600], 24).tolist(), [700] * 24, 120, seed=seed)
+        work = sequence(
+            random.choice([1400, 2200, 4300, 8600], 24).tolist(), [700] * 24, 120, seed=seed
+        )
         rates = np.where(random.random(24) < 0.3, 0.0, random.uniform(2, 12, 24))
         samples = sampled(work, rates.tolist(), 20_000, noise=0.05, seed=seed)
         exact = np.maximum(np.array(samples.values), 0.0)
         printed = np.where((exact > 0) & (exact < 1), 1.0, np.round(exact))
-        found = estimate(replace(samples, values=printed), work, Shift(error_ns=1, likely_ns=1)).by_metric[0].groups
+        found = (
+            estimate(replace(samples, values=printed), work, Shift(error_ns=1, likely_ns=1))
+            .by_metric[0]
+            .groups
+        )
         held.append((found.low <= rates) & (rates <= found.high))
     assert np.mean(held) > 0.78
 
@@ -85,22 +105,36 @@ def test_residuals_by_place_add_up_to_those_of_the_places() -> None:
     problem = problem_of(sampled(work, RATES, 5000), work, Shift(), np.full(5, -1), 0)
     residual = np.where(problem.used, np.random.default_rng(0).normal(size=len(problem.used)), 0.0)
     every = np.zeros((int(problem.phase.max()) + 2, problem.shares.columns))
-    for sample, column, share in zip(problem.shares.sample, problem.shares.column, problem.shares.share, strict=True):
+    for sample, column, share in zip(
+        problem.shares.sample, problem.shares.column, problem.shares.share, strict=True
+    ):
         every[problem.phase[sample], column] += share * residual[sample]
     along = np.random.default_rng(1).normal(size=(problem.shares.columns, 400))
-    found, expected = ((rows @ along) ** 2 for rows in (_scores_by_phase(problem, _common(problem), residual), every))
+    found, expected = (
+        (rows @ along) ** 2
+        for rows in (_scores_by_phase(problem, _common(problem), residual), every)
+    )
     assert found.sum(axis=0).mean() == pytest.approx(expected.sum(axis=0).mean(), rel=0.25)
     assert len(np.unique(problem.phase)) > 50
 
 
 @pytest.mark.parametrize(("same", "low", "high"), [(False, 1.0, 1.4), (True, 2.0, np.inf)])
-def test_residuals_that_are_the_same_in_every_repetition_are_told_from_noise(same: bool, low: float, high: float) -> None:
+def test_residuals_that_are_the_same_in_every_repetition_are_told_from_noise(
+    same: bool, low: float, high: float
+) -> None:
     work = sequence(DURATIONS * 3, GAPS * 3, 200)
     samples = sampled(work, RATES * 3, 20_000, noise=0.2)
     begin = work.start_ns[work.group == 0]
-    into = samples.start_ns - begin[np.clip(np.searchsorted(begin, samples.start_ns, "right") - 1, 0, None)]
+    into = (
+        samples.start_ns
+        - begin[np.clip(np.searchsorted(begin, samples.start_ns, "right") - 1, 0, None)]
+    )
     random = np.random.default_rng(2)
-    off = random.normal(0, 1.5, 1000)[np.clip(into // 2000, 0, 999)] if same else random.normal(0, 1.5, len(into))
+    off = (
+        random.normal(0, 1.5, 1000)[np.clip(into // 2000, 0, 999)]
+        if same
+        else random.normal(0, 1.5, len(into))
+    )
     samples = replace(samples, values=samples.values + off)
     problem = problem_of(samples, work, Shift(), np.full(15, -1), 0)
     series = series_of(samples, problem.values)
@@ -122,17 +156,31 @@ def test_wild_samples_are_set_aside_and_counted() -> None:
     values = np.array(samples.values)
     wild = np.arange(40, values.shape[1], 97)
     values[0, wild] = 100 - values[0, wild]
-    spoilt = Samples(samples.start_ns, samples.end_ns, values, samples.metrics, samples.percent, samples.per_cycle)
+    spoilt = Samples(
+        samples.start_ns,
+        samples.end_ns,
+        values,
+        samples.metrics,
+        samples.percent,
+        samples.per_cycle,
+    )
     found = estimate(spoilt, work, Shift())
     assert found.outliers >= 0.5 * len(wild)
     assert np.abs(found.by_metric[0].groups.value - RATES).max() < 4
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_wild_sample_among_few_is_set_aside_although_it_pulls_the_fit_to_itself(seed: int) -> None:
-    """Two streams: with 16 repetitions each sample weighs as much as a kernel, and what it spoils around it looks usual."""
-    one, other = (sequence([7000, 4000, 9000, 5000] * 4, [0] * 16, 16, seed=each) for each in (seed, seed + 100))
-    both = [np.concatenate(pair) for pair in ((one.start_ns, other.start_ns + 2500), (one.end_ns, other.end_ns + 2500),
+def test_a_wild_sample_among_few_is_set_aside_although_it_pulls_the_fit_to_itself(
+    seed: int,
+) -> None:
+    """Two streams: with 16 repetitions each sample weighs as much as a kernel, and what it spoils
+    around it looks usual.
+    """
+    one, other = (
+        sequence([7000, 4000, 9000, 5000] * 4, [0] * 16, 16, seed=each)
+        for each in (seed, seed + 100)
+    )
+    both = [np.concatenate(pair) for pair in ((one.start_ns, other.start_ns + 2500), (one.end_ns, other.end_ns + 2500),  # noqa: E501
             (one.group, other.group + 16), (one.repeat, other.repeat))]  # fmt: skip
     order = np.argsort(both[0], kind="stable")
     start, end, group, repeat = (each[order] for each in both)
@@ -150,11 +198,14 @@ def test_a_wild_sample_among_few_is_set_aside_although_it_pulls_the_fit_to_itsel
 def test_samples_of_work_that_is_no_part_of_the_sequence_are_left_out() -> None:
     work = sequence(DURATIONS, GAPS, 40)
     odd = Work(
-        np.append(work.start_ns, work.end_ns[99] + 50), np.append(work.end_ns, work.end_ns[99] + 9000),
+        np.append(work.start_ns, work.end_ns[99] + 50),
+        np.append(work.end_ns, work.end_ns[99] + 9000),
         np.append(work.group, -1), np.append(work.repeat, -1), work.groups,
     )  # fmt: skip
     order = np.argsort(odd.start_ns, kind="stable")
-    mixed = Work(odd.start_ns[order], odd.end_ns[order], odd.group[order], odd.repeat[order], odd.groups)
+    mixed = Work(
+        odd.start_ns[order], odd.end_ns[order], odd.group[order], odd.repeat[order], odd.groups
+    )
     found = estimate(sampled(mixed, RATES, 5000), mixed, Shift())
     assert found.left_out > 0
     assert np.allclose(found.by_metric[0].groups.value, RATES, atol=1.0)
@@ -163,9 +214,12 @@ def test_samples_of_work_that_is_no_part_of_the_sequence_are_left_out() -> None:
 def test_kernels_that_always_run_together_are_not_told_apart() -> None:
     start = np.arange(0, 4_000_000, 40_000)
     both = Work(
-        np.repeat(start, 2), np.repeat(start + 9000, 2), np.tile([0, 1], len(start)), np.repeat(np.arange(len(start)), 2), 2,
+        np.repeat(start, 2), np.repeat(start + 9000, 2), np.tile([0, 1], len(start)),
+        np.repeat(np.arange(len(start)), 2), 2,
     )  # fmt: skip
-    found = estimate(sampled(both, [20.0, 30.0], 5000, noise=0.3), both, Shift(), member_of=np.zeros(2, np.int64))
+    found = estimate(
+        sampled(both, [20.0, 30.0], 5000, noise=0.3), both, Shift(), member_of=np.zeros(2, np.int64)
+    )
     assert (found.by_metric[0].groups.error > 10).all()
     assert (found.concurrent > 0.99).all()
     together = found.by_metric[0].sets
@@ -179,7 +233,14 @@ def test_a_part_of_cycles_is_weighted_by_the_clock() -> None:
     clock = sampled(work, [1.0, 2.0], 5000, percent=False)
     cycles = np.maximum(clock.values[0], 1e-9)
     busy = sampled(work, [60.0 * 1.0, 20.0 * 2.0], 5000).values[0]
-    both = Samples(share.start_ns, share.end_ns, np.stack([busy / cycles, clock.values[0]]), ("t", "clock"), (True, False), (1, None))
+    both = Samples(
+        share.start_ns,
+        share.end_ns,
+        np.stack([busy / cycles, clock.values[0]]),
+        ("t", "clock"),
+        (True, False),
+        (1, None),
+    )
     found = estimate(both, work, Shift())
     assert np.allclose(found.by_metric[0].groups.value, [60, 20], atol=0.5)
     assert np.allclose(found.by_metric[1].groups.value, [1, 2], atol=0.02)
@@ -187,7 +248,9 @@ def test_a_part_of_cycles_is_weighted_by_the_clock() -> None:
 
 def test_a_set_is_the_mean_over_the_time_of_its_kernels() -> None:
     work = sequence(DURATIONS, GAPS, 60)
-    found = estimate(sampled(work, RATES, 5000, noise=0.3), work, Shift(), member_of=np.array([0, 0, 1, -1, 1])).by_metric[0]
+    found = estimate(
+        sampled(work, RATES, 5000, noise=0.3), work, Shift(), member_of=np.array([0, 0, 1, -1, 1])
+    ).by_metric[0]
     assert found.sets.value[0] == pytest.approx((80 * 4000 + 0 * 9000) / 13_000, abs=0.5)
     assert found.sets.value[1] == pytest.approx((35 * 2500 + 12.5 * 6000) / 8500, abs=0.5)
     assert (found.sets.error < 1).all()
@@ -229,12 +292,16 @@ def test_samples_printed_as_1_are_not_taken_for_1() -> None:
     printed = np.where((exact > 0) & (exact < 1), 1.0, np.round(exact))
     found = estimate(replace(samples, values=printed), work, Shift()).by_metric[0].groups
     assert (np.abs(found.value - rates) < 2.5 * found.error).all()
-    plain = estimate(replace(samples, values=printed + 1e-9), work, Shift()).by_metric[0].groups  # not whole: taken as they are
+    plain = (
+        estimate(replace(samples, values=printed + 1e-9), work, Shift()).by_metric[0].groups
+    )  # not whole: taken as they are
     assert (np.abs(found.value - rates)[1:] < np.abs(plain.value - rates)[1:]).all()
 
 
 def test_where_kernels_begin_and_end_leaves_short_ones_open() -> None:
-    """Activity that changes within kernels: the stamps are not when it begins, and no repeats tell."""
+    """Activity that changes within kernels: the stamps are not when it begins, and no repeats
+    tell.
+    """
     work = sequence(DURATIONS, GAPS, 100)
     late = Work(work.start_ns + 700, work.end_ns, work.group, work.repeat, work.groups)
     found = estimate(sampled(late, RATES, 5000, noise=0.3), work, Shift()).by_metric[0].groups
@@ -263,7 +330,10 @@ def test_leverage_is_that_of_the_whole_hat_matrix(few: int) -> None:
 
 def test_freedom_is_the_number_of_clusters_that_tell() -> None:
     random = np.random.default_rng(0)
-    alike, few = random.normal(size=(64, 2000)), random.normal(size=(64, 2000)) * (np.arange(64) < 8)[:, None]
+    alike, few = (
+        random.normal(size=(64, 2000)),
+        random.normal(size=(64, 2000)) * (np.arange(64) < 8)[:, None],
+    )
     spread = np.full(2000, 64.0)
     assert np.median(freedom_of(alike, spread)) > 45
     assert 4 < np.median(freedom_of(few, spread)) < 10
@@ -275,7 +345,9 @@ def test_the_scatter_of_few_clusters_is_drawn_to_the_noise_only_as_far_as_kernel
 ) -> None:
     random = np.random.default_rng(0)
     work = sequence(DURATIONS * 60, GAPS * 60, 10)
-    problem = problem_of(sampled(work, [50.0] * 300, 20_000, noise=0.4), work, Shift(), np.full(300, -1), 0)
+    problem = problem_of(
+        sampled(work, [50.0] * 300, 20_000, noise=0.4), work, Shift(), np.full(300, -1), 0
+    )
     own = np.exp(random.normal(0, unlike, 300))  # variance of each kernel, relative to the noise's
     influence = random.normal(size=(problem.clusters, 300)) * np.sqrt(own / problem.clusters)
     between = (influence**2).sum(axis=0)
@@ -291,12 +363,16 @@ def test_traffic_of_the_cache_is_added_up_as_by_the_obvious_loop() -> None:
     values, reach = np.array(RATES), 30_000.0
     error = cached(work, values, reach, written=True)
     means: list[list[float]] = [[] for _ in RATES]
-    for begin, finish, group in zip(work.start_ns.tolist(), work.end_ns.tolist(), work.group.tolist(), strict=True):
+    for begin, finish, group in zip(
+        work.start_ns.tolist(), work.end_ns.tolist(), work.group.tolist(), strict=True
+    ):
         middle = (begin + finish) / 2
         low, high = max(middle - reach, work.start_ns.min()), min(middle + reach, work.end_ns.max())
         moved = sum(
             max(min(high, end) - max(low, start), 0) * values[other]
-            for start, end, other in zip(work.start_ns.tolist(), work.end_ns.tolist(), work.group.tolist(), strict=True)
+            for start, end, other in zip(
+                work.start_ns.tolist(), work.end_ns.tolist(), work.group.tolist(), strict=True
+            )
         )
         means[group].append(moved / (high - low))
     mean = np.array([np.mean(each) for each in means])
@@ -305,9 +381,12 @@ def test_traffic_of_the_cache_is_added_up_as_by_the_obvious_loop() -> None:
 
 
 @pytest.mark.parametrize(
-    ("period", "repeats", "beside", "parts"), [(10_000, 200, False, 8), (10_000, 200, True, 4), (10_000, 20, False, 4)]
+    ("period", "repeats", "beside", "parts"),
+    [(10_000, 200, False, 8), (10_000, 200, True, 4), (10_000, 20, False, 4)],
 )
-def test_parts_are_finer_where_samples_are_many_and_kernels_run_alone(period: int, repeats: int, beside: bool, parts: int) -> None:
+def test_parts_are_finer_where_samples_are_many_and_kernels_run_alone(
+    period: int, repeats: int, beside: bool, parts: int
+) -> None:
     work = sequence([3000] * 6, [100] * 6, repeats)
     start = work.start_ns - np.where(beside & (work.group > 0), 1000, 0)
     both = Work(start, work.end_ns, work.group, work.repeat, work.groups)

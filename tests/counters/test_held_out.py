@@ -1,7 +1,9 @@
-"""Networks that the method was not made with, against Nsight Compute in application replay with clocks and caches left alone.
+"""Networks that the method was not made with, against Nsight Compute in application replay with
+clocks and caches left alone.
 
-Captured with nsys 2025.3 at 100 kHz from CUDA graphs of PyTorch models: a decoder (BF16, 5 blocks of width 1024, 4 x 512 tokens) on an
-H100, a ResNet (FP16, batch 8) on an H200.  data/*.npz: kernels and samples of 120 and 100 inferences, ncu's means of 6.
+Captured with nsys 2025.3 at 100 kHz from CUDA graphs of PyTorch models: a decoder (BF16, 5 blocks
+of width 1024, 4 x 512 tokens) on an H100, a ResNet (FP16, batch 8) on an H200.  data/*.npz: kernels
+and samples of 120 and 100 inferences, ncu's means of 6.
 """
 
 from __future__ import annotations
@@ -29,12 +31,16 @@ class HeldOut:
     ncu: dict[str, FloatArray]  # in the trace's time, percent
 
     def apart(self, metric: str) -> tuple[float, float]:
-        """Of kernels beyond 2 µs the median difference in points, and the root mean square of difference over stated error."""
+        """Of kernels beyond 2 µs the median difference in points, and the root mean square of
+        difference over stated error.
+        """
         found = self.estimates.of(metric)
         assert found is not None
         long = self.estimates.layout.duration_ns > LONG_NS
         away = (found.groups.value - self.ncu[metric])[long]
-        return float(np.median(np.abs(away))), float(np.sqrt(np.mean((away / found.groups.error[long]) ** 2)))
+        return float(np.median(np.abs(away))), float(
+            np.sqrt(np.mean((away / found.groups.error[long]) ** 2))
+        )
 
 
 @pytest.fixture(scope="module", params=["decoder_h100", "resnet_h200"])
@@ -83,16 +89,25 @@ def test_the_clocks_are_joined_where_nsys_joins_them(network: HeldOut) -> None:
         ("dram_write", 3.0, 2.0),
     ],
 )
-def test_kernels_have_the_counters_that_nsight_compute_counts(network: HeldOut, metric: str, points: float, errors: float) -> None:
+def test_kernels_have_the_counters_that_nsight_compute_counts(
+    network: HeldOut, metric: str, points: float, errors: float
+) -> None:
     apart, over = network.apart(metric)
     assert apart < points
     assert over < errors
 
 
 def test_traffic_to_memory_is_within_a_few_points(network: HeldOut) -> None:
-    """Also where writes alone differ by more: memory gets them when the cache makes room, and ncu stops between kernels."""
+    """Also where writes alone differ by more: memory gets them when the cache makes room, and ncu
+    stops between kernels.
+    """
     read, write = (network.estimates.of(name) for name in ("dram_read", "dram_write"))
     assert read is not None and write is not None
     long = network.estimates.layout.duration_ns > LONG_NS
-    away = read.groups.value + write.groups.value - network.ncu["dram_read"] - network.ncu["dram_write"]
+    away = (
+        read.groups.value
+        + write.groups.value
+        - network.ncu["dram_read"]
+        - network.ncu["dram_write"]
+    )
     assert np.median(np.abs(away[long])) < 4.0

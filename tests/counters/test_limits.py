@@ -19,7 +19,9 @@ def ends(values: list[float], upper: float = np.inf) -> tuple[list[float], list[
 def test_they_are_those_that_feldman_and_cousins_print() -> None:
     """Their table X, 90 %: a Gaussian whose mean is not below 0."""
     low, high = ends([-3.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0])
-    assert np.allclose(high, [0.26, 0.40, 0.81, 1.18, 1.64, 2.14, 2.64, 3.14, 3.64, 4.14, 4.64], atol=0.011)
+    assert np.allclose(
+        high, [0.26, 0.40, 0.81, 1.18, 1.64, 2.14, 2.64, 3.14, 3.64, 4.14, 4.64], atol=0.011
+    )
     assert np.allclose(low, [0, 0, 0, 0, 0, 0, 0, 0.22, 0.58, 1.02, 1.37], atol=0.08)
 
 

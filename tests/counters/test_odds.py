@@ -1,4 +1,6 @@
-"""How clear the difference of two offsets is, where rates of kernels explain samples imperfectly."""
+"""How clear the difference of two offsets is, where rates of kernels explain samples
+imperfectly.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def test_a_difference_that_all_places_agree_on_counts_in_full() -> None:
 
 
 def test_a_difference_that_is_of_some_places_and_against_others_counts_by_its_scatter() -> None:
-    """+1000 in 51 places and -1000 in 49, in units of twice the noise's variance: 1000 of a scatter of 10,000 tell nothing."""
+    """+1000 in 51 places and -1000 in 49, in units of twice the noise's variance: 1000 of a scatter
+    of 10,000 tell nothing.
+    """
     apart = np.where(np.arange(100) < 51, 2000.0, -2000.0)[None]
     same = np.full((1, 100), 5000.0)
     told = less_likely([one(0.0, same), one(2000.0, same + apart)], FAR, np.arange(100))

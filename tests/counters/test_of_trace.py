@@ -1,4 +1,6 @@
-"""Counters of a whole trace, as tables: samples made for a real timeline, a real encoder's where ../shared is there."""
+"""Counters of a whole trace, as tables: samples made for a real timeline, a real encoder's where
+../shared is there.
+"""
 
 from __future__ import annotations
 
@@ -24,44 +26,95 @@ from tests.places import CAPTURES, FIXTURES
 
 ENCODER = CAPTURES / "gpu_metrics" / "eager.nsys-rep"
 NAMES = (
-    "GPC Clock Frequency [MHz]", "SMs Active [Throughput %]", "DRAM Read Bandwidth [Throughput %]", "DRAM Write Bandwidth [Throughput %]",
+    "GPC Clock Frequency [MHz]", "SMs Active [Throughput %]", "DRAM Read Bandwidth [Throughput %]",
+    "DRAM Write Bandwidth [Throughput %]",
 )  # fmt: skip
 PERIOD_NS = 10_000
 LONG, SHORT = 90.0, 40.0  # SM activity of kernels beyond 5 µs, and of the others
 
 
-def sampled(kernels: Table, *, until: float = 1.0, lost: slice | None = None, gpu: int = 0, names: Sequence[str] = NAMES) -> NsysTables:
-    """GPU metrics as nsys writes them, of the first part of the kernels' time; memory is read at half of the SM activity.
+def sampled(
+    kernels: Table,
+    *,
+    until: float = 1.0,
+    lost: slice | None = None,
+    gpu: int = 0,
+    names: Sequence[str] = NAMES,
+) -> NsysTables:
+    """GPU metrics as nsys writes them, of the first part of the kernels' time; memory is read at
+    half of the SM activity.
 
     ``lost`` are samples that nsys had no room for.
     """
     first, last = int(kernels.ints("start_ns").min()), int(kernels.ints("end_ns").max())
-    start = np.arange(first - 10 * PERIOD_NS, first + int((last - first) * until) + 10 * PERIOD_NS, PERIOD_NS)
+    start = np.arange(
+        first - 10 * PERIOD_NS, first + int((last - first) * until) + 10 * PERIOD_NS, PERIOD_NS
+    )
     busy = np.zeros(len(start))
-    for begin, end in zip(kernels.ints("start_ns").tolist(), kernels.ints("end_ns").tolist(), strict=True):
+    for begin, end in zip(
+        kernels.ints("start_ns").tolist(), kernels.ints("end_ns").tolist(), strict=True
+    ):
         activity = LONG if end - begin > 5_000 else SHORT
-        for at in range((begin - int(start[0])) // PERIOD_NS, min((end - int(start[0])) // PERIOD_NS + 1, len(start))):
-            busy[at] += activity * max(min(end, int(start[at]) + PERIOD_NS) - max(begin, int(start[at])), 0) / PERIOD_NS
+        for at in range(
+            (begin - int(start[0])) // PERIOD_NS,
+            min((end - int(start[0])) // PERIOD_NS + 1, len(start)),
+        ):
+            busy[at] += (
+                activity
+                * max(min(end, int(start[at]) + PERIOD_NS) - max(begin, int(start[at])), 0)
+                / PERIOD_NS
+            )
     if lost is not None:
         start, busy = np.delete(start, lost), np.delete(busy, lost)
-    values = np.stack([np.full(len(start), 1_700_000_000), busy, busy / 2, busy / 4]).T.round().astype(np.int64)
+    values = (
+        np.stack([np.full(len(start), 1_700_000_000), busy, busy / 2, busy / 4])
+        .T.round()
+        .astype(np.int64)
+    )
     rows: dict[str, IntArray | Text] = {
-        "timestamp": np.repeat(start, 4), "typeId": np.full(4 * len(start), gpu), "metricId": np.tile(np.arange(4), len(start)),
+        "timestamp": np.repeat(start, 4), "typeId": np.full(4 * len(start), gpu),
+        "metricId": np.tile(np.arange(4), len(start)),
         "value": values.reshape(-1),
     }  # fmt: skip
-    told: dict[str, IntArray | Text] = {"typeId": np.full(4, gpu), "metricId": np.arange(4), "metricName": Text.of(names)}
-    held = {"gpu_metrics": ("GPU_METRICS", rows), "target_info_gpu_metrics": ("TARGET_INFO_GPU_METRICS", told)}
+    told: dict[str, IntArray | Text] = {
+        "typeId": np.full(4, gpu),
+        "metricId": np.arange(4),
+        "metricName": Text.of(names),
+    }
+    held = {
+        "gpu_metrics": ("GPU_METRICS", rows),
+        "target_info_gpu_metrics": ("TARGET_INFO_GPU_METRICS", told),
+    }
 
-    def fetch(table: str, integers: Sequence[str], texts: Sequence[str]) -> Mapping[str, IntArray | Text]:
+    def fetch(
+        table: str, integers: Sequence[str], texts: Sequence[str]
+    ) -> Mapping[str, IntArray | Text]:
         return {name: dict(held[table.lower()][1])[name] for name in (*integers, *texts)}
 
-    spelled = {name: (theirs, {column.lower(): column for column in columns}) for name, (theirs, columns) in held.items()}
+    spelled = {
+        name: (theirs, {column.lower(): column for column in columns})
+        for name, (theirs, columns) in held.items()
+    }
     return NsysTables(Path("made"), "SQLite", spelled, fetch)
 
 
-def counted(mapped: MappedTrace, *, until: float = 1.0, lost: slice | None = None, gpu: int = 0, names: Sequence[str] = NAMES) -> Counters:
-    metrics = GpuMetrics(sampled(mapped.trace.kernels, until=until, lost=lost, gpu=gpu, names=names))
-    return counters_of(replace(mapped.trace, gpu_metrics=metrics), mapped.kernels, mapped.inferences, mapped.found.of_call)
+def counted(
+    mapped: MappedTrace,
+    *,
+    until: float = 1.0,
+    lost: slice | None = None,
+    gpu: int = 0,
+    names: Sequence[str] = NAMES,
+) -> Counters:
+    metrics = GpuMetrics(
+        sampled(mapped.trace.kernels, until=until, lost=lost, gpu=gpu, names=names)
+    )
+    return counters_of(
+        replace(mapped.trace, gpu_metrics=metrics),
+        mapped.kernels,
+        mapped.inferences,
+        mapped.found.of_call,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +133,9 @@ def test_each_kernel_gets_the_activity_that_it_had(bert: MappedTrace) -> None:
     assert rows[stated].low.notna().all() and rows[rows.low.isna()].high.isna().all()
     active = rows[(rows.metric == "sm_active") & rows.known]
     true = np.where(active.duration_ns > 5_000, LONG, SHORT)
-    clear = (active.duration_ns - 5_000).abs() > 500  # a kernel that is now longer, now shorter has no one true value
+    clear = (
+        active.duration_ns - 5_000
+    ).abs() > 500  # a kernel that is now longer, now shorter has no one true value
     assert clear.sum() > 20
     inside = (active.low <= true + 0.5) & (active.high >= true - 0.5)
     assert inside[clear].mean() >= 0.85
@@ -95,7 +150,10 @@ def test_a_layer_of_one_kernel_has_the_counters_of_its_kernel(bert: MappedTrace)
     for layer in alone[:20]:
         kernel = of_layer.get_group(layer).iloc[0]
         row = layers[(layers.layer_id == layer) & (layers.metric == "dram_read")].iloc[0]
-        assert (row.value, row.error) == (pytest.approx(kernel.value, abs=0.5), pytest.approx(kernel.error, rel=0.1, abs=0.05))
+        assert (row.value, row.error) == (
+            pytest.approx(kernel.value, abs=0.5),
+            pytest.approx(kernel.error, rel=0.1, abs=0.05),
+        )
 
 
 def test_too_few_samples_are_an_answer_and_not_a_value(bert: MappedTrace) -> None:
@@ -115,10 +173,16 @@ def test_samples_that_nsys_lost_are_said_to_be_lost(bert: MappedTrace) -> None:
     assert len(found.kernel_counters) == 0
 
 
-def test_another_gpu_than_the_one_with_the_kernels_is_said_to_have_been_sampled(bert: MappedTrace) -> None:
+def test_another_gpu_than_the_one_with_the_kernels_is_said_to_have_been_sampled(
+    bert: MappedTrace,
+) -> None:
     (run,) = counted(bert, gpu=1).gpu_sampling
-    assert run.text("reason").startswith("the trace shows no kernel on GPU 1, which was sampled, but on GPU 0: nsys profile")
-    assert "--gpu-metrics-device=0 " in run.text("reason")  # as nsys 2023.4, which captured it, spells it
+    assert run.text("reason").startswith(
+        "the trace shows no kernel on GPU 1, which was sampled, but on GPU 0: nsys profile"
+    )
+    assert "--gpu-metrics-device=0 " in run.text(
+        "reason"
+    )  # as nsys 2023.4, which captured it, spells it
 
 
 def test_metrics_whose_names_are_not_known_are_named(bert: MappedTrace) -> None:
@@ -126,13 +190,20 @@ def test_metrics_whose_names_are_not_known_are_named(bert: MappedTrace) -> None:
     found = counted(bert, names=(*NAMES[:3], strange))
     (run,) = found.gpu_sampling
     assert (run.text("unknown_metrics"), run.maybe_text("reason")) == (strange, None)
-    assert sampling_notes(found.gpu_sampling)[0].text.endswith(f"the meaning of these metrics is not known: {strange}")
+    assert sampling_notes(found.gpu_sampling)[0].text.endswith(
+        f"the meaning of these metrics is not known: {strange}"
+    )
     (run,) = counted(bert, names=("A", "B", "C", "D")).gpu_sampling
-    assert "no metric of SM activity was sampled by a name that is known (not known: A, B, C, D)" in run.text("reason")
+    assert (
+        "no metric of SM activity was sampled by a name that is known (not known: A, B, C, D)"
+        in run.text("reason")
+    )
 
 
 @pytest.mark.parametrize("engine", [True, False])
-def test_kernels_that_only_their_order_maps_have_the_counters_that_ranges_give_them(bert: MappedTrace, *, engine: bool) -> None:
+def test_kernels_that_only_their_order_maps_have_the_counters_that_ranges_give_them(
+    bert: MappedTrace, *, engine: bool
+) -> None:
     folder = FIXTURES / "bert_trt10"
     trace = replace(bert.trace, nvtx_ranges=bert.trace.nvtx_ranges.take(np.zeros(0, np.int64)))
     plain = map_trace(trace, read_engines([folder / "engine.json"] if engine else []))
@@ -165,7 +236,9 @@ def test_an_encoder_that_pytorch_ran_is_counted_kernel_by_kernel() -> None:
 
 
 def test_clocks_and_links_are_of_the_whole_gpu(bert: MappedTrace) -> None:
-    """Neither is a single kernel's: what eager launches send over PCIe a graph does not, and clocks change from run to run."""
+    """Neither is a single kernel's: what eager launches send over PCIe a graph does not, and clocks
+    change from run to run.
+    """
     names = (
         "GPC Clock Frequency [MHz]",
         "SMs Active [Throughput %]",
@@ -173,7 +246,11 @@ def test_clocks_and_links_are_of_the_whole_gpu(bert: MappedTrace) -> None:
         "NVLink bytes received [Throughput %]",
     )
     found = counted(bert, names=names)
-    assert set(found.kernel_counters.text("metric").list()) == set(found.layer_counters.text("metric").list()) == {"sm_active"}
+    assert (
+        set(found.kernel_counters.text("metric").list())
+        == set(found.layer_counters.text("metric").list())
+        == {"sm_active"}
+    )
     rows = found.device_counters.pandas().set_index("metric")
     assert set(rows.index) == {"gpc_clock", "pcie_send", "nvlink_receive"}
     clock = rows.loc["gpc_clock"]
@@ -189,14 +266,18 @@ def test_long_kernels_without_repetition_are_told_of_the_whole_gpu_if_the_sample
 ) -> None:
     whole, mapped = (table.take(np.arange(1)) for table in (bert.trace.kernels, bert.kernels))
     end = np.array([int(whole.ints("start_ns")[0]) + 150 * PERIOD_NS])
-    long, of_none = (Table(table.spec, {**table.columns, "end_ns": end}) for table in (whole, mapped))
+    long, of_none = (
+        Table(table.spec, {**table.columns, "end_ns": end}) for table in (whole, mapped)
+    )
     of_none = Table(of_none.spec, {**of_none.columns, "inference": np.array([MISSING])})
     made = sampled(long)
     values = made.fetch("GPU_METRICS", ("value",), ())["value"]
     assert isinstance(values, np.ndarray)
     values[1::4][values[1::4] > 0] = active
     trace = replace(bert.trace, kernels=long, gpu_metrics=GpuMetrics(made))
-    (run,) = counters_of(trace, of_none, bert.inferences.take(np.zeros(0, np.int64)), bert.found.of_call).gpu_sampling
+    (run,) = counters_of(
+        trace, of_none, bert.inferences.take(np.zeros(0, np.int64)), bert.found.of_call
+    ).gpu_sampling
     assert "only repeated inferences show" in run.text("reason")
     assert run.maybe_real("sm_percent") == (pytest.approx(active) if known else None)
 
@@ -212,7 +293,11 @@ def test_of_a_long_run_enough_stretches_tell_what_all_samples_tell(
             names = list(held.spelled[table.lower()][1].values())
             columns = held.fetch(table, [name for name in names if name not in texts], texts)
             rows = zip(
-                *(each.list() if isinstance(each, Text) else each.tolist() for each in (columns[name] for name in names)), strict=True
+                *(
+                    each.list() if isinstance(each, Text) else each.tolist()
+                    for each in (columns[name] for name in names)
+                ),
+                strict=True,
             )
             file.execute(f"CREATE TABLE {table} ({', '.join(names)})")
             file.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(names))})", rows)

@@ -32,7 +32,10 @@ def systems(size: int, reach: int, seed: int, metrics: int = 3) -> tuple[Systems
     """Some systems, and the same with all their entries."""
     gram = ring_gram(size, reach, seed)
     random = np.random.default_rng(seed + 1)
-    own, beside = random.uniform(1.0, 2.0, (metrics, size)), random.uniform(-0.5, 0.5, (metrics, size - 2))
+    own, beside = (
+        random.uniform(1.0, 2.0, (metrics, size)),
+        random.uniform(-0.5, 0.5, (metrics, size - 2)),
+    )
     full = np.repeat(gram.full[None], metrics, axis=0)
     at, step = np.arange(size), np.arange(size - 2)
     full[:, at, at] += own
@@ -68,7 +71,9 @@ def test_determinant_and_residual_are_the_dense_systems(size: int, reach: int, s
     squares = np.full(3, 1e3)
     left, logarithm = made.left(target, squares)
     assert np.allclose(logarithm, np.linalg.slogdet(full)[1])
-    assert np.allclose(left, squares - (target * np.linalg.solve(full, target[:, :, None])[:, :, 0]).sum(axis=1))
+    assert np.allclose(
+        left, squares - (target * np.linalg.solve(full, target[:, :, None])[:, :, 0]).sum(axis=1)
+    )
 
 
 @given(**sizes)
@@ -91,8 +96,15 @@ def test_spreads_of_sums_are_those_of_the_whole_inverse(size: int, reach: int, s
     begin = random.integers(0, size - 1, 12)
     length = np.minimum(random.integers(1, 30, 12), size - begin)
     number = np.repeat(np.arange(12), length)
-    column = np.repeat(begin, length) + np.arange(len(number)) - np.repeat(np.cumsum(length) - length, length)
-    number, column = np.append(number, [12, 12]), np.append(column, [0, size // 2])  # a sum over what lies far apart
+    column = (
+        np.repeat(begin, length)
+        + np.arange(len(number))
+        - np.repeat(np.cumsum(length) - length, length)
+    )
+    number, column = (
+        np.append(number, [12, 12]),
+        np.append(column, [0, size // 2]),
+    )  # a sum over what lies far apart
     number, column = (
         np.append(number, [3, 4, 5]),
         np.append(column, [size - 1, size - 1, size - 2]),
@@ -104,13 +116,20 @@ def test_spreads_of_sums_are_those_of_the_whole_inverse(size: int, reach: int, s
     assert np.allclose(found, np.einsum("ik,mij,jk->mk", plain, np.linalg.inv(full), plain))
 
 
-def test_solutions_are_exact_where_long_samples_hardly_determine_the_rates_of_short_kernels() -> None:
-    size, long = 500, 90  # each sample covers 90 columns, as one of 100 µs does where kernels take 3 µs
+def test_solutions_are_exact_where_long_samples_hardly_determine_the_rates_of_short_kernels() -> (
+    None
+):
+    size, long = (
+        500,
+        90,
+    )  # each sample covers 90 columns, as one of 100 µs does where kernels take 3 µs
     random = np.random.default_rng(1)
     share = np.zeros((400, size))
     for row in range(len(share)):
         share[row, (int(random.integers(size - 1)) + np.arange(long)) % (size - 1)] = 1 / long
-    made = Systems(gram_of_dense(share.T @ share), np.full((1, size), 1e-6), np.zeros((1, size - 2)))
+    made = Systems(
+        gram_of_dense(share.T @ share), np.full((1, size), 1e-6), np.zeros((1, size - 2))
+    )
     assert made.gram.blocks.size >= long
     rates = random.uniform(0, 100, (1, size))
     target = made.times(rates)
@@ -125,7 +144,10 @@ def test_fixed_unknowns_couple_with_none(size: int, reach: int, seed: int) -> No
     fixed = np.random.default_rng(seed).random((3, size)) < 0.3
     expected = full * ~fixed[:, :, None] * ~fixed[:, None, :] + np.eye(size) * fixed[:, :, None]
     target = np.random.default_rng(seed).normal(size=(3, size))
-    assert np.allclose(some.factor(fixed=fixed).solve(target), np.linalg.solve(expected, target[:, :, None])[:, :, 0])
+    assert np.allclose(
+        some.factor(fixed=fixed).solve(target),
+        np.linalg.solve(expected, target[:, :, None])[:, :, 0],
+    )
 
 
 def test_a_long_ring_is_cut_and_a_short_one_is_not() -> None:
@@ -148,7 +170,10 @@ def test_bounds_give_the_best_of_all_choices_of_fixed_unknowns(size: int, seed: 
         answer = np.where(np.array(choice) == 2, upper, 0.0)
         if not fixed.all():
             free = ~fixed
-            answer[free] = np.linalg.solve(matrix[np.ix_(free, free)], target[0][free] - matrix[np.ix_(free, fixed)] @ answer[fixed])
+            answer[free] = np.linalg.solve(
+                matrix[np.ix_(free, free)],
+                target[0][free] - matrix[np.ix_(free, fixed)] @ answer[fixed],
+            )
         cost = 0.5 * answer @ matrix @ answer - target[0] @ answer
         if (answer >= -1e-9).all() and (answer <= upper + 1e-9).all() and cost < least:
             best, least = answer, float(cost)
@@ -169,7 +194,9 @@ def test_bounds_on_a_long_ring_leave_no_pull_inwards(seed: int) -> None:
 
 @given(**sizes, run=st.integers(1, 5))
 @settings(max_examples=40, deadline=None)
-def test_merged_unknowns_are_those_of_the_dense_matrix(size: int, reach: int, seed: int, run: int) -> None:
+def test_merged_unknowns_are_those_of_the_dense_matrix(
+    size: int, reach: int, seed: int, run: int
+) -> None:
     gram = ring_gram(size, reach, seed)
     into = np.arange(gram.ring) // run
     sums = np.zeros((size, int(into[-1]) + 2))

@@ -30,25 +30,40 @@ from nsysmap.counters.shares import (
 )
 from tests.counters.made import dense, sequence
 
-kernels = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 60), st.integers(-1, 3), st.integers(0, 3)), min_size=1, max_size=12)
+kernels = st.lists(
+    st.tuples(st.integers(0, 400), st.integers(0, 60), st.integers(-1, 3), st.integers(0, 3)),
+    min_size=1,
+    max_size=12,
+)
 
 
 def made_work(rows: list[tuple[int, int, int, int]]) -> Work:
     rows = sorted(rows)
     start = np.array([row[0] for row in rows])
     return Work(
-        start, start + np.array([row[1] for row in rows]), np.array([row[2] for row in rows]), np.array([row[3] for row in rows]), 4
+        start,
+        start + np.array([row[1] for row in rows]),
+        np.array([row[2] for row in rows]),
+        np.array([row[3] for row in rows]),
+        4,
     )
 
 
 def rows_of(work: Work) -> list[tuple[int, int, int, int]]:
     """Begin, end, group and repetition of each."""
-    return list(zip(*(each.tolist() for each in (work.start_ns, work.end_ns, work.group, work.repeat)), strict=True))
+    return list(
+        zip(
+            *(each.tolist() for each in (work.start_ns, work.end_ns, work.group, work.repeat)),
+            strict=True,
+        )
+    )
 
 
 @given(rows=kernels, period=st.integers(3, 90), parts=st.integers(1, 5))
 @settings(max_examples=80, deadline=None)
-def test_shares_are_what_loops_count(rows: list[tuple[int, int, int, int]], period: int, parts: int) -> None:
+def test_shares_are_what_loops_count(
+    rows: list[tuple[int, int, int, int]], period: int, parts: int
+) -> None:
     work = made_work(rows)
     edges = np.arange(0, 600, period).astype(np.float64)
     layout = layout_of(work, 0.0, fewest=parts)
@@ -69,14 +84,18 @@ def test_shares_are_what_loops_count(rows: list[tuple[int, int, int, int]], peri
 
 @given(rows=kernels, period=st.integers(3, 90))
 @settings(max_examples=40, deadline=None)
-def test_touched_samples_are_those_that_overlap(rows: list[tuple[int, int, int, int]], period: int) -> None:
+def test_touched_samples_are_those_that_overlap(
+    rows: list[tuple[int, int, int, int]], period: int
+) -> None:
     work = made_work(rows)
     edges = np.arange(0, 600, period).astype(np.float64)
     found = touched(work, work.group < 0, edges[:-1], edges[1:])
     for at, (low, high) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)):
         overlaps = [
             max(begin, low) < min(finish, high)
-            for begin, finish, group in zip(work.start_ns.tolist(), work.end_ns.tolist(), work.group.tolist(), strict=True)
+            for begin, finish, group in zip(
+                work.start_ns.tolist(), work.end_ns.tolist(), work.group.tolist(), strict=True
+            )
             if group < 0 and finish > begin
         ]
         assert bool(found[at]) >= any(overlaps)
@@ -84,14 +103,19 @@ def test_touched_samples_are_those_that_overlap(rows: list[tuple[int, int, int, 
 
 @given(rows=kernels, period=st.integers(3, 90), lost=st.lists(st.integers(0, 200), max_size=20))
 @settings(max_examples=60, deadline=None)
-def test_overlapping_work_is_what_loops_find(rows: list[tuple[int, int, int, int]], period: int, lost: list[int]) -> None:
+def test_overlapping_work_is_what_loops_find(
+    rows: list[tuple[int, int, int, int]], period: int, lost: list[int]
+) -> None:
     """Also where samples were lost."""
     work = made_work(rows)
     edges = np.arange(100, 500, period)
     kept = np.delete(np.arange(len(edges) - 1), [each for each in lost if each < len(edges) - 1])
     start, end = edges[:-1][kept], edges[1:][kept]
     expected = [
-        any(begin < high and finish > low for low, high in zip(start.tolist(), end.tolist(), strict=True))
+        any(
+            begin < high and finish > low
+            for low, high in zip(start.tolist(), end.tolist(), strict=True)
+        )
         for begin, finish in zip(work.start_ns.tolist(), work.end_ns.tolist(), strict=True)
     ]
     found = overlapping(work, start, end)
@@ -100,14 +124,25 @@ def test_overlapping_work_is_what_loops_find(rows: list[tuple[int, int, int, int
 
 
 def test_work_beside_other_work_is_counted() -> None:
-    work = Work(np.array([0, 50, 200]), np.array([100, 150, 300]), np.array([0, 1, 2]), np.zeros(3, np.int64), 3)
+    work = Work(
+        np.array([0, 50, 200]),
+        np.array([100, 150, 300]),
+        np.array([0, 1, 2]),
+        np.zeros(3, np.int64),
+        3,
+    )
     assert concurrent_share(work).tolist() == [0.5, 0.5, 0.0]
-    assert busy_time(work).share(np.array([0.0, 100.0]), np.array([100.0, 200.0])).tolist() == [1.0, 0.5]
+    assert busy_time(work).share(np.array([0.0, 100.0]), np.array([100.0, 200.0])).tolist() == [
+        1.0,
+        0.5,
+    ]
 
 
 @given(rows=kernels)
 @settings(max_examples=200, deadline=None)
-def test_pieces_of_what_runs_are_those_of_the_obvious_loop(rows: list[tuple[int, int, int, int]]) -> None:
+def test_pieces_of_what_runs_are_those_of_the_obvious_loop(
+    rows: list[tuple[int, int, int, int]],
+) -> None:
     work = made_work(rows)
     own = [row for row in rows_of(work) if row[2] >= 0]
     moments = sorted({moment for row in own for moment in row[:2]})
@@ -120,7 +155,10 @@ def test_pieces_of_what_runs_are_those_of_the_obvious_loop(rows: list[tuple[int,
             of_set = (tuple(sorted(row[2] for row in running)), any(row[0] == begin for row in own))
             pieces.append((begin, end, running, latest, of_set))
     often = Counter(piece[-1] for piece in pieces)
-    usual = {each[-1]: len(each[2]) == 1 or 2 * often[each[-1]] >= executions[each[3][2]] for each in reversed(pieces)}  # by the first one
+    usual = {
+        each[-1]: len(each[2]) == 1 or 2 * often[each[-1]] >= executions[each[3][2]]
+        for each in reversed(pieces)
+    }  # by the first one
     expected: list[tuple[int, int, object, int]] = []
     for begin, end, running, latest, of_set in pieces:
         rest = [(begin, end, row[2], row[3]) for row in running]
@@ -141,17 +179,26 @@ def test_pieces_of_what_runs_are_those_of_the_obvious_loop(rows: list[tuple[int,
 def test_kernels_that_run_alone_are_left_as_they_are() -> None:
     work = sequence([3000, 2000, 5000], [100, 0, 50], 5)
     found = by_company(work)
-    assert all(np.array_equal(getattr(found, each), getattr(work, each)) for each in ("start_ns", "end_ns", "group", "repeat"))
+    assert all(
+        np.array_equal(getattr(found, each), getattr(work, each))
+        for each in ("start_ns", "end_ns", "group", "repeat")
+    )
 
 
 def test_change_is_the_difference_that_a_later_clock_makes() -> None:
-    work = Work(np.array([100, 300]), np.array([200, 450]), np.array([0, 1]), np.zeros(2, np.int64), 2)
+    work = Work(
+        np.array([100, 300]), np.array([200, 450]), np.array([0, 1]), np.zeros(2, np.int64), 2
+    )
     layout = layout_of(work, 0.0, fewest=2)
     start, end = np.array([50.0, 150.0, 250.0, 350.0]), np.array([150.0, 250.0, 350.0, 450.0])
     rates = np.array([10.0, 20.0, 30.0, 40.0, 1.0])
     before = shares_of(work, layout, start, end).applied(rates)
     after = shares_of(work, layout, start + 0.001, end + 0.001).applied(rates)
-    assert np.allclose(change_in(parts_of(work, layout), start, end).applied(rates), (after - before) / 0.001, atol=1e-6)
+    assert np.allclose(
+        change_in(parts_of(work, layout), start, end).applied(rates),
+        (after - before) / 0.001,
+        atol=1e-6,
+    )
 
 
 @given(seed=st.integers(0, 1000), count=st.integers(0, 30))
@@ -169,7 +216,9 @@ def test_busy_time_is_the_union_by_the_obvious_loop(seed: int, count: int) -> No
     begin, finish = np.delete(edges[:-1], 3), np.delete(edges[1:], 3)
     expected = [busy[int(low) : int(high)].mean() for low, high in zip(begin, finish, strict=True)]
     if count:
-        assert np.allclose(busy_time(Work(start, end, none, none, 0)).share(begin, finish), expected)
+        assert np.allclose(
+            busy_time(Work(start, end, none, none, 0)).share(begin, finish), expected
+        )
 
 
 @pytest.mark.parametrize("gap", [0, 900])
@@ -180,7 +229,13 @@ def test_products_of_small_matrices_are_those_of_pairs(period: int, gap: int) ->
     layout = layout_of(work, 400.0, fewest=2)
     shares = shares_of(work, layout, edges[:-1], edges[1:])
     busy = shares.column < shares.columns - 1
-    inner = Shares(shares.sample[busy], shares.column[busy], shares.share[busy], shares.samples, shares.columns - 1)
+    inner = Shares(
+        shares.sample[busy],
+        shares.column[busy],
+        shares.share[busy],
+        shares.samples,
+        shares.columns - 1,
+    )
     blocks, pairs = _band_by_blocks(inner), _band_by_pairs(inner)
     assert blocks is not None
     assert len(trimmed(blocks)) == len(trimmed(pairs))
@@ -206,7 +261,9 @@ def test_kernels_that_begin_near_one_another_are_taken_together() -> None:
     """Two sequences, one after another, and work of no sequence between them."""
     start = np.array([0, 3000, 6000, 12_000, 20_000, 21_000, 30_000, 34_000])
     end = np.array([2000, 5000, 11_000, 13_000, 20_500, 22_000, 33_000, 35_000])
-    work = Work(start, end, np.array([0, 1, 2, 3, -1, -1, 4, 5]), np.array([0, 0, 0, 0, -1, -1, 1, 1]), 6)
+    work = Work(
+        start, end, np.array([0, 1, 2, 3, -1, -1, 4, 5]), np.array([0, 0, 0, 0, -1, -1, 1, 1]), 6
+    )
     found = blurred(work, 5000.0)
     assert found.start_ns.tolist() == [0, 6000, 12_000, 20_000, 21_000, 30_000]
     assert found.end_ns.tolist() == [5000, 11_000, 13_000, 20_500, 22_000, 35_000]

@@ -9,7 +9,16 @@ from nsysmap.counters.estimate import estimate
 from nsysmap.counters.kernel_ends import kernel_ends
 from nsysmap.counters.model import Shift, Work
 from nsysmap.counters.run_facts import clock_run, during_inferences, joined, others_work
-from nsysmap.counters.told import BOUNDED, FASTEST_HZ, Capture, bounded, frequency_for, remedies_for, told, why_not
+from nsysmap.counters.told import (
+    BOUNDED,
+    FASTEST_HZ,
+    Capture,
+    bounded,
+    frequency_for,
+    remedies_for,
+    told,
+    why_not,
+)
 from tests.counters.made import sampled, sequence
 
 
@@ -19,7 +28,12 @@ def test_short_kernels_between_long_samples_are_not_told() -> None:
     metric = found.by_metric[0]
     assert told(found, metric).tolist() == [False, True]
     reason = why_not(found, metric, 0, Capture())
-    assert "2.0 µs" in reason and "100 µs" in reason and "40 executions" in reason and "200 kHz would be enough" in reason
+    assert (
+        "2.0 µs" in reason
+        and "100 µs" in reason
+        and "40 executions" in reason
+        and "200 kHz would be enough" in reason
+    )
     assert Capture().command(remedies_for(found, metric, 0)[0].frequency_hz) in reason
     assert why_not(found, metric, 1, Capture()) == ""
 
@@ -41,7 +55,10 @@ def test_more_samples_tell_the_offset_of_the_clocks_too() -> None:
     found = estimate(samples, work, Shift(0.0, 0.0, 0.0, 5000.0, 5000.0))
     values = found.by_metric[0].groups
     assert values.timing[0] > 5 > known.by_metric[0].groups.timing[0]
-    (here, _), before = remedies_for(found, found.by_metric[0], 0), remedies_for(known, known.by_metric[0], 0)
+    (here, _), before = (
+        remedies_for(found, found.by_metric[0], 0),
+        remedies_for(known, known.by_metric[0], 0),
+    )
     assert here.executions > max(40, before[0].executions)
     assert "would be enough: nsys profile" in why_not(found, found.by_metric[0], 0, Capture())
 
@@ -49,16 +66,25 @@ def test_more_samples_tell_the_offset_of_the_clocks_too() -> None:
 def test_few_executions_of_a_short_kernel_tell_nothing() -> None:
     work = sequence([3000, 90_000], [500, 0], 2)
     found = estimate(sampled(work, [80.0, 30.0], 5000, noise=0.3), work, Shift())
-    assert "it ran 2 times while counters were sampled; 10 inferences would be enough: nsys profile" in why_not(
-        found, found.by_metric[0], 0, Capture()
+    assert (
+        "it ran 2 times while counters were sampled; 10 inferences would be enough: nsys profile"
+        in why_not(found, found.by_metric[0], 0, Capture())
     )
 
 
 def test_kernels_that_always_run_together_are_for_nsight_compute() -> None:
     start = np.arange(0, 4_000_000, 40_000)
-    both = Work(np.repeat(start, 2), np.repeat(start + 9000, 2), np.tile([0, 1], len(start)), np.repeat(np.arange(len(start)), 2), 2)
+    both = Work(
+        np.repeat(start, 2),
+        np.repeat(start + 9000, 2),
+        np.tile([0, 1], len(start)),
+        np.repeat(np.arange(len(start)), 2),
+        2,
+    )
     found = estimate(sampled(both, [20.0, 30.0], 5000, noise=0.3), both, Shift())
-    assert "always runs together: use Nsight Compute" in why_not(found, found.by_metric[0], 0, Capture())
+    assert "always runs together: use Nsight Compute" in why_not(
+        found, found.by_metric[0], 0, Capture()
+    )
 
 
 def test_intervals_are_of_values_that_the_samples_bound() -> None:
@@ -76,7 +102,7 @@ def test_intervals_are_of_values_that_the_samples_bound() -> None:
 
 def test_work_that_another_slows_down_has_no_interval() -> None:
     start = np.arange(0, 8_000_000, 40_000)
-    both = Work(np.repeat(start, 2) + np.tile([0, 6000], len(start)), np.repeat(start + 9000, 2) + np.tile([0, 6000], len(start)),
+    both = Work(np.repeat(start, 2) + np.tile([0, 6000], len(start)), np.repeat(start + 9000, 2) + np.tile([0, 6000], len(start)),  # noqa: E501
                 np.tile([0, 1], len(start)), np.repeat(np.arange(len(start)), 2), 2)  # fmt: skip
     found = estimate(sampled(both, [20.0, 30.0], 2000, noise=0.3), both, Shift())
     assert told(found, found.by_metric[0]).all()
@@ -100,17 +126,28 @@ def test_what_never_ran_says_so() -> None:
 def test_the_command_is_that_of_the_version_and_names_the_gpu_as_nsys_does() -> None:
     assert "--gpu-metrics-device=3 " in Capture("2023.4.4", 3).command(100_000)
     for version in (None, "2024.2.1", "2025.3"):
-        assert "--gpu-metrics-devices=0 --gpu-metrics-frequency=200000" in Capture(version).command(200_000)
+        assert "--gpu-metrics-devices=0 --gpu-metrics-frequency=200000" in Capture(version).command(
+            200_000
+        )
 
 
 def test_idle_ends_of_a_kernel_are_found() -> None:
     parts = sequence([2000, 6000, 4000], [200, 0, 0], 200)
     begins = parts.start_ns[parts.group == 0]
-    whole = Work(begins, begins + 12_000, np.zeros(len(begins), np.int64), np.arange(len(begins)), 1)
-    tight = Work(np.concatenate([begins, begins + 2000, begins + 8000]), np.concatenate([begins + 2000, begins + 8000, begins + 12_000]),
-                 np.repeat([0, 1, 2], len(begins)), np.tile(np.arange(len(begins)), 3), 3)  # fmt: skip
+    whole = Work(
+        begins, begins + 12_000, np.zeros(len(begins), np.int64), np.arange(len(begins)), 1
+    )
+    tight = Work(
+        np.concatenate([begins, begins + 2000, begins + 8000]),
+        np.concatenate([begins + 2000, begins + 8000, begins + 12_000]),
+        np.repeat([0, 1, 2], len(begins)),
+        np.tile(np.arange(len(begins)), 3),
+        3,
+    )
     order = np.argsort(tight.start_ns, kind="stable")
-    ordered = Work(tight.start_ns[order], tight.end_ns[order], tight.group[order], tight.repeat[order], 3)
+    ordered = Work(
+        tight.start_ns[order], tight.end_ns[order], tight.group[order], tight.repeat[order], 3
+    )
     found = estimate(sampled(ordered, [0.0, 100.0, 25.0], 3000), whole, Shift())
     ends = kernel_ends(found, found.by_metric[0])
     assert ends.begin_ns[0] == pytest.approx(2000, abs=500)
@@ -124,7 +161,9 @@ def test_a_falling_clock_is_seen() -> None:
     found = clock_run(hertz, joined(samples.start_ns, samples.end_ns, work, Shift()), work)
     assert found is not None
     assert found.last_hz / found.first_hz == pytest.approx(0.81, abs=0.02)
-    steady = clock_run(hertz * 0 + 1.7e9, joined(samples.start_ns, samples.end_ns, work, Shift()), work)
+    steady = clock_run(
+        hertz * 0 + 1.7e9, joined(samples.start_ns, samples.end_ns, work, Shift()), work
+    )
     assert steady is not None
     assert steady.first_hz == steady.last_hz
 
@@ -149,15 +188,21 @@ def test_a_metric_during_inferences_is_the_mean_of_the_samples_with_their_middle
         begin, end = work.start_ns[rows].min(), work.end_ns[rows].max()
         inside = [
             value
-            for low, high, value in zip(samples.start_ns.tolist(), samples.end_ns.tolist(), values.tolist(), strict=True)
+            for low, high, value in zip(
+                samples.start_ns.tolist(), samples.end_ns.tolist(), values.tolist(), strict=True
+            )
             if begin <= (low + high) / 2 < end and np.isfinite(value)
         ]
         means += [np.mean(inside)] if inside else []
     found = during_inferences(values, joined(samples.start_ns, samples.end_ns, work, Shift()))
     assert found is not None
     assert 30 < found.inferences == len(means) < 40
-    assert (found.mean, found.low, found.high) == pytest.approx((np.mean(means), *np.quantile(means, (0.05, 0.95))))
-    nothing = during_inferences(values, joined(samples.start_ns + 10**9, samples.end_ns + 10**9, work, Shift()))
+    assert (found.mean, found.low, found.high) == pytest.approx(
+        (np.mean(means), *np.quantile(means, (0.05, 0.95)))
+    )
+    nothing = during_inferences(
+        values, joined(samples.start_ns + 10**9, samples.end_ns + 10**9, work, Shift())
+    )
     assert nothing is None
 
 
@@ -169,7 +214,9 @@ def test_inferences_without_some_of_their_samples_do_not_count_where_others_have
     late = middle > work.start_ns[row] + 20_000
     values = np.where(late, 9.0, 1.0)
     for lost, inferences, mean in ((late & (row == 5), 29, 5.0), (late, 30, 1.0)):
-        found = during_inferences(values[~lost], joined(samples.start_ns[~lost], samples.end_ns[~lost], work, Shift()))
+        found = during_inferences(
+            values[~lost], joined(samples.start_ns[~lost], samples.end_ns[~lost], work, Shift())
+        )
         assert found is not None
         assert found.inferences == inferences
         assert found.mean == pytest.approx(mean, abs=0.3)
@@ -178,9 +225,15 @@ def test_inferences_without_some_of_their_samples_do_not_count_where_others_have
 def test_activity_between_the_traces_work_is_someone_elses() -> None:
     work = sequence([20_000], [400_000], 30)
     samples = sampled(work, [90.0], 5000)
-    quiet = others_work(samples.values[0], joined(samples.start_ns, samples.end_ns, work, Shift()), work)
+    quiet = others_work(
+        samples.values[0], joined(samples.start_ns, samples.end_ns, work, Shift()), work
+    )
     assert quiet is not None and quiet.active_share == 0
-    busy = others_work(np.maximum(samples.values[0], 30.0), joined(samples.start_ns, samples.end_ns, work, Shift()), work)
+    busy = others_work(
+        np.maximum(samples.values[0], 30.0),
+        joined(samples.start_ns, samples.end_ns, work, Shift()),
+        work,
+    )
     assert busy is not None and (busy.active_share, busy.mean_percent) == (1.0, 30.0)
 
 

@@ -10,7 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nsysmap.core.errors import NsysmapError
-from nsysmap.inputs.engine.dataflow import MOST_EDGES, common_path, engine_graph, flow_of, links, runs
+from nsysmap.inputs.engine.dataflow import (
+    MOST_EDGES,
+    common_path,
+    engine_graph,
+    flow_of,
+    links,
+    runs,
+)
 from nsysmap.inputs.engine.model import Engine, Tensor
 from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.inputs.engine.tensor_formats import elements
@@ -22,20 +29,32 @@ T = [4, 4]
 
 
 def step(name: str, reads: str, writes: str) -> dict[str, object]:
-    return row(name, "kgen", [(item, T, "Half") for item in reads], [(item, T, "Half") for item in writes])
+    return row(
+        name, "kgen", [(item, T, "Half") for item in reads], [(item, T, "Half") for item in writes]
+    )
 
 
 def test_a_run_ends_where_a_second_reader_or_an_engine_output_is() -> None:
     engine = made(
-        step("__myl_Add{}", "x", "a"), step("__myl_Mul{}", "a", "b"), step("__myl_Sub{}", "b", "c"), step("__myl_Add{}", "bc", "y")
+        step("__myl_Add{}", "x", "a"),
+        step("__myl_Mul{}", "a", "b"),
+        step("__myl_Sub{}", "b", "c"),
+        step("__myl_Add{}", "bc", "y"),
     )
-    assert runs(engine, flow_of(engine), lambda layer: operations(layer).fusable) == [(0, 1), (2, 3)]
-    bound = made(step("__myl_Add{}", "x", "a"), step("__myl_Mul{}", "a", "b"), outputs=("x", "a", "b"))
+    assert runs(engine, flow_of(engine), lambda layer: operations(layer).fusable) == [
+        (0, 1),
+        (2, 3),
+    ]
+    bound = made(
+        step("__myl_Add{}", "x", "a"), step("__myl_Mul{}", "a", "b"), outputs=("x", "a", "b")
+    )
     assert runs(bound, flow_of(bound), lambda _layer: True) == []
 
 
 def test_two_branches_into_one_reader_make_one_run() -> None:
-    engine = made(step("__myl_Add{}", "x", "a"), step("__myl_Mul{}", "x", "b"), step("__myl_Sub{}", "ab", "y"))
+    engine = made(
+        step("__myl_Add{}", "x", "a"), step("__myl_Mul{}", "x", "b"), step("__myl_Sub{}", "ab", "y")
+    )
     assert runs(engine, flow_of(engine), lambda _layer: True) == [(0, 2)]
 
 
@@ -45,15 +64,23 @@ def test_bytes_between_two_layers_are_those_of_all_tensors_that_pass() -> None:
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.tuples(st.text("abcd", max_size=3), st.text("abcd", max_size=2)), min_size=1, max_size=14))
-def test_repeated_tensor_names_close_no_cycle_and_runs_share_no_layer(layers: list[tuple[str, str]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.text("abcd", max_size=3), st.text("abcd", max_size=2)), min_size=1, max_size=14
+    )
+)
+def test_repeated_tensor_names_close_no_cycle_and_runs_share_no_layer(
+    layers: list[tuple[str, str]],
+) -> None:
     engine = made(*(step("__myl_Add{}", reads, writes) for reads, writes in layers))
     assert nx.is_directed_acyclic_graph(engine_graph(engine))
     found = runs(engine, flow_of(engine), lambda _layer: True)
     indices = [index for run in found for index in run]
     assert len(indices) == len(set(indices))
     flow = flow_of(engine)
-    assert all(flow.only_reader(before) == after for run in found for before, after in pairwise(run))
+    assert all(
+        flow.only_reader(before) == after for run in found for before, after in pairwise(run)
+    )
 
 
 def test_an_encoder_is_one_connected_graph_without_cycles() -> None:
@@ -65,9 +92,21 @@ def test_an_encoder_is_one_connected_graph_without_cycles() -> None:
 
 def test_the_path_that_most_nodes_share_names_a_block() -> None:
     attention = "/bert/encoder/layer.2/attention"
-    assert common_path([f"{attention}/self/MatMul", f"{attention}/self/Softmax", f"{attention}/output/Add"]) == f"{attention}/self"
-    assert common_path([f"{attention}/output/Add", f"{attention}/output/LayerNorm/Pow", f"{attention}/output/LayerNorm/Sqrt"]) == (
-        f"{attention}/output/LayerNorm"
+    assert (
+        common_path(
+            [f"{attention}/self/MatMul", f"{attention}/self/Softmax", f"{attention}/output/Add"]
+        )
+        == f"{attention}/self"
+    )
+    assert (
+        common_path(
+            [
+                f"{attention}/output/Add",
+                f"{attention}/output/LayerNorm/Pow",
+                f"{attention}/output/LayerNorm/Sqrt",
+            ]
+        )
+        == f"{attention}/output/LayerNorm"
     )
     assert common_path(["/MatMul", "/Softmax"]) is None
     assert common_path(["node_linear", "node_view"]) is None
@@ -108,12 +147,16 @@ def test_parts_make_up_what_is_read_as_they_do_one_by_one(steps: list[Step]) -> 
     def tensors(side: list[tuple[str, int | None]]) -> list[tuple[str, list[int], str]]:
         return [(name, [-1 if extent is None else extent], "Half") for name, extent in side]
 
-    engine = made(*(row("__myl_Add{}", "kgen", tensors(reads), tensors(writes)) for reads, writes in steps))
+    engine = made(
+        *(row("__myl_Add{}", "kgen", tensors(reads), tensors(writes)) for reads, writes in steps)
+    )
     found = [(source.index, target.index, tensor) for source, target, tensor in links(engine)]
     assert sorted(found, key=str) == parts_one_by_one(engine)
 
 
-def test_an_engine_whose_parts_would_make_millions_of_edges_is_refused_before_they_are_made() -> None:
+def test_an_engine_whose_parts_would_make_millions_of_edges_is_refused_before_they_are_made() -> (
+    None
+):
     def step(number: int) -> dict[str, object]:
         return row(f"l{number}", "gemm", [("x", [max(number, 1)], "Half")], [("x", [1], "Half")])
 

@@ -13,7 +13,10 @@ from nsysmap.network.execution_order import execution_orders
 
 
 def chain(names: list[str]) -> list[Layer]:
-    return [Layer(at, name, "gemm", inputs=(Tensor(f"t{at}"),), outputs=(Tensor(f"t{at + 1}"),)) for at, name in enumerate(names)]
+    return [
+        Layer(at, name, "gemm", inputs=(Tensor(f"t{at}"),), outputs=(Tensor(f"t{at + 1}"),))
+        for at, name in enumerate(names)
+    ]
 
 
 def test_a_file_in_the_order_of_its_data_has_that_order_only() -> None:
@@ -33,17 +36,26 @@ def test_every_producer_comes_before_its_consumers_in_any_network(seed: int) -> 
     dice = random.Random(seed)
     layers = []
     for at in range(12):
-        inputs = tuple(Tensor(f"t{one}") for one in dice.sample(range(at), min(at, dice.randint(0, 3))))
+        inputs = tuple(
+            Tensor(f"t{one}") for one in dice.sample(range(at), min(at, dice.randint(0, 3)))
+        )
         layers.append(Layer(at, f"node_{at}", "gemm", inputs=inputs, outputs=(Tensor(f"t{at}"),)))
     mixed = dice.sample(layers, len(layers))
     order = execution_orders(mixed)[-1]
     assert sorted(order) == list(range(12))
     place = {mixed[at].outputs[0].name: number for number, at in enumerate(order)}
-    assert all(place[tensor.name] < place[mixed[at].outputs[0].name] for at in order for tensor in mixed[at].inputs)
+    assert all(
+        place[tensor.name] < place[mixed[at].outputs[0].name]
+        for at in order
+        for tensor in mixed[at].inputs
+    )
 
 
 def test_names_alone_order_myelins_instructions_by_their_numbers() -> None:
-    layers = [Layer(at, f"__myl_Add_myl0_{number}", "myelin_kernel") for at, number in enumerate((10, 2, 1))]
+    layers = [
+        Layer(at, f"__myl_Add_myl0_{number}", "myelin_kernel")
+        for at, number in enumerate((10, 2, 1))
+    ]
     assert execution_orders(layers)[-1] == (2, 1, 0)
 
 

@@ -1,9 +1,9 @@
 """Serialized engines through TensorRT's inspector.
 
-The `tensorrt` modules here are stand-ins written by the tests: they let every path of the subprocess run without the real package or a GPU,
-with messages as TensorRT words them.  They show nothing about TensorRT itself.
+The `tensorrt` modules here are stand-ins written by the tests: they let every path of the
+subprocess run without the real package or a GPU, with messages as TensorRT words them.  They show
+nothing about TensorRT itself.
 """
-
 # ruff: noqa: E501 (messages and lines as TensorRT writes them)
 
 from __future__ import annotations
@@ -36,7 +36,12 @@ class Runtime:
         {deserialize}
 def init_libnvinfer_plugins(logger, namespace): print("noise on standard output")
 """
-LAYERS = json.dumps({"Layers": [{"Name": "c", "LayerType": "CaskConvolution", "Inputs": [], "Outputs": []}], "Bindings": ["x"]})
+LAYERS = json.dumps(
+    {
+        "Layers": [{"Name": "c", "LayerType": "CaskConvolution", "Inputs": [], "Outputs": []}],
+        "Bindings": ["x"],
+    }
+)
 
 
 RTX_VERSION = "10.9.0.34"  # what the stand-in says of itself
@@ -45,13 +50,23 @@ RTX_VERSION = "10.9.0.34"  # what the stand-in says of itself
 def rtx_plan(version: str = RTX_VERSION, *, length: int = 512) -> bytes:
     """The header that TensorRT for RTX 1.4 to 1.7 write, and nothing after it."""
     numbers = bytes(int(number) for number in version.split("."))
-    return (b"vtrt\0\0\0\0" + (2).to_bytes(8, "little") + length.to_bytes(8, "little") + numbers + b"vtrt").ljust(length, b"\0")
+    return (
+        b"vtrt\0\0\0\0"
+        + (2).to_bytes(8, "little")
+        + length.to_bytes(8, "little")
+        + numbers
+        + b"vtrt"
+    ).ljust(length, b"\0")
 
 
-def stand_in(folder: Path, deserialize: str, *, package: str = "tensorrt", text: str = LAYERS) -> str:
+def stand_in(
+    folder: Path, deserialize: str, *, package: str = "tensorrt", text: str = LAYERS
+) -> str:
     modules = folder / "stand_in_modules"
     modules.mkdir()
-    (modules / f"{package}.py").write_text(STAND_IN.format(deserialize=deserialize, text=text), encoding="utf-8")
+    (modules / f"{package}.py").write_text(
+        STAND_IN.format(deserialize=deserialize, text=text), encoding="utf-8"
+    )
     return str(modules)
 
 
@@ -64,11 +79,16 @@ def plan(folder: Path, data: bytes = b"ftrt\0\0\0plan", name: str = "model.engin
 def without_tensorrt() -> bool:
     import importlib.util
 
-    return all(importlib.util.find_spec(package) is None for package in ("tensorrt", "tensorrt_rtx", "tensorrt_rtx_bindings"))
+    return all(
+        importlib.util.find_spec(package) is None
+        for package in ("tensorrt", "tensorrt_rtx", "tensorrt_rtx_bindings")
+    )
 
 
 @pytest.mark.parametrize("name", ["model.engine", "model.plan", "model.bin"])
-def test_the_inspectors_layers_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_the_inspectors_layers_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     monkeypatch.setenv("PYTHONPATH", stand_in(tmp_path, "return Engine()"))
     engine = read_engine(plan(tmp_path, name=name))
     assert [layer.name for layer in engine.layers] == ["c"]
@@ -76,10 +96,16 @@ def test_the_inspectors_layers_are_read(tmp_path: Path, monkeypatch: pytest.Monk
     assert engine.bindings == ("x",)
 
 
-def test_the_header_that_ultralytics_writes_before_a_plan_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_header_that_ultralytics_writes_before_a_plan_is_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     header = b'{"stride": 32}'
-    monkeypatch.setenv("PYTHONPATH", stand_in(tmp_path, "return Engine() if data == b'ftrt-the-plan' else None"))
-    engine = read_engine(plan(tmp_path, len(header).to_bytes(4, "little") + header + b"ftrt-the-plan"))
+    monkeypatch.setenv(
+        "PYTHONPATH", stand_in(tmp_path, "return Engine() if data == b'ftrt-the-plan' else None")
+    )
+    engine = read_engine(
+        plan(tmp_path, len(header).to_bytes(4, "little") + header + b"ftrt-the-plan")
+    )
     assert [layer.name for layer in engine.layers] == ["c"]
 
 
@@ -97,8 +123,12 @@ def test_the_header_that_ultralytics_writes_before_a_plan_is_skipped(tmp_path: P
         ("The engine cannot run on this GPU, which has compute capability 9.0.", "not built for this machine's GPU, of compute capability 9.0"),
     ],
 )  # fmt: skip
-def test_what_tensorrt_says_becomes_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, expected: str) -> None:
-    monkeypatch.setenv("PYTHONPATH", stand_in(tmp_path, f"print('[TRT] [E] ' + {said!r}, file=sys.stderr)"))
+def test_what_tensorrt_says_becomes_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, expected: str
+) -> None:
+    monkeypatch.setenv(
+        "PYTHONPATH", stand_in(tmp_path, f"print('[TRT] [E] ' + {said!r}, file=sys.stderr)")
+    )
     with pytest.raises(NsysmapError) as raised:
         read_engine(plan(tmp_path))
     line = str(raised.value)
@@ -127,17 +157,28 @@ def test_an_engine_of_another_version_of_tensorrt_for_rtx_names_both(
     monkeypatch.setenv("PYTHONPATH", stand_in(tmp_path, deserialize, package="tensorrt_rtx"))
     with pytest.raises(NsysmapError) as raised:
         read_engine(plan(tmp_path, rtx_plan("1.7.1.116")))
-    assert raised.value.what == f"was built by TensorRT for RTX 1.7.1.116, but {RTX_VERSION} is installed"
-    assert raised.value.remedy.startswith("pip install tensorrt-rtx==1.7.1.116, or run tensorrt_rtx --loadEngine=")
+    assert (
+        raised.value.what
+        == f"was built by TensorRT for RTX 1.7.1.116, but {RTX_VERSION} is installed"
+    )
+    assert raised.value.remedy.startswith(
+        "pip install tensorrt-rtx==1.7.1.116, or run tensorrt_rtx --loadEngine="
+    )
 
 
-def test_another_version_that_opens_all_the_same_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_that_opens_all_the_same_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PYTHONPATH", stand_in(tmp_path, "return Engine()", package="tensorrt_rtx"))
     assert len(read_engine(plan(tmp_path, rtx_plan("10.9.0.35"))).layers) == 1
 
 
-def test_an_engine_of_tensorrt_for_rtx_that_was_cut_short_is_told_without_opening_it(tmp_path: Path) -> None:
-    with pytest.raises(NsysmapError, match="is cut short: 300 of 512 bytes are there; copy it again"):
+def test_an_engine_of_tensorrt_for_rtx_that_was_cut_short_is_told_without_opening_it(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(
+        NsysmapError, match="is cut short: 300 of 512 bytes are there; copy it again"
+    ):
         read_engine(plan(tmp_path, rtx_plan()[:300]))
 
 
@@ -146,7 +187,10 @@ def test_without_tensorrt_for_rtx_the_remedy_is_to_install_its_version(tmp_path:
         pytest.skip("TensorRT is installed here")
     with pytest.raises(
         NsysmapError,
-        match=r"is an engine of TensorRT for RTX 1\.5\.0\.114, and .* not installed; pip install tensorrt-rtx==1\.5\.0\.114, or",
+        match=(
+            r"is an engine of TensorRT for RTX 1\.5\.0\.114, and .* not installed; pip install"
+            r" tensorrt-rtx==1\.5\.0\.114, or"
+        ),
     ):
         read_engine(plan(tmp_path, rtx_plan("1.5.0.114")))
 
@@ -157,17 +201,26 @@ def test_a_crash_names_the_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         read_engine(plan(tmp_path))
 
 
-def test_too_long_is_an_error_and_the_process_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_long_is_an_error_and_the_process_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     started = tmp_path / "started"
-    monkeypatch.setenv("PYTHONPATH", stand_in(tmp_path, f"open({str(started)!r}, 'w').close(); import time; time.sleep(600)"))
+    monkeypatch.setenv(
+        "PYTHONPATH",
+        stand_in(tmp_path, f"open({str(started)!r}, 'w').close(); import time; time.sleep(600)"),
+    )
     with pytest.raises(NsysmapError, match="more than 3 s"):
         inspect_plan(plan(tmp_path), seconds=3)
 
 
-def test_a_package_that_does_not_load_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_does_not_load_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     modules = tmp_path / "stand_in_modules"
     modules.mkdir()
-    (modules / "tensorrt.py").write_text("raise ImportError('libnvinfer.so.10: cannot open shared object file')", encoding="utf-8")
+    (modules / "tensorrt.py").write_text(
+        "raise ImportError('libnvinfer.so.10: cannot open shared object file')", encoding="utf-8"
+    )
     monkeypatch.setenv("PYTHONPATH", str(modules))
     with pytest.raises(NsysmapError, match=r"tensorrt package does not load \(libnvinfer\.so\.10"):
         read_engine(plan(tmp_path))

@@ -1,4 +1,6 @@
-"""Layers as people's own scripts print them, and files that hold them in other encodings, packed, or several engines at once."""
+"""Layers as people's own scripts print them, and files that hold them in other encodings, packed,
+or several engines at once.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,16 @@ CONV: dict[str, object] = {
     "Inputs": [{"Name": "x", "Dimensions": [1, 3, 224, 224], "Format/Datatype": "Half"}],
     "Outputs": [{"Name": "y", "Dimensions": [1, 64, 112, 112], "Format/Datatype": "Half"}],
 }  # fmt: skip
-POOL: dict[str, object] = {**CONV, "Name": "/pool/MaxPool", "LayerType": "CaskPooling", "TacticName": "pool_x"}
+POOL: dict[str, object] = {
+    **CONV,
+    "Name": "/pool/MaxPool",
+    "LayerType": "CaskPooling",
+    "TacticName": "pool_x",
+}
 ONE_LINE = (
-    "Name: {}, LayerType: kgen, Inputs: [ {{ Name: x, Dimensions: [10,1], Format/Datatype: Float }}], "
-    "Outputs: [ {{ Name: y, Dimensions: [1], Format/Datatype: Float }}], TacticName: t, StreamId: 0, Metadata: "
+    "Name: {}, LayerType: kgen, Inputs: [ {{ Name: x, Dimensions: [10,1], Format/Datatype: Float"
+    " }}], Outputs: [ {{ Name: y, Dimensions: [1], Format/Datatype: Float }}], TacticName: t,"
+    " StreamId: 0, Metadata: "
 )
 
 
@@ -48,10 +56,21 @@ def names(engine: Engine) -> list[str]:
 
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize(
-    "heading", ["--- Layer {} ---", "===== Layer {} =====", "---------- layer #{}: ----------", "# --- Layer {} (of 2) ---"]
+    "heading",
+    [
+        "--- Layer {} ---",
+        "===== Layer {} =====",
+        "---------- layer #{}: ----------",
+        "# --- Layer {} (of 2) ---",
+    ],
 )
-def test_layers_under_headings_are_read_as_json(tmp_path: Path, heading: str, indent: int | None) -> None:
-    rows = "\n".join(f"{heading.format(number)}\n{json.dumps(row, indent=indent)}" for number, row in enumerate((CONV, POOL)))
+def test_layers_under_headings_are_read_as_json(
+    tmp_path: Path, heading: str, indent: int | None
+) -> None:
+    rows = "\n".join(
+        f"{heading.format(number)}\n{json.dumps(row, indent=indent)}"
+        for number, row in enumerate((CONV, POOL))
+    )
     engine = read(tmp_path, f"Loading engine …\nnum_layers: 2\n{rows}\nDone.\n")
     assert names(engine) == ["/conv1/Conv", "/pool/MaxPool"]
     assert engine.detailed
@@ -59,9 +78,16 @@ def test_layers_under_headings_are_read_as_json(tmp_path: Path, heading: str, in
     assert engine.layers[1].outputs[0].dimensions == (1, 64, 112, 112)
 
 
-@pytest.mark.parametrize("form", ["{}", '"{}"', ONE_LINE, "Name: {}\nLayerType: kgen\nTacticName: t"])
-def test_layers_under_headings_are_read_as_names_lines_and_fields(tmp_path: Path, form: str) -> None:
-    text = "\n".join(f"--- Layer {number} ---\n{form.format(name)}\n" for number, name in enumerate(("/conv1/Conv", "fc + relu")))
+@pytest.mark.parametrize(
+    "form", ["{}", '"{}"', ONE_LINE, "Name: {}\nLayerType: kgen\nTacticName: t"]
+)
+def test_layers_under_headings_are_read_as_names_lines_and_fields(
+    tmp_path: Path, form: str
+) -> None:
+    text = "\n".join(
+        f"--- Layer {number} ---\n{form.format(name)}\n"
+        for number, name in enumerate(("/conv1/Conv", "fc + relu"))
+    )
     engine = read(tmp_path, text)
     assert names(engine) == ["/conv1/Conv", "fc + relu"]
     assert engine.detailed == ("LayerType" in form)
@@ -70,7 +96,10 @@ def test_layers_under_headings_are_read_as_names_lines_and_fields(tmp_path: Path
 def test_a_listing_that_begins_at_0_again_is_another_engine(tmp_path: Path) -> None:
     file = tmp_path / "x.log"
     file.write_text(
-        "".join(f"--- Layer {number} ---\n{json.dumps({**CONV, 'Name': name})}\n" for number, name in ((0, "a"), (1, "b"), (0, "c")))
+        "".join(
+            f"--- Layer {number} ---\n{json.dumps({**CONV, 'Name': name})}\n"
+            for number, name in ((0, "a"), (1, "b"), (0, "c"))
+        )
     )
     assert [names(engine) for engine in read_engines_in(file)] == [["a", "b"], ["c"]]
     assert [note.text for note in read_engine(file).notes if "different" in note.text] == [
@@ -85,7 +114,9 @@ def test_json_in_the_middle_of_a_log_is_read_and_what_is_cut_short_is_not(tmp_pa
     assert engine.bindings == ("x", "y")
     rows = "\n".join(f"layer: {json.dumps(row)}" for row in (CONV, POOL))
     assert len(read_engines_in(tmp_path / "dump.log")) == 1
-    assert names(read(tmp_path, f"{json.dumps(CONV)},\n{json.dumps(POOL)}\nend\n".join(("start\n", "")))) == [
+    assert names(
+        read(tmp_path, f"{json.dumps(CONV)},\n{json.dumps(POOL)}\nend\n".join(("start\n", "")))
+    ) == [
         "/conv1/Conv",
         "/pool/MaxPool",
     ]
@@ -112,17 +143,23 @@ POLYGRAPHY = """[I] ==== TensorRT Engine ====
              -> {y [dtype=float16, shape=(1, 64, 112, 112), Format: Half]}
             ---- Attributes ----
             TacticName = sm80_xmma
-"""
+"""  # noqa: E501
 
 
 def test_polygraphys_listing_of_an_engine_is_read(tmp_path: Path) -> None:
     reformat, conv = read(tmp_path, POLYGRAPHY).layers
-    assert (reformat.name, reformat.kind) == ("Reformatting CopyNode for Input Tensor 0 to /conv1/Conv", "reformat")
+    assert (reformat.name, reformat.kind) == (
+        "Reformatting CopyNode for Input Tensor 0 to /conv1/Conv",
+        "reformat",
+    )
     assert [(tensor.name, tensor.datatype, tensor.dimensions) for tensor in reformat.inputs] == [
         ("images", "FP32", (1, 3, 224, 224)),
         ("a [b] c", "INT8", (-1,)),
     ]
-    assert (reformat.outputs[0].name, reformat.outputs[0].format) == ("Reformatted Input Tensor 0", "Row major Int8 format")
+    assert (reformat.outputs[0].name, reformat.outputs[0].format) == (
+        "Reformatted Input Tensor 0",
+        "Row major Int8 format",
+    )
     assert (conv.name, conv.type, conv.tactic, conv.outputs[0].datatype) == (
         "/conv1/Conv + PWN(/relu)",
         "CaskConvolution",
@@ -133,7 +170,12 @@ def test_polygraphys_listing_of_an_engine_is_read(tmp_path: Path) -> None:
 
 def test_polygraphys_listing_of_a_network_is_no_engines(tmp_path: Path) -> None:
     with pytest.raises(NsysmapError, match="layers of a network before the build"):
-        read(tmp_path, POLYGRAPHY.replace("[Op: Reformat]", "[Op: LayerType.SHUFFLE]").replace("[Op: CaskConv", "[Op: LayerType.CONV"))
+        read(
+            tmp_path,
+            POLYGRAPHY.replace("[Op: Reformat]", "[Op: LayerType.SHUFFLE]").replace(
+                "[Op: CaskConv", "[Op: LayerType.CONV"
+            ),
+        )
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
@@ -146,9 +188,13 @@ def test_packed_files_are_unpacked(tmp_path: Path, pack) -> None:  # type: ignor
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("form", ["json", "line"])
-def test_files_of_windows_are_read_in_their_encodings(tmp_path: Path, encoding: str, form: str) -> None:
+def test_files_of_windows_are_read_in_their_encodings(
+    tmp_path: Path, encoding: str, form: str
+) -> None:
     text = (
-        ONE_LINE.format("größer") + "\r\n" if form == "line" else json.dumps({"Layers": [{**CONV, "Name": "größer"}]}, ensure_ascii=False)
+        ONE_LINE.format("größer") + "\r\n"
+        if form == "line"
+        else json.dumps({"Layers": [{**CONV, "Name": "größer"}]}, ensure_ascii=False)
     )
     assert names(read(tmp_path, text.encode(encoding))) == ["größer"]
 
@@ -164,14 +210,24 @@ def test_files_of_windows_are_read_in_their_encodings(tmp_path: Path, encoding: 
 def test_several_engines_in_one_json_file_are_all_read(tmp_path: Path, text: str) -> None:
     file = tmp_path / "engines.json"
     file.write_text(text.format(json.dumps(CONV), json.dumps(POOL)))
-    assert [names(engine) for engine in read_engines_in(file)] == [["/conv1/Conv"], ["/pool/MaxPool"]]
+    assert [names(engine) for engine in read_engines_in(file)] == [
+        ["/conv1/Conv"],
+        ["/pool/MaxPool"],
+    ]
 
 
 def test_of_several_engines_in_a_file_those_count_that_ran(tmp_path: Path) -> None:
     file = tmp_path / "engines.json"
-    file.write_text("\n".join((FIXTURES / folder / "engine.json").read_text() for folder in ("bert_trt85", "bert_trt10", "bert_trt103")))
+    file.write_text(
+        "\n".join(
+            (FIXTURES / folder / "engine.json").read_text()
+            for folder in ("bert_trt85", "bert_trt10", "bert_trt103")
+        )
+    )
     engines = read_engines([file])
-    assert [engine.source for engine in engines] == [f"engines.json (engine {number} of 3)" for number in (1, 2, 3)]
+    assert [engine.source for engine in engines] == [
+        f"engines.json (engine {number} of 3)" for number in (1, 2, 3)
+    ]
     mapped = map_report(FIXTURES / "bert_trt10" / "sync.sqlite", engines)
     assert [engine.source for engine in mapped.engines] == ["engines.json (engine 2 of 3)"]
     assert set(mapped.mapped.table.text("method").list()) == {"nvtx"}
@@ -180,14 +236,29 @@ def test_of_several_engines_in_a_file_those_count_that_ran(tmp_path: Path) -> No
     ]
 
 
-def test_of_several_engines_in_a_file_none_is_taken_where_none_is_known_to_have_run(tmp_path: Path) -> None:
+def test_of_several_engines_in_a_file_none_is_taken_where_none_is_known_to_have_run(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "engines.json"
-    file.write_text("\n".join((FIXTURES / folder / "engine.json").read_text() for folder in ("bert_trt85", "bert_trt103")))
+    file.write_text(
+        "\n".join(
+            (FIXTURES / folder / "engine.json").read_text()
+            for folder in ("bert_trt85", "bert_trt103")
+        )
+    )
     mapped = map_report(FIXTURES / "bert_trt10" / "sync.sqlite", read_engines([file]))
     assert len(mapped.engines) == 2
     assert set(mapped.mapped.engine_fits.text("verdict").list()) == {"did-not-run"}
-    assert [(note.level, note.text) for engine in mapped.engines for note in engine.notes if "lists 2" in note.text] == [
-        ("warning", "engines.json lists 2 engines, but none of them is known to have run in the trace.")
+    assert [
+        (note.level, note.text)
+        for engine in mapped.engines
+        for note in engine.notes
+        if "lists 2" in note.text
+    ] == [
+        (
+            "warning",
+            "engines.json lists 2 engines, but none of them is known to have run in the trace.",
+        )
     ]
 
 
@@ -198,13 +269,21 @@ def test_of_several_engines_in_a_file_none_is_taken_where_none_is_known_to_have_
             '[{"name": "prob", "dimensions": "1x1000", "values": [0.1, 0.2]}]',
             r"is a trtexec --exportOutput file \(what the network computed\)",
         ),
-        ('[{"startComputeMs": 1, "computeMs": 0.5}]', "is a trtexec --exportTimes file, .* this one with --times"),
-        ("&&&& RUNNING TensorRT.trtexec [TensorRT v8503] # trtexec\n[I] Throughput: 1 qps\n", "is a trtexec log without layers"),
+        (
+            '[{"startComputeMs": 1, "computeMs": 0.5}]',
+            "is a trtexec --exportTimes file, .* this one with --times",
+        ),
+        (
+            "&&&& RUNNING TensorRT.trtexec [TensorRT v8503] # trtexec\n[I] Throughput: 1 qps\n",
+            "is a trtexec log without layers",
+        ),
         ("version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "Git LFS pointer"),
         ("[1, 2]", "is other JSON"),
     ],
 )
-def test_other_files_of_the_trade_are_named_for_what_they_are(tmp_path: Path, text: str, told: str) -> None:
+def test_other_files_of_the_trade_are_named_for_what_they_are(
+    tmp_path: Path, text: str, told: str
+) -> None:
     with pytest.raises(NsysmapError, match=told):
         read(tmp_path, text, "x.json")
 
@@ -231,7 +310,12 @@ def test_text_made_to_be_read_slowly_is_read(text: str) -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.sampled_from(PIECES) | st.text(alphabet='{}[]":,- \nLayerNmOp0|x', max_size=20), max_size=12))
+@given(
+    st.lists(
+        st.sampled_from(PIECES) | st.text(alphabet='{}[]":,- \nLayerNmOp0|x', max_size=20),
+        max_size=12,
+    )
+)
 def test_what_is_taken_for_an_engine_in_any_text_has_layers(pieces: list[str]) -> None:
     listed = documents_in_log("".join((*pieces, "\n", *WHOLE)))
     assert listed

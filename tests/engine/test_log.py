@@ -1,7 +1,5 @@
 """Layers listed in logs: one-line, brief and names-only, among everything else that a log holds."""
 
-# ruff: noqa: E501 (messages and lines as TensorRT writes them)
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -26,24 +24,32 @@ def parse_log(text: str) -> Document | None:
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 STAMP = "[11/01/2024-10:32:57] [V] [TRT] "
 CONV = (
-    "Name: /f/Conv + PWN(PWN(/a/Sigmoid), /a/Mul), LayerType: CaskConvolution, "
-    "Inputs: [ { Name: x, Location: Device, Dimensions: [1,3,224,224], Format/Datatype: Half }, "
-    "{ Name: y, Location: Device, Dimensions: [1,64,55,55], Format/Datatype: Channel major FP16 format where channel % 8 == 0 }], "
-    "Outputs: [ { Name: z, Location: Device, Dimensions: [1,64,55,55], Format/Datatype: Thirty-two wide channel vectorized row major Int8 format }], "
-    'ParameterType: Convolution, Kernel: [11,11], PaddingMode: kEXPLICIT_ROUND_DOWN, Weights: {"Type": "Half", "Count": 23232}, HasBias: 1, '
-    "TacticName: sm80_xmma_x, TacticValue: 0x280b0ad3c23d8442, StreamId: 0, Metadata: [ONNX Layer: /f/Conv]\x1e[ONNX Layer: /a/Mul]"
+    "Name: /f/Conv + PWN(PWN(/a/Sigmoid), /a/Mul), LayerType: CaskConvolution, Inputs: [ { Name: x,"
+    " Location: Device, Dimensions: [1,3,224,224], Format/Datatype: Half }, { Name: y, Location:"
+    " Device, Dimensions: [1,64,55,55], Format/Datatype: Channel major FP16 format where channel %"
+    " 8 == 0 }], Outputs: [ { Name: z, Location: Device, Dimensions: [1,64,55,55], Format/Datatype:"
+    " Thirty-two wide channel vectorized row major Int8 format }], ParameterType: Convolution,"
+    ' Kernel: [11,11], PaddingMode: kEXPLICIT_ROUND_DOWN, Weights: {"Type": "Half", "Count":'
+    " 23232}, HasBias: 1, TacticName: sm80_xmma_x, TacticValue: 0x280b0ad3c23d8442, StreamId: 0,"
+    " Metadata: [ONNX Layer: /f/Conv]\x1e[ONNX Layer: /a/Mul]"
 )
 MYELIN = (
-    "Name: __myl_MulSum_myl0_0, LayerType: kgen, Inputs: [ { Name: __mye116_dconst, Dimensions: [10,10], Format/Datatype: Float }, "
-    "{ Name: x, Dimensions: [10,1], Format/Datatype: Float }], Outputs: [ { Name: __myln_k_arg__bb1_2, Dimensions: [1,10], Format/Datatype: Float }], "
-    "TacticName: __myl_MulSum_0xfa6c, StreamId: 0, Metadata: "
+    "Name: __myl_MulSum_myl0_0, LayerType: kgen, Inputs: [ { Name: __mye116_dconst, Dimensions:"
+    " [10,10], Format/Datatype: Float }, { Name: x, Dimensions: [10,1], Format/Datatype: Float }],"
+    " Outputs: [ { Name: __myln_k_arg__bb1_2, Dimensions: [1,10], Format/Datatype: Float }],"
+    " TacticName: __myl_MulSum_0xfa6c, StreamId: 0, Metadata: "
 )
-REGION = "Name: {ForeignNode[a.../b]}, LayerType: Myelin, Inputs: [], Outputs: [ { Name: o, Location: Device, Dimensions: [2,126], Format/Datatype: Row major linear FP32 }], TacticValue: 0x0"
+REGION = (
+    "Name: {ForeignNode[a.../b]}, LayerType: Myelin, Inputs: [], Outputs: [ { Name: o, Location:"
+    " Device, Dimensions: [2,126], Format/Datatype: Row major linear FP32 }], TacticValue: 0x0"
+)
 SPLIT = (
-    "Name: g_myl3_2, LayerType: gemm, Inputs: [ { Name: a, Dimensions: [1,192], Strides: [192,1], StrideOrder: [1,0], Datatype: Half, Format: (Linear) Row major linear format }], "
-    "Constants: [ { Name: w, Dimensions: [192], Strides: [1], StrideOrder: [0], Datatype: Float, Format: (Linear) Row major linear format }], "
-    "Outputs: [ { Name: b, Dimensions: [1,2], Strides: [2,1], StrideOrder: [1,0], Datatype: Half, Format: (Arbitrary) Format with stride order = [1,2,0] }], "
-    "TacticName: t, StreamId: 1, Metadata: [ONNX Layer: m]"
+    "Name: g_myl3_2, LayerType: gemm, Inputs: [ { Name: a, Dimensions: [1,192], Strides: [192,1],"
+    " StrideOrder: [1,0], Datatype: Half, Format: (Linear) Row major linear format }], Constants: ["
+    " { Name: w, Dimensions: [192], Strides: [1], StrideOrder: [0], Datatype: Float, Format:"
+    " (Linear) Row major linear format }], Outputs: [ { Name: b, Dimensions: [1,2], Strides: [2,1],"
+    " StrideOrder: [1,0], Datatype: Half, Format: (Arbitrary) Format with stride order = [1,2,0]"
+    " }], TacticName: t, StreamId: 1, Metadata: [ONNX Layer: m]"
 )
 
 
@@ -56,7 +62,8 @@ def read(folder: Path, text: str):  # type: ignore[no-untyped-def]
 def test_one_line_layers_are_read_with_every_field(tmp_path: Path) -> None:
     engine = read(
         tmp_path,
-        f"&&&& RUNNING TensorRT.trtexec [TensorRT v100900] # trtexec\n{STAMP}Layers:\n{CONV}\n{MYELIN}\n{REGION}\n\nBindings:\nx\ny\n{STAMP}done\n",
+        "&&&& RUNNING TensorRT.trtexec [TensorRT v100900] #"
+        f" trtexec\n{STAMP}Layers:\n{CONV}\n{MYELIN}\n{REGION}\n\nBindings:\nx\ny\n{STAMP}done\n",
     )
     conv, kgen, region = engine.layers
     assert engine.detailed
@@ -70,7 +77,12 @@ def test_one_line_layers_are_read_with_every_field(tmp_path: Path) -> None:
     assert conv.parameters["Weights"] == {"Type": "Half", "Count": 23232}
     assert conv.parameters["TacticValue"] == "0x280b0ad3c23d8442"
     assert conv.onnx == ("/f/Conv", "/a/Mul")
-    assert (kgen.tactic, kgen.region, kgen.region_index, kgen.stream) == ("__myl_MulSum_0xfa6c", 0, 0, 0)
+    assert (kgen.tactic, kgen.region, kgen.region_index, kgen.stream) == (
+        "__myl_MulSum_0xfa6c",
+        0,
+        0,
+        0,
+    )
     assert kgen.inputs[1].dimensions == (10, 1)
     assert region.inputs == ()
     assert region.outputs[0].dimensions == (2, 126)
@@ -94,27 +106,47 @@ def test_comment_signs_and_blank_lines_between_layers_do_not_matter(tmp_path: Pa
     ("line", "tensors"),
     [
         (
-            "Layer(CaskConvolution): Conv_0 + PWN(Clip_3), Tactic: 0x02d9, in[Float(1,3,512,768)], b (x)[Int8(4)] -> 395[Int8(1,32,256,384)]",
+            (
+                "Layer(CaskConvolution): Conv_0 + PWN(Clip_3), Tactic: 0x02d9,"
+                " in[Float(1,3,512,768)], b (x)[Int8(4)] -> 395[Int8(1,32,256,384)]"
+            ),
             ["in", "b (x)"],
         ),
         (
-            "Layer(CaskConvolution): Conv_0 + PWN(Clip_3), Tactic: 0x02d9 (sm80_xmma), in (Float[1,3,512,768]), b (Int8[4]) -> 395 (Int8[1,32,256,384])",
+            (
+                "Layer(CaskConvolution): Conv_0 + PWN(Clip_3), Tactic: 0x02d9 (sm80_xmma), in"
+                " (Float[1,3,512,768]), b (Int8[4]) -> 395 (Int8[1,32,256,384])"
+            ),
             ["in", "b"],
         ),
     ],
 )
 def test_the_builders_brief_lines_are_read(tmp_path: Path, line: str, tensors: list[str]) -> None:
-    (layer,) = read(tmp_path, f"[02/08/2023-15:25:37] [V] [TRT] Engine Layer Information:\n{line}\n").layers
+    (layer,) = read(
+        tmp_path, f"[02/08/2023-15:25:37] [V] [TRT] Engine Layer Information:\n{line}\n"
+    ).layers
     assert (layer.name, layer.type) == ("Conv_0 + PWN(Clip_3)", "CaskConvolution")
     assert [tensor.name for tensor in layer.inputs] == tensors
     assert layer.inputs[0].dimensions == (1, 3, 512, 768)
-    assert (layer.outputs[0].name, layer.outputs[0].datatype, layer.outputs[0].dimensions) == ("395", "INT8", (1, 32, 256, 384))
+    assert (layer.outputs[0].name, layer.outputs[0].datatype, layer.outputs[0].dimensions) == (
+        "395",
+        "INT8",
+        (1, 32, 256, 384),
+    )
 
 
 def test_brief_lines_tell_how_many_channels_stand_together(tmp_path: Path) -> None:
-    line = "Layer(CaskConvolution): Conv_0, Tactic: 0x3d98, Reformatted Input Tensor 0 to Conv_0 (Int8[1,3:4,224,224]) -> 395 (Half[1,32:8,112,112])"
-    (layer,) = read(tmp_path, f"[02/08/2023-15:25:37] [V] [TRT] Engine Layer Information:\n{line}\n").layers
-    assert [(tensor.name, tensor.datatype, tensor.dimensions) for tensor in (*layer.inputs, *layer.outputs)] == [
+    line = (
+        "Layer(CaskConvolution): Conv_0, Tactic: 0x3d98, Reformatted Input Tensor 0 to Conv_0"
+        " (Int8[1,3:4,224,224]) -> 395 (Half[1,32:8,112,112])"
+    )
+    (layer,) = read(
+        tmp_path, f"[02/08/2023-15:25:37] [V] [TRT] Engine Layer Information:\n{line}\n"
+    ).layers
+    assert [
+        (tensor.name, tensor.datatype, tensor.dimensions)
+        for tensor in (*layer.inputs, *layer.outputs)
+    ] == [
         ("Reformatted Input Tensor 0 to Conv_0", "INT8", (1, 3, 224, 224)),
         ("395", "FP16", (1, 32, 112, 112)),
     ]
@@ -124,7 +156,8 @@ def test_brief_lines_tell_how_many_channels_stand_together(tmp_path: Path) -> No
 def test_a_brief_line_without_inputs_has_outputs(tmp_path: Path) -> None:
     (layer,) = read(
         tmp_path,
-        "[TRT] [V] Layer(Constant): k + (Unnamed Layer* 13) [Shuffle], Tactic: 0,  -> (Unnamed Layer* 13) [Shuffle]_output[Float(1,-7,256)]\n",
+        "[TRT] [V] Layer(Constant): k + (Unnamed Layer* 13) [Shuffle], Tactic: 0,  -> (Unnamed"
+        " Layer* 13) [Shuffle]_output[Float(1,-7,256)]\n",
     ).layers
     assert layer.name == "k + (Unnamed Layer* 13) [Shuffle]"
     assert layer.inputs == ()
@@ -135,7 +168,8 @@ def test_a_brief_line_without_inputs_has_outputs(tmp_path: Path) -> None:
 def test_a_names_only_dump_is_read_and_says_so(tmp_path: Path) -> None:
     engine = read(
         tmp_path,
-        "[01/10/2024-21:55:13] [I] Layer Information:\n[01/10/2024-21:55:13] [I] Layers:\nconv1 + relu\n__myl_Add_myl0_1\n\nBindings:\nx\n[01/10/2024-21:55:14] [I] next\n",
+        "[01/10/2024-21:55:13] [I] Layer Information:\n[01/10/2024-21:55:13] [I] Layers:\nconv1 +"
+        " relu\n__myl_Add_myl0_1\n\nBindings:\nx\n[01/10/2024-21:55:14] [I] next\n",
     )
     assert [layer.name for layer in engine.layers] == ["conv1 + relu", "__myl_Add_myl0_1"]
     assert not engine.detailed
@@ -143,27 +177,43 @@ def test_a_names_only_dump_is_read_and_says_so(tmp_path: Path) -> None:
 
 
 def test_the_last_of_the_most_detailed_lists_is_taken(tmp_path: Path) -> None:
-    text = f"{STAMP}Layers:\n{CONV}\n{STAMP}Layers:\n{MYELIN}\n{MYELIN}\n{STAMP}Engine Layer Information:\nLayer(NoOp): n, Tactic: 0, a[Half(1)] -> b[Half(1)]\n"
+    text = (
+        f"{STAMP}Layers:\n{CONV}\n{STAMP}Layers:\n{MYELIN}\n{MYELIN}\n{STAMP}Engine Layer"
+        " Information:\nLayer(NoOp): n, Tactic: 0, a[Half(1)] -> b[Half(1)]\n"
+    )
     engine = read(tmp_path, text)
     assert [layer.type for layer in engine.layers] == ["kgen", "kgen"]
     assert any("2 different engines" in note.text for note in engine.notes)
 
 
-def test_layers_printed_once_more_one_by_one_after_the_bindings_are_the_same_engine(tmp_path: Path) -> None:
+def test_layers_printed_once_more_one_by_one_after_the_bindings_are_the_same_engine(
+    tmp_path: Path,
+) -> None:
     engine = read(
-        tmp_path, f"Engine information:\nLayers:\n{CONV}\n{MYELIN}\n\nBindings:\nx\ny\n\nLayer information:\n{CONV}\n\n{MYELIN}\n"
+        tmp_path,
+        f"Engine information:\nLayers:\n{CONV}\n{MYELIN}\n\nBindings:\nx\ny\n\nLayer"
+        f" information:\n{CONV}\n\n{MYELIN}\n",
     )
     assert [layer.type for layer in engine.layers] == ["CaskConvolution", "kgen"]
     assert engine.bindings == ("x", "y")
     assert not engine.notes
 
 
-def test_a_listing_that_names_a_layer_which_it_lacks_is_an_excerpt_and_its_edges_are_no_inputs(tmp_path: Path) -> None:
+def test_a_listing_that_names_a_layer_which_it_lacks_is_an_excerpt_and_its_edges_are_no_inputs(
+    tmp_path: Path,
+) -> None:
     copy = (
-        "Layer(Reformat): Reformatting CopyNode for Input Tensor 0 to conv_7, Tactic: 0x3ea, x (Int8[1,64:32,8,8]) -> y (Int8[1,64:4,8,8])"
+        "Layer(Reformat): Reformatting CopyNode for Input Tensor 0 to conv_7, Tactic: 0x3ea, x"
+        " (Int8[1,64:32,8,8]) -> y (Int8[1,64:4,8,8])"
     )
-    conv = "Layer(CaskConvolution): conv_7, Tactic: 0x02d9, y (Int8[1,64:4,8,8]) -> z (Int8[1,64:4,8,8])"
-    region = "Layer(Reformat): Reformatting CopyNode for Input Tensor 0 to {ForeignNode[a...b]}, Tactic: 0x3ea, z (Int8[1]) -> w (Half[1])"
+    conv = (
+        "Layer(CaskConvolution): conv_7, Tactic: 0x02d9, y (Int8[1,64:4,8,8]) -> z"
+        " (Int8[1,64:4,8,8])"
+    )
+    region = (
+        "Layer(Reformat): Reformatting CopyNode for Input Tensor 0 to {ForeignNode[a...b]}, Tactic:"
+        " 0x3ea, z (Int8[1]) -> w (Half[1])"
+    )
     excerpt, whole = read(tmp_path, f"{copy}\n"), read(tmp_path, f"{copy}\n{conv}\n{region}\n")
     assert (excerpt.excerpt, whole.excerpt) == (True, False)
     assert "conv_7, which is not among them" in excerpt.notes[0].text
@@ -173,15 +223,28 @@ def test_a_listing_that_names_a_layer_which_it_lacks_is_an_excerpt_and_its_edges
 
 @pytest.mark.parametrize("median", [True, False])
 def test_the_times_of_dump_profile_are_read_off_a_log(median: bool, tmp_path: Path) -> None:
-    layers = "\n".join(f"Layer(CaskConvolution): conv {at}, Tactic: 0x02d9, t{at} (Half[1,8]) -> t{at + 1} (Half[1,8])" for at in range(3))
-    heading, middle = ("   Median(ms)", "       0.0018") if median else ("", "")
-    rows = "".join(f"{STAMP}[I]       31.40       0.00{at + 20}{middle}       2.1   conv {at}\n" for at in range(3)).replace(
-        "[V] [TRT] ", ""
+    layers = "\n".join(
+        f"Layer(CaskConvolution): conv {at}, Tactic: 0x02d9, t{at} (Half[1,8]) -> t{at + 1}"
+        " (Half[1,8])"
+        for at in range(3)
     )
-    table = f"[I] === Profile (18362 iterations ) ===\n[I]    Time(ms)     Avg.(ms){heading}   Time(%)   Layer\n{rows}"
+    heading, middle = ("   Median(ms)", "       0.0018") if median else ("", "")
+    rows = "".join(
+        f"{STAMP}[I]       31.40       0.00{at + 20}{middle}       2.1   conv {at}\n"
+        for at in range(3)
+    ).replace("[V] [TRT] ", "")
+    table = (
+        f"[I] === Profile (18362 iterations ) ===\n[I]    Time(ms)     Avg.(ms){heading}   Time(%) "
+        f"  Layer\n{rows}"
+    )
     log = tmp_path / "build.log"
-    log.write_text(f"{STAMP}Engine Layer Information:\n{layers}\n{table}[I]     1529.13       0.0833{middle}     100.0   Total\n[I] \n")
-    assert read_engine(log, profile=log).trtexec_ns == ((1800,) * 3 if median else (2000, 2100, 2200))
+    log.write_text(
+        f"{STAMP}Engine Layer Information:\n{layers}\n{table}[I]     1529.13       0.0833{middle}  "
+        "   100.0   Total\n[I] \n"
+    )
+    assert read_engine(log, profile=log).trtexec_ns == (
+        (1800,) * 3 if median else (2000, 2100, 2200)
+    )
 
 
 NEW_TABLE = """[I] === Profile (306 iterations ) ===
@@ -201,9 +264,15 @@ OLD_TABLE = """[I] === Profile (306 iterations ) ===
 
 
 @pytest.mark.parametrize("table", [NEW_TABLE, OLD_TABLE], ids=["8.4", "8.0"])
-def test_a_log_with_a_table_of_times_and_no_list_of_layers_is_an_engine_known_by_names(table: str, tmp_path: Path) -> None:
+def test_a_log_with_a_table_of_times_and_no_list_of_layers_is_an_engine_known_by_names(
+    table: str, tmp_path: Path
+) -> None:
     stamped = table.replace("[I]", "[02/16/2024-18:15:43] [I]")
-    engine = read(tmp_path, f"&&&& RUNNING TensorRT.trtexec [TensorRT v8601] # trtexec\n{stamped}&&&& PASSED TensorRT.trtexec\n")
+    engine = read(
+        tmp_path,
+        f"&&&& RUNNING TensorRT.trtexec [TensorRT v8601] # trtexec\n{stamped}&&&& PASSED"
+        " TensorRT.trtexec\n",
+    )
     assert [(layer.name, layer.kind, layer.region) for layer in engine.layers] == [
         ("Conv_0 + Relu_1", "convolution", None),
         ("__myl_FcAddRelu_myl0_1", "gemm", 0),
@@ -225,27 +294,54 @@ def test_a_log_without_times_is_no_profile(tmp_path: Path) -> None:
 
 
 def test_a_log_without_layers_has_none() -> None:
-    assert parse_log("[01/01/2024-00:00:00] [I] === Performance summary ===\n[01/01/2024-00:00:00] [I] Throughput: 1 qps\n") is None
+    assert (
+        parse_log(
+            "[01/01/2024-00:00:00] [I] === Performance summary ===\n[01/01/2024-00:00:00] [I]"
+            " Throughput: 1 qps\n"
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "version"),
-    [("[TensorRT v8503]", "8.5.3"), ("[TensorRT v101601]", "10.16.1"), ("[I] TensorRT version: 8.4.1", "8.4.1"), ("none", None)],
+    [
+        ("[TensorRT v8503]", "8.5.3"),
+        ("[TensorRT v101601]", "10.16.1"),
+        ("[I] TensorRT version: 8.4.1", "8.4.1"),
+        ("none", None),
+    ],
 )
 def test_the_version_is_read_off_the_log(text: str, version: str | None) -> None:
     assert tensorrt_version(text) == version
 
 
 @unhurried
-@given(st.lists(st.sampled_from([STAMP, "Layers:\n", CONV, MYELIN, REGION, SPLIT, "\n", "Bindings:\nx\n", "done"]) | st.text(max_size=30)))
+@given(
+    st.lists(
+        st.sampled_from(
+            [STAMP, "Layers:\n", CONV, MYELIN, REGION, SPLIT, "\n", "Bindings:\nx\n", "done"]
+        )
+        | st.text(max_size=30)
+    )
+)
 def test_what_is_taken_for_an_engine_in_any_text_has_layers(pieces: list[str]) -> None:
     document = parse_log("".join(pieces))
     listed = document is not None and len(engine_of(document, "made").layers) > 0
     assert listed == (document is not None)
-    assert parse_log("".join(pieces) + f"\n{STAMP}Layers:\n{CONV}\n\nBindings:\nx\n{STAMP}done\n") is not None
+    assert (
+        parse_log("".join(pieces) + f"\n{STAMP}Layers:\n{CONV}\n\nBindings:\nx\n{STAMP}done\n")
+        is not None
+    )
 
 
-names = st.text(st.characters(codec="ascii", exclude_characters="\n\r\x1e\x1f", categories=("L", "N", "P", "S")), min_size=1, max_size=12)
+names = st.text(
+    st.characters(
+        codec="ascii", exclude_characters="\n\r\x1e\x1f", categories=("L", "N", "P", "S")
+    ),
+    min_size=1,
+    max_size=12,
+)
 
 
 @unhurried
@@ -253,7 +349,8 @@ names = st.text(st.characters(codec="ascii", exclude_characters="\n\r\x1e\x1f", 
 def test_a_written_line_comes_back(layer: str, tensor: str, dimensions: list[int]) -> None:
     shape = ",".join(map(str, dimensions))
     document = parse_log(
-        f"Name: {layer}, LayerType: kgen, Inputs: [ {{ Name: {tensor}, Dimensions: [{shape}], Format/Datatype: Half }}], Outputs: [], TacticName: t, StreamId: 0, Metadata: "
+        f"Name: {layer}, LayerType: kgen, Inputs: [ {{ Name: {tensor}, Dimensions: [{shape}],"
+        " Format/Datatype: Half }], Outputs: [], TacticName: t, StreamId: 0, Metadata: "
     )
     assert document is not None
     (row,) = engine_of(document, "made").layers
@@ -287,9 +384,18 @@ def test_a_brief_line_made_to_be_read_slowly_is_read(repeated: str) -> None:
 
 
 def test_numbers_that_are_none_are_left_out_of_dimensions_and_strides() -> None:
-    line = f"Name: x, LayerType: y, Inputs: [{{ Name: a, Dimensions: [1-1,2], Strides: [--5,{'9' * 5000},3] }}], Outputs: []"
+    line = (
+        "Name: x, LayerType: y, Inputs: [{ Name: a, Dimensions: [1-1,2], Strides:"
+        f" [--5,{'9' * 5000},3] }}], Outputs: []"
+    )
     document = parse_log(line)
     assert document is not None
     assert document.rows == [
-        {"Name": "x", "LayerType": "y", "Inputs": [{"Name": "a", "Dimensions": [2], "Strides": [3]}], "Outputs": [], "Metadata": ""}
+        {
+            "Name": "x",
+            "LayerType": "y",
+            "Inputs": [{"Name": "a", "Dimensions": [2], "Strides": [3]}],
+            "Outputs": [],
+            "Metadata": "",
+        }
     ]

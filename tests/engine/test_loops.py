@@ -6,9 +6,26 @@ from nsysmap.inputs.engine.model import Layer, Tensor
 from nsysmap.network.loops import Loop, loops_in, unrolled
 
 
-def _layer(index: int, name: str, kind: str = "kgen", reads: str = "", writes: str = "", **parameters: object) -> Layer:
-    tensors = [tuple(Tensor(one, (1,), "INT32") for one in text.split()) for text in (reads, writes)]
-    return Layer(index, name, "other", type=kind, inputs=tensors[0], outputs=tensors[1], parameters=parameters)
+def _layer(
+    index: int,
+    name: str,
+    kind: str = "kgen",
+    reads: str = "",
+    writes: str = "",
+    **parameters: object,
+) -> Layer:
+    tensors = [
+        tuple(Tensor(one, (1,), "INT32") for one in text.split()) for text in (reads, writes)
+    ]
+    return Layer(
+        index,
+        name,
+        "other",
+        type=kind,
+        inputs=tensors[0],
+        outputs=tensors[1],
+        parameters=parameters,
+    )
 
 
 def _engine(limit: str = "__d^16i32_myl0", step: str = "__d^8i32_myl0") -> list[Layer]:
@@ -44,10 +61,17 @@ def test_an_inner_loop_runs_within_each_run_of_the_outer_one() -> None:
         _layer(5, "incr", "add", "psi __d^1i32", "psi"),
         _layer(6, "outer", "cjmp", "psi __d^2i32", JumpTargetThen="before"),
     ]
-    assert unrolled(outer, range(7)) == (*(0, 1, 2, 3, 4, 1, 2, 3, 4, 5, 6), *(0, 1, 2, 3, 4, 1, 2, 3, 4, 5, 6))
+    assert unrolled(outer, range(7)) == (
+        *(0, 1, 2, 3, 4, 1, 2, 3, 4, 5, 6),
+        *(0, 1, 2, 3, 4, 1, 2, 3, 4, 5, 6),
+    )
 
 
 def test_a_jump_forward_is_no_loop() -> None:
-    layers = [_layer(0, "jump", "cjmp", "phi __d^16i32", JumpTargetThen="last"), _layer(1, "middle"), _layer(2, "last")]
+    layers = [
+        _layer(0, "jump", "cjmp", "phi __d^16i32", JumpTargetThen="last"),
+        _layer(1, "middle"),
+        _layer(2, "last"),
+    ]
     assert loops_in(layers, range(3)) == []
     assert unrolled(layers, range(3)) == (0, 1, 2)

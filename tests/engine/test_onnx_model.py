@@ -19,10 +19,16 @@ from tests.places import FIXTURES
 TRT85 = (FIXTURES / "bert_trt85" / "sync.sqlite", FIXTURES / "bert_trt85" / "engine.json")
 
 
-def test_the_nodes_are_those_of_the_graph_in_order_and_what_is_made_of_weights_alone_is_constant(tmp_path: Path) -> None:
+def test_the_nodes_are_those_of_the_graph_in_order_and_what_is_made_of_weights_alone_is_constant(
+    tmp_path: Path,
+) -> None:
     model = read_model(bert(tmp_path / "bert.onnx", layers=1))
     names = [node.name for node in model.nodes]
-    assert (names[0], names[-1], len(names)) == ("/embeddings/Gather", "/classifier/Mul", len(set(names)))
+    assert (names[0], names[-1], len(names)) == (
+        "/embeddings/Gather",
+        "/classifier/Mul",
+        len(set(names)),
+    )
     assert "/embeddings/Gather_1_output_0" in model.constants  # positions of a table of weights
     assert "/embeddings/Gather_output_0" not in model.constants
     assert model.source == "bert.onnx"
@@ -32,7 +38,9 @@ def test_nodes_without_a_name_are_called_as_tensorrt_calls_them(tmp_path: Path) 
     onnx = pytest.importorskip("onnx")
     made = Builder()
     made.nodes.append(onnx.helper.make_node("Relu", ["ids"], ["y"]))
-    assert [node.name for node in read_model(made.save(tmp_path / "m.onnx", "y")).nodes] == ["node_of_y"]
+    assert [node.name for node in read_model(made.save(tmp_path / "m.onnx", "y")).nodes] == [
+        "node_of_y"
+    ]
 
 
 def test_nodes_in_any_order_are_sorted(tmp_path: Path) -> None:
@@ -54,12 +62,20 @@ def test_nodes_in_any_order_are_sorted(tmp_path: Path) -> None:
 def test_weights_in_a_file_of_their_own_need_not_be_there(tmp_path: Path) -> None:
     onnx = pytest.importorskip("onnx")
     model = onnx.load(bert(tmp_path / "bert.onnx", layers=1))
-    onnx.save(model, tmp_path / "split.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    onnx.save(
+        model,
+        tmp_path / "split.onnx",
+        save_as_external_data=True,
+        location="weights.bin",
+        size_threshold=0,
+    )
     (tmp_path / "weights.bin").unlink()
     assert len(read_model(tmp_path / "split.onnx").nodes) == len(model.graph.node)
 
 
-def test_what_is_no_model_is_refused_in_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_model_is_refused_in_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("onnx")
     (tmp_path / "empty.onnx").touch()
     (tmp_path / "noise.onnx").write_bytes(random.Random(3).randbytes(4096))
@@ -80,10 +96,16 @@ def test_a_pipe_a_device_and_a_path_that_cannot_be_are_refused(tmp_path: Path) -
         read_model("x" * 5000)
 
 
-def test_functions_that_call_themselves_or_grow_beyond_all_bounds_are_refused(tmp_path: Path) -> None:
+def test_functions_that_call_themselves_or_grow_beyond_all_bounds_are_refused(
+    tmp_path: Path,
+) -> None:
     helper = pytest.importorskip("onnx").helper
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
-    doubled = [("F0", ["F1", "F1"])] + [(f"F{i}", [f"F{i + 1}"] * 2) for i in range(1, 40)] + [("F40", ["Relu"])]
+    doubled = (
+        [("F0", ["F1", "F1"])]
+        + [(f"F{i}", [f"F{i + 1}"] * 2) for i in range(1, 40)]
+        + [("F40", ["Relu"])]
+    )
     for functions in ([("F0", ["F0"])], [("F0", ["F1"]), ("F1", ["F0"])], doubled):
         made = [
             helper.make_function(
@@ -105,14 +127,20 @@ def test_functions_that_call_themselves_or_grow_beyond_all_bounds_are_refused(tm
             for name, calls in functions
         ]
         values = [helper.make_tensor_value_info(name, 1, [1]) for name in ("x", "y")]
-        graph = helper.make_graph([helper.make_node("F0", ["x"], ["y"], domain="own")], "g", values[:1], values[1:])
+        graph = helper.make_graph(
+            [helper.make_node("F0", ["x"], ["y"], domain="own")], "g", values[:1], values[1:]
+        )
         path = tmp_path / "m.onnx"
-        path.write_bytes(helper.make_model(graph, functions=made, opset_imports=opsets).SerializeToString())
+        path.write_bytes(
+            helper.make_model(graph, functions=made, opset_imports=opsets).SerializeToString()
+        )
         with pytest.raises(NsysmapError, match="call themselves or expand without limit"):
             read_model(path)
 
 
 def test_without_the_onnx_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "onnx", None)  # what import finds where a package is not installed
+    monkeypatch.setitem(
+        sys.modules, "onnx", None
+    )  # what import finds where a package is not installed
     with pytest.raises(NsysmapError, match=r"pip install 'nsysmap\[onnx\]'"):
         read_model("model.onnx")

@@ -30,25 +30,55 @@ from tests.reports import analysis
         ("torch_mixed", "sync.nsys-rep", False, Program(TORCH_TENSORRT, since=(10,), host=PYTHON)),
         ("torch_mixed", "nonvtx.nsys-rep", False, Program(TORCH_ENGINES, since=(10,), host=PYTHON)),
         ("torch_encoder", "eager.nsys-rep", False, Program(PYTORCH, host=PYTHON)),
-        ("decode_loop", "nonvtx.nsys-rep", False, Program(TENSORRT_LLM, since=(10,), host=OTHER_HOST)),
+        (
+            "decode_loop",
+            "nonvtx.nsys-rep",
+            False,
+            Program(TENSORRT_LLM, since=(10,), host=OTHER_HOST),
+        ),
         ("bert_trt85", "sync.nsys-rep", True, Program(TENSORRT, before=(10,), host=OTHER_HOST)),
         ("real_trt", "llama-sync.nsys-rep", False, Program(TENSORRT, rtx=True, host=PYTHON)),
-        ("real_trt", "googlenet-sync_nonvtx.nsys-rep", False, Program(TENSORRT, rtx=True, host=PYTHON)),
+        (
+            "real_trt",
+            "googlenet-sync_nonvtx.nsys-rep",
+            False,
+            Program(TENSORRT, rtx=True, host=PYTHON),
+        ),
         ("bert_trt10", "sync.nsys-rep", False, Program(TENSORRT, since=(10,), host=OTHER_HOST)),
     ],
 )
-def test_a_capture_tells_its_program(folder: str, report: str, engines: bool, program: Program) -> None:
+def test_a_capture_tells_its_program(
+    folder: str, report: str, engines: bool, program: Program
+) -> None:
     assert program_of(analysis(folder, report, engine=engines).tables.by_name()) == program
 
 
 @pytest.mark.parametrize(
     ("names", "kind"),
     [
-        (("void onnxruntime::cuda::_UnaryElementWise<float>(float*)", "__myl_Fc_0x0123456789abcdef0123456789abcdef"), ONNX_RUNTIME),
-        (("void tensorrt_llm::kernels::generalRmsNorm<__half>(int)", "__myl_Fc_0x0123456789abcdef0123456789abcdef"), TENSORRT_LLM),
-        (("void tensorrt_llm::kernels::generalRmsNorm<__half>(int)",), CUDA),  # other programs took these kernels over
+        (
+            (
+                "void onnxruntime::cuda::_UnaryElementWise<float>(float*)",
+                "__myl_Fc_0x0123456789abcdef0123456789abcdef",
+            ),
+            ONNX_RUNTIME,
+        ),
+        (
+            (
+                "void tensorrt_llm::kernels::generalRmsNorm<__half>(int)",
+                "__myl_Fc_0x0123456789abcdef0123456789abcdef",
+            ),
+            TENSORRT_LLM,
+        ),
+        (
+            ("void tensorrt_llm::kernels::generalRmsNorm<__half>(int)",),
+            CUDA,
+        ),  # other programs took these kernels over
         (("my_kernel",), CUDA),
-        (("gpu_fill_kernel_(CompilerMetadata<DynamicSize, DynamicCheck, void>)", "my_kernel"), OTHER),
+        (
+            ("gpu_fill_kernel_(CompilerMetadata<DynamicSize, DynamicCheck, void>)", "my_kernel"),
+            OTHER,
+        ),
         (("julia_add_(CuDeviceArray<float, (int)1, (int)1>)",), OTHER),
         (("cudapy::__main__::add(Array<float, 1>)",), OTHER),
         (("cupy_add__float32_float32_float32",), OTHER),
@@ -69,17 +99,41 @@ def tables(  # each is a column of some table
     host: str | None = None,
     tactic: str | None = None,
 ) -> dict[str, Table]:
-    """Of a trace without TensorRT's ranges, with these kernels and these layers of an engine file that ran."""
+    """Of a trace without TensorRT's ranges, with these kernels and these layers of an engine file
+    that ran.
+    """
     family = ["myelin" if "__myl" in name else "cuda" for name in kernels]
     facts = dict.fromkeys(("has_pytorch", "has_tensorrt_ranges", "has_layer_ranges"), False)
     texts = ("tensorrt_version", "environment_tensorrt", "host")
-    capture = Spec("capture", "", (*(flag(name, "") for name in facts), *(text(name, "", null=True) for name in texts)))
+    capture = Spec(
+        "capture",
+        "",
+        (*(flag(name, "") for name in facts), *(text(name, "", null=True) for name in texts)),
+    )
     return {
-        "capture": Table.of_rows(capture, [{**facts, "tensorrt_version": version, "environment_tensorrt": environment, "host": host}]),
-        "kernels": Table.of_rows(Spec("kernels", "", (text("name", ""),)), [{"name": name} for name in kernels]),
-        "names": Table.of_rows(Spec("names", "", (text("family", ""),)), [{"family": name} for name in family]),
+        "capture": Table.of_rows(
+            capture,
+            [
+                {
+                    **facts,
+                    "tensorrt_version": version,
+                    "environment_tensorrt": environment,
+                    "host": host,
+                }
+            ],
+        ),
+        "kernels": Table.of_rows(
+            Spec("kernels", "", (text("name", ""),)), [{"name": name} for name in kernels]
+        ),
+        "names": Table.of_rows(
+            Spec("names", "", (text("family", ""),)), [{"family": name} for name in family]
+        ),
         "layers": Table.of_rows(
-            Spec("layers", "", (text("name", ""), integer("engine", "", null=True), text("tactic", "", null=True))),
+            Spec(
+                "layers",
+                "",
+                (text("name", ""), integer("engine", "", null=True), text("tactic", "", null=True)),
+            ),
             [{"name": name, "engine": 0, "tactic": tactic} for name in layers],
         ),
     }
@@ -88,35 +142,59 @@ def tables(  # each is a column of some table
 def test_layers_tell_the_program() -> None:
     conv = "[CONVOLUTION]-[aten_ops.convolution.default]-[/features/0/convolution]"
     assert program_of(tables(kernels=("k",), layers=(conv,))).kind == TORCH_TENSORRT
-    assert program_of(tables(kernels=("k",), layers=("/layers/0/attention/PLUGIN_V2_GPTAttention_0",))).kind == TENSORRT_LLM
+    assert (
+        program_of(
+            tables(kernels=("k",), layers=("/layers/0/attention/PLUGIN_V2_GPTAttention_0",))
+        ).kind
+        == TENSORRT_LLM
+    )
     assert program_of(tables(kernels=("k",), layers=("/conv1/Conv",))).kind == TENSORRT
 
 
 def test_a_version_that_a_file_tells_is_the_version_and_of_two_none_is() -> None:
     assert program_of(tables(kernels=("k",), version="8.6.1")) == Program(TENSORRT, (8, 6, 1))
     assert program_of(tables(kernels=("__myl_bb0_1_Mov",))) == Program(TENSORRT, before=(10,))
-    assert program_of(tables(kernels=("__myl_bb0_1_Mov",), version="8.5.1")) == Program(TENSORRT, (8, 5, 1))
+    assert program_of(tables(kernels=("__myl_bb0_1_Mov",), version="8.5.1")) == Program(
+        TENSORRT, (8, 5, 1)
+    )
 
 
 HASHED = "__myl_Fc_0x0123456789abcdef0123456789abcdef"
 GENERATED = "cudnn_generated_fort_native_sm80_matMul_knob_24_splitk_5_64x64x32_5_0"
 
 
-def test_engines_of_tensorrt_for_rtx_are_told_by_their_stubs_or_by_the_kernels_that_run_for_them() -> None:
+def test_engines_of_tensorrt_for_rtx_are_told_by_their_stubs_or_by_the_kernels_that_run_for_them() -> (  # noqa: E501
+    None
+):
     assert program_of(tables(layers=("/fc/MatMul_myl0_1",), tactic="__myelin_CASK_STUB")).rtx
     assert program_of(tables(kernels=(HASHED, GENERATED))) == Program(TENSORRT, rtx=True)
     assert program_of(tables(kernels=("k", HASHED), host=TENSORRT_RTX)).rtx
     # TensorRT 10 has such names of Myelin's kernels too, and the names of the kernels that it chose
     assert not program_of(tables(kernels=(HASHED,))).rtx
-    assert not program_of(tables(layers=("/fc/MatMul_myl0_1",), tactic="sm80_xmma_gemm_f16f16_f16f32_f32_nn_n_tilesize96x128x32")).rtx
+    assert not program_of(
+        tables(
+            layers=("/fc/MatMul_myl0_1",),
+            tactic="sm80_xmma_gemm_f16f16_f16f32_f32_nn_n_tilesize96x128x32",
+        )
+    ).rtx
     assert not program_of(tables(kernels=(GENERATED,))).rtx  # cuDNN's in some other program
 
 
-def test_the_version_in_the_environment_is_believed_where_tensorrt_ran_and_nothing_tells_another() -> None:
-    assert program_of(tables(kernels=("__myl_bb0_1_Mov",), environment="8.2.1")) == Program(TENSORRT, (8, 2, 1))
-    assert program_of(tables(kernels=("__myl_bb0_1_Mov",), environment="10.3")) == Program(TENSORRT, before=(10,))
-    assert program_of(tables(kernels=("__myl_bb0_1_Mov",), environment="8.2.1", version="8.6.1")).tensorrt == (8, 6, 1)
-    assert program_of(tables(kernels=(HASHED, GENERATED), environment="10.3")) == Program(TENSORRT, rtx=True)
+def test_the_version_in_the_environment_is_believed_where_tensorrt_ran_and_nothing_tells_another() -> (  # noqa: E501
+    None
+):
+    assert program_of(tables(kernels=("__myl_bb0_1_Mov",), environment="8.2.1")) == Program(
+        TENSORRT, (8, 2, 1)
+    )
+    assert program_of(tables(kernels=("__myl_bb0_1_Mov",), environment="10.3")) == Program(
+        TENSORRT, before=(10,)
+    )
+    assert program_of(
+        tables(kernels=("__myl_bb0_1_Mov",), environment="8.2.1", version="8.6.1")
+    ).tensorrt == (8, 6, 1)
+    assert program_of(tables(kernels=(HASHED, GENERATED), environment="10.3")) == Program(
+        TENSORRT, rtx=True
+    )
     assert program_of(tables(kernels=("my_kernel",), environment="10.3")) == Program(CUDA)
 
 
@@ -124,7 +202,9 @@ def test_a_tool_runs_engines_for_nobody_who_calls_the_api_himself() -> None:
     assert Program(host=TRTEXEC).trtexec
     assert not Program(host=TRTEXEC).own_calls
     assert Program(host=PYTHON).own_calls
-    assert Program(host=PYTHON).trtexec  # it can, for it is TensorRT's engine; whether it does is another thing
+    assert Program(
+        host=PYTHON
+    ).trtexec  # it can, for it is TensorRT's engine; whether it does is another thing
     assert not Program(rtx=True).trtexec
     assert not Program(ONNX_RUNTIME, host=PYTHON).own_calls
 
@@ -132,7 +212,8 @@ def test_a_tool_runs_engines_for_nobody_who_calls_the_api_himself() -> None:
 def test_of_a_file_that_did_not_run_nothing_is_told() -> None:
     wrong = tables(kernels=("k",), layers=("/conv1/Conv",))
     verdict = Table.of_rows(
-        Spec("engine_fits", "", (integer("engine", ""), text("verdict", ""))), [{"engine": 0, "verdict": "did-not-run"}]
+        Spec("engine_fits", "", (integer("engine", ""), text("verdict", ""))),
+        [{"engine": 0, "verdict": "did-not-run"}],
     )
     assert program_of({**wrong, "engine_fits": verdict}).kind == CUDA
 
@@ -140,17 +221,22 @@ def test_of_a_file_that_did_not_run_nothing_is_told() -> None:
 @pytest.mark.parametrize(
     ("program", "version", "newer"),
     [
-        (Program(tensorrt=(10, 9)), (10, 14), False), (Program(tensorrt=(10, 14, 1)), (10, 14), True),
-        (Program(since=(10,)), (8, 6), True), (Program(since=(10,)), (10, 3), None), (Program(before=(10,)), (10,), False),
+        (Program(tensorrt=(10, 9)), (10, 14), False),
+        (Program(tensorrt=(10, 14, 1)), (10, 14), True),
+        (Program(since=(10,)), (8, 6), True), (Program(since=(10,)), (10, 3), None),
+        (Program(before=(10,)), (10,), False),
         (Program(before=(10,)), (8, 6), None), (Program(), (8, 6), None),
     ],
 )  # fmt: skip
-def test_a_version_is_compared_as_numbers_and_known_where_its_bounds_decide(program: Program, version: Version, newer: bool | None) -> None:
+def test_a_version_is_compared_as_numbers_and_known_where_its_bounds_decide(
+    program: Program, version: Version, newer: bool | None
+) -> None:
     assert program.at_least(version) is newer
 
 
 @pytest.mark.parametrize(
-    ("told", "version"), [("10.14.1.48", (10, 14, 1, 48)), ("8.6", (8, 6)), ("", None), (None, None), ("unknown", None)]
+    ("told", "version"),
+    [("10.14.1.48", (10, 14, 1, 48)), ("8.6", (8, 6)), ("", None), (None, None), ("unknown", None)],
 )
 def test_a_version_is_its_numbers(told: str | None, version: Version | None) -> None:
     assert version_of(told) == version
@@ -169,7 +255,10 @@ def test_of_an_unknown_version_its_bounds_are_told(program: Program, said: str |
     assert program.bound == said
 
 
-@pytest.mark.parametrize("name", ["ncclDevKernel_AllReduce_Sum_f16_RING_LL(x)", "ncclKernel_AllGather_RING_LL_Sum_int8_t"])
+@pytest.mark.parametrize(
+    "name",
+    ["ncclDevKernel_AllReduce_Sum_f16_RING_LL(x)", "ncclKernel_AllGather_RING_LL_Sum_int8_t"],
+)
 def test_trtexec_cannot_run_engines_that_exchange_data(name: str) -> None:
     found = program_of(tables(kernels=("__myl_Fc_0x0123456789abcdef0123456789abcdef", name)))
     assert (found.kind, found.collectives, found.trtexec) == (TENSORRT, True, False)

@@ -24,8 +24,22 @@ def conv(name: str, reads: str, writes: str, **more: object) -> dict[str, object
     return {
         "Name": name,
         "LayerType": "CaskConvolution",
-        "Inputs": [{"Name": reads, "Location": "Device", "Dimensions": [1, 16, 8, 8], "Format/Datatype": "Row major linear FP16 format"}],
-        "Outputs": [{"Name": writes, "Location": "Device", "Dimensions": [1, 16, 8, 8], "Format/Datatype": "Row major linear FP16 format"}],
+        "Inputs": [
+            {
+                "Name": reads,
+                "Location": "Device",
+                "Dimensions": [1, 16, 8, 8],
+                "Format/Datatype": "Row major linear FP16 format",
+            }
+        ],
+        "Outputs": [
+            {
+                "Name": writes,
+                "Location": "Device",
+                "Dimensions": [1, 16, 8, 8],
+                "Format/Datatype": "Row major linear FP16 format",
+            }
+        ],
         **more,
     }
 
@@ -34,8 +48,12 @@ def myelin(name: str, reads: list[str], writes: list[str]) -> dict[str, object]:
     return {
         "Name": name,
         "LayerType": "kgen",
-        "Inputs": [{"Name": item, "Dimensions": [4, 4], "Format/Datatype": "Half"} for item in reads],
-        "Outputs": [{"Name": item, "Dimensions": [4, 4], "Format/Datatype": "Half"} for item in writes],
+        "Inputs": [
+            {"Name": item, "Dimensions": [4, 4], "Format/Datatype": "Half"} for item in reads
+        ],
+        "Outputs": [
+            {"Name": item, "Dimensions": [4, 4], "Format/Datatype": "Half"} for item in writes
+        ],
         "TacticName": name.split("_myl0", maxsplit=1)[0] + "_0x00",
         "StreamId": 0,
         "Metadata": "",
@@ -73,7 +91,12 @@ def test_a_detailed_file_gives_types_shapes_tactics_and_bindings(tmp_path: Path)
     (layer,) = engine.layers
     assert engine.detailed
     assert engine.bindings == ("x", "y")
-    assert (layer.type, layer.tactic, layer.stream, layer.precision) == ("CaskConvolution", "sm80_xmma_fprop", 2, "INT8")
+    assert (layer.type, layer.tactic, layer.stream, layer.precision) == (
+        "CaskConvolution",
+        "sm80_xmma_fprop",
+        2,
+        "INT8",
+    )
     assert layer.onnx == ("/c1", "/q")
     assert layer.inputs[0].dimensions == (1, 16, 8, 8)
     assert layer.inputs[0].datatype == "FP16"
@@ -81,7 +104,14 @@ def test_a_detailed_file_gives_types_shapes_tactics_and_bindings(tmp_path: Path)
     assert layer.parameters["Weights"] == {"Type": "Int8", "Count": 10}
 
 
-@pytest.mark.parametrize("value", [{"Layers": ["a", "b"], "Bindings": ["x"]}, ["a", "b"], {"Layers": [{"Name": "a"}, {"Name": "b"}]}])
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"Layers": ["a", "b"], "Bindings": ["x"]},
+        ["a", "b"],
+        {"Layers": [{"Name": "a"}, {"Name": "b"}]},
+    ],
+)
 def test_a_names_only_file_says_so(tmp_path: Path, value: object) -> None:
     engine = read_engine(written(tmp_path, value))
     assert [layer.name for layer in engine.layers] == ["a", "b"]
@@ -96,15 +126,34 @@ def test_a_bare_list_of_detailed_layers_is_read(tmp_path: Path) -> None:
 
 
 def test_keys_in_the_first_spelling_of_tensorrt_8_2_are_read(tmp_path: Path) -> None:
-    tensor = {"name": "t", "dimensions": [16, 512, 28, 28], "format/datatype": "Thirty-two wide channel vectorized row major Int8 format."}
+    tensor = {
+        "name": "t",
+        "dimensions": [16, 512, 28, 28],
+        "format/datatype": "Thirty-two wide channel vectorized row major Int8 format.",
+    }
     engine = read_engine(
-        written(tmp_path, {"layers": [{"name": "n", "layerType": "CaskConvolution", "inputs": [tensor], "outputs": [], "tacticName": "t"}]})
+        written(
+            tmp_path,
+            {
+                "layers": [
+                    {
+                        "name": "n",
+                        "layerType": "CaskConvolution",
+                        "inputs": [tensor],
+                        "outputs": [],
+                        "tacticName": "t",
+                    }
+                ]
+            },
+        )
     )
     assert engine.layers[0].inputs[0].datatype == "INT8"
     assert engine.layers[0].tactic == "t"
 
 
-def test_the_split_datatype_and_format_of_tensorrt_11_are_read_with_strides_and_constants(tmp_path: Path) -> None:
+def test_the_split_datatype_and_format_of_tensorrt_11_are_read_with_strides_and_constants(
+    tmp_path: Path,
+) -> None:
     tensor = {
         "Name": "t",
         "Dimensions": [2, 3],
@@ -130,7 +179,13 @@ def test_the_split_datatype_and_format_of_tensorrt_11_are_read_with_strides_and_
 
 
 def test_several_optimisation_profiles_are_told_apart(tmp_path: Path) -> None:
-    names = ["conv", "__myl_Add_myl0_1", "conv [profile 1]", "node_linear [profile 1]_myl11_2", "x_myl4_1 [profile 1]"]
+    names = [
+        "conv",
+        "__myl_Add_myl0_1",
+        "conv [profile 1]",
+        "node_linear [profile 1]_myl11_2",
+        "x_myl4_1 [profile 1]",
+    ]
     engine = read_engine(written(tmp_path, {"Layers": names}))
     assert [layer.optimization_profile for layer in engine.layers] == [0, 0, 1, 1, 1]
     assert [layer.region for layer in engine.layers] == [None, 0, None, 11, 4]
@@ -146,7 +201,10 @@ def test_a_myelin_kernel_is_of_the_profile_of_its_region(tmp_path: Path) -> None
     ]
     engine = read_engine(written(tmp_path, {"Layers": rows}))
     assert [layer.optimization_profile for layer in engine.layers] == [0, 0, 1, 1, 1]
-    assert [(row["from_layer"], row["to_layer"]) for row in edges_table([engine]).records()] == [(2, 3), (3, 4)]
+    assert [(row["from_layer"], row["to_layer"]) for row in edges_table([engine]).records()] == [
+        (2, 3),
+        (3, 4),
+    ]
 
 
 def test_an_engine_with_one_profile_names_none(tmp_path: Path) -> None:
@@ -155,13 +213,22 @@ def test_an_engine_with_one_profile_names_none(tmp_path: Path) -> None:
 
 def test_dynamic_shapes_leave_format_and_size_unknown(tmp_path: Path) -> None:
     tensor = {"Name": "t", "Dimensions": [-1, 128], "Format/Datatype": "N/A due to dynamic shapes"}
-    engine = read_engine(written(tmp_path, {"Layers": [{"Name": "n", "LayerType": "NoOp", "Inputs": [tensor], "Outputs": []}]}))
+    engine = read_engine(
+        written(
+            tmp_path,
+            {"Layers": [{"Name": "n", "LayerType": "NoOp", "Inputs": [tensor], "Outputs": []}]},
+        )
+    )
     assert engine.layers[0].inputs[0].format is None
     assert tensors_table([engine]).records()[0]["bytes"] is None
 
 
 def test_metadata_separates_fused_layers_and_merged_pairs() -> None:
-    assert onnx_nodes("[ONNX Layer: a]\x1f[ONNX Layer: b]\x1e[ONNX Layer: c [1]]") == ("a", "b", "c [1]")
+    assert onnx_nodes("[ONNX Layer: a]\x1f[ONNX Layer: b]\x1e[ONNX Layer: c [1]]") == (
+        "a",
+        "b",
+        "c [1]",
+    )
     assert onnx_nodes("[ONNX Layer: a][ONNX Layer: b]") == ("a", "b")
     assert onnx_nodes("") == ()
     assert onnx_nodes("said by the builder") == ("said by the builder",)
@@ -170,7 +237,9 @@ def test_metadata_separates_fused_layers_and_merged_pairs() -> None:
 @unhurried
 @given(
     st.lists(
-        st.text(st.characters(exclude_characters="[]\x1e\x1f", codec="utf-8"), min_size=1).filter(lambda name: name == name.strip()),
+        st.text(st.characters(exclude_characters="[]\x1e\x1f", codec="utf-8"), min_size=1).filter(
+            lambda name: name == name.strip()
+        ),
         unique=True,
     )
 )
@@ -186,7 +255,11 @@ def test_a_consumer_is_joined_to_the_nearest_producer_before_it(tmp_path: Path) 
         myelin("d_myl0_3", ["t"], ["y"]),
     ]
     edges = edges_table([read_engine(written(tmp_path, {"Layers": rows}))])
-    assert [(row["from_layer"], row["to_layer"], row["tensor"]) for row in edges.records()] == [(0, 1, "t"), (1, 2, "u"), (2, 3, "t")]
+    assert [(row["from_layer"], row["to_layer"], row["tensor"]) for row in edges.records()] == [
+        (0, 1, "t"),
+        (1, 2, "u"),
+        (2, 3, "t"),
+    ]
 
 
 def test_a_tensor_written_only_later_is_no_edge(tmp_path: Path) -> None:
@@ -196,10 +269,17 @@ def test_a_tensor_written_only_later_is_no_edge(tmp_path: Path) -> None:
 
 
 def test_parts_written_into_one_tensor_are_all_joined_to_its_reader(tmp_path: Path) -> None:
-    rows = [myelin("a_myl0_0", ["x"], ["cat"]), myelin("b_myl0_1", ["x"], ["cat"]), myelin("c_myl0_2", ["cat"], ["y"])]
+    rows = [
+        myelin("a_myl0_0", ["x"], ["cat"]),
+        myelin("b_myl0_1", ["x"], ["cat"]),
+        myelin("c_myl0_2", ["cat"], ["y"]),
+    ]
     rows[2]["Inputs"] = [{"Name": "cat", "Dimensions": [8, 4], "Format/Datatype": "Half"}]
     edges = edges_table([read_engine(written(tmp_path, {"Layers": rows}))])
-    assert [(row["from_layer"], row["to_layer"], row["bytes"]) for row in edges.records()] == [(0, 2, 32), (1, 2, 32)]
+    assert [(row["from_layer"], row["to_layer"], row["bytes"]) for row in edges.records()] == [
+        (0, 2, 32),
+        (1, 2, 32),
+    ]
 
 
 def test_optimisation_profiles_share_no_edges(tmp_path: Path) -> None:
@@ -208,22 +288,48 @@ def test_optimisation_profiles_share_no_edges(tmp_path: Path) -> None:
 
 
 @unhurried
-@given(st.lists(st.tuples(st.lists(st.sampled_from("xyztu"), max_size=3), st.lists(st.sampled_from("xyztu"), max_size=2)), max_size=12))
-def test_edges_go_forward_and_come_from_a_producer_of_that_tensor(layers: list[tuple[list[str], list[str]]]) -> None:
-    rows = [myelin(f"k_myl0_{index}", reads, writes) for index, (reads, writes) in enumerate(layers)] or [myelin("k_myl0_0", [], [])]
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.sampled_from("xyztu"), max_size=3),
+            st.lists(st.sampled_from("xyztu"), max_size=2),
+        ),
+        max_size=12,
+    )
+)
+def test_edges_go_forward_and_come_from_a_producer_of_that_tensor(
+    layers: list[tuple[list[str], list[str]]],
+) -> None:
+    rows = [
+        myelin(f"k_myl0_{index}", reads, writes) for index, (reads, writes) in enumerate(layers)
+    ] or [myelin("k_myl0_0", [], [])]
     engine = engine_of(documents_of({"Layers": rows}, "made")[0], "made")
     for row in edges_table([engine]).records():
-        source, target, tensor = int(str(row["from_layer"])), int(str(row["to_layer"])), row["tensor"]
+        source, target, tensor = (
+            int(str(row["from_layer"])),
+            int(str(row["to_layer"])),
+            row["tensor"],
+        )
         assert source < target
         assert tensor in {item.name for item in engine.layers[source].outputs}
-        assert not any(tensor in {item.name for item in engine.layers[between].outputs} for between in range(source + 1, target))
+        assert not any(
+            tensor in {item.name for item in engine.layers[between].outputs}
+            for between in range(source + 1, target)
+        )
 
 
 def test_two_engines_share_one_numbering(tmp_path: Path) -> None:
     engine = read_engine(written(tmp_path, {"Layers": [conv("a", "x", "t"), conv("b", "t", "y")]}))
     layers = layers_table([engine, engine]).records()
-    assert [(row["layer_id"], row["engine"], row["layer_index"]) for row in layers] == [(0, 0, 0), (1, 0, 1), (2, 1, 0), (3, 1, 1)]
-    assert [(row["from_layer"], row["to_layer"]) for row in edges_table([engine, engine]).records()] == [(0, 1), (2, 3)]
+    assert [(row["layer_id"], row["engine"], row["layer_index"]) for row in layers] == [
+        (0, 0, 0),
+        (1, 0, 1),
+        (2, 1, 0),
+        (3, 1, 1),
+    ]
+    assert [
+        (row["from_layer"], row["to_layer"]) for row in edges_table([engine, engine]).records()
+    ] == [(0, 1), (2, 3)]
 
 
 def profile(folder: Path, rows: list[dict[str, object]], count: int = 10) -> Path:
@@ -244,14 +350,30 @@ def test_a_profile_fills_median_times_by_name(tmp_path: Path) -> None:
 
 def test_repeated_names_take_their_times_in_order(tmp_path: Path) -> None:
     file = written(tmp_path, ["a", "b", "a"])
-    times = profile(tmp_path, [{"name": "a", "timeMs": 20.0}, {"name": "b", "timeMs": 30.0}, {"name": "a", "timeMs": 40.0}])
+    times = profile(
+        tmp_path,
+        [
+            {"name": "a", "timeMs": 20.0},
+            {"name": "b", "timeMs": 30.0},
+            {"name": "a", "timeMs": 40.0},
+        ],
+    )
     assert read_engine(file, profile=times).trtexec_ns == (2_000_000, 3_000_000, 4_000_000)
 
 
 def test_profile_rows_without_a_layer_are_noted(tmp_path: Path) -> None:
     file = written(tmp_path, ["a"])
-    times = profile(tmp_path, [{"name": "a", "medianMs": 0.1, "timeMs": 1}, {"name": "strange", "medianMs": 0.1, "timeMs": 1}])
-    assert any("strange" in note.text and "1 of 2" in note.text for note in read_engine(file, profile=times).notes)
+    times = profile(
+        tmp_path,
+        [
+            {"name": "a", "medianMs": 0.1, "timeMs": 1},
+            {"name": "strange", "medianMs": 0.1, "timeMs": 1},
+        ],
+    )
+    assert any(
+        "strange" in note.text and "1 of 2" in note.text
+        for note in read_engine(file, profile=times).notes
+    )
 
 
 def test_a_profile_of_another_engine_is_refused(tmp_path: Path) -> None:
@@ -262,14 +384,21 @@ def test_a_profile_of_another_engine_is_refused(tmp_path: Path) -> None:
 
 def test_bare_nan_in_a_percentage_does_not_matter(tmp_path: Path) -> None:
     file = written(tmp_path, ["a"])
-    times = written(tmp_path, '[{"count": 1}, {"name": "a", "timeMs": 0, "averageMs": 0, "medianMs": 0.5, "percentage": -nan }]', "p.json")
+    times = written(
+        tmp_path,
+        '[{"count": 1}, {"name": "a", "timeMs": 0, "averageMs": 0, "medianMs": 0.5, "percentage":'
+        " -nan }]",
+        "p.json",
+    )
     assert read_engine(file, profile=times).trtexec_ns == (500_000,)
 
 
 @pytest.mark.parametrize("time", ["NaN", "1e999", "-1", '"fast"', "true", "nan"])
 def test_an_impossible_time_in_a_profile_is_refused(tmp_path: Path, time: str) -> None:
     file = written(tmp_path, ["a"])
-    times = written(tmp_path, f'[{{"count": 1}}, {{"name": "a", "timeMs": 1, "medianMs": {time} }}]', "p.json")
+    times = written(
+        tmp_path, f'[{{"count": 1}}, {{"name": "a", "timeMs": 1, "medianMs": {time} }}]', "p.json"
+    )
     with pytest.raises(NsysmapError, match=r"p\.json"):
         read_engine(file, profile=times)
 
@@ -307,11 +436,17 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        '{"Layers": [{"Name": "a", "LayerType": "x", "Inputs": [{"Name": "t", "Dimensions": [1, -20000]}]}]}',
+        (
+            '{"Layers": [{"Name": "a", "LayerType": "x", "Inputs": [{"Name": "t", "Dimensions": [1,'
+            " -20000]}]}]}"
+        ),
         '{"Layers": [{"Name": "a", "Inputs": [{"Name": "t", "Dimensions": [1, NaN]}]}]}',
         '{"Layers": [{"Name": "a", "Inputs": [{"Name": "t", "Dimensions": [Infinity]}]}]}',
         '{"Layers": [{"Name": "a", "Inputs": [{"Name": "t", "Dimensions": [1e999]}]}]}',
-        '{"Layers": [{"Name": "a", "Inputs": [{"Name": "t", "Dimensions": [99999999999999999999]}]}]}',
+        (
+            '{"Layers": [{"Name": "a", "Inputs": [{"Name": "t", "Dimensions":'
+            " [99999999999999999999]}]}]}"
+        ),
         '{"Layers": [{"Name": "a", "Inputs": [{"Name": "t", "Dimensions": [1.5]}]}]}',
         '{"Layers": [{"Name": "a", "Inputs": [{"Name": "t", "Dimensions": "1x2"}]}]}',
         '{"Layers": [{"Name": "a", "Inputs": [{"Dimensions": [1]}]}]}',
@@ -337,7 +472,9 @@ def test_a_file_cut_short_is_named_as_such(tmp_path: Path) -> None:
 def test_names_keep_control_characters_and_markup_as_data(tmp_path: Path) -> None:
     name = "<script>alert(1)</script>\x1b[31m\n\u202e"
     assert read_engine(written(tmp_path, {"Layers": [name]})).layers[0].name == name
-    assert read_engine(written(tmp_path, '["raw \x01 control"]')).layers[0].name == "raw \x01 control"
+    assert (
+        read_engine(written(tmp_path, '["raw \x01 control"]')).layers[0].name == "raw \x01 control"
+    )
 
 
 def test_half_characters_do_not_survive(tmp_path: Path) -> None:
@@ -363,7 +500,13 @@ json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: (
         st.lists(inner, max_size=4)
-        | st.dictionaries(st.sampled_from(["Layers", "Name", "Inputs", "Dimensions", "LayerType", "Weights", "x"]), inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                ["Layers", "Name", "Inputs", "Dimensions", "LayerType", "Weights", "x"]
+            ),
+            inner,
+            max_size=4,
+        )
     ),
     max_leaves=20,
 )
@@ -372,7 +515,10 @@ json_values = st.recursive(
 engine_values = st.fixed_dictionaries(
     {
         "Layers": st.lists(
-            st.text() | st.fixed_dictionaries({"Name": st.text()}, optional={"LayerType": json_values, "TacticName": json_values})
+            st.text()
+            | st.fixed_dictionaries(
+                {"Name": st.text()}, optional={"LayerType": json_values, "TacticName": json_values}
+            )
         )
     }
 )
@@ -418,7 +564,10 @@ def test_public_engines_are_read_whole(name: str, layers: int) -> None:
     times = next(
         (
             path
-            for path in (file.parent / file.name.replace("graph", "profile"), file.parent / "profile.json")
+            for path in (
+                file.parent / file.name.replace("graph", "profile"),
+                file.parent / "profile.json",
+            )
             if path != file and path.exists()
         ),
         None,
@@ -428,14 +577,22 @@ def test_public_engines_are_read_whole(name: str, layers: int) -> None:
     assert engine.detailed
     if times is not None:
         assert not any("match any layer" in note.text for note in engine.notes)
-    sizes = [row["bytes"] for row in tensors_table([engine]).records() if "-1" not in str(row["dimensions"])]
+    sizes = [
+        row["bytes"]
+        for row in tensors_table([engine]).records()
+        if "-1" not in str(row["dimensions"])
+    ]
     assert all(size is not None for size in sizes)
 
 
-def test_numbers_of_thousands_of_digits_in_a_name_are_no_region_and_no_profile(tmp_path: Path) -> None:
+def test_numbers_of_thousands_of_digits_in_a_name_are_no_region_and_no_profile(
+    tmp_path: Path,
+) -> None:
     digits = "9" * 5000
     path = tmp_path / "e.json"
-    path.write_text(json.dumps({"Layers": [f"a_myl{digits}_{digits}", f"b [profile {digits}]", "c_myl1_2"]}))
+    path.write_text(
+        json.dumps({"Layers": [f"a_myl{digits}_{digits}", f"b [profile {digits}]", "c_myl1_2"]})
+    )
     layers = read_engine(path).layers
     assert [(layer.region, layer.region_index, layer.optimization_profile) for layer in layers] == [
         (None, None, None),
@@ -468,7 +625,9 @@ def test_a_number_of_hundreds_of_digits_is_one_line(text: str, tmp_path: Path) -
 
 def test_whole_numbers_beyond_64_bits_are_floats_and_infinities_text(tmp_path: Path) -> None:
     path = tmp_path / "engine.json"
-    path.write_text('{"Layers":[{"Name":"a","Seed":18446744073709551615,"Scale":1e999,"Beta":-9223372036854775808,"Gamma":0.5}]}')
+    path.write_text(
+        '{"Layers":[{"Name":"a","Seed":18446744073709551615,"Scale":1e999,"Beta":-9223372036854775808,"Gamma":0.5}]}'
+    )
     assert read_engine(path).layers[0].parameters == {
         "Seed": 2.0**64,
         "Scale": "1e999",
@@ -482,11 +641,15 @@ def test_a_profile_with_a_count_that_cannot_be_is_refused(count: str, tmp_path: 
     engine, profile = tmp_path / "engine.json", tmp_path / "profile.json"
     engine.write_text('{"Layers":[{"Name":"a","LayerType":"gemm"}]}')
     profile.write_text(f'[{{"count":{count}}},{{"name":"a","timeMs":3.0}}]')
-    with pytest.raises(NsysmapError, match=r"inferences, which is impossible|contains a number that is too long"):
+    with pytest.raises(
+        NsysmapError, match=r"inferences, which is impossible|contains a number that is too long"
+    ):
         read_engine(engine, profile=profile)
 
 
-def test_a_packed_file_of_millions_of_empty_lists_is_refused_before_they_are_made(tmp_path: Path) -> None:
+def test_a_packed_file_of_millions_of_empty_lists_is_refused_before_they_are_made(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "engine.json.gz"
     path.write_bytes(gzip.compress(b'{"Layers":[' + b"[]," * 10_000_001 + b"[]]}", compresslevel=1))
     assert path.stat().st_size < 300_000
@@ -497,23 +660,45 @@ def test_a_packed_file_of_millions_of_empty_lists_is_refused_before_they_are_mad
 RTX_FORMS: dict[str, tuple[dict[str, object], dict[str, object]]] = {
     "1.4": ({"Format/Datatype": "Row major linear FP16 format"}, {"Bindings": ["x", "y"]}),
     "1.5": (
-        {"Strides": [64, 1], "StrideOrder": [1, 0], "Datatype": "Half", "Format": "(Linear) Row major linear format"},
-        {"I/O Tensors": [{"Name": "x", "IOMode": "Input", "DataType": "Half"}, {"Name": "y", "IOMode": "Output", "DataType": "Half"}]},
+        {
+            "Strides": [64, 1],
+            "StrideOrder": [1, 0],
+            "Datatype": "Half",
+            "Format": "(Linear) Row major linear format",
+        },
+        {
+            "I/O Tensors": [
+                {"Name": "x", "IOMode": "Input", "DataType": "Half"},
+                {"Name": "y", "IOMode": "Output", "DataType": "Half"},
+            ]
+        },
     ),
     "1.6 and 1.7": (
-        {"Strides": [64, 1], "StrideOrder": [1, 0], "Datatype": "Half", "Format": "Format not available due to dynamic shapes"},
-        {"I/O Tensors": [{"Name": "x", "IOMode": "Input"}, {"Name": "y", "IOMode": "Output"}], "Engine Metadata": {"Multi-Device": "1"}},
+        {
+            "Strides": [64, 1],
+            "StrideOrder": [1, 0],
+            "Datatype": "Half",
+            "Format": "Format not available due to dynamic shapes",
+        },
+        {
+            "I/O Tensors": [{"Name": "x", "IOMode": "Input"}, {"Name": "y", "IOMode": "Output"}],
+            "Engine Metadata": {"Multi-Device": "1"},
+        },
     ),
 }
 
 
 @pytest.mark.parametrize("version", RTX_FORMS)
 def test_the_forms_of_tensorrt_for_rtx_are_read(tmp_path: Path, version: str) -> None:
-    """The keys are those that the libraries of these versions hold; a whole file was there of 1.5 only (fixtures/real_trt)."""
+    """The keys are those that the libraries of these versions hold; a whole file was there of 1.5
+    only (fixtures/real_trt).
+    """
     tensor, beside = RTX_FORMS[version]
     layer = {
-        "Name": "__myl_Relu_myl0_0", "LayerType": "kgen", "Inputs": [{"Name": "x", "Dimensions": [8, 64], **tensor}], "Constants": [],
-        "Outputs": [{"Name": "y", "Dimensions": [8, 64], **tensor}], "TacticName": "__myl_Relu_0x1", "StreamId": 0,
+        "Name": "__myl_Relu_myl0_0", "LayerType": "kgen",
+        "Inputs": [{"Name": "x", "Dimensions": [8, 64], **tensor}], "Constants": [],
+        "Outputs": [{"Name": "y", "Dimensions": [8, 64], **tensor}],
+        "TacticName": "__myl_Relu_0x1", "StreamId": 0,
         "Metadata": "[ONNX Layer: /Relu]",
     }  # fmt: skip
     file = tmp_path / "engine.json"
@@ -521,7 +706,9 @@ def test_the_forms_of_tensorrt_for_rtx_are_read(tmp_path: Path, version: str) ->
     engine = read_engine(file)
     assert engine.bindings == ("x", "y")
     assert not engine.notes
-    assert [(t.dimensions, t.datatype) for t in (*engine.layers[0].inputs, *engine.layers[0].outputs)] == [((8, 64), "FP16")] * 2
+    assert [
+        (t.dimensions, t.datatype) for t in (*engine.layers[0].inputs, *engine.layers[0].outputs)
+    ] == [((8, 64), "FP16")] * 2
     assert engine.layers[0].onnx == ("/Relu",)
 
 

@@ -66,12 +66,32 @@ def test_the_channel_padding_is_read_off_the_words(text: str | None, multiple: i
     ("dimensions", "datatype", "text", "expected"),
     [
         ((1, 3, 224, 224), "FP32", "Row major linear FP32", 1 * 3 * 224 * 224 * 4),
-        ((1, 3, 224, 224), "INT8", "Four wide channel vectorized row major Int8 format", 4 * 224 * 224),
-        ((2, 33, 7, 7), "INT8", "Thirty-two wide channel vectorized row major Int8 format", 2 * 64 * 7 * 7),
+        (
+            (1, 3, 224, 224),
+            "INT8",
+            "Four wide channel vectorized row major Int8 format",
+            4 * 224 * 224,
+        ),
+        (
+            (2, 33, 7, 7),
+            "INT8",
+            "Thirty-two wide channel vectorized row major Int8 format",
+            2 * 64 * 7 * 7,
+        ),
         ((1, 3, 8, 8), "FP16", "Channel major FP16 format where channel % 8 == 0", 8 * 8 * 8 * 2),
-        ((1, 3, 4, 8, 8), "FP16", "Channel major FP16 format where channel % 8 == 0 with 3 spatial dimensions", 8 * 4 * 8 * 8 * 2),
+        (
+            (1, 3, 4, 8, 8),
+            "FP16",
+            "Channel major FP16 format where channel % 8 == 0 with 3 spatial dimensions",
+            8 * 4 * 8 * 8 * 2,
+        ),
         ((1, 3, 8, 10), "INT8", "Row major INT8 format where column stride % 64 == 0", 3 * 8 * 64),
-        ((1, 3, 8, 10), "INT8", "Channel major INT8 format where channel == 4 and column stride % 32 == 0", 8 * 64),
+        (
+            (1, 3, 8, 10),
+            "INT8",
+            "Channel major INT8 format where channel == 4 and column stride % 32 == 0",
+            8 * 64,
+        ),
         ((1, 1000), "FP16", "Thirty-two wide channel vectorized row major FP16 format", 1024 * 2),
         ((5,), "FP4", None, 3),
         ((), "FP32", None, 4),
@@ -92,7 +112,14 @@ def test_a_broadcast_axis_is_counted_once() -> None:
     assert tensor_bytes(Tensor("t", (16, 192, 64), "FP16", None, (0, 64, 1))) == 192 * 64 * 2
 
 
-@pytest.mark.parametrize("text", [f"{'9' * 5000} wide channel", f"channel % {'9' * 5000} == 0", f"column stride % {'9' * 5000} == 0"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{'9' * 5000} wide channel",
+        f"channel % {'9' * 5000} == 0",
+        f"column stride % {'9' * 5000} == 0",
+    ],
+)
 def test_a_number_of_thousands_of_digits_pads_nothing(text: str) -> None:
     assert channel_multiple(text) == 1
     assert tensor_bytes(Tensor("t", (1, 3, 4, 4), "FP32", text)) == 192

@@ -1,5 +1,6 @@
-"""What trtexec measured without the profiler: read off its files, and put beside what a trace shows."""
-
+"""What trtexec measured without the profiler: read off its files, and put beside what a trace
+shows.
+"""
 # ruff: noqa: E501 (lines as trtexec writes them)
 
 from __future__ import annotations
@@ -52,9 +53,16 @@ OLD = """[01/30/2021-00:58:04] [I] === Performance summary ===
 
 
 def log(
-    enqueue: float = 0.2, compute: float = 0.3, *, graph: str = "Disabled", separate: str = "Disabled", profile: str = "Disabled"
+    enqueue: float = 0.2,
+    compute: float = 0.3,
+    *,
+    graph: str = "Disabled",
+    separate: str = "Disabled",
+    profile: str = "Disabled",
 ) -> str:
-    return HEAD.format(graph=graph, separate=separate, profile=profile) + SUMMARY.format(enqueue=enqueue, compute=compute)
+    return HEAD.format(graph=graph, separate=separate, profile=profile) + SUMMARY.format(
+        enqueue=enqueue, compute=compute
+    )
 
 
 def written(folder: Path, text: str, name: str = "trtexec.log") -> Path:
@@ -65,7 +73,13 @@ def written(folder: Path, text: str, name: str = "trtexec.log") -> Path:
 
 def test_the_performance_summary_of_a_log_is_read(tmp_path: Path) -> None:
     times = read_times(written(tmp_path, log(graph="Enabled")))
-    assert (times.source, times.queries, times.tensorrt_version, times.cuda_graph, times.streams) == (
+    assert (
+        times.source,
+        times.queries,
+        times.tensorrt_version,
+        times.cuda_graph,
+        times.streams,
+    ) == (
         "trtexec.log",
         1234,
         "10.3.0",
@@ -104,7 +118,11 @@ def query(number: int, compute: float = 0.25) -> dict[str, float]:
 
 
 def test_a_file_of_exportTimes_is_read(tmp_path: Path) -> None:  # noqa: N802
-    path = written(tmp_path, json.dumps([query(number, 0.2 + 0.01 * number) for number in range(101)]), "times.json")
+    path = written(
+        tmp_path,
+        json.dumps([query(number, 0.2 + 0.01 * number) for number in range(101)]),
+        "times.json",
+    )
     times = read_times(path)
     assert times.queries == 101
     assert times.measures["gpu_compute"] == Measure(700_000, 700_000, 200_000, 1_200_000, 1_190_000)
@@ -141,7 +159,9 @@ def test_an_engine_file_that_is_such_a_log_brings_its_times(tmp_path: Path) -> N
 
 
 def analysis(folder: Path, text: str) -> Analysis:
-    return analyze(CAPTURE / "sync.sqlite", CAPTURE / "engine.json", times=written(folder, text), rules=())
+    return analyze(
+        CAPTURE / "sync.sqlite", CAPTURE / "engine.json", times=written(folder, text), rules=()
+    )
 
 
 def test_without_the_profiler_stands_beside_the_trace(tmp_path: Path) -> None:
@@ -155,10 +175,16 @@ def test_without_the_profiler_stands_beside_the_trace(tmp_path: Path) -> None:
     assert rows["latency"]["traced_ns"] is None
     notes = [note.text for note in result.notes]
     assert any(
-        note.startswith("Without the profiler, as trtexec measured it (trtexec.log, 1,234 queries): per inference 313.0 µs (here")
+        note.startswith(
+            "Without the profiler, as trtexec measured it (trtexec.log, 1,234 queries): per"
+            " inference 313.0 µs (here"
+        )
         for note in notes
     )
-    assert any(note.startswith("Tracing makes an enqueue") and note.endswith("for each of its 56 kernels.") for note in notes)
+    assert any(
+        note.startswith("Tracing makes an enqueue") and note.endswith("for each of its 56 kernels.")
+        for note in notes
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,19 +195,35 @@ def test_without_the_profiler_stands_beside_the_trace(tmp_path: Path) -> None:
         (0.4, "less here than with trtexec: the conditions differ"),
     ],
 )
-def test_times_that_profiling_cannot_explain_are_not_explained_by_it(tmp_path: Path, enqueue: float, told: str) -> None:
-    rows = {row["measure"]: row for row in analysis(tmp_path, log(enqueue=enqueue)).tables.trtexec_times.records()}
+def test_times_that_profiling_cannot_explain_are_not_explained_by_it(
+    tmp_path: Path, enqueue: float, told: str
+) -> None:
+    rows = {
+        row["measure"]: row
+        for row in analysis(tmp_path, log(enqueue=enqueue)).tables.trtexec_times.records()
+    }
     assert told in str(rows["enqueue"]["told"])
 
 
 def test_times_that_hardly_differ_are_told_as_the_same(tmp_path: Path) -> None:
-    traced = analyze(CAPTURE / "sync.sqlite", rules=()).tables.inference_groups.records()[0]["enqueue_median_ns"]
-    rows = {row["measure"]: row for row in analysis(tmp_path, log(enqueue=int(str(traced)) / 1e6)).tables.trtexec_times.records()}
+    traced = analyze(CAPTURE / "sync.sqlite", rules=()).tables.inference_groups.records()[0][
+        "enqueue_median_ns"
+    ]
+    rows = {
+        row["measure"]: row
+        for row in analysis(
+            tmp_path, log(enqueue=int(str(traced)) / 1e6)
+        ).tables.trtexec_times.records()
+    }
     assert rows["enqueue"]["told"] == "An enqueue takes as long under the profiler as without it."
 
 
 def test_times_taken_while_layers_were_timed_are_warned_of(tmp_path: Path) -> None:
-    warned = [note.text for note in analysis(tmp_path, log(profile="Enabled")).notes if note.level == "warning"]
+    warned = [
+        note.text
+        for note in analysis(tmp_path, log(profile="Enabled")).notes
+        if note.level == "warning"
+    ]
     assert any("--separateProfileRun" in text for text in warned)
     assert not read_times(written(tmp_path, log(profile="Enabled", separate="Enabled"))).by_layer
 

@@ -1,5 +1,4 @@
 """Multiply-adds, operations and bytes of layers, against figures worked out by hand."""
-
 # ruff: noqa: E501 (a table of cases, one a line)
 
 from __future__ import annotations
@@ -14,7 +13,14 @@ from hypothesis import strategies as st
 
 from nsysmap.inputs.engine.model import Layer, Tensor
 from nsysmap.inputs.engine.reader import read_engine
-from nsysmap.network.work import does, engine_work, layer_work, product_extent, tensor_cores, work_table
+from nsysmap.network.work import (
+    does,
+    engine_work,
+    layer_work,
+    product_extent,
+    tensor_cores,
+    work_table,
+)
 from tests.made_engines import made, row
 from tests.places import FIXTURES, SHARED
 
@@ -22,17 +28,47 @@ NHWC8 = "Channel major FP16 format where channel % 8 == 0"
 CHW32 = "Thirty-two wide channel vectorized row major Int8 format"
 
 
-def tensor(name: str, *dimensions: int, datatype: str = "FP16", layout: str | None = None) -> Tensor:
+def tensor(
+    name: str, *dimensions: int, datatype: str = "FP16", layout: str | None = None
+) -> Tensor:
     return Tensor(name, dimensions, datatype, layout)
 
 
-def layer(kind: str, reads: list[Tensor], writes: list[Tensor], name: str = "layer", **parameters: object) -> Layer:
-    return Layer(0, name, kind, kind, tuple(reads), tuple(writes), precision=reads[0].datatype if reads else None, parameters=parameters)
+def layer(
+    kind: str, reads: list[Tensor], writes: list[Tensor], name: str = "layer", **parameters: object
+) -> Layer:
+    return Layer(
+        0,
+        name,
+        kind,
+        kind,
+        tuple(reads),
+        tuple(writes),
+        precision=reads[0].datatype if reads else None,
+        parameters=parameters,
+    )
 
 
-def convolution(reads: Tensor, writes: Tensor, kernel: list[int], groups: int = 1, **more: object) -> Layer:
-    told = {"ParameterType": "Convolution", "Kernel": kernel, "Groups": groups, "OutMaps": (writes.dimensions or (0, 0))[1], **more}
-    return Layer(0, "conv", "convolution", "CaskConvolution", (reads,), (writes,), precision=reads.datatype, parameters=told)
+def convolution(
+    reads: Tensor, writes: Tensor, kernel: list[int], groups: int = 1, **more: object
+) -> Layer:
+    told = {
+        "ParameterType": "Convolution",
+        "Kernel": kernel,
+        "Groups": groups,
+        "OutMaps": (writes.dimensions or (0, 0))[1],
+        **more,
+    }
+    return Layer(
+        0,
+        "conv",
+        "convolution",
+        "CaskConvolution",
+        (reads,),
+        (writes,),
+        precision=reads.datatype,
+        parameters=told,
+    )
 
 
 CASES = [
@@ -90,9 +126,13 @@ CASES = [
 
 
 @pytest.mark.parametrize(
-    ("made", "macs", "flops", "bytes_in", "bytes_out"), [case[1:] for case in CASES], ids=[str(case[0]) for case in CASES]
+    ("made", "macs", "flops", "bytes_in", "bytes_out"),
+    [case[1:] for case in CASES],
+    ids=[str(case[0]) for case in CASES],
 )
-def test_work_equals_that_worked_out_by_hand(made: Layer, macs: int, flops: int | None, bytes_in: int, bytes_out: int) -> None:
+def test_work_equals_that_worked_out_by_hand(
+    made: Layer, macs: int, flops: int | None, bytes_in: int, bytes_out: int
+) -> None:
     work = layer_work(made)
     assert work.macs == macs
     assert work.flops == (2 * macs if flops is None else flops)
@@ -133,10 +173,16 @@ def test_weights_are_counted_from_the_file_or_inferred() -> None:
         ([tensor("a", 64, 1024)], 64 * 3072 * 1024, 1024 * 3072 * 2),
         ([tensor("a", 2, 32, 1024)], 64 * 3072 * 1024, 1024 * 3072 * 2),
         ([tensor("a", 1024, 64)], 64 * 3072 * 1024, 1024 * 3072 * 2),  # transposed
-        ([tensor("a", 64, 1024), tensor("w", 3072, 1024)], 64 * 3072 * 1024, None),  # the file shows them: they are read as an input
+        (
+            [tensor("a", 64, 1024), tensor("w", 3072, 1024)],
+            64 * 3072 * 1024,
+            None,
+        ),  # the file shows them: they are read as an input
     ],
 )
-def test_a_plugin_named_after_a_product_multiplies(reads: list[Tensor], macs: int, weights: int | None) -> None:
+def test_a_plugin_named_after_a_product_multiplies(
+    reads: list[Tensor], macs: int, weights: int | None
+) -> None:
     told = layer_work(layer("plugin", reads, [tensor("c", 64, 3072)], PluginType="Gemm"))
     assert (told.macs, told.flops, told.weight_bytes) == (macs, 2 * macs, weights)
     moved = 2 * (64 * 1024 + 64 * 3072 + 1024 * 3072)
@@ -149,9 +195,15 @@ def test_what_a_plugin_computes_is_told_by_its_type_or_unknown() -> None:
         assert layer_work(layer("plugin", reads, writes, PluginType=name)).flops == 8 * 64 * 1024
     for name in ("GPTAttention", "WeightOnlyQuantMatmul", "Lookup", "GemmSwiglu"):
         unknown = layer_work(layer("plugin", reads, writes, PluginType=name))
-        assert (unknown.macs, unknown.flops, unknown.reason) == (None, None, f"the work of a plugin {name} cannot be told from its tensors")
+        assert (unknown.macs, unknown.flops, unknown.reason) == (
+            None,
+            None,
+            f"the work of a plugin {name} cannot be told from its tensors",
+        )
     assert layer_work(layer("plugin", reads, writes)).flops is None
-    dynamic = layer_work(layer("plugin", [tensor("x", -1, 1024)], [tensor("y", -1, 3072)], PluginType="Gemm"))
+    dynamic = layer_work(
+        layer("plugin", [tensor("x", -1, 1024)], [tensor("y", -1, 3072)], PluginType="Gemm")
+    )
     assert dynamic.flops is None
 
 
@@ -188,14 +240,23 @@ def test_what_the_file_does_not_tell_is_said_to_be_missing(made: Layer) -> None:
 
 
 def test_where_writer_and_reader_disagree_the_shape_that_fits_the_product_is_taken() -> None:
-    """Seen in engines of TensorRT 10: 12 heads written as [1,12,128,128] and shown to the reader as [1,128,768]."""
+    """Seen in engines of TensorRT 10: 12 heads written as [1,12,128,128] and shown to the reader as
+    [1,128,768].
+    """
     values = layer("gemm", [tensor("p", 1, 128, 768)], [tensor("c", 1, 12, 128, 64)])
     assert layer_work(values, {"p": (1, 12, 128, 128)}).macs == 12 * 128 * 64 * 128
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.integers(1, 6), st.tuples(st.integers(1, 40), st.integers(1, 40), st.integers(1, 40)), st.booleans(), st.booleans())
-def test_the_summed_extent_is_found_for_every_transposition(batch: int, extents: tuple[int, int, int], turn_a: bool, turn_b: bool) -> None:
+@given(
+    st.integers(1, 6),
+    st.tuples(st.integers(1, 40), st.integers(1, 40), st.integers(1, 40)),
+    st.booleans(),
+    st.booleans(),
+)
+def test_the_summed_extent_is_found_for_every_transposition(
+    batch: int, extents: tuple[int, int, int], turn_a: bool, turn_b: bool
+) -> None:
     m, n, k = extents
     a, b = (batch, k, m) if turn_a else (batch, m, k), (batch, n, k) if turn_b else (batch, k, n)
     found = product_extent((batch, m, n), [a], [b])
@@ -208,7 +269,13 @@ def test_tensor_cores_come_from_the_tactic_and_movers_have_none() -> None:
     def cores(kind: str, tactic: str | None) -> str:
         return tensor_cores(Layer(0, "x", kind, kind, tactic=tactic))
 
-    assert cores("gemm", "sm80_xmma_gemm_f16f16_f16f32_f32_nn_n_tilesize96x128x32_stage4_warpsize2x2x1_tensor16x8x16") == "yes"
+    assert (
+        cores(
+            "gemm",
+            "sm80_xmma_gemm_f16f16_f16f32_f32_nn_n_tilesize96x128x32_stage4_warpsize2x2x1_tensor16x8x16",
+        )
+        == "yes"
+    )
     assert (
         cores(
             "convolution",
@@ -221,7 +288,9 @@ def test_tensor_cores_come_from_the_tactic_and_movers_have_none() -> None:
 
 
 def test_the_macs_of_a_whole_encoder_add_up() -> None:
-    """bert_trt10: per block 128 x (768*2304 + 768*768 + 2*768*3072) for the linear layers, attention 2*128*128*768."""
+    """bert_trt10: per block 128 x (768*2304 + 768*768 + 2*768*3072) for the linear layers,
+    attention 2*128*128*768.
+    """
     engine = read_engine(FIXTURES / "bert_trt10" / "engine.json")
     work = {layer.index: found for layer, found in engine_work(engine)}
     assert work[3].macs == 128 * 2304 * 768
@@ -232,10 +301,17 @@ def test_the_macs_of_a_whole_encoder_add_up() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["engines/trt8_mobilenet_v2_residuals.graph.json", "engines/trt8_resnet_qat.graph.json", "captures/mobilenet_qat/engine.json"]
+    "name",
+    [
+        "engines/trt8_mobilenet_v2_residuals.graph.json",
+        "engines/trt8_resnet_qat.graph.json",
+        "captures/mobilenet_qat/engine.json",
+    ],
 )
 def test_convolution_macs_agree_with_trex_on_its_own_samples(name: str) -> None:
-    """trex counts N*K*P*Q*C*R*S/G from the first input and output (trt-engine-explorer, df_preprocessing, annotate_convolutions)."""
+    """trex counts N*K*P*Q*C*R*S/G from the first input and output (trt-engine-explorer,
+    df_preprocessing, annotate_convolutions).
+    """
     file = SHARED / name
     if not file.exists():
         pytest.skip("public engine files are not here")
@@ -301,7 +377,10 @@ def test_products_know_their_channels() -> None:
     )
     gemm = row("/fc/MatMul{}", "gemm", [("x", [1, 64, 384], half)], [("y", [1, 64, 1536], half)])
     rows = work_table([made(conv, gemm)]).records()
-    assert [(item["channels_in"], item["channels_out"], item["groups"]) for item in rows] == [(24, 48, 2), (384, 1536, None)]
+    assert [(item["channels_in"], item["channels_out"], item["groups"]) for item in rows] == [
+        (24, 48, 2),
+        (384, 1536, None),
+    ]
 
 
 REAL = FIXTURES / "real_trt"
@@ -313,21 +392,34 @@ REAL = FIXTURES / "real_trt"
         # 4 layers of 12 * 768^2 weights and two products of 128 * 128 * 768, for 128 tokens
         ("bert_eager", 2 * 4 * (12 * 768 * 768 * 128 + 2 * 128 * 128 * 768) / 1e9),
         ("bert_qkv", 2 * 4 * (12 * 768 * 768 * 128 + 2 * 128 * 128 * 768) / 1e9),
-        # the networks' published multiply-adds, with the classifier: 4.09 G (ResNet-50, stride in the 3x3) and 1.50 G
+        # the networks' published multiply-adds, with the classifier: 4.09 G (ResNet-50, stride in
+        # the 3x3) and 1.50 G
         ("resnet50_b1", 2 * 4.09),
         ("resnet50_b8", 2 * 8 * 4.09),
         ("googlenet", 2 * 1.50),
-        # one token of 4 layers: q, k and v, the output, the gate, up and down products, keys and values of 256 positions; the head
-        ("llama", 2 * (4 * (1024 * 1536 + 1024 * 1024 + 3 * 1024 * 2816 + 2 * 256 * 1024) + 1024 * 1000) / 1e9),
+        # one token of 4 layers: q, k and v, the output, the gate, up and down products, keys and
+        # values of 256 positions; the head
+        (
+            "llama",
+            2
+            * (4 * (1024 * 1536 + 1024 * 1024 + 3 * 1024 * 2816 + 2 * 256 * 1024) + 1024 * 1000)
+            / 1e9,
+        ),
     ],
 )
-def test_the_operations_of_engines_that_tensorrt_built_are_those_of_their_models(engine: str, gflops: float) -> None:
-    total = sum(work.flops or 0 for _, work in engine_work(read_engine(REAL / f"{engine}.engine.json")))
+def test_the_operations_of_engines_that_tensorrt_built_are_those_of_their_models(
+    engine: str, gflops: float
+) -> None:
+    total = sum(
+        work.flops or 0 for _, work in engine_work(read_engine(REAL / f"{engine}.engine.json"))
+    )
     assert total / 1e9 == pytest.approx(gflops, rel=0.03)
 
 
 @pytest.mark.parametrize("engine", ["bert_eager", "bert_op13", "googlenet", "llama", "resnet50_b1"])
-def test_no_layer_of_an_engine_that_tensorrt_built_is_of_a_kind_that_says_nothing(engine: str) -> None:
+def test_no_layer_of_an_engine_that_tensorrt_built_is_of_a_kind_that_says_nothing(
+    engine: str,
+) -> None:
     found = list(engine_work(read_engine(REAL / f"{engine}.engine.json")))
     assert not {layer.kind for layer, _ in found} & {"other", "unknown"}
     assert all(layer.precision == "FP16" for layer, work in found if work.macs)
@@ -336,7 +428,9 @@ def test_no_layer_of_an_engine_that_tensorrt_built_is_of_a_kind_that_says_nothin
 
 def test_a_runtime_fusion_of_a_product_is_a_product() -> None:
     engine = read_engine(REAL / "bert_eager.engine.json")
-    up, work = next((layer, work) for layer, work in engine_work(engine) if layer.type == "runtime_fusion")
+    up, work = next(
+        (layer, work) for layer, work in engine_work(engine) if layer.type == "runtime_fusion"
+    )
     assert up.name == "__myl_FcAddDivCastErfCastAddMulMul_myl0_9"
     assert (up.kind, does(up), up.precision) == ("gemm", "product", "FP16")
     assert (work.macs, work.channels_in, work.channels_out) == (128 * 768 * 3072, 768, 3072)
@@ -344,8 +438,16 @@ def test_a_runtime_fusion_of_a_product_is_a_product() -> None:
 
 
 def test_a_mask_beside_queries_keys_and_values_is_no_key() -> None:
-    reads = [tensor("q", 12, 128, 64), tensor("k", 12, 64, 128), tensor("mask", 1, 1, 1, 128), tensor("v", 12, 128, 64)]
-    assert layer_work(layer("attention", reads, [tensor("o", 12, 128, 64)])).macs == 2 * 12 * 128 * 128 * 64
+    reads = [
+        tensor("q", 12, 128, 64),
+        tensor("k", 12, 64, 128),
+        tensor("mask", 1, 1, 1, 128),
+        tensor("v", 12, 128, 64),
+    ]
+    assert (
+        layer_work(layer("attention", reads, [tensor("o", 12, 128, 64)])).macs
+        == 2 * 12 * 128 * 128 * 64
+    )
 
 
 @pytest.mark.parametrize("dynamic", [0, 2])
@@ -353,34 +455,79 @@ def test_products_of_which_one_dimension_is_dynamic_know_their_channels(dynamic:
     half = "Half"
     read, written = [1, 24, 8, 8], [1, 48, 8, 8]
     read[dynamic] = written[dynamic] = -1
-    conv = row("c", "CaskConvolution", [("x", read, half)], [("y", written, half)], ParameterType="Convolution", Kernel=[3, 3], Groups=1)
-    listed = row("c{}", "correlation", [("x", read, half)], [("y", written, half)], Constants=[_constant("w", [48, 12, 3, 3])])
+    conv = row(
+        "c",
+        "CaskConvolution",
+        [("x", read, half)],
+        [("y", written, half)],
+        ParameterType="Convolution",
+        Kernel=[3, 3],
+        Groups=1,
+    )
+    listed = row(
+        "c{}",
+        "correlation",
+        [("x", read, half)],
+        [("y", written, half)],
+        Constants=[_constant("w", [48, 12, 3, 3])],
+    )
     gemm = row(
-        "/fc/MatMul{}", "gemm", [("x", [1, -1, 384], half)], [("y", [1, -1, 1536], half)], Constants=[_constant("w", [1, 384, 1536])]
+        "/fc/MatMul{}",
+        "gemm",
+        [("x", [1, -1, 384], half)],
+        [("y", [1, -1, 1536], half)],
+        Constants=[_constant("w", [1, 384, 1536])],
     )
     rows = work_table([made(conv, listed, gemm)]).records()
-    assert [(item["channels_in"], item["channels_out"], item["groups"]) for item in rows] == [(24, 48, 1), (24, 48, 2), (384, 1536, None)]
+    assert [(item["channels_in"], item["channels_out"], item["groups"]) for item in rows] == [
+        (24, 48, 1),
+        (24, 48, 2),
+        (384, 1536, None),
+    ]
     assert {item["macs"] for item in rows} == {None}
 
 
 def test_a_gather_reads_of_its_table_what_it_looks_up() -> None:
     table = [_constant("table", [50000, 768])]
-    found = made(row("__myl_CastGath{}", "kgen", [("ids", [1, 128], "Int64")], [("y", [1, 128, 768], "Half")], Constants=table))
+    found = made(
+        row(
+            "__myl_CastGath{}",
+            "kgen",
+            [("ids", [1, 128], "Int64")],
+            [("y", [1, 128, 768], "Half")],
+            Constants=table,
+        )
+    )
     assert layer_work(found.layers[0]).bytes_moved == 128 * 8 + 2 * 2 * 128 * 768
 
 
 def _constant(name: str, dimensions: list[int]) -> dict[str, object]:
-    return {"Name": name, "Dimensions": dimensions, "Datatype": "Half", "Format": "(Linear) Row major linear format"}
+    return {
+        "Name": name,
+        "Dimensions": dimensions,
+        "Datatype": "Half",
+        "Format": "(Linear) Row major linear format",
+    }
 
 
 def test_what_a_kernel_of_a_cut_name_does_is_told_by_its_onnx_nodes() -> None:
     name = "__myl_SlicReshCastGathReshSlicReshCastGathReshSlicReshCastGathEtc{}"
-    moves, adds = ("[ONNX Layer: /Gather]\x1f[ONNX Layer: /Concat]", "[ONNX Layer: /Gather]\x1f[ONNX Layer: /Add]")
-    told = [does(made(row(name, "kgen", [], [], Metadata=nodes)).layers[0]) for nodes in (moves, adds, "")]
+    moves, adds = (
+        "[ONNX Layer: /Gather]\x1f[ONNX Layer: /Concat]",
+        "[ONNX Layer: /Gather]\x1f[ONNX Layer: /Add]",
+    )
+    told = [
+        does(made(row(name, "kgen", [], [], Metadata=nodes)).layers[0])
+        for nodes in (moves, adds, "")
+    ]
     assert told == ["movement", "pointwise", "other"]
 
 
-def test_the_output_channels_of_a_1x1_convolution_as_a_product_are_its_rows_and_not_the_pixels() -> None:
+def test_the_output_channels_of_a_1x1_convolution_as_a_product_are_its_rows_and_not_the_pixels() -> (
+    None
+):
     weights = Tensor("w", (1, 1024, 256), "FP16", None)
-    made = replace(layer("gemm", [tensor("x", 1, 256, 196)], [tensor("y", 1, 1024, 196)]), constants=(weights,))
+    made = replace(
+        layer("gemm", [tensor("x", 1, 256, 196)], [tensor("y", 1, 1024, 196)]), constants=(weights,)
+    )
     assert (layer_work(made).channels_in, layer_work(made).channels_out) == (256, 1024)

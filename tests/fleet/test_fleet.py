@@ -1,4 +1,6 @@
-"""A fleet of reports: what fails fails alone and is named, what is done is not done again, and the dataset is what the reports say."""
+"""A fleet of reports: what fails fails alone and is named, what is done is not done again, and the
+dataset is what the reports say.
+"""
 
 from __future__ import annotations
 
@@ -34,18 +36,33 @@ GIB = 1 << 30
 
 
 def made(folder: Path, nights: int = 2, ranks: int = 4) -> None:
-    """Reports of some nights and ranks: a real one, whose times grow from night to night, and whose rank 3 has one slow layer."""
+    """Reports of some nights and ranks: a real one, whose times grow from night to night, and whose
+    rank 3 has one slow layer.
+    """
     for night in range(nights):
         for rank in range(ranks):
             path = folder / f"night{night}" / f"rank{rank}.sqlite"
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(HERE / "sync.sqlite", path)
             file = sqlite3.connect(path)
-            file.execute('UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET "end" = CAST(start + ("end" - start) * ? AS INTEGER)', (1 + night / 10,))
+            file.execute(
+                'UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET "end" = CAST(start + ("end" - start) * ? AS'
+                " INTEGER)",
+                (1 + night / 10,),
+            )
             if rank == 3:
-                slow = file.execute("SELECT demangledName FROM CUPTI_ACTIVITY_KIND_KERNEL LIMIT 1").fetchone()[0]
-                file.execute('UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET "end" = "end" + 900 WHERE demangledName = ?', (slow,))
-            file.execute("UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = utcEpochNs + ?", (night * 86_400 * 10**9 + rank * 10**9,))
+                slow = file.execute(
+                    "SELECT demangledName FROM CUPTI_ACTIVITY_KIND_KERNEL LIMIT 1"
+                ).fetchone()[0]
+                file.execute(
+                    'UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET "end" = "end" + 900 WHERE'
+                    " demangledName = ?",
+                    (slow,),
+                )
+            file.execute(
+                "UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = utcEpochNs + ?",
+                (night * 86_400 * 10**9 + rank * 10**9,),
+            )
             file.commit()
             file.close()
     (folder / "broken.nsys-rep").write_text("not a report")
@@ -65,7 +82,10 @@ def job_in(folder: Path) -> dict[str, object]:
 
 
 def parts(folder: Path) -> dict[str, int]:
-    return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in sorted(folder.rglob("*.parquet"))}
+    return {
+        str(path.relative_to(folder)): path.stat().st_mtime_ns
+        for path in sorted(folder.rglob("*.parquet"))
+    }
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +93,9 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, FleetRu
     """Eight reports and two broken ones, analysed on a local cluster."""
     folder = tmp_path_factory.mktemp("fleet")
     made(folder / "in")
-    done = run_fleet(sources([str(folder / "in")]), Settings(folder / "out", (ENGINE,)), lambda _: None)
+    done = run_fleet(
+        sources([str(folder / "in")]), Settings(folder / "out", (ENGINE,)), lambda _: None
+    )
     return folder / "in", folder / "out", done
 
 
@@ -88,12 +110,16 @@ def test_what_is_broken_fails_alone_and_is_named(fleet: tuple[Path, Path, FleetR
     assert [Path(one["report"]).name for one in listed] == ["broken.nsys-rep", "cut.sqlite"]
 
 
-def test_the_dataset_has_every_report_once_with_its_labels(fleet: tuple[Path, Path, FleetRun]) -> None:
+def test_the_dataset_has_every_report_once_with_its_labels(
+    fleet: tuple[Path, Path, FleetRun],
+) -> None:
     _, out, _ = fleet
     for spec in FLEET_TABLES:
         assert len(list((out / spec.name).glob("*.parquet"))) == 8
         frame = pd.read_parquet(out / spec.name)
-        by_duckdb = duckdb.execute(f"SELECT count(*), count(DISTINCT report) FROM '{out}/{spec.name}/*.parquet'").fetchone()
+        by_duckdb = duckdb.execute(
+            f"SELECT count(*), count(DISTINCT report) FROM '{out}/{spec.name}/*.parquet'"
+        ).fetchone()
         assert by_duckdb == (len(frame), frame["report"].nunique()) == (len(frame), 8)
         assert list(frame.columns) == [column.name for column in spec.columns]
     reports = pd.read_parquet(out / "reports")
@@ -102,7 +128,9 @@ def test_the_dataset_has_every_report_once_with_its_labels(fleet: tuple[Path, Pa
     assert {json.loads(text)["rank"] for text in reports["labels"]} == {"0", "1", "2", "3"}
 
 
-def test_its_rows_are_what_an_analysis_of_the_report_alone_says(fleet: tuple[Path, Path, FleetRun]) -> None:
+def test_its_rows_are_what_an_analysis_of_the_report_alone_says(
+    fleet: tuple[Path, Path, FleetRun],
+) -> None:
     there, out, _ = fleet
     report, name = there / "night1" / "rank3.sqlite", "../in/night1/rank3.sqlite"
     alone = analyze(report, ENGINE)
@@ -114,15 +142,22 @@ def test_its_rows_are_what_an_analysis_of_the_report_alone_says(fleet: tuple[Pat
     findings = pd.read_parquet(out / "findings")
     assert (findings["report"] == name).sum() == len(alone.tables.findings)
     inferences = pd.read_parquet(out / "inferences")
-    assert list(inferences[inferences["report"] == name]["gpu_time_ns"]) == list(alone.inferences["gpu_busy_ns"])
+    assert list(inferences[inferences["report"] == name]["gpu_time_ns"]) == list(
+        alone.inferences["gpu_busy_ns"]
+    )
 
 
-def test_a_second_run_does_nothing_again_and_one_changed_report_is_done_anew(fleet: tuple[Path, Path, FleetRun], tmp_path: Path) -> None:
+def test_a_second_run_does_nothing_again_and_one_changed_report_is_done_anew(
+    fleet: tuple[Path, Path, FleetRun], tmp_path: Path
+) -> None:
     there, out, _ = fleet
     shutil.copytree(out, tmp_path / "out")
     before = parts(tmp_path / "out")
     first = there / "night0" / "rank0.sqlite"
-    job = [Source(str(first), {"rank": "0"}), Source(str(there / "night0" / "rank1.sqlite"), {"rank": "1"})]
+    job = [
+        Source(str(first), {"rank": "0"}),
+        Source(str(there / "night0" / "rank1.sqlite"), {"rank": "1"}),
+    ]
     settings = Settings(tmp_path / "out", (ENGINE,), workers=1)
     again = run_fleet(job, settings, lambda _: None)
     assert [outcome.kept for outcome in again.outcomes] == [True, True]
@@ -137,24 +172,39 @@ def test_a_second_run_does_nothing_again_and_one_changed_report_is_done_anew(fle
 
 
 def test_a_report_is_named_from_the_dataset_on_and_a_url_without_who_may_read_it() -> None:
-    assert Source("/home/ann/runs/night0/rank0.nsys-rep", {}).named_from(Path("/home/ann/fleet")) == "../runs/night0/rank0.nsys-rep"
-    assert Source("ftp://ann:key@host/a/rank0.nsys-rep", {}).named_from(Path("/fleet")) == "ftp://host/a/rank0.nsys-rep"
-    assert Source("s3://bucket/a@b.nsys-rep", {}).named_from(Path("/fleet")) == "s3://bucket/a@b.nsys-rep"
+    assert (
+        Source("/home/ann/runs/night0/rank0.nsys-rep", {}).named_from(Path("/home/ann/fleet"))
+        == "../runs/night0/rank0.nsys-rep"
+    )
+    assert (
+        Source("ftp://ann:key@host/a/rank0.nsys-rep", {}).named_from(Path("/fleet"))
+        == "ftp://host/a/rank0.nsys-rep"
+    )
+    assert (
+        Source("s3://bucket/a@b.nsys-rep", {}).named_from(Path("/fleet"))
+        == "s3://bucket/a@b.nsys-rep"
+    )
     signed = "https://host/a/rank0.nsys-rep?X-Amz-Credential=ann&X-Amz-Signature=0123"
     assert Source(signed, {}).named_from(Path("/fleet")) == "https://host/a/rank0.nsys-rep"
 
 
 def test_urls_that_differ_in_what_they_ask_for_have_names_of_their_own_that_do_not_say_it() -> None:
-    first, second = (Source(f"https://host/get?id={n}&sig=0123", {}).named_from(Path("/fleet")) for n in (1, 2))
+    first, second = (
+        Source(f"https://host/get?id={n}&sig=0123", {}).named_from(Path("/fleet")) for n in (1, 2)
+    )
     assert first != second
     assert first == Source("https://host/get?sig=4567&id=1", {}).named_from(Path("/fleet"))
     assert "id=" not in first and "sig" not in first
 
 
 def test_a_message_that_quotes_an_address_does_not_say_who_may_read_it() -> None:
-    told = "403, message='Forbidden', url='https://ann:key@host/a.nsys-rep?token=0123' zip://b::https://host/c?token=4567 (why?)"
-    assert without_secrets(told) == (
-        "403, message='Forbidden', url='https://host/a.nsys-rep#fb4a06cc' zip://b::https://host/c#debba4d3 (why?)"
+    told = (
+        "403, message='Forbidden', url='https://ann:key@host/a.nsys-rep?token=0123'"
+        " zip://b::https://host/c?token=4567 (why?)"
+    )
+    assert (
+        without_secrets(told) == "403, message='Forbidden', url='https://host/a.nsys-rep#fb4a06cc'"
+        " zip://b::https://host/c#debba4d3 (why?)"
     )
 
 
@@ -162,11 +212,16 @@ def named(found: Sequence[Section], title: str) -> Section:
     return next(section for section in found if section.title == title)
 
 
-def test_the_page_says_medians_drift_findings_and_the_layer_of_the_slow_rank(fleet: tuple[Path, Path, FleetRun]) -> None:
+def test_the_page_says_medians_drift_findings_and_the_layer_of_the_slow_rank(
+    fleet: tuple[Path, Path, FleetRun],
+) -> None:
     _, out, done = fleet
     found = sections(out)
     medians = named(found, "Medians by group")
-    assert [row[:3] for row in medians.rows] == [("night0", "engine.json", "4"), ("night1", "engine.json", "4")]
+    assert [row[:3] for row in medians.rows] == [
+        ("night0", "engine.json", "4"),
+        ("night1", "engine.json", "4"),
+    ]
     slow = named(found, "Layers that differ between ranks")
     assert len(slow.rows) == 2
     assert {row[0] for row in slow.rows} == {"night0", "night1"}
@@ -186,9 +241,15 @@ def test_the_page_says_medians_drift_findings_and_the_layer_of_the_slow_rank(fle
     assert "<script" not in page.replace("script-src", "")
 
 
-def test_stragglers_and_drift_are_of_one_group(tmp_path: Path, fleet: tuple[Path, Path, FleetRun]) -> None:
+def test_stragglers_and_drift_are_of_one_group(
+    tmp_path: Path, fleet: tuple[Path, Path, FleetRun]
+) -> None:
     there, _, _ = fleet
-    found = [Source(str(there / f"night{n}" / f"rank{r}.sqlite"), {"group": "all", "rank": str(r)}) for n in range(2) for r in range(4)]
+    found = [
+        Source(str(there / f"night{n}" / f"rank{r}.sqlite"), {"group": "all", "rank": str(r)})
+        for n in range(2)
+        for r in range(4)
+    ]
     run_fleet(found, Settings(tmp_path / "one", (ENGINE,)), lambda _: None)
     told = sections(tmp_path / "one")
     (drift,) = named(told, "Drift over time").rows
@@ -201,9 +262,15 @@ def test_stragglers_and_drift_are_of_one_group(tmp_path: Path, fleet: tuple[Path
     assert named(told, "Layers that differ between ranks").rows
 
 
-def test_what_cannot_be_told_of_one_report_is_not_called_none(tmp_path: Path, fleet: tuple[Path, Path, FleetRun]) -> None:
+def test_what_cannot_be_told_of_one_report_is_not_called_none(
+    tmp_path: Path, fleet: tuple[Path, Path, FleetRun]
+) -> None:
     there, _, _ = fleet
-    run_fleet([Source(str(there / "night0" / "rank0.sqlite"), {})], Settings(tmp_path / "one", (ENGINE,)), lambda _: None)
+    run_fleet(
+        [Source(str(there / "night0" / "rank0.sqlite"), {})],
+        Settings(tmp_path / "one", (ENGINE,)),
+        lambda _: None,
+    )
     told = sections(tmp_path / "one")
     for title in ("Stragglers", "Drift over time", "Layers that differ between ranks"):
         assert named(told, title).answer.startswith("Cannot tell: no group has"), title
@@ -226,7 +293,10 @@ def test_a_task_that_is_killed_or_takes_too_much_says_so(tmp_path: Path) -> None
 def test_a_task_ends_with_the_worker_that_started_it(tmp_path: Path) -> None:
     open_dataset(tmp_path / "out")
     job = job_in(tmp_path / "out")
-    code = f"from nsysmap.fleet.child import run_task; run_task({job!r}, timeout_s=60, memory_bytes={4 * GIB})"
+    code = (
+        f"from nsysmap.fleet.child import run_task; run_task({job!r}, timeout_s=60,"
+        f" memory_bytes={4 * GIB})"
+    )
     worker = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
     task = None
     for _ in range(100):
@@ -239,7 +309,10 @@ def test_a_task_ends_with_the_worker_that_started_it(tmp_path: Path) -> None:
     worker.kill()
     worker.wait()
     for _ in range(200):
-        if not Path(f"/proc/{task}").exists() or "\nState:\tZ" in Path(f"/proc/{task}/status").read_text():
+        if (
+            not Path(f"/proc/{task}").exists()
+            or "\nState:\tZ" in Path(f"/proc/{task}/status").read_text()
+        ):
             break
         time.sleep(0.05)
     else:
@@ -251,15 +324,27 @@ def test_reports_are_named_by_folder_glob_list_and_url(tmp_path: Path) -> None:
     for name in ("a/rank0.nsys-rep", "a/rank1.nsys-rep", "b/rank-2.sqlite", "b/notes.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x")
-    every = [str(tmp_path / name) for name in ("a/rank0.nsys-rep", "a/rank1.nsys-rep", "b/rank-2.sqlite")]
+    every = [
+        str(tmp_path / name) for name in ("a/rank0.nsys-rep", "a/rank1.nsys-rep", "b/rank-2.sqlite")
+    ]
     (tmp_path / "list.txt").write_text("# two\na/*.nsys-rep\n\nb\n")
-    for given in ([str(tmp_path)], [str(tmp_path / "*" / "rank*")], [str(tmp_path / "list.txt")], every + every[:1]):
+    for given in (
+        [str(tmp_path)],
+        [str(tmp_path / "*" / "rank*")],
+        [str(tmp_path / "list.txt")],
+        every + every[:1],
+    ):
         assert [source.url for source in sources(given)] == every
     assert [source.labels.get("rank") for source in sources(every)] == ["0", "1", "2"]
-    assert [source.url for source in sources([f"file://{tmp_path}/a/*.nsys-rep"])] == [f"file://{path}" for path in every[:2]]
+    assert [source.url for source in sources([f"file://{tmp_path}/a/*.nsys-rep"])] == [
+        f"file://{path}" for path in every[:2]
+    ]
     (labelled,) = sources(every[:1], [r"/(?P<group>[ab])/rank"])
     assert labelled.columns("key", "rank0.nsys-rep")["report_group"] == "a"
-    for wrong, told in (([str(tmp_path / "none")], "no such"), ([str(tmp_path / "*.x")], "names no report")):
+    for wrong, told in (
+        ([str(tmp_path / "none")], "no such"),
+        ([str(tmp_path / "*.x")], "names no report"),
+    ):
         with pytest.raises(NsysmapError, match=told):
             sources(wrong)
     for pattern in ("(", "rank"):
@@ -273,7 +358,9 @@ def test_a_report_on_another_file_system_is_copied_and_the_copy_removed(tmp_path
     with zipfile.ZipFile(tmp_path / "reports.zip", "w") as packed:
         packed.write(HERE / "sync.sqlite", "inner.sqlite")
     url = f"zip://inner.sqlite::file://{tmp_path}/reports.zip"
-    done = run_fleet(sources([url]), Settings(tmp_path / "out", (ENGINE,), workers=1), lambda _: None)
+    done = run_fleet(
+        sources([url]), Settings(tmp_path / "out", (ENGINE,), workers=1), lambda _: None
+    )
     assert [outcome.failed for outcome in done.outcomes] == [None]
     assert pd.read_parquet(tmp_path / "out" / "reports")["kernels"].tolist() == [2800]
 

@@ -1,4 +1,6 @@
-"""What is fuzzed: each target takes any bytes, and may end in an NsysmapError and in nothing else."""
+"""What is fuzzed: each target takes any bytes, and may end in an NsysmapError and in nothing
+else.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,13 @@ from nsysmap.core.errors import NsysmapError
 from nsysmap.inputs.engine.dataflow import flow_of
 from nsysmap.inputs.engine.reader import read_engines_in
 from nsysmap.inputs.nsys.report_tables import read_report
-from nsysmap.names.decode import decode, layer_kind, normalized_range_text, split_layer_name, summary
+from nsysmap.names.decode import (
+    decode,
+    layer_kind,
+    normalized_range_text,
+    split_layer_name,
+    summary,
+)
 from nsysmap.network.tables import engine_tables
 from nsysmap.rules.rule_file import read_rule
 from tests.sqlite_mutants import compared
@@ -44,7 +52,9 @@ def names(data: bytes) -> None:
 
 
 def engine(data: bytes) -> None:
-    """An engine file in any form, and the tables that are made of it; serialized engines are TensorRT's to read."""
+    """An engine file in any form, and the tables that are made of it; serialized engines are
+    TensorRT's to read.
+    """
     if data[:4] in (b"ftrt", b"ptrt"):
         return
     try:
@@ -73,7 +83,13 @@ def report(data: bytes) -> None:
         read_report(_file(data, "fuzzed.nsys-rep"))
 
 
-TARGETS: Mapping[str, Callable[[bytes], None]] = {"names": names, "engine": engine, "rule": rule, "pages": pages, "report": report}
+TARGETS: Mapping[str, Callable[[bytes], None]] = {
+    "names": names,
+    "engine": engine,
+    "rule": rule,
+    "pages": pages,
+    "report": report,
+}
 
 
 def corpus(target: str) -> list[Path]:

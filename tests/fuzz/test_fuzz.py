@@ -30,6 +30,17 @@ def test_the_corpus_ends_in_answers_or_errors(target: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_new_inputs_end_in_answers_or_errors(target: str, tmp_path: Path) -> None:
     seeds = shutil.copytree(CORPUS / target, tmp_path / "seeds")
-    command = [sys.executable, "-m", "tests.fuzz", target, f"-runs={RUNS[target]}", "-seed=1", f"-artifact_prefix={tmp_path}/", str(seeds)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "tests.fuzz",
+        target,
+        f"-runs={RUNS[target]}",
+        "-seed=1",
+        f"-artifact_prefix={tmp_path}/",
+        str(seeds),
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -1,4 +1,6 @@
-"""The part of SARIF 2.1.0 that the gate writes, as a JSON Schema after OASIS's specification (sections 3.13 to 3.58)."""
+"""The part of SARIF 2.1.0 that the gate writes, as a JSON Schema after OASIS's specification
+(sections 3.13 to 3.58).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,12 @@ from typing import Any
 
 
 def _object(properties: dict[str, Any], *required: str) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
 
 
 def _array(items: dict[str, Any]) -> dict[str, Any]:
@@ -19,7 +26,8 @@ _LEVEL = {"enum": ["none", "note", "warning", "error"]}
 _LOCATION = _object(
     {
         "physicalLocation": _object(
-            {"artifactLocation": _object({"uri": {"type": "string", "pattern": "^[^ ]+$"}}, "uri")}, "artifactLocation"
+            {"artifactLocation": _object({"uri": {"type": "string", "pattern": "^[^ ]+$"}}, "uri")},
+            "artifactLocation",
         ),
         "logicalLocations": _array(_object({"fullyQualifiedName": _TEXT, "name": _TEXT})),
     }
@@ -31,7 +39,9 @@ _RESULT = _object(
         "level": _LEVEL,
         "message": _MESSAGE,
         "locations": _array(_LOCATION),
-        "suppressions": _array(_object({"kind": {"enum": ["inSource", "external"]}, "justification": _TEXT}, "kind")),
+        "suppressions": _array(
+            _object({"kind": {"enum": ["inSource", "external"]}, "justification": _TEXT}, "kind")
+        ),
     },
     "message",
 )
@@ -41,10 +51,23 @@ _INVOCATION = _object(
     {
         "executionSuccessful": {"type": "boolean"},
         "exitCode": {"type": "integer"},
-        "toolExecutionNotifications": _array(_object({"level": _LEVEL, "message": _MESSAGE}, "message")),
+        "toolExecutionNotifications": _array(
+            _object({"level": _LEVEL, "message": _MESSAGE}, "message")
+        ),
     },
     "executionSuccessful",
 )
-_RUN = _object({"tool": _object({"driver": _DRIVER}, "driver"), "invocations": _array(_INVOCATION), "results": _array(_RESULT)}, "tool")
+_RUN = _object(
+    {
+        "tool": _object({"driver": _DRIVER}, "driver"),
+        "invocations": _array(_INVOCATION),
+        "results": _array(_RESULT),
+    },
+    "tool",
+)
 
-SARIF = _object({"$schema": {"type": "string"}, "version": {"const": "2.1.0"}, "runs": _array(_RUN)}, "version", "runs")
+SARIF = _object(
+    {"$schema": {"type": "string"}, "version": {"const": "2.1.0"}, "runs": _array(_RUN)},
+    "version",
+    "runs",
+)

@@ -1,4 +1,6 @@
-"""A budget, ignore file or baseline that is broken or out of any measure is an error of one line, and never a limit that holds."""
+"""A budget, ignore file or baseline that is broken or out of any measure is an error of one line,
+and never a limit that holds.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,14 @@ def test_a_broken_budget_or_ignore_file_is_an_error_of_one_line(name: str, tmp_p
         assert str(path) in str(error.value)
 
 
-@pytest.mark.parametrize("text", [f'[time]\nper_inference = "{DIGITS} us"', f"[findings]\nwarning = {'9' * 400}", "[layers]\na = -1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'[time]\nper_inference = "{DIGITS} us"',
+        f"[findings]\nwarning = {'9' * 400}",
+        "[layers]\na = -1",
+    ],
+)
 def test_a_limit_that_nothing_can_reach_is_an_error(text: str, tmp_path: Path) -> None:
     (tmp_path / "budget.toml").write_text(text)
     with pytest.raises(NsysmapError, match="is not a "):
@@ -43,14 +52,19 @@ def test_a_limit_that_nothing_can_reach_is_an_error(text: str, tmp_path: Path) -
 
 MEAN = '{"value": 1, "error": 1, "freedom": 1, "count": 1, "effective": 1, "drift": 0}'
 BASELINE = (
-    '{"schema": "nsysmap/baseline/1", "source": "a", "gpu": null, "tensorrt_version": null, "cuda_graph": false, "profiled": "", '
-    f'"time": {MEAN}, "recorded": {MEAN}, "idle": {{"host": 1}}, "layers": {{}}, "mapped": 1, "findings": {{"a": 1}}}}'
+    '{"schema": "nsysmap/baseline/1", "source": "a", "gpu": null, "tensorrt_version": null,'
+    f' "cuda_graph": false, "profiled": "", "time": {MEAN}, "recorded": {MEAN}, "idle": {{"host":'
+    ' 1}, "layers": {}, "mapped": 1, "findings": {"a": 1}}'
 )
 
 
 @pytest.mark.parametrize("at", ['"value": 1', '"count": 1', '"mapped": 1', '"host": 1', '"a": 1'])
-@pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity", "9" * 400, "9" * 6000, '"x"'])
-def test_a_baseline_that_nothing_could_be_worse_than_is_an_error(at: str, number: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "number", ["1e400", "-1e400", "NaN", "Infinity", "9" * 400, "9" * 6000, '"x"']
+)
+def test_a_baseline_that_nothing_could_be_worse_than_is_an_error(
+    at: str, number: str, tmp_path: Path
+) -> None:
     path = tmp_path / "base.json"
     path.write_text(BASELINE)
     assert read_baseline(path).source == "a"
@@ -61,7 +75,9 @@ def test_a_baseline_that_nothing_could_be_worse_than_is_an_error(at: str, number
         read_baseline(path)
 
 
-@pytest.mark.parametrize("at", ['"value": 1', '"error": 1', '"count": 1', '"effective": 1', '"drift": 0', '"a": 1'])
+@pytest.mark.parametrize(
+    "at", ['"value": 1', '"error": 1', '"count": 1', '"effective": 1', '"drift": 0', '"a": 1']
+)
 def test_a_baseline_of_less_than_nothing_is_an_error(at: str, tmp_path: Path) -> None:
     path = tmp_path / "base.json"
     path.write_text(BASELINE.replace(at, at[:-1] + "-5", 1))
@@ -75,7 +91,9 @@ def test_a_baseline_whose_error_rests_on_nothing_is_an_error(freedom: str, tmp_p
     path.write_text(BASELINE.replace('"freedom": 1', f'"freedom": {freedom}', 1))
     with pytest.raises(NsysmapError, match="is a baseline that was edited"):
         read_baseline(path)
-    path.write_text(BASELINE.replace('"error": 1, "freedom": 1', '"error": null, "freedom": 0'))  # too few values for an error
+    path.write_text(
+        BASELINE.replace('"error": 1, "freedom": 1', '"error": null, "freedom": 0')
+    )  # too few values for an error
     assert read_baseline(path).time.freedom == 0
 
 

@@ -31,7 +31,9 @@ def written(folder: Path, text: str) -> Path:
         ("[findings]\nerror = 0", Limit("findings", "error", "count", 0)),
     ],
 )
-def test_a_limit_is_a_time_a_share_an_increase_or_a_number(tmp_path: Path, text: str, limit: Limit) -> None:
+def test_a_limit_is_a_time_a_share_an_increase_or_a_number(
+    tmp_path: Path, text: str, limit: Limit
+) -> None:
     (found,) = read_budget(written(tmp_path, text))
     assert (found.section, found.name, found.kind) == (limit.section, limit.name, limit.kind)
     assert found.value == pytest.approx(limit.value)
@@ -75,7 +77,9 @@ def test_an_ignore_covers_its_rule_and_place_until_its_day() -> None:
     assert one.covers(finding("reformat-at-input", "/block.1/conv"), until)
     assert not one.covers(finding("reformat-at-input", "/block.2/conv"), until)
     assert not one.covers(finding("hot-region", "/block.1/conv"), until)
-    assert not one.covers(finding("reformat-at-input", "/block.1/conv"), until + datetime.timedelta(days=1))
+    assert not one.covers(
+        finding("reformat-at-input", "/block.1/conv"), until + datetime.timedelta(days=1)
+    )
 
 
 def test_a_place_on_the_command_line_may_hold_colons() -> None:
@@ -93,6 +97,8 @@ def test_a_place_on_the_command_line_may_hold_colons() -> None:
         "",
     ],
 )
-def test_an_ignore_without_rule_reason_or_with_something_else_is_refused(tmp_path: Path, text: str) -> None:
+def test_an_ignore_without_rule_reason_or_with_something_else_is_refused(
+    tmp_path: Path, text: str
+) -> None:
     with pytest.raises(NsysmapError):
         read_ignores(written(tmp_path, text))

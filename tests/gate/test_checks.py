@@ -47,7 +47,14 @@ def held(*limits: Limit, base: Baseline | None = None, ignores: tuple[Ignore, ..
 
 def quicker(base: Baseline, share: float) -> Baseline:
     time = replace(base.time, value=base.time.value * (1 - share))
-    return replace(base, time=time, layers={name: replace(mean, value=mean.value * (1 - share)) for name, mean in base.layers.items()})
+    return replace(
+        base,
+        time=time,
+        layers={
+            name: replace(mean, value=mean.value * (1 - share))
+            for name, mean in base.layers.items()
+        },
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,16 +88,27 @@ def test_what_broke_is_told_with_how_much() -> None:
     assert "too long" in check.told and "over 300.0 µs" in check.told
 
 
-@pytest.mark.parametrize(("share", "status"), [(0.0, KEPT), (0.01, KEPT), (0.05, BROKEN), (-0.05, KEPT)])
-def test_an_increase_over_the_baseline_breaks_where_it_is_more_than_is_allowed(share: float, status: str) -> None:
-    limits = (Limit("time", "per_inference", "more-share", 0.02), Limit("layers", "/bert/*", "more-share", 0.02))
-    assert {check.status for check in held(*limits, base=quicker(baseline_of(captured()), share)).checks} == {status}
+@pytest.mark.parametrize(
+    ("share", "status"), [(0.0, KEPT), (0.01, KEPT), (0.05, BROKEN), (-0.05, KEPT)]
+)
+def test_an_increase_over_the_baseline_breaks_where_it_is_more_than_is_allowed(
+    share: float, status: str
+) -> None:
+    limits = (
+        Limit("time", "per_inference", "more-share", 0.02),
+        Limit("layers", "/bert/*", "more-share", 0.02),
+    )
+    assert {
+        check.status for check in held(*limits, base=quicker(baseline_of(captured()), share)).checks
+    } == {status}
 
 
 def test_an_increase_over_the_baseline_of_another_gpu_cannot_be_told() -> None:
     base = replace(baseline_of(captured()), gpu="NVIDIA A10")
-    (relative, absolute) = held(
-        Limit("time", "per_inference", "more-share", 9.0), Limit("time", "per_inference", "time", 340_000), base=base
+    relative, absolute = held(
+        Limit("time", "per_inference", "more-share", 9.0),
+        Limit("time", "per_inference", "time", 340_000),
+        base=base,
     ).checks
     assert (relative.status, absolute.status) == (UNKNOWN, KEPT)
     assert "another GPU" in relative.told
@@ -124,7 +142,16 @@ def test_a_baseline_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert path.stat().st_size < 50_000
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": "nsysmap/baseline/1"}', '{"schema": "nsysmap/baseline/1", "time": 3}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"schema": "nsysmap/baseline/1"}',
+        '{"schema": "nsysmap/baseline/1", "time": 3}',
+    ],
+)
 def test_what_is_no_baseline_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "base.json"
     path.write_text(text, encoding="utf-8")
@@ -141,7 +168,12 @@ ALL = (
 
 
 def test_sarif_is_valid_and_has_broken_limits_findings_and_suppressions() -> None:
-    value = sarif(held(*ALL, ignores=(Ignore("hot-*", "", "known"), Ignore("time-not-in-kernels", "", "known"))), "0.0")
+    value = sarif(
+        held(
+            *ALL, ignores=(Ignore("hot-*", "", "known"), Ignore("time-not-in-kernels", "", "known"))
+        ),
+        "0.0",
+    )
     jsonschema.validate(value, SARIF)
     (one,) = value["runs"]
     ids = [rule["id"] for rule in one["tool"]["driver"]["rules"]]
@@ -162,17 +194,31 @@ def test_junit_has_a_case_a_limit() -> None:
     root = ElementTree.fromstring(junit_xml(held(*ALL)))
     assert root.tag == "testsuites"
     (suite,) = root
-    assert (suite.tag, suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("testsuite", "4", "2", "1")
+    assert (suite.tag, suite.get("tests"), suite.get("failures"), suite.get("errors")) == (
+        "testsuite",
+        "4",
+        "2",
+        "1",
+    )
     cases = suite.findall("testcase")
     assert all(case.get("name") and case.get("classname") for case in cases)
-    assert [[child.tag for child in case] for case in cases] == [["failure"], [], ["error"], ["failure"]]
+    assert [[child.tag for child in case] for case in cases] == [
+        ["failure"],
+        [],
+        ["error"],
+        ["failure"],
+    ]
 
 
 def test_cases_of_one_name_are_told_apart_by_their_limits() -> None:
     verdict = held(ALL[0], Limit("time", "per_inference", "time", 9_000), ALL[1])
     (suite,) = ElementTree.fromstring(junit_xml(verdict))
     names = [case.get("name") for case in suite.findall("testcase")]
-    assert names == [f"per_inference: {verdict.checks[0].limit}", f"per_inference: {verdict.checks[1].limit}", "mapped"]
+    assert names == [
+        f"per_inference: {verdict.checks[0].limit}",
+        f"per_inference: {verdict.checks[1].limit}",
+        "mapped",
+    ]
     assert names[0] != names[1]
 
 
@@ -182,26 +228,58 @@ def test_markdown_has_a_row_a_limit() -> None:
     assert sum(line.startswith("| ") for line in text.splitlines()) == 1 + len(ALL)
 
 
-def test_the_status_says_whether_the_budget_is_kept(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_status_says_whether_the_budget_is_kept(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     budget, base = tmp_path / "budget.toml", tmp_path / "base.json"
     assert run(capfd, "baseline", SYNC, ENGINE, "-o", base).status == 0
     budget.write_text('[time]\nper_inference = ["340 us", "+2 %"]\n', encoding="utf-8")
     done = run(capfd, "gate", SYNC, ENGINE, "--budget", budget, "--baseline", base)
     assert (done.status, done.err) == (0, "")
     budget.write_text('[time]\nper_inference = "300 us"\n', encoding="utf-8")
-    done = run(capfd, "gate", SYNC, ENGINE, "--budget", budget, "-o", tmp_path / "g.xml", "-o", tmp_path / "g.sarif")
+    done = run(
+        capfd,
+        "gate",
+        SYNC,
+        ENGINE,
+        "--budget",
+        budget,
+        "-o",
+        tmp_path / "g.xml",
+        "-o",
+        tmp_path / "g.sarif",
+    )
     assert done.status == 1
     assert done.err.startswith("nsysmap: time.per_inference: at most 300.0 µs, is 3")
     assert (tmp_path / "g.xml").exists() and (tmp_path / "g.sarif").exists()
 
 
 @pytest.mark.parametrize("more", [(), ("--quiet",)])
-def test_a_terminal_that_shows_both_outputs_shows_what_broke_once(tmp_path: Path, more: tuple[str, ...]) -> None:
-    (budget := tmp_path / "budget.toml").write_text('[time]\nper_inference = "300 us"\n', encoding="utf-8")
+def test_a_terminal_that_shows_both_outputs_shows_what_broke_once(
+    tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    (budget := tmp_path / "budget.toml").write_text(
+        '[time]\nper_inference = "300 us"\n', encoding="utf-8"
+    )
     ours, terminal = pty.openpty()
-    command = [sys.executable, "-m", "nsysmap", "gate", str(SYNC), str(ENGINE), "--budget", str(budget), *more]
+    command = [
+        sys.executable,
+        "-m",
+        "nsysmap",
+        "gate",
+        str(SYNC),
+        str(ENGINE),
+        "--budget",
+        str(budget),
+        *more,
+    ]
     done = subprocess.run(
-        command, stdout=terminal, stderr=terminal, stdin=subprocess.DEVNULL, check=False, env={**os.environ, "TERM": "dumb"}
+        command,
+        stdout=terminal,
+        stderr=terminal,
+        stdin=subprocess.DEVNULL,
+        check=False,
+        env={**os.environ, "TERM": "dumb"},
     )
     os.close(terminal)
     shown = b""
@@ -220,8 +298,14 @@ def _read(terminal: int) -> bytes:
 
 
 def test_findings_are_not_counted_where_the_trace_shows_no_kernels() -> None:
-    side = side_of(analyze(FIXTURES / "bert_trt10/graph_whole.sqlite", FIXTURES / "bert_trt10/engine.json"))
-    limits = (Limit("findings", "warning", "count", 5), Limit("idle", "launch", "time", 5_000), Limit("coverage", "mapped", "share", 0.9))
+    side = side_of(
+        analyze(FIXTURES / "bert_trt10/graph_whole.sqlite", FIXTURES / "bert_trt10/engine.json")
+    )
+    limits = (
+        Limit("findings", "warning", "count", 5),
+        Limit("idle", "launch", "time", 5_000),
+        Limit("coverage", "mapped", "share", 0.9),
+    )
     checks = held_to(side, limits, None, (), TODAY).checks
     assert [check.status for check in checks] == [UNKNOWN] * 3
     assert "rules could not tell" in checks[0].told

@@ -1,4 +1,6 @@
-"""Networks for tests of the comparison: from engine files, written by hand, shuffled and renamed."""
+"""Networks for tests of the comparison: from engine files, written by hand, shuffled and
+renamed.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,14 @@ from nsysmap.network.layer_network import Network, network_of
 from nsysmap.network.matched_groups import Group, groups_of
 
 
-def layer(name: str, reads: str, writes: str, *, kind: str | None = None, shape: tuple[int, ...] = (1, 64, 28, 28)) -> Layer:
+def layer(
+    name: str,
+    reads: str,
+    writes: str,
+    *,
+    kind: str | None = None,
+    shape: tuple[int, ...] = (1, 64, 28, 28),
+) -> Layer:
     """A layer that reads and writes the tensors named, blanks between."""
     return Layer(
         0,
@@ -36,27 +45,43 @@ def network_in(path: Path) -> Network:
 
 
 def shuffled_and_renamed(engine: Engine, seed: int) -> tuple[list[Layer], list[int]]:
-    """The layers in another order, under other names, with other tensors and no metadata; and which layer each was."""
+    """The layers in another order, under other names, with other tensors and no metadata; and which
+    layer each was.
+    """
     return mixed_up(engine, seed, names=False, order=False)
 
 
-def mixed_up(engine: Engine, seed: int, *, names: bool, order: bool) -> tuple[list[Layer], list[int]]:
-    """The layers without what is not kept: their names (with tensors', metadata, tactics), their order; and which layer each was."""
+def mixed_up(
+    engine: Engine, seed: int, *, names: bool, order: bool
+) -> tuple[list[Layer], list[int]]:
+    """The layers without what is not kept: their names (with tensors', metadata, tactics), their
+    order; and which layer each was.
+    """
     dice = random.Random(seed)
-    places = list(range(len(engine.layers))) if order else dice.sample(range(len(engine.layers)), len(engine.layers))
+    places = (
+        list(range(len(engine.layers)))
+        if order
+        else dice.sample(range(len(engine.layers)), len(engine.layers))
+    )
     if names:
         return [replace(engine.layers[at], index=place) for place, at in enumerate(places)], places
     tensors: dict[str, str] = {}
 
     def renamed(tensor: Tensor) -> Tensor:
-        return replace(tensor, name=tensors.setdefault(tensor.name, f"tensor {dice.randrange(10**12)}"))
+        return replace(
+            tensor, name=tensors.setdefault(tensor.name, f"tensor {dice.randrange(10**12)}")
+        )
 
     made = []
     for place, at in enumerate(places):
         old = engine.layers[at]
         inputs, outputs = tuple(map(renamed, old.inputs)), tuple(map(renamed, old.outputs))
         name = f"layer {dice.randrange(10**12)}"
-        made.append(replace(old, index=place, name=name, inputs=inputs, outputs=outputs, onnx=(), tactic=None))
+        made.append(
+            replace(
+                old, index=place, name=name, inputs=inputs, outputs=outputs, onnx=(), tactic=None
+            )
+        )
     return made, places
 
 
@@ -66,5 +91,8 @@ def told(before: Network, after: Network) -> list[tuple[list[str], list[str], st
 
 
 def named(group: Group, before: Network, after: Network) -> tuple[list[str], list[str], str, str]:
-    names = ([before.pieces[place].name for place in group.before], [after.pieces[place].name for place in group.after])
+    names = (
+        [before.pieces[place].name for place in group.before],
+        [after.pieces[place].name for place in group.after],
+    )
     return (*names, group.relation, group.joined_by)

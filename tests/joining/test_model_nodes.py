@@ -1,4 +1,6 @@
-"""Which nodes of the ONNX model each layer computes, and layers of two engines of one model joined by that."""
+"""Which nodes of the ONNX model each layer computes, and layers of two engines of one model joined
+by that.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,12 @@ def first_half() -> list[Layer]:
 def second_half() -> list[Layer]:
     reads = made(f"{NORM}/Add_1")
     return [
-        layer("{ForeignNode[/encoder/layer.0/intermediate/MatMul.../classifier/Mul]}", reads, made("/classifier/Mul"), kind="foreign_node")
+        layer(
+            "{ForeignNode[/encoder/layer.0/intermediate/MatMul.../classifier/Mul]}",
+            reads,
+            made("/classifier/Mul"),
+            kind="foreign_node",
+        )
     ]
 
 
@@ -84,14 +91,29 @@ def test_the_model_of_another_network_tells_nothing(model: OnnxModel) -> None:
 
 def test_what_reads_other_tensors_than_the_model_knows_is_left_as_it_is(model: OnnxModel) -> None:
     """Else it would have all that comes before it in the model."""
-    assert nodes([layer("anything", "renamed", made(f"{NORM}/Add_1"), kind="plugin")], model) == [set()]
+    assert nodes([layer("anything", "renamed", made(f"{NORM}/Add_1"), kind="plugin")], model) == [
+        set()
+    ]
 
 
 def test_layers_of_two_engines_of_one_model_are_joined_by_its_nodes(model: OnnxModel) -> None:
-    pieces = {f"{NORM}/{node}" for node in ("ReduceMean", "Sub", "Pow", "ReduceMean_1", "Add", "Sqrt", "Div", "Mul", "Add_1")}
+    pieces = {
+        f"{NORM}/{node}"
+        for node in (
+            "ReduceMean",
+            "Sub",
+            "Pow",
+            "ReduceMean_1",
+            "Add",
+            "Sqrt",
+            "Div",
+            "Mul",
+            "Add_1",
+        )
+    }
     reads = {node.name: node.inputs for node in model.nodes}
     plain = [
-        layer(name, " ".join(read for read in reads[name] if read not in model.constants), made(name), kind="pointwise")
+        layer(name, " ".join(read for read in reads[name] if read not in model.constants), made(name), kind="pointwise")  # noqa: E501
         for name in (node.name for node in model.nodes) if name in pieces
     ]  # fmt: skip
     renamed = [
@@ -102,13 +124,16 @@ def test_layers_of_two_engines_of_one_model_are_joined_by_its_nodes(model: OnnxM
     after = with_model_nodes(renamed, model)
     found = told(network(before), network(after))
     assert [(len(one), two, relation, by) for one, two, relation, by in found] == [
-        (1, ["region A"], "one-to-one", "onnx"), (9, ["anything"], "merged", "onnx"), (1, ["region B"], "one-to-one", "onnx"),
+        (1, ["region A"], "one-to-one", "onnx"), (9, ["anything"], "merged", "onnx"),
+        (1, ["region B"], "one-to-one", "onnx"),
     ]  # fmt: skip
 
 
 def test_a_region_that_came_to_cover_a_layer_has_it_by_its_nodes(model: OnnxModel) -> None:
     before = with_model_nodes([*first_half(), PLUGIN, *second_half()], model)
-    after = with_model_nodes([layer("all of it", "ids mask", made("/classifier/Mul"), kind="foreign_node")], model)
+    after = with_model_nodes(
+        [layer("all of it", "ids mask", made("/classifier/Mul"), kind="foreign_node")], model
+    )
     ((one, two, relation, by),) = told(network(before), network(after))
     assert (len(one), two, relation, by) == (3, ["all of it"], "moved-into-region", "onnx")
 
@@ -130,15 +155,27 @@ def test_the_command_joins_by_the_model_that_it_is_given(tmp_path: Path) -> None
             }
             for one in layers
         ]
-        (tmp_path / name).write_text(json.dumps({"Layers": rows, "Bindings": ["ids", "mask", made("/classifier/Mul")]}), encoding="utf-8")
+        (tmp_path / name).write_text(
+            json.dumps({"Layers": rows, "Bindings": ["ids", "mask", made("/classifier/Mul")]}),
+            encoding="utf-8",
+        )
         return tmp_path / name
 
     sides = (
         write("before.json", [*first_half(), PLUGIN, *second_half()]),
-        write("after.json", [layer("{ForeignNode[x...y]}", "ids mask", made("/classifier/Mul"), kind="foreign_node")]),
+        write(
+            "after.json",
+            [
+                layer(
+                    "{ForeignNode[x...y]}", "ids mask", made("/classifier/Mul"), kind="foreign_node"
+                )
+            ],
+        ),
     )
     with_model = compare(*sides, onnx=model_file).layers.records()
-    assert [(row["relation"], row["joined_by"]) for row in with_model] == [("moved-into-region", "onnx")]
+    assert [(row["relation"], row["joined_by"]) for row in with_model] == [
+        ("moved-into-region", "onnx")
+    ]
 
 
 def test_a_model_of_another_network_is_told(tmp_path: Path) -> None:
@@ -150,11 +187,17 @@ def test_a_model_of_another_network_is_told(tmp_path: Path) -> None:
 
 
 def norms(*nodes: tuple[str, str, str]) -> OnnxModel:
-    return OnnxModel("norms.onnx", tuple(OnnxNode(name, "LayerNorm", (reads,), (writes,)) for name, reads, writes in nodes), frozenset())
+    return OnnxModel(
+        "norms.onnx",
+        tuple(OnnxNode(name, "LayerNorm", (reads,), (writes,)) for name, reads, writes in nodes),
+        frozenset(),
+    )
 
 
 def test_nodes_of_the_model_that_a_layer_cannot_compute_by_its_tensors_are_not_its_own() -> None:
-    """Plugins are numbered through: of an engine with more of them the third is another than that of the model."""
+    """Plugins are numbered through: of an engine with more of them the third is another than that
+    of the model.
+    """
     numbered = [(f"Norm-{number}", f"t{number}", f"t{number + 1}") for number in range(8)]
     given = norms(*numbered)
     other = [
@@ -169,14 +212,21 @@ def test_nodes_of_the_model_that_a_layer_cannot_compute_by_its_tensors_are_not_i
 def test_tensors_that_are_named_after_another_node_leave_the_names_as_they_are() -> None:
     """A quantized engine of TensorFlow's model: its tensors are named after the next layer."""
     given = norms(*((f"net/norm_{number}", f"t{number}", f"t{number + 1}") for number in range(6)))
-    shifted = [layer(f"net/norm_{number}", f"t{number + 1}", f"t{number + 2}", kind="plugin") for number in range(4)]
+    shifted = [
+        layer(f"net/norm_{number}", f"t{number + 1}", f"t{number + 2}", kind="plugin")
+        for number in range(4)
+    ]
     assert not of_model(shifted, given)
     assert all(f"net/norm_{number}" in held for number, held in enumerate(nodes(shifted, given)))
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_regions_of_numbered_nodes_are_joined_with_the_layers_that_compute_those(turned: bool) -> None:
-    """The builds of TensorRT 10.16 and 10.14 of a small network: what one has in regions are layers of the other."""
+def test_regions_of_numbered_nodes_are_joined_with_the_layers_that_compute_those(
+    turned: bool,
+) -> None:
+    """The builds of TensorRT 10.16 and 10.14 of a small network: what one has in regions are layers
+    of the other.
+    """
     regions = [
         layer("{ForeignNode[node_conv2d...node_relu]}", "x", "relu", kind="foreign_node"),
         layer("node_max_pool2d", "relu", "pool", kind="pooling"),
@@ -196,7 +246,10 @@ def test_regions_of_numbered_nodes_are_joined_with_the_layers_that_compute_those
     ]
     sides = [network(regions), network(layers)]
     found = told(*(reversed(sides) if turned else sides))
-    sizes = sorted((len(before), len(after)) if not turned else (len(after), len(before)) for before, after, _, _ in found)
+    sizes = sorted(
+        (len(before), len(after)) if not turned else (len(after), len(before))
+        for before, after, _, _ in found
+    )
     assert sizes == [(1, 1), (1, 1), (1, 1), (1, 1), (1, 4)]
     assert {by for _, _, _, by in found} == {"name", "tensors"}
 
@@ -205,13 +258,22 @@ def test_a_node_of_a_layer_of_several_is_no_sign_that_nodes_are_numbered_otherwi
     """A plugin for a norm's steps: each step alone is unlike it, and is its part all the same."""
     steps, plugins, expected = [], [], []
     for norm in range(4):
-        names = [f"{op}_{10 * norm + at}" for at, op in enumerate(("ReduceMean", "Sub", "Pow", "Sqrt", "Div"))]
+        names = [
+            f"{op}_{10 * norm + at}"
+            for at, op in enumerate(("ReduceMean", "Sub", "Pow", "Sqrt", "Div"))
+        ]
         tensors = [f"t{norm}", *(f"t{norm}_{at}" for at in range(4)), f"u{norm}"]
         product = layer(f"MatMul_{10 * norm + 9}", f"u{norm}", f"t{norm + 1}", shape=(8, 64))
-        steps += [*(layer(name, tensors[at], tensors[at + 1]) for at, name in enumerate(names)), product]
+        steps += [
+            *(layer(name, tensors[at], tensors[at + 1]) for at, name in enumerate(names)),
+            product,
+        ]
         plugins += [layer(f"anything {norm}", tensors[0], tensors[-1], kind="plugin"), product]
         expected += [(names, "merged", "onnx"), ([product.name], "one-to-one", "onnx")]
-    made_nodes = [OnnxNode(one.name, one.name.split("_")[0], (one.inputs[0].name,), (one.outputs[0].name,)) for one in steps]
+    made_nodes = [
+        OnnxNode(one.name, one.name.split("_")[0], (one.inputs[0].name,), (one.outputs[0].name,))
+        for one in steps
+    ]
     given = OnnxModel("steps.onnx", tuple(made_nodes), frozenset())
     found = told(network(with_model_nodes(steps, given)), network(with_model_nodes(plugins, given)))
     assert [(before, relation, by) for before, _, relation, by in found] == expected
@@ -219,5 +281,10 @@ def test_a_node_of_a_layer_of_several_is_no_sign_that_nodes_are_numbered_otherwi
 
 def test_a_layer_behind_others_of_unknown_tensors_does_not_get_their_nodes() -> None:
     given = norms(*((f"norm_{number}", f"t{number}", f"t{number + 1}") for number in range(5)))
-    layers = [layer("a", "t0", "t1"), layer("b", "t1", "unknown"), layer("c", "unknown", "t4"), layer("d", "t4", "t5")]
+    layers = [
+        layer("a", "t0", "t1"),
+        layer("b", "t1", "unknown"),
+        layer("c", "unknown", "t4"),
+        layer("d", "t4", "t5"),
+    ]
     assert nodes(layers, given) == [{"norm_0"}, set(), set(), {"norm_4"}]

@@ -1,4 +1,6 @@
-"""Mapping of traces without ranges: which engine ran, where each kernel goes, and what is refused."""
+"""Mapping of traces without ranges: which engine ran, where each kernel goes, and what is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,11 @@ def bare(report: str) -> Trace:
     """The capture without ranges and without the creation of graph nodes."""
     trace = read_trace(FIXTURES / f"{report}.sqlite")
     nothing = np.zeros(0, np.int64)
-    return replace(trace, nvtx_ranges=trace.nvtx_ranges.take(nothing), cuda_graph_nodes=trace.cuda_graph_nodes.take(nothing))
+    return replace(
+        trace,
+        nvtx_ranges=trace.nvtx_ranges.take(nothing),
+        cuda_graph_nodes=trace.cuda_graph_nodes.take(nothing),
+    )
 
 
 def engine_of(folder: str) -> Engine:
@@ -36,7 +42,9 @@ def engine_of(folder: str) -> Engine:
 
 def truth_of(folder: str) -> list[str]:
     with (FIXTURES / folder / "truth.tsv").open(newline="") as file:
-        return [row["layer"] for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
+        return [
+            row["layer"] for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        ]
 
 
 def layers(result: MappedTrace) -> list[str | None]:
@@ -58,11 +66,19 @@ def test_every_kernel_gets_its_true_layer_without_any_range(report: str) -> None
 @pytest.mark.parametrize("kept", ["TensorRT's domain", "ExecutionContext:: ranges"])
 def test_coarse_ranges_leave_the_layers_to_the_order(report: str, kept: str) -> None:
     trace = read_trace(FIXTURES / f"{report}.sqlite")
-    call = np.array([name.startswith("ExecutionContext::") for name in trace.nvtx_ranges.text("name").values])
+    call = np.array(
+        [name.startswith("ExecutionContext::") for name in trace.nvtx_ranges.text("name").values]
+    )
     calls = call[trace.nvtx_ranges.text("name").codes]
-    coarse = trace.nvtx_ranges.text("domain").equals("TensorRT") if kept == "TensorRT's domain" else calls
+    coarse = (
+        trace.nvtx_ranges.text("domain").equals("TensorRT")
+        if kept == "TensorRT's domain"
+        else calls
+    )
     folder = report.split("/", maxsplit=1)[0]
-    result = map_trace(replace(trace, nvtx_ranges=trace.nvtx_ranges.take(coarse)), [engine_of(folder)])
+    result = map_trace(
+        replace(trace, nvtx_ranges=trace.nvtx_ranges.take(coarse)), [engine_of(folder)]
+    )
     assert layers(result) == truth_of(folder) * (len(trace.kernels) // len(truth_of(folder)))
     assert len(result.mapped.layers) == len(engine_of(folder).layers)
 
@@ -88,32 +104,52 @@ def test_of_several_engine_files_the_one_that_ran_is_taken() -> None:
 
 def test_of_two_files_that_cannot_be_told_apart_neither_is_said_to_have_run() -> None:
     one = engine_of("bert_trt10")
-    result = map_trace(bare("bert_trt10/sync"), [one, replace(one, source="copy.json"), engine_of("bert_trt85")])
+    result = map_trace(
+        bare("bert_trt10/sync"), [one, replace(one, source="copy.json"), engine_of("bert_trt85")]
+    )
     assert set(layers(result)) == {None}
-    assert result.mapped.engine_fits.text("verdict").list() == ["cannot-tell", "cannot-tell", "did-not-run"]
+    assert result.mapped.engine_fits.text("verdict").list() == [
+        "cannot-tell",
+        "cannot-tell",
+        "did-not-run",
+    ]
 
 
 @pytest.mark.parametrize(("begin", "end"), [(10, 500), (57, 130), (3, 1200), (30, 100)])
-def test_a_capture_that_begins_and_ends_within_inferences_is_mapped_right(begin: int, end: int) -> None:
+def test_a_capture_that_begins_and_ends_within_inferences_is_mapped_right(
+    begin: int, end: int
+) -> None:
     trace = bare("bert_trt10/sync")
     cut = replace(trace, kernels=trace.kernels.take(np.arange(begin, end)))
-    assert layers(map_trace(cut, [engine_of("bert_trt10")])) == (truth_of("bert_trt10") * 50)[begin:end]
+    assert (
+        layers(map_trace(cut, [engine_of("bert_trt10")]))
+        == (truth_of("bert_trt10") * 50)[begin:end]
+    )
 
 
 def test_a_graph_replay_that_was_launched_before_the_capture_is_placed_too() -> None:
     trace = bare("bert_trt10/graph")
     kept = trace.kernels.take(np.arange(20, 600))
-    unlaunched = np.where(np.arange(580) < 36, np.int64(np.iinfo(np.int64).min), kept.ints("launch"))
-    begun = np.where(np.arange(580) < 36, np.int64(np.iinfo(np.int64).min), kept.ints("launch_start_ns"))
+    unlaunched = np.where(
+        np.arange(580) < 36, np.int64(np.iinfo(np.int64).min), kept.ints("launch")
+    )
+    begun = np.where(
+        np.arange(580) < 36, np.int64(np.iinfo(np.int64).min), kept.ints("launch_start_ns")
+    )
     kernels = kept.with_columns(kept.spec, {"launch": unlaunched, "launch_start_ns": begun})
-    assert layers(map_trace(replace(trace, kernels=kernels), [engine_of("bert_trt10")])) == (truth_of("bert_trt10") * 50)[20:600]
+    assert (
+        layers(map_trace(replace(trace, kernels=kernels), [engine_of("bert_trt10")]))
+        == (truth_of("bert_trt10") * 50)[20:600]
+    )
 
 
 def test_two_engines_in_turn_on_one_stream_are_told_apart(tmp_path: Path) -> None:
     file, at, correlation = NsysFile(), 1000, 0
     truth = []
     for turn in range(8):
-        with (FIXTURES / ("bert_trt103", "bert_trt10")[turn % 2] / "truth.tsv").open(newline="") as rows:
+        with (FIXTURES / ("bert_trt103", "bert_trt10")[turn % 2] / "truth.tsv").open(
+            newline=""
+        ) as rows:
             for row in csv.DictReader(rows, delimiter="\t", quoting=csv.QUOTE_NONE):
                 correlation += 1
                 file.launch(row["kernel"], at, correlation)
@@ -122,7 +158,10 @@ def test_two_engines_in_turn_on_one_stream_are_told_apart(tmp_path: Path) -> Non
         correlation += 1
         file.call("cudaStreamSynchronize_v3020", at, at + 50, correlation)
         at += 100
-    result = map_trace(read_trace(file.write(tmp_path / "x.sqlite")), [engine_of("bert_trt10"), engine_of("bert_trt103")])
+    result = map_trace(
+        read_trace(file.write(tmp_path / "x.sqlite")),
+        [engine_of("bert_trt10"), engine_of("bert_trt103")],
+    )
     assert layers(result) == truth
     assert not result.mapped.notes
 
@@ -137,9 +176,14 @@ def test_an_engine_of_one_opaque_region_is_neither_proved_nor_refused(tmp_path: 
     file = NsysFile()
     for turn in range(5):
         for number, ops in enumerate(("AddMul", "ResTra", "AddTan", "MulAdd", "DivMul", "CasMul")):
-            file.launch(f"__myl_bb0_{number}_{ops}", 1000 + 20 * (6 * turn + number), 6 * turn + number + 1)
+            file.launch(
+                f"__myl_bb0_{number}_{ops}", 1000 + 20 * (6 * turn + number), 6 * turn + number + 1
+            )
     region = Layer(0, "{ForeignNode[first...last]}", "foreign_node", type="Myelin")
-    result = map_trace(read_trace(file.write(tmp_path / "x.sqlite")), [Engine("opaque.json", (region,), detailed=True)])
+    result = map_trace(
+        read_trace(file.write(tmp_path / "x.sqlite")),
+        [Engine("opaque.json", (region,), detailed=True)],
+    )
     assert set(layers(result)) == {region.name}
     assert set(result.mapped.table.text("method").list()) == {"region"}
     assert result.mapped.table.floats("confidence").max() < 0.9
@@ -150,12 +194,21 @@ def test_too_few_kernels_are_no_evidence_against_an_engine(tmp_path: Path) -> No
     file = NsysFile()
     for number in range(3):
         file.launch("mystery", 1000 + 20 * number, number + 1)
-    engine = Engine("made-up.json", (Layer(0, "conv", "convolution"), Layer(1, "pool", "pooling")), detailed=True)
+    engine = Engine(
+        "made-up.json",
+        (Layer(0, "conv", "convolution"), Layer(1, "pool", "pooling")),
+        detailed=True,
+    )
     result = map_trace(read_trace(file.write(tmp_path / "x.sqlite")), [engine])
     assert set(layers(result)) == {None}
     assert not result.mapped.notes
 
 
-@pytest.mark.parametrize(("folder", "kernels"), [("bert_trt10", 56), ("bert_split_trt10", 76), ("bert_trt103", 38), ("bert_trt85", None)])
-def test_the_engine_file_tells_how_many_kernels_an_inference_launches(folder: str, kernels: int | None) -> None:
+@pytest.mark.parametrize(
+    ("folder", "kernels"),
+    [("bert_trt10", 56), ("bert_split_trt10", 76), ("bert_trt103", 38), ("bert_trt85", None)],
+)
+def test_the_engine_file_tells_how_many_kernels_an_inference_launches(
+    folder: str, kernels: int | None
+) -> None:
     assert expected_kernels(engine_of(folder)) == kernels

@@ -6,18 +6,29 @@ from nsysmap.inputs.engine.model import Engine, Layer, Tensor
 from nsysmap.mapping.order.engine_odds import EQUAL_CODE, OTHER, RAN, engine_odds, outcome
 from nsysmap.mapping.order.scores import KernelFacts
 
-MOVE, RESHAPE = "__myl_MoveConc_0xc1455be378008feffc8e73982aa134dd", "__myl_Resh_0x39c16d43d09058252c6afcb5b335d3b3"
+MOVE, RESHAPE = (
+    "__myl_MoveConc_0xc1455be378008feffc8e73982aa134dd",
+    "__myl_Resh_0x39c16d43d09058252c6afcb5b335d3b3",
+)
 MOVE_TOO = "__myl_MoveConc_0xb2f692d45b1de3b4308437bc08dcb763"
-LIBRARY, ANOTHER = "sm80_xmma_gemm_f16f16_tilesize128x64x64_stage3", "sm80_xmma_gemm_f16f16_tilesize64x64x64_stage5"
+LIBRARY, ANOTHER = (
+    "sm80_xmma_gemm_f16f16_tilesize128x64x64_stage3",
+    "sm80_xmma_gemm_f16f16_tilesize64x64x64_stage5",
+)
 
 
 def _engine(*tactics: str | None) -> Engine:
-    layers = (Layer(at, f"layer_{at}", "myelin_kernel", tactic=tactic) for at, tactic in enumerate(tactics))
+    layers = (
+        Layer(at, f"layer_{at}", "myelin_kernel", tactic=tactic)
+        for at, tactic in enumerate(tactics)
+    )
     return Engine("engine", tuple(layers), detailed=True)
 
 
 def _probability(engine: Engine, *kernels: str) -> float:
-    return engine_odds({at: [KernelFacts(name)] for at, name in enumerate(kernels)}, engine.layers, engine).probability
+    return engine_odds(
+        {at: [KernelFacts(name)] for at, name in enumerate(kernels)}, engine.layers, engine
+    ).probability
 
 
 def test_what_a_layer_ran_is_its_tactic_or_code_that_may_be_the_same_or_another() -> None:
@@ -27,7 +38,9 @@ def test_what_a_layer_ran_is_its_tactic_or_code_that_may_be_the_same_or_another(
     assert outcome([RESHAPE], MOVE, known) == EQUAL_CODE  # another layer's symbol
     assert outcome([RESHAPE], MOVE, frozenset((MOVE,))) == OTHER
     assert outcome([], MOVE, known) == OTHER
-    assert outcome([ANOTHER], LIBRARY, frozenset((LIBRARY, ANOTHER))) == OTHER  # a library's kernels share no code
+    assert (
+        outcome([ANOTHER], LIBRARY, frozenset((LIBRARY, ANOTHER))) == OTHER
+    )  # a library's kernels share no code
 
 
 def test_one_symbol_that_the_file_lacks_does_not_refute_it_and_many_do() -> None:
@@ -46,13 +59,22 @@ def test_a_symbol_counts_once_however_many_layers_have_it() -> None:
 
 def test_several_symbols_in_the_place_of_one_are_several_that_the_file_lacks() -> None:
     strange = [f"__myl_Mul{number}_0x{number:032x}" for number in range(2)]
-    once, twice = (_probability(_engine(MOVE, MOVE, RESHAPE), *kernels, RESHAPE) for kernels in ([strange[0]] * 2, strange))
+    once, twice = (
+        _probability(_engine(MOVE, MOVE, RESHAPE), *kernels, RESHAPE)
+        for kernels in ([strange[0]] * 2, strange)
+    )
     assert once > 0.5 > twice
 
 
 def test_symbols_that_all_have_other_hashes_are_of_another_gpu_perhaps() -> None:
     symbols = [f"__myl_Add{number}_0x{number:032x}" for number in range(9)]
-    assert 0.6 < _probability(_engine(*symbols), *(f"__myl_Add{number}_0x{number + 99:032x}" for number in range(9))) < 0.8
+    assert (
+        0.6
+        < _probability(
+            _engine(*symbols), *(f"__myl_Add{number}_0x{number + 99:032x}" for number in range(9))
+        )
+        < 0.8
+    )
 
 
 def test_what_library_kernels_are_called_is_stronger() -> None:
@@ -64,16 +86,33 @@ def test_layers_that_name_no_kernel_leave_a_twin() -> None:
 
 
 def test_a_launch_of_more_blocks_than_the_layer_needs_speaks_against_the_file() -> None:
-    product = KernelFacts("cudnn_generated_fort_native_sm80_matMul_knob_24_64x64x32_5_0", grid=(2, 12, 1))
-    layers = [Layer(at, "product", "gemm", outputs=(Tensor("out", shape),)) for at, shape in enumerate([(128, 768), (1024, 768)])]
-    own, other = (engine_odds({layer.index: [product]}, [layer], Engine("e", (layer,), detailed=True)).probability for layer in layers)
+    product = KernelFacts(
+        "cudnn_generated_fort_native_sm80_matMul_knob_24_64x64x32_5_0", grid=(2, 12, 1)
+    )
+    layers = [
+        Layer(at, "product", "gemm", outputs=(Tensor("out", shape),))
+        for at, shape in enumerate([(128, 768), (1024, 768)])
+    ]
+    own, other = (
+        engine_odds(
+            {layer.index: [product]}, [layer], Engine("e", (layer,), detailed=True)
+        ).probability
+        for layer in layers
+    )
     assert own == 0.95
     assert other <= 0.5
 
 
-def test_kernels_on_one_stream_are_not_those_of_a_file_with_auxiliary_streams_nor_the_reverse() -> None:
-    def probability(told: tuple[int | None, int | None], used: tuple[int | None, int | None]) -> float:
-        layers = tuple(Layer(at, f"layer_{at}", "myelin_kernel", tactic=f"{MOVE}{at}", stream=stream) for at, stream in enumerate(told))
+def test_kernels_on_one_stream_are_not_those_of_a_file_with_auxiliary_streams_nor_the_reverse() -> (
+    None
+):
+    def probability(
+        told: tuple[int | None, int | None], used: tuple[int | None, int | None]
+    ) -> float:
+        layers = tuple(
+            Layer(at, f"layer_{at}", "myelin_kernel", tactic=f"{MOVE}{at}", stream=stream)
+            for at, stream in enumerate(told)
+        )
         ran = {at: [KernelFacts(f"{MOVE}{at}", stream=stream)] for at, stream in enumerate(used)}
         return engine_odds(ran, layers, Engine("e", layers, detailed=True)).probability
 

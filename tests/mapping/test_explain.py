@@ -27,21 +27,36 @@ def mapped(trace: Trace, *folders: Path) -> MappedTrace:
 
 def bare(trace: Trace) -> Trace:
     nothing = np.arange(0)
-    return replace(trace, nvtx_ranges=trace.nvtx_ranges.take(nothing), cuda_graph_nodes=trace.cuda_graph_nodes.take(nothing))
+    return replace(
+        trace,
+        nvtx_ranges=trace.nvtx_ranges.take(nothing),
+        cuda_graph_nodes=trace.cuda_graph_nodes.take(nothing),
+    )
 
 
-def test_a_kernel_launched_in_a_layer_s_range_is_explained_by_the_ranges_around_its_launch() -> None:
+def test_a_kernel_launched_in_a_layer_s_range_is_explained_by_the_ranges_around_its_launch() -> (
+    None
+):
     held = explain(mapped(open_trace(TRT10 / "sync.sqlite"), TRT10), 20)
     assert held.launch is not None
     assert held.launch.api.startswith("cudaLaunchKernel")
     assert [(one.domain, one.names) for one in held.ranges] == [
-        ("", "nothing"), ("TensorRT", "call"), ("TensorRT", "layer"), ("myelin-exec", "nothing"), ("myelin-exec", "layer"),
+        ("", "nothing"), ("TensorRT", "call"), ("TensorRT", "layer"), ("myelin-exec", "nothing"),
+        ("myelin-exec", "layer"),
     ]  # fmt: skip
-    assert all(one.start_ns <= held.launch.start_ns and one.end_ns >= held.launch.end_ns for one in held.ranges)
+    assert all(
+        one.start_ns <= held.launch.start_ns and one.end_ns >= held.launch.end_ns
+        for one in held.ranges
+    )
     assert [one.decides for one in held.ranges] == [False] * 4 + [True]
     assert held.ranges[-1].name == held.answer.layer
     assert held.inference is not None
-    assert (held.inference.inference, held.inference.position, held.inference.kernels, held.inference.same) == (0, 20, 56, 50)
+    assert (
+        held.inference.inference,
+        held.inference.position,
+        held.inference.kernels,
+        held.inference.same,
+    ) == (0, 20, 56, 50)
     assert (held.inference.found_by, held.inference.same_name) == ("range", 4)
     assert [one.layer_index for one in held.tactics] == [19, 21, 44, 46]
     assert held.order is None
@@ -56,7 +71,11 @@ def test_a_replayed_kernel_is_explained_by_the_capture_of_its_node() -> None:
     assert clone.graph_node == held.graph.graph_node
     assert captured.start_ns < clone.start_ns < held.start_ns
     assert all(one.start_ns <= captured.start_ns <= one.end_ns for one in held.ranges)
-    assert (held.ranges[-1].decides, held.answer.method, held.answer.layer_index) == (True, "graph-node", 23)
+    assert (held.ranges[-1].decides, held.answer.method, held.answer.layer_index) == (
+        True,
+        "graph-node",
+        23,
+    )
     text = explain_text(held)
     assert f"node {captured.graph_node}: captured at" in text
     assert "around the creation of its node" in text
@@ -70,7 +89,10 @@ def test_a_kernel_placed_by_order_is_explained_by_the_alignment_and_its_rival() 
         assert held.order is not None
         chosen = held.order.chosen
         assert chosen is not None
-        assert (chosen.layer_index, chosen.layer) == (table.ints("layer_index")[kernel], table.text("layer")[kernel])
+        assert (chosen.layer_index, chosen.layer) == (
+            table.ints("layer_index")[kernel],
+            table.text("layer")[kernel],
+        )
         assert held.order.chance == pytest.approx(table.floats("confidence")[kernel], abs=1e-6)
         assert held.order.rival != chosen
         assert held.order.chance + held.order.rival_chance <= 1 + 1e-9
@@ -80,7 +102,12 @@ def test_a_kernel_placed_by_order_is_explained_by_the_alignment_and_its_rival() 
     assert not held.graph.complete
     assert held.ranges == ()
     right, wrong = held.engines
-    assert (right.ran_this, right.verdict, wrong.ran_this, wrong.verdict) == (True, "ran", False, "did-not-run")
+    assert (right.ran_this, right.verdict, wrong.ran_this, wrong.verdict) == (
+        True,
+        "ran",
+        False,
+        "did-not-run",
+    )
     assert right.placed == right.used == 1
     assert wrong.used is not None
     assert wrong.used < 0.9
@@ -90,10 +117,17 @@ def test_a_kernel_placed_by_order_is_explained_by_the_alignment_and_its_rival() 
     assert "next: " in text
 
 
-def test_a_kernel_of_another_engine_with_the_same_layer_names_says_why_it_is_not_the_file_s() -> None:
-    result = map_report(FIXTURES / "decode_loop/nonvtx.nsys-rep", FIXTURES / "decode_loop/context.engine.json")
+def test_a_kernel_of_another_engine_with_the_same_layer_names_says_why_it_is_not_the_file_s() -> (
+    None
+):
+    result = map_report(
+        FIXTURES / "decode_loop/nonvtx.nsys-rep", FIXTURES / "decode_loop/context.engine.json"
+    )
     told = " ".join(explain_text(explain(result, 300)).split())
-    assert "its engine is in doubt: attention kernels work on one token of each sequence, the file's layers on many" in told
+    assert (
+        "its engine is in doubt: attention kernels work on one token of each sequence, the file's"
+        " layers on many" in told
+    )
     assert "its inference has the layers of a given engine file, and is not of that engine" in told
     assert "in doubt" not in explain_text(explain(result, 3))
 
@@ -103,7 +137,11 @@ def test_a_kernel_that_nothing_can_be_said_of_says_why(tmp_path: Path) -> None:
     file.kernel("orphan", 5000, 999)
     result = mapped(open_trace(file.write(tmp_path / "x.sqlite")))
     text = explain_text(explain(result, 0))
-    for words in ("its launch call is not in the trace", "its launch is not in the trace", "no engine file was given"):
+    for words in (
+        "its launch call is not in the trace",
+        "its launch is not in the trace",
+        "no engine file was given",
+    ):
         assert words in text
 
 
@@ -114,7 +152,9 @@ def test_the_text_fits_and_says_the_part(kernel: int) -> None:
     assert ("softmax #1 (by the kernel's name, numbered in launch order)" in text) == (kernel == 8)
 
 
-def test_names_that_would_drive_the_terminal_are_escaped_and_long_ones_kept_whole(tmp_path: Path) -> None:
+def test_names_that_would_drive_the_terminal_are_escaped_and_long_ones_kept_whole(
+    tmp_path: Path,
+) -> None:
     file = NsysFile()
     file.domain("TensorRT", 1)
     file.range("ExecutionContext::enqueueV3", 90, 200, domain=1)
@@ -124,16 +164,22 @@ def test_names_that_would_drive_the_terminal_are_escaped_and_long_ones_kept_whol
     assert max(map(len, text.splitlines())) <= 80
     assert "\x1b" not in text
     assert "\x07" not in text
-    assert "kernel_" * 60 in "".join(line.strip().removeprefix("name").strip() for line in text.splitlines()[1:8])
+    assert "kernel_" * 60 in "".join(
+        line.strip().removeprefix("name").strip() for line in text.splitlines()[1:8]
+    )
 
 
-def test_the_command_prints_text_or_json_and_refuses_what_it_cannot_do(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_text_or_json_and_refuses_what_it_cannot_do(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     files = (TRT10 / "sync.sqlite", TRT10 / "engine.json")
     done = run(capfd, "map", *files, "--explain", "20")
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith("sync.sqlite: kernel 20\n")
     value = json.loads(run(capfd, "map", *files, "--explain", "20", "--json").out)
-    assert value == json.loads(json.dumps(explain_json(explain(mapped(open_trace(files[0]), TRT10), 20))))
+    assert value == json.loads(
+        json.dumps(explain_json(explain(mapped(open_trace(files[0]), TRT10), 20)))
+    )
     assert value["answer"]["layer_index"] == 21
     for number in ("2800", "-1"):
         done = run(capfd, "map", *files, "--explain", number)

@@ -20,7 +20,9 @@ ENGINE = str(CAPTURE / "engine.json")
 def test_the_report_is_found_wherever_it_stands(report: str) -> None:
     files = [str(CAPTURE / report), ENGINE, str(CAPTURE / "profile.json")]
     for order in itertools.permutations(files):
-        assert given_files(order) == GivenFiles(files[0], tuple(path for path in order if path != files[0]))
+        assert given_files(order) == GivenFiles(
+            files[0], tuple(path for path in order if path != files[0])
+        )
 
 
 def test_the_name_counts_only_where_the_content_says_nothing(tmp_path: Path) -> None:
@@ -64,12 +66,24 @@ def test_an_empty_path_is_named_for_what_it_is() -> None:
 def test_of_a_command_about_one_engine_the_report_may_be_missing_and_the_engine_may_not() -> None:
     report = str(CAPTURE / "sync.sqlite")
     assert one_engine([ENGINE], str.__add__) == (ENGINE, None)
-    assert one_engine([report, ENGINE], str.__add__) == one_engine([ENGINE, report], str.__add__) == (ENGINE, report)
+    assert (
+        one_engine([report, ENGINE], str.__add__)
+        == one_engine([ENGINE, report], str.__add__)
+        == (ENGINE, report)
+    )
     with pytest.raises(NsysmapError, match="is a report, not an engine"):
         one_engine([report], str.__add__)
     with pytest.raises(NsysmapError, match="is a second engine file") as told:
-        one_engine(["a b.engine.json", report, "b.json"], lambda files, name: f"nsysmap graph {files} -o {name}.svg")
-    pair = f"nsysmap graph 'a b.engine.json' {report} -o 'a b'.svg; nsysmap graph b.json {report} -o b.svg"
+        one_engine(
+            ["a b.engine.json", report, "b.json"],
+            lambda files, name: f"nsysmap graph {files} -o {name}.svg",
+        )
+    pair = (
+        f"nsysmap graph 'a b.engine.json' {report} -o 'a b'.svg; nsysmap graph b.json {report} -o"
+        " b.svg"
+    )
     assert str(told.value).endswith(f"run it once for each: {pair}")
     with pytest.raises(NsysmapError, match=r"-o engine1; .* -o engine2$"):
-        one_engine(["a/engine.json", report, "b/engine.json"], lambda files, name: f"{files} -o {name}")
+        one_engine(
+            ["a/engine.json", report, "b/engine.json"], lambda files, name: f"{files} -o {name}"
+        )

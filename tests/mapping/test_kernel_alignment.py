@@ -17,15 +17,22 @@ from hypothesis import strategies as st
 
 from nsysmap.inputs.engine.model import Engine, Layer
 from nsysmap.inputs.engine.reader import read_engine
-from nsysmap.mapping.order.kernel_alignment import align_inference, engine_match, optimization_profiles
+from nsysmap.mapping.order.kernel_alignment import (
+    align_inference,
+    engine_match,
+    optimization_profiles,
+)
 from nsysmap.mapping.order.scores import KernelFacts
 from tests.places import FIXTURES
 from tests.reports import read_trace
 
 REPORTS = {"bert_trt10": "sync", "bert_trt103": "graph", "bert_trt85": "sync"}
 GEMM = "sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize64x64x32_stage5_warpsize2x2x1_tensor16x8x16"
-CONV = "sm80_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x64x32_stage4_g1_tensor16x8x16"
-REFORMAT = "void genericReformat::copyVectorizedKernel<double, __half, __half, (bool)1, (bool)0, (int)1>(long long)"
+CONV = "sm80_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x64x32_stage4_g1_tensor16x8x16"  # noqa: E501
+REFORMAT = (
+    "void genericReformat::copyVectorizedKernel<double, __half, __half, (bool)1, (bool)0,"
+    " (int)1>(long long)"
+)
 POOL = "sm50_xmma_pooling_tiled_FP16NHWC_kMAX_tP2_tQ16_tR2_tS2_tU2_tV2"
 OWN = "void preprocess::normalize_kernel<float, 3>(float const*, float*, int)"
 
@@ -33,7 +40,12 @@ Rows = list[Any]
 
 
 def engine(*layers: Layer, trtexec_ns: tuple[int | None, ...] = ()) -> Engine:
-    return Engine("made-up.json", tuple(replace(layer, index=at) for at, layer in enumerate(layers)), detailed=True, trtexec_ns=trtexec_ns)
+    return Engine(
+        "made-up.json",
+        tuple(replace(layer, index=at) for at, layer in enumerate(layers)),
+        detailed=True,
+        trtexec_ns=trtexec_ns,
+    )
 
 
 def layer(name: str, kind: str, *, tactic: str | None = None, profile: int | None = None) -> Layer:
@@ -46,7 +58,9 @@ def run(*names: str) -> list[KernelFacts]:
 
 def kernels_and_truth(folder: str) -> tuple[list[KernelFacts], list[str]]:
     with (FIXTURES / folder / "truth.tsv").open(newline="") as file:
-        truth = [row["layer"] for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
+        truth = [
+            row["layer"] for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        ]
     kernels = read_trace(FIXTURES / folder / f"{REPORTS[folder]}.sqlite").kernels
     names = kernels.text("name")
     took = kernels.ints("end_ns") - kernels.ints("start_ns")
@@ -64,7 +78,10 @@ def same(rows: Rows) -> Rows:
 
 
 def without_tactics(rows: Rows) -> Rows:
-    return [{key: value for key, value in row.items() if key not in ("TacticName", "Metadata")} for row in rows]
+    return [
+        {key: value for key, value in row.items() if key not in ("TacticName", "Metadata")}
+        for row in rows
+    ]
 
 
 def names_only(rows: Rows) -> Rows:
@@ -77,7 +94,9 @@ def shuffled(rows: Rows) -> Rows:
 
 @pytest.mark.parametrize("folder", REPORTS)
 @pytest.mark.parametrize("change", [same, without_tactics, names_only, shuffled])
-def test_every_kernel_of_a_capture_is_placed_right_and_surely(folder: str, change: Callable[[Rows], Rows], tmp_path: Path) -> None:
+def test_every_kernel_of_a_capture_is_placed_right_and_surely(
+    folder: str, change: Callable[[Rows], Rows], tmp_path: Path
+) -> None:
     kernels, truth = kernels_and_truth(folder)
     asked = changed(folder, tmp_path / "engine.json", change)
     found = align_inference(kernels, asked)
@@ -89,9 +108,13 @@ def test_every_kernel_of_a_capture_is_placed_right_and_surely(folder: str, chang
 @pytest.mark.parametrize("folder", REPORTS)
 @pytest.mark.parametrize("other", REPORTS)
 @pytest.mark.parametrize("change", [same, without_tactics, names_only])
-def test_an_engine_is_accepted_exactly_if_it_ran(folder: str, other: str, change: Callable[[Rows], Rows], tmp_path: Path) -> None:
+def test_an_engine_is_accepted_exactly_if_it_ran(
+    folder: str, other: str, change: Callable[[Rows], Rows], tmp_path: Path
+) -> None:
     kernels, _ = kernels_and_truth(folder)
-    assert engine_match(kernels, changed(other, tmp_path / "engine.json", change)).accepted == (folder == other)
+    assert engine_match(kernels, changed(other, tmp_path / "engine.json", change)).accepted == (
+        folder == other
+    )
 
 
 def test_no_engine_is_accepted_for_kernels_in_random_order() -> None:
@@ -113,7 +136,9 @@ def test_layers_that_run_nothing_get_no_kernel() -> None:
 
 def test_equal_layers_are_told_apart_by_their_order() -> None:
     asked = engine(*(layer(f"/layer.{at}/MatMul", "gemm", tactic=GEMM) for at in range(12)))
-    assert align_inference(run(*[f"{GEMM}_execute_kernel_trt"] * 12), asked).layer.tolist() == list(range(12))
+    assert align_inference(run(*[f"{GEMM}_execute_kernel_trt"] * 12), asked).layer.tolist() == list(
+        range(12)
+    )
 
 
 def test_one_missing_kernel_among_equal_layers_is_no_certainty_but_beside_others_it_is() -> None:
@@ -144,7 +169,11 @@ def test_a_kernel_of_the_applications_own_gets_no_layer_and_a_reason() -> None:
 
 
 def test_a_plugin_runs_kernels_of_any_name() -> None:
-    asked = engine(layer("conv", "convolution"), layer("my_plugin_PLUGIN_V2", "plugin"), layer("pool", "pooling"))
+    asked = engine(
+        layer("conv", "convolution"),
+        layer("my_plugin_PLUGIN_V2", "plugin"),
+        layer("pool", "pooling"),
+    )
     assert align_inference(run(CONV, OWN, OWN, POOL), asked).layer.tolist() == [0, 1, 1, 2]
 
 
@@ -154,17 +183,32 @@ def test_an_opaque_region_takes_all_that_myelin_ran_between_its_neighbours() -> 
         layer("{ForeignNode[a...b]}", "foreign_node"),
         layer("PWN(c)", "pointwise"),
     )
-    names = [REFORMAT, "__myl_bb0_0_AddMul", GEMM, "__myl_bb0_2_ResTra", GEMM, "__myl_bb0_4_AddTan", "generatedNativePointwise"]
+    names = [
+        REFORMAT,
+        "__myl_bb0_0_AddMul",
+        GEMM,
+        "__myl_bb0_2_ResTra",
+        GEMM,
+        "__myl_bb0_4_AddTan",
+        "generatedNativePointwise",
+    ]
     assert align_inference(run(*names), asked).layer.tolist() == [0, 1, 1, 1, 1, 1, 2]
 
 
 def test_an_inference_is_aligned_with_the_profile_that_it_ran() -> None:
     both = [
         *(layer(f"conv{at}", "convolution", tactic=f"{CONV}_{at}", profile=0) for at in range(4)),
-        *(layer(f"conv{at} [profile 1]", "convolution", tactic=f"{CONV}_{at}_large", profile=1) for at in range(4)),
+        *(
+            layer(f"conv{at} [profile 1]", "convolution", tactic=f"{CONV}_{at}_large", profile=1)
+            for at in range(4)
+        ),
     ]
-    assert align_inference(run(*(f"{CONV}_{at}_large" for at in range(4))), engine(*both)).layer.tolist() == [4, 5, 6, 7]
-    assert align_inference(run(*(f"{CONV}_{at}" for at in range(4))), engine(*both)).layer.tolist() == [0, 1, 2, 3]
+    assert align_inference(
+        run(*(f"{CONV}_{at}_large" for at in range(4))), engine(*both)
+    ).layer.tolist() == [4, 5, 6, 7]
+    assert align_inference(
+        run(*(f"{CONV}_{at}" for at in range(4))), engine(*both)
+    ).layer.tolist() == [0, 1, 2, 3]
 
 
 def test_profiled_times_decide_between_layers_that_names_cannot_tell_apart() -> None:
@@ -188,7 +232,11 @@ def test_a_cut_inference_is_placed_where_it_was_cut(front: int, back: int) -> No
     found = align_inference(kernels[part], ENGINE, cut=(True, True))
     names = [ENGINE.layers[at].name if at >= 0 else None for at in found.layer.tolist()]
     sure = found.confidence >= 0.9
-    wrong = [at for at, (name, want) in enumerate(zip(names, truth[part], strict=True)) if name != want and sure[at]]
+    wrong = [
+        at
+        for at, (name, want) in enumerate(zip(names, truth[part], strict=True))
+        if name != want and sure[at]
+    ]
     assert not wrong
 
 
@@ -197,7 +245,10 @@ ENGINE = read_engine(FIXTURES / "bert_trt10" / "engine.json")
 
 
 def test_an_inference_runs_the_layers_of_one_optimization_profile() -> None:
-    first, second = layer("conv [profile 0]", "convolution", profile=0), layer("conv [profile 1]", "convolution", profile=1)
+    first, second = (
+        layer("conv [profile 0]", "convolution", profile=0),
+        layer("conv [profile 1]", "convolution", profile=1),
+    )
     both = engine(first, second)
     assert optimization_profiles(both) == [both.layers[:1], both.layers[1:]]
     one = engine(first, layer("relu [profile 0]", "activation", profile=0))
@@ -207,7 +258,9 @@ def test_an_inference_runs_the_layers_of_one_optimization_profile() -> None:
 
 
 def transformer_of_names(blocks: int, *, every: int) -> tuple[Engine, list[KernelFacts], list[int]]:
-    """A transformer in a file of names: reformats run in every so many of its layers, reshapes never, transposes always."""
+    """A transformer in a file of names: reformats run in every so many of its layers, reshapes
+    never, transposes always.
+    """
     rows: list[Layer] = []
     kernels: list[str] = []
     truth: list[int] = []
@@ -220,7 +273,11 @@ def transformer_of_names(blocks: int, *, every: int) -> tuple[Engine, list[Kerne
             ),
             (f"/layer.{block}/query/MatMul", "gemm", f"{GEMM}_execute_kernel_trt"),
             (f"reshape_after_/layer.{block}/query/MatMul", "shuffle", None),
-            (f"/layer.{block}/Reshape_1 + /layer.{block}/Transpose", "shuffle", "void permutationKernelPLC3<4, 1>(int)"),
+            (
+                f"/layer.{block}/Reshape_1 + /layer.{block}/Transpose",
+                "shuffle",
+                "void permutationKernelPLC3<4, 1>(int)",
+            ),
             (f"PWN(/layer.{block}/Add)", "pointwise", "generatedNativePointwise"),
             (f"/layer.{block}/Softmax", "softmax", "softMaxV2kernel"),
             (f"/layer.{block}/Reshape_2", "shuffle", None),
@@ -234,7 +291,9 @@ def transformer_of_names(blocks: int, *, every: int) -> tuple[Engine, list[Kerne
 
 
 @pytest.mark.parametrize("every", [1, 2, 5])
-def test_a_large_engine_of_names_only_whose_reformats_and_reshapes_run_nothing_is_accepted(every: int) -> None:
+def test_a_large_engine_of_names_only_whose_reformats_and_reshapes_run_nothing_is_accepted(
+    every: int,
+) -> None:
     asked, kernels, truth = transformer_of_names(60, every=every)
     found = align_inference(kernels, asked)
     assert engine_match(kernels, asked).accepted
@@ -246,12 +305,17 @@ def test_a_large_engine_of_names_only_whose_reformats_and_reshapes_run_nothing_i
 
 
 def test_a_smaller_convolution_network_does_not_explain_the_kernels_of_a_larger_one() -> None:
-    asked = engine(*(layer(f"/layer{at}/Conv + /layer{at}/Relu", "convolution") for at in range(20)), layer("/pool/MaxPool", "pooling"))
+    asked = engine(
+        *(layer(f"/layer{at}/Conv + /layer{at}/Relu", "convolution") for at in range(20)),
+        layer("/pool/MaxPool", "pooling"),
+    )
     assert not engine_match(run(*[CONV] * 40, POOL), asked).accepted
 
 
 def test_what_nothing_decides_forms_no_habit() -> None:
-    """One reformat kernel a block, which may be behind one layer or before the next: neither becomes likelier for being taken first."""
+    """One reformat kernel a block, which may be behind one layer or before the next: neither
+    becomes likelier for being taken first.
+    """
     rows = [
         layer(name, kind)
         for block in range(8)
@@ -262,6 +326,9 @@ def test_what_nothing_decides_forms_no_habit() -> None:
             (f"PWN(/layer.{block}/Add)", "pointwise"),
         )
     ]
-    found = align_inference(run(*[f"{GEMM}_execute_kernel_trt", REFORMAT, "generatedNativePointwise"] * 8), engine(*rows))
+    found = align_inference(
+        run(*[f"{GEMM}_execute_kernel_trt", REFORMAT, "generatedNativePointwise"] * 8),
+        engine(*rows),
+    )
     assert found.confidence[1::3].max() < 0.7
     assert found.confidence[::3].min() > 0.9

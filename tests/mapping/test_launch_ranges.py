@@ -15,7 +15,11 @@ NODE = st.tuples(st.integers(1, 2), st.integers(1, 9), st.one_of(st.none(), st.i
 
 def nodes(rows: list[tuple[int, int, int | None]]) -> Table:
     return Table.of_rows(
-        CUDA_GRAPH_NODES, [{"process": p, "thread": p, "graph_node_id": n, "original_graph_node_id": o} for p, n, o in rows]
+        CUDA_GRAPH_NODES,
+        [
+            {"process": p, "thread": p, "graph_node_id": n, "original_graph_node_id": o}
+            for p, n, o in rows
+        ],
     )
 
 
@@ -31,11 +35,18 @@ def naive(rows: list[tuple[int, int, int | None]], process: int, node: int) -> i
     return MISSING  # round in a circle
 
 
-@given(st.lists(NODE, max_size=12), st.lists(st.tuples(st.integers(1, 3), st.integers(0, 10)), max_size=10))
+@given(
+    st.lists(NODE, max_size=12),
+    st.lists(st.tuples(st.integers(1, 3), st.integers(0, 10)), max_size=10),
+)
 def test_a_replayed_node_leads_to_the_creation_at_the_end_of_its_chain(
     rows: list[tuple[int, int, int | None]], asked: list[tuple[int, int]]
 ) -> None:
-    found = root_nodes(nodes(rows), np.array([p for p, _ in asked], np.int64), np.array([n for _, n in asked], np.int64))
+    found = root_nodes(
+        nodes(rows),
+        np.array([p for p, _ in asked], np.int64),
+        np.array([n for _, n in asked], np.int64),
+    )
     assert found.tolist() == [naive(rows, process, node) for process, node in asked]
 
 
@@ -49,4 +60,6 @@ def test_a_clone_of_a_node_made_before_the_trace_has_no_creation() -> None:
 
 
 def test_node_ids_of_two_processes_are_not_mixed_up() -> None:
-    assert root_nodes(nodes([(1, 5, None), (2, 5, None)]), np.array([2, 1, 3]), np.array([5, 5, 5])).tolist() == [1, 0, MISSING]
+    assert root_nodes(
+        nodes([(1, 5, None), (2, 5, None)]), np.array([2, 1, 3]), np.array([5, 5, 5])
+    ).tolist() == [1, 0, MISSING]

@@ -28,13 +28,31 @@ def _answer(name: str, grid: tuple[int, int, int], layer: Layer) -> bool | None:
         (PRODUCT, (2, 12, 5), _layer((1, 128, 768))),
         (CONVOLUTION, (100, 1, 1), _layer((1, 64, 56, 56))),
         (POOLING, (196, 2, 1), _layer((1, 64, 56, 56))),
-        ("cudnn_generated_fort_native_sm90_matMul_knob_55_64x64x64_8_0", (72, 1, 1), _layer((1, 128, 2304))),
-        ("cudnn_generated_fort_native_sm90_matMul_knob_55_64x64x64_8_0", (72, 1, 1), _layer((128, 768), (128, 768), (128, 768))),
-        ("cudnn_generated_fort_native_sm80_matMul_knob_1_32x32x32_8_0", (4, 4, 12), _layer((12, 128, 128))),
-        ("cudnn_generated_fort_native_sm80_matMul_pointwise_knob_25_128x32x32_3_0", (2, 32, 1), _layer((1, 1024, 14, 14))),
+        (
+            "cudnn_generated_fort_native_sm90_matMul_knob_55_64x64x64_8_0",
+            (72, 1, 1),
+            _layer((1, 128, 2304)),
+        ),
+        (
+            "cudnn_generated_fort_native_sm90_matMul_knob_55_64x64x64_8_0",
+            (72, 1, 1),
+            _layer((128, 768), (128, 768), (128, 768)),
+        ),
+        (
+            "cudnn_generated_fort_native_sm80_matMul_knob_1_32x32x32_8_0",
+            (4, 4, 12),
+            _layer((12, 128, 128)),
+        ),
+        (
+            "cudnn_generated_fort_native_sm80_matMul_pointwise_knob_25_128x32x32_3_0",
+            (2, 32, 1),
+            _layer((1, 1024, 14, 14)),
+        ),
     ],
 )
-def test_a_layer_with_as_many_tiles_as_blocks_agrees(name: str, grid: tuple[int, int, int], layer: Layer) -> None:
+def test_a_layer_with_as_many_tiles_as_blocks_agrees(
+    name: str, grid: tuple[int, int, int], layer: Layer
+) -> None:
     assert _answer(name, grid, layer) is True
 
 
@@ -48,7 +66,11 @@ def test_an_extent_that_the_file_does_not_tell_may_be_any() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["cudnn_generated_matMul_fort_ffma_grouped_sm50_kernel0_0", "sm80_xmma_gemm_f16f16_tilesize128x64x64_stage3"]
+    "name",
+    [
+        "cudnn_generated_matMul_fort_ffma_grouped_sm50_kernel0_0",
+        "sm80_xmma_gemm_f16f16_tilesize128x64x64_stage3",
+    ],
 )
 def test_a_name_without_such_a_tile_tells_nothing(name: str) -> None:
     assert _answer(name, (72, 1, 1), _layer((1, 128, 2304))) is None
@@ -59,16 +81,29 @@ def test_neither_does_a_layer_without_outputs() -> None:
 
 
 def test_persistent_kernels_launch_no_more_blocks_than_run_at_once() -> None:
-    persistent = "cudnn_generated_fort_native_sm90_convFwd_pointwise_pointwise_knob_26_256x64x32_8_0"
-    assert _answer(persistent, (66, 2, 1), _layer((64, 64, 56, 56))) is None  # 784 tiles for 132 SMs
+    persistent = (
+        "cudnn_generated_fort_native_sm90_convFwd_pointwise_pointwise_knob_26_256x64x32_8_0"
+    )
+    assert (
+        _answer(persistent, (66, 2, 1), _layer((64, 64, 56, 56))) is None
+    )  # 784 tiles for 132 SMs
     assert _answer(persistent, (66, 2, 1), _layer((64, 64, 8, 8))) is False  # 16 tiles
-    assert _answer(persistent, (20, 1, 1), _layer((64, 64, 56, 56))) is False  # no GPU of that kind is so small
-    assert _answer(persistent.replace("sm90", "sm80"), (66, 2, 1), _layer((64, 64, 56, 56))) is False
+    assert (
+        _answer(persistent, (20, 1, 1), _layer((64, 64, 56, 56))) is False
+    )  # no GPU of that kind is so small
+    assert (
+        _answer(persistent.replace("sm90", "sm80"), (66, 2, 1), _layer((64, 64, 56, 56))) is False
+    )
 
 
 def test_their_blocks_come_in_clusters() -> None:
     assert (
-        _answer("cudnn_generated_fort_native_sm90_convFwd_pointwise_knob_23_128x128x32_10_0", (52, 2, 1), _layer((64, 512, 7, 7))) is True
+        _answer(
+            "cudnn_generated_fort_native_sm90_convFwd_pointwise_knob_23_128x128x32_10_0",
+            (52, 2, 1),
+            _layer((64, 512, 7, 7)),
+        )
+        is True
     )
 
 

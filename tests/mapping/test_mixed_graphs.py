@@ -1,4 +1,6 @@
-"""CUDA graphs that hold more than one engine: engines and a framework's own kernels in one launch."""
+"""CUDA graphs that hold more than one engine: engines and a framework's own kernels in one
+launch.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ A_PASS = 70  # kernels: PyTorch's, the backbone's and the head's
 
 
 def _as_graphs(trace: Trace) -> Trace:
-    """The same kernels as if each pass were one graph launch, whose graph was captured before the trace began."""
+    """The same kernels as if each pass were one graph launch, whose graph was captured before the
+    trace began.
+    """
     kernels, calls = trace.kernels, trace.api_calls
     place = np.arange(len(kernels))
     first = place - place % A_PASS
@@ -41,8 +45,13 @@ def _as_graphs(trace: Trace) -> Trace:
 
 
 def _mapped(*engines: str) -> MappedTrace:
-    report = next(path for path in (FOLDER / "nonvtx.sqlite", FOLDER / "nonvtx.nsys-rep") if path.exists())
-    return map_trace(_as_graphs(open_trace(report)), read_engines([FOLDER / f"{engine}.engine.json" for engine in engines]))
+    report = next(
+        path for path in (FOLDER / "nonvtx.sqlite", FOLDER / "nonvtx.nsys-rep") if path.exists()
+    )
+    return map_trace(
+        _as_graphs(open_trace(report)),
+        read_engines([FOLDER / f"{engine}.engine.json" for engine in engines]),
+    )
 
 
 def _truth(engine: int) -> list[int]:

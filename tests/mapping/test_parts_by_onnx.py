@@ -27,7 +27,10 @@ from tests.places import FIXTURES
 REGION = "{ForeignNode[bert.embeddings.position_embeddings.weight.../pooler/activation/Tanh]}"
 ENGINE = Engine(
     "made-up.json",
-    (Layer(0, REGION, "foreign_node"), Layer(1, "PWN(PWN(/classifier/Sigmoid), /classifier/Mul)", "pointwise")),
+    (
+        Layer(0, REGION, "foreign_node"),
+        Layer(1, "PWN(PWN(/classifier/Sigmoid), /classifier/Mul)", "pointwise"),
+    ),
     detailed=True,
 )
 TRT85 = FIXTURES / "bert_trt85"
@@ -48,8 +51,12 @@ def named(model: OnnxModel, words: list[str], engine: Engine = ENGINE) -> list[s
     return list(place_on_model(model, [engine], layers_table([engine])).namer(0, parts))
 
 
-def expected(merged: list[bool], fused: list[bool], gelus: list[bool]) -> list[tuple[str, str | None]]:
-    """Parts and their nodes of a BERT whose k-th layer has query, key and value merged, attention fused, a GELU of its own."""
+def expected(
+    merged: list[bool], fused: list[bool], gelus: list[bool]
+) -> list[tuple[str, str | None]]:
+    """Parts and their nodes of a BERT whose k-th layer has query, key and value merged, attention
+    fused, a GELU of its own.
+    """
     rows: list[tuple[str, str | None]] = [("layernorm", "/embeddings/LayerNorm")]
     for number, (one, whole, gelu) in enumerate(zip(merged, fused, gelus, strict=True)):
         layer = f"/encoder/layer.{number}"
@@ -60,14 +67,21 @@ def expected(merged: list[bool], fused: list[bool], gelus: list[bool]) -> list[t
         if whole:
             rows.append(("attention", f"{attention}/MatMul...{attention}/MatMul_1"))
         else:
-            rows += [("gemm", f"{attention}/MatMul"), ("softmax", f"{attention}/Softmax"), ("gemm", f"{attention}/MatMul_1")]
+            rows += [
+                ("gemm", f"{attention}/MatMul"),
+                ("softmax", f"{attention}/Softmax"),
+                ("gemm", f"{attention}/MatMul_1"),
+            ]
         rows += [
             ("gemm", f"{attention}/output/dense/MatMul"),
             ("layernorm", f"{attention}/output/LayerNorm"),
             ("gemm", f"{layer}/intermediate/MatMul"),
         ]
         rows += [("gelu-erf", f"{layer}/intermediate/act")] if gelu else []
-        rows += [("gemm", f"{layer}/output/dense/MatMul"), ("layernorm", f"{layer}/output/LayerNorm")]
+        rows += [
+            ("gemm", f"{layer}/output/dense/MatMul"),
+            ("layernorm", f"{layer}/output/LayerNorm"),
+        ]
     return [*rows, ("gemm", "/pooler/dense/MatMul"), ("Add Tanh", "/pooler/activation/Tanh")]
 
 
@@ -93,9 +107,13 @@ def bert_model() -> OnnxModel:
     return _HELD[0]
 
 
-def test_a_product_too_many_is_not_forced_on_a_node_and_those_elsewhere_stay_right(model: OnnxModel) -> None:
+def test_a_product_too_many_is_not_forced_on_a_node_and_those_elsewhere_stay_right(
+    model: OnnxModel,
+) -> None:
     rows = expected([False] * 4, [False] * 4, [True] * 4)
-    at = next(place for place, row in enumerate(rows) if row[1] == "/encoder/layer.2/intermediate/MatMul")
+    at = next(
+        place for place, row in enumerate(rows) if row[1] == "/encoder/layer.2/intermediate/MatMul"
+    )
     words = [word for word, _ in rows]
     found = named(model, [*words[:at], "gemm", *words[at:]])
     right = [node for _, node in rows]
@@ -111,7 +129,9 @@ def test_a_model_of_other_blocks_gives_no_names(tmp_path: Path) -> None:
 
 
 def test_a_region_that_the_model_does_not_know_is_a_warning(model: OnnxModel) -> None:
-    engine = Engine("x.json", (Layer(0, "{ForeignNode[/vit/a.../vit/z]}", "foreign_node"),), detailed=True)
+    engine = Engine(
+        "x.json", (Layer(0, "{ForeignNode[/vit/a.../vit/z]}", "foreign_node"),), detailed=True
+    )
     placing = place_on_model(model, [engine], layers_table([engine]))
     (note,) = placing.notes
     assert note.level == "warning"
@@ -123,66 +143,107 @@ def test_two_regions_share_a_model_by_the_nodes_in_their_names(model: OnnxModel)
     middle = "/encoder/layer.1/output/LayerNorm/Add_1"
     engine = Engine(
         "x.json",
-        (Layer(0, "{ForeignNode[bert.embeddings.position_embeddings.weight..." + middle + "]}", "foreign_node"),
-         Layer(1, "{ForeignNode[/encoder/layer.2/attention/query/MatMul.../pooler/activation/Tanh]}", "foreign_node")),
+        (Layer(0, "{ForeignNode[bert.embeddings.position_embeddings.weight..." + middle + "]}", "foreign_node"),  # noqa: E501
+         Layer(1, "{ForeignNode[/encoder/layer.2/attention/query/MatMul.../pooler/activation/Tanh]}", "foreign_node")),  # noqa: E501
         detailed=True,
     )  # fmt: skip
     rows = expected([False] * 4, [False] * 4, [True] * 4)
-    cut = 1 + next(place for place, row in enumerate(rows) if row[1] == "/encoder/layer.1/output/LayerNorm")
+    cut = 1 + next(
+        place for place, row in enumerate(rows) if row[1] == "/encoder/layer.1/output/LayerNorm"
+    )
     namer = place_on_model(model, [engine], layers_table([engine])).namer
     for number, some in enumerate((rows[:cut], rows[cut:])):
-        assert namer(number, [PatternPart(word, 1, (place,)) for place, (word, _) in enumerate(some)]) == [node for _, node in some]
+        assert namer(
+            number, [PatternPart(word, 1, (place,)) for place, (word, _) in enumerate(some)]
+        ) == [node for _, node in some]
 
 
 def test_norms_are_found_whole_in_pieces_and_without_a_mean(tmp_path: Path) -> None:
     for whole in (False, True):
         read = read_model(bert(tmp_path / "bert.onnx", layers=2, whole_norms=whole))
         found = Counter(block.kind for block in blocks(ModelGraph(read), range(len(read.nodes))))
-        assert found == {"layernorm": 5, "product": 2 * 6 + 1, "attention": 2, "softmax": 2, "gelu": 2, "tanh": 1, "sigmoid": 1}
+        assert found == {
+            "layernorm": 5,
+            "product": 2 * 6 + 1,
+            "attention": 2,
+            "softmax": 2,
+            "gelu": 2,
+            "tanh": 1,
+            "sigmoid": 1,
+        }
     steps = [
-        ("Pow", "x two"), ("ReduceMean", "Pow"), ("Add", "ReduceMean e"), ("Sqrt", "Add"), ("Div", "one Sqrt"), ("Mul", "x Div"),
+        ("Pow", "x two"), ("ReduceMean", "Pow"), ("Add", "ReduceMean e"), ("Sqrt", "Add"),
+        ("Div", "one Sqrt"), ("Mul", "x Div"),
         ("Mul", "w Mul"),
     ]  # fmt: skip
     nodes = tuple(
-        OnnxNode(f"/norm/{place}", op, tuple(reads.split()), (op if place < 6 else "y",)) for place, (op, reads) in enumerate(steps)
+        OnnxNode(f"/norm/{place}", op, tuple(reads.split()), (op if place < 6 else "y",))
+        for place, (op, reads) in enumerate(steps)
     )
     made = OnnxModel("m.onnx", nodes, frozenset({"two", "e", "one", "w"}))
     assert [block.kind for block in blocks(ModelGraph(made), range(len(nodes)))] == ["rmsnorm"]
 
 
 def test_products_of_weights_alone_are_no_kernels() -> None:
-    nodes = (OnnxNode("/fold", "MatMul", ("w", "v"), ("u",)), OnnxNode("/run", "MatMul", ("x", "u"), ("y",)))
+    nodes = (
+        OnnxNode("/fold", "MatMul", ("w", "v"), ("u",)),
+        OnnxNode("/run", "MatMul", ("x", "u"), ("y",)),
+    )
     graph = ModelGraph(OnnxModel("m.onnx", nodes, frozenset({"w", "v", "u"})))
     assert [block.nodes for block in blocks(graph, range(2))] == [(1,)]
 
 
 def test_parts_of_tensorrt_8_6_on_the_model_are_its_own_tags(model: OnnxModel) -> None:
     truth = FIXTURES / "bert_trt86" / "truth.tsv"
-    trace, engines = open_trace(TRT85 / "sync.sqlite"), read_engines([TRT85 / "engine.json"])  # the same network, without tags
+    trace, engines = (
+        open_trace(TRT85 / "sync.sqlite"),
+        read_engines([TRT85 / "engine.json"]),
+    )  # the same network, without tags
     with truth.open(newline="") as file:
-        tags = [row["part"].removeprefix("$$myelin$$") for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
+        tags = [
+            row["part"].removeprefix("$$myelin$$")
+            for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        ]
     for held in (trace, replace(trace, nvtx_ranges=trace.nvtx_ranges.take(np.arange(0)))):
         result = map_trace(held, engines, model=model)
-        part, by = result.mapped.table.text("part").list(), result.mapped.table.text("part_by").list()
-        placed = [(node, tag) for node, tag, how in zip(part, tags * 40, by, strict=True) if how == "onnx"]
+        part, by = (
+            result.mapped.table.text("part").list(),
+            result.mapped.table.text("part_by").list(),
+        )
+        placed = [
+            (node, tag) for node, tag, how in zip(part, tags * 40, by, strict=True) if how == "onnx"
+        ]
         assert len(placed) == 55 * 40
         for node, tag in placed:
-            same = tag in (node, f"{node}/Erf") or (tag, node) == ("/pooler/Tanh", "/pooler/activation/Tanh")
+            same = tag in (node, f"{node}/Erf") or (tag, node) == (
+                "/pooler/Tanh",
+                "/pooler/activation/Tanh",
+            )
             assert same, (node, tag)
 
 
-def test_the_commands_name_nodes_with_a_model(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_name_nodes_with_a_model(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     path = bert(tmp_path / "bert.onnx")
     files = (TRT85 / "sync.sqlite", TRT85 / "engine.json")
     done = run(capfd, "map", *files, "--onnx", path, "-o", tmp_path / "map.csv")
     assert done.status == 0
-    assert "bert.onnx: 2,200 of 2,720 kernels that the trace does not name are assigned to its nodes." in done.err
+    assert (
+        "bert.onnx: 2,200 of 2,720 kernels that the trace does not name are assigned to its nodes."
+        in done.err
+    )
     with (tmp_path / "map.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert (rows[2]["part"], rows[2]["part_by"]) == ("/encoder/layer.0/attention/query/MatMul", "onnx")
+    assert (rows[2]["part"], rows[2]["part_by"]) == (
+        "/encoder/layer.0/attention/query/MatMul",
+        "onnx",
+    )
     assert (rows[5]["part"], rows[5]["part_by"]) == ("Add Reshape Transpose #1", "pattern")
     done = run(capfd, "layers", files[1], "--trace", files[0], "--onnx", path)
     assert "/encoder/layer.*/intermediate/MatMul" in done.out
     assert "Nodes come from the ONNX model" in " ".join(done.out.split())
     assert run(capfd, "analyze", *files, "--onnx", path).status == 0
-    assert run(capfd, "map", *files, "--onnx", path, "-o", path).status == 2  # not over its own input
+    assert (
+        run(capfd, "map", *files, "--onnx", path, "-o", path).status == 2
+    )  # not over its own input

@@ -1,4 +1,6 @@
-"""Captures of engines that TensorRT itself built and ran: every kernel's layer, in every mode, and which file it was."""
+"""Captures of engines that TensorRT itself built and ran: every kernel's layer, in every mode, and
+which file it was.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def _trace(report: str) -> Trace:
 
 
 def _mapped(report: str, *engines: str) -> MappedTrace:
-    return map_trace(_trace(report), read_engines([FOLDER / f"{engine}.engine.json" for engine in engines]))
+    return map_trace(
+        _trace(report), read_engines([FOLDER / f"{engine}.engine.json" for engine in engines])
+    )
 
 
 def _own(report: str) -> str:
@@ -42,13 +46,23 @@ def test_every_kernel_has_its_layer(report: str) -> None:
     keys = zip(kernels.ints("start_ns").tolist(), kernels.ints("stream").tolist(), strict=True)
     layer = dict(zip(keys, kernels.ints("layer_index").tolist(), strict=True))
     with (FOLDER / f"{report}.kernels.tsv").open(newline="") as file:
-        truth = {(int(row["start_ns"]), int(row["stream"])): int(row["layer_index"]) for row in csv.DictReader(file, delimiter="\t")}
-    assert {key: layer[key] for key, index in truth.items() if index >= 0} == {key: index for key, index in truth.items() if index >= 0}
+        truth = {
+            (int(row["start_ns"]), int(row["stream"])): int(row["layer_index"])
+            for row in csv.DictReader(file, delimiter="\t")
+        }
+    assert {key: layer[key] for key, index in truth.items() if index >= 0} == {
+        key: index for key, index in truth.items() if index >= 0
+    }
     assert _verdicts(result) == ["ran"]
 
 
-@pytest.mark.parametrize("report", ["bert_eager-graph", "llama-sync_nonvtx", "resnet50_b1-graph", "googlenet-sync_nonvtx"])
-@pytest.mark.parametrize("engine", ["bert_op13", "bert_dyn", "llama", "googlenet", "resnet50_b1", "resnet50_b8"])
+@pytest.mark.parametrize(
+    "report",
+    ["bert_eager-graph", "llama-sync_nonvtx", "resnet50_b1-graph", "googlenet-sync_nonvtx"],
+)
+@pytest.mark.parametrize(
+    "engine", ["bert_op13", "bert_dyn", "llama", "googlenet", "resnet50_b1", "resnet50_b8"]
+)
 def test_another_engine_is_refused(report: str, engine: str) -> None:
     if engine != _own(report):
         result = _mapped(report, engine)
@@ -67,7 +81,9 @@ def test_two_exports_that_end_in_the_same_kernels_cannot_be_told_apart() -> None
     assert result.kernels.floats("confidence").max() <= 0.5
 
 
-def test_a_file_that_lacks_layers_which_the_ranges_name_and_has_others_that_never_ran_is_not_said_to_have_run() -> None:
+def test_a_file_that_lacks_layers_which_the_ranges_name_and_has_others_that_never_ran_is_not_said_to_have_run() -> (  # noqa: E501
+    None
+):
     result = _mapped("bert_eager-sync", "bert_qkv")
     assert _verdicts(result) == ["cannot-tell"]
     assert _verdicts(_mapped("bert_eager-sync", "bert_eager")) == ["ran"]

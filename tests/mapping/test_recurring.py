@@ -27,7 +27,11 @@ from nsysmap.mapping.streams.recurring import (
 )
 from nsysmap.mapping.streams.stream_alignment import Runs
 
-LAYERS = (Layer(0, "conv", "convolution"), Layer(1, "{ForeignNode[a...b]}", "foreign_node"), Layer(2, "pool", "pooling"))
+LAYERS = (
+    Layer(0, "conv", "convolution"),
+    Layer(1, "{ForeignNode[a...b]}", "foreign_node"),
+    Layer(2, "pool", "pooling"),
+)
 KERNELS = (
     "conv_kernel",
     "__myl_bb0_0_AddMul",
@@ -62,7 +66,15 @@ def test_the_common_sequence_has_what_each_lacks_somewhere_and_nothing_that_few_
     whole = tuple(range(30))
     lacking = [tuple(item for item in whole if item % 10 != number) for number in range(10)]
     assert common_sequence(lacking) == whole
-    assert common_sequence([(*sequence[:7], 99, *sequence[7:]) if at < 3 else sequence for at, sequence in enumerate(lacking)]) == whole
+    assert (
+        common_sequence(
+            [
+                (*sequence[:7], 99, *sequence[7:]) if at < 3 else sequence
+                for at, sequence in enumerate(lacking)
+            ]
+        )
+        == whole
+    )
     assert common_sequence([(1, 2), (), (), ()]) == ()
 
 
@@ -71,7 +83,9 @@ def test_a_kernel_whose_grid_changes_from_run_to_run_is_one_kernel() -> None:
     run, row, slot = np.arange(8), np.array([0, 1, 2, 3, 0, 1, 2, 3]), np.zeros(8, np.int64)
     assert how_often((run, row, slot), name, 1, 8)[:4, 0].tolist() == [1.0, 1.0, 1.0, 1.0]
     run, row = np.arange(8), np.array([0, 0, 0, 0, 0, 0, 0, 1])
-    assert np.allclose(how_often((run, row, np.zeros(8, np.int64)), name, 1, 8)[:2, 0], [1.0, 0.125])
+    assert np.allclose(
+        how_often((run, row, np.zeros(8, np.int64)), name, 1, 8)[:2, 0], [1.0, 0.125]
+    )
 
 
 def test_fewer_than_chance_allows_come_and_go() -> None:
@@ -86,9 +100,17 @@ def learnt(sequences: Sequence[Sequence[tuple[int, int]]]) -> Usual:
     items = [item for sequence in sequences for item in sequence]
     last = np.cumsum([len(sequence) for sequence in sequences])
     first = np.concatenate([[0], last[:-1]])
-    runs = Runs(np.zeros(len(sequences), np.int64), first, last - 1, np.array([slot for _, slot in items]), 0.0)
+    runs = Runs(
+        np.zeros(len(sequences), np.int64),
+        first,
+        last - 1,
+        np.array([slot for _, slot in items]),
+        0.0,
+    )
     scores = score(facts, Engine("made-up.json", LAYERS, detailed=True), LAYERS)
-    return usual_kernels((np.array([row for row, _ in items]), None), runs, range(len(sequences)), (scores, LAYERS))
+    return usual_kernels(
+        (np.array([row for row, _ in items]), None), runs, range(len(sequences)), (scores, LAYERS)
+    )
 
 
 def names(usual: Usual) -> list[str]:
@@ -131,7 +153,9 @@ def test_a_known_sequence_is_found_among_others_where_it_is_nearly_whole_and_in_
     assert found is not None
     assert found.tolist() == [-1, -1, -1, *missing_one, -1]
     assert within(list(range(15)), known) is None  # a quarter lacks
-    assert within([*range(10), *range(50, 60), *range(10, 20)], known) is None  # others stand within
+    assert (
+        within([*range(10), *range(50, 60), *range(10, 20)], known) is None
+    )  # others stand within
 
 
 def test_the_kernels_in_slots_are_those_of_the_even_cells() -> None:
@@ -140,8 +164,13 @@ def test_the_kernels_in_slots_are_those_of_the_even_cells() -> None:
 
 def test_what_stands_beside_the_runs_of_a_kind_is_counted_past_what_is_overlooked() -> None:
     row = np.array([7, 0, 1, 8, 0, 1, 9, 7, 0, 1])
-    runs = Runs(np.zeros(3, np.int64), np.array([1, 4, 8]), np.array([2, 5, 9]), np.zeros(10, np.int64), 0.0)
+    runs = Runs(
+        np.zeros(3, np.int64), np.array([1, 4, 8]), np.array([2, 5, 9]), np.zeros(10, np.int64), 0.0
+    )
     overlooked = np.arange(10) == 9
     explained = np.isin(row, [0, 1])
     found = neighbours((row, overlooked, explained), runs, np.array([0, 0, 1]), 2)
-    assert [dict(one) for one in found] == [{(-1, 7): 1, (1, 8): 1, (-1, 8): 1, (1, 7): 1}, {(-1, 7): 1}]
+    assert [dict(one) for one in found] == [
+        {(-1, 7): 1, (1, 8): 1, (-1, 8): 1, (1, 7): 1},
+        {(-1, 7): 1},
+    ]

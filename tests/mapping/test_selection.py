@@ -1,4 +1,6 @@
-"""A selected part of a report has the rows that the whole report has there, with the same numbers, and says what was selected."""
+"""A selected part of a report has the rows that the whole report has there, with the same numbers,
+and says what was selected.
+"""
 
 from __future__ import annotations
 
@@ -31,15 +33,24 @@ CASES = (
 
 
 @cache
-def mapped(folder: str, report: str, engines: tuple[str, ...], selection: Selection | None = None) -> MappedTrace:
-    trace = open_trace(FIXTURES / folder / report, reader="auto" if report.endswith(".sqlite") else "own")
-    return map_trace(trace, read_engines([FIXTURES / folder / engine for engine in engines]), selection=selection)
+def mapped(
+    folder: str, report: str, engines: tuple[str, ...], selection: Selection | None = None
+) -> MappedTrace:
+    trace = open_trace(
+        FIXTURES / folder / report, reader="auto" if report.endswith(".sqlite") else "own"
+    )
+    return map_trace(
+        trace, read_engines([FIXTURES / folder / engine for engine in engines]), selection=selection
+    )
 
 
 def rows(part: MappedTrace) -> list[dict[str, object]]:
     found = part.as_in_report(part.kernels).records()
     for row in found:
-        del row["launch"], row["confidence"]  # a row of api_calls, of which the part has fewer; how sure depends on all inferences
+        del (
+            row["launch"],
+            row["confidence"],
+        )  # a row of api_calls, of which the part has fewer; how sure depends on all inferences
         del row["layer_id"]  # without an engine file, layers are numbered as they appear
     return found
 
@@ -52,20 +63,30 @@ def test_selected_inferences_have_the_kernels_and_layers_that_they_have_in_the_w
     number = whole.inferences.ints("inference")
     first, last = int(number[len(number) // 3]), int(number[len(number) // 2])
     part = mapped(folder, report, engines, Selection(inferences=(first, last)))
-    wanted = [row for row in rows(whole) if row["inference"] is not None and first <= int(str(row["inference"])) <= last]
+    wanted = [
+        row
+        for row in rows(whole)
+        if row["inference"] is not None and first <= int(str(row["inference"])) <= last
+    ]
     assert wanted
     assert rows(part) == wanted
 
 
 @pytest.mark.parametrize(("folder", "report", "engines"), CASES[:3])
-def test_figures_of_selected_inferences_are_those_of_the_whole(folder: str, report: str, engines: tuple[str, ...]) -> None:
+def test_figures_of_selected_inferences_are_those_of_the_whole(
+    folder: str, report: str, engines: tuple[str, ...]
+) -> None:
     selection = Selection(inferences=(10, 19))
     tables = analyze_mapped(mapped(folder, report, engines, selection), rules=()).tables
     whole = analyze_mapped(mapped(folder, report, engines), rules=()).tables
     same = [row for row in whole.inferences.records() if 10 <= int(str(row["inference"])) <= 19]
     for row, other in zip(tables.inferences.records(), same, strict=True):
         assert {**row, "kernel_sequence": None} == {**other, "kernel_sequence": None}
-    inner = [row for row in tables.gaps.records() if row["inference"] is not None and 11 <= int(str(row["inference"])) <= 18]
+    inner = [
+        row
+        for row in tables.gaps.records()
+        if row["inference"] is not None and 11 <= int(str(row["inference"])) <= 18
+    ]
     there = {(row["device"], row["start_ns"]): row for row in whole.gaps.records()}
     assert inner
     for row in inner:
@@ -73,10 +94,15 @@ def test_figures_of_selected_inferences_are_those_of_the_whole(folder: str, repo
 
 
 @pytest.mark.parametrize(("folder", "report", "engines"), CASES)
-def test_two_halves_in_time_have_every_kernel_once(folder: str, report: str, engines: tuple[str, ...]) -> None:
+def test_two_halves_in_time_have_every_kernel_once(
+    folder: str, report: str, engines: tuple[str, ...]
+) -> None:
     kernels = mapped(folder, report, engines).trace.kernels
     middle = int(np.median(kernels.ints("start_ns")))
-    halves = [mapped(folder, report, engines, chosen) for chosen in (Selection(until_ns=middle), Selection(since_ns=middle))]
+    halves = [
+        mapped(folder, report, engines, chosen)
+        for chosen in (Selection(until_ns=middle), Selection(since_ns=middle))
+    ]
     numbers = np.concatenate([half.kernels.ints("kernel_id") for half in halves])
     assert sorted(numbers.tolist()) == list(range(len(kernels)))
 
@@ -101,7 +127,9 @@ def test_a_process_alone_has_its_kernels_and_calls_and_no_other_s() -> None:
         part = mapped(*CASES[4], Selection(pids=(pid,)))
         assert len(part.kernels) == np.count_nonzero(whole.kernels.ints("pid") == pid)
         assert set(part.trace.api_calls.ints("pid").tolist()) == {pid}
-        assert len(part.trace.api_calls) == np.count_nonzero(whole.trace.api_calls.ints("pid") == pid)
+        assert len(part.trace.api_calls) == np.count_nonzero(
+            whole.trace.api_calls.ints("pid") == pid
+        )
 
 
 def three_inferences(folder: Path) -> Path:
@@ -114,7 +142,9 @@ def three_inferences(folder: Path) -> Path:
 
 def test_a_moment_inside_an_inference_cuts_it_and_says_so(tmp_path: Path) -> None:
     trace = read_trace(three_inferences(tmp_path))
-    part = map_trace(trace, [], selection=Selection(since_ns=1225))  # between the launches of the second
+    part = map_trace(
+        trace, [], selection=Selection(since_ns=1225)
+    )  # between the launches of the second
     assert part.as_in_report(part.kernels).ints("kernel_id").tolist() == [3, 4, 5]
     assert part.as_in_report(part.kernels).ints("inference").tolist() == [1, 2, 2]
     assert part.inferences.bools("complete").tolist() == [False, True]
@@ -151,7 +181,9 @@ def test_a_kernel_is_selected_by_its_launch_not_by_when_it_ran(tmp_path: Path) -
         (Selection(since_ns=1500, inferences=(0, 0)), "its GPU work is from"),
     ],
 )
-def test_what_is_not_in_the_report_is_an_error_that_says_what_is(tmp_path: Path, selection: Selection, told: str) -> None:
+def test_what_is_not_in_the_report_is_an_error_that_says_what_is(
+    tmp_path: Path, selection: Selection, told: str
+) -> None:
     trace = read_trace(three_inferences(tmp_path))
     with pytest.raises(NsysmapError, match=told):
         map_trace(trace, [], selection=selection)
@@ -159,7 +191,14 @@ def test_what_is_not_in_the_report_is_an_error_that_says_what_is(tmp_path: Path,
 
 @pytest.mark.parametrize(
     ("text", "ns"),
-    [("5", 5), ("5ns", 5), ("1.25s", 1_250_000_000), ("1.5us", 1500), ("2.ms", 2_000_000), ("1.50 s".replace(" ", ""), 1_500_000_000)],
+    [
+        ("5", 5),
+        ("5ns", 5),
+        ("1.25s", 1_250_000_000),
+        ("1.5us", 1500),
+        ("2.ms", 2_000_000),
+        ("1.50 s".replace(" ", ""), 1_500_000_000),
+    ],
 )
 def test_times_are_read_exactly(text: str, ns: int) -> None:
     assert time_ns(text) == ns
@@ -179,20 +218,32 @@ def test_inferences_are_one_number_or_two() -> None:
             inference_numbers(wrong)
 
 
-def test_every_command_that_reads_a_report_says_what_was_selected(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_every_command_that_reads_a_report_says_what_was_selected(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     here = FIXTURES / "bert_trt10"
     files: Sequence[str | Path] = (here / "sync.sqlite", here / "engine.json")
     chosen = ("--inference", "10..12")
-    assert "Selected: inferences 10 to 12; 168 of 2,800 kernels." in run(capfd, "map", *files, *chosen, "-o", tmp_path / "m.csv").err
+    assert (
+        "Selected: inferences 10 to 12; 168 of 2,800 kernels."
+        in run(capfd, "map", *files, *chosen, "-o", tmp_path / "m.csv").err
+    )
     with (tmp_path / "m.csv").open() as file:
         assert {row["inference"] for row in csv.DictReader(file)} == {"10", "11", "12"}
     assert "Selected: inferences 10 to 12" in run(capfd, "analyze", *files, *chosen).out
     assert "selected: inferences 10 to 12" in run(capfd, "what-if", *files, *chosen).out
-    assert '"selected": "inferences 10 to 12"' in run(capfd, "what-if", *files, *chosen, "--json").out
-    assert "Selected: inferences 10 to 12" in run(capfd, "layers", files[1], "--trace", files[0], *chosen).out
+    assert (
+        '"selected": "inferences 10 to 12"' in run(capfd, "what-if", *files, *chosen, "--json").out
+    )
+    assert (
+        "Selected: inferences 10 to 12"
+        in run(capfd, "layers", files[1], "--trace", files[0], *chosen).out
+    )
 
 
-def test_selecting_where_there_is_nothing_to_select_from_is_an_error_of_use(capfd: pytest.CaptureFixture[str]) -> None:
+def test_selecting_where_there_is_nothing_to_select_from_is_an_error_of_use(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     here = FIXTURES / "bert_trt10"
     assert run(capfd, "layers", here / "engine.json", "--device", "0").status == 2
     assert run(capfd, "map", here / "sync.sqlite", "--explain", "3", "--device", "0").status == 2
@@ -203,10 +254,28 @@ def test_of_the_host_stays_what_the_chosen_process_did_in_the_chosen_time() -> N
     calls = whole.trace.api_calls
     pid = int(calls.ints("pid")[0])
     mine = np.flatnonzero(whole.trace.kernels.ints("pid") == pid)
-    begin, end = (int(whole.trace.kernels.ints("start_ns")[mine[at]]) for at in (len(mine) // 3, len(mine) // 2))
-    part = mapped("two_processes", "processes.nsys-rep", (), Selection(pids=(pid,), since_ns=begin, until_ns=end)).trace.api_calls
+    begin, end = (
+        int(whole.trace.kernels.ints("start_ns")[mine[at]])
+        for at in (len(mine) // 3, len(mine) // 2)
+    )
+    part = mapped(
+        "two_processes",
+        "processes.nsys-rep",
+        (),
+        Selection(pids=(pid,), since_ns=begin, until_ns=end),
+    ).trace.api_calls
     assert 0 < len(part) < np.count_nonzero(calls.ints("pid") == pid) < len(calls)
     assert set(part.ints("pid").tolist()) == {pid}
     kept = set(zip(part.ints("start_ns").tolist(), part.ints("thread").tolist(), strict=True))
-    inside = (calls.ints("pid") == pid) & (calls.ints("start_ns") >= begin) & (calls.ints("end_ns") <= end)
-    assert kept >= set(zip(calls.ints("start_ns")[inside].tolist(), calls.ints("thread")[inside].tolist(), strict=True))
+    inside = (
+        (calls.ints("pid") == pid)
+        & (calls.ints("start_ns") >= begin)
+        & (calls.ints("end_ns") <= end)
+    )
+    assert kept >= set(
+        zip(
+            calls.ints("start_ns")[inside].tolist(),
+            calls.ints("thread")[inside].tolist(),
+            strict=True,
+        )
+    )

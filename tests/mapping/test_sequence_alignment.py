@@ -34,7 +34,9 @@ def small_costs(draw: st.DrawFn) -> Costs:
 
 
 def every_alignment(costs: Costs) -> dict[tuple[int, ...], float]:
-    """The worth of each way to put the items in order into slots (-1: none), by the definition of the costs."""
+    """The worth of each way to put the items in order into slots (-1: none), by the definition of
+    the costs.
+    """
     n, m = len(costs.row), costs.match.shape[1]
     result = {}
     for slots in itertools.product(range(-1, m), repeat=n):
@@ -74,7 +76,10 @@ def test_a_chance_is_the_share_of_all_alignments_that_agree(costs: Costs) -> Non
     assert math.isclose(path.evidence, math.log(total), abs_tol=1e-6)
     for item in range(len(costs.row)):
         share = {
-            slot: sum(math.exp(worth) for slots, worth in worths.items() if slots[item] == slot) / total
+            slot: (
+                sum(math.exp(worth) for slots, worth in worths.items() if slots[item] == slot)
+                / total
+            )
             for slot in range(-1, costs.match.shape[1])
         }
         mine = int(path.slot[item])
@@ -91,7 +96,13 @@ def test_a_long_alignment_taken_in_stretches_finds_what_the_whole_finds() -> Non
     kinds = random.integers(0, 40, size)
     match = np.where(np.arange(40)[:, None] == kinds[None, :], 4.0, -3.0)
     lost = np.array([5, 900, 1500])
-    costs = Costs(match, np.delete(kinds, lost), np.full(size, -5.0), np.full((40, size), -3.0), np.full(40, -5.0))
+    costs = Costs(
+        match,
+        np.delete(kinds, lost),
+        np.full(size, -5.0),
+        np.full((40, size), -3.0),
+        np.full(40, -5.0),
+    )
     path = best_path(costs)
     want = np.delete(np.arange(size), lost)
     same = path.slot == want

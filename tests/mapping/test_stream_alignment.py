@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.mapping.streams.stream_alignment import Stream, Track, by_value, likeliest_runs, sureness
+from nsysmap.mapping.streams.stream_alignment import (
+    Stream,
+    Track,
+    by_value,
+    likeliest_runs,
+    sureness,
+)
 
 CUT = -2.0
 Steps = tuple[tuple[int, int] | None, ...]  # for each item its track and slot, None for none
@@ -19,7 +25,11 @@ def worth_of(stream: Stream, track: int, slot: int, item: int) -> float:
     found = float(stream.tracks[track].match[stream.row[item], slot])
     usual, spread = stream.tracks[track].usual, stream.tracks[track].spread
     if stream.value is not None and usual is not None and spread is not None:
-        found += float(by_value(np.array(stream.value[item]), usual[slot : slot + 1], spread[slot : slot + 1])[0])
+        found += float(
+            by_value(np.array(stream.value[item]), usual[slot : slot + 1], spread[slot : slot + 1])[
+                0
+            ]
+        )
     return found
 
 
@@ -37,9 +47,23 @@ def alignments(stream: Stream) -> Iterator[tuple[float, int, Steps]]:
             for number, track in enumerate(stream.tracks):
                 for slot in range(len(track.skip)):
                     enter = float(stream.begin[item]) + float(track.skip[:slot].sum()) + track.prior
-                    options.append((enter + worth_of(stream, number, slot, item), 1, (number, slot), (number, slot)))
+                    options.append(
+                        (
+                            enter + worth_of(stream, number, slot, item),
+                            1,
+                            (number, slot),
+                            (number, slot),
+                        )
+                    )
                     if item == 0:
-                        options.append((CUT + worth_of(stream, number, slot, item), 1, (number, slot), (number, slot)))
+                        options.append(
+                            (
+                                CUT + worth_of(stream, number, slot, item),
+                                1,
+                                (number, slot),
+                                (number, slot),
+                            )
+                        )
         else:
             number, last = inside
             track = stream.tracks[number]
@@ -49,7 +73,14 @@ def alignments(stream: Stream) -> Iterator[tuple[float, int, Steps]]:
             options.append((again, 0, (number, last), inside))
             for slot in range(last + 1, len(track.skip)):
                 skipped = float(track.skip[last + 1 : slot].sum())
-                options.append((on + skipped + worth_of(stream, number, slot, item), 0, (number, slot), (number, slot)))
+                options.append(
+                    (
+                        on + skipped + worth_of(stream, number, slot, item),
+                        0,
+                        (number, slot),
+                        (number, slot),
+                    )
+                )
         for worth, begun, place, then in options:
             for rest, runs, steps in go(item + 1, then):
                 yield worth + rest, begun + runs, (place, *steps)
@@ -111,7 +142,9 @@ def test_how_sure_a_slot_is_is_its_share_of_the_weight_of_all_alignments(stream:
     whole = sum(weight for weight, _ in one_run)
     for item, slot in enumerate(found.slot.tolist()):
         want = None if slot < 0 else (0, slot)
-        assert sure.chance[item] == pytest.approx(sum(weight for weight, steps in one_run if steps[item] == want) / whole, abs=1e-9)
+        assert sure.chance[item] == pytest.approx(
+            sum(weight for weight, steps in one_run if steps[item] == want) / whole, abs=1e-9
+        )
 
 
 def made(names: str, engine: str, *, begin: float = -3.0) -> Stream:
@@ -121,7 +154,9 @@ def made(names: str, engine: str, *, begin: float = -3.0) -> Stream:
     row = np.array([letters.index(letter) for letter in names])
     track = Track(match, np.full(match.shape, -4.0), np.full(len(engine), -4.0))
     between = np.array([-0.5 if letter == "x" else -4.0 for letter in letters])
-    return Stream(row, (track,), between - 2.0, between, np.full(len(names), begin), np.zeros(len(names)))
+    return Stream(
+        row, (track,), between - 2.0, between, np.full(len(names), begin), np.zeros(len(names))
+    )
 
 
 def test_foreign_and_missing_items_cost_their_own_places_and_no_others() -> None:

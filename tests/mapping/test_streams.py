@@ -1,4 +1,6 @@
-"""Streams that are not one engine in a loop: other kernels between, kernels missing, several engines."""
+"""Streams that are not one engine in a loop: other kernels between, kernels missing, several
+engines.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,24 @@ from tests.places import FIXTURES
 from tests.reports import read_trace
 
 Item = tuple[str, str | None]  # a kernel and its layer
-PRE = ("void resize_nhwc<float>(float const*, float*, int)", "mean_subtract_kernel", "void at::native::fill<float>(float*)")
-POST = ("void cub::DeviceReduceKernel<int>(int)", "decode_boxes", "void at::native::softmax<float>(float*)")
+PRE = (
+    "void resize_nhwc<float>(float const*, float*, int)",
+    "mean_subtract_kernel",
+    "void at::native::fill<float>(float*)",
+)
+POST = (
+    "void cub::DeviceReduceKernel<int>(int)",
+    "decode_boxes",
+    "void at::native::softmax<float>(float*)",
+)
 
 
 def inference(folder: str) -> list[Item]:
     with (FIXTURES / folder / "truth.tsv").open(newline="") as rows:
-        return [(row["kernel"], row["layer"]) for row in csv.DictReader(rows, delimiter="\t", quoting=csv.QUOTE_NONE)]
+        return [
+            (row["kernel"], row["layer"])
+            for row in csv.DictReader(rows, delimiter="\t", quoting=csv.QUOTE_NONE)
+        ]
 
 
 def engine_of(folder: str) -> Engine:
@@ -54,7 +67,9 @@ def truth(items: Sequence[Sequence[Item]]) -> list[str | None]:
 
 
 @pytest.mark.parametrize("folder", ["bert_trt10", "bert_trt103", "bert_trt85", "bert_split_trt10"])
-def test_kernels_before_and_after_each_inference_get_no_layer_and_cost_none(folder: str, tmp_path: Path) -> None:
+def test_kernels_before_and_after_each_inference_get_no_layer_and_cost_none(
+    folder: str, tmp_path: Path
+) -> None:
     chosen = random.Random(5)
     items = []
     for _ in range(8):
@@ -72,7 +87,9 @@ def test_missing_kernels_cost_no_others(folder: str, tmp_path: Path) -> None:
     chosen = random.Random(6)
     items = [[item for item in inference(folder) if chosen.random() > 0.04] for _ in range(10)]
     result = mapped(items, [engine_of(folder)], tmp_path)
-    wrong = [(got, want) for got, want in zip(layers(result), truth(items), strict=True) if got != want]
+    wrong = [
+        (got, want) for got, want in zip(layers(result), truth(items), strict=True) if got != want
+    ]
     assert not wrong
     assert len(result.inferences) == 10
 
@@ -94,9 +111,22 @@ def test_an_engine_whose_file_is_not_given_gets_no_layers(tmp_path: Path) -> Non
     assert not [note for note in result.mapped.notes if note.level == "error"]
 
 
-def test_an_engine_that_no_inference_follows_is_said_not_to_have_run_where_anothers_were_found(tmp_path: Path) -> None:
-    items = [[*inference("bert_trt10"), *((name, None) for name in POST)], inference("bert_trt10")] * 4
-    other = made(row("conv", "CaskConvolution", [("x", [1, 8], "Int8")], [("y", [1, 8], "Int8")], TacticName="sm80_xmma_fprop_x"))
+def test_an_engine_that_no_inference_follows_is_said_not_to_have_run_where_anothers_were_found(
+    tmp_path: Path,
+) -> None:
+    items = [
+        [*inference("bert_trt10"), *((name, None) for name in POST)],
+        inference("bert_trt10"),
+    ] * 4
+    other = made(
+        row(
+            "conv",
+            "CaskConvolution",
+            [("x", [1, 8], "Int8")],
+            [("y", [1, 8], "Int8")],
+            TacticName="sm80_xmma_fprop_x",
+        )
+    )
     fits = mapped(items, [engine_of("bert_trt10"), other], tmp_path).mapped.engine_fits.records()
     assert [fit["verdict"] for fit in fits] == ["ran", "did-not-run"]
     assert "belong to other given files" in str(fits[1]["how"])
@@ -111,7 +141,9 @@ def test_each_kernel_without_a_layer_says_why(tmp_path: Path) -> None:
     assert all(isinstance(reason, str) and "between inferences" in reason for reason in unmapped)
 
 
-def test_an_engine_between_passes_of_another_that_shares_its_kernels_is_not_taken_for_it(tmp_path: Path) -> None:
+def test_an_engine_between_passes_of_another_that_shares_its_kernels_is_not_taken_for_it(
+    tmp_path: Path,
+) -> None:
     ours = inference("bert_trt10")
     theirs: list[Item] = [(name, None) for name, _ in inference("bert_trt103")]
     items = [ours, theirs] * 8
@@ -129,7 +161,14 @@ CONVOLUTIONS: list[Item] = [  # of another engine, whose file is not given
 
 def test_a_plugin_takes_no_kernels_that_only_tensorrt_runs(tmp_path: Path) -> None:
     ours = [
-        *((f"/{at}/norm", "PluginV2DynamicExt", "void tensorrt_llm::kernels::generalRmsNorm<__half, false>(int)") for at in range(4)),
+        *(
+            (
+                f"/{at}/norm",
+                "PluginV2DynamicExt",
+                "void tensorrt_llm::kernels::generalRmsNorm<__half, false>(int)",
+            )
+            for at in range(4)
+        ),
         ("/add", "PointWise", "generatedNativePointwise"),
         (
             "/lm_head/PLUGIN_V2_Gemm_0",
@@ -137,14 +176,25 @@ def test_a_plugin_takes_no_kernels_that_only_tensorrt_runs(tmp_path: Path) -> No
             "sm90_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x64_execute_kernel__5x_cublas",
         ),
     ]
-    engine = made(*(row(name, kind, [(f"t{at}", [8], "Half")], [(f"t{at + 1}", [8], "Half")]) for at, (name, kind, _) in enumerate(ours)))
+    engine = made(
+        *(
+            row(name, kind, [(f"t{at}", [8], "Half")], [(f"t{at + 1}", [8], "Half")])
+            for at, (name, kind, _) in enumerate(ours)
+        )
+    )
     items = [[*((kernel, name) for name, _, kernel in ours), *CONVOLUTIONS] for _ in range(8)]
     assert layers(mapped(items, [engine], tmp_path)) == truth(items)
 
 
 def test_a_convolution_takes_none_of_another_engine_that_runs_in_every_turn(tmp_path: Path) -> None:
-    kernels = [COPY, *(FPROP.format("i8i8_i8i32_f32", size) for size in (16, 48, 80, 112, 144, 176))]
-    names = ["QuantizeLinear_2", *(f"conv{at}.weight + QuantizeLinear_{at} + Conv_{at}" for at in range(6))]
+    kernels = [
+        COPY,
+        *(FPROP.format("i8i8_i8i32_f32", size) for size in (16, 48, 80, 112, 144, 176)),
+    ]
+    names = [
+        "QuantizeLinear_2",
+        *(f"conv{at}.weight + QuantizeLinear_{at} + Conv_{at}" for at in range(6)),
+    ]
     kinds = ["Reformat", *["CaskConvolution"] * 6]
     rows = [
         row(name, kind, [(f"t{at}", [1, 8, 4, 4], "Int8")], [(f"t{at + 1}", [1, 8, 4, 4], "Int8")])
@@ -158,7 +208,9 @@ def test_a_convolution_takes_none_of_another_engine_that_runs_in_every_turn(tmp_
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_engine_files_with_the_same_layers_that_nothing_tells_apart_give_no_layer(reverse: bool, tmp_path: Path) -> None:
+def test_engine_files_with_the_same_layers_that_nothing_tells_apart_give_no_layer(
+    reverse: bool, tmp_path: Path
+) -> None:
     one = engine_of("bert_trt10")
     pair = [one, replace(one, source="copy.json")]
     items = [[("mean_subtract_kernel", None), *inference("bert_trt10")] for _ in range(6)]
@@ -169,8 +221,12 @@ def test_engine_files_with_the_same_layers_that_nothing_tells_apart_give_no_laye
     assert result.mapped.engine_fits.text("verdict").list() == ["cannot-tell", "cannot-tell"]
 
 
-def test_kernels_of_which_nothing_repeats_are_no_inference_and_speak_against_no_engine(tmp_path: Path) -> None:
-    items = [[(f"void solver::step_{number}<float, {number * 7}>(float*)", None) for number in range(60)]]
+def test_kernels_of_which_nothing_repeats_are_no_inference_and_speak_against_no_engine(
+    tmp_path: Path,
+) -> None:
+    items = [
+        [(f"void solver::step_{number}<float, {number * 7}>(float*)", None) for number in range(60)]
+    ]
     for engines in ([], [engine_of("bert_trt10")]):
         result = mapped(items, engines, tmp_path)
         assert len(result.inferences) == 0
@@ -178,7 +234,9 @@ def test_kernels_of_which_nothing_repeats_are_no_inference_and_speak_against_no_
         assert not [note for note in result.mapped.notes if note.level == "error"]
 
 
-def test_one_whole_inference_of_a_given_engine_is_one_without_being_repeated(tmp_path: Path) -> None:
+def test_one_whole_inference_of_a_given_engine_is_one_without_being_repeated(
+    tmp_path: Path,
+) -> None:
     items = [inference("bert_trt10")]
     result = mapped(items, [engine_of("bert_trt10")], tmp_path)
     assert layers(result) == truth(items)
@@ -201,7 +259,9 @@ def test_an_opaque_region_takes_no_kernels_that_come_often_but_anywhere(tmp_path
     assert layers(mapped(items, [engine_of("bert_trt85")], tmp_path)) == truth(items)
 
 
-def test_an_opaque_region_takes_no_kernels_of_an_engine_that_sometimes_follows_without_a_pause(tmp_path: Path) -> None:
+def test_an_opaque_region_takes_no_kernels_of_an_engine_that_sometimes_follows_without_a_pause(
+    tmp_path: Path,
+) -> None:
     ours = inference("bert_trt85")
     theirs: list[Item] = [(name, None) for name, _ in inference("bert_trt103")]
     chosen = random.Random(11)

@@ -23,11 +23,18 @@ def engine(tokens: int, *, tactic: str | None = None, dims: bool = True) -> Engi
         outputs = (Tensor(f"t{index}", (tokens, 64)),) if dims else ()
         return Layer(index, name, kind, outputs=outputs, tactic=tactic if kind == "gemm" else None)
 
-    layers = (layer(0, "embed", "gather"), layer(1, "qkv", "gemm"), layer(2, ATTENTION, "plugin"), layer(3, "out", "gemm"))
+    layers = (
+        layer(0, "embed", "gather"),
+        layer(1, "qkv", "gemm"),
+        layer(2, ATTENTION, "plugin"),
+        layer(3, "out", "gemm"),
+    )
     return Engine("made-up.json", layers, detailed=True)
 
 
-def ran(*, attention: str = "attention_kernel", gemm: str = "gemm_kernel", scale: float = 1.0) -> list[Ran]:
+def ran(
+    *, attention: str = "attention_kernel", gemm: str = "gemm_kernel", scale: float = 1.0
+) -> list[Ran]:
     names = ("gather_kernel", gemm, attention, gemm)
     return [Ran(at, name, scale * 1000.0 * (at + 1)) for at, name in enumerate(names)]
 
@@ -44,13 +51,18 @@ def test_tactics_tell() -> None:
 
 
 def test_attention_for_one_token_is_the_smaller_engine_s_in_either_order() -> None:
-    sequences = [ran(attention="mmha::masked_multihead_attention_kernel"), ran(attention="fmha_v2_flash_attention_causal")]
+    sequences = [
+        ran(attention="mmha::masked_multihead_attention_kernel"),
+        ran(attention="fmha_v2_flash_attention_causal"),
+    ]
     assert which_ran(sequences, [engine(64), engine(1)]) == [1, 0]
     assert which_ran(sequences, [engine(1), engine(64)]) == [0, 1]
 
 
 def test_one_sequence_alone_is_told_by_its_attention() -> None:
-    assert which_ran([ran(attention="fmha_v2_flash_attention_causal")], [engine(64), engine(1)]) == [0]
+    assert which_ran(
+        [ran(attention="fmha_v2_flash_attention_causal")], [engine(64), engine(1)]
+    ) == [0]
     assert which_ran([ran(attention="mmha_kernel")], [engine(64), engine(1)]) == [1]
 
 
@@ -61,12 +73,20 @@ def test_the_longer_sequence_is_the_larger_engine_s() -> None:
 def test_what_nothing_tells_is_not_told() -> None:
     assert which_ran([ran(), ran()], [engine(1), engine(64)]) == [None, None]  # as long
     assert which_ran([ran()], [engine(1), engine(64)]) == [None]  # nothing to compare with
-    assert which_ran([ran(scale=3.0), ran()], [engine(8), engine(8)]) == [None, None]  # equal tensors
-    assert which_ran([ran(scale=3.0), ran()], [engine(1, dims=False), engine(64, dims=False)]) == [None, None]
+    assert which_ran([ran(scale=3.0), ran()], [engine(8), engine(8)]) == [
+        None,
+        None,
+    ]  # equal tensors
+    assert which_ran([ran(scale=3.0), ran()], [engine(1, dims=False), engine(64, dims=False)]) == [
+        None,
+        None,
+    ]
 
 
 def renamed(path: str, words: Sequence[tuple[str, str]]) -> Engine:
-    """The engine of a file with other names of its model's nodes: another model of the same structure."""
+    """The engine of a file with other names of its model's nodes: another model of the same
+    structure.
+    """
     engine = read_engine(FIXTURES / path)
 
     def told(text: str) -> str:
@@ -74,23 +94,38 @@ def renamed(path: str, words: Sequence[tuple[str, str]]) -> Engine:
             text = text.replace(old, new)
         return text
 
-    layers = [replace(layer, name=told(layer.name), onnx=tuple(told(node) for node in layer.onnx)) for layer in engine.layers]
+    layers = [
+        replace(layer, name=told(layer.name), onnx=tuple(told(node) for node in layer.onnx))
+        for layer in engine.layers
+    ]
     return replace(engine, source="twin.json", layers=tuple(layers))
 
 
-HEAD = (("/head/layer.", "/text_model/encoder/h."), ("attention/self", "self_attn"), ("intermediate/dense", "mlp/fc1"))
-BERT = (("/bert/encoder/layer.", "/vision/blocks."), ("attention/self", "attn"), ("output/dense", "proj"))
+HEAD = (
+    ("/head/layer.", "/text_model/encoder/h."),
+    ("attention/self", "self_attn"),
+    ("intermediate/dense", "mlp/fc1"),
+)
+BERT = (
+    ("/bert/encoder/layer.", "/vision/blocks."),
+    ("attention/self", "attn"),
+    ("output/dense", "proj"),
+)
 
 
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize(("report", "file", "words"), [
-    ("torch_mixed/nonvtx.nsys-rep", "torch_mixed/head.engine.json", HEAD), ("two_shapes/nonvtx.nsys-rep", "two_shapes/engine.json", BERT),
+    ("torch_mixed/nonvtx.nsys-rep", "torch_mixed/head.engine.json", HEAD),
+    ("two_shapes/nonvtx.nsys-rep", "two_shapes/engine.json", BERT),
 ])  # fmt: skip
 def test_engines_of_the_same_structure_are_not_told_apart_by_the_names_of_their_layers(
     report: str, file: str, words: Sequence[tuple[str, str]], first: bool
 ) -> None:
     right, twin = read_engine(FIXTURES / file), renamed(file, words)
-    assert sum(one.name != other.name for one, other in zip(right.layers, twin.layers, strict=True)) > len(right.layers) / 4
+    assert (
+        sum(one.name != other.name for one, other in zip(right.layers, twin.layers, strict=True))
+        > len(right.layers) / 4
+    )
     given = [twin, right] if first else [right, twin]
     result = map_trace(open_trace(FIXTURES / report), given)
     assert set(result.mapped.engine_fits.text("verdict").list()) == {"cannot-tell"}
@@ -101,18 +136,26 @@ def test_engines_of_the_same_structure_are_not_told_apart_by_the_names_of_their_
 
 @pytest.mark.parametrize("first", [False, True])
 def test_another_engine_beside_twins_keeps_its_inferences(first: bool) -> None:
-    twins = [renamed("torch_mixed/head.engine.json", HEAD), read_engine(FIXTURES / "torch_mixed/head.engine.json")]
+    twins = [
+        renamed("torch_mixed/head.engine.json", HEAD),
+        read_engine(FIXTURES / "torch_mixed/head.engine.json"),
+    ]
     backbone = read_engine(FIXTURES / "torch_mixed/backbone.engine.json")
     given = [backbone, *twins] if first else [*twins, backbone]
     result = map_trace(open_trace(FIXTURES / "torch_mixed/nonvtx.nsys-rep"), given)
     own = given.index(backbone)
-    assert [row["verdict"] for row in result.mapped.engine_fits.records()] == ["ran" if at == own else "cannot-tell" for at in range(3)]
+    assert [row["verdict"] for row in result.mapped.engine_fits.records()] == [
+        "ran" if at == own else "cannot-tell" for at in range(3)
+    ]
     assert (result.inferences.ints("engine") == own).sum() == 40
     assert (result.kernels.ints("engine") == own).sum() == 40 * 19
 
 
 def test_where_ranges_name_the_layers_a_twin_did_not_run() -> None:
-    right, twin = read_engine(FIXTURES / "torch_mixed/head.engine.json"), renamed("torch_mixed/head.engine.json", HEAD)
+    right, twin = (
+        read_engine(FIXTURES / "torch_mixed/head.engine.json"),
+        renamed("torch_mixed/head.engine.json", HEAD),
+    )
     result = map_trace(open_trace(FIXTURES / "torch_mixed/sync.nsys-rep"), [twin, right])
     assert [row["verdict"] for row in result.mapped.engine_fits.records()] == ["did-not-run", "ran"]
 
@@ -120,7 +163,12 @@ def test_where_ranges_name_the_layers_a_twin_did_not_run() -> None:
 def test_engines_of_other_structure_are_no_twins() -> None:
     """Each capture's own engine keeps its verdict beside every other file of the captures."""
     others = [
-        read_engine(FIXTURES / path) for path in ("bert_trt10/engine.json", "bert_split_trt10/engine.json", "aux_streams/engine.json")
+        read_engine(FIXTURES / path)
+        for path in (
+            "bert_trt10/engine.json",
+            "bert_split_trt10/engine.json",
+            "aux_streams/engine.json",
+        )
     ]
     for report, file in (
         ("torch_mixed/nonvtx.nsys-rep", "torch_mixed/head.engine.json"),
@@ -128,4 +176,6 @@ def test_engines_of_other_structure_are_no_twins() -> None:
     ):
         right = read_engine(FIXTURES / file)
         result = map_trace(open_trace(FIXTURES / report), [*others, right])
-        assert [row["verdict"] for row in result.mapped.engine_fits.records()] == ["did-not-run"] * 3 + ["ran"]
+        assert [row["verdict"] for row in result.mapped.engine_fits.records()] == [
+            "did-not-run"
+        ] * 3 + ["ran"]

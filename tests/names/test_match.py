@@ -1,4 +1,6 @@
-"""Whether a kernel can be a tactic, how well it suits a layer, and what a layer's name and type tell."""
+"""Whether a kernel can be a tactic, how well it suits a layer, and what a layer's name and type
+tell.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ from pathlib import Path
 import pytest
 
 from nsysmap.inputs.engine.model import LAYER_KINDS
-from nsysmap.names.decode import affinity, decode, layer_kind, matches_tactic, normalized_range_text, split_layer_name
+from nsysmap.names.decode import (
+    affinity,
+    decode,
+    layer_kind,
+    matches_tactic,
+    normalized_range_text,
+    split_layer_name,
+)
 from nsysmap.names.layers import node_row, nodes_of
 from tests.places import CAPTURES, FIXTURES, NAME_TABLES, SHARED
 
@@ -58,7 +67,10 @@ def test_a_kernel_is_the_tactic_with_what_the_launcher_adds(kernel: str, tactic:
         (GEMM + "_execute_kernel_trt", GEMM + "_execute_kernel__5x_cublas"),
         (MYELIN + "_vec", MYELIN),
         (MYELIN + "_com", MYELIN.replace("0xf7", "0xf8")),
-        ("__myl_Fc_0x81_tensorop64x128_cga1x1_gemm_811_0", "__myl_Fc_0x81_tensorop64x128_cga1x1_gemm_864_0"),
+        (
+            "__myl_Fc_0x81_tensorop64x128_cga1x1_gemm_811_0",
+            "__myl_Fc_0x81_tensorop64x128_cga1x1_gemm_864_0",
+        ),
         ("gemm_e4m3_e4m3_f32", "gemm_f8_f8_f32"),
         ("gemm_e5m2_e4m3_f32", "gemm_e4m3_e4m3_f32"),
     ],
@@ -69,8 +81,12 @@ def test_a_kernel_of_another_tactic_does_not_match(kernel: str, tactic: str) -> 
 
 def test_of_the_public_tactics_no_two_match_each_other() -> None:
     with TACTICS.open(encoding="utf-8") as file:
-        names = [row["name"] for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
-    tactics = [name for name in names if "launcher" not in decode(name).fields and "_f8_" not in name]  # f8: a kernel's spelling
+        names = [
+            row["name"] for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        ]
+    tactics = [
+        name for name in names if "launcher" not in decode(name).fields and "_f8_" not in name
+    ]  # f8: a kernel's spelling
     assert len(tactics) > 150
     assert [pair for pair in permutations(tactics, 2) if matches_tactic(*pair)] == []
 
@@ -78,9 +94,17 @@ def test_of_the_public_tactics_no_two_match_each_other() -> None:
 LAYERS = {
     "myelin layernorm": ("myelin_kernel", "__myl_AddMeanSubMulMeanAddSqrtDivMulMulAdd_myl0_6", ()),
     "myelin softmax": ("myelin_kernel", "__myl_MulAddMaxrSubExpSumDivMul_myl0_20", ()),
-    "myelin gemm with epilogue": ("myelin_kernel", "__myl_FcAdd_myl2_5", ("/blocks/0/attn/proj/MatMul", "/blocks/0/attn/proj/Add")),
+    "myelin gemm with epilogue": (
+        "myelin_kernel",
+        "__myl_FcAdd_myl2_5",
+        ("/blocks/0/attn/proj/MatMul", "/blocks/0/attn/proj/Add"),
+    ),
     "myelin attention": ("attention", "_gemm_mha_v2_myl0_4", ()),
-    "myelin library gemm": ("gemm", "/bert/encoder/layer.0/output/dense/MatMul_myl0_8", ("/bert/encoder/layer.0/output/dense/MatMul",)),
+    "myelin library gemm": (
+        "gemm",
+        "/bert/encoder/layer.0/output/dense/MatMul_myl0_8",
+        ("/bert/encoder/layer.0/output/dense/MatMul",),
+    ),
     "convolution": ("convolution", "/conv1/Conv + /relu/Relu", ()),
     "pointwise": ("pointwise", "PWN(PWN(/act/Sigmoid), /act/Mul)", ()),
     "reformat": ("reformat", "Reformatting CopyNode for Input Tensor 0 to /conv1/Conv", ()),
@@ -88,16 +112,24 @@ LAYERS = {
     "softmax": ("softmax", "/softmax/Softmax", ()),
 }
 KERNELS = {
-    "__myl_AddMeanSubMulMeanAddSqrtDivMulMulAdd_0x24214c424ddad22198689b80b3bc7a12_com_vec": "myelin layernorm",
+    "__myl_AddMeanSubMulMeanAddSqrtDivMulMulAdd_0x24214c424ddad22198689b80b3bc7a12_com_vec": (
+        "myelin layernorm"
+    ),
     "__myl_MulAddMaxrSubExpSumDivMul_0x1dfbe970d870a32006aaa8b289a02ec7": "myelin softmax",
     GEMM + "_fused": "myelin gemm with epilogue",
     "_gemm_mha_v2_0x9a82d01d7788f947752fb0caeedda4d2": "myelin attention",
     GEMM + "_execute_kernel_trt": "myelin library gemm",
-    "sm80_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x32x32_stage4_execute_kernel_trt": "convolution",
+    "sm80_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x32x32_stage4_execute_kernel_trt": (  # noqa: E501
+        "convolution"
+    ),
     "generatedNativePointwise": "pointwise",
-    "void genericReformat::copyPackedKernel<float, __half, (bool)1, (bool)1>(unsigned int)": "reformat",
+    "void genericReformat::copyPackedKernel<float, __half, (bool)1, (bool)1>(unsigned int)": (
+        "reformat"
+    ),
     "sm50_xmma_pooling_coalescedC_NHWC_kMAX_3_False_execute_kernel_trt": "pooling",
-    "void cuSoftMaxLayer::nchwSoftmaxAxisWSmall<float, (unsigned int)32>(int, const T1 *, T1 *, int)": "softmax",
+    "void cuSoftMaxLayer::nchwSoftmaxAxisWSmall<float, (unsigned int)32>(int, const T1 *, T1 *, int)": (  # noqa: E501
+        "softmax"
+    ),
 }
 
 
@@ -120,7 +152,11 @@ def test_myelin_layers_with_other_ops_hardly_fit_and_with_the_same_ops_fit_perfe
 
 
 def test_a_layer_that_runs_no_kernel_gets_hardly_any() -> None:
-    for kind, name in (("shape", "__mye4000_0_myl0_0"), ("signal", "entry^bb^signal^1_myl0_3"), ("constant", "onnx::Conv_239_clone_1")):
+    for kind, name in (
+        ("shape", "__mye4000_0_myl0_0"),
+        ("signal", "entry^bb^signal^1_myl0_3"),
+        ("constant", "onnx::Conv_239_clone_1"),
+    ):
         assert affinity(decode(GEMM), kind, name, ()) < 0.05
 
 
@@ -148,7 +184,10 @@ def test_a_layer_name_is_split_into_node_region_and_profile(
 
 
 def test_10_3_ranges_leave_out_the_number_and_write_dots_as_underscores() -> None:
-    assert normalized_range_text("/blocks/blocks.15/attn/proj/MatMul_myl2_7") == "/blocks/blocks_15/attn/proj/MatMul"
+    assert (
+        normalized_range_text("/blocks/blocks.15/attn/proj/MatMul_myl2_7")
+        == "/blocks/blocks_15/attn/proj/MatMul"
+    )
     assert normalized_range_text("__myl_Fc_myl0_872") == "__myl_Fc"
 
 
@@ -209,13 +248,21 @@ def test_10_3_ranges_leave_out_the_number_and_write_dots_as_underscores() -> Non
         ("gateup_matmul_edgefm_layout_myl0_3", None, "unknown"),
     ],
 )
-def test_a_layer_has_a_class_by_its_type_or_else_by_its_name(name: str, layer_type: str | None, kind: str) -> None:
+def test_a_layer_has_a_class_by_its_type_or_else_by_its_name(
+    name: str, layer_type: str | None, kind: str
+) -> None:
     assert layer_kind(name, layer_type) == kind
     assert kind in LAYER_KINDS
 
 
 def _captures() -> list[Path]:
-    return sorted({path.parent.name: path.parent for base in (CAPTURES, FIXTURES) for path in base.glob("*/truth.tsv")}.values())
+    return sorted(
+        {
+            path.parent.name: path.parent
+            for base in (CAPTURES, FIXTURES)
+            for path in base.glob("*/truth.tsv")
+        }.values()
+    )
 
 
 @pytest.mark.parametrize("capture", _captures(), ids=lambda path: path.name)
@@ -227,11 +274,25 @@ def test_every_kernel_of_a_capture_is_its_layers_tactic_and_suits_it(capture: Pa
             if layer.get("TacticName") and layer["TacticName"] != row["kernel"]:
                 assert matches_tactic(row["kernel"], layer["TacticName"]), row["kernel"]
             if decode(row["kernel"]).kind == "kernel":
-                assert affinity(decode(row["kernel"]), layer_kind(layer["Name"], layer["LayerType"]), layer["Name"], ()) >= 0.5, row
+                assert (
+                    affinity(
+                        decode(row["kernel"]),
+                        layer_kind(layer["Name"], layer["LayerType"]),
+                        layer["Name"],
+                        (),
+                    )
+                    >= 0.5
+                ), row
 
 
 ENGINES = SHARED / "engines"
-_STATED = (("Int8", "INT8"), ("FP16", "FP16"), ("Half", "FP16"), ("FP32", "FP32"), ("Float", "FP32"))
+_STATED = (
+    ("Int8", "INT8"),
+    ("FP16", "FP16"),
+    ("Half", "FP16"),
+    ("FP32", "FP32"),
+    ("Float", "FP32"),
+)
 
 
 def _stated(tensor: dict[str, str]) -> str:
@@ -242,12 +303,21 @@ def _stated(tensor: dict[str, str]) -> str:
 @pytest.mark.skipif(not ENGINES.is_dir(), reason="the public engine files are not here")
 def test_the_types_in_tactics_are_those_that_the_layers_of_public_engines_state() -> None:
     compared = 0
-    for path in [*ENGINES.glob("*.graph.json"), *ENGINES.glob("*.layers.json"), *CAPTURES.glob("*/engine.json")]:
+    for path in [
+        *ENGINES.glob("*.graph.json"),
+        *ENGINES.glob("*.layers.json"),
+        *CAPTURES.glob("*/engine.json"),
+    ]:
         for layer in json.loads(path.read_text(encoding="utf-8"))["Layers"]:
             fields = decode(layer.get("TacticName") or "").fields
             for side, key in (("Inputs", "input_type"), ("Outputs", "output_type")):
                 if key in fields and layer.get(side) and (stated := _stated(layer[side][0])):
-                    assert fields[key] == stated, (path.name, layer["Name"], layer["TacticName"], side)
+                    assert fields[key] == stated, (
+                        path.name,
+                        layer["Name"],
+                        layer["TacticName"],
+                        side,
+                    )
                     compared += 1
     assert compared > 150
 
@@ -261,7 +331,10 @@ def test_the_nodes_of_a_pointwise_layer_are_named_whatever_constants_stand_among
     ("node", "op"),
     [
         ("[CONVOLUTION]-[aten_ops.convolution.default]-[/features/3/conv/2/convolution_8]", "Conv"),
-        ("[SCALE]-[aten_ops._native_batch_norm_legit_no_training.default]-[/features/3/conv/3/norm_8]", "BatchNormalization"),
+        (
+            "[SCALE]-[aten_ops._native_batch_norm_legit_no_training.default]-[/features/3/conv/3/norm_8]",
+            "BatchNormalization",
+        ),
         ("[ELEMENTWISE]-[aten_ops.add.Tensor]-[/features/3/add]", "Add"),
         ("[MATRIX_MULTIPLY]-[aten_ops.addmm.default]-[/classifier/1/addmm_mm]", "Gemm"),
         ("[ELEMENTWISE]-[aten_ops.addmm.default]-[/classifier/1/addmm_add]", "ElementWise"),
@@ -269,7 +342,9 @@ def test_the_nodes_of_a_pointwise_layer_are_named_whatever_constants_stand_among
         ("[MAX]-[aten_ops.max_pool2d.default]-[/maxpool/max_pool2d]", "MaxPool"),
     ],
 )
-def test_nodes_of_torch_tensorrt_name_the_operation_that_they_are_made_of(node: str, op: str) -> None:
+def test_nodes_of_torch_tensorrt_name_the_operation_that_they_are_made_of(
+    node: str, op: str
+) -> None:
     row = node_row(node)
     assert row is not None and row.op == op
 
@@ -283,9 +358,14 @@ def test_nodes_of_torch_tensorrt_name_the_operation_that_they_are_made_of(node: 
         ("/down/MatMul_myl0_10", "gemm", 0),
     ],
 )
-def test_a_kernel_that_cudnn_generated_fuses_as_many_nodes_as_its_layer_has_operations(layer: str, kind: str, nodes: int) -> None:
+def test_a_kernel_that_cudnn_generated_fuses_as_many_nodes_as_its_layer_has_operations(
+    layer: str, kind: str, nodes: int
+) -> None:
     kernels = {
-        fused: decode(f"cudnn_generated_fort_native_sm80_matMul{'_pointwise' * fused}_knob_24_64x64x32_5_0") for fused in (0, 1, 2, 3, 6)
+        fused: decode(
+            f"cudnn_generated_fort_native_sm80_matMul{'_pointwise' * fused}_knob_24_64x64x32_5_0"
+        )
+        for fused in (0, 1, 2, 3, 6)
     }
     degrees = {fused: affinity(kernel, kind, layer, ()) for fused, kernel in kernels.items()}
     assert degrees.pop(nodes) >= 0.9

@@ -33,7 +33,12 @@ NAMES = [
     ("PCIe Tx Throughput", "pcie_send", "percent", ""),
     ("PCIe Read Requests to BAR1 [Requests]", "pcie_bar1_reads", "count", ""),
     ("PCIe Write Requests to BAR1", "pcie_bar1_writes", "count", ""),
-    ("NVLink RX Responses User Data [Throughput %]", "nvlink_receive_responses_user", "percent", ""),
+    (
+        "NVLink RX Responses User Data [Throughput %]",
+        "nvlink_receive_responses_user",
+        "percent",
+        "",
+    ),
     ("NVLink bytes transmitted", "nvlink_send", "percent", ""),
     ("CTC RX Throughput [Throughput %]", "c2c_receive", "percent", ""),
     ("CTC TX Throughput [Throughput %]", "c2c_send", "percent", ""),
@@ -65,7 +70,7 @@ Vertex/Tess/Geometry Warps in Flight [Avg]|Vertex/Tess/Geometry Warps in Flight 
 Pixel Warps in Flight [Throughput %]|Pixel Warps in Flight [Avg]|Pixel Warps in Flight [Avg Warps per Cycle]|
 Compute Warps in Flight [Throughput %]|Compute Warps in Flight [Avg]|Compute Warps in Flight [Avg Warps per Cycle]|
 DRAM Read Bandwidth [Throughput %]|DRAM Write Bandwidth [Throughput %]|PCIe RX Throughput [Throughput %]|
-PCIe TX Throughput [Throughput %]|PCIe Read Requests to BAR1 [Requests]|PCIe Write Requests to BAR1 [Requests]"""
+PCIe TX Throughput [Throughput %]|PCIe Read Requests to BAR1 [Requests]|PCIe Write Requests to BAR1 [Requests]"""  # noqa: E501
 
 
 def test_every_metric_of_blackwell_boards_is_known() -> None:
@@ -74,4 +79,6 @@ def test_every_metric_of_blackwell_boards_is_known() -> None:
     assert len(metrics) == 25
     assert all(each.meaning for each in metrics)
     percents = [each.meaning for each in metrics if each.unit == "percent"]
-    assert len(percents) == len(set(percents))  # a meaning has one percentage; its other forms are counts
+    assert len(percents) == len(
+        set(percents)
+    )  # a meaning has one percentage; its other forms are counts

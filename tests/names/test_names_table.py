@@ -31,7 +31,9 @@ def test_a_name_says_what_the_table_says(row: dict[str, str]) -> None:
         "operation": str(fields.pop("operation", "")),
         "generation": str(decoded.generation or ""),
         "ops": " ".join(op.op.replace(" ", "_") for op in decoded.ops),
-        "patterns": " ".join(f"{pattern.name}:{pattern.first}-{pattern.last}" for pattern in decoded.patterns),
+        "patterns": " ".join(
+            f"{pattern.name}:{pattern.first}-{pattern.last}" for pattern in decoded.patterns
+        ),
         "tensor_cores": decoded.tensor_cores,
         "rest": decoded.rest,
     }

@@ -29,12 +29,16 @@ def report(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_report_is_what_ncu_prints_of_it(report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_is_what_ncu_prints_of_it(
+    report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = tmp_path / "asked"
     monkeypatch.setenv("NCU", str(program(tmp_path, f'echo "$@" >> {asked}; cat {CSV}')))
     assert read_ncu(report) == read_ncu_csv(CSV)
     pages = [line.split() for line in asked.read_text().splitlines()]
-    assert pages == [["--import", str(report), "--csv", "--page", page] for page in ("raw", "session")]
+    assert pages == [
+        ["--import", str(report), "--csv", "--page", page] for page in ("raw", "session")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -47,13 +51,22 @@ def test_a_report_is_what_ncu_prints_of_it(report: Path, tmp_path: Path, monkeyp
     ],
 )
 def test_the_command_line_of_a_report_tells_the_conditions(
-    options: str | None, told: tuple[str | None, str | None], report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    options: str | None,
+    told: tuple[str | None, str | None],
+    report: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The page ``session`` as ncu 2025.3 prints it; older versions have no such page."""
-    session = f'Launch Settings\n"Launch Attribute","Value"\n"Profiler Command Line","/opt/ncu -f {options} app"\n'
+    session = (
+        'Launch Settings\n"Launch Attribute","Value"\n"Profiler Command Line","/opt/ncu -f'
+        f' {options} app"\n'
+    )
     (tmp_path / "session").write_text(session)
     shown = "exit 1" if options is None else f"cat {tmp_path / 'session'}"
-    monkeypatch.setenv("NCU", str(program(tmp_path, f'case "$*" in *session) {shown};; *) cat {CSV};; esac')))
+    monkeypatch.setenv(
+        "NCU", str(program(tmp_path, f'case "$*" in *session) {shown};; *) cat {CSV};; esac'))
+    )
     assert {(each.conditions.caches, each.conditions.clocks) for each in read_ncu(report)} == {told}
 
 
@@ -62,21 +75,31 @@ def test_a_csv_needs_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert read_ncu(CSV) == read_ncu_csv(CSV)
 
 
-def test_without_the_program_what_to_do_is_said(report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_program_what_to_do_is_said(
+    report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("NCU", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(report_file, "INSTALL_FOLDERS", ())
-    with pytest.raises(NsysmapError, match=r"the ncu program that reads it was not found.*--csv --page raw"):
+    with pytest.raises(
+        NsysmapError, match=r"the ncu program that reads it was not found.*--csv --page raw"
+    ):
         read_ncu(report)
 
 
-def test_what_ncu_says_of_a_report_that_it_cannot_read_is_passed_on(report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NCU", str(program(tmp_path, 'echo "==ERROR== The report is too new" >&2; exit 9')))
+def test_what_ncu_says_of_a_report_that_it_cannot_read_is_passed_on(
+    report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(
+        "NCU", str(program(tmp_path, 'echo "==ERROR== The report is too new" >&2; exit 9'))
+    )
     with pytest.raises(NsysmapError, match=r"status 9\): ==ERROR== The report is too new"):
         read_ncu(report)
 
 
-def test_a_program_that_prints_no_table_is_an_error_of_one_line(report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_prints_no_table_is_an_error_of_one_line(
+    report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NCU", str(program(tmp_path, "echo hello")))
     with pytest.raises(NsysmapError, match="no Nsight Compute table"):
         read_ncu(report)

@@ -1,7 +1,8 @@
 """What holds for finding nsys and for the cache of exports.
 
-``stand_in`` scripts play an nsys that this machine does not have (older, newer, hanging, dying); the tests with "real" in
-their name run the nsys that is installed, and are skipped where there is none.
+``stand_in`` scripts play an nsys that this machine does not have (older, newer, hanging, dying);
+the tests with "real" in their name run the nsys that is installed, and are skipped where there is
+none.
 """
 
 from __future__ import annotations
@@ -58,20 +59,21 @@ def report(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
-    """Makes a script that answers --version, runs `body` (Python; `out` is the -o path) for export, and is put on PATH."""
+    """Makes a script that answers --version, runs `body` (Python; `out` is the -o path) for export,
+    and is put on PATH.
+    """
 
-    def make(body: str = "export()", *, version: str = "2023.4.4.54-1v0", folder: str = "bin") -> Path:
+    def make(
+        body: str = "export()", *, version: str = "2023.4.4.54-1v0", folder: str = "bin"
+    ) -> Path:
         script = tmp_path / folder / "nsys"
         script.parent.mkdir(exist_ok=True, parents=True)
         script.write_text(
-            f"#!{sys.executable}\n"
-            "import os, signal, sqlite3, sys, time\n"
-            f"if sys.argv[1] == '--version':\n    print('NVIDIA Nsight Systems version {version}'); sys.exit()\n"
-            "out = next(a.split('=', 1)[1] for a in sys.argv if a.startswith('--output='))\n"
-            "def export():\n"
-            "    c = sqlite3.connect(out); c.execute('CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)')\n"
-            "    c.commit(); c.close()\n"
-            f"{body}\n"
+            f"#!{sys.executable}\nimport os, signal, sqlite3, sys, time\nif sys.argv[1] =="
+            f" '--version':\n    print('NVIDIA Nsight Systems version {version}'); sys.exit()\nout"
+            " = next(a.split('=', 1)[1] for a in sys.argv if a.startswith('--output='))\ndef"
+            " export():\n    c = sqlite3.connect(out); c.execute('CREATE TABLE StringIds (id"
+            f" INTEGER PRIMARY KEY, value TEXT)')\n    c.commit(); c.close()\n{body}\n"
         )
         script.chmod(0o755)
         monkeypatch.setenv("PATH", str(script.parent))
@@ -91,12 +93,16 @@ def error_of(path: Path) -> NsysmapError:
 def tables(path: Path) -> set[str]:
     connection = sqlite3.connect(path)
     try:
-        return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        return {
+            name
+            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
     finally:
         connection.close()
 
 
-# --- the version in the report ---------------------------------------------------------------------------------------
+# --- the version in the report
+# ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -113,8 +119,16 @@ def test_the_version_is_read_off_the_first_line(tmp_path: Path, line: bytes, ver
     assert report_version(path) == version
 
 
-@pytest.mark.parametrize("line", [b"NVIDIA Tegra Profiler Report 1.\n\x0bLocal", b"NVIDIA Tegra Profiler Report 36398880.\n\x0bLocal"])
-def test_a_report_whose_first_line_names_no_version_is_handed_to_nsys(stand_in: StandIn, report: Path, line: bytes) -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"NVIDIA Tegra Profiler Report 1.\n\x0bLocal",
+        b"NVIDIA Tegra Profiler Report 36398880.\n\x0bLocal",
+    ],
+)
+def test_a_report_whose_first_line_names_no_version_is_handed_to_nsys(
+    stand_in: StandIn, report: Path, line: bytes
+) -> None:
     report.write_bytes(line)
     assert report_version(report) is None
     stand_in()
@@ -137,8 +151,13 @@ def test_where_a_report_names_no_version_a_newer_nsys_is_tried_after_the_first(
 
 def test_a_newer_version_that_nsys_itself_names_is_told(stand_in: StandIn, report: Path) -> None:
     report.write_bytes(b"NVIDIA Tegra Profiler Report 36398880.\n\x0bLocal")
-    stand_in("sys.exit('Exportation error: Report was created in Nsight Systems version (2026.1.1.204-1v0), newer than yours')")
-    assert "was written by nsys 2026.1.1.204, newer than the nsys 2023.4.4.54" in error_of(report).what
+    stand_in(
+        "sys.exit('Exportation error: Report was created in Nsight Systems version"
+        " (2026.1.1.204-1v0), newer than yours')"
+    )
+    assert (
+        "was written by nsys 2026.1.1.204, newer than the nsys 2023.4.4.54" in error_of(report).what
+    )
 
 
 @pytest.mark.parametrize(
@@ -150,7 +169,12 @@ def test_a_newer_version_that_nsys_itself_names_is_told(stand_in: StandIn, repor
         ("a.nsys-rep", b"SQLite format 3\0....", "SQLite file cut short", "copy it again"),
         ("a.nsys-rep", b"\x7fELF....", "program or a library", "nsys export"),
         ("a.nsys-rep", b"\x00\x01\x02.....", "begins with bytes 00 01 02", "nsys export"),
-        ("a.nsys-rep", b"version https://git-lfs.github.com/spec/v1\noid sha256:46", "Git LFS pointer", "git lfs pull"),
+        (
+            "a.nsys-rep",
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:46",
+            "Git LFS pointer",
+            "git lfs pull",
+        ),
         ("a.nsys-rep", b"\x1f\x8b\x08....", "gzip", "gunzip"),
         ("a.ncu-rep", b"NVR\0....", "Nsight Compute", "nsys profile"),
         ("a.json", b'{"schemaVersion": 1, "traceEvents": []}', "Chrome trace", "nsys export"),
@@ -159,7 +183,9 @@ def test_a_newer_version_that_nsys_itself_names_is_told(stand_in: StandIn, repor
         ("a.qdstrm", b"\x00\x01", "QDSTRM", "QdstrmImporter"),
     ],
 )
-def test_a_file_that_is_no_report_is_named_with_the_remedy(tmp_path: Path, name: str, content: bytes, what: str, remedy: str) -> None:
+def test_a_file_that_is_no_report_is_named_with_the_remedy(
+    tmp_path: Path, name: str, content: bytes, what: str, remedy: str
+) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     error = error_of(path)
@@ -176,7 +202,8 @@ def test_a_missing_file_a_folder_and_a_pipe_are_told_apart(tmp_path: Path) -> No
     assert "cannot be read" in error_of(tmp_path / ("x" * 300)).what
 
 
-# --- finding nsys ----------------------------------------------------------------------------------------------------
+# --- finding nsys
+# --------------------------------------------------------------------------------------------------
 
 
 def test_without_any_nsys_the_remedy_names_the_export_that_needs_none(
@@ -188,7 +215,9 @@ def test_without_any_nsys_the_remedy_names_the_export_that_needs_none(
     assert "nsys export -t sqlite" in error.remedy
 
 
-def test_NSYS_goes_before_path_and_a_wrong_one_is_an_error(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: N802
+def test_NSYS_goes_before_path_and_a_wrong_one_is_an_error(  # noqa: N802
+    stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other = stand_in(version="2025.1.1.1", folder="other")
     on_path = stand_in(version="2024.1.1.1")
     assert find_nsys() == Nsys(on_path, "2024.1.1.1")
@@ -199,7 +228,9 @@ def test_NSYS_goes_before_path_and_a_wrong_one_is_an_error(stand_in: StandIn, mo
         find_nsys()
 
 
-def test_the_newest_of_an_install_folder_is_taken(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_newest_of_an_install_folder_is_taken(
+    stand_in: StandIn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     for version in ("2023.9.1", "2023.10.1", "2022.5.1"):
         stand_in(version=f"{version}.7", folder=f"nsight/{version}/bin")
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -216,7 +247,9 @@ def test_a_newer_nsys_elsewhere_is_taken_where_the_one_on_path_is_older_than_the
     assert "2026.1.1.1" in export(report).name
 
 
-def test_a_broken_nsys_on_path_is_passed_over(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_broken_nsys_on_path_is_passed_over(
+    stand_in: StandIn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     stand_in(version="2026.1.1.1", folder="nsight/2026.1.1/bin")
     stand_in(version="unknown")
     with pytest.raises(NsysmapError, match="does not answer --version"):
@@ -225,10 +258,13 @@ def test_a_broken_nsys_on_path_is_passed_over(stand_in: StandIn, monkeypatch: py
     assert find_nsys().version == "2026.1.1.1"
 
 
-# --- the cache -------------------------------------------------------------------------------------------------------
+# --- the cache
+# --------------------------------------------------------------------------------------------------
 
 
-def test_an_export_is_made_once_and_found_by_content_whatever_the_name(stand_in: StandIn, report: Path, cache: Path) -> None:
+def test_an_export_is_made_once_and_found_by_content_whatever_the_name(
+    stand_in: StandIn, report: Path, cache: Path
+) -> None:
     stand_in("open(sys.argv[0] + '.runs', 'a').write('x'); export()")
     first = export(report)
     copy = report.with_name("renamed.nsys-rep")
@@ -257,7 +293,9 @@ def test_an_export_made_earlier_serves_when_nsys_is_gone(
     assert export(report) == first
 
 
-def test_nothing_is_written_beside_the_report_and_others_cannot_read_the_export(stand_in: StandIn, report: Path, cache: Path) -> None:
+def test_nothing_is_written_beside_the_report_and_others_cannot_read_the_export(
+    stand_in: StandIn, report: Path, cache: Path
+) -> None:
     stand_in("open('stray.txt', 'w').write('x'); export()")
     made = export(report)
     assert [path.name for path in report.parent.iterdir()] == ["a.nsys-rep"]
@@ -266,7 +304,10 @@ def test_nothing_is_written_beside_the_report_and_others_cannot_read_the_export(
 
 
 def test_percentages_are_passed_on_rising(stand_in: StandIn, report: Path) -> None:
-    stand_in("for n in (1, 50, 50, 100): print(f'Processing 7 events: [==={n}%   ]', end='\\r', flush=True)\nexport()")
+    stand_in(
+        "for n in (1, 50, 50, 100): print(f'Processing 7 events: [==={n}%   ]', end='\\r',"
+        " flush=True)\nexport()"
+    )
     seen: list[int] = []
     export(report, progress=seen.append)
     assert seen
@@ -274,7 +315,9 @@ def test_percentages_are_passed_on_rising(stand_in: StandIn, report: Path) -> No
     assert seen[-1] == 100
 
 
-def test_the_cache_is_under_xdg_cache_home_and_else_under_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_cache_is_under_xdg_cache_home_and_else_under_home(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv("NSYSMAP_CACHE")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
@@ -283,7 +326,9 @@ def test_the_cache_is_under_xdg_cache_home_and_else_under_home(monkeypatch: pyte
     assert cache_folder() == tmp_path / "home" / ".cache" / "nsysmap"
 
 
-def test_clearing_removes_exports_and_leftovers_of_killed_runs_and_nothing_else(stand_in: StandIn, report: Path, cache: Path) -> None:
+def test_clearing_removes_exports_and_leftovers_of_killed_runs_and_nothing_else(
+    stand_in: StandIn, report: Path, cache: Path
+) -> None:
     stand_in()
     made = export(report)
     size = made.stat().st_size
@@ -298,9 +343,13 @@ def test_clearing_removes_exports_and_leftovers_of_killed_runs_and_nothing_else(
     assert clear_cache() == Cleared(files=0, size_bytes=0)
 
 
-def test_folders_of_others_that_are_named_like_ours_are_never_removed(stand_in: StandIn, report: Path, cache: Path) -> None:
+def test_folders_of_others_that_are_named_like_ours_are_never_removed(
+    stand_in: StandIn, report: Path, cache: Path
+) -> None:
     stand_in()
-    theirs = [cache / name for name in ("export-thesis", "export-empty", "export-pipe", "export-link")]
+    theirs = [
+        cache / name for name in ("export-thesis", "export-empty", "export-pipe", "export-link")
+    ]
     for folder in theirs[:3]:
         folder.mkdir(parents=True)
         os.utime(folder, (0, 0))
@@ -329,20 +378,31 @@ def test_clearing_a_cache_that_does_not_exist_makes_nothing(cache: Path) -> None
     assert not cache.exists()
 
 
-def test_two_processes_exporting_the_same_report_both_get_the_whole_export(stand_in: StandIn, report: Path, cache: Path) -> None:
+def test_two_processes_exporting_the_same_report_both_get_the_whole_export(
+    stand_in: StandIn, report: Path, cache: Path
+) -> None:
     stand_in("print('1%', flush=True); time.sleep(0.5); export()")
-    code = "import sys; from pathlib import Path; from nsysmap.inputs.nsys.export import export; print(export(Path(sys.argv[1])))"
-    runs = [subprocess.Popen([sys.executable, "-c", code, report], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    code = (
+        "import sys; from pathlib import Path; from nsysmap.inputs.nsys.export import export;"
+        " print(export(Path(sys.argv[1])))"
+    )
+    runs = [
+        subprocess.Popen([sys.executable, "-c", code, report], stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
     made = {run.communicate(timeout=60)[0].strip() for run in runs}
     assert [run.returncode for run in runs] == [0, 0, 0]
     assert [str(path) for path in cache.iterdir()] == sorted(made)
     assert tables(Path(made.pop())) == {"StringIds"}
 
 
-# --- what goes wrong -------------------------------------------------------------------------------------------------
+# --- what goes wrong
+# -------------------------------------------------------------------------------------------------
 
 
-def test_an_nsys_older_than_the_report_is_told_with_both_versions(stand_in: StandIn, report: Path, cache: Path) -> None:
+def test_an_nsys_older_than_the_report_is_told_with_both_versions(
+    stand_in: StandIn, report: Path, cache: Path
+) -> None:
     script = stand_in("sys.exit('Exportation error: Report is newer')", version="2022.1.3.3")
     error = error_of(report)
     assert "2023.4.4.54" in error.what
@@ -373,15 +433,25 @@ def test_a_full_disk_gets_its_own_remedy(stand_in: StandIn, report: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "body", ["pass", "open(out, 'w').write('half')", "open(out, 'w')", "export(); open(out + '-journal', 'w').write('x')"]
+    "body",
+    [
+        "pass",
+        "open(out, 'w').write('half')",
+        "open(out, 'w')",
+        "export(); open(out + '-journal', 'w').write('x')",
+    ],
 )
-def test_an_export_that_is_not_whole_is_refused_though_nsys_said_nothing(stand_in: StandIn, report: Path, cache: Path, body: str) -> None:
+def test_an_export_that_is_not_whole_is_refused_though_nsys_said_nothing(
+    stand_in: StandIn, report: Path, cache: Path, body: str
+) -> None:
     stand_in(body)
     assert "export failed" in error_of(report).what
     assert list(cache.iterdir()) == []
 
 
-def test_an_nsys_that_is_killed_is_told_as_interrupted(stand_in: StandIn, report: Path, cache: Path) -> None:
+def test_an_nsys_that_is_killed_is_told_as_interrupted(
+    stand_in: StandIn, report: Path, cache: Path
+) -> None:
     stand_in("open(out, 'w').write('half'); os.kill(os.getpid(), signal.SIGKILL)")
     error = error_of(report)
     assert "export interrupted" in error.what
@@ -411,9 +481,9 @@ def test_an_nsys_that_hangs_is_ended_after_the_limit(
 
 def test_children_that_nsys_leaves_are_ended_with_it(stand_in: StandIn, report: Path) -> None:
     script = stand_in(
-        "if os.fork() == 0:\n    open(sys.argv[0] + '.pid', 'w').write(str(os.getpid())); time.sleep(600)\n"
-        "while not os.path.exists(sys.argv[0] + '.pid'): time.sleep(0.01)\n"
-        "export()"
+        "if os.fork() == 0:\n    open(sys.argv[0] + '.pid', 'w').write(str(os.getpid()));"
+        " time.sleep(600)\nwhile not os.path.exists(sys.argv[0] + '.pid'):"
+        " time.sleep(0.01)\nexport()"
     )
     assert export(report).is_file()
     child = int(Path(f"{script}.pid").read_text())
@@ -424,14 +494,18 @@ def test_children_that_nsys_leaves_are_ended_with_it(stand_in: StandIn, report: 
     pytest.fail("the child goes on")
 
 
-def test_an_export_ends_with_nsys_though_its_child_prints_for_ever(stand_in: StandIn, report: Path) -> None:
+def test_an_export_ends_with_nsys_though_its_child_prints_for_ever(
+    stand_in: StandIn, report: Path
+) -> None:
     stand_in("if os.fork() == 0:\n    while True: print('x', flush=True)\nexport()")
     started = time.monotonic()
     assert export(report).is_file()
     assert time.monotonic() - started < 60
 
 
-def test_a_flood_for_a_version_is_read_to_an_end_and_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_for_a_version_is_read_to_an_end_and_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script = tmp_path / "bin" / "nsys"
     script.parent.mkdir()
     script.write_text(f"#!{sys.executable}\nwhile True: print('y' * 1000)\n")
@@ -443,7 +517,9 @@ def test_a_flood_for_a_version_is_read_to_an_end_and_not_kept(tmp_path: Path, mo
     assert time.monotonic() - started < program._VERSION_LIMIT_S
 
 
-def test_an_nsys_that_goes_on_printing_is_not_hung(stand_in: StandIn, report: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_nsys_that_goes_on_printing_is_not_hung(
+    stand_in: StandIn, report: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stand_in("for n in range(8): print(f'[={n}%  ]', flush=True); time.sleep(0.2)\nexport()")
     monkeypatch.setenv("NSYSMAP_NSYS_TIMEOUT", "1")
     assert export(report).is_file()
@@ -458,11 +534,17 @@ def test_a_limit_that_is_no_number_of_seconds_is_an_error(
     assert "is not a positive number of seconds" in error_of(report).what
 
 
-def test_ctrl_c_ends_nsys_and_leaves_nothing_behind(stand_in: StandIn, report: Path, cache: Path) -> None:
+def test_ctrl_c_ends_nsys_and_leaves_nothing_behind(
+    stand_in: StandIn, report: Path, cache: Path
+) -> None:
     script = stand_in(
-        "open(out, 'w').write('half'); open(sys.argv[0] + '.pid', 'w').write(str(os.getpid())); print('1%', flush=True); time.sleep(600)"
+        "open(out, 'w').write('half'); open(sys.argv[0] + '.pid', 'w').write(str(os.getpid()));"
+        " print('1%', flush=True); time.sleep(600)"
     )
-    code = "import sys; from pathlib import Path; from nsysmap.inputs.nsys.export import export; export(Path(sys.argv[1]))"
+    code = (
+        "import sys; from pathlib import Path; from nsysmap.inputs.nsys.export import export;"
+        " export(Path(sys.argv[1]))"
+    )
     run = subprocess.Popen([sys.executable, "-c", code, report], stderr=subprocess.PIPE, text=True)
     pid_file = Path(f"{script}.pid")
     for _ in range(600):
@@ -481,7 +563,11 @@ def test_a_cache_that_cannot_be_written_is_named(
 ) -> None:
     stand_in()
     (tmp_path / "taken").write_text("x")
-    folder = {"file": tmp_path / "taken", "under a file": tmp_path / "taken" / "cache", "too long": tmp_path / ("a" * 300)}[place]
+    folder = {
+        "file": tmp_path / "taken",
+        "under a file": tmp_path / "taken" / "cache",
+        "too long": tmp_path / ("a" * 300),
+    }[place]
     monkeypatch.setenv("NSYSMAP_CACHE", str(folder))
     error = error_of(report)
     assert error.where == str(folder)
@@ -495,7 +581,8 @@ def test_a_read_only_cache_is_named(stand_in: StandIn, report: Path, cache: Path
     assert "cannot be written" in error_of(report).what
 
 
-# --- with the nsys of this machine -----------------------------------------------------------------------------------
+# --- with the nsys of this machine
+# -----------------------------------------------------------------------------------
 
 
 @needs_nsys
@@ -511,7 +598,9 @@ def test_the_real_nsys_exports_a_fixture(cache: Path) -> None:
 
 @needs_nsys
 @pytest.mark.parametrize("kept", [100, 20_000, 200_000, -1])
-def test_a_truncated_report_is_told_by_the_real_nsys_and_leaves_nothing(tmp_path: Path, cache: Path, kept: int) -> None:
+def test_a_truncated_report_is_told_by_the_real_nsys_and_leaves_nothing(
+    tmp_path: Path, cache: Path, kept: int
+) -> None:
     path = tmp_path / "cut.nsys-rep"
     path.write_bytes(FIXTURE.read_bytes()[:kept])
     error = error_of(path)

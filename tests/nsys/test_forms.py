@@ -1,4 +1,6 @@
-"""A trace is the same whether nsys exported it to SQLite, to a folder of tables, to one Arrow file or to JSON lines."""
+"""A trace is the same whether nsys exported it to SQLite, to a folder of tables, to one Arrow file
+or to JSON lines.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ from tests.places import CAPTURES, FIXTURES
 from tests.reports import read_trace
 
 TABLES = (
-    "kernels", "api_calls", "nvtx_ranges", "memcpys", "memsets", "syncs", "cuda_graph_nodes", "cuda_graph_traces", "overheads",
+    "kernels", "api_calls", "nvtx_ranges", "memcpys", "memsets", "syncs", "cuda_graph_nodes",
+    "cuda_graph_traces", "overheads",
     "osrt_calls", "devices",
 )  # fmt: skip
 REPORTS = [
@@ -36,33 +39,48 @@ REPORTS = [
     )
     if path.exists()
 ]
-needs_nsys = pytest.mark.skipif(shutil.which("nsys") is None, reason="nsys is not installed on this machine")
+needs_nsys = pytest.mark.skipif(
+    shutil.which("nsys") is None, reason="nsys is not installed on this machine"
+)
 
 
 def exported(report: Path, form: str, folder: Path) -> Path:
     made = folder / form
-    subprocess.run(["nsys", "export", "-t", form, "-q", "true", "-o", made, report], check=True, capture_output=True, timeout=300)
+    subprocess.run(
+        ["nsys", "export", "-t", form, "-q", "true", "-o", made, report],
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
     return made
 
 
 def same(one: Table, other: Table) -> bool:
     """Whether two tables hold the same; codes of texts may differ."""
     return all(
-        one.text(column.name).list() == other.text(column.name).list()
-        if column.kind == "text"
-        else bool(np.array_equal(one.columns[column.name], other.columns[column.name]))  # type: ignore[arg-type]
+        (
+            one.text(column.name).list() == other.text(column.name).list()
+            if column.kind == "text"
+            else bool(np.array_equal(one.columns[column.name], other.columns[column.name]))  # type: ignore[arg-type]
+        )
         for column in one.spec.columns
     )
 
 
 def differing(one: Trace, other: Trace, but: tuple[str, ...] = ()) -> list[str]:
-    return [name for name in TABLES if name not in but and not same(getattr(one, name), getattr(other, name))]
+    return [
+        name
+        for name in TABLES
+        if name not in but and not same(getattr(one, name), getattr(other, name))
+    ]
 
 
 @needs_nsys
 @pytest.mark.parametrize("form", ["parquetdir", "arrowdir", "arrow"])
 @pytest.mark.parametrize("report", REPORTS, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_what_nsys_writes_as_folders_is_what_it_writes_as_sqlite(tmp_path: Path, report: Path, form: str) -> None:
+def test_what_nsys_writes_as_folders_is_what_it_writes_as_sqlite(
+    tmp_path: Path, report: Path, form: str
+) -> None:
     truth = read_trace(exported(report, "sqlite", tmp_path))
     trace = open_trace(exported(report, form, tmp_path))
     assert differing(trace, truth) == []
@@ -79,7 +97,18 @@ def test_what_nsys_writes_as_json_lines_is_what_it_writes_as_sqlite_but_for_what
     tmp_path: Path, report: Path, separate: str
 ) -> None:
     made = tmp_path / "x.json"
-    command: list[str | Path] = ["nsys", "export", "-t", "json", "-q", "true", f"--separate-strings={separate}", "-o", made, report]
+    command: list[str | Path] = [
+        "nsys",
+        "export",
+        "-t",
+        "json",
+        "-q",
+        "true",
+        f"--separate-strings={separate}",
+        "-o",
+        made,
+        report,
+    ]
     subprocess.run(command, check=True, capture_output=True, timeout=300)
     truth, trace = read_trace(exported(report, "sqlite", tmp_path)), open_trace(made)
     assert differing(trace, truth, but=("devices", "cuda_graph_traces")) == []
@@ -100,18 +129,38 @@ def as_folder(export: Path, folder: Path, form: str) -> Path:
     """The folder that holds an SQLite export's tables in that form, with nsys's types."""
     folder.mkdir()
     with closing(sqlite3.connect(export)) as connection:
-        for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        for (table,) in connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table'"
+        ).fetchall():
             cursor = connection.execute(f"SELECT * FROM {table}")
             names, rows = [column[0] for column in cursor.description], cursor.fetchall()
             values = list(zip(*rows, strict=True)) or [()] * len(names)
-            types = [pa.string() if ("ext" in name and "Id" not in name) or name in ("name", "value") else None for name in names]
-            types = [pa.uint64() if name in ("globalTid", "globalPid") else kind for name, kind in zip(names, types, strict=True)]
-            arrays = [pa.array(column, kind or pa.int64()) for column, kind in zip(values, types, strict=True)]
+            types = [
+                (
+                    pa.string()
+                    if ("ext" in name and "Id" not in name) or name in ("name", "value")
+                    else None
+                )
+                for name in names
+            ]
+            types = [
+                pa.uint64() if name in ("globalTid", "globalPid") else kind
+                for name, kind in zip(names, types, strict=True)
+            ]
+            arrays = [
+                pa.array(column, kind or pa.int64())
+                for column, kind in zip(values, types, strict=True)
+            ]
             held = pa.Table.from_arrays(arrays, names)
             if form == "parquet":
-                pq.write_table(held, folder / f"{table}.parquet", row_group_size=3, compression=None)
+                pq.write_table(
+                    held, folder / f"{table}.parquet", row_group_size=3, compression=None
+                )
             else:
-                with pa.OSFile(str(folder / f"{table}.arrow"), "wb") as sink, pa.ipc.new_stream(sink, held.schema) as writer:
+                with (
+                    pa.OSFile(str(folder / f"{table}.arrow"), "wb") as sink,
+                    pa.ipc.new_stream(sink, held.schema) as writer,
+                ):
                     writer.write_table(held, max_chunksize=3)
     return folder
 
@@ -120,14 +169,21 @@ def small() -> NsysFile:
     file = NsysFile()
     file.domain("TensorRT", 1)
     for call in range(3):
-        engine_call(file, 1000 * (call + 1), [("conv1", "k1"), ("größer", "k2"), ("", "k3")], 10 * (call + 1))
+        engine_call(
+            file,
+            1000 * (call + 1),
+            [("conv1", "k1"), ("größer", "k2"), ("", "k3")],
+            10 * (call + 1),
+        )
     file.range("open", 50, None, payload='{"Name": "a"}')
     file.kernel("late", 9000, None)
     return file
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
-def test_rows_in_many_groups_null_and_empty_text_and_any_case_of_letters(tmp_path: Path, form: str) -> None:
+def test_rows_in_many_groups_null_and_empty_text_and_any_case_of_letters(
+    tmp_path: Path, form: str
+) -> None:
     export = small().write(tmp_path / "x.sqlite")
     folder = as_folder(export, tmp_path / form, form)
     assert differing(open_trace(folder), read_trace(export)) == []
@@ -136,7 +192,9 @@ def test_rows_in_many_groups_null_and_empty_text_and_any_case_of_letters(tmp_pat
     assert differing(open_trace(folder), read_trace(export)) == []
 
 
-def test_ids_beyond_63_bits_keep_their_bits_and_reals_that_are_integers_are_read(tmp_path: Path) -> None:
+def test_ids_beyond_63_bits_keep_their_bits_and_reals_that_are_integers_are_read(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "t").mkdir()
     columns = {
         "unsigned": pa.array([2**64 - 1, None, 5], pa.uint64()),
@@ -150,7 +208,9 @@ def test_ids_beyond_63_bits_keep_their_bits_and_reals_that_are_integers_are_read
     pq.write_table(pa.table(columns), tmp_path / "t" / "StringIds.parquet")
     tables = exported_tables(tmp_path / "t")
     assert tables is not None
-    read = tables.read("StringIds", ("unsigned", "real", "small", "none", "flag", "absent"), ("coded", "none"))
+    read = tables.read(
+        "StringIds", ("unsigned", "real", "small", "none", "flag", "absent"), ("coded", "none")
+    )
     assert [read[name].tolist() for name in ("unsigned", "real", "small", "flag", "absent")] == [
         [-1, MISSING, 5], [1, MISSING, MISSING], [1, MISSING, -3], [1, MISSING, 0], [MISSING] * 3,
     ]  # fmt: skip
@@ -162,12 +222,16 @@ def test_ids_beyond_63_bits_keep_their_bits_and_reals_that_are_integers_are_read
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
 @pytest.mark.parametrize("kept", [0.2, 0.6, 0.99])
-def test_a_table_that_is_cut_short_is_refused_by_its_name(tmp_path: Path, form: str, kept: float) -> None:
+def test_a_table_that_is_cut_short_is_refused_by_its_name(
+    tmp_path: Path, form: str, kept: float
+) -> None:
     folder = as_folder(small().write(tmp_path / "x.sqlite"), tmp_path / form, form)
     (damaged,) = folder.glob("CUPTI_ACTIVITY_KIND_KERNEL.*")
     content = damaged.read_bytes()
     damaged.write_bytes(content[: int(kept * len(content))])
-    with pytest.raises(NsysmapError, match=r"CUPTI_ACTIVITY_KIND_KERNEL\.\w+: cannot be read as a table of nsys"):
+    with pytest.raises(
+        NsysmapError, match=r"CUPTI_ACTIVITY_KIND_KERNEL\.\w+: cannot be read as a table of nsys"
+    ):
         open_trace(folder)
 
 
@@ -189,13 +253,18 @@ def test_a_folder_of_something_else_one_table_and_other_lines_are_named(tmp_path
     [
         ('{"Type":79,"CudaEvent":{"startNs":"x","kernel":{}}}', "line 2 is not an nsys event"),
         ('{"Type":79,"CudaEvent":{"startNs":[],"kernel":{}}}', "line 2 is not an nsys event"),
-        ('{"Type":79,"CudaEvent":{"startNs":"99999999999999999999999","kernel":{}}}', "line 2 is not an nsys event"),
+        (
+            '{"Type":79,"CudaEvent":{"startNs":"99999999999999999999999","kernel":{}}}',
+            "line 2 is not an nsys event",
+        ),
         ('{"Type":79,"CudaEv', r"line 2 is not JSON \(the file is cut short\)"),
         ("7", "line 2 is not an nsys event"),
         ("[" * 100_000, "line 2 is not JSON"),
     ],
 )
-def test_a_line_that_is_no_event_is_refused_by_its_number(tmp_path: Path, line: str, told: str) -> None:
+def test_a_line_that_is_no_event_is_refused_by_its_number(
+    tmp_path: Path, line: str, told: str
+) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text('{"data":["a"]}\n' + line)
     with pytest.raises(NsysmapError, match=told):
@@ -205,7 +274,25 @@ def test_a_line_that_is_no_event_is_refused_by_its_number(tmp_path: Path, line: 
 def test_a_line_names_the_file_s_own_values(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     kernel = {"demangledName": "1", "gridX": 2, "blockX": 3}
-    body = {"startNs": "10", "endNs": "15", "correlationId": 4, "globalPid": "18446744073709551615", "streamId": "7", "kernel": kernel}
-    path.write_text('{"data":["[Unknown]","k"]}\n' + json.dumps({"Type": 79, "CudaEvent": body}, separators=(",", ":")) + "\n")
+    body = {
+        "startNs": "10",
+        "endNs": "15",
+        "correlationId": 4,
+        "globalPid": "18446744073709551615",
+        "streamId": "7",
+        "kernel": kernel,
+    }
+    path.write_text(
+        '{"data":["[Unknown]","k"]}\n'
+        + json.dumps({"Type": 79, "CudaEvent": body}, separators=(",", ":"))
+        + "\n"
+    )
     (row,) = open_trace(path).kernels.records()
-    assert (row["name"], row["start_ns"], row["end_ns"], row["grid_x"], row["stream"], row["process"]) == ("k", 10, 15, 2, 7, ~0xFFFFFF)
+    assert (
+        row["name"],
+        row["start_ns"],
+        row["end_ns"],
+        row["grid_x"],
+        row["stream"],
+        row["process"],
+    ) == ("k", 10, 15, 2, 7, ~0xFFFFFF)

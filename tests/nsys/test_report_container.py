@@ -1,4 +1,6 @@
-"""A container opens when it is whole and says so truly; everything else is an error that names what is wrong."""
+"""A container opens when it is whole and says so truly; everything else is an error that names what
+is wrong.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ from tests.report_events import kernel, nvtx
 
 
 def made(**changes: object) -> Made:
-    held = Made(events=[kernel(i, i + 5) for i in range(10)] + [nvtx(59, (7, "x"), (10, 200))], strings=["[Unknown]", "k"])
+    held = Made(
+        events=[kernel(i, i + 5) for i in range(10)] + [nvtx(59, (7, "x"), (10, 200))],
+        strings=["[Unknown]", "k"],
+    )
     for name, value in changes.items():
         setattr(held, name, value)
     return held
@@ -36,7 +41,9 @@ def test_a_whole_report_opens(tmp_path: Path) -> None:
         ({1: 10**15}, "a count of 1000000000000000"),
     ],
 )
-def test_a_count_that_is_wrong_is_an_error(tmp_path: Path, counts: dict[int, int], message: str) -> None:
+def test_a_count_that_is_wrong_is_an_error(
+    tmp_path: Path, counts: dict[int, int], message: str
+) -> None:
     path = made(counts=counts).write(tmp_path / "a.nsys-rep")
     with pytest.raises(NsysmapError, match=message):
         read_report(path)
@@ -53,17 +60,34 @@ def test_every_cut_is_an_error(tmp_path: Path) -> None:
 
 CASES: list[tuple[Callable[[bytes], bytes], str]] = [
     (lambda _: b"hello, world", "is not an nsys report"),
-    (lambda _: b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "is a Git LFS pointer"),
+    (
+        lambda _: b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
+        "is a Git LFS pointer",
+    ),
     (lambda data: data[:-100], "is cut off"),
-    (lambda data: data[:-16] + bytes(8) + data[-8:], "its table of sections is not where the end of the file says"),
-    (lambda data: data.replace(b"Raw Sampling Data", b"Raw Sampling Date"), "it has the sections 'Raw Sampling Date'"),
-    (lambda data: data.replace(b"QDTEXT00", b"QDTEXT01"), "its events begin with b'QDTEXT01', where b'QDTEXT00' is expected"),
-    (lambda data: data.replace(b"\x0a\x03lz4\x10", b"\x0a\x03zst\x10"), "its events are compressed with 'zst', where lz4 is expected"),
+    (
+        lambda data: data[:-16] + bytes(8) + data[-8:],
+        "its table of sections is not where the end of the file says",
+    ),
+    (
+        lambda data: data.replace(b"Raw Sampling Data", b"Raw Sampling Date"),
+        "it has the sections 'Raw Sampling Date'",
+    ),
+    (
+        lambda data: data.replace(b"QDTEXT00", b"QDTEXT01"),
+        "its events begin with b'QDTEXT01', where b'QDTEXT00' is expected",
+    ),
+    (
+        lambda data: data.replace(b"\x0a\x03lz4\x10", b"\x0a\x03zst\x10"),
+        "its events are compressed with 'zst', where lz4 is expected",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("change", "message"), CASES)
-def test_what_is_no_report_is_named(tmp_path: Path, change: Callable[[bytes], bytes], message: str) -> None:
+def test_what_is_no_report_is_named(
+    tmp_path: Path, change: Callable[[bytes], bytes], message: str
+) -> None:
     path = tmp_path / "a.nsys-rep"
     path.write_bytes(change(made().data()))
     with pytest.raises(NsysmapError, match=message):

@@ -1,4 +1,6 @@
-"""No damage makes the reader crash, hang or take much memory: it gives an error, or what nsys itself would read out of those bytes."""
+"""No damage makes the reader crash, hang or take much memory: it gives an error, or what nsys
+itself would read out of those bytes.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,15 @@ def test_hundreds_of_mutations_of_a_small_report(tmp_path: Path) -> None:
     events += [
         event
         for t in range(0, 400, 40)
-        for event in (call(0, 1, start=t), kernel(t + 10, t + 20), nvtx(59, (7, "x"), (10, t + 5), start=t))
+        for event in (
+            call(0, 1, start=t),
+            kernel(t + 10, t + 20),
+            nvtx(59, (7, "x"), (10, t + 5), start=t),
+        )
     ]
-    data = Made(events=events, strings=["", "name"], per_block=12, threads=[message((2, 1), (4, 9))]).data()
+    data = Made(
+        events=events, strings=["", "name"], per_block=12, threads=[message((2, 1), (4, 9))]
+    ).data()
     path = tmp_path / "a.nsys-rep"
     choose = random.Random(3)
     for _ in range(400):

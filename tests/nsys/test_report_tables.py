@@ -54,7 +54,8 @@ def test_a_kernel_has_its_columns(opened: Opening) -> None:
         KERNEL, ("start", "end", "gridX", "blockZ", "globalPid", "graphNodeId")
     )
     assert {name: column.tolist() for name, column in read.items()} == {
-        "start": [-5, 20], "end": [10, 30], "gridX": [10, 10], "blockZ": [15, 15], "globalPid": [PID, PID],
+        "start": [-5, 20], "end": [10, 30], "gridX": [10, 10], "blockZ": [15, 15],
+        "globalPid": [PID, PID],
         "graphNodeId": [MISSING, 8589934593],
     }  # fmt: skip
 
@@ -71,14 +72,22 @@ def test_work_without_a_green_context_reads_as_with_one(opened: Opening) -> None
 
 def test_a_synchronisation_has_its_kind_wherever_it_is_written(opened: Opening) -> None:
     old, new = [(1, 4294967295), (2, 3)], [(1, 4294967295), (3, 4294967295), (4, 2)]
-    assert opened(on_gpu(5, 105, old), on_gpu(5, 105, new)).read("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", ("syncType",))[
-        "syncType"
-    ].tolist() == [3, 2]
+    assert opened(on_gpu(5, 105, old), on_gpu(5, 105, new)).read(
+        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", ("syncType",)
+    )["syncType"].tolist() == [3, 2]
 
 
 def test_calls_are_told_apart_by_class_and_keep_their_order(opened: Opening) -> None:
-    calls = opened(call(1, 2, start=1), call(27, 3, start=2), call(0, 2, start=3, result=-7), call(3, 2, start=4), call(1, 2, start=5))
-    runtime = calls.read("CUPTI_ACTIVITY_KIND_RUNTIME", ("start", "eventClass", "globalTid", "returnValue", "nameId"))
+    calls = opened(
+        call(1, 2, start=1),
+        call(27, 3, start=2),
+        call(0, 2, start=3, result=-7),
+        call(3, 2, start=4),
+        call(1, 2, start=5),
+    )
+    runtime = calls.read(
+        "CUPTI_ACTIVITY_KIND_RUNTIME", ("start", "eventClass", "globalTid", "returnValue", "nameId")
+    )
     assert runtime["start"].tolist() == [1, 3, 5]
     assert runtime["eventClass"].tolist() == [1, 0, 1]
     assert runtime["returnValue"].tolist() == [0, -7, 0]
@@ -95,7 +104,9 @@ def test_graph_nodes_and_whole_graphs(opened: Opening) -> None:
     nodes = held.read("CUDA_GRAPH_NODE_EVENTS", ("graphNodeId", "originalGraphNodeId", "globalTid"))
     assert nodes["graphNodeId"].tolist() == [4294967296, 8589934592]
     assert nodes["originalGraphNodeId"].tolist() == [MISSING, 4294967296]
-    assert held.read("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", ("graphId", "graphExecId"))["graphExecId"].tolist() == [2]
+    assert held.read("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", ("graphId", "graphExecId"))[
+        "graphExecId"
+    ].tolist() == [2]
 
 
 def test_nvtx_events_of_every_kind(opened: Opening) -> None:
@@ -110,7 +121,18 @@ def test_nvtx_events_of_every_kind(opened: Opening) -> None:
         nvtx(59, (8, [(2, -7)]), (7, "a longer text than eight byteZ")),
     )
     read = held.read(
-        "NVTX_EVENTS", ("end", "eventType", "textId", "domainId", "rangeId", "endGlobalTid", "jsonTextId", "int64Value"), ("text",)
+        "NVTX_EVENTS",
+        (
+            "end",
+            "eventType",
+            "textId",
+            "domainId",
+            "rangeId",
+            "endGlobalTid",
+            "jsonTextId",
+            "int64Value",
+        ),
+        ("text",),
     )
     assert read["text"].list() == [
         "TensorRT",
@@ -136,7 +158,11 @@ def test_nvtx_times_in_another_unit_are_an_error(report: Reading) -> None:
 
 
 def test_processes_are_called_by_their_short_name(opened: Opening) -> None:
-    held = opened(process(PID, (5, "./bert")), process(PID + (1 << 24), (5, "/usr/bin/nsys"), (6, "nsys")), process(PID + (2 << 24)))
+    held = opened(
+        process(PID, (5, "./bert")),
+        process(PID + (1 << 24), (5, "/usr/bin/nsys"), (6, "nsys")),
+        process(PID + (2 << 24)),
+    )
     read = held.read("PROCESSES", ("globalPid", "pid"), ("name",))
     assert read["name"].list() == ["./bert", "nsys"]
     assert read["pid"].tolist() == [484, 485]
@@ -144,7 +170,12 @@ def test_processes_are_called_by_their_short_name(opened: Opening) -> None:
 
 def test_what_is_not_known_is_said(report: Reading) -> None:
     held = report(
-        kernel(1, 2), call(250, 2), call(250, 2), call(10, 2), message((1, 7), (200, [(1, 1)])), message((1, 31), (104, [(1, 1)]))
+        kernel(1, 2),
+        call(250, 2),
+        call(250, 2),
+        call(10, 2),
+        message((1, 7), (200, [(1, 1)])),
+        message((1, 31), (104, [(1, 1)])),
     )
     assert held.unread == {"event 108 of class 250": 2, "event 200": 1}
     assert len(held.tables[KERNEL]["start"]) == 1
@@ -153,10 +184,16 @@ def test_what_is_not_known_is_said(report: Reading) -> None:
 @pytest.mark.parametrize(
     ("event", "what"),
     [
-        (message((1, 79), (107, [(1, 5), (2, 6), (7, 3), (101, [(1, 1)])])), "an event for CUPTI_ACTIVITY_KIND_KERNEL that has no"),
+        (
+            message((1, 79), (107, [(1, 5), (2, 6), (7, 3), (101, [(1, 1)])])),
+            "an event for CUPTI_ACTIVITY_KIND_KERNEL that has no",
+        ),
         (message((107, [(1, 5)])), "an event that does not begin with its type"),
         (message((1, 79)), "an event that has no body of a known form"),
-        (message((1, 79), (107, [(1, 5), (2, 6), (7, 3)]), (200, 1)), "an event that has more than a type and a body"),
+        (
+            message((1, 79), (107, [(1, 5), (2, 6), (7, 3)]), (200, 1)),
+            "an event that has more than a type and a body",
+        ),
         (message((1, 79), (107, b"\xff\xff\xff\xff\xff")), "a field number that is cut off"),
         (message((1, 79), (107, [(1, b"x")])), "field 1 of wire type 2 where 0 is expected"),
     ],
@@ -168,13 +205,18 @@ def test_an_event_of_another_form_is_an_error(report: Reading, event: bytes, wha
 
 def test_many_blocks_give_what_one_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
-    events = [kernel(int(t), int(t) + 9) if t % 3 else nvtx(59, (7, f"range {t % 11}"), start=int(t)) for t in rng.integers(0, 10**12, 500)]
+    events = [
+        kernel(int(t), int(t) + 9) if t % 3 else nvtx(59, (7, f"range {t % 11}"), start=int(t))
+        for t in rng.integers(0, 10**12, 500)
+    ]
     for number in range(0, 400, 37):
         more = ((37, [(1, 1), (2, 2)]),), ((38, [(1, 1)]),), ((39, [(1, 2), (2, 1)]),)
         events[number:number] = [call(94 + number % 3, 2, start=number, more=more[number % 3])]
     one = read_report(Made(events=events, strings=STRINGS).write(tmp_path / "a.nsys-rep"))
     monkeypatch.setattr(report_events, "_BATCH_BYTES", 1000)
-    many = read_report(Made(events=events, strings=STRINGS, per_block=7).write(tmp_path / "b.nsys-rep"))
+    many = read_report(
+        Made(events=events, strings=STRINGS, per_block=7).write(tmp_path / "b.nsys-rep")
+    )
     for table, columns in one.tables.items():
         for name, column in columns.items():
             other = many.tables[table][name]
@@ -189,23 +231,46 @@ def test_gpu_metrics_are_signed_numbers_of_their_sizes(opened: Opening) -> None:
     names = ["[Unknown]", "GpuMetrics", "", "SMs Active [Throughput %]", "Warps [Avg]"]
     fields = [(3, [(1, 3), (2, 0), (3, 1), (8, 1)]), (3, [(1, 4), (2, 1), (3, 3), (8, 1)])]
     registry = [(13, [(1, source), (2, 3), (3, 1)]), (14, [(1, source), (2, 2), *fields])]
-    samples = [message((1, source), (2, 100), (3, b"\x64\xfd\xff\xff")), message((1, source), (2, 300), (3, b"\x00\x01\x02\x00"))]
+    samples = [
+        message((1, source), (2, 100), (3, b"\x64\xfd\xff\xff")),
+        message((1, source), (2, 300), (3, b"\x00\x01\x02\x00")),
+    ]
     held = opened(generic=samples, registry=registry, strings=names)
     read = held.read("GPU_METRICS", ("timestamp", "metricId", "value"))
     assert read["value"].tolist() == [100, -3, 0, 513]
     assert read["timestamp"].tolist() == [100, 100, 300, 300]
-    assert held.read("TARGET_INFO_GPU_METRICS", ("metricId",), ("metricName",))["metricName"].list() == names[3:]
+    assert (
+        held.read("TARGET_INFO_GPU_METRICS", ("metricId",), ("metricName",))["metricName"].list()
+        == names[3:]
+    )
 
 
 def test_a_sample_of_another_length_is_an_error(report: Reading) -> None:
     source = 0x1000100000000
-    registry = [(13, [(1, source), (2, 3), (3, 1)]), (14, [(1, source), (2, 0), (3, [(1, 0), (2, 0), (3, 4), (8, 1)])])]
+    registry = [
+        (13, [(1, source), (2, 3), (3, 1)]),
+        (14, [(1, source), (2, 0), (3, [(1, 0), (2, 0), (3, 4), (8, 1)])]),
+    ]
     with pytest.raises(NsysmapError, match="that has no 4 bytes"):
-        report(generic=[message((1, source), (2, 100), (3, b"\x64"))], registry=registry, strings=["", "GpuMetrics"])
+        report(
+            generic=[message((1, source), (2, 100), (3, b"\x64"))],
+            registry=registry,
+            strings=["", "GpuMetrics"],
+        )
 
 
 def test_the_machine_and_the_session(written: Writing) -> None:
-    gpu = [(1, 0), (2, "NVIDIA H100"), (7, "GH100"), (11, 85017493504), (13, 1980000000), (14, 132), (15, 0), (41, 9), (42, 0)]
+    gpu = [
+        (1, 0),
+        (2, "NVIDIA H100"),
+        (7, "GH100"),
+        (11, 85017493504),
+        (13, 1980000000),
+        (14, 132),
+        (15, 0),
+        (41, 9),
+        (42, 0),
+    ]
     clocks = [
         (1, [(1, 1), (2, 3), (5, "18446744003739283955"), (6, "Offset")]),
         (1, [(1, 3), (2, 9), (5, "16651476287318337649"), (6, "Offset")]),
@@ -217,30 +282,68 @@ def test_the_machine_and_the_session(written: Writing) -> None:
             (14, [(1, 7), (4, 484)]),
             (15, [(1, 13), (6, 4294967291)]),
         ],
-        session=[(2, [(2, [(1, 12), (1, 123)]), (26, [(49, [(1, 1)])])]), (16, clocks), (17, 998992392), (18, 1024432968)],
+        session=[
+            (2, [(2, [(1, 12), (1, 123)]), (26, [(49, [(1, 1)])])]),
+            (16, clocks),
+            (17, 998992392),
+            (18, 1024432968),
+        ],
         threads=[message((2, 1), (3, 20), (4, TID))],
     )
     held, report = own_tables(path), read_report(path)
-    read = held.read("TARGET_INFO_GPU", ("smCount", "clockRate", "computeMajor", "l2CacheSize"), ("name", "chipName"))
-    assert (read["smCount"].tolist(), read["name"].list(), read["l2CacheSize"].tolist()) == ([132], ["NVIDIA H100"], [MISSING])
+    read = held.read(
+        "TARGET_INFO_GPU",
+        ("smCount", "clockRate", "computeMajor", "l2CacheSize"),
+        ("name", "chipName"),
+    )
+    assert (read["smCount"].tolist(), read["name"].list(), read["l2CacheSize"].tolist()) == (
+        [132],
+        ["NVIDIA H100"],
+        [MISSING],
+    )
     assert held.read("ANALYSIS_DETAILS", ("duration",))["duration"].tolist() == [25440576]
-    assert held.read("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",))["utcEpochNs"].tolist() == [1795267857360474020]
+    assert held.read("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",))["utcEpochNs"].tolist() == [
+        1795267857360474020
+    ]
     assert held.read("ThreadNames", ("globalTid",))["globalTid"].tolist() == [TID]
-    assert (report.collected, report.graph_trace, report.nsys_version) == (("NvtxEvents", "Cuda"), "node", "2025.3.1.90")
+    assert (report.collected, report.graph_trace, report.nsys_version) == (
+        ("NvtxEvents", "Cuda"),
+        "node",
+        "2025.3.1.90",
+    )
 
 
-def test_of_the_environment_in_the_session_only_the_version_of_tensorrt_is_read(opened: Opening) -> None:
-    variables = [(30, [(1, "TOKEN"), (2, "8.1.s3cr3t")]), (30, [(1, "TENSORRT_VERSION"), (2, "8.2.1")])]
+def test_of_the_environment_in_the_session_only_the_version_of_tensorrt_is_read(
+    opened: Opening,
+) -> None:
+    variables = [
+        (30, [(1, "TOKEN"), (2, "8.1.s3cr3t")]),
+        (30, [(1, "TENSORRT_VERSION"), (2, "8.2.1")]),
+    ]
     held = opened(kernel(1, 2), session=[(2, [(26, variables)]), (17, 1000), (18, 2000)])
-    assert held.read("META_DATA_CAPTURE", (), ("name", "value"))["value"].list() == ["TENSORRT_VERSION=8.2.1"]
-    held = opened(kernel(1, 2), session=[(2, [(26, [(30, 7)])]), (17, 1000), (18, 2000)])  # something else there
+    assert held.read("META_DATA_CAPTURE", (), ("name", "value"))["value"].list() == [
+        "TENSORRT_VERSION=8.2.1"
+    ]
+    held = opened(
+        kernel(1, 2), session=[(2, [(26, [(30, 7)])]), (17, 1000), (18, 2000)]
+    )  # something else there
     assert held.read("META_DATA_CAPTURE", (), ("value",))["value"].list() == []
 
 
 def test_nsys_own_count_is_held_against_the_rows(report: Reading) -> None:
     def said(count: int) -> bytes:
         return message(
-            (1, 49), (110, [(1, [(1, 5), (2, 1), (3, 1)]), (2, 2), (3, 1), (4, f"Number of CUDA events collected: \t{count}."), (5, PID)])
+            (1, 49),
+            (
+                110,
+                [
+                    (1, [(1, 5), (2, 1), (3, 1)]),
+                    (2, 2),
+                    (3, 1),
+                    (4, f"Number of CUDA events collected: \t{count}."),
+                    (5, PID),
+                ],
+            ),
         )
 
     assert report(kernel(1, 2), call(0, 2), call(27, 3), said(2)).disagreements == ()
@@ -260,10 +363,14 @@ def test_the_session_has_its_time_of_day_where_clocks_have_a_section(tmp_path: P
         sections={"Time Conversion Data": clocks},
     )
     held = own_tables(made.write(tmp_path / "a.nsys-rep"))
-    assert held.read("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",))["utcEpochNs"].tolist() == [1769308002162486533]
+    assert held.read("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",))["utcEpochNs"].tolist() == [
+        1769308002162486533
+    ]
 
 
-def test_the_container_tells_which_nsys_wrote_a_report_whose_first_line_does_not(tmp_path: Path) -> None:
+def test_the_container_tells_which_nsys_wrote_a_report_whose_first_line_does_not(
+    tmp_path: Path,
+) -> None:
     path = Made(events=[], version="2022.4.2.1-df9881f").write(tmp_path / "old.nsys-rep")
     assert version_in_report(path) == "2022.4.2.1"
     path.write_bytes(b"NVIDIA Tegra Profiler Report 1.\n")

@@ -1,4 +1,6 @@
-"""The vectorised decoder gives what a plain one gives, for every message; what is no message is an error."""
+"""The vectorised decoder gives what a plain one gives, for every message; what is no message is an
+error.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,11 @@ from nsysmap.inputs.nsys import report_wire
 from nsysmap.inputs.nsys.report_wire import Message, Spans, WireError, padded, split, walk
 from tests.made_report import message, varint
 
-NUMBERS = st.one_of(st.integers(0, 300), st.integers(0, 2**64 - 1), st.sampled_from([2**7, 2**14 - 1, 2**56 - 1, 2**56, 2**63, 2**63 - 1]))
+NUMBERS = st.one_of(
+    st.integers(0, 300),
+    st.integers(0, 2**64 - 1),
+    st.sampled_from([2**7, 2**14 - 1, 2**56 - 1, 2**56, 2**63, 2**63 - 1]),
+)
 FIELD = st.tuples(st.integers(1, 40), st.one_of(NUMBERS, st.binary(max_size=20)))
 MESSAGES = st.lists(st.lists(FIELD, max_size=8), min_size=1, max_size=12)
 
@@ -31,18 +37,27 @@ def test_a_number_without_an_end_is_an_error() -> None:
 @settings(max_examples=150, deadline=None)
 def test_many_at_once_are_read_as_one_by_one(rows: list[list[tuple[int, int | bytes]]]) -> None:
     kinds = {number: type(value) for row in reversed(rows) for number, value in reversed(row)}
-    rows = [[(number, value) for number, value in row if kinds[number] is type(value)] for row in rows]
+    rows = [
+        [(number, value) for number, value in row if kinds[number] is type(value)] for row in rows
+    ]
     parts = [message(*row) for row in rows]
     ends = np.cumsum([len(part) for part in parts])
     spans = Spans(ends - [len(part) for part in parts], ends)
     data = b"".join(parts)
-    forms: dict[int, report_wire.Form] = {number: "bytes" if kind is bytes else "number" for number, kind in kinds.items()}
+    forms: dict[int, report_wire.Form] = {
+        number: "bytes" if kind is bytes else "number" for number, kind in kinds.items()
+    }
     read = walk(padded(data), spans, forms)
     for number, kind in kinds.items():
-        expected = [next((value for field, value in reversed(row) if field == number), None) for row in rows]
+        expected = [
+            next((value for field, value in reversed(row) if field == number), None) for row in rows
+        ]
         if kind is bytes:
             begins, behind = read.spans[number].begin.tolist(), read.spans[number].end.tolist()
-            assert [None if first < 0 else data[first:last] for first, last in zip(begins, behind, strict=True)] == expected
+            assert [
+                None if first < 0 else data[first:last]
+                for first, last in zip(begins, behind, strict=True)
+            ] == expected
         else:
             got = [
                 None if value == MISSING and held != 2**63 else value % 2**64
@@ -53,7 +68,9 @@ def test_many_at_once_are_read_as_one_by_one(rows: list[list[tuple[int, int | by
 
 @given(st.binary(min_size=1, max_size=60), MESSAGES)
 @settings(max_examples=150, deadline=None)
-def test_any_bytes_are_a_message_or_an_error(noise: bytes, rows: list[list[tuple[int, int | bytes]]]) -> None:
+def test_any_bytes_are_a_message_or_an_error(
+    noise: bytes, rows: list[list[tuple[int, int | bytes]]]
+) -> None:
     data = message(*rows[0]) + noise
     whole = Spans(np.array([0]), np.array([len(data)]))
     try:
@@ -75,23 +92,34 @@ def test_messages_in_a_message_are_found(held: list[tuple[int, bytes]]) -> None:
     tags, spans = split(buffer, 6, 6 + len(data), (0x0A, 0x12))
     found = [
         (tag >> 3, bytes(buffer[begin:end]))
-        for tag, begin, end in zip(tags.tolist(), spans.begin.tolist(), spans.end.tolist(), strict=True)
+        for tag, begin, end in zip(
+            tags.tolist(), spans.begin.tolist(), spans.end.tolist(), strict=True
+        )
     ]
     assert found == held
 
 
-split_up = st.lists(st.tuples(st.sampled_from((0x0A, 0x12)), st.binary(max_size=5)), min_size=1, max_size=6).map(
-    lambda parts: b"".join(bytes((tag, len(part))) + part for tag, part in parts)
+split_up = st.lists(
+    st.tuples(st.sampled_from((0x0A, 0x12)), st.binary(max_size=5)), min_size=1, max_size=6
+).map(lambda parts: b"".join(bytes((tag, len(part))) + part for tag, part in parts))
+
+
+@given(
+    st.one_of(
+        st.binary(min_size=1, max_size=80),
+        split_up,
+        st.tuples(split_up, st.binary(max_size=2)).map(b"".join),
+    )
 )
-
-
-@given(st.one_of(st.binary(min_size=1, max_size=80), split_up, st.tuples(split_up, st.binary(max_size=2)).map(b"".join)))
 def test_what_does_not_split_is_an_error(data: bytes) -> None:
     try:
         expected = [(number, value) for number, value in report_wire.fields(data)]
     except WireError:
         expected = None
-    if expected is not None and any(not isinstance(value, bytes) or number not in (1, 2) or data[0] & 7 != 2 for number, value in expected):
+    if expected is not None and any(
+        not isinstance(value, bytes) or number not in (1, 2) or data[0] & 7 != 2
+        for number, value in expected
+    ):
         expected = None
     try:
         tags, _ = split(padded(data), 0, len(data), (0x0A, 0x12))

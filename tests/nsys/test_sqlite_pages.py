@@ -1,4 +1,6 @@
-"""SQLite is the oracle: what is decoded from the pages is what SQLite says, or it is left to SQLite."""
+"""SQLite is the oracle: what is decoded from the pages is what SQLite says, or it is left to
+SQLite.
+"""
 
 from __future__ import annotations
 
@@ -24,21 +26,54 @@ from tests.sqlite_mutants import run
 EXPORTS = sorted(FIXTURES.glob("*/*.sqlite"))
 PUBLIC_TRACE = SHARED / "traces" / "h100_2gpu_1s.sqlite"
 PAGE_SIZES = (512, 1024, 4096, 8192, 65536)
-WIDTHS = (0, 1, 2, 127, 128, 255, 32767, 32768, 2**23 - 1, 2**23, 2**31, 2**32, 2**47 - 1, 2**47, 2**63 - 1)
-TEXTS = ("", "a", "conv1", "layer 7", "größer", "日本語", "x" * 57, "y" * 58, "z\0z", "w" * 64, "w" * 63 + "v", "u" * 65)
+WIDTHS = (
+    0,
+    1,
+    2,
+    127,
+    128,
+    255,
+    32767,
+    32768,
+    2**23 - 1,
+    2**23,
+    2**31,
+    2**32,
+    2**47 - 1,
+    2**47,
+    2**63 - 1,
+)
+TEXTS = (
+    "",
+    "a",
+    "conv1",
+    "layer 7",
+    "größer",
+    "日本語",
+    "x" * 57,
+    "y" * 58,
+    "z\0z",
+    "w" * 64,
+    "w" * 63 + "v",
+    "u" * 65,
+)
 
 Value = int | float | str | bytes | None
 
 
 def made(path: Path, *statements: str, rows: Sequence[Sequence[Value]] = ()) -> Path:
-    """A file that these statements make; the rows go into table t after the first that creates it."""
+    """A file that these statements make; the rows go into table t after the first that creates
+    it.
+    """
     with closing(sqlite3.connect(path)) as connection:
         connection.isolation_level = None
         for statement in statements:
             connection.execute(statement)
             if statement.startswith("CREATE TABLE t") and rows:
                 connection.execute("BEGIN")
-                connection.executemany(f"INSERT INTO t VALUES ({', '.join('?' for _ in rows[0])})", rows)
+                connection.executemany(
+                    f"INSERT INTO t VALUES ({', '.join('?' for _ in rows[0])})", rows
+                )
                 connection.execute("COMMIT")
     return path
 
@@ -47,7 +82,9 @@ def told(path: Path, table: str, column: str) -> list[Value]:
     """What SQLite says."""
     with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection:
         connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        return [row[0] for row in connection.execute(f'SELECT "{column}" FROM "{table}" NOT INDEXED')]
+        return [
+            row[0] for row in connection.execute(f'SELECT "{column}" FROM "{table}" NOT INDEXED')
+        ]
 
 
 def plain(data: object) -> list[int | str | None]:
@@ -56,36 +93,50 @@ def plain(data: object) -> list[int | str | None]:
     return [None if value == MISSING else value for value in data.tolist()]  # type: ignore[attr-defined]
 
 
-def decoded(file: Path | Database, table: str, column: str, *, text: bool) -> list[int | str | None] | None:
+def decoded(
+    file: Path | Database, table: str, column: str, *, text: bool
+) -> list[int | str | None] | None:
     """What is decoded from the pages; None where it is left to SQLite."""
     database = Database.open(file) if isinstance(file, Path) else file
     stored = database.stored.get(table)
     if stored is None:
         return None
     try:
-        return plain(read_table(database.path, stored, () if text else (column,), (column,) if text else ())[column])
+        return plain(
+            read_table(database.path, stored, () if text else (column,), (column,) if text else ())[
+                column
+            ]
+        )
     except UnsupportedError:
         return None
 
 
 def agrees(file: Path | Database, table: str, column: str) -> bool:
-    """Whether the column could be decoded, as integers or as text; it must then be what SQLite says."""
+    """Whether the column could be decoded, as integers or as text; it must then be what SQLite
+    says.
+    """
     database = Database.open(file) if isinstance(file, Path) else file
-    integers, texts = decoded(database, table, column, text=False), decoded(database, table, column, text=True)
+    integers, texts = (
+        decoded(database, table, column, text=False),
+        decoded(database, table, column, text=True),
+    )
     if integers is None and texts is None:
         return False
     truth = told(database.path, table, column)
     if integers is not None:
         assert not {type(value) for value in truth} - {int, type(None)}
         assert integers == [None if value == MISSING else value for value in truth]
-        assert [value for block in database.blocks(table, (column,)) for value in plain(block[column])] == integers
+        assert [
+            value for block in database.blocks(table, (column,)) for value in plain(block[column])
+        ] == integers
     if texts is not None:
         assert not {type(value) for value in truth} - {str, type(None)}
         assert texts == [value or None for value in truth]
     return True
 
 
-# --- tables of all kinds --------------------------------------------------------------------------------------------
+# --- tables of all kinds
+# --------------------------------------------------------------------------------------------
 
 
 def an_integer(random: Random) -> int:
@@ -133,8 +184,15 @@ def test_a_table_is_decoded_as_sqlite_reads_it_or_not_at_all(
     random = Random(seed)
     path = tmp_path_factory.mktemp("pages") / "x.sqlite"
     columns = [f"c{i} {KINDS[kind]}" for i, kind in enumerate(kinds)]
-    numbers = random.sample(range(-5, 5 * rows), rows) if random.random() < 0.7 else list({an_integer(random) for _ in range(rows)})
-    contents = [(*([number] if key else []), *(a_value(random, kind) for kind in kinds)) for number in numbers]
+    numbers = (
+        random.sample(range(-5, 5 * rows), rows)
+        if random.random() < 0.7
+        else list({an_integer(random) for _ in range(rows)})
+    )
+    contents = [
+        (*([number] if key else []), *(a_value(random, kind) for kind in kinds))
+        for number in numbers
+    ]
     statements = [
         f"PRAGMA page_size = {random.choice(PAGE_SIZES)}",
         f"PRAGMA auto_vacuum = {random.randrange(3)}",
@@ -161,28 +219,63 @@ def test_a_table_is_decoded_as_sqlite_reads_it_or_not_at_all(
 
 @pytest.mark.parametrize("page_size", PAGE_SIZES)
 def test_integers_of_every_width_null_and_text_are_decoded(tmp_path: Path, page_size: int) -> None:
-    integers = [sign * (number + near) for number in WIDTHS[:-1] for sign in (1, -1) for near in (-1, 0, 1)] + [2**63 - 1, None]
-    rows = [(integers[i % len(integers)], TEXTS[i % len(TEXTS)], i, None if i % 3 else "t") for i in range(3000)]
+    integers = [
+        sign * (number + near) for number in WIDTHS[:-1] for sign in (1, -1) for near in (-1, 0, 1)
+    ] + [2**63 - 1, None]
+    rows = [
+        (integers[i % len(integers)], TEXTS[i % len(TEXTS)], i, None if i % 3 else "t")
+        for i in range(3000)
+    ]
     path = made(
-        tmp_path / "x.sqlite", f"PRAGMA page_size = {page_size}", "CREATE TABLE t (a INTEGER, b TEXT, c INTEGER, d TEXT)", rows=rows
+        tmp_path / "x.sqlite",
+        f"PRAGMA page_size = {page_size}",
+        "CREATE TABLE t (a INTEGER, b TEXT, c INTEGER, d TEXT)",
+        rows=rows,
     )
     assert [agrees(path, "t", column) for column in "abcd"] == [True] * 4
 
 
 def test_row_numbers_are_the_values_of_an_integer_primary_key(tmp_path: Path) -> None:
-    numbers = [-(2**63) + 1, -5, 0, 1, 127, 128, 2**14, 2**21, 2**28, 2**35, 2**42, 2**49, 2**56 - 1, 2**56, 2**63 - 1]
-    path = made(tmp_path / "x.sqlite", "CREATE TABLE t (a TEXT, k INTEGER PRIMARY KEY)", rows=[("x", number) for number in numbers])
+    numbers = [
+        -(2**63) + 1,
+        -5,
+        0,
+        1,
+        127,
+        128,
+        2**14,
+        2**21,
+        2**28,
+        2**35,
+        2**42,
+        2**49,
+        2**56 - 1,
+        2**56,
+        2**63 - 1,
+    ]
+    path = made(
+        tmp_path / "x.sqlite",
+        "CREATE TABLE t (a TEXT, k INTEGER PRIMARY KEY)",
+        rows=[("x", number) for number in numbers],
+    )
     assert decoded(path, "t", "k", text=False) == numbers
     assert decoded(path, "t", "k", text=True) is None
 
 
 def test_row_numbers_of_pages_full_of_short_rows_are_told(tmp_path: Path) -> None:
-    path = made(tmp_path / "x.sqlite", "CREATE TABLE t (a INTEGER, k INTEGER PRIMARY KEY)", rows=[(2, number) for number in range(10, 120)])
+    path = made(
+        tmp_path / "x.sqlite",
+        "CREATE TABLE t (a INTEGER, k INTEGER PRIMARY KEY)",
+        rows=[(2, number) for number in range(10, 120)],
+    )
     assert decoded(path, "t", "k", text=False) == list(range(10, 120))
 
 
 def test_rows_longer_than_a_page_are_decoded(tmp_path: Path) -> None:
-    rows = [(i, "n" * size, -i) for i, size in enumerate((0, 5, 4040, 4050, 4060, 4070, 5000, 20000, 100_000) * 30)]
+    rows = [
+        (i, "n" * size, -i)
+        for i, size in enumerate((0, 5, 4040, 4050, 4060, 4070, 5000, 20000, 100_000) * 30)
+    ]
     path = made(tmp_path / "x.sqlite", "CREATE TABLE t (a INTEGER, b TEXT, c INTEGER)", rows=rows)
     assert [agrees(path, "t", column) for column in "abc"] == [True] * 3
 
@@ -190,7 +283,11 @@ def test_rows_longer_than_a_page_are_decoded(tmp_path: Path) -> None:
 def test_the_texts_of_many_rows_are_told_apart(tmp_path: Path) -> None:
     random = Random(1)
     texts = [
-        "".join(random.choice("ab") for _ in range(random.choice((1, 2, 7, 8, 9, 15, 16, 17, 40, 63, 64, 65, 90)))) for _ in range(20_000)
+        "".join(
+            random.choice("ab")
+            for _ in range(random.choice((1, 2, 7, 8, 9, 15, 16, 17, 40, 63, 64, 65, 90)))
+        )
+        for _ in range(20_000)
     ]
     path = made(tmp_path / "x.sqlite", "CREATE TABLE t (a TEXT)", rows=[(text,) for text in texts])
     assert decoded(path, "t", "a", text=True) == texts
@@ -198,7 +295,9 @@ def test_the_texts_of_many_rows_are_told_apart(tmp_path: Path) -> None:
 
 def test_texts_that_are_no_utf8_are_replaced_and_stay_one_value_each(tmp_path: Path) -> None:
     path = made(
-        tmp_path / "x.sqlite", "CREATE TABLE t (a TEXT)", "INSERT INTO t VALUES (CAST(x'ff' AS TEXT)), (CAST(x'fe' AS TEXT)), ('b')"
+        tmp_path / "x.sqlite",
+        "CREATE TABLE t (a TEXT)",
+        "INSERT INTO t VALUES (CAST(x'ff' AS TEXT)), (CAST(x'fe' AS TEXT)), ('b')",
     )
     column = sqlite_tables(path).read("t", (), ("a",))["a"]
     assert column.list() == ["\ufffd", "\ufffd", "b"]
@@ -218,10 +317,21 @@ def test_a_column_added_later_is_null_in_earlier_rows(tmp_path: Path) -> None:
 
 def test_what_is_unusual_is_left_to_sqlite_which_reads_the_same(tmp_path: Path) -> None:
     statements = {
-        "default": ("CREATE TABLE t (z)", "INSERT INTO t VALUES (1)", "ALTER TABLE t ADD COLUMN a INTEGER DEFAULT 7"),
-        "without": ("CREATE TABLE t (a INTEGER PRIMARY KEY) WITHOUT ROWID", "INSERT INTO t VALUES (7)"),
+        "default": (
+            "CREATE TABLE t (z)",
+            "INSERT INTO t VALUES (1)",
+            "ALTER TABLE t ADD COLUMN a INTEGER DEFAULT 7",
+        ),
+        "without": (
+            "CREATE TABLE t (a INTEGER PRIMARY KEY) WITHOUT ROWID",
+            "INSERT INTO t VALUES (7)",
+        ),
         "generated": ("CREATE TABLE t (z AS (1), a INTEGER)", "INSERT INTO t VALUES (7)"),
-        "utf16": ("PRAGMA encoding = 'UTF-16'", "CREATE TABLE t (a INTEGER)", "INSERT INTO t VALUES (7)"),
+        "utf16": (
+            "PRAGMA encoding = 'UTF-16'",
+            "CREATE TABLE t (a INTEGER)",
+            "INSERT INTO t VALUES (7)",
+        ),
     }
     for name, made_by in statements.items():
         path = made(tmp_path / name, *made_by)
@@ -229,8 +339,14 @@ def test_what_is_unusual_is_left_to_sqlite_which_reads_the_same(tmp_path: Path) 
         assert sqlite_tables(path).read("t", ("a", "absent"))["a"].tolist() == [7], name
 
 
-def test_real_numbers_are_left_to_sqlite_and_taken_for_integers_where_they_are_some(tmp_path: Path) -> None:
-    path = made(tmp_path / "x.sqlite", "CREATE TABLE t (a DOUBLE, b INTEGER, c DOUBLE)", "INSERT INTO t VALUES (3, 4, 3.5)")
+def test_real_numbers_are_left_to_sqlite_and_taken_for_integers_where_they_are_some(
+    tmp_path: Path,
+) -> None:
+    path = made(
+        tmp_path / "x.sqlite",
+        "CREATE TABLE t (a DOUBLE, b INTEGER, c DOUBLE)",
+        "INSERT INTO t VALUES (3, 4, 3.5)",
+    )
     tables = sqlite_tables(path)
     assert decoded(path, "t", "a", text=False) is None
     assert [tables.read("t", (name,))[name].tolist() for name in "ab"] == [[3], [4]]
@@ -244,7 +360,9 @@ def test_unfinished_changes_beside_the_file_are_left_to_sqlite(tmp_path: Path) -
     assert decoded(path, "t", "a", text=False) is None
 
 
-@pytest.mark.parametrize("path", [*EXPORTS, PUBLIC_TRACE], ids=lambda path: f"{path.parent.name}/{path.name}")
+@pytest.mark.parametrize(
+    "path", [*EXPORTS, PUBLIC_TRACE], ids=lambda path: f"{path.parent.name}/{path.name}"
+)
 def test_real_exports_are_decoded_whole_and_as_sqlite_reads_them(path: Path) -> None:
     if not path.exists():
         pytest.skip("the public trace is not beside this checkout")
@@ -252,7 +370,10 @@ def test_real_exports_are_decoded_whole_and_as_sqlite_reads_them(path: Path) -> 
     for table, columns in database.columns.items():
         if not table.startswith("ENUM_"):
             read = [agrees(database, table, column) for column in columns]
-            assert all(done or column in database.stored[table].reals for done, column in zip(read, columns, strict=True)), table
+            assert all(
+                done or column in database.stored[table].reals
+                for done, column in zip(read, columns, strict=True)
+            ), table
 
 
 def test_what_sqlite_hands_out_is_the_same_as_what_the_pages_say(tmp_path: Path) -> None:
@@ -261,45 +382,78 @@ def test_what_sqlite_hands_out_is_the_same_as_what_the_pages_say(tmp_path: Path)
     database = Database.open(path)
     pages = read_table(path, database.stored["t"], ("c", "a"), ("b",))
     slowly = read_rows(path, "t", ("c", "a"), ("b",))
-    assert {name: plain(data) for name, data in pages.items()} == {name: plain(data) for name, data in slowly.items()}
+    assert {name: plain(data) for name, data in pages.items()} == {
+        name: plain(data) for name, data in slowly.items()
+    }
 
 
 @pytest.mark.parametrize("width", [1, 40, 47, 48, 49, 60, 130])
 def test_rows_about_as_long_as_what_is_read_at_once_are_decoded(tmp_path: Path, width: int) -> None:
     """``width`` is that of a text in front of the integers, which is not asked for."""
-    rows = [(("x" * (width - i % 2)), i % 3, 2**31 + i, 5 * (i % 7 - 3), None if i % 5 else 2**50) for i in range(3000)]
-    path = made(tmp_path / "x.sqlite", "CREATE TABLE t (t TEXT, a INTEGER, b INTEGER, c INTEGER, d INTEGER)", rows=rows)
+    rows = [
+        (("x" * (width - i % 2)), i % 3, 2**31 + i, 5 * (i % 7 - 3), None if i % 5 else 2**50)
+        for i in range(3000)
+    ]
+    path = made(
+        tmp_path / "x.sqlite",
+        "CREATE TABLE t (t TEXT, a INTEGER, b INTEGER, c INTEGER, d INTEGER)",
+        rows=rows,
+    )
     database = Database.open(path)
     read = read_table(path, database.stored["t"], ("a", "b", "c", "d"), ())
-    assert [plain(read[name]) for name in "abcd"] == [[row[at] for row in rows] for at in (1, 2, 3, 4)]
+    assert [plain(read[name]) for name in "abcd"] == [
+        [row[at] for row in rows] for at in (1, 2, 3, 4)
+    ]
 
 
 def test_pieces_of_a_table_go_on_where_the_pages_must_be_left_to_sqlite(tmp_path: Path) -> None:
     rows = [(i, -i) for i in range(200_000)]
-    path = made(tmp_path / "x.sqlite", "CREATE TABLE t (a, b)", "INSERT INTO t VALUES (7.0, 8)", rows=rows)
+    path = made(
+        tmp_path / "x.sqlite", "CREATE TABLE t (a, b)", "INSERT INTO t VALUES (7.0, 8)", rows=rows
+    )
     with pytest.raises(UnsupportedError):
         read_table(path, Database.open(path).stored["t"], ("a", "b"), ())
     pieces = list(sqlite_tables(path).blocks("T", ("A", "b")))
     assert len(pieces) > 2
-    assert [(a, b) for piece in pieces for a, b in zip(piece["A"].tolist(), piece["b"].tolist(), strict=True)] == [*rows, (7, 8)]
+    assert [
+        (a, b)
+        for piece in pieces
+        for a, b in zip(piece["A"].tolist(), piece["b"].tolist(), strict=True)
+    ] == [*rows, (7, 8)]
 
 
 def test_a_column_that_is_not_there_is_missing_in_pieces_too(tmp_path: Path) -> None:
     path = made(tmp_path / "x.sqlite", "CREATE TABLE t (a INTEGER)", "INSERT INTO t VALUES (7)")
-    assert [piece["b"].tolist() for piece in sqlite_tables(path).blocks("t", ("a", "b"))] == [[MISSING]]
+    assert [piece["b"].tolist() for piece in sqlite_tables(path).blocks("t", ("a", "b"))] == [
+        [MISSING]
+    ]
 
 
-# --- files that are damaged, or made to do damage ---------------------------------------------------------------------
+# --- files that are damaged, or made to do damage
+# ---------------------------------------------------------------------
 
 
 def a_file(path: Path, random: Random) -> Path:
-    rows = [(an_integer(random), i, random.choice(TEXTS), random.choice((1, 0, None)), "v" * random.choice((3, 700))) for i in range(300)]
+    rows = [
+        (
+            an_integer(random),
+            i,
+            random.choice(TEXTS),
+            random.choice((1, 0, None)),
+            "v" * random.choice((3, 700)),
+        )
+        for i in range(300)
+    ]
     table = "CREATE TABLE t (a INTEGER, k INTEGER PRIMARY KEY, b TEXT, c INTEGER, d TEXT)"
     return made(path, f"PRAGMA page_size = {random.choice((512, 1024))}", table, rows=rows)
 
 
 @settings(max_examples=150)
-@given(seed=st.integers(0, 2**32), flips=st.sampled_from((1, 1, 2, 5, 30)), region=st.sampled_from(("anywhere", "heads", "ends")))
+@given(
+    seed=st.integers(0, 2**32),
+    flips=st.sampled_from((1, 1, 2, 5, 30)),
+    region=st.sampled_from(("anywhere", "heads", "ends")),
+)
 def test_a_damaged_file_gives_what_sqlite_gives_or_an_error(
     tmp_path_factory: pytest.TempPathFactory, seed: int, flips: int, region: str
 ) -> None:
@@ -310,15 +464,21 @@ def test_a_damaged_file_gives_what_sqlite_gives_or_an_error(
     for _ in range(flips):
         begin = random.randrange(len(contents) // page) * page
         place = {"anywhere": page, "heads": 40, "ends": page}[region]
-        at = begin + (page - 1 - random.randrange(60) if region == "ends" else random.randrange(place))
-        contents[at] = random.choice((0, 1, 0x05, 0x0D, 0x7F, 0x80, 0xFF, contents[at] ^ 1 << random.randrange(8)))
+        at = begin + (
+            page - 1 - random.randrange(60) if region == "ends" else random.randrange(place)
+        )
+        contents[at] = random.choice(
+            (0, 1, 0x05, 0x0D, 0x7F, 0x80, 0xFF, contents[at] ^ 1 << random.randrange(8))
+        )
     path.write_bytes(contents)
     try:
         database = Database.open(path)
     except NsysmapError:
         return
     for column in database.columns.get("t", ()):
-        agrees(database, "t", column)  # where SQLite reports the damage and the pages do not, `told` raises
+        agrees(
+            database, "t", column
+        )  # where SQLite reports the damage and the pages do not, `told` raises
 
 
 def test_mutants_of_whole_files_are_read_as_sqlite_reads_them_or_left_to_it(tmp_path: Path) -> None:
@@ -336,7 +496,12 @@ def test_a_record_without_a_single_type_is_left_to_sqlite(seed: int, tmp_path: P
 
 
 def test_a_tree_that_leads_back_to_itself_ends_in_an_error(tmp_path: Path) -> None:
-    path = made(tmp_path / "x.sqlite", "PRAGMA page_size = 512", "CREATE TABLE t (a INTEGER)", rows=[(i,) for i in range(20_000)])
+    path = made(
+        tmp_path / "x.sqlite",
+        "PRAGMA page_size = 512",
+        "CREATE TABLE t (a INTEGER)",
+        rows=[(i,) for i in range(20_000)],
+    )
     root = Database.open(path).stored["t"].root
     contents = bytearray(path.read_bytes())
     begin = (root - 1) * 512
@@ -349,16 +514,27 @@ def test_a_tree_that_leads_back_to_itself_ends_in_an_error(tmp_path: Path) -> No
 
 
 def test_a_tree_that_has_each_page_many_times_ends_in_an_error(tmp_path: Path) -> None:
-    """Twelve levels, each with all its cells on the one below: SQLite would read a leaf 60^12 times."""
-    path = made(tmp_path / "x.sqlite", "PRAGMA page_size = 512", "CREATE TABLE t (a INTEGER)", rows=[(i,) for i in range(20_000)])
+    """Twelve levels, each with all its cells on the one below: SQLite would read a leaf 60^12
+    times.
+    """
+    path = made(
+        tmp_path / "x.sqlite",
+        "PRAGMA page_size = 512",
+        "CREATE TABLE t (a INTEGER)",
+        rows=[(i,) for i in range(20_000)],
+    )
     root = Database.open(path).stored["t"].root
     contents = bytearray(path.read_bytes())
     levels = [root, *[number for number in range(3, 40) if number != root][:12]]
     for level, below in pairwise(levels):
         cells = b"".join(below.to_bytes(4, "big") + b"\1" for _ in range(60))
         pointers = b"".join((512 - 300 + 5 * i).to_bytes(2, "big") for i in range(60))
-        head = b"\5\0\0\0\x3c" + (212).to_bytes(2, "big") + b"\0" + below.to_bytes(4, "big") + pointers
-        contents[(level - 1) * 512 : level * 512] = head + bytes(512 - len(head) - len(cells)) + cells
+        head = (
+            b"\5\0\0\0\x3c" + (212).to_bytes(2, "big") + b"\0" + below.to_bytes(4, "big") + pointers
+        )
+        contents[(level - 1) * 512 : level * 512] = (
+            head + bytes(512 - len(head) - len(cells)) + cells
+        )
     path.write_bytes(contents)
     assert decoded(path, "t", "a", text=False) is None
     with pytest.raises(NsysmapError, match="more in t than there is in the file"):
@@ -379,7 +555,9 @@ def test_a_page_that_has_one_long_text_many_times_ends_in_an_error(tmp_path: Pat
 
 
 def test_reading_writes_nothing(tmp_path: Path) -> None:
-    path = made(tmp_path / "x.sqlite", "CREATE TABLE t (a INTEGER)", rows=[(i,) for i in range(1000)])
+    path = made(
+        tmp_path / "x.sqlite", "CREATE TABLE t (a INTEGER)", rows=[(i,) for i in range(1000)]
+    )
     before = hashlib.sha256(path.read_bytes()).hexdigest()
     Database.open(path).read("t", ("a",))
     assert hashlib.sha256(path.read_bytes()).hexdigest() == before

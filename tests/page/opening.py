@@ -15,13 +15,21 @@ CAPTURES = {
     "one inference at a time": ("bert_trt103/sync.nsys-rep", "bert_trt103/engine.json"),
     "a graph, kernels hidden": ("bert_trt10/graph_whole.nsys-rep", "bert_trt10/engine.json"),
     "auxiliary streams in a graph": ("aux_streams/graph.nsys-rep", "aux_streams/engine.json"),
-    "two engines in turns": ("decode_loop/sync.nsys-rep", "decode_loop/context.engine.json", "decode_loop/generation.engine.json"),
+    "two engines in turns": (
+        "decode_loop/sync.nsys-rep",
+        "decode_loop/context.engine.json",
+        "decode_loop/generation.engine.json",
+    ),
     "pageable copies": ("bert_split_trt10/pageable.nsys-rep", "bert_split_trt10/engine.json"),
     "no engine file": ("bert_trt85/sync.nsys-rep",),
 }
 
 
-MIXED = ("torch_mixed/sync.nsys-rep", "torch_mixed/backbone.engine.json", "torch_mixed/head.engine.json")
+MIXED = (
+    "torch_mixed/sync.nsys-rep",
+    "torch_mixed/backbone.engine.json",
+    "torch_mixed/head.engine.json",
+)
 
 
 def opened(browser: Browser, path: Path, fragment: str = "", *, scheme: str = "light") -> Page:
@@ -37,7 +45,9 @@ def bert(written: Callable[..., Path]) -> Path:
 def top(page: Page, place: str) -> float:
     """How far below the header the first of these elements begins, in pixels."""
     head = page.locator("header").evaluate("one => one.getBoundingClientRect().bottom")
-    return float(page.locator(place).first.evaluate("one => one.getBoundingClientRect().top")) - float(head)
+    return float(
+        page.locator(place).first.evaluate("one => one.getBoundingClientRect().top")
+    ) - float(head)
 
 
 def seconds(text: str) -> float:

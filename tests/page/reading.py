@@ -21,7 +21,9 @@ def read(text: str) -> dict[str, dict[str, IntArray]]:
         for column, planes, differences, _wide in told["columns"]:
             values = np.zeros(told["rows"], np.int64)
             for place in range(planes):
-                values |= np.frombuffer(plain, np.uint8, told["rows"], at).astype(np.int64) << (8 * place)
+                values |= np.frombuffer(plain, np.uint8, told["rows"], at).astype(np.int64) << (
+                    8 * place
+                )
                 at += told["rows"]
             values = (values >> 1) ^ -(values & 1)
             tables[name][column] = np.cumsum(values) if differences else values

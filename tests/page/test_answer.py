@@ -23,8 +23,16 @@ if TYPE_CHECKING:
 from tests.page.opening import CAPTURES, MIXED, bert, opened
 
 
-@pytest.mark.xfail(reason="lines to paste for C++ programs wrap at this width, and push the slowest inference 700 pixels down", strict=True)
-def test_the_answer_stands_on_one_screen_of_a_small_laptop(browser: Browser, written: Callable[..., Path]) -> None:
+@pytest.mark.xfail(
+    reason=(
+        "lines to paste for C++ programs wrap at this width, and push the slowest inference 700"
+        " pixels down"
+    ),
+    strict=True,
+)
+def test_the_answer_stands_on_one_screen_of_a_small_laptop(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     page.set_viewport_size({"width": 1024, "height": 700})
     assert page.locator("#details").is_hidden()  # nothing is clicked yet
@@ -39,7 +47,11 @@ def test_the_answer_stands_on_one_screen_of_a_small_laptop(browser: Browser, wri
         "Which layers take the most time",
     ):
         assert word in told, word
-        assert page.locator("#answer").get_by_text(word).first.evaluate("one => one.getBoundingClientRect().bottom < 700"), word
+        assert (
+            page.locator("#answer")
+            .get_by_text(word)
+            .first.evaluate("one => one.getBoundingClientRect().bottom < 700")
+        ), word
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.get_by_text("show it").click()
     assert page.inner_text("#details h2").startswith("Inference")
@@ -49,38 +61,60 @@ def test_the_answer_stands_on_one_screen_of_a_small_laptop(browser: Browser, wri
 
 def test_times_of_layers_have_one_unit(browser: Browser, written: Callable[..., Path]) -> None:
     page = opened(browser, written(*MIXED))
-    assert "take the most time, of 281 µs kernel time per pass of 2 inferences" in page.inner_text("#answer")
+    assert "take the most time, of 281 µs kernel time per pass of 2 inferences" in page.inner_text(
+        "#answer"
+    )
     assert "times (µs): mean per pass of 2 inferences" in page.inner_text("#layers .said")
     assert "times: mean per pass of 2 inferences" in page.inner_text("#region-said")
     assert "of any engine, of which a pass has 2" in page.inner_text("#findings")
     costs = [head for head in page.locator("#findings h3").all_inner_texts() if "costs" in head]
-    assert costs and all(re.search(r"costs [\d.,]+ \S+ (per pass of 2 inferences|in all)$", head) for head in costs), costs
+    assert costs and all(
+        re.search(r"costs [\d.,]+ \S+ (per pass of 2 inferences|in all)$", head) for head in costs
+    ), costs
     page = opened(browser, written(*CAPTURES["two engines in turns"]))
-    assert "take the most time, of 229 µs kernel time per inference of any engine" in page.inner_text("#answer")
+    assert (
+        "take the most time, of 229 µs kernel time per inference of any engine"
+        in page.inner_text("#answer")
+    )
     others = page.locator("#layers tbody tr", has_text="without a layer")
     assert others.locator("td").nth(1).inner_text() == "–"  # they are of no engine
     page.keyboard.press("]")
     assert "times (µs) and kernels within the selection" in page.inner_text("#layers .said")
 
 
-def test_the_engine_that_ran_is_proved_by_its_tactics(browser: Browser, written: Callable[..., Path]) -> None:
+def test_the_engine_that_ran_is_proved_by_its_tactics(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written("bert_trt10/sync.nsys-rep", "bert_trt10/engine.json"))
     told = page.inner_text("#answer .more")
     assert "55 of 55 layers with a tactic ran the kernel that it names" in told
     assert "of its 57 layers 1 ran no kernel (1 shape)" in told
 
 
-def test_what_is_not_done_first_is_said_with_the_limit(browser: Browser, written: Callable[..., Path]) -> None:
+def test_what_is_not_done_first_is_said_with_the_limit(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written("bert_trt10/sync.nsys-rep", "bert_trt10/engine.json"))
-    assert "each saves at least 1% even at the low end of its range, and from the second on 3%" in page.inner_text("#answer")
-    first = {row.get_attribute("data-change"): row.locator("td").nth(6).inner_text() for row in page.locator("#whatif tbody tr").all()}
-    listed = {str(link.get_attribute("href")).removeprefix("#change-") for link in page.get_by_text("how predicted").all()}
+    assert (
+        "each saves at least 1% even at the low end of its range, and from the second on 3%"
+        in page.inner_text("#answer")
+    )
+    first = {
+        row.get_attribute("data-change"): row.locator("td").nth(6).inner_text()
+        for row in page.locator("#whatif tbody tr").all()
+    }
+    listed = {
+        str(link.get_attribute("href")).removeprefix("#change-")
+        for link in page.get_by_text("how predicted").all()
+    }
     assert {change for change, said in first.items() if said == "yes"} == listed != set()
     assert first["async"] == "no: it may save nothing"
     assert first["drop-layers"] == "no: it may save nothing"
 
 
-def test_what_no_range_marks_as_inferences_are_repetitions(browser: Browser, written: Callable[..., Path]) -> None:
+def test_what_no_range_marks_as_inferences_are_repetitions(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written("torch_encoder/eager.nsys-rep"), "inference=3")
     assert "repetition 3 ×" in page.inner_text("#chips")
     assert page.inner_text("#details h2") == "Repetition 3"
@@ -90,20 +124,27 @@ def test_what_no_range_marks_as_inferences_are_repetitions(browser: Browser, wri
         assert "inference" not in " ".join(page.locator(part).all_inner_texts()), part
 
 
-def test_times_of_several_threads_or_gpus_say_so(browser: Browser, written: Callable[..., Path]) -> None:
-    page = opened(browser, written("bert_split_trt10/threads.nsys-rep", "bert_split_trt10/engine.json"))
+def test_times_of_several_threads_or_gpus_say_so(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
+    page = opened(
+        browser, written("bert_split_trt10/threads.nsys-rep", "bert_split_trt10/engine.json")
+    )
     assert "per second (2 threads together)" in page.inner_text("#answer .facts")
     page = opened(browser, written("two_gpus/tp_sync.nsys-rep", "two_gpus/tp.engine.json"))
     assert "per second on each GPU" in page.inner_text("#answer .facts")
-    assert "GPU 1: mean of 39 steady-state inferences; the prediction for GPU 0 starts from 257 µs, without outliers" in page.inner_text(
-        "#answer"
+    assert (
+        "GPU 1: mean of 39 steady-state inferences; the prediction for GPU 0 starts from 257 µs,"
+        " without outliers" in page.inner_text("#answer")
     )
     page = opened(browser, written(*MIXED))
     assert "817 passes/s" in page.inner_text("#answer .facts")
     assert "Mean of 40 steady-state passes (median 1,190 µs)" in page.inner_text("#answer")
 
 
-def test_kernels_that_a_graph_hides_are_not_counted_as_none(browser: Browser, written: Callable[..., Path]) -> None:
+def test_kernels_that_a_graph_hides_are_not_counted_as_none(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     engines = ("decode_loop/context.engine.json", "decode_loop/generation.engine.json")
     page = opened(browser, written("decode_loop/graph_whole.nsys-rep", *engines), "inference=20")
     told = page.inner_text("#answer")
@@ -114,7 +155,10 @@ def test_kernels_that_a_graph_hides_are_not_counted_as_none(browser: Browser, wr
 
 
 def test_times_of_layers_are_of_the_inferences_whose_kernels_are_shown() -> None:
-    for report, words in (("sync", "per inference"), ("graph_whole", "per inference whose kernels the trace shows")):
+    for report, words in (
+        ("sync", "per inference"),
+        ("graph_whole", "per inference whose kernels the trace shows"),
+    ):
         found = analyze(FIXTURES / "decode_loop" / f"{report}.nsys-rep", rules=())
         assert unit_of(found.summary, found.tables).words == words
 
@@ -128,13 +172,26 @@ def test_kernels_are_named_by_their_functions_where_these_differ() -> None:
         "void two::mul_kernel<float>(int)",
         "nvjet_sm90_hsh_192x96",
     )
-    assert functions(names) == ["norm_kernel", "add_kernel<float>", "add_kernel<c10::Half>", names[3], names[4], names[5]]
+    assert functions(names) == [
+        "norm_kernel",
+        "add_kernel<float>",
+        "add_kernel<c10::Half>",
+        names[3],
+        names[4],
+        names[5],
+    ]
 
 
 def test_the_bars_add_up_and_one_below_says_the_same_without_the_profiler() -> None:
-    for report, engine in (("aux_streams/graph", "engine"), ("bert_trt10/sync", "engine"), ("two_gpus/tp_sync", "tp.engine")):
+    for report, engine in (
+        ("aux_streams/graph", "engine"),
+        ("bert_trt10/sync", "engine"),
+        ("two_gpus/tp_sync", "tp.engine"),
+    ):
         folder = FIXTURES / report.partition("/")[0]
-        found = analyze(FIXTURES / f"{report}.nsys-rep", [folder / f"{engine}.json"], rules=()).summary
+        found = analyze(
+            FIXTURES / f"{report}.nsys-rep", [folder / f"{engine}.json"], rules=()
+        ).summary
         without = found.gpu_unprofiled
         assert without is not None
         bars = bars_of(found)
@@ -143,20 +200,35 @@ def test_the_bars_add_up_and_one_below_says_the_same_without_the_profiler() -> N
             assert sum(part.wide for part in bar.parts) == pytest.approx(100, abs=0.01), bar.title
             for part, following in itertools.pairwise(bar.parts):
                 assert part.left + part.wide == pytest.approx(following.left, abs=0.002)
-        assert {part.words for part in bars[0].parts if not part.cause} <= {bars[0].parts[0].words, "before the first work"}
+        assert {part.words for part in bars[0].parts if not part.cause} <= {
+            bars[0].parts[0].words,
+            "before the first work",
+        }
         assert {part.words: part.wide for part in bars[1].parts} == {
             "GPU work": pytest.approx(100 * (without.busy_share or 0), abs=0.001),
-            **{idle_words(one.cause): pytest.approx(100 * one.share_of_window, abs=0.001) for one in without.idle},
+            **{
+                idle_words(one.cause): pytest.approx(100 * one.share_of_window, abs=0.001)
+                for one in without.idle
+            },
         }
         assert unprofiled(found) in bars[1].title
 
 
-def test_the_bar_without_the_profiler_stands_below_that_of_the_trace(browser: Browser, written: Callable[..., Path]) -> None:
+def test_the_bar_without_the_profiler_stands_below_that_of_the_trace(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     assert "of the SMs)" in page.inner_text("#answer .legend")
-    told = re.search(r"Predicted, of (\S+ \S+) per inference: (\d+)% busy without the profiler", page.inner_text("#answer"))
+    told = re.search(
+        r"Predicted, of (\S+ \S+) per inference: (\d+)% busy without the profiler",
+        page.inner_text("#answer"),
+    )
     assert told is not None
-    widths = page.locator("#answer .replayed rect").evaluate_all("all => all.map(one => +one.getAttribute('width'))")
+    widths = page.locator("#answer .replayed rect").evaluate_all(
+        "all => all.map(one => +one.getAttribute('width'))"
+    )
     assert round(widths[0]) == int(told[2])
     assert sum(widths) == pytest.approx(100, abs=0.01)
-    assert page.locator("#answer .replayed [data-cause]").count() == 0  # the timeline has no such idle time to show
+    assert (
+        page.locator("#answer .replayed [data-cause]").count() == 0
+    )  # the timeline has no such idle time to show

@@ -1,4 +1,6 @@
-"""The bars on top of the pages of a comparison and of one inference: where each side's time went, to one scale."""
+"""The bars on top of the pages of a comparison and of one inference: where each side's time went,
+to one scale.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,16 @@ BROKEN = """() => {
     if (new Set([...range.getClientRects()].map(one => one.top)).size > 1) broken.push(word[0]);
   }
   return broken;
-}"""
+}"""  # noqa: E501
 """The words of short columns that stand on several lines, apart from hyphens."""
 
 
 def widths(page: str) -> list[list[float]]:
     """Of each bar the widths of its parts in percent."""
     bars = re.findall(r'<svg class="whole".*?</svg>', page)
-    return [[float(width) for width in re.findall(r'width="([\d.]+)" height="6"', bar)] for bar in bars]
+    return [
+        [float(width) for width in re.findall(r'width="([\d.]+)" height="6"', bar)] for bar in bars
+    ]
 
 
 def test_the_bars_of_one_inference_are_its_time_and_the_median_one_s(tmp_path: Path) -> None:
@@ -49,7 +53,9 @@ def test_the_bars_of_one_inference_are_its_time_and_the_median_one_s(tmp_path: P
 
 
 def test_the_bars_of_a_comparison_are_both_times() -> None:
-    found = compare_sides(*(side_of(analysis("bert_trt10", report)) for report in ("hostgap.nsys-rep", "sync.sqlite")))
+    found = compare_sides(
+        *(side_of(analysis("bert_trt10", report)) for report in ("hostgap.nsys-rep", "sync.sqlite"))
+    )
     assert found.before.time_ns is not None and found.after.time_ns is not None
     page = comparison_html(found)
     assert "as replayed without the profiler" in page
@@ -59,7 +65,10 @@ def test_the_bars_of_a_comparison_are_both_times() -> None:
 
 
 def test_no_word_of_a_heading_or_a_short_column_is_broken(browser: Browser, tmp_path: Path) -> None:
-    found = compare_sides(side_of(analysis("bert_trt85", "sync.nsys-rep")), side_of(analysis("bert_trt10", "sync.sqlite")))
+    found = compare_sides(
+        side_of(analysis("bert_trt85", "sync.nsys-rep")),
+        side_of(analysis("bert_trt10", "sync.sqlite")),
+    )
     (tmp_path / "c.html").write_text(comparison_html(found), encoding="utf-8")
     page = browser.open(tmp_path / "c.html")
     assert page.locator("td.l").count() > 10

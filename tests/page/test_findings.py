@@ -23,14 +23,18 @@ if TYPE_CHECKING:
 from tests.page.opening import CAPTURES, MIXED, bert, opened, seconds, top
 
 
-def test_findings_of_one_rule_stand_together(browser: Browser, written: Callable[..., Path]) -> None:
+def test_findings_of_one_rule_stand_together(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written("bert_trt10/sync.nsys-rep", "bert_trt10/engine.json"))
     assert page.locator(".finding h3", has_text="attention-not-fused").count() == 1
     assert "attention-not-fused × 2" in page.inner_text("#answer")
     assert page.locator(".finding", has_text="attention-not-fused").locator(".place").count() == 2
 
 
-def test_a_finding_leads_to_its_place_in_time_and_graph(browser: Browser, written: Callable[..., Path]) -> None:
+def test_a_finding_leads_to_its_place_in_time_and_graph(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     card = page.locator(".finding", has_text="attention-not-fused").first
     card.get_by_text("in the engine graph").click()
@@ -38,7 +42,9 @@ def test_a_finding_leads_to_its_place_in_time_and_graph(browser: Browser, writte
     assert page.locator(".box .badge").count() > 0
     card.get_by_text("show in the timeline").click()
     assert "layer" in page.inner_text("#chips")
-    assert page.locator("#lanes").evaluate("place => place.getBoundingClientRect().top < innerHeight")
+    assert page.locator("#lanes").evaluate(
+        "place => place.getBoundingClientRect().top < innerHeight"
+    )
 
 
 def test_a_finding_marks_all_its_layers(browser: Browser, written: Callable[..., Path]) -> None:
@@ -53,12 +59,16 @@ def test_a_finding_marks_all_its_layers(browser: Browser, written: Callable[...,
     assert page.locator("#layers tr.on").count() == 0
     again = opened(browser, bert(written), link.partition("#")[2])
     assert again.locator("#layers tr.on").count() > 1
-    again.locator(".finding", has_text="attention-not-fused").get_by_text("in the engine graph").first.click()
+    again.locator(".finding", has_text="attention-not-fused").get_by_text(
+        "in the engine graph"
+    ).first.click()
     again.wait_for_selector(".box.found")
     assert again.locator(".box.found").count() > 1
 
 
-def test_a_rule_of_many_places_shows_the_first_and_opens_the_others(browser: Browser, tmp_path: Path) -> None:
+def test_a_rule_of_many_places_shows_the_first_and_opens_the_others(
+    browser: Browser, tmp_path: Path
+) -> None:
     whole = analyze(FIXTURES / "bert_trt103/sync.nsys-rep", [FIXTURES / "bert_trt103/engine.json"])
     findings = whole.tables.findings
     mine = np.flatnonzero(findings.text("rule").equals("attention-not-fused"))[:1].repeat(7)
@@ -81,7 +91,10 @@ def test_a_rule_of_many_places_shows_the_first_and_opens_the_others(browser: Bro
     rest.locator("summary").click()
     rest.locator(".place").last.get_by_text("its layer").click()
     row = page.locator("#layers tr.on").last
-    assert row.evaluate("row => row.getBoundingClientRect().bottom < innerHeight && row.getBoundingClientRect().top > 0")
+    assert row.evaluate(
+        "row => row.getBoundingClientRect().bottom < innerHeight &&"
+        " row.getBoundingClientRect().top > 0"
+    )
     assert rest.locator("summary").inner_text() == "4 more places, 1 of them concern the selection"
     page.evaluate("document.querySelector('.rest').open = false")
     page.locator("#details td button", has_text="attention-not-fused").click()
@@ -90,12 +103,16 @@ def test_a_rule_of_many_places_shows_the_first_and_opens_the_others(browser: Bro
     assert page.locator(".finding .place:visible").count() == 7
 
 
-def test_links_to_findings_and_predictions_show_what_they_are_about(browser: Browser, written: Callable[..., Path]) -> None:
+def test_links_to_findings_and_predictions_show_what_they_are_about(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     for link in page.locator('#answer a[href^="#finding-"]').all():
         link.click()
         card = f"article{link.get_attribute('href')}"
-        assert 0 <= top(page, f"{card} h3") < 60 or page.evaluate("scrollY + innerHeight >= document.body.scrollHeight - 1"), card
+        assert 0 <= top(page, f"{card} h3") < 60 or page.evaluate(
+            "scrollY + innerHeight >= document.body.scrollHeight - 1"
+        ), card
     link = page.get_by_text("how predicted").first
     change = str(link.get_attribute("href"))
     link.click()
@@ -103,24 +120,44 @@ def test_links_to_findings_and_predictions_show_what_they_are_about(browser: Bro
     assert 0 <= top(page, change) < 60
 
 
-@pytest.mark.parametrize("names", [MIXED, CAPTURES["two engines in turns"], CAPTURES["pageable copies"]])
-def test_rules_stand_in_the_order_of_their_costs(browser: Browser, written: Callable[..., Path], names: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "names", [MIXED, CAPTURES["two engines in turns"], CAPTURES["pageable copies"]]
+)
+def test_rules_stand_in_the_order_of_their_costs(
+    browser: Browser, written: Callable[..., Path], names: tuple[str, ...]
+) -> None:
     page = opened(browser, written(*names))
-    told = [head for head in page.locator("#findings h3").all_inner_texts() if "costs" in head and " per " in head]
-    costs = [(head.split()[0], -seconds(head.partition("costs ")[2].partition(" per ")[0])) for head in told]
+    told = [
+        head
+        for head in page.locator("#findings h3").all_inner_texts()
+        if "costs" in head and " per " in head
+    ]
+    costs = [
+        (head.split()[0], -seconds(head.partition("costs ")[2].partition(" per ")[0]))
+        for head in told
+    ]
     assert len(costs) > 3
-    assert costs == sorted(costs, key=lambda one: (("error", "warning", "info").index(one[0]), one[1]))
+    assert costs == sorted(
+        costs, key=lambda one: (("error", "warning", "info").index(one[0]), one[1])
+    )
 
 
-def test_the_graph_opens_at_the_engine_that_takes_most(browser: Browser, written: Callable[..., Path]) -> None:
+def test_the_graph_opens_at_the_engine_that_takes_most(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written(*CAPTURES["two engines in turns"]))
     page.locator("#graph").scroll_into_view_if_needed()
     page.wait_for_selector("#graph-canvas .box")
-    assert page.locator("#graph-engine").evaluate("one => one.selectedOptions[0].text") == "generation.engine.json"
+    assert (
+        page.locator("#graph-engine").evaluate("one => one.selectedOptions[0].text")
+        == "generation.engine.json"
+    )
     assert "mean of 96 inferences" in page.inner_text("#graph-legend")
 
 
-def test_findings_about_no_layers_select_the_events_that_they_are_about(browser: Browser, written: Callable[..., Path]) -> None:
+def test_findings_about_no_layers_select_the_events_that_they_are_about(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written(*MIXED))
     for rule, chip, shown in (
         ("pageable-copy", r"pageable-copy: \d+ copies", "copy DtoH"),
@@ -138,5 +175,7 @@ def test_findings_about_no_layers_select_the_events_that_they_are_about(browser:
         page.keyboard.press("Escape")
         assert page.locator("#chips").is_hidden()
     page = opened(browser, written("bert_trt10/sync.nsys-rep", "bert_trt10/engine.json"))
-    page.locator("#findings article", has=page.locator("h3", has_text="fp16-norm")).get_by_text("show in the timeline").first.click()
+    page.locator("#findings article", has=page.locator("h3", has_text="fp16-norm")).get_by_text(
+        "show in the timeline"
+    ).first.click()
     assert "fp16-norm: 13 layers" in page.inner_text("#chips")

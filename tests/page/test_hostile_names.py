@@ -34,10 +34,15 @@ def test_names_are_never_run(browser: Browser, tmp_path: Path) -> None:
         return table.with_columns(table.spec, spoilt)
 
     changed = {
-        name: spoiled(getattr(tables, name)) for name in ("kernels", "layers", "nvtx_ranges", "api_calls", "gaps", "repeated_layers")
+        name: spoiled(getattr(tables, name))
+        for name in ("kernels", "layers", "nvtx_ranges", "api_calls", "gaps", "repeated_layers")
     }
     bad = replace(analysis, source=RUNS, tables=replace(tables, **changed))
-    write_page(bad, replace(report_of(analysis), trace=replace(report_of(analysis).trace, source=RUNS)), tmp_path / "x.html")
+    write_page(
+        bad,
+        replace(report_of(analysis), trace=replace(report_of(analysis).trace, source=RUNS)),
+        tmp_path / "x.html",
+    )
     page = opened(browser, tmp_path / "x.html", "layer=3&find=onerror")
     assert page.locator("img").count() == 0
     assert page.locator("script").count() == 3  # the page's two parts of data and its code
@@ -68,10 +73,14 @@ def test_names_of_an_engine_are_never_run(browser: Browser, tmp_path: Path) -> N
     assert "sync.nsys-rep" in page.title()
 
 
-def test_the_policy_of_the_page_lets_no_other_script_run(browser: Browser, written: Callable[..., Path], tmp_path: Path) -> None:
+def test_the_policy_of_the_page_lets_no_other_script_run(
+    browser: Browser, written: Callable[..., Path], tmp_path: Path
+) -> None:
     text = bert(written).read_text("utf-8")
     assert "unsafe" not in text
-    (tmp_path / "y.html").write_text(text.replace("</body>", "<script>document.title = 'ran'</script></body>"), "utf-8")
+    (tmp_path / "y.html").write_text(
+        text.replace("</body>", "<script>document.title = 'ran'</script></body>"), "utf-8"
+    )
     page = opened(browser, tmp_path / "y.html")
     assert page.title() != "ran"
     assert any("Content Security Policy" in one for one in browser.wrong)

@@ -41,10 +41,15 @@ def test_idle_time_names_kernels_beside_it_that_have_no_layer_and_a_name_is_expl
     assert "compute capability" in page.inner_text("#details")
 
 
-def test_each_cause_of_idle_time_has_one_name(browser: Browser, written: Callable[..., Path]) -> None:
+def test_each_cause_of_idle_time_has_one_name(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     of_answer = {
-        one.strip() for one in page.locator("#answer .legend button").evaluate_all("all => all.map(one => one.childNodes[3].data)")
+        one.strip()
+        for one in page.locator("#answer .legend button").evaluate_all(
+            "all => all.map(one => one.childNodes[3].data)"
+        )
     }
     of_table = {one.strip() for one in page.locator("#idle tbody button").all_inner_texts()}
     of_timeline = {one.strip() for one in page.locator("#legend b ~ span").all_inner_texts()}
@@ -52,19 +57,29 @@ def test_each_cause_of_idle_time_has_one_name(browser: Browser, written: Callabl
     assert of_answer == of_table == of_timeline
 
 
-def test_idle_time_of_layers_is_what_precedes_their_kernels(browser: Browser, written: Callable[..., Path]) -> None:
-    tables = analyze(FIXTURES / "bert_trt103/sync.nsys-rep", [FIXTURES / "bert_trt103/engine.json"], rules=()).tables
+def test_idle_time_of_layers_is_what_precedes_their_kernels(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
+    tables = analyze(
+        FIXTURES / "bert_trt103/sync.nsys-rep", [FIXTURES / "bert_trt103/engine.json"], rules=()
+    ).tables
     after = tables.gaps.ints("after_kernel")
     of = np.where(after >= 0, tables.kernels.ints("layer_id")[np.maximum(after, 0)], -1)
     page = opened(browser, bert(written), "layer=4")
     assert "directly before kernels of the selected layers" in page.inner_text("#idle .said")
     cells = [row.locator("td").all_inner_texts() for row in page.locator("#idle tbody tr").all()]
-    assert sum(seconds(one[1]) for one in cells) == pytest.approx(tables.gaps.ints("dur_ns")[of == 4].sum() / 1e9, rel=0.005)
+    assert sum(seconds(one[1]) for one in cells) == pytest.approx(
+        tables.gaps.ints("dur_ns")[of == 4].sum() / 1e9, rel=0.005
+    )
     assert sum(int(one[2].replace(",", "")) for one in cells) == np.count_nonzero(of == 4)
 
 
-def test_idle_time_of_an_inference_is_that_of_its_gpu(browser: Browser, written: Callable[..., Path]) -> None:
-    page = opened(browser, written("two_gpus/tp_sync.nsys-rep", "two_gpus/tp.engine.json"), "inference=30")
+def test_idle_time_of_an_inference_is_that_of_its_gpu(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
+    page = opened(
+        browser, written("two_gpus/tp_sync.nsys-rep", "two_gpus/tp.engine.json"), "inference=30"
+    )
     own = re.search(r"\nidle\s+([\d.,]+ \S+)", page.inner_text("#details"))
     assert own is not None
     cells = [row.locator("td").all_inner_texts() for row in page.locator("#idle tbody tr").all()]
@@ -72,16 +87,24 @@ def test_idle_time_of_an_inference_is_that_of_its_gpu(browser: Browser, written:
     assert within is not None
     assert sum(seconds(one[1]) for one in cells) == pytest.approx(seconds(own[1]), rel=0.01)
     shares = [float(one[0].rstrip("%").lstrip("<")) / 100 for one in cells]
-    assert sum(shares) == pytest.approx(seconds(own[1]) / seconds(within[1]), abs=0.001 * len(shares))
+    assert sum(shares) == pytest.approx(
+        seconds(own[1]) / seconds(within[1]), abs=0.001 * len(shares)
+    )
 
 
-def test_idle_time_says_how_much_of_it_the_host_was_in_cuda_calls(browser: Browser, written: Callable[..., Path]) -> None:
-    page = opened(browser, written(*CAPTURES["two engines in turns"]), "inference=16")  # most of whose idle time is in no call
+def test_idle_time_says_how_much_of_it_the_host_was_in_cuda_calls(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
+    page = opened(
+        browser, written(*CAPTURES["two engines in turns"]), "inference=16"
+    )  # most of whose idle time is in no call
     lanes = page.locator("#lanes canvas")
     shares = {}
     for at in range(200, 1000, 15):
         lanes.click(position={"x": at, "y": 22 + 21 + 10})
-        told = re.search(r"in CUDA calls\s+([\d.]+) (\S+) of ([\d.]+) (\S+)", page.inner_text("#details"))
+        told = re.search(
+            r"in CUDA calls\s+([\d.]+) (\S+) of ([\d.]+) (\S+)", page.inner_text("#details")
+        )
         if told and told[2] == told[4]:
             shares[told[0]] = float(told[1]) / float(told[3])
     assert min(shares.values()) < 0.1
@@ -113,7 +136,9 @@ def test_a_cause_of_idle_time_is_selected_by_a_click_on_the_bar_its_legend_or_it
     assert len(longest) == 1
 
 
-def test_a_cause_is_shown_within_the_selected_inference(browser: Browser, written: Callable[..., Path]) -> None:
+def test_a_cause_is_shown_within_the_selected_inference(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written(*CAPTURES["two engines in turns"]), "inference=16")
     page.locator("#answer .legend [data-cause=launch]").click()
     for _ in range(3):
@@ -134,9 +159,14 @@ def test_a_cause_is_shown_within_the_selected_inference(browser: Browser, writte
     assert page.inner_text("#count").split(",")[0].split()[-1] == row.inner_text() != str(within)
 
 
-def test_a_slow_inference_leads_to_the_interval_that_made_it_slow(browser: Browser, written: Callable[..., Path]) -> None:
+def test_a_slow_inference_leads_to_the_interval_that_made_it_slow(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written("bert_trt10/sync.nsys-rep", "bert_trt10/engine.json"))
-    assert "(242 µs at once, in one cudaLaunchKernel of 275 µs: preempted or blocked?)" in page.inner_text("#answer .more")
+    assert (
+        "(242 µs at once, in one cudaLaunchKernel of 275 µs: preempted or blocked?)"
+        in page.inner_text("#answer .more")
+    )
     page.locator("#answer .more [data-inference]").click()
     row = page.locator("#details tr", has_text="the longest of that")
     assert row.locator("button").inner_text().startswith("242.0 µs before ")

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 from tests.page.opening import CAPTURES, MIXED, bert, opened
 
 
-def test_a_kernel_s_name_is_explained_and_found_in_the_timeline(browser: Browser, written: Callable[..., Path]) -> None:
+def test_a_kernel_s_name_is_explained_and_found_in_the_timeline(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     row = page.locator("#kernels tbody tr", has_text="_gemm_mha_v2")
     assert "attention" in row.inner_text()
@@ -41,11 +43,15 @@ def test_a_kernel_has_one_median(browser: Browser, written: Callable[..., Path])
         row.locator("button").click()
         if found := re.search(r"median of its name\s+([\d.]+ \S+) of", page.inner_text("#details")):
             told += 1
-            assert float(found[1].split()[0]) == pytest.approx(float(median.split(maxsplit=1)[0]), abs=0.006)
+            assert float(found[1].split()[0]) == pytest.approx(
+                float(median.split(maxsplit=1)[0]), abs=0.006
+            )
     assert told
 
 
-def test_kernels_without_a_layer_are_shown_by_their_link(browser: Browser, written: Callable[..., Path]) -> None:
+def test_kernels_without_a_layer_are_shown_by_their_link(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written(*MIXED))
     page.locator("#answer .ranked a[data-family]").click()
     assert page.is_checked("#kernel-unmapped")
@@ -54,7 +60,9 @@ def test_kernels_without_a_layer_are_shown_by_their_link(browser: Browser, writt
     assert {row.get_attribute("data-family") for row in shown.all()} == {"pytorch"}
 
 
-def test_a_click_on_a_kernel_s_name_leaves_the_details_free(browser: Browser, written: Callable[..., Path]) -> None:
+def test_a_click_on_a_kernel_s_name_leaves_the_details_free(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     page.locator("#kernels [data-find]").first.click()
     page.get_by_text(re.compile(r"\d+ of [\d,]+")).first.wait_for()
@@ -62,14 +70,24 @@ def test_a_click_on_a_kernel_s_name_leaves_the_details_free(browser: Browser, wr
     assert page.locator("#details h2").is_visible()
 
 
-def test_a_kernel_for_an_older_gpu_and_of_another_data_type_is_remarked(browser: Browser, tmp_path: Path) -> None:
-    whole = analyze(FIXTURES / "bert_trt10/sync.nsys-rep", [FIXTURES / "bert_trt10/engine.json"], rules=())
+def test_a_kernel_for_an_older_gpu_and_of_another_data_type_is_remarked(
+    browser: Browser, tmp_path: Path
+) -> None:
+    whole = analyze(
+        FIXTURES / "bert_trt10/sync.nsys-rep", [FIXTURES / "bert_trt10/engine.json"], rules=()
+    )
     tables = whole.tables
-    layer = next(row.integer("layer_id") for row in tables.layers if row.maybe_text("precision") == "FP16" and row.maybe_integer("kernels"))
+    layer = next(
+        row.integer("layer_id")
+        for row in tables.layers
+        if row.maybe_text("precision") == "FP16" and row.maybe_integer("kernels")
+    )
     name = "sm75_xmma_gemm_i8i8_i8i32_f32_tn_n_tilesize32x64x64_stage1_execute_kernel_trt"
     kernels = tables.kernels
     text = kernels.text("name")
-    codes = np.where(kernels.ints("layer_id") == layer, len(text.values), text.codes).astype(np.int32)
+    codes = np.where(kernels.ints("layer_id") == layer, len(text.values), text.codes).astype(
+        np.int32
+    )
     renamed = kernels.with_columns(kernels.spec, {"name": Text(codes, (*text.values, name))})
     own = replace(whole, tables=replace(tables, kernels=renamed))
     write_page(own, report_of(whole), tmp_path / "x.html")
@@ -85,21 +103,28 @@ def test_a_kernel_for_an_older_gpu_and_of_another_data_type_is_remarked(browser:
     assert "What to know of it" not in page.inner_text("#details")
 
 
-def test_kernels_by_name_follow_the_selection(browser: Browser, written: Callable[..., Path]) -> None:
+def test_kernels_by_name_follow_the_selection(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written(*MIXED))
     rows = page.locator("#kernels tbody tr:visible")
     whole, count = rows.first.text_content(), rows.count()
     page.keyboard.press("]")
     assert "within the selection" in page.inner_text("#kernels .said")
     assert 0 < rows.count() < count
-    shares = [float(text.rstrip("%").lstrip("<")) for text in rows.locator("td:first-child").all_text_contents()]
+    shares = [
+        float(text.rstrip("%").lstrip("<"))
+        for text in rows.locator("td:first-child").all_text_contents()
+    ]
     assert sum(shares) == pytest.approx(100, abs=0.05 * len(shares))
     page.keyboard.press("Escape")
     assert rows.count() == count
     assert rows.first.text_content() == whole
 
 
-def test_a_kernel_s_name_opens_an_execution_of_its_median_time(browser: Browser, written: Callable[..., Path]) -> None:
+def test_a_kernel_s_name_opens_an_execution_of_its_median_time(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written(*CAPTURES["no engine file"]))
     seen = False
     for row in page.locator("#kernels tbody tr").all()[:6]:
@@ -109,6 +134,8 @@ def test_a_kernel_s_name_opens_an_execution_of_its_median_time(browser: Browser,
         takes = re.search(r"takes\s+([\d.]+ \S+)", details)
         assert takes is not None
         assert takes[1].split()[1] == median.split()[1]
-        assert float(takes[1].split()[0]) == pytest.approx(float(median.split(maxsplit=1)[0]), rel=0.02)
+        assert float(takes[1].split()[0]) == pytest.approx(
+            float(median.split(maxsplit=1)[0]), rel=0.02
+        )
         seen |= "median of its name" in details  # it runs with several grids
     assert seen

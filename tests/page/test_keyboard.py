@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 from tests.page.opening import bert, opened, top
 
 
-def test_after_enter_the_keys_go_through_the_matches_and_move_the_timeline(browser: Browser, written: Callable[..., Path]) -> None:
+def test_after_enter_the_keys_go_through_the_matches_and_move_the_timeline(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     page.keyboard.press("/")
     page.keyboard.type("gemm_mha")
@@ -23,7 +25,10 @@ def test_after_enter_the_keys_go_through_the_matches_and_move_the_timeline(brows
     page.keyboard.press("n")
     second = page.inner_text("#count")
     assert page.input_value("#find") == "gemm_mha"
-    assert [int(one.split()[0]) for one in (first, second)] == [int(first.split()[0]), int(first.split()[0]) + 1]
+    assert [int(one.split()[0]) for one in (first, second)] == [
+        int(first.split()[0]),
+        int(first.split()[0]) + 1,
+    ]
     page.keyboard.press("p")
     assert page.inner_text("#count").split()[0] == first.split()[0]
     assert page.evaluate("document.activeElement.tagName") == "CANVAS"
@@ -40,18 +45,18 @@ def _blurred(page: Page) -> Iterator[None]:
     yield
 
 
-def test_all_controls_are_reached_by_tab_and_seen_to_be(browser: Browser, written: Callable[..., Path]) -> None:
+def test_all_controls_are_reached_by_tab_and_seen_to_be(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     page.locator("#graph").scroll_into_view_if_needed()
     page.wait_for_selector(".box")
     page.evaluate("scrollTo(0, 0)")
-    wanted = page.evaluate(
-        """() => {
+    wanted = page.evaluate("""() => {
           const all = [...document.querySelectorAll("a[href], button, input, select, canvas, summary, .box")];
           all.forEach((one, at) => { one.dataset.tabbed = at; });
           return all.filter(one => one.checkVisibility() && !one.closest("dialog")).map(one => one.dataset.tabbed);
-        }"""
-    )
+        }""")  # noqa: E501
     reached: set[str] = set()
     kinds: dict[str, str] = {}
     for _ in range(len(wanted) + 30):  # and what scrolls
@@ -62,12 +67,10 @@ def test_all_controls_are_reached_by_tab_and_seen_to_be(browser: Browser, writte
         if at is None:
             continue  # what scrolls
         reached.add(at)
-        told = page.evaluate(
-            """() => {
+        told = page.evaluate("""() => {
               const one = document.activeElement, { top, bottom } = one.getBoundingClientRect();
               return [one.tagName + "." + (one.id || one.className.baseVal || one.className), top < innerHeight && bottom > 0];
-            }"""
-        )
+            }""")  # noqa: E501
         assert told[1], told
         kinds.setdefault(re.sub(r"\d+", "", told[0].split(" ")[0]), at)
     assert set(wanted) <= reached
@@ -79,17 +82,22 @@ def test_all_controls_are_reached_by_tab_and_seen_to_be(browser: Browser, writte
         page.keyboard.press("Tab")
         if one.evaluate("one => document.activeElement !== one"):
             continue  # what scrolls stands between
-        box = (page.locator("#lanes") if one.evaluate("one => Boolean(one.closest('#lanes'))") else one).bounding_box()
+        box = (
+            page.locator("#lanes") if one.evaluate("one => Boolean(one.closest('#lanes'))") else one
+        ).bounding_box()
         assert box is not None
         left, top = max(box["x"] - 4, 0), max(box["y"] - 4, 0)
         height = min(box["y"] + box["height"] + 4, 900) - top
         focused, without = (
-            page.screenshot(clip={"x": left, "y": top, "width": box["width"] + 8, "height": height}) for _ in _blurred(page)
+            page.screenshot(clip={"x": left, "y": top, "width": box["width"] + 8, "height": height})
+            for _ in _blurred(page)
         )
         assert focused != without, kind
 
 
-def test_keys_go_through_the_inferences_that_have_a_dot(browser: Browser, written: Callable[..., Path]) -> None:
+def test_keys_go_through_the_inferences_that_have_a_dot(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     page.keyboard.press("]")
     assert "excluded" not in page.inner_text("#details")

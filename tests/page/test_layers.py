@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 from tests.page.opening import CAPTURES, MIXED, bert, opened, top
 
 
-def test_shares_of_layers_and_other_kernels_are_of_one_whole(browser: Browser, written: Callable[..., Path]) -> None:
+def test_shares_of_layers_and_other_kernels_are_of_one_whole(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written(*MIXED))
     assert "pytorch kernels without a layer" in page.inner_text("#answer .ranked")
     rows = page.locator("#layers tbody tr")
@@ -30,7 +32,9 @@ def test_shares_of_layers_and_other_kernels_are_of_one_whole(browser: Browser, w
     assert page.locator("#layers th", has_text="engine").count() == 1
 
 
-def test_a_click_on_layers_that_are_alike_selects_all_of_them(browser: Browser, written: Callable[..., Path]) -> None:
+def test_a_click_on_layers_that_are_alike_selects_all_of_them(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written(*MIXED))
     page.locator(".ranked button").first.click()
     assert "12 layers" in page.inner_text("#chips")
@@ -41,10 +45,14 @@ def test_a_click_on_layers_that_are_alike_selects_all_of_them(browser: Browser, 
     assert page.locator("#chips").is_hidden()
 
 
-def test_layers_are_filtered_sorted_and_put_together(browser: Browser, written: Callable[..., Path]) -> None:
+def test_layers_are_filtered_sorted_and_put_together(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     rows = page.locator("#layers tbody tr")
-    assert (together := rows.count()) < 30  # layers that repeat are one row, unless each is asked for
+    assert (
+        together := rows.count()
+    ) < 30  # layers that repeat are one row, unless each is asked for
     page.locator("#layers tbody").get_by_text("4 ×").first.click()
     assert rows.count() == together + 4
     assert page.locator("#layers tr.member").count() == 4
@@ -52,7 +60,9 @@ def test_layers_are_filtered_sorted_and_put_together(browser: Browser, written: 
     blocks = [rows.nth(at).locator("td").nth(2).inner_text() for at in range(3)]
     ran = analyze(*(FIXTURES / file for file in CAPTURES["one inference at a time"]), rules=[])
     times = [row.maybe_integer("time_ns") or 0 for row in ran.tables.layers]
-    costly = sorted(block_groups(ran.engines[0]), key=lambda block: -sum(times[layer] for layer in block.layers))
+    costly = sorted(
+        block_groups(ran.engines[0]), key=lambda block: -sum(times[layer] for layer in block.layers)
+    )
     assert blocks == [block.name for block in costly[:3]]
     page.select_option("#layer-rows", "each")
     assert rows.count() == 39
@@ -64,11 +74,19 @@ def test_layers_are_filtered_sorted_and_put_together(browser: Browser, written: 
     assert rows.first.locator("td").nth(8).inner_text() == "0"
 
 
-def test_rooflines_of_a_selection_are_of_what_ran_in_it(browser: Browser, written: Callable[..., Path]) -> None:
-    tables = analyze(FIXTURES / "bert_trt103/sync.nsys-rep", [FIXTURES / "bert_trt103/engine.json"], rules=()).tables
+def test_rooflines_of_a_selection_are_of_what_ran_in_it(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
+    tables = analyze(
+        FIXTURES / "bert_trt103/sync.nsys-rep", [FIXTURES / "bert_trt103/engine.json"], rules=()
+    ).tables
     kernels = tables.kernels
     spent = kernels.ints("end_ns") - kernels.ints("start_ns")
-    bound = {row.integer("layer_id"): row.maybe_integer("bound_ns") for row in tables.roofline if row.text("verdict") != "unknown"}
+    bound = {
+        row.integer("layer_id"): row.maybe_integer("bound_ns")
+        for row in tables.roofline
+        if row.text("verdict") != "unknown"
+    }
     index = {row.maybe_integer("layer_index"): row.integer("layer_id") for row in tables.layers}
     page = opened(browser, bert(written), "inference=7")
     page.select_option("#layer-rows", "each")
@@ -76,13 +94,18 @@ def test_rooflines_of_a_selection_are_of_what_ran_in_it(browser: Browser, writte
     for row in page.locator("#layers tbody tr").all():
         cells = row.locator("td").all_inner_texts()
         layer = index[int(cells[8])]
-        least, time = bound.get(layer), spent[(kernels.ints("layer_id") == layer) & (kernels.ints("inference") == 7)].sum()
+        least, time = (
+            bound.get(layer),
+            spent[(kernels.ints("layer_id") == layer) & (kernels.ints("inference") == 7)].sum(),
+        )
         if least is None or not time or cells[6] == "<0.1%":
             continue
         told += 1
         assert float(cells[6].rstrip("%")) == pytest.approx(100 * least / time, abs=0.06), cells
     assert told > 10
-    first = kernels.take(np.flatnonzero((kernels.ints("inference") == 7) & (spent > 3000))[[0]]).only()
+    first = kernels.take(
+        np.flatnonzero((kernels.ints("inference") == 7) & (spent > 3000))[[0]]
+    ).only()
     events = (kernels, tables.memcpys, tables.memsets, tables.api_calls, tables.inferences)
     origin = min(int(table.ints("start_ns").min()) for table in events if len(table))
     begin, stop = first.integer("start_ns") - origin, first.integer("end_ns") - origin
@@ -91,12 +114,16 @@ def test_rooflines_of_a_selection_are_of_what_ran_in_it(browser: Browser, writte
         page.select_option("#layer-rows", "each")
         layer_index = next(at for at, layer in index.items() if layer == first.integer("layer_id"))
         cells = next(
-            cells for row in page.locator("#layers tbody tr").all() if (cells := row.locator("td").all_inner_texts())[8] == str(layer_index)
+            cells
+            for row in page.locator("#layers tbody tr").all()
+            if (cells := row.locator("td").all_inner_texts())[8] == str(layer_index)
         )
         assert (cells[6] != "–") == known
 
 
-def test_layers_that_are_alike_say_what_they_are_and_nothing_moves(browser: Browser, written: Callable[..., Path]) -> None:
+def test_layers_that_are_alike_say_what_they_are_and_nothing_moves(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     before = top(page, "#answer h2")
     row = page.locator("#answer .ranked tr").first

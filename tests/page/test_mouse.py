@@ -1,4 +1,6 @@
-"""The page by mouse: wheel, drags and double clicks in the timeline, the overview and the engine graph."""
+"""The page by mouse: wheel, drags and double clicks in the timeline, the overview and the engine
+graph.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def in_view(page: Page) -> tuple[float, float]:
 
 
 def in_view_kept(page: Page) -> tuple[float, float]:
-    """The same without a change of what is selected in the end: a part of time is taken out of it by its chip."""
+    """The same without a change of what is selected in the end: a part of time is taken out of it
+    by its chip.
+    """
     page.keyboard.press("r")
     page.locator("#chips", has_text=" from ").wait_for()
     page.wait_for_timeout(80)
@@ -90,7 +94,9 @@ def test_the_wheel_zooms_where_the_mouse_is_with_ctrl_or_in_focus_and_scrolls_th
     assert later > begin
 
 
-def test_a_drag_moves_and_with_shift_selects_and_a_double_click_fills_the_view(browser: Browser, written: Callable[..., Path]) -> None:
+def test_a_drag_moves_and_with_shift_selects_and_a_double_click_fills_the_view(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     x, y, width = lanes(page)
     begin, length = in_view(page)
@@ -103,7 +109,9 @@ def test_a_drag_moves_and_with_shift_selects_and_a_double_click_fills_the_view(b
     page.keyboard.up("Shift")
     page.locator("#chips", has_text=" from ").wait_for()
     page.wait_for_timeout(80)
-    assert seconds(page.inner_text("#chips").split(" from ")[0]) == pytest.approx(150 / width * length, rel=0.3)
+    assert seconds(page.inner_text("#chips").split(" from ")[0]) == pytest.approx(
+        150 / width * length, rel=0.3
+    )
     assert "kernels" in page.inner_text("#details")
     page.keyboard.press("Escape")
     page.mouse.dblclick(x + 500, y + INFERENCES)
@@ -114,7 +122,9 @@ def test_a_drag_moves_and_with_shift_selects_and_a_double_click_fills_the_view(b
     assert shorter < length
 
 
-def test_the_overview_moves_the_part_in_view(browser: Browser, written: Callable[..., Path]) -> None:
+def test_the_overview_moves_the_part_in_view(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     lanes(page)
     box = page.locator("#overview").bounding_box()
@@ -130,7 +140,9 @@ def test_the_overview_moves_the_part_in_view(browser: Browser, written: Callable
     assert later - earlier == pytest.approx(length / 2, rel=0.05)
 
 
-def test_arrow_keys_go_from_event_to_event_and_home_and_end_to_the_ends(browser: Browser, written: Callable[..., Path]) -> None:
+def test_arrow_keys_go_from_event_to_event_and_home_and_end_to_the_ends(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     page.fill("#find", "gemm_mha")
     page.locator("#find").press("Enter")
@@ -150,7 +162,9 @@ def test_arrow_keys_go_from_event_to_event_and_home_and_end_to_the_ends(browser:
     assert same == pytest.approx(length, rel=0.02)
 
 
-def test_copies_and_calls_say_what_is_known_of_them(browser: Browser, written: Callable[..., Path]) -> None:
+def test_copies_and_calls_say_what_is_known_of_them(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written(*CAPTURES["pageable copies"]))
     page.fill("#find", "copy")
     page.locator("#hits h3", has_text="cop").first.wait_for()
@@ -168,7 +182,9 @@ def test_copies_and_calls_say_what_is_known_of_them(browser: Browser, written: C
     assert "Grid and resources" in page.inner_text("#details")
 
 
-def test_the_engine_graph_is_dragged_zoomed_and_clicked(browser: Browser, written: Callable[..., Path]) -> None:
+def test_the_engine_graph_is_dragged_zoomed_and_clicked(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     page.locator("#graph").evaluate("one => one.scrollIntoView()")
     page.wait_for_selector("svg.shown .box")
@@ -227,12 +243,19 @@ def test_keys_zoom_about_the_mouse_or_the_selected_event_and_hide_what_the_mouse
     assert (kernel - begin) / length != pytest.approx(0.5, abs=0.1)
 
 
-def test_times_are_also_told_as_the_report_counts_them(browser: Browser, written: Callable[..., Path]) -> None:
-    tables = analyze(FIXTURES / "bert_trt103/sync.nsys-rep", [FIXTURES / "bert_trt103/engine.json"], rules=()).tables
+def test_times_are_also_told_as_the_report_counts_them(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
+    tables = analyze(
+        FIXTURES / "bert_trt103/sync.nsys-rep", [FIXTURES / "bert_trt103/engine.json"], rules=()
+    ).tables
     page = opened(browser, bert(written))
     page.fill("#find", "gemm_mha")
     page.locator("#find").press("Enter")
     told = page.inner_text("#details")
-    number, start = re.search(r"kernel_id\s+(\d+)", told), re.search(r"([\d.]+) ms in the report", told)
+    number, start = (
+        re.search(r"kernel_id\s+(\d+)", told),
+        re.search(r"([\d.]+) ms in the report", told),
+    )
     assert number is not None and start is not None
     assert round(float(start[1]) * 1e6) == tables.kernels.ints("start_ns")[int(number[1])]

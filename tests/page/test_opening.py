@@ -1,4 +1,6 @@
-"""The page opens from disk: one file that asks for nothing, whatever the trace, and shows what its address names."""
+"""The page opens from disk: one file that asks for nothing, whatever the trace, and shows what its
+address names.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from tests.page.opening import CAPTURES, bert, opened, top
 
 
 @pytest.mark.parametrize("name", CAPTURES)
-def test_a_page_opens_with_its_figures_and_asks_for_nothing(browser: Browser, written: Callable[..., Path], name: str) -> None:
+def test_a_page_opens_with_its_figures_and_asks_for_nothing(
+    browser: Browser, written: Callable[..., Path], name: str
+) -> None:
     page = opened(browser, written(*CAPTURES[name]))
     assert CAPTURES[name][0].rpartition("/")[2] in page.title()
     assert page.locator("#answer dd").count() >= 3
@@ -35,14 +39,18 @@ def test_a_page_opens_with_its_figures_and_asks_for_nothing(browser: Browser, wr
     assert page.is_hidden("#broken")
 
 
-def test_light_and_dark_differ_and_the_reader_chooses(browser: Browser, written: Callable[..., Path]) -> None:
+def test_light_and_dark_differ_and_the_reader_chooses(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written), scheme="dark")
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.click("#theme")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
 
 
-def test_what_a_long_trace_leaves_out_is_said(browser: Browser, written: Callable[..., Path]) -> None:
+def test_what_a_long_trace_leaves_out_is_said(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written(*CAPTURES["one inference at a time"], most_kernels=400))
     assert "of 1,900 kernels event by event" in page.inner_text("#timeline")
 
@@ -53,9 +61,15 @@ def test_a_link_opens_the_page_at_a_layer(browser: Browser, written: Callable[..
     assert "inference 7" in page.inner_text("#chips")
 
 
-def test_the_page_of_a_hundred_thousand_kernels_is_small_and_whole(browser: Browser, tmp_path: Path) -> None:
+def test_the_page_of_a_hundred_thousand_kernels_is_small_and_whole(
+    browser: Browser, tmp_path: Path
+) -> None:
     export, engine = tmp_path / "made.sqlite", tmp_path / "made.json"
-    subprocess.run([sys.executable, ROOT / "benchmarks" / "make_trace.py", "100000", export, engine], check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, ROOT / "benchmarks" / "make_trace.py", "100000", export, engine],
+        check=True,
+        capture_output=True,
+    )
     analysis = analyze(export, engine, rules=())
     write_page(analysis, report_of(analysis), tmp_path / "x.html")
     assert (tmp_path / "x.html").stat().st_size < 3_000_000
@@ -75,7 +89,11 @@ def test_the_page_of_a_hundred_thousand_kernels_is_small_and_whole(browser: Brow
 
 def test_the_page_of_a_trace_of_nothing_opens(browser: Browser, tmp_path: Path) -> None:
     whole = analyze(FIXTURES / "bert_trt103" / "sync.nsys-rep", rules=())
-    nothing = {name: Table.empty(table.spec) for name, table in whole.tables.by_name().items() if name not in ("capture", "devices")}
+    nothing = {
+        name: Table.empty(table.spec)
+        for name, table in whole.tables.by_name().items()
+        if name not in ("capture", "devices")
+    }
     empty = replace(whole, tables=replace(whole.tables, **nothing))
     write_page(empty, report_of(empty), tmp_path / "x.html")
     page = opened(browser, tmp_path / "x.html")
@@ -88,7 +106,9 @@ def test_the_page_of_a_trace_of_nothing_opens(browser: Browser, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("fragment", ["finding-1", "whatif"])
-def test_what_an_address_names_stands_below_the_header(browser: Browser, written: Callable[..., Path], fragment: str) -> None:
+def test_what_an_address_names_stands_below_the_header(
+    browser: Browser, written: Callable[..., Path], fragment: str
+) -> None:
     page = opened(browser, bert(written), fragment)
     place = "place => place.getBoundingClientRect().top"
     head = page.locator("header").evaluate("head => head.getBoundingClientRect().bottom")
@@ -100,7 +120,9 @@ def test_what_an_address_names_stands_below_the_header(browser: Browser, written
     assert page.locator("#sure").evaluate(place) >= head - 1
 
 
-def test_an_address_with_layers_opens_at_their_rows(browser: Browser, written: Callable[..., Path]) -> None:
+def test_an_address_with_layers_opens_at_their_rows(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written(*CAPTURES["two engines in turns"]), "layers=3.9.15")
     box = page.locator("#layers tr.on").first.bounding_box()
     assert page.locator("#layers tr.on").count() >= 1
@@ -108,9 +130,16 @@ def test_an_address_with_layers_opens_at_their_rows(browser: Browser, written: C
     assert 0 <= top(page, "#layers h2") < 60
 
 
-def test_the_header_stays_together_beside_links_to_other_pages(browser: Browser, tmp_path: Path) -> None:
+def test_the_header_stays_together_beside_links_to_other_pages(
+    browser: Browser, tmp_path: Path
+) -> None:
     whole = analyze(FIXTURES / "bert_trt103/sync.nsys-rep", [FIXTURES / "bert_trt103/engine.json"])
-    write_page(whole, report_of(whole), tmp_path / "x.html", links=[("comparison", "c.html"), ("after", "c.after.html")])
+    write_page(
+        whole,
+        report_of(whole),
+        tmp_path / "x.html",
+        links=[("comparison", "c.html"), ("after", "c.after.html")],
+    )
     page = opened(browser, tmp_path / "x.html")
     tops = [top(page, one) for one in ("#find", "#theme", "#help")]
     assert max(tops) - min(tops) < 10
@@ -118,16 +147,20 @@ def test_the_header_stays_together_beside_links_to_other_pages(browser: Browser,
       const pen = document.createElement("canvas").getContext("2d"), { font, paddingLeft, paddingRight } = getComputedStyle(one);
       pen.font = font;
       return one.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight) - pen.measureText(one.placeholder).width;
-    }"""
+    }"""  # noqa: E501
     for width in (1400, 1000):
         page.set_viewport_size({"width": width, "height": 900})
-        for box in page.locator("input[type=search]").all():  # what may be searched for is said in full
+        for box in page.locator(
+            "input[type=search]"
+        ).all():  # what may be searched for is said in full
             assert box.evaluate(script) >= 0, box.get_attribute("placeholder")
     page.set_viewport_size({"width": 1400, "height": 900})
     assert page.locator("header").evaluate("one => one.offsetHeight") < 70
 
 
-def test_without_scripts_the_page_says_what_is_missing(browser: Browser, written: Callable[..., Path]) -> None:
+def test_without_scripts_the_page_says_what_is_missing(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = browser.chromium.new_page(java_script_enabled=False)
     page.goto(bert(written).as_uri())
     assert "Scripts are switched off" in page.inner_text("#timeline")

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 from tests.page.opening import CAPTURES, MIXED, bert, opened
 
 
-def test_paper_shows_the_graph_and_what_to_do(browser: Browser, written: Callable[..., Path]) -> None:
+def test_paper_shows_the_graph_and_what_to_do(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
@@ -39,18 +41,23 @@ def test_paper_shows_the_whole_graph(browser: Browser, written: Callable[..., Pa
         Math[most](...boxes.map(one => one[side])));
       const whole = left >= frame.left && right <= frame.right && top >= frame.top && bottom <= frame.bottom;
       return [boxes.length, whole, (bottom - top) / frame.height];
-    }"""
+    }"""  # noqa: E501
     count, whole, tall = page.evaluate(inside)
     assert count > 50 and whole and tall > 0.8
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.get_attribute("svg.shown", "viewBox") is None
     assert (
-        page.evaluate("getComputedStyle(document.querySelector('.bar i')).printColorAdjust") == "exact"
+        page.evaluate("getComputedStyle(document.querySelector('.bar i')).printColorAdjust")
+        == "exact"
     )  # browsers print no background else
 
 
-@pytest.mark.parametrize("names", [MIXED, CAPTURES["two engines in turns"], CAPTURES["no engine file"]])
-def test_paper_cuts_no_table(browser: Browser, written: Callable[..., Path], names: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "names", [MIXED, CAPTURES["two engines in turns"], CAPTURES["no engine file"]]
+)
+def test_paper_cuts_no_table(
+    browser: Browser, written: Callable[..., Path], names: tuple[str, ...]
+) -> None:
     page = opened(browser, written(*names))
     page.set_viewport_size({"width": 720, "height": 1000})  # A4 with a margin of 1 cm
     page.emulate_media(media="print")
@@ -59,13 +66,15 @@ def test_paper_cuts_no_table(browser: Browser, written: Callable[..., Path], nam
         """() => [...document.querySelectorAll("main *")].filter(one => one.checkVisibility() && !one.closest("svg"))
           .filter(one => one.getBoundingClientRect().right > innerWidth
             || (one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX === "auto"))
-          .map(one => one.outerHTML.slice(0, 80))"""
+          .map(one => one.outerHTML.slice(0, 80))"""  # noqa: E501
     )
     assert cut == []
     assert page.locator("header").is_hidden()  # the name of the report is in the first heading
 
 
-def test_paper_has_no_words_about_the_mouse_and_no_heads_that_are_buttons(browser: Browser, written: Callable[..., Path]) -> None:
+def test_paper_has_no_words_about_the_mouse_and_no_heads_that_are_buttons(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     words = [page.locator("main").inner_text()]
     page.emulate_media(media="print")
@@ -73,28 +82,38 @@ def test_paper_has_no_words_about_the_mouse_and_no_heads_that_are_buttons(browse
     words.append(page.locator("main").inner_text())
     of_the_screen = ("Click ", "click ", "Drag ", "wheel", "how predicted", "why idle", "show it")
     assert [any(word in one for word in of_the_screen) for one in words] == [True, False]
-    boxes = "() => [...document.querySelectorAll('.rows th button')].map(one => one.getBoundingClientRect().width)"
+    boxes = (
+        "() => [...document.querySelectorAll('.rows th button')].map(one =>"
+        " one.getBoundingClientRect().width)"
+    )
     assert len(page.evaluate(boxes)) > 5
-    assert set(page.evaluate(boxes)) == {0}  # Chromium repeats the heads of a table on the next sheet only if none of them has such a box
+    assert set(page.evaluate(boxes)) == {
+        0
+    }  # Chromium repeats the heads of a table on the next sheet only if none of them has such a box
     assert "of roofline" in page.locator("#layers thead").inner_text()
 
 
-def test_a_phone_shows_every_column_without_scrolling_aside(browser: Browser, written: Callable[..., Path]) -> None:
+def test_a_phone_shows_every_column_without_scrolling_aside(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written(*CAPTURES["two engines in turns"]))
     page.set_viewport_size({"width": 390, "height": 844})
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     beyond = """() => [...document.querySelectorAll(".rows th, .rows td")].filter(one => one.checkVisibility()
-      && one.getBoundingClientRect().right > innerWidth + 1).map(one => one.textContent)"""
+      && one.getBoundingClientRect().right > innerWidth + 1).map(one => one.textContent)"""  # noqa: E501
     assert page.evaluate(beyond) == []
-    lefts = (
-        """place => [...document.querySelectorAll(`${place} tr:first-child > :not(.text)`)].map(one => one.getBoundingClientRect().left)"""
-    )
+    lefts = """place => [...document.querySelectorAll(`${place} tr:first-child > :not(.text)`)].map(one => one.getBoundingClientRect().left)"""  # noqa: E501
     for table in ("#idle", "#kernels", "#whatif", "#layers"):
-        heads, cells = page.evaluate(lefts, f"{table} thead"), page.evaluate(lefts, f"{table} tbody")
+        heads, cells = (
+            page.evaluate(lefts, f"{table} thead"),
+            page.evaluate(lefts, f"{table} tbody"),
+        )
         assert heads == pytest.approx(cells), table  # each figure below its head
 
 
-def test_paper_is_light_whatever_the_screen_is(browser: Browser, written: Callable[..., Path]) -> None:
+def test_paper_is_light_whatever_the_screen_is(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written), scheme="dark")
     corner = """() => {
       const pen = document.createElement("canvas").getContext("2d");

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 from tests.page.opening import CAPTURES, opened, seconds
 
 
-def test_parts_of_a_region_that_are_alike_are_one_row(browser: Browser, written: Callable[..., Path]) -> None:
+def test_parts_of_a_region_that_are_alike_are_one_row(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written("bert_trt85/sync.nsys-rep", "bert_trt85/engine.json"))
     rows = page.locator("#region-list tbody tr")
     page.locator("#region-list").scroll_into_view_if_needed()
@@ -28,17 +30,25 @@ def test_parts_of_a_region_that_are_alike_are_one_row(browser: Browser, written:
     assert rows.count() == 64
 
 
-def test_parts_of_a_region_are_named_without_myelin_s_mark(browser: Browser, written: Callable[..., Path]) -> None:
+def test_parts_of_a_region_are_named_without_myelin_s_mark(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written("bert_trt86/sync.nsys-rep", "bert_trt86/engine.json"))
     page.locator("#region-list").scroll_into_view_if_needed()
     parts = page.locator("#region-list tbody tr")
     assert "/encoder/layer" in parts.first.inner_text()
-    assert {one.strip() for one in parts.locator("td:last-child").all_inner_texts()} == {"the trace"}
+    assert {one.strip() for one in parts.locator("td:last-child").all_inner_texts()} == {
+        "the trace"
+    }
     page.fill("#find", "gemm")
     page.locator("#find").press("Enter")
     details = page.inner_text("#details")
-    assert "part known from\ta tag of the trace" in details.replace("\n", "\t").replace("\t\t", "\t")
-    shown = page.inner_text("main") + details.partition("NVTX ranges")[0]  # the ranges stand as the trace has them
+    assert "part known from\ta tag of the trace" in details.replace("\n", "\t").replace(
+        "\t\t", "\t"
+    )
+    shown = (
+        page.inner_text("main") + details.partition("NVTX ranges")[0]
+    )  # the ranges stand as the trace has them
     assert "$$myelin$$" not in shown
 
 
@@ -53,8 +63,12 @@ def test_regions_that_are_alike_are_one(browser: Browser, written: Callable[...,
     assert regions.count() == 18 > len(together)
 
 
-@pytest.mark.parametrize("selected", ["inference=7", "range=2000000-2260000", "inference=7&layer=1", "layer=0"])
-def test_what_is_inside_regions_follows_the_selection(browser: Browser, written: Callable[..., Path], selected: str) -> None:
+@pytest.mark.parametrize(
+    "selected", ["inference=7", "range=2000000-2260000", "inference=7&layer=1", "layer=0"]
+)
+def test_what_is_inside_regions_follows_the_selection(
+    browser: Browser, written: Callable[..., Path], selected: str
+) -> None:
     names = ("bert_trt86/sync.nsys-rep", "bert_trt86/engine.json")
     tables = analyze(FIXTURES / names[0], [FIXTURES / names[1]], rules=()).tables
     kernels, region = tables.kernels, tables.layers.text("kind").equals("foreign_node")
@@ -79,10 +93,17 @@ def test_what_is_inside_regions_follows_the_selection(browser: Browser, written:
     assert page.inner_text("#region-said") == "times and kernels within the selection"
     rows = page.locator("#region-list tbody tr")
     assert page.inner_text("#region-list tbody") != whole
-    times = [float(text.replace(",", "")) for text in rows.locator("td:nth-child(2)").all_inner_texts()]
+    times = [
+        float(text.replace(",", "")) for text in rows.locator("td:nth-child(2)").all_inner_texts()
+    ]
     assert sum(times) == pytest.approx((end - start)[inside].sum() / 1000, abs=0.006 * len(times))
-    assert sum(int(text) for text in rows.locator("td:nth-child(3)").all_inner_texts()) == np.count_nonzero(inside)
-    shares = [float(text.rstrip("%").lstrip("<")) for text in rows.locator("td:first-child").all_inner_texts()]
+    assert sum(
+        int(text) for text in rows.locator("td:nth-child(3)").all_inner_texts()
+    ) == np.count_nonzero(inside)
+    shares = [
+        float(text.rstrip("%").lstrip("<"))
+        for text in rows.locator("td:first-child").all_inner_texts()
+    ]
     assert sum(shares) == pytest.approx(100, abs=0.05 * len(shares))
     page.keyboard.press("Escape")
     assert page.inner_text("#region-list tbody") == whole
@@ -96,4 +117,6 @@ def test_regions_that_took_most_of_the_run_are_first_however_often_their_engines
     engines = ["generation" if "(generation)" in one else "context" for one in told]
     assert len(engines) > 3
     assert engines[0] == "generation"  # of 96 of the 99 inferences
-    assert seconds(" ".join(told[0].split()[:2])) < max(seconds(" ".join(one.split()[:2])) for one in told)
+    assert seconds(" ".join(told[0].split()[:2])) < max(
+        seconds(" ".join(one.split()[:2])) for one in told
+    )

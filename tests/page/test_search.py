@@ -14,11 +14,16 @@ if TYPE_CHECKING:
 from tests.page.opening import CAPTURES, MIXED, bert, opened, top
 
 
-def test_search_lists_what_it_finds_and_a_click_goes_there(browser: Browser, written: Callable[..., Path]) -> None:
+def test_search_lists_what_it_finds_and_a_click_goes_there(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written(*MIXED))
     page.fill("#find", "relu")
     page.get_by_text("720 kernels of 18 layers").first.wait_for()
-    assert page.locator("#hits h3").all_inner_texts() == ["720 kernels of 18 layers", "720 NVTX ranges"]
+    assert page.locator("#hits h3").all_inner_texts() == [
+        "720 kernels of 18 layers",
+        "720 NVTX ranges",
+    ]
     first = page.locator("#hits button").first
     assert "40 ×" in page.locator("#hits li").first.inner_text()
     name = first.inner_text()
@@ -31,7 +36,9 @@ def test_search_lists_what_it_finds_and_a_click_goes_there(browser: Browser, wri
     page.get_by_text("nothing found").wait_for()
 
 
-def test_search_finds_a_kernel_and_shows_its_launch_and_evidence(browser: Browser, written: Callable[..., Path]) -> None:
+def test_search_finds_a_kernel_and_shows_its_launch_and_evidence(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     page.keyboard.press("/")
     page.keyboard.type("gemm_mha")
@@ -50,7 +57,9 @@ def test_search_finds_a_kernel_and_shows_its_launch_and_evidence(browser: Browse
     assert page.inner_text("#count") == ""
 
 
-def test_a_match_is_shown_beside_its_details_and_escape_leaves_the_search(browser: Browser, written: Callable[..., Path]) -> None:
+def test_a_match_is_shown_beside_its_details_and_escape_leaves_the_search(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     page.keyboard.press("/")
     page.keyboard.type("gemm_mha")
@@ -58,7 +67,9 @@ def test_a_match_is_shown_beside_its_details_and_escape_leaves_the_search(browse
     page.keyboard.press("Enter")
     assert page.locator("#hits").is_hidden()  # it would cover the details
     assert 0 <= top(page, "#lanes") < 400
-    assert page.inner_text("#count").endswith(" of 150, first in view")  # the search goes on from what the timeline shows
+    assert page.inner_text("#count").endswith(
+        " of 150, first in view"
+    )  # the search goes on from what the timeline shows
     page.keyboard.press("Escape")
     assert page.evaluate("document.activeElement.id !== 'find'")
     page.keyboard.press("?")
@@ -66,7 +77,9 @@ def test_a_match_is_shown_beside_its_details_and_escape_leaves_the_search(browse
     assert page.input_value("#find") == ""
 
 
-def test_matches_of_two_engines_are_listed_layer_by_layer(browser: Browser, written: Callable[..., Path]) -> None:
+def test_matches_of_two_engines_are_listed_layer_by_layer(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written(*CAPTURES["two engines in turns"]))
     page.fill("#find", "gate")
     page.locator("#hits li").first.wait_for()

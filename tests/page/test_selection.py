@@ -34,7 +34,9 @@ def test_one_selection_filters_every_figure(browser: Browser, written: Callable[
     assert "mean per inference" in page.inner_text("#layers .said")
 
 
-def test_a_part_of_time_is_marked_in_the_graph(browser: Browser, written: Callable[..., Path]) -> None:
+def test_a_part_of_time_is_marked_in_the_graph(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     page.locator("#graph").scroll_into_view_if_needed()
     page.wait_for_selector(".box")
@@ -54,7 +56,9 @@ def test_a_part_of_time_is_marked_in_the_graph(browser: Browser, written: Callab
     assert marked == [1, 0]  # none of the first ran in it, all of the second
 
 
-def test_the_part_in_view_is_selected_by_a_key_and_told(browser: Browser, written: Callable[..., Path]) -> None:
+def test_the_part_in_view_is_selected_by_a_key_and_told(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     page.locator("#lanes canvas").focus()
     page.keyboard.press("r")
@@ -66,9 +70,16 @@ def test_the_part_in_view_is_selected_by_a_key_and_told(browser: Browser, writte
     assert page.inner_text("#details h2").split(" from ")[0] in page.inner_text("#chips")
 
 
-@pytest.mark.parametrize("selected", ["range=2000000-2060000", "range=0-400000", "inference=0", "inference=9", "inference=48"])
-def test_a_selection_adds_up_the_kernels_that_are_in_it(browser: Browser, written: Callable[..., Path], selected: str) -> None:
-    tables = analyze(FIXTURES / "bert_trt103/sync.nsys-rep", [FIXTURES / "bert_trt103/engine.json"], rules=()).tables
+@pytest.mark.parametrize(
+    "selected",
+    ["range=2000000-2060000", "range=0-400000", "inference=0", "inference=9", "inference=48"],
+)
+def test_a_selection_adds_up_the_kernels_that_are_in_it(
+    browser: Browser, written: Callable[..., Path], selected: str
+) -> None:
+    tables = analyze(
+        FIXTURES / "bert_trt103/sync.nsys-rep", [FIXTURES / "bert_trt103/engine.json"], rules=()
+    ).tables
     kernels = tables.kernels
     start, end = kernels.ints("start_ns"), kernels.ints("end_ns")
     events = (kernels, tables.memcpys, tables.memsets, tables.api_calls, tables.inferences)
@@ -81,7 +92,11 @@ def test_a_selection_adds_up_the_kernels_that_are_in_it(browser: Browser, writte
         spent = np.where(kernels.ints("inference") == int(value), end - start, 0)
     page = opened(browser, bert(written), selected)
     page.select_option("#layer-rows", "each")
-    times = [float(text.replace(",", "")) for text in page.locator("#layers tbody td:nth-child(2)").all_inner_texts() if text != "–"]
+    times = [
+        float(text.replace(",", ""))
+        for text in page.locator("#layers tbody td:nth-child(2)").all_inner_texts()
+        if text != "–"
+    ]
     assert sum(times) == pytest.approx(spent.sum() / 1000, abs=0.006 * len(times))
     counts = page.locator("#kernels tbody tr:visible td:nth-child(3)").all_text_contents()
     assert sum(int(text.replace(",", "")) for text in counts) == np.count_nonzero(spent)
@@ -94,17 +109,21 @@ ALONGSIDE = """async ([inference]) => {
   const of = (type, column) => [...new Set(rows(type).map(row => trace.shared(type, column, row)))];
   const { device, thread } = trace.tables.inferences;
   return [of(GAP, "device"), of(RANGE, "thread"), of(CALL, "thread"), device[inference], thread[inference]];
-}"""
+}"""  # noqa: E501
 
 
-def test_an_inference_selects_what_is_on_its_gpu_and_its_thread_only(browser: Browser, written: Callable[..., Path]) -> None:
+def test_an_inference_selects_what_is_on_its_gpu_and_its_thread_only(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, written("two_gpus/tp_sync.nsys-rep", "two_gpus/tp.engine.json"))
     gaps, ranges, calls, device, thread = page.evaluate(ALONGSIDE, [20])
     assert gaps == [device]
     assert ranges == calls == [thread]
 
 
-def test_a_search_finds_an_inference_by_its_number_and_idle_time_by_its_cause(browser: Browser, written: Callable[..., Path]) -> None:
+def test_a_search_finds_an_inference_by_its_number_and_idle_time_by_its_cause(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     page.fill("#find", "inference 34")
     page.locator("#find").press("Enter")
@@ -124,14 +143,20 @@ def test_a_kernel_of_a_graph_shows_the_capture_of_its_node_and_the_ranges_around
     page.fill("#find", "inception3/branch2/conv2")
     page.locator("#find").press("Enter")
     told = page.inner_text("#details")
-    ranges = told.split("ranges around that capture, outermost first")[1].split("Grid and resources")[0]
+    ranges = told.split("ranges around that capture, outermost first")[1].split(
+        "Grid and resources"
+    )[0]
     assert "ExecutionContext::enqueueV3" in ranges
     assert "/inception3/branch2/conv2/Conv" in ranges
     assert re.search(r"captured\s+[\d.]+ \S+\s+[\d.]+ ms in the report", told)
-    assert "that rule is about how long nsys stopped the launching thread" in page.inner_text("#sure")
+    assert "that rule is about how long nsys stopped the launching thread" in page.inner_text(
+        "#sure"
+    )
 
 
-def test_a_whole_heading_sorts_and_figures_of_the_whole_run_say_so(browser: Browser, written: Callable[..., Path]) -> None:
+def test_a_whole_heading_sorts_and_figures_of_the_whole_run_say_so(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written), "inference=5")
     assert "over the whole trace" not in page.inner_text("#kernels .note")
     head = page.locator("#layers th[data-by=count]")
@@ -142,7 +167,9 @@ def test_a_whole_heading_sorts_and_figures_of_the_whole_run_say_so(browser: Brow
     assert head.get_attribute("aria-sort") == "descending"
 
 
-def test_on_a_phone_the_details_do_not_cover_what_was_tapped(browser: Browser, written: Callable[..., Path]) -> None:
+def test_on_a_phone_the_details_do_not_cover_what_was_tapped(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     page.set_viewport_size({"width": 390, "height": 844})
     page.reload()

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 from tests.page.opening import bert, opened
 
 
-def test_the_timeline_zooms_moves_and_is_clicked(browser: Browser, written: Callable[..., Path]) -> None:
+def test_the_timeline_zooms_moves_and_is_clicked(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     page = opened(browser, bert(written))
     canvas = page.locator("#lanes canvas")
     canvas.scroll_into_view_if_needed()
@@ -48,29 +50,47 @@ def test_ranges_in_ranges_are_all_there_however_deep(browser: Browser, tmp_path:
     first = ranges.take(np.zeros(40, np.int64))
     begin, end = int(first.ints("start_ns")[0]), int(first.ints("end_ns")[0])
     step = max((end - begin) // 100, 1)
-    nested: dict[str, IntArray | Text] = {"start_ns": begin + step * np.arange(40), "end_ns": end - step * np.arange(40)}
-    nested["name"] = Text(np.arange(40, dtype=np.int32), tuple(f"depth {depth}" for depth in range(40)))
-    deep = replace(whole, tables=replace(whole.tables, nvtx_ranges=first.with_columns(first.spec, nested)))
+    nested: dict[str, IntArray | Text] = {
+        "start_ns": begin + step * np.arange(40),
+        "end_ns": end - step * np.arange(40),
+    }
+    nested["name"] = Text(
+        np.arange(40, dtype=np.int32), tuple(f"depth {depth}" for depth in range(40))
+    )
+    deep = replace(
+        whole, tables=replace(whole.tables, nvtx_ranges=first.with_columns(first.spec, nested))
+    )
     write_page(deep, report_of(deep), tmp_path / "x.html")
     page = opened(browser, tmp_path / "x.html")
     page.fill("#find", "depth 3")
     page.locator("#count", has_text="13 NVTX ranges").wait_for()  # 3, 13, 23, and 30 to 39
     page.keyboard.press("Enter")
     for _ in range(10):
-        page.keyboard.press("n") if page.evaluate("document.activeElement.id !== 'find'") else page.click("#next")
+        (
+            page.keyboard.press("n")
+            if page.evaluate("document.activeElement.id !== 'find'")
+            else page.click("#next")
+        )
     assert "depth 3" in page.inner_text("#details h2")
-    names = page.evaluate("stacked({ranges: {start: [0, 1, 2], end: [9, 8, 7]}}, [[7, 0], [7, 1], [7, 2]]).map(row => row.length)")
+    names = page.evaluate(
+        "stacked({ranges: {start: [0, 1, 2], end: [9, 8, 7]}}, [[7, 0], [7, 1], [7, 2]]).map(row =>"
+        " row.length)"
+    )
     assert names == [1, 1, 1]
     deepest = page.evaluate(
-        "(n => stacked({ranges: {start: [...Array(n).keys()], end: [...Array(n).keys()].map(k => 99 - k)}},"
-        " [...Array(n).keys()].map(k => [7, k])).map(row => row.length))(40)"
+        "(n => stacked({ranges: {start: [...Array(n).keys()], end: [...Array(n).keys()].map(k => 99"
+        " - k)}}, [...Array(n).keys()].map(k => [7, k])).map(row => row.length))(40)"
     )
     assert deepest == [1] * 24 + [16]
 
 
-def test_a_long_event_that_begins_in_the_pixel_of_a_short_one_is_drawn(browser: Browser, written: Callable[..., Path]) -> None:
+def test_a_long_event_that_begins_in_the_pixel_of_a_short_one_is_drawn(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
     path = written("bert_trt10/sync.nsys-rep", "bert_trt10/engine.json")
-    tables = analyze(FIXTURES / "bert_trt10/sync.nsys-rep", [FIXTURES / "bert_trt10/engine.json"], rules=()).tables
+    tables = analyze(
+        FIXTURES / "bert_trt10/sync.nsys-rep", [FIXTURES / "bert_trt10/engine.json"], rules=()
+    ).tables
     calls = tables.api_calls
     launches = np.flatnonzero(calls.text("kind").equals("launch"))
     start, end = calls.ints("start_ns")[launches], calls.ints("end_ns")[launches]
@@ -89,8 +109,11 @@ def test_a_long_event_that_begins_in_the_pixel_of_a_short_one_is_drawn(browser: 
               const pixels = canvas.getContext("2d").getImageData(x, 0, 1, canvas.height).data;
               const pixel = place => [...pixels.slice(place * 4, place * 4 + 3)].join();
               return [...Array(canvas.height).keys()].some(place => pixel(place) === colour.join());
-            }""",
-            [_share_of_width(page, (begin + stop) / 2, max(begin - beside, 0), stop + beside), colour],
+            }""",  # noqa: E501
+            [
+                _share_of_width(page, (begin + stop) / 2, max(begin - beside, 0), stop + beside),
+                colour,
+            ],
         )
         assert found, times
         page.close()

@@ -16,7 +16,11 @@ from tests.places import FIXTURES
 
 @pytest.fixture(scope="module")
 def analysis() -> Analysis:
-    return analyze(FIXTURES / "bert_trt103" / "sync.nsys-rep", FIXTURES / "bert_trt103" / "engine.json", rules=())
+    return analyze(
+        FIXTURES / "bert_trt103" / "sync.nsys-rep",
+        FIXTURES / "bert_trt103" / "engine.json",
+        rules=(),
+    )
 
 
 def test_a_trace_that_is_short_is_shown_whole(analysis: Analysis) -> None:
@@ -29,7 +33,16 @@ def test_a_trace_that_is_short_is_shown_whole(analysis: Analysis) -> None:
 
 def test_a_trace_of_ranges_alone_lasts_as_long_as_they(analysis: Analysis) -> None:
     tables = analysis.tables
-    shown = ("kernels", "memcpys", "memsets", "cuda_graph_traces", "api_calls", "inferences", "gaps", "inference_times")
+    shown = (
+        "kernels",
+        "memcpys",
+        "memsets",
+        "cuda_graph_traces",
+        "api_calls",
+        "inferences",
+        "gaps",
+        "inference_times",
+    )
     bare = replace(tables, **{name: Table.empty(getattr(tables, name).spec) for name in shown})
     events, ranges = events_of(bare, windows_of(bare)), tables.nvtx_ranges
     assert events.origin_ns == ranges.ints("start_ns").min()
@@ -66,7 +79,9 @@ def test_every_launch_of_what_is_shown_is_shown(analysis: Analysis) -> None:
 def test_idle_time_is_told_by_the_kernels_beside_it(analysis: Analysis) -> None:
     events, gaps = events_of(analysis.tables, windows_of(analysis.tables)), analysis.tables.gaps
     told, kernels = events.tables["gaps"], events.tables["kernels"]
-    starts = told["from"] + np.where(told["before"] < 0, 0, (kernels["start"] + kernels["dur"])[told["before"]])
+    starts = told["from"] + np.where(
+        told["before"] < 0, 0, (kernels["start"] + kernels["dur"])[told["before"]]
+    )
     ends = np.where(told["after"] < 0, 0, kernels["start"][told["after"]]) - told["to"]
     assert (starts == gaps.ints("start_ns") - events.origin_ns).all()
     assert (ends == gaps.ints("end_ns") - events.origin_ns).all()

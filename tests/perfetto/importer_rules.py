@@ -1,4 +1,6 @@
-"""What Perfetto's importer asks of a trace, as its reference of synthetic track events and its protos tell it, checked without nsysmap."""
+"""What Perfetto's importer asks of a trace, as its reference of synthetic track events and its
+protos tell it, checked without nsysmap.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,25 @@ from typing import Any
 _CLEARED, _NEEDED = 1, 2
 _BEGIN, _END, _COUNTER = 1, 2, 4
 _INT32, _INT64 = 2**31, 2**63
-_INTERNED = ("event_categories", "event_names", "debug_annotation_names", "debug_annotation_string_values")
+_INTERNED = (
+    "event_categories",
+    "event_names",
+    "debug_annotation_names",
+    "debug_annotation_string_values",
+)
 
 
 def broken_rules(trace: Any) -> list[str]:
-    """What the importer would drop, count as an error or show wrongly; ``trace`` has no compressed packets any more."""
+    """What the importer would drop, count as an error or show wrongly; ``trace`` has no compressed
+    packets any more.
+    """
     return [*_tracks(trace), *_texts(trace), *_events(trace), *_flows(trace)]
 
 
 def _tracks(trace: Any) -> Iterator[str]:
-    """A track is declared once, after its parent, with an id that is not 0; siblings differ in name, or the UI merges them."""
+    """A track is declared once, after its parent, with an id that is not 0; siblings differ in
+    name, or the UI merges them.
+    """
     known: dict[int, Any] = {}
     threads: set[tuple[int, int]] = set()
     for packet in trace.packet:
@@ -36,26 +47,47 @@ def _tracks(trace: Any) -> Iterator[str]:
             yield f"track {one.uuid} before its parent {one.parent_uuid}"
         if one.HasField("thread"):
             at = (one.thread.pid, one.thread.tid)
-            if at in threads or not 0 < one.thread.tid < _INT32 or one.thread.pid != known[one.parent_uuid].process.pid:
-                yield f"thread {at} is declared twice, is no thread or has another process as its parent"
+            if (
+                at in threads
+                or not 0 < one.thread.tid < _INT32
+                or one.thread.pid != known[one.parent_uuid].process.pid
+            ):
+                yield (
+                    f"thread {at} is declared twice, is no thread or has another process as its"
+                    " parent"
+                )
             threads.add(at)
         if one.HasField("process") and not 0 < one.process.pid < _INT32:
             yield f"process {one.process.pid}"
         if one.HasField("counter") and not one.counter.unit_name and not one.counter.unit:
             yield f"counter {one.name} has no unit"
         if not one.name or (
-            (parent := known.get(one.parent_uuid)) and parent.child_ordering == 3 and not one.HasField("sibling_order_rank")
+            (parent := known.get(one.parent_uuid))
+            and parent.child_ordering == 3
+            and not one.HasField("sibling_order_rank")
         ):
             yield f"track {one.uuid} has no name, or no rank among its siblings"
         known[one.uuid] = one
-    names = Counter((one.parent_uuid, one.name) for one in known.values() if one.name != "(at the same time)")
-    yield from (f"{count} tracks of {parent} are called {name}" for (parent, name), count in names.items() if count > 1)
+    names = Counter(
+        (one.parent_uuid, one.name) for one in known.values() if one.name != "(at the same time)"
+    )
+    yield from (
+        f"{count} tracks of {parent} are called {name}"
+        for (parent, name), count in names.items()
+        if count > 1
+    )
     ranks = Counter((one.parent_uuid, one.sibling_order_rank) for one in known.values())
-    yield from (f"{count} tracks of {parent} have rank {rank}" for (parent, rank), count in ranks.items() if count > 1)
+    yield from (
+        f"{count} tracks of {parent} have rank {rank}"
+        for (parent, rank), count in ranks.items()
+        if count > 1
+    )
 
 
 def _texts(trace: Any) -> Iterator[str]:
-    """An interned text has one number, is there before it is used and after the state was cleared; no text has control characters."""
+    """An interned text has one number, is there before it is used and after the state was cleared;
+    no text has control characters.
+    """
     held: dict[int, dict[str, dict[int, str]]] = {}
     for packet in trace.packet:
         sequence = packet.trusted_packet_sequence_id
@@ -69,25 +101,45 @@ def _texts(trace: Any) -> Iterator[str]:
                 text = one.str.decode("utf-8") if kind.endswith("values") else one.name
                 if not one.iid or texts[kind].setdefault(one.iid, text) != text:
                     yield f"{kind} {one.iid} is 0 or has two texts"
-                yield from (f"control character {char!r} in {kind}" for char in text if unicodedata.category(char) in ("Cc", "Cs"))
+                yield from (
+                    f"control character {char!r} in {kind}"
+                    for char in text
+                    if unicodedata.category(char) in ("Cc", "Cs")
+                )
         if not packet.HasField("track_event"):
             continue
         event = packet.track_event
         used = [("event_names", event.name_iid)] if event.type == _BEGIN else []
         used += [("event_categories", iid) for iid in event.category_iids]
         used += [("debug_annotation_names", one.name_iid) for one in event.debug_annotations]
-        used += [("debug_annotation_string_values", one.string_value_iid) for one in event.debug_annotations if one.string_value_iid]
+        used += [
+            ("debug_annotation_string_values", one.string_value_iid)
+            for one in event.debug_annotations
+            if one.string_value_iid
+        ]
         if used and not packet.sequence_flags & _NEEDED:
             yield "an event uses interned texts and does not say so"
-        yield from (f"{kind} {iid} is used and not there" for kind, iid in used if iid not in texts[kind])
+        yield from (
+            f"{kind} {iid} is used and not there" for kind, iid in used if iid not in texts[kind]
+        )
     for packet in trace.packet:
         name = packet.track_descriptor.name
-        yield from (f"control character {char!r} in a track's name" for char in name if unicodedata.category(char) in ("Cc", "Cs"))
+        yield from (
+            f"control character {char!r} in a track's name"
+            for char in name
+            if unicodedata.category(char) in ("Cc", "Cs")
+        )
 
 
 def _events(trace: Any) -> Iterator[str]:
-    """Times are at most 2^63 ns, on the default clock; of a track they do not go back, and every slice that begins ends in it."""
-    declared = {one.track_descriptor.uuid: one.track_descriptor for one in trace.packet if one.HasField("track_descriptor")}
+    """Times are at most 2^63 ns, on the default clock; of a track they do not go back, and every
+    slice that begins ends in it.
+    """
+    declared = {
+        one.track_descriptor.uuid: one.track_descriptor
+        for one in trace.packet
+        if one.HasField("track_descriptor")
+    }
     last: dict[int, int] = {}
     depth: Counter[int] = Counter()
     for packet in trace.packet:
@@ -107,14 +159,22 @@ def _events(trace: Any) -> Iterator[str]:
         depth[event.track_uuid] += {_BEGIN: 1, _END: -1}.get(event.type, 0)
         if depth[event.track_uuid] < 0:
             yield f"a slice of track {event.track_uuid} ends that never began"
-    yield from (f"{left} slices of track {uuid} never end" for uuid, left in depth.items() if left > 0)
+    yield from (
+        f"{left} slices of track {uuid} never end" for uuid, left in depth.items() if left > 0
+    )
 
 
 def _flows(trace: Any) -> Iterator[str]:
-    """A flow begins once and ends once, and not before; at the same time, what begins it stands first in the file."""
+    """A flow begins once and ends once, and not before; at the same time, what begins it stands
+    first in the file.
+    """
     begun: dict[int, int] = {}
     ended: set[int] = set()
-    events = [(packet.timestamp, packet.track_event) for packet in trace.packet if packet.HasField("track_event")]
+    events = [
+        (packet.timestamp, packet.track_event)
+        for packet in trace.packet
+        if packet.HasField("track_event")
+    ]
     for _, event in sorted(events, key=lambda one: one[0]):
         for flow in event.flow_ids:
             if flow in begun or not flow:

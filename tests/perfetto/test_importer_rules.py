@@ -1,4 +1,6 @@
-"""The Perfetto trace obeys what Perfetto's importer asks of one, and a trace that does not is told."""
+"""The Perfetto trace obeys what Perfetto's importer asks of one, and a trace that does not is
+told.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,11 @@ HOSTILE = "\x00\x1b[31m\x85\u2028\u202e</script>\ud800'\"`{0}\n\t\U0001f600" + "
 
 @pytest.fixture(scope="module")
 def analysis() -> Analysis:
-    return analyze(FIXTURES / "bert_trt103" / "sync.nsys-rep", FIXTURES / "bert_trt103" / "engine.json", rules=())
+    return analyze(
+        FIXTURES / "bert_trt103" / "sync.nsys-rep",
+        FIXTURES / "bert_trt103" / "engine.json",
+        rules=(),
+    )
 
 
 def broken(analysis: Analysis, path: Path) -> list[str]:
@@ -51,7 +57,9 @@ def test_hostile_names_obey_the_rules(analysis: Analysis, tmp_path: Path) -> Non
             if isinstance(data := table.columns.get(column), Text)
         }
         changed[name] = table.with_columns(table.spec, texts)
-    assert broken(replace(analysis, tables=replace(tables, **changed)), tmp_path / "x.pftrace") == []
+    assert (
+        broken(replace(analysis, tables=replace(tables, **changed)), tmp_path / "x.pftrace") == []
+    )
 
 
 def test_odd_ids_times_and_flows_obey_the_rules(analysis: Analysis, tmp_path: Path) -> None:
@@ -64,16 +72,27 @@ def test_odd_ids_times_and_flows_obey_the_rules(analysis: Analysis, tmp_path: Pa
     thread = calls.ints("thread")
     changed = {
         "kernels": kernels.with_columns(kernels.spec, {"start_ns": start, "context": context}),
-        "api_calls": calls.with_columns(calls.spec, {"thread": np.where(np.arange(len(thread)) % 2, thread, thread >> 24 << 24)}),
+        "api_calls": calls.with_columns(
+            calls.spec, {"thread": np.where(np.arange(len(thread)) % 2, thread, thread >> 24 << 24)}
+        ),
         "nvtx_ranges": ranges.with_columns(
-            ranges.spec, {"thread": ranges.ints("thread") & 0xFFFFFF, "pid": np.zeros(len(ranges), np.int64)}
+            ranges.spec,
+            {"thread": ranges.ints("thread") & 0xFFFFFF, "pid": np.zeros(len(ranges), np.int64)},
         ),
     }
     begin = int(calls.ints("start_ns").min()) - 100_000  # samples before all else
     at = begin + 10_000 * np.arange(4, dtype=np.int64)
     held = GpuMetrics()
     vars(held)["samples"] = (
-        GpuSamples(0, (metric("SMs Active [Throughput %]"),), at, at + 10_000, np.array([[10.0, 60.0, 60.0, 20.0]]), 0, 0),
+        GpuSamples(
+            0,
+            (metric("SMs Active [Throughput %]"),),
+            at,
+            at + 10_000,
+            np.array([[10.0, 60.0, 60.0, 20.0]]),
+            0,
+            0,
+        ),
     )
     odd = replace(analysis, gpu_metrics=held, tables=replace(tables, **changed))
     write_trace(odd, tmp_path / "x.pftrace")
@@ -93,62 +112,140 @@ def _begins(packet: Any) -> bool:
 
 
 SPOILERS: dict[str, tuple[Callable[[Any], None], str]] = {
-    "no sequence": (lambda trace: trace.packet[3].ClearField("trusted_packet_sequence_id"), "a packet of no sequence"),
-    "undeclared": (lambda trace: setattr(_first(trace, _begins).track_event, "track_uuid", 999), "before the track"),
+    "no sequence": (
+        lambda trace: trace.packet[3].ClearField("trusted_packet_sequence_id"),
+        "a packet of no sequence",
+    ),
+    "undeclared": (
+        lambda trace: setattr(_first(trace, _begins).track_event, "track_uuid", 999),
+        "before the track",
+    ),
     "twice": (lambda trace: trace.packet.append(trace.packet[0]), "declared twice"),
-    "orphan": (lambda trace: setattr(trace.packet[0].track_descriptor, "parent_uuid", 999), "before its parent"),
+    "orphan": (
+        lambda trace: setattr(trace.packet[0].track_descriptor, "parent_uuid", 999),
+        "before its parent",
+    ),
     "thread 0": (
-        lambda trace: setattr(_first(trace, lambda one: one.track_descriptor.HasField("thread")).track_descriptor.thread, "tid", 0),
+        lambda trace: setattr(
+            _first(
+                trace, lambda one: one.track_descriptor.HasField("thread")
+            ).track_descriptor.thread,
+            "tid",
+            0,
+        ),
         "no thread",
     ),
     "process 0": (
-        lambda trace: setattr(_first(trace, lambda one: one.track_descriptor.HasField("process")).track_descriptor.process, "pid", 0),
+        lambda trace: setattr(
+            _first(
+                trace, lambda one: one.track_descriptor.HasField("process")
+            ).track_descriptor.process,
+            "pid",
+            0,
+        ),
         "process 0",
     ),
     "unit": (
-        lambda trace: _first(trace, lambda one: one.track_descriptor.HasField("counter")).track_descriptor.counter.ClearField("unit_name"),
+        lambda trace: _first(
+            trace, lambda one: one.track_descriptor.HasField("counter")
+        ).track_descriptor.counter.ClearField("unit_name"),
         "no unit",
     ),
     "rank": (
-        lambda trace: _first(trace, lambda one: one.track_descriptor.parent_uuid).track_descriptor.ClearField("sibling_order_rank"),
+        lambda trace: _first(
+            trace, lambda one: one.track_descriptor.parent_uuid
+        ).track_descriptor.ClearField("sibling_order_rank"),
         "no rank among its siblings",
     ),
     "same rank": (
-        lambda trace: setattr(_first(trace, lambda one: one.track_descriptor.parent_uuid == 2).track_descriptor, "sibling_order_rank", 4),
+        lambda trace: setattr(
+            _first(trace, lambda one: one.track_descriptor.parent_uuid == 2).track_descriptor,
+            "sibling_order_rank",
+            4,
+        ),
         "have rank",
     ),
     "same name": (
-        lambda trace: setattr(_first(trace, lambda one: one.track_descriptor.parent_uuid == 2).track_descriptor, "name", "stream 13"),
+        lambda trace: setattr(
+            _first(trace, lambda one: one.track_descriptor.parent_uuid == 2).track_descriptor,
+            "name",
+            "stream 13",
+        ),
         "are called",
     ),
-    "never cleared": (lambda trace: setattr(_first(trace, lambda one: one.sequence_flags == 1), "sequence_flags", 0), "never begun"),
-    "unsaid": (lambda trace: setattr(_first(trace, _begins), "sequence_flags", 0), "does not say so"),
+    "never cleared": (
+        lambda trace: setattr(
+            _first(trace, lambda one: one.sequence_flags == 1), "sequence_flags", 0
+        ),
+        "never begun",
+    ),
+    "unsaid": (
+        lambda trace: setattr(_first(trace, _begins), "sequence_flags", 0),
+        "does not say so",
+    ),
     "two texts": (
-        lambda trace: setattr(_first(trace, lambda one: one.sequence_flags == 1).interned_data.event_names[1], "iid", 1),
+        lambda trace: setattr(
+            _first(trace, lambda one: one.sequence_flags == 1).interned_data.event_names[1],
+            "iid",
+            1,
+        ),
         "has two texts",
     ),
-    "not interned": (lambda trace: setattr(_first(trace, _begins).track_event, "name_iid", 9999), "is used and not there"),
+    "not interned": (
+        lambda trace: setattr(_first(trace, _begins).track_event, "name_iid", 9999),
+        "is used and not there",
+    ),
     "control": (
-        lambda trace: setattr(_first(trace, lambda one: one.sequence_flags == 1).interned_data.event_names[1], "name", "\x1b[31m"),
+        lambda trace: setattr(
+            _first(trace, lambda one: one.sequence_flags == 1).interned_data.event_names[1],
+            "name",
+            "\x1b[31m",
+        ),
         "control character",
     ),
-    "too late": (lambda trace: setattr(_first(trace, _begins), "timestamp", 2**64 - 5), "of clock 0"),
-    "other clock": (lambda trace: setattr(_first(trace, _begins), "timestamp_clock_id", 3), "of clock 3"),
-    "backwards": (lambda trace: setattr([one for one in trace.packet if _begins(one)][5], "timestamp", 0), "on a track that had one"),
-    "never ends": (lambda trace: trace.packet.remove(_first(trace, lambda one: one.track_event.type == 2)), "never end"),
+    "too late": (
+        lambda trace: setattr(_first(trace, _begins), "timestamp", 2**64 - 5),
+        "of clock 0",
+    ),
+    "other clock": (
+        lambda trace: setattr(_first(trace, _begins), "timestamp_clock_id", 3),
+        "of clock 3",
+    ),
+    "backwards": (
+        lambda trace: setattr([one for one in trace.packet if _begins(one)][5], "timestamp", 0),
+        "on a track that had one",
+    ),
+    "never ends": (
+        lambda trace: trace.packet.remove(_first(trace, lambda one: one.track_event.type == 2)),
+        "never end",
+    ),
     "never began": (lambda trace: trace.packet.remove(_first(trace, _begins)), "that never began"),
-    "slice on counter": (lambda trace: setattr(_first(trace, _begins).track_event, "type", 4), "on no counter"),
+    "slice on counter": (
+        lambda trace: setattr(_first(trace, _begins).track_event, "type", 4),
+        "on no counter",
+    ),
     "no value": (
-        lambda trace: _first(trace, lambda one: one.track_event.type == 4).track_event.ClearField("counter_value"),
+        lambda trace: _first(trace, lambda one: one.track_event.type == 4).track_event.ClearField(
+            "counter_value"
+        ),
         "without its value",
     ),
     "flow twice": (
-        lambda trace: _first(trace, lambda one: one.track_event.terminating_flow_ids).track_event.terminating_flow_ids.append(1),
+        lambda trace: _first(
+            trace, lambda one: one.track_event.terminating_flow_ids
+        ).track_event.terminating_flow_ids.append(1),
         "ends twice",
     ),
-    "flow lost": (lambda trace: _first(trace, lambda one: one.track_event.flow_ids).track_event.ClearField("flow_ids"), "before it begins"),
+    "flow lost": (
+        lambda trace: _first(trace, lambda one: one.track_event.flow_ids).track_event.ClearField(
+            "flow_ids"
+        ),
+        "before it begins",
+    ),
     "flow open": (
-        lambda trace: _first(trace, lambda one: one.track_event.terminating_flow_ids).track_event.ClearField("terminating_flow_ids"),
+        lambda trace: _first(
+            trace, lambda one: one.track_event.terminating_flow_ids
+        ).track_event.ClearField("terminating_flow_ids"),
         "never ends",
     ),
 }

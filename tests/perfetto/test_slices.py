@@ -11,8 +11,13 @@ SLICES = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), max_size=40
 
 
 @given(SLICES)
-def test_each_track_is_a_stack_and_every_slice_is_in_one(given_slices: list[tuple[int, int]]) -> None:
-    slices = [(start, start + length) for start, length in sorted(given_slices, key=lambda one: (one[0], -one[1]))]
+def test_each_track_is_a_stack_and_every_slice_is_in_one(
+    given_slices: list[tuple[int, int]],
+) -> None:
+    slices = [
+        (start, start + length)
+        for start, length in sorted(given_slices, key=lambda one: (one[0], -one[1]))
+    ]
     found: dict[int, tuple[int, int]] = {}
     stacks: dict[int, list[tuple[int, int]]] = {}
     last: dict[int, int] = {}
@@ -42,4 +47,7 @@ def test_a_slice_that_crosses_another_takes_a_second_track() -> None:
 
 
 def test_a_counter_tells_the_last_value_of_a_moment_and_only_what_changes() -> None:
-    assert list(changes(iter([(1, 2), (1, -2), (2, 3), (5, -1), (5, 1), (7, -3)]))) == [(2, 3), (7, 0)]
+    assert list(changes(iter([(1, 2), (1, -2), (2, 3), (5, -1), (5, 1), (7, -3)]))) == [
+        (2, 3),
+        (7, 0),
+    ]

@@ -1,4 +1,6 @@
-"""What is drawn as one box: blocks told by numbers in names, else by what repeats; Myelin regions."""
+"""What is drawn as one box: blocks told by numbers in names, else by what repeats; Myelin
+regions.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,11 @@ from tests.places import FIXTURES
 
 def bare(name: str, kind: str | None = None) -> Row:
     """A layer of which only name and type are known; without a type only the name."""
-    return {"Name": name} if kind is None else {"Name": name, "LayerType": kind, "Inputs": [], "Outputs": []}
+    return (
+        {"Name": name}
+        if kind is None
+        else {"Name": name, "LayerType": kind, "Inputs": [], "Outputs": []}
+    )
 
 
 def sizes(engine: Engine) -> list[tuple[str, int]]:
@@ -71,11 +77,20 @@ def test_one_kind_of_layer_over_and_over_is_no_block() -> None:
 
 
 def test_an_engine_that_repeats_nothing_has_no_blocks() -> None:
-    assert block_groups(made(bare("a", "Shuffle"), bare("b", "Reformat"), bare("c", "PointWise"))) == ()
+    assert (
+        block_groups(made(bare("a", "Shuffle"), bare("b", "Reformat"), bare("c", "PointWise")))
+        == ()
+    )
 
 
 def test_regions_of_one_layer_are_none_and_profiles_are_kept_apart() -> None:
-    names = ["__myl_Add_myl0_0", "__myl_Mul_myl0_1", "__myl_Add_myl1_0", "__myl_Add [profile 1]_myl2_0", "__myl_Mul [profile 1]_myl2_1"]
+    names = [
+        "__myl_Add_myl0_0",
+        "__myl_Mul_myl0_1",
+        "__myl_Add_myl1_0",
+        "__myl_Add [profile 1]_myl2_0",
+        "__myl_Mul [profile 1]_myl2_1",
+    ]
     engine = made(*(bare(name, "kgen") for name in names))
     assert [(group.name, group.layers) for group in region_groups(engine)] == [
         ("Myelin region 0 [profile 0]", (0, 1)),

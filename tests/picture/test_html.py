@@ -1,4 +1,6 @@
-"""The page of a picture, in a real browser: it works from a file, searches, shows details, and runs nothing that a name holds."""
+"""The page of a picture, in a real browser: it works from a file, searches, shows details, and runs
+nothing that a name holds.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def test_boxes_are_clicked_zoomed_and_coloured(browser: Browser, tmp_path: Path)
     assert "layer.0/output/dense/MatMul" in page.inner_text("#details h2")
 
 
-def test_a_thousand_layers_are_shown_by_block_and_one_by_one(browser: Browser, tmp_path: Path) -> None:
+def test_a_thousand_layers_are_shown_by_block_and_one_by_one(
+    browser: Browser, tmp_path: Path
+) -> None:
     write_graph(picture(decoder(124), None, all_views=True), tmp_path / "x.html")
     page = browser.open(tmp_path / "x.html", "layer=500&color=precision")
     assert page.get_attribute("body", "data-color") == "precision"
@@ -70,7 +74,17 @@ def test_a_thousand_layers_are_shown_by_block_and_one_by_one(browser: Browser, t
 
 def test_names_are_never_run(browser: Browser, tmp_path: Path) -> None:
     engine = made(
-        *(row(f"{RUNS} {at}", "kgen", [(RUNS, [1], "Half")], [(RUNS, [1], "Half")], TacticName=RUNS, Metadata=RUNS) for at in range(2))
+        *(
+            row(
+                f"{RUNS} {at}",
+                "kgen",
+                [(RUNS, [1], "Half")],
+                [(RUNS, [1], "Half")],
+                TacticName=RUNS,
+                Metadata=RUNS,
+            )
+            for at in range(2)
+        )
     )
     write_graph(picture(engine, None), tmp_path / "x.html")
     page = browser.open(tmp_path / "x.html", "layer=1&find=%3Cscript%3E")
@@ -85,7 +99,9 @@ def test_the_policy_of_the_page_lets_no_other_script_run(browser: Browser, tmp_p
     write_graph(picture(decoder(2), None), tmp_path / "x.html")
     text = (tmp_path / "x.html").read_text("utf-8")
     assert "unsafe" not in text
-    (tmp_path / "y.html").write_text(text.replace("</body>", "<script>document.title = 'ran'</script></body>"), "utf-8")
+    (tmp_path / "y.html").write_text(
+        text.replace("</body>", "<script>document.title = 'ran'</script></body>"), "utf-8"
+    )
     page = browser.open(tmp_path / "y.html")
     assert page.title() == "made.json: 19 layers – nsysmap"
     assert any("Content Security Policy" in one for one in browser.wrong)

@@ -1,4 +1,6 @@
-"""The layout of a picture: data flows down, boxes never overlap, lanes keep clear of boxes, and it is the same each time."""
+"""The layout of a picture: data flows down, boxes never overlap, lanes keep clear of boxes, and it
+is the same each time.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,21 @@ from nsysmap.output.picture.layout import BOX_HEIGHT, BOX_WIDTH, MOST_BOXES, Lay
 @st.composite
 def graphs(draw: st.DrawFn) -> tuple[int, list[Link]]:
     boxes = draw(st.integers(1, 30))
-    pairs = draw(st.lists(st.tuples(st.integers(0, boxes - 1), st.integers(0, boxes - 1), st.sampled_from("ab")), max_size=60))
+    pairs = draw(
+        st.lists(
+            st.tuples(st.integers(0, boxes - 1), st.integers(0, boxes - 1), st.sampled_from("ab")),
+            max_size=60,
+        )
+    )
     return boxes, [Link(source, target, name) for source, target, name in dict.fromkeys(pairs)]
 
 
 def ends(found: Layout, link: Link) -> tuple[tuple[float, float], tuple[float, float]]:
     """The point below the upper box and that above the lower one."""
-    (x1, y1), (x2, y2) = found.boxes[min(link.source, link.target)], found.boxes[max(link.source, link.target)]
+    (x1, y1), (x2, y2) = (
+        found.boxes[min(link.source, link.target)],
+        found.boxes[max(link.source, link.target)],
+    )
     return (x1 + BOX_WIDTH / 2, y1 + BOX_HEIGHT), (x2 + BOX_WIDTH / 2, y2)
 
 
@@ -85,22 +95,36 @@ def test_a_long_chain_is_wrapped_into_columns_of_a_page() -> None:
 
 
 def test_a_straight_chain_is_drawn_straight() -> None:
-    found = layout(40, [Link(at, at + 1, str(at)) for at in range(39)] + [Link(at, at + 3, str(at)) for at in range(0, 36, 3)])
+    found = layout(
+        40,
+        [Link(at, at + 1, str(at)) for at in range(39)]
+        + [Link(at, at + 3, str(at)) for at in range(0, 36, 3)],
+    )
     columns = {x for x, _ in found.boxes}
     assert len(columns) == len(
-        {x for (x, _), (_, y) in zip(found.boxes, found.boxes, strict=True) if y == min(top for _, top in found.boxes)}
+        {
+            x
+            for (x, _), (_, y) in zip(found.boxes, found.boxes, strict=True)
+            if y == min(top for _, top in found.boxes)
+        }
     )
 
 
 def test_readers_of_one_tensor_share_its_lane() -> None:
-    links = [Link(at, at + 1, f"t{at}") for at in range(9)] + [Link(0, 4, "shared"), Link(0, 8, "shared")]
+    links = [Link(at, at + 1, f"t{at}") for at in range(9)] + [
+        Link(0, 4, "shared"),
+        Link(0, 8, "shared"),
+    ]
     found = layout(10, links)
     near, far = found.ways[-2], found.ways[-1]
     assert near[0] == far[0]
 
 
 def test_a_wide_row_is_broken_so_that_the_page_stays_readable() -> None:
-    found = layout(62, [Link(0, at, "x") for at in range(1, 61)] + [Link(at, 61, f"y{at}") for at in range(1, 61)])
+    found = layout(
+        62,
+        [Link(0, at, "x") for at in range(1, 61)] + [Link(at, 61, f"y{at}") for at in range(1, 61)],
+    )
     assert found.width < 12 * BOX_WIDTH
 
 
@@ -112,15 +136,28 @@ def test_nothing_is_drawn_of_nothing() -> None:
     ("boxes", "links", "told"),
     [
         (MOST_BOXES + 1, [], "20,001 boxes"),
-        (3000, [Link(number, 2999 - number, str(number)) for number in range(1500)], "too many parallel tensors"),
-        (13000, [Link(low, number) for number in range(1, 13000) for low in {number - 1, 0}], "line segments"),
+        (
+            3000,
+            [Link(number, 2999 - number, str(number)) for number in range(1500)],
+            "too many parallel tensors",
+        ),
+        (
+            13000,
+            [Link(low, number) for number in range(1, 13000) for low in {number - 1, 0}],
+            "line segments",
+        ),
     ],
 )
-def test_a_drawing_beyond_all_bounds_is_refused_before_it_is_made(boxes: int, links: list[Link], told: str) -> None:
+def test_a_drawing_beyond_all_bounds_is_refused_before_it_is_made(
+    boxes: int, links: list[Link], told: str
+) -> None:
     with pytest.raises(NsysmapError, match=told):
         layout(boxes, links)
 
 
 def test_a_thousand_readers_of_one_tensor_one_below_the_other_are_drawn() -> None:
     links = [Link(number - 1, number, str(number)) for number in range(1, 1000)]
-    assert len(layout(1000, [*links, *(Link(0, number, "mask") for number in range(1, 1000))]).boxes) == 1000
+    assert (
+        len(layout(1000, [*links, *(Link(0, number, "mask") for number in range(1, 1000))]).boxes)
+        == 1000
+    )

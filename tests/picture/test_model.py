@@ -1,4 +1,6 @@
-"""Pictures of engines: what boxes, colours and legends say, in every format, whatever the names hold."""
+"""Pictures of engines: what boxes, colours and legends say, in every format, whatever the names
+hold.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,16 @@ from nsysmap.core.errors import NsysmapError
 from nsysmap.inputs.engine.model import Engine
 from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import map_report
-from nsysmap.output.picture.drawing import PADDING, SUBTITLE_SIZE, TITLE_SIZE, box_subtitle, box_titles, drawing, fitted, text_width
+from nsysmap.output.picture.drawing import (
+    PADDING,
+    SUBTITLE_SIZE,
+    TITLE_SIZE,
+    box_subtitle,
+    box_titles,
+    drawing,
+    fitted,
+    text_width,
+)
 from nsysmap.output.picture.layout import BOX_WIDTH
 from nsysmap.output.picture.model import MODES, Picture, Times, picture, tensor_words, times_of
 from nsysmap.output.picture.swatches import ink_on, kernel_swatch
@@ -40,7 +51,16 @@ def bert_times(report: str = "sync.sqlite") -> Times | None:
 
 
 def hostile() -> Engine:
-    rows = [row(f"{HOSTILE} {at}", "kgen", [(HOSTILE, [1], "Half")], [(HOSTILE, [1], "Half")], TacticName=HOSTILE) for at in range(4)]
+    rows = [
+        row(
+            f"{HOSTILE} {at}",
+            "kgen",
+            [(HOSTILE, [1], "Half")],
+            [(HOSTILE, [1], "Half")],
+            TacticName=HOSTILE,
+        )
+        for at in range(4)
+    ]
     return made(*rows)
 
 
@@ -54,11 +74,15 @@ def test_boxes_are_the_layers_with_their_kind_type_and_measured_time() -> None:
     assert drawn.mode == "time"
     assert [box.layers for box in view.boxes] == [(index,) for index in range(57)]
     assert view.boxes[3].title == "#3 layer.0 … query|key|value/MatMul + bias"
-    assert view.boxes[6].title == "#6 layer.0/attention/output/LayerNorm/LayerNormalization + residual"
+    assert (
+        view.boxes[6].title == "#6 layer.0/attention/output/LayerNorm/LayerNormalization + residual"
+    )
     assert re.fullmatch(r"gemm FP16 · 5\.\d\d µs 2\.\d%", view.boxes[3].subtitle)
     assert view.boxes[0].subtitle == "shape"
     assert "mean of 50 inferences in sync.sqlite" in view.legends["time"].title
-    assert legend(drawn, "time")[-1] == "no time measured"  # the shape call ran no kernel: that is not 0 µs
+    assert (
+        legend(drawn, "time")[-1] == "no time measured"
+    )  # the shape call ran no kernel: that is not 0 µs
 
 
 def test_edges_are_the_tensors_between_the_layers() -> None:
@@ -68,12 +92,16 @@ def test_edges_are_the_tensors_between_the_layers() -> None:
     assert (2, 20) in found  # the mask is read by every softmax
     assert not any(edge.order for edge in view.edges)
     mask = next(trunk for trunk in view.trunks if trunk.ends[0][0] == 2)
-    assert len(mask.segments) < sum(len(view.layout.ways[number]) for number, edge in enumerate(view.edges) if edge.source == 2)
+    assert len(mask.segments) < sum(
+        len(view.layout.ways[number]) for number, edge in enumerate(view.edges) if edge.source == 2
+    )
 
 
 def test_without_times_the_legend_says_so_and_nothing_is_cold() -> None:
     drawn = picture(bert(), None, mode="time")
-    assert drawn.views[0].legends["time"].title == "Time: none given; add a REPORT, or --profile FILE"
+    assert (
+        drawn.views[0].legends["time"].title == "Time: none given; add a REPORT, or --profile FILE"
+    )
     assert {box.swatch["time"].fill for box in drawn.views[0].boxes} == {"#e9ecef"}
     assert picture(bert(), None).mode == "kind"
 
@@ -92,7 +120,10 @@ def test_times_of_a_profile_are_used_where_there_is_no_trace() -> None:
 
 def test_the_hottest_box_is_the_hottest_colour_and_twice_the_time_is_not_the_same() -> None:
     engine = chain((0, 1), (1, 2))
-    drawn = picture(replace(engine, trtexec_ns=(100, 50, None)), times_of(replace(engine, trtexec_ns=(100, 50, None))))
+    drawn = picture(
+        replace(engine, trtexec_ns=(100, 50, None)),
+        times_of(replace(engine, trtexec_ns=(100, 50, None))),
+    )
     fills = [box.swatch["time"].fill for box in drawn.views[0].boxes]
     assert fills[0] == "#7f0000"
     assert len(set(fills)) == 3
@@ -103,8 +134,15 @@ def test_colours_by_precision_follow_the_kernels_and_keep_cannot_tell_apart() ->
     folder = FIXTURES / "bert_trt85"
     engine = read_engine(folder / "engine.json")
     mapped = map_report(folder / "sync.sqlite", [engine])
-    with_trace = picture(engine, times_of(engine, measured(mapped), "sync.sqlite"), mode="precision")
-    assert [box.swatch["precision"].words for box in with_trace.views[0].boxes] == ["changes the type", "FP16", "FP16", "moves data"]
+    with_trace = picture(
+        engine, times_of(engine, measured(mapped), "sync.sqlite"), mode="precision"
+    )
+    assert [box.swatch["precision"].words for box in with_trace.views[0].boxes] == [
+        "changes the type",
+        "FP16",
+        "FP16",
+        "moves data",
+    ]
     without = picture(engine, None, mode="precision")
     assert without.views[0].boxes[1].swatch["precision"].words == "cannot tell"
     assert without.views[0].boxes[1].swatch["precision"].untold
@@ -125,7 +163,9 @@ def test_a_block_has_the_count_and_the_time_of_its_layers_and_a_strip_of_their_k
     assert box.layers == tuple(range(2, 10))
     spent = sum(range(3, 11))
     assert box.subtitle == f"8 layers · {spent:.2f} µs {100 * spent / sum(range(1, 28)):.1f}%"
-    assert [round(share, 3) for _, share in box.parts["kind"]] == sorted((round(share, 3) for _, share in box.parts["kind"]), reverse=True)
+    assert [round(share, 3) for _, share in box.parts["kind"]] == sorted(
+        (round(share, 3) for _, share in box.parts["kind"]), reverse=True
+    )
     assert sum(share for _, share in box.parts["kind"]) == pytest.approx(1)
 
 
@@ -140,7 +180,10 @@ def test_regions_are_one_box_each() -> None:
 def test_the_strip_of_an_opaque_region_shows_what_its_kernels_are() -> None:
     folder = FIXTURES / "bert_trt85"
     engine = read_engine(folder / "engine.json")
-    drawn = picture(engine, times_of(engine, measured(map_report(folder / "sync.sqlite", [engine])), "sync.sqlite"))
+    drawn = picture(
+        engine,
+        times_of(engine, measured(map_report(folder / "sync.sqlite", [engine])), "sync.sqlite"),
+    )
     region = drawn.views[0].boxes[1]
     assert region.swatch["kind"].words == "opaque Myelin region"
     fill, share = region.parts["kind"][0]
@@ -162,7 +205,9 @@ def test_arrows_end_at_the_boxes_that_read() -> None:
 
 
 def test_what_cannot_be_collapsed_is_refused_in_words() -> None:
-    with pytest.raises(NsysmapError, match=r"has no Myelin regions to draw as one box; use --collapse none"):
+    with pytest.raises(
+        NsysmapError, match=r"has no Myelin regions to draw as one box; use --collapse none"
+    ):
         picture(chain((0, 1)), None, collapse="region")
 
 
@@ -189,7 +234,9 @@ def test_the_other_view_of_a_collapsed_picture_has_every_layer() -> None:
     assert len(picture(bert(), None, all_views=True).views) == 1
 
 
-def test_a_view_that_would_be_too_large_is_left_out_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_view_that_would_be_too_large_is_left_out_with_a_note(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("nsysmap.output.picture.layout.MOST_BOXES", 100)
     drawn = picture(decoder(20), None, all_views=True)
     assert [view.name for view in drawn.views] == ["repeated blocks"]
@@ -203,10 +250,17 @@ def test_sizes_of_tensors_are_told() -> None:
 @pytest.mark.parametrize("text", ["W" * 80, "i" * 200, "層" * 50, "a/b.c " * 30])
 def test_texts_fit_their_boxes(text: str) -> None:
     assert text_width(fitted(text, 186, 10.5), 10.5) <= 186
-    for engine in (made(row(text, "Shuffle", [], [])), made(*(row(f"{text}/{n}/{text}", "Shuffle", [], []) for n in range(3)))):
+    for engine in (
+        made(row(text, "Shuffle", [], [])),
+        made(*(row(f"{text}/{n}/{text}", "Shuffle", [], []) for n in range(3))),
+    ):
         boxes = picture(engine, None).views[0].boxes
-        assert all(text_width(words, TITLE_SIZE) <= BOX_WIDTH - 2 * PADDING for words in box_titles(boxes))
-        assert all(text_width(box_subtitle(box), SUBTITLE_SIZE) <= BOX_WIDTH - 2 * PADDING for box in boxes)
+        assert all(
+            text_width(words, TITLE_SIZE) <= BOX_WIDTH - 2 * PADDING for words in box_titles(boxes)
+        )
+        assert all(
+            text_width(box_subtitle(box), SUBTITLE_SIZE) <= BOX_WIDTH - 2 * PADDING for box in boxes
+        )
 
 
 def test_titles_are_cut_where_they_are_alike() -> None:
@@ -222,7 +276,8 @@ def test_ink_can_be_read_on_its_paper() -> None:
     assert ink_on("#7f0000") == "#ffffff"
 
 
-# --- files ------------------------------------------------------------------------------------------------------------
+# --- files
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".png", ".dot", ".html"])
@@ -230,7 +285,10 @@ def test_ink_can_be_read_on_its_paper() -> None:
 def test_the_same_picture_gives_the_same_bytes(suffix: str, mode: str, tmp_path: Path) -> None:
     engine = replace(decoder(2), trtexec_ns=tuple(range(19)))
     for name in ("one", "two"):
-        write_graph(picture(engine, times_of(engine), mode=mode, collapse="block", all_views=True), tmp_path / f"{name}{suffix}")
+        write_graph(
+            picture(engine, times_of(engine), mode=mode, collapse="block", all_views=True),
+            tmp_path / f"{name}{suffix}",
+        )
     assert (tmp_path / f"one{suffix}").read_bytes() == (tmp_path / f"two{suffix}").read_bytes()
 
 
@@ -263,7 +321,9 @@ def test_dot_has_a_node_a_box_and_an_edge_a_tensor_and_balanced_quotes(tmp_path:
     write_graph(picture(bert(), None), tmp_path / "b.dot")
     text = (tmp_path / "b.dot").read_text(encoding="utf-8")
     assert len(re.findall(r"^  n\d+ \[", text, re.MULTILINE)) == 57
-    assert len(re.findall(r"^  n\d+ -> n\d+ \[", text, re.MULTILINE)) == len(picture(bert(), None).views[0].edges)
+    assert len(re.findall(r"^  n\d+ -> n\d+ \[", text, re.MULTILINE)) == len(
+        picture(bert(), None).views[0].edges
+    )
     for line in (tmp_path / "x.dot").read_text(encoding="utf-8").splitlines():
         assert len(re.findall(r'(?<!\\)(?:\\\\)*"', line)) % 2 == 0
 
@@ -273,13 +333,17 @@ def test_the_page_names_nothing_outside_itself(tmp_path: Path) -> None:
     text = (tmp_path / "x.html").read_text(encoding="utf-8")
     assert "default-src 'none'" in text
     assert not re.search(r"(?:src|href)\s*=|@import|url\(", text)
-    assert set(re.findall(r"\w+://[^\"]*", text)) == {"http://www.w3.org/2000/svg"}  # a name, not an address
+    assert set(re.findall(r"\w+://[^\"]*", text)) == {
+        "http://www.w3.org/2000/svg"
+    }  # a name, not an address
 
 
 def test_the_page_s_data_has_every_layer_with_kernels_and_tensors(tmp_path: Path) -> None:
     write_graph(picture(bert(), bert_times()), tmp_path / "x.html")
     found = re.search(
-        r'<script type="application/json" id="data">(.*?)</script>', (tmp_path / "x.html").read_text(encoding="utf-8"), re.DOTALL
+        r'<script type="application/json" id="data">(.*?)</script>',
+        (tmp_path / "x.html").read_text(encoding="utf-8"),
+        re.DOTALL,
     )
     assert found is not None
     data = json.loads(found[1])
@@ -292,23 +356,46 @@ def test_the_page_s_data_has_every_layer_with_kernels_and_tensors(tmp_path: Path
 
 def test_the_command_draws_and_says_what(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for suffix in (".svg", ".png", ".dot", ".html"):
-        done = run(capfd, "graph", BERT / "engine.json", BERT / "sync.sqlite", "-o", tmp_path / f"x{suffix}")
+        done = run(
+            capfd,
+            "graph",
+            BERT / "engine.json",
+            BERT / "sync.sqlite",
+            "-o",
+            tmp_path / f"x{suffix}",
+        )
         assert (done.status, done.err) == (0, "")
         assert done.out.startswith("engine.json: 57 layers")
         assert (tmp_path / f"x{suffix}").stat().st_size > 1000
 
 
-def test_the_command_takes_report_and_engine_in_either_order(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    for name, order in (("a", ("engine.json", "sync.sqlite")), ("b", ("sync.sqlite", "engine.json"))):
-        assert run(capfd, "graph", *(BERT / one for one in order), "-o", tmp_path / f"{name}.svg").status == 0
+def test_the_command_takes_report_and_engine_in_either_order(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name, order in (
+        ("a", ("engine.json", "sync.sqlite")),
+        ("b", ("sync.sqlite", "engine.json")),
+    ):
+        assert (
+            run(
+                capfd, "graph", *(BERT / one for one in order), "-o", tmp_path / f"{name}.svg"
+            ).status
+            == 0
+        )
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
-def test_the_command_says_where_a_trace_has_no_times(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    done = run(capfd, "graph", BERT / "engine.json", BERT / "graph_whole.sqlite", "-o", tmp_path / "x.svg")
+def test_the_command_says_where_a_trace_has_no_times(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    done = run(
+        capfd, "graph", BERT / "engine.json", BERT / "graph_whole.sqlite", "-o", tmp_path / "x.svg"
+    )
     assert done.status == 0
     assert "shows no kernel of this engine" in done.err
-    assert "Time: none given" not in (tmp_path / "x.svg").read_text(encoding="utf-8")  # the colour is the kind then
+    assert "Time: none given" not in (tmp_path / "x.svg").read_text(
+        encoding="utf-8"
+    )  # the colour is the kind then
 
 
 @pytest.mark.parametrize(
@@ -336,6 +423,8 @@ def test_mistakes_are_one_line_and_leave_nothing_behind(
 def test_every_way_to_collapse_is_one_that_the_command_knows() -> None:
     from nsysmap.cli.graph import graph_command
 
-    choices = {option.name: getattr(option.type, "choices", None) for option in graph_command.params}
+    choices = {
+        option.name: getattr(option.type, "choices", None) for option in graph_command.params
+    }
     assert tuple(choices["collapse"] or ()) == ("auto", "block", "region", "none")
     assert tuple(choices["color"] or ()) == MODES

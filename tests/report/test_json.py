@@ -21,7 +21,8 @@ from tests.places import ROOT
 from tests.reports import hostile, numbered, report, with_tables
 
 REPORTS = [
-    ("bert_trt10", "sync.sqlite", True), ("bert_trt10", "graph.sqlite", False), ("bert_trt10", "graph_whole.sqlite", True),
+    ("bert_trt10", "sync.sqlite", True), ("bert_trt10", "graph.sqlite", False),
+    ("bert_trt10", "graph_whole.sqlite", True),
     ("bert_trt103", "graph.sqlite", True), ("bert_trt85", "sync.sqlite", True),
 ]  # fmt: skip
 
@@ -52,16 +53,23 @@ def test_the_schema_is_a_schema_and_describes_every_figure() -> None:
 
 
 def test_the_schema_in_docs_is_the_one_that_is_made() -> None:
-    assert json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8")) == schema(), "run python docs/make_rules.py"
+    assert (
+        json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8")) == schema()
+    ), "run python docs/make_rules.py"
 
 
 def test_a_column_s_meaning_is_told_where_a_table_declares_it() -> None:
     layers = schema()["properties"]["layers"]["items"]["properties"]
-    assert layers["time_ns"] == {"type": ["integer", "null"], "description": LAYERS.column("time_ns").comment}
+    assert layers["time_ns"] == {
+        "type": ["integer", "null"],
+        "description": LAYERS.column("time_ns").comment,
+    }
 
 
 @pytest.mark.parametrize(("folder", "file", "engine"), REPORTS)
-def test_a_report_keeps_to_the_schema(folder: str, file: str, tmp_path: Path, *, engine: bool) -> None:
+def test_a_report_keeps_to_the_schema(
+    folder: str, file: str, tmp_path: Path, *, engine: bool
+) -> None:
     write_json(report(folder, file, engine=engine, rules=True), tmp_path / "r.json")
     jsonschema.Draft202012Validator(schema()).validate(read(tmp_path / "r.json"))
 
@@ -86,9 +94,12 @@ def test_the_figures_are_those_of_the_report() -> None:
     assert told["inferences"]["busy_share"] == held.busy_share
     assert told["coverage"] == {
         "kernels": 2800, "mapped": 2800, "time_ns": 13711522, "mapped_time_ns": 13711522,
-        "by_method": {"nvtx": {"kernels": 2800, "time_ns": 13711522, "share_of_kernel_time": 1.0}}, "unmapped": [],
+        "by_method": {"nvtx": {"kernels": 2800, "time_ns": 13711522, "share_of_kernel_time": 1.0}},
+        "unmapped": [],
     }  # fmt: skip
-    assert [row["index"] for row in told["layers"]] == [row.integer("layer_index") for row in held.layers]
+    assert [row["index"] for row in told["layers"]] == [
+        row.integer("layer_index") for row in held.layers
+    ]
     assert told["graph_replays"] is None
     assert (told["findings"], told["skipped"], told["clean"]) == ([], [], [])  # no rules ran
     graph = {row["change"]: row for row in told["whatif"]}["cuda-graph"]
@@ -110,13 +121,25 @@ def test_units_are_in_the_names() -> None:
     def names(node: object) -> set[str]:
         if isinstance(node, dict):
             return set(node) | {name for inner in node.values() for name in names(inner)}
-        return {name for inner in node for name in names(inner)} if isinstance(node, list) else set()
+        return (
+            {name for inner in node for name in names(inner)} if isinstance(node, list) else set()
+        )
 
     timed = re.compile(r"time|gap|span|enqueue|bytes|memory")  # a share of a time has no unit
-    held = {name for name in names(report_json(report("bert_trt10", "sync.sqlite"))) if timed.search(name)}
-    plain = {"layer_time", "gaps", "times_median"}  # what the layers' figures are; a number of gaps; a ratio
+    held = {
+        name
+        for name in names(report_json(report("bert_trt10", "sync.sqlite")))
+        if timed.search(name)
+    }
+    plain = {
+        "layer_time",
+        "gaps",
+        "times_median",
+    }  # what the layers' figures are; a number of gaps; a ratio
     assert {
-        name for name in held - plain if not name.startswith("share_of_") and not name.endswith(("_ns", "_bytes", "_bytes_per_s"))
+        name
+        for name in held - plain
+        if not name.startswith("share_of_") and not name.endswith(("_ns", "_bytes", "_bytes_per_s"))
     } == set()
 
 
@@ -128,13 +151,26 @@ def test_the_same_report_gives_the_same_bytes(tmp_path: Path, suffix: str) -> No
     assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
 
 
-_scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
-_values = st.recursive(_scalars, lambda part: st.lists(part) | st.dictionaries(st.text(), part) | st.tuples(part, part), max_leaves=20)
+_scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+)
+_values = st.recursive(
+    _scalars,
+    lambda part: st.lists(part) | st.dictionaries(st.text(), part) | st.tuples(part, part),
+    max_leaves=20,
+)
 
 
 @given(_values, st.booleans())
 def test_json_is_written_as_python_writes_it(value: object, ascii_only: bool) -> None:
-    assert "".join(json_pieces(value, ascii_only=ascii_only)) == json.dumps(value, indent=1, ensure_ascii=ascii_only) + "\n"
+    assert (
+        "".join(json_pieces(value, ascii_only=ascii_only))
+        == json.dumps(value, indent=1, ensure_ascii=ascii_only) + "\n"
+    )
 
 
 @pytest.mark.parametrize("value", [float("nan"), [1.0, float("inf")], {"a": [{"b": float("nan")}]}])

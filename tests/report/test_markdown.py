@@ -1,4 +1,6 @@
-"""The Markdown report stays in its tables whatever the names hold, and says what the terminal report says."""
+"""The Markdown report stays in its tables whatever the names hold, and says what the terminal
+report says.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from tests.reports import hostile, report
 
 
 def cells(row: str) -> list[str]:
-    """The cells of a table row as GitHub parts them: a bar after an odd number of backslashes parts nothing."""
+    """The cells of a table row as GitHub parts them: a bar after an odd number of backslashes parts
+    nothing.
+    """
     assert row.startswith("| ")
     assert row.endswith(" |")
     return re.split(r"(?<!\\)(?:\\\\)*\|", row[1:-1])
@@ -28,7 +32,10 @@ def cells(row: str) -> list[str]:
 
 @pytest.mark.parametrize("engine", [True, False])
 def test_every_row_of_a_table_has_as_many_cells_as_its_heading(*, engine: bool) -> None:
-    for text in (report_markdown(hostile()), report_markdown(report("bert_trt10", "graph.sqlite", engine=engine))):
+    for text in (
+        report_markdown(hostile()),
+        report_markdown(report("bert_trt10", "graph.sqlite", engine=engine)),
+    ):
         tables = [block.splitlines() for block in text.split("\n\n") if block.startswith("| ")]
         assert len(tables) > 5
         for table in tables:
@@ -46,7 +53,9 @@ def test_no_name_becomes_html_a_link_or_a_control_character() -> None:
 
 
 @pytest.mark.parametrize("most", [12_000, 16_000])
-def test_a_report_too_long_for_a_comment_loses_rows_and_says_so(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_too_long_for_a_comment_loses_rows_and_says_so(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = report_markdown(report("bert_trt10", "graph.sqlite"))
     assert len(whole) < markdown.COMMENT == 65_536  # it loses none as it is
     assert "more lines" not in whole
@@ -54,9 +63,16 @@ def test_a_report_too_long_for_a_comment_loses_rows_and_says_so(most: int, monke
     monkeypatch.setattr(markdown, "COMMENT", most)
     cut = report_markdown(report("bert_trt10", "graph.sqlite"))
     assert 0.5 * most < len(cut) <= most
-    gone = [int(number.replace(",", "")) for number in re.findall(r"^… and ([\d,]+) more lines: this fits a comment", cut, re.MULTILINE)]
+    gone = [
+        int(number.replace(",", ""))
+        for number in re.findall(
+            r"^… and ([\d,]+) more lines: this fits a comment", cut, re.MULTILINE
+        )
+    ]
     assert gone
-    assert sum(gone) == sum(1 for line in whole.splitlines() if line) - sum(1 for line in cut.splitlines() if line) + len(gone)
+    assert sum(gone) == sum(1 for line in whole.splitlines() if line) - sum(
+        1 for line in cut.splitlines() if line
+    ) + len(gone)
     assert "--full` shows all." in cut
     assert cut.count("<details>") == cut.count("</details>") == whole.count("<details>")
     assert cut.partition("## Captured")[0] == whole.partition("## Captured")[0]
@@ -87,33 +103,55 @@ def test_plain_text_holds_no_mark_that_is_not_escaped(text: str) -> None:
 def test_markdown_says_the_same_figures_as_the_terminal() -> None:
     for held in (report("bert_trt10", "sync.sqlite"), report("bert_trt10", "graph_whole.sqlite")):
         marked, text = report_markdown(held), report_text(held)
-        told = "\n".join(line for line in text.split("Findings")[0].splitlines() if "(all others)" not in line)  # after fewer rows
+        told = "\n".join(
+            line for line in text.split("Findings")[0].splitlines() if "(all others)" not in line
+        )  # after fewer rows
         for figure in re.findall(r"\d[\d,]*\.\d+ [mµ]?s\b", told):
             assert figure in marked, figure
 
 
 def test_a_table_has_a_column_of_engines_only_where_there_are_several() -> None:
-    assert "| share | time | layers | kind | layer |" in report_markdown(report("bert_trt10", "sync.sqlite"))
+    assert "| share | time | layers | kind | layer |" in report_markdown(
+        report("bert_trt10", "sync.sqlite")
+    )
 
 
 def test_regions_that_differ_in_numbers_are_one() -> None:
     folder = FIXTURES / "decode_loop"
     text = report_markdown(
-        report_of(analyze(folder / "sync.nsys-rep", [folder / "context.engine.json", folder / "generation.engine.json"], rules=()))
+        report_of(
+            analyze(
+                folder / "sync.nsys-rep",
+                [folder / "context.engine.json", folder / "generation.engine.json"],
+                rules=(),
+            )
+        )
     )
     heads = re.findall("^### Inside (.*)", text, re.MULTILINE)
     assert len(heads) == 6  # of 18 regions
-    assert heads[0].startswith("4 × `{ForeignNode[LLaMAForCausalLM/transformer/layers/*/ELEMENTWISE_SUM_0...")
+    assert heads[0].startswith(
+        "4 × `{ForeignNode[LLaMAForCausalLM/transformer/layers/*/ELEMENTWISE_SUM_0..."
+    )
     assert heads[0].endswith("of `generation`")
     costliest = next(part for part in text.split("\n## ") if part.startswith("Costliest layers"))
-    assert "| share | time | layers | engine | kind | layer |" in costliest and "| 4 | `generation` | plugin |" in costliest
-    times = [float(time) for time in re.findall(r"^### Inside [^\n]*\n\n[^\n]*\n[^\n]*\n\| [^|]* \| ([\d.]+) µs", text, re.MULTILINE)]
+    assert (
+        "| share | time | layers | engine | kind | layer |" in costliest
+        and "| 4 | `generation` | plugin |" in costliest
+    )
+    times = [
+        float(time)
+        for time in re.findall(
+            r"^### Inside [^\n]*\n\n[^\n]*\n[^\n]*\n\| [^|]* \| ([\d.]+) µs", text, re.MULTILINE
+        )
+    ]
     assert times == sorted(times, reverse=True) and len(times) == 3
 
 
 def test_a_whole_graph_trace_opens_with_the_error() -> None:
     text = report_markdown(report("bert_trt10", "graph_whole.sqlite"))
-    assert text.split("\n\n")[1].startswith("- **error:** The trace hides the kernels of 50 CUDA graph launches")
+    assert text.split("\n\n")[1].startswith(
+        "- **error:** The trace hides the kernels of 50 CUDA graph launches"
+    )
     assert "## Layers" not in text
     assert "measured from outside" in text
 
@@ -121,7 +159,10 @@ def test_a_whole_graph_trace_opens_with_the_error() -> None:
 def test_the_answer_comes_first_and_each_assumption_once() -> None:
     text = report_markdown(report("bert_trt10", "sync.sqlite"))
     assert (
-        text.index("per inference in the trace") < text.index("## Do first") < text.index("## Costliest layers") < text.index("## Captured")
+        text.index("per inference in the trace")
+        < text.index("## Do first")
+        < text.index("## Costliest layers")
+        < text.index("## Captured")
     )
     assert "`cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);" in text
     assert text.count("Corrected for the profiler") == 1

@@ -1,4 +1,6 @@
-"""The cache of results: the same question has the same answer without the work, and any other question is worked out."""
+"""The cache of results: the same question has the same answer without the work, and any other
+question is worked out.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,14 @@ message: kernels
 cases:
   - {name: one, given: {kernels: [{kernel_id: 0, start_ns: 0, end_ns: 1}]}, finds: [{start_ns: 0}]}
   - {name: none, given: {kernels: []}, finds: []}
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder with a report and its engine, an empty cache elsewhere, in which results of small reports are kept too."""
+    """An empty folder with a report and its engine, an empty cache elsewhere, in which results of
+    small reports are kept too.
+    """
     folder = tmp_path / "here"
     folder.mkdir()
     for name in ("sync.sqlite", "engine.json"):
@@ -72,7 +76,9 @@ def asked(capfd: pytest.CaptureFixture[str], *options: str) -> tuple[int, str, d
 
 
 @pytest.mark.usefixtures("here")
-def test_a_question_asked_again_is_answered_without_the_work(worked: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_question_asked_again_is_answered_without_the_work(
+    worked: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
     options = ("-o", "a.json", "-o", "a.html", "-o", "a.md", "--fail-on", "info")
     first = asked(capfd, *options)
     assert first[0] == 1
@@ -89,7 +95,9 @@ def test_a_question_asked_again_is_answered_without_the_work(worked: list[str], 
     assert worked == ["sync.sqlite"] * 3
 
 
-@pytest.mark.parametrize("change", ["report", "engine", "settings", "selection", "rules", "parameter", "name"])
+@pytest.mark.parametrize(
+    "change", ["report", "engine", "settings", "selection", "rules", "parameter", "name"]
+)
 def test_whatever_the_answer_depends_on_makes_another_question(
     change: str, here: Path, worked: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,7 +105,9 @@ def test_whatever_the_answer_depends_on_makes_another_question(
     options: tuple[str, ...] = ()
     if change == "report":
         with (here / "sync.sqlite").open("r+b") as file:
-            file.seek(68)  # the application id in the header of SQLite: the same tables, another content
+            file.seek(
+                68
+            )  # the application id in the header of SQLite: the same tables, another content
             file.write(b"\0\0\0\1")
     elif change == "engine":
         (here / "engine.json").write_bytes((here / "engine.json").read_bytes() + b"\n")
@@ -123,12 +133,16 @@ def test_whatever_the_answer_depends_on_makes_another_question(
 
 
 @pytest.mark.usefixtures("here")
-def test_no_damage_of_the_cache_changes_an_answer(worked: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+def test_no_damage_of_the_cache_changes_an_answer(
+    worked: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
     first = asked(capfd, "-o", "a.json")
     (kept,) = export_cache.cache_folder().iterdir()
     assert kept.stat().st_mode & 0o777 == 0o600
     whole = kept.read_bytes()
-    for number, damaged in enumerate((b"", whole[:40], whole[:-1], whole + b" ", whole.replace(b"kernel", b"kernal", 1)), start=2):
+    for number, damaged in enumerate(
+        (b"", whole[:40], whole[:-1], whole + b" ", whole.replace(b"kernel", b"kernal", 1)), start=2
+    ):
         kept.write_bytes(damaged)
         assert asked(capfd, "-o", "a.json") == first
         assert len(worked) == number
@@ -136,14 +150,19 @@ def test_no_damage_of_the_cache_changes_an_answer(worked: list[str], capfd: pyte
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(
-    here: Path, worked: list[str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    here: Path,
+    worked: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("NSYSMAP_CACHE", str(here / "engine.json"))
     assert asked(capfd) == asked(capfd)
     assert len(worked) == 2
 
 
-def test_what_another_user_made_is_not_believed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_user_made_is_not_believed(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NSYSMAP_CACHE", str(here.parent))
     place = Place(export_cache.kept_result("0" * 32))
     place.keep({"shown": b"1"})

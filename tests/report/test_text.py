@@ -43,7 +43,9 @@ def test_no_line_of_the_whole_report_is_wider_than_the_terminal() -> None:
 def test_names_are_whole_where_no_terminal_cuts_them() -> None:
     held = report("bert_trt10", "sync.sqlite")
     name = "/bert/" + "x" * 3000 + "/the_end_myl0_"
-    assert f"{name}7" in report_text(with_tables(held, layers=numbered(held.tables.layers, name)), full=True)
+    assert f"{name}7" in report_text(
+        with_tables(held, layers=numbered(held.tables.layers, name)), full=True
+    )
 
 
 def test_a_piped_report_has_no_escape_sequence_and_no_trailing_space() -> None:
@@ -69,7 +71,9 @@ def test_errors_come_right_after_the_title_and_are_red() -> None:
     assert text.splitlines()[1].startswith("\x1b[1;31merror:")
 
 
-def test_a_whole_graph_trace_says_that_kernels_are_hidden_what_is_known_all_the_same_and_how_to_see_them() -> None:
+def test_a_whole_graph_trace_says_that_kernels_are_hidden_what_is_known_all_the_same_and_how_to_see_them() -> (  # noqa: E501
+    None
+):
     text = report_text(report("bert_trt10", "graph_whole.sqlite"), full=True)
     assert "hides the kernels of 50 CUDA graph launches" in text
     assert "--cuda-graph-trace=node" in text
@@ -91,16 +95,29 @@ def test_the_sections_come_in_the_order_in_which_one_asks() -> None:
         "By kind of layer",
         "Kernels (",
     ]
-    assert [text.index(f"\n{heading}") for heading in order] == sorted(text.index(f"\n{heading}") for heading in order)
+    assert [text.index(f"\n{heading}") for heading in order] == sorted(
+        text.index(f"\n{heading}") for heading in order
+    )
 
 
 def test_kernels_without_a_layer_are_listed_with_the_reason() -> None:
     held = report("bert_trt10", "graph.sqlite", engine=False)
     coverage = held.tables.coverage
-    short = with_tables(held, coverage=Table.of_rows(coverage.spec, [{**row, "method": "none"} for row in coverage.records()]))
-    assert "Mapping over the whole trace: 0 of 2,800 kernels have a layer, 0% of kernel time" in report_text(short, full=True)
+    short = with_tables(
+        held,
+        coverage=Table.of_rows(
+            coverage.spec, [{**row, "method": "none"} for row in coverage.records()]
+        ),
+    )
+    assert (
+        "Mapping over the whole trace: 0 of 2,800 kernels have a layer, 0% of kernel time"
+        in report_text(short, full=True)
+    )
     text = report_text(hostile(), full=True)
-    assert "Mapping over the whole trace: 2,800 of 2,801 kernels have a layer, 99.99% of kernel time" in text
+    assert (
+        "Mapping over the whole trace: 2,800 of 2,801 kernels have a layer, 99.99% of kernel time"
+        in text
+    )
     assert "none: <script>" in text
 
 
@@ -115,49 +132,133 @@ def test_kernels_that_say_the_same_operations_are_one_line() -> None:
 
 def test_findings_show_cost_message_advice_and_the_rules_that_could_not_tell() -> None:
     held = report("bert_trt10", "sync.sqlite")
-    finding = Finding("launch-bound", "launch", "error", "It waits.", 0, 10, 2_500_000, 0.25, None, None, {}, "Use a graph.\nCheck it.")
+    finding = Finding(
+        "launch-bound",
+        "launch",
+        "error",
+        "It waits.",
+        0,
+        10,
+        2_500_000,
+        0.25,
+        None,
+        None,
+        {},
+        "Use a graph.\nCheck it.",
+    )
     outcomes = (
-        Outcome("launch-bound", "launch", "error", (finding, finding), cost_ns=5_000_000, share_of_window=0.5),
+        Outcome(
+            "launch-bound",
+            "launch",
+            "error",
+            (finding, finding),
+            cost_ns=5_000_000,
+            share_of_window=0.5,
+        ),
         Outcome("blind", "host", "info", (), "no rows in osrt_calls"),
         Outcome("clean", "host", "info"),
     )
     text = report_text(replace(held, outcomes=outcomes), full=True)
     assert "Findings of 1 of the 2 rules that could run" in text
-    assert "  error  launch-bound, 2 places, 100 µs per inference\n    It waits.\n    It waits.\n" in text
+    assert (
+        "  error  launch-bound, 2 places, 100 µs per inference\n    It waits.\n    It waits.\n"
+        in text
+    )
     assert "→ Use a graph. Check it." in text
     assert "blind: no rows in osrt_calls" in text
 
 
 def test_findings_come_by_severity_then_cost_each_with_its_advice() -> None:
     def outcome(rule: str, severity: Level, cost_ns: int) -> Outcome:
-        finding = Finding(rule, "launch", severity, f"message of {rule}.", 0, 1, cost_ns, None, None, None, {}, f"advice of {rule}")
+        finding = Finding(
+            rule,
+            "launch",
+            severity,
+            f"message of {rule}.",
+            0,
+            1,
+            cost_ns,
+            None,
+            None,
+            None,
+            {},
+            f"advice of {rule}",
+        )
         return Outcome(rule, "launch", severity, (finding,))
 
-    outcomes = (outcome("dear", "info", 900), outcome("cheap", "warning", 1), outcome("dearer", "warning", 5), outcome("bad", "error", 0))
+    outcomes = (
+        outcome("dear", "info", 900),
+        outcome("cheap", "warning", 1),
+        outcome("dearer", "warning", 5),
+        outcome("bad", "error", 0),
+    )
     text = report_text(replace(report("bert_trt10", "sync.sqlite"), outcomes=outcomes), full=True)
     assert re.findall(r"message of (\w+)", text) == ["bad", "dearer", "cheap", "dear"]
     assert re.findall(r"advice of (\w+)", text) == ["bad", "dearer", "cheap", "dear"]
 
 
-@pytest.mark.parametrize(("rule", "told"), [("enqueue-bound", "Run it as a CUDA graph. Look."), ("cuda-graph-would-not-help", "Look.")])
-def test_a_finding_begins_with_its_change_unless_it_advises_against_it(rule: str, told: str) -> None:
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [("enqueue-bound", "Run it as a CUDA graph. Look."), ("cuda-graph-would-not-help", "Look.")],
+)
+def test_a_finding_begins_with_its_change_unless_it_advises_against_it(
+    rule: str, told: str
+) -> None:
     command = "nsysmap what-if REPORT --change cuda-graph"
-    assert to_do([Finding(rule, "launch", "info", "So.", 0, 1, 1, None, None, None, {}, "Look.", command=command)]) == told
+    assert (
+        to_do(
+            [
+                Finding(
+                    rule,
+                    "launch",
+                    "info",
+                    "So.",
+                    0,
+                    1,
+                    1,
+                    None,
+                    None,
+                    None,
+                    {},
+                    "Look.",
+                    command=command,
+                )
+            ]
+        )
+        == told
+    )
 
 
 def what_if_row(change: str, answer: str, **figures: object) -> dict[str, object]:
     before = {"before_ns": 300_000, "low_before_ns": 290_000, "high_before_ns": 320_000}
-    return {"change": change, "answer": answer, "inferences": 1, **before, "assumptions": "", **figures}
+    return {
+        "change": change,
+        "answer": answer,
+        "inferences": 1,
+        **before,
+        "assumptions": "",
+        **figures,
+    }
 
 
 def test_a_change_that_is_not_answered_says_which_of_two_it_is() -> None:
     after = {"after_ns": 249_700, "low_after_ns": 240_000, "high_after_ns": 262_000}
     rows = [
-        what_if_row("cuda-graph", "answered", saving_ns=50_300, low_saving_ns=40_000, high_saving_ns=60_000, **after),
+        what_if_row(
+            "cuda-graph",
+            "answered",
+            saving_ns=50_300,
+            low_saving_ns=40_000,
+            high_saving_ns=60_000,
+            **after,
+        ),
         what_if_row("pinned-copies", "does-not-apply", reason="the trace has no copies"),
         what_if_row("aux-streams", "cannot-tell", reason="no engine file was given"),
     ]
-    text = report_text(with_tables(report("bert_trt10", "sync.sqlite"), whatif=Table.of_rows(WHATIF, rows)), full=True)
+    text = report_text(
+        with_tables(report("bert_trt10", "sync.sqlite"), whatif=Table.of_rows(WHATIF, rows)),
+        full=True,
+    )
     assert re.search(r"50 µs +40 to 60 µs +300 → 250 µs +cuda-graph: run it as a CUDA graph", text)
     assert "pinned-copies: does not apply: the trace has no copies" in text
     assert "aux-streams: cannot tell: no engine file was given" in text
@@ -170,7 +271,12 @@ def test_other_notes_come_last(level: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("unit", "word"), [("inference", "Inference"), ("repetition", "Repetition"), ("pass of 2 repetitions", "Repetition")]
+    ("unit", "word"),
+    [
+        ("inference", "Inference"),
+        ("repetition", "Repetition"),
+        ("pass of 2 repetitions", "Repetition"),
+    ],
 )
 def test_what_repeats_unmarked_is_no_inference_in_headings(unit: str, word: str) -> None:
     given = report("bert_trt10", "sync.sqlite")
@@ -183,10 +289,17 @@ def test_what_repeats_unmarked_is_no_inference_in_headings(unit: str, word: str)
 
 
 def test_why_a_rule_could_not_tell_is_without_the_table_that_is_empty() -> None:
-    assert because("no rows in gpu_sampling: no hardware counters were sampled") == "no hardware counters were sampled"
+    assert (
+        because("no rows in gpu_sampling: no hardware counters were sampled")
+        == "no hardware counters were sampled"
+    )
     assert because("no value in roofline.dram_bytes: no counters") == "no counters"
     eager = report("torch_encoder", "eager.nsys-rep", engine=False).summary
-    for reason in ("there is no engine file that shows its layers' tensors", "no rows in engine_fits", "no rows in roofline"):
+    for reason in (
+        "there is no engine file that shows its layers' tensors",
+        "no rows in engine_fits",
+        "no rows in roofline",
+    ):
         assert because(reason, eager) == NOT_ABOUT_THIS
         assert because(reason) == reason
     assert because("OS runtime calls were not traced", eager) == "OS runtime calls were not traced"

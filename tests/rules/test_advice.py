@@ -1,4 +1,6 @@
-"""Advice fits the program: PyTorch's way to who runs PyTorch, and the flags of the TensorRT that ran."""
+"""Advice fits the program: PyTorch's way to who runs PyTorch, and the flags of the TensorRT that
+ran.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +43,17 @@ PARTS = (
     [
         (Program(TENSORRT, (10, 3)), ["--useCudaGraph", "capture enqueueV3()"]),
         (Program(TENSORRT, (11, 0, 1)), ["nothing: it is the default", "capture enqueueV3()"]),
-        (Program(TORCH_ENGINES, (10, 14)), ["torch.cuda.graph()", "--useCudaGraph", "capture enqueueV3()"]),
+        (
+            Program(TORCH_ENGINES, (10, 14)),
+            ["torch.cuda.graph()", "--useCudaGraph", "capture enqueueV3()"],
+        ),
         (
             Program(TENSORRT),
-            ["Before TensorRT 11: --useCudaGraph", "From TensorRT 11 on: nothing: it is the default", "capture enqueueV3()"],
+            [
+                "Before TensorRT 11: --useCudaGraph",
+                "From TensorRT 11 on: nothing: it is the default",
+                "capture enqueueV3()",
+            ],
         ),
     ],
 )
@@ -59,9 +68,19 @@ def test_versions_are_compared_as_numbers() -> None:
 
 
 def test_who_cannot_run_trtexec_is_not_sent_to_it() -> None:
-    parts = (Part("trtexec --useCudaGraph", "trtexec < 11"), Part("cuda_graph_mode", "tensorrt-llm"), Part("enqueueV3()", "tensorrt"))
-    assert advice_to(Program(TENSORRT, (10, 3)), parts).splitlines() == ["trtexec --useCudaGraph", "enqueueV3()"]
-    assert advice_to(Program(TENSORRT_LLM, (10, 3)), parts).splitlines() == ["cuda_graph_mode", "enqueueV3()"]
+    parts = (
+        Part("trtexec --useCudaGraph", "trtexec < 11"),
+        Part("cuda_graph_mode", "tensorrt-llm"),
+        Part("enqueueV3()", "tensorrt"),
+    )
+    assert advice_to(Program(TENSORRT, (10, 3)), parts).splitlines() == [
+        "trtexec --useCudaGraph",
+        "enqueueV3()",
+    ]
+    assert advice_to(Program(TENSORRT_LLM, (10, 3)), parts).splitlines() == [
+        "cuda_graph_mode",
+        "enqueueV3()",
+    ]
     for kind in (ONNX_RUNTIME, TORCH_TENSORRT):
         assert advice_to(Program(kind, (10, 3)), parts) == "enqueueV3()"
 
@@ -74,15 +93,20 @@ def test_what_names_of_kernels_tell_of_a_version_decides_where_that_is_enough() 
 
 def test_a_part_may_be_for_the_versions_between_two() -> None:
     part = (Part("--layerPrecisions", "trtexec >= 8.4 < 11"),)
-    assert [advice_to(Program(TENSORRT, version), part) for version in ((8, 2), (8, 4, 1), (10, 16), (11,))] == [
+    assert [advice_to(Program(TENSORRT, version), part) for version in ((8, 2), (8, 4, 1), (10, 16), (11,))] == [  # noqa: E501
         "", "--layerPrecisions", "--layerPrecisions", "",
     ]  # fmt: skip
     assert advice_to(Program(TENSORRT), part) == "From TensorRT 8.4 to before 11: --layerPrecisions"
-    assert advice_to(Program(TENSORRT, since=(10,)), part) == "From TensorRT 8.4 to before 11: --layerPrecisions"
+    assert (
+        advice_to(Program(TENSORRT, since=(10,)), part)
+        == "From TensorRT 8.4 to before 11: --layerPrecisions"
+    )
     assert advice_to(Program(TENSORRT_LLM, (10,)), part) == ""
 
 
-@pytest.mark.parametrize("text", ["tensorrt < 11 ", "trtexec > 8", "tensorrt >= 8.4<11", "ONNX", "tensorrt >= x", ""])
+@pytest.mark.parametrize(
+    "text", ["tensorrt < 11 ", "trtexec > 8", "tensorrt >= 8.4<11", "ONNX", "tensorrt >= x", ""]
+)
 def test_what_is_no_condition_is_not_taken_for_one(text: str) -> None:
     assert not is_condition(text)
 
@@ -95,9 +119,18 @@ def test_a_part_may_be_for_findings_with_some_evidence_only() -> None:
         Part("check"),
     )
     program = Program(TENSORRT, (10, 3))
-    assert advice_to(program, parts, {"cause": "residual"}).splitlines() == ["both branches", "check"]
-    assert advice_to(program, parts, {"cause": "input", "quantised": None}).splitlines() == ["its type", "check"]
-    assert advice_to(program, parts, {"cause": "input", "quantised": True}).splitlines() == ["its scale", "check"]
+    assert advice_to(program, parts, {"cause": "residual"}).splitlines() == [
+        "both branches",
+        "check",
+    ]
+    assert advice_to(program, parts, {"cause": "input", "quantised": None}).splitlines() == [
+        "its type",
+        "check",
+    ]
+    assert advice_to(program, parts, {"cause": "input", "quantised": True}).splitlines() == [
+        "its scale",
+        "check",
+    ]
     assert parts[1].condition() == "(cause: input or output, without quantised) "
 
 
@@ -125,7 +158,10 @@ def test_advice_on_onnx_models_and_networks_is_for_who_has_one() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_builtin_advice_is_about_what_a_program_of_that_kind_has_not(kind: str) -> None:
-    no_engine, no_onnx = (CUDA, OTHER, PYTORCH), (CUDA, OTHER, PYTORCH, TENSORRT_LLM, TORCH_TENSORRT)
+    no_engine, no_onnx = (
+        (CUDA, OTHER, PYTORCH),
+        (CUDA, OTHER, PYTORCH, TENSORRT_LLM, TORCH_TENSORRT),
+    )
     foreign = {
         **dict.fromkeys(("network", "NMS"), (CUDA, OTHER)),
         **dict.fromkeys(("engine", "CV-CUDA"), no_engine),
@@ -133,7 +169,12 @@ def test_no_builtin_advice_is_about_what_a_program_of_that_kind_has_not(kind: st
         "torch": (CUDA, OTHER, TENSORRT, ONNX_RUNTIME, TENSORRT_LLM),
     }
     for rule in load_rules([builtin_rules_dir()]):
-        if kind in no_engine and (rule.group not in ("copy", "host", "launch", "counters") or rule.name in ABOUT_ENGINES):
+        if kind in no_engine and (
+            rule.group not in ("copy", "host", "launch", "counters") or rule.name in ABOUT_ENGINES
+        ):
             continue  # which finds nothing in such a program
         told = advice_to(Program(kind), rule.advice, {})
-        assert not [word for word, kinds in foreign.items() if kind in kinds and word in told], (rule.name, told)
+        assert not [word for word, kinds in foreign.items() if kind in kinds and word in told], (
+            rule.name,
+            told,
+        )

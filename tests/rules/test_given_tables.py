@@ -1,4 +1,6 @@
-"""What the database is handed of a table shows the declared columns, however the table holds them."""
+"""What the database is handed of a table shows the declared columns, however the table holds
+them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ SPEC = Spec(
         Column("name", "text", "", nullable=True),
     ),
 )
-row = st.tuples(st.integers(0, 2**40), st.none() | st.integers(0, 2**33), st.none() | st.integers(-2, 300))
+row = st.tuples(
+    st.integers(0, 2**40), st.none() | st.integers(0, 2**33), st.none() | st.integers(-2, 300)
+)
 share_of_all = st.none() | st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -34,13 +38,24 @@ share_of_all = st.none() | st.floats(allow_nan=False, allow_infinity=False)
     st.sampled_from([("end_ns",), ("device",), ("device", "end_ns"), None]),
 )
 def test_the_declared_columns_are_selected_from_what_is_given(
-    rows: list[tuple[int, int | None, int | None]], share: float | None, one_device: bool, names: tuple[str, ...] | None
+    rows: list[tuple[int, int | None, int | None]],
+    share: float | None,
+    one_device: bool,
+    names: tuple[str, ...] | None,
 ) -> None:
     start = np.array([begin for begin, _, _ in rows], np.int64)
     columns: dict[str, Held] = {
         "start_ns": start,
-        "end_ns": np.array([MISSING if took is None else begin + took for begin, took, _ in rows], np.int64),
-        "device": np.array([MISSING if (at := rows[0][2] if one_device else device) is None else at for _, _, device in rows], np.int64),
+        "end_ns": np.array(
+            [MISSING if took is None else begin + took for begin, took, _ in rows], np.int64
+        ),
+        "device": np.array(
+            [
+                MISSING if (at := rows[0][2] if one_device else device) is None else at
+                for _, _, device in rows
+            ],
+            np.int64,
+        ),
         "share": np.full(len(rows), np.nan if share is None else share),
         "name": Text.of(None if took is None else "ab"[device is None] for _, took, device in rows),
     }
@@ -50,7 +65,10 @@ def test_the_declared_columns_are_selected_from_what_is_given(
         patch.setattr(tables_module, "_LARGE", 1)
         large = Table(SPEC, columns)
         if names is not None:
-            large = Table(Spec("kernels", "", tuple(SPEC.column(name) for name in names)), {name: large.columns[name] for name in names})
+            large = Table(
+                Spec("kernels", "", tuple(SPEC.column(name) for name in names)),
+                {name: large.columns[name] for name in names},
+            )
     held = given_table(large)
     with duckdb.connect() as connection:
         connection.register("given", held)
@@ -62,5 +80,7 @@ def test_the_declared_columns_are_selected_from_what_is_given(
 
 
 def test_a_plain_table_is_given_as_it_is() -> None:
-    held = given_table(Table.of_rows(SPEC, [{"start_ns": 1, "name": "a"}, {"start_ns": 2, "name": "b"}]))
+    held = given_table(
+        Table.of_rows(SPEC, [{"start_ns": 1, "name": "a"}, {"start_ns": 2, "name": "b"}])
+    )
     assert selected(held) == "*"

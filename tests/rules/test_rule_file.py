@@ -28,14 +28,23 @@ def refused(folder: Path, **parts: str | None) -> NsysmapError:
 
 def test_a_sound_rule_is_read(tmp_path: Path) -> None:
     rule = one_rule(tmp_path)
-    assert (rule.name, rule.group, rule.severity, rule.needs, rule.params) == ("long-gap", "launch", "warning", ("gaps",), {"min_ns": 100})
+    assert (rule.name, rule.group, rule.severity, rule.needs, rule.params) == (
+        "long-gap",
+        "launch",
+        "warning",
+        ("gaps",),
+        {"min_ns": 100},
+    )
     assert rule.query.tables == {"gaps"}
     assert rule.columns == ("start_ns", "end_ns", "cost_ns", "cause")
     assert [case.name for case in rule.cases] == ["long", "short"]
 
 
 def test_advice_for_some_findings_is_given_to_those(tmp_path: Path) -> None:
-    said = "[{say: for both}, {say: for hosts, when: {cause: [host, sync]}}, {say: for others, when: {cause: copy}}]"
+    said = (
+        "[{say: for both}, {say: for hosts, when: {cause: [host, sync]}}, {say: for others, when:"
+        " {cause: copy}}]"
+    )
     (outcome,) = run_rules([one_rule(tmp_path, advice=said)], {"gaps": gaps(200)})
     assert outcome.findings[0].advice.splitlines() == ["for both", "for hosts"]
 
@@ -51,13 +60,55 @@ def test_a_missing_part_is_named(tmp_path: Path, key: str) -> None:
     ("parts", "part", "what"),
     [
         ({"sql": "SELECT start_ns, end_ns, duration AS cost_ns FROM gaps"}, "sql", "duration"),
-        ({"sql": "SELECT start_ns, end_ns, dur_ns AS cost_ns FROM gasp WHERE dur_ns > $min_ns"}, "sql", "gasp"),
-        ({"sql": "SELECT start_ns, end_ns, dur_ns AS cost_ns FROM gaps WHERE dur_ns > $least"}, "sql", "$least"),
-        ({"sql": "SELECT start_ns, end_ns FROM gaps WHERE dur_ns > $min_ns"}, "sql", "does not return cost_ns"),
-        ({"sql": "SELECT start_ns, end_ns, cause AS cost_ns FROM gaps WHERE dur_ns > $min_ns"}, "sql", "cost_ns as text"),
-        ({"sql": "SELECT start_ns, end_ns, dur_ns AS cost_ns, 1 AS layer FROM gaps WHERE dur_ns > $min_ns"}, "sql", "layer as int"),
-        ({"sql": "SELECT start_ns, end_ns, dur_ns AS cost_ns, DATE '2020-01-01' AS day FROM gaps"}, "sql", "day"),
-        ({"sql": "SELECT start_ns, end_ns, dur_ns AS cost_ns, cause, cause FROM gaps WHERE dur_ns > $min_ns"}, "sql", "two columns"),
+        (
+            {"sql": "SELECT start_ns, end_ns, dur_ns AS cost_ns FROM gasp WHERE dur_ns > $min_ns"},
+            "sql",
+            "gasp",
+        ),
+        (
+            {"sql": "SELECT start_ns, end_ns, dur_ns AS cost_ns FROM gaps WHERE dur_ns > $least"},
+            "sql",
+            "$least",
+        ),
+        (
+            {"sql": "SELECT start_ns, end_ns FROM gaps WHERE dur_ns > $min_ns"},
+            "sql",
+            "does not return cost_ns",
+        ),
+        (
+            {"sql": "SELECT start_ns, end_ns, cause AS cost_ns FROM gaps WHERE dur_ns > $min_ns"},
+            "sql",
+            "cost_ns as text",
+        ),
+        (
+            {
+                "sql": (
+                    "SELECT start_ns, end_ns, dur_ns AS cost_ns, 1 AS layer FROM gaps WHERE dur_ns"
+                    " > $min_ns"
+                )
+            },
+            "sql",
+            "layer as int",
+        ),
+        (
+            {
+                "sql": (
+                    "SELECT start_ns, end_ns, dur_ns AS cost_ns, DATE '2020-01-01' AS day FROM gaps"
+                )
+            },
+            "sql",
+            "day",
+        ),
+        (
+            {
+                "sql": (
+                    "SELECT start_ns, end_ns, dur_ns AS cost_ns, cause, cause FROM gaps WHERE"
+                    " dur_ns > $min_ns"
+                )
+            },
+            "sql",
+            "two columns",
+        ),
         ({"sql": "SELEKT 1"}, "sql", "SELEKT"),
         ({"sql": "SELECT 1; SELECT 2"}, "sql", "2 statements"),
         ({"sql": "COPY gaps TO 'x.csv'"}, "sql", "not a SELECT"),
@@ -81,41 +132,92 @@ def test_a_missing_part_is_named(tmp_path: Path, key: str) -> None:
         ({"group": "launches"}, "group", "launches"),
         ({"severity": "fatal"}, "severity", "fatal"),
         ({"advise": "oh"}, "", "unknown key advise"),
-        ({"advice": "[{say: a}, {say: b, when: {reason: host}}]"}, "advice 2: when", "reason is not among the columns"),
+        (
+            {"advice": "[{say: a}, {say: b, when: {reason: host}}]"},
+            "advice 2: when",
+            "reason is not among the columns",
+        ),
         ({"advice": "[{say: a}, {say: b, when: {cause: 3}}]"}, "advice 2: when: cause", "is 3"),
         ({"advice": "[{say: a}, {say: b, when: {cause: []}}]"}, "advice 2: when: cause", "is []"),
         ({"advice": "[{say: a}, {say: b, when: host}]"}, "advice 2: when", "mapping"),
         ({"advice": "[{say: b, when: {cause: host}}]"}, "advice", "no part for everyone"),
         ({"requires": "[{sql: SELECT 1 AS ok, reason: nay}]"}, "requires 1: sql", "with a boolean"),
         ({"requires": "[{sql: SELECT true AS ok}]"}, "requires 1: reason", "missing"),
-        ({"requires": "[{sql: SELECT has_osrt FROM capture, reason: '{osrt}'}]"}, "requires 1: reason", "{osrt} is not a column"),
-        ({"requires": "[{sql: SELECT has_osr FROM capture, reason: nay}]"}, "requires 1: sql", "has_osr"),
+        (
+            {"requires": "[{sql: SELECT has_osrt FROM capture, reason: '{osrt}'}]"},
+            "requires 1: reason",
+            "{osrt} is not a column",
+        ),
+        (
+            {"requires": "[{sql: SELECT has_osr FROM capture, reason: nay}]"},
+            "requires 1: sql",
+            "has_osr",
+        ),
         ({"cases": "[]"}, "cases", "finds something"),
-        ({"cases": "\n  - {name: long, given: {gaps: [{dur_ns: 200}]}, finds: [{}]}"}, "cases", "finds nothing"),
-        ({"cases": "\n  - {name: short, given: {gaps: []}, finds: []}"}, "cases", "finds something"),
-        ({"cases": "\n  - {name: a, given: {gasps: []}, finds: []}"}, "case 'a': given", "no table gasps"),
-        ({"cases": "\n  - {name: a, given: {gaps: [{duration: 3}]}, finds: []}"}, "case 'a': given.gaps", "unknown key duration"),
-        ({"cases": "\n  - {name: a, params: {least: 1}, finds: []}"}, "case 'a': params", "no parameter least"),
-        ({"cases": "\n  - {name: a, params: {min_ns: much}, finds: []}"}, "case 'a': params.min_ns", "'much'"),
-        ({"cases": "\n  - {name: a, finds: [{price_ns: 1}]}"}, "case 'a': finds", "unknown key price_ns"),
+        (
+            {"cases": "\n  - {name: long, given: {gaps: [{dur_ns: 200}]}, finds: [{}]}"},
+            "cases",
+            "finds nothing",
+        ),
+        (
+            {"cases": "\n  - {name: short, given: {gaps: []}, finds: []}"},
+            "cases",
+            "finds something",
+        ),
+        (
+            {"cases": "\n  - {name: a, given: {gasps: []}, finds: []}"},
+            "case 'a': given",
+            "no table gasps",
+        ),
+        (
+            {"cases": "\n  - {name: a, given: {gaps: [{duration: 3}]}, finds: []}"},
+            "case 'a': given.gaps",
+            "unknown key duration",
+        ),
+        (
+            {"cases": "\n  - {name: a, params: {least: 1}, finds: []}"},
+            "case 'a': params",
+            "no parameter least",
+        ),
+        (
+            {"cases": "\n  - {name: a, params: {min_ns: much}, finds: []}"},
+            "case 'a': params.min_ns",
+            "'much'",
+        ),
+        (
+            {"cases": "\n  - {name: a, finds: [{price_ns: 1}]}"},
+            "case 'a': finds",
+            "unknown key price_ns",
+        ),
         ({"cases": "\n  - {name: a, finds: [], skips: no}"}, "case 'a'", "either finds or skips"),
         ({"cases": "\n  - {name: a}"}, "case 'a'", "either finds or skips"),
         ({"cases": "\n  - {finds: []}"}, "case 1: name", "missing"),
         ({"cases": ANY_CASES.replace("none", "some")}, "cases", "same name"),
     ],
 )
-def test_a_wrong_part_is_named_with_what_is_wrong(tmp_path: Path, parts: dict[str, str], part: str, what: str) -> None:
-    fitting = {"cases": ANY_CASES, "params": "{min_ns: 100}" if "$min_ns" in parts.get("sql", "$min_ns") else "{}", "message": "a gap"}
+def test_a_wrong_part_is_named_with_what_is_wrong(
+    tmp_path: Path, parts: dict[str, str], part: str, what: str
+) -> None:
+    fitting = {
+        "cases": ANY_CASES,
+        "params": "{min_ns: 100}" if "$min_ns" in parts.get("sql", "$min_ns") else "{}",
+        "message": "a gap",
+    }
     error = refused(tmp_path, **{**fitting, **parts})
     assert error.where.endswith(part)
     assert what in error.what
 
 
 def answered(folder: Path, **parts: str | None) -> NsysmapError:
-    """What a rule with these parts comes to where it counts as one that comes with nsysmap, which is checked only when it runs."""
+    """What a rule with these parts comes to where it counts as one that comes with nsysmap, which
+    is checked only when it runs.
+    """
     path = write_rule(folder, "long-gap", **parts)
     with pytest.raises(NsysmapError) as caught:
-        run_rules([read_rule(path, None)], {"gaps": gaps(200), "capture": Table.of_rows(CAPTURE, [{"kernels": 1}])})
+        run_rules(
+            [read_rule(path, None)],
+            {"gaps": gaps(200), "capture": Table.of_rows(CAPTURE, [{"kernels": 1}])},
+        )
     assert str(path) in caught.value.where
     assert caught.value.remedy
     return caught.value
@@ -125,18 +227,64 @@ def answered(folder: Path, **parts: str | None) -> NsysmapError:
     ("parts", "part", "what"),
     [
         ({"sql": "SELECT start_ns, end_ns, duration AS cost_ns FROM gaps"}, "sql", "duration"),
-        ({"sql": "SELECT start_ns, end_ns, dur_ns AS cost_ns FROM gasp WHERE dur_ns > $min_ns"}, "sql", "gasp"),
-        ({"sql": "SELECT start_ns, end_ns, dur_ns AS cost_ns FROM gaps WHERE dur_ns > $least"}, "sql", "$least"),
+        (
+            {"sql": "SELECT start_ns, end_ns, dur_ns AS cost_ns FROM gasp WHERE dur_ns > $min_ns"},
+            "sql",
+            "gasp",
+        ),
+        (
+            {"sql": "SELECT start_ns, end_ns, dur_ns AS cost_ns FROM gaps WHERE dur_ns > $least"},
+            "sql",
+            "$least",
+        ),
         ({"sql": "SELECT start_ns, end_ns FROM gaps WHERE dur_ns > $min_ns"}, "sql", "cost_ns"),
-        ({"sql": "SELECT start_ns, 1 AS cost_ns FROM gaps WHERE dur_ns > $min_ns"}, "sql", "end_ns"),
-        ({"sql": "SELECT start_ns, end_ns, cause AS cost_ns FROM gaps WHERE dur_ns > $min_ns"}, "sql", "cost_ns as text"),
-        ({"sql": "SELECT start_ns, end_ns, dur_ns AS cost_ns, 1 AS layer FROM gaps WHERE dur_ns > $min_ns"}, "sql", "layer as int"),
-        ({"sql": "SELECT start_ns, end_ns, dur_ns AS cost_ns, DATE '2020-01-01' AS day FROM gaps"}, "sql", "day"),
-        ({"sql": "SELECT start_ns, end_ns, dur_ns AS cost_ns, [1] AS all_of FROM gaps"}, "sql", "all_of"),
+        (
+            {"sql": "SELECT start_ns, 1 AS cost_ns FROM gaps WHERE dur_ns > $min_ns"},
+            "sql",
+            "end_ns",
+        ),
+        (
+            {"sql": "SELECT start_ns, end_ns, cause AS cost_ns FROM gaps WHERE dur_ns > $min_ns"},
+            "sql",
+            "cost_ns as text",
+        ),
+        (
+            {
+                "sql": (
+                    "SELECT start_ns, end_ns, dur_ns AS cost_ns, 1 AS layer FROM gaps WHERE dur_ns"
+                    " > $min_ns"
+                )
+            },
+            "sql",
+            "layer as int",
+        ),
+        (
+            {
+                "sql": (
+                    "SELECT start_ns, end_ns, dur_ns AS cost_ns, DATE '2020-01-01' AS day FROM gaps"
+                )
+            },
+            "sql",
+            "day",
+        ),
+        (
+            {"sql": "SELECT start_ns, end_ns, dur_ns AS cost_ns, [1] AS all_of FROM gaps"},
+            "sql",
+            "all_of",
+        ),
         ({"sql": "SELEKT 1"}, "sql", "syntax error"),
         ({"sql": "SELECT 1; SELECT 2"}, "sql", "syntax error"),
         ({"sql": "COPY gaps TO 'x.csv'"}, "sql", "syntax error"),
-        ({"sql": "SELECT 0 AS start_ns, 1 AS end_ns, 0 AS cost_ns FROM read_text('/etc/hostname')"}, "sql", "disabled"),
+        (
+            {
+                "sql": (
+                    "SELECT 0 AS start_ns, 1 AS end_ns, 0 AS cost_ns FROM"
+                    " read_text('/etc/hostname')"
+                )
+            },
+            "sql",
+            "disabled",
+        ),
         ({"message": "a gap of {cost}"}, "message", "{cost} is not a column"),
         ({"message": "a gap by {cause:ns}"}, "message", "formats a number"),
         ({"message": "a gap of {"}, "message", "encountered"),
@@ -150,25 +298,43 @@ def answered(folder: Path, **parts: str | None) -> NsysmapError:
         ({"advice": "[{say: a}, {say: b, when: host}]"}, "advice 2: when", "mapping"),
         ({"advice": "[{say: b, when: {cause: host}}]"}, "advice", "no part for everyone"),
         ({"requires": "[{sql: SELECT 1 AS ok, reason: nay}]"}, "requires 1: sql", "with a boolean"),
-        ({"requires": "[{sql: SELECT has_osr FROM capture, reason: nay}]"}, "requires 1: sql", "has_osr"),
-        ({"requires": "[{sql: SELECT has_osrt FROM capture, reason: '{osrt}'}]"}, "requires 1: reason", "{osrt} is not a column"),
+        (
+            {"requires": "[{sql: SELECT has_osr FROM capture, reason: nay}]"},
+            "requires 1: sql",
+            "has_osr",
+        ),
+        (
+            {"requires": "[{sql: SELECT has_osrt FROM capture, reason: '{osrt}'}]"},
+            "requires 1: reason",
+            "{osrt} is not a column",
+        ),
     ],
 )
-def test_a_broken_rule_of_nsysmap_itself_is_named_when_it_runs(tmp_path: Path, parts: dict[str, str | None], part: str, what: str) -> None:
-    fitting = {"params": "{min_ns: 100}" if "$min_ns" in str(parts.get("sql", "$min_ns")) else "{}", "message": "a gap"}
+def test_a_broken_rule_of_nsysmap_itself_is_named_when_it_runs(
+    tmp_path: Path, parts: dict[str, str | None], part: str, what: str
+) -> None:
+    fitting = {
+        "params": "{min_ns: 100}" if "$min_ns" in str(parts.get("sql", "$min_ns")) else "{}",
+        "message": "a gap",
+    }
     error = answered(tmp_path, **{**fitting, **parts})
     assert error.where.endswith(part)
     assert what in error.what
 
 
 def test_a_column_without_values_fits_whatever_the_message_shows_of_it(tmp_path: Path) -> None:
-    path = write_rule(tmp_path, "long-gap", message="{cost_ns:ns}{before_layer}[[{thread:,}]]", sql=EMPTY_COLUMNS)
+    path = write_rule(
+        tmp_path, "long-gap", message="{cost_ns:ns}{before_layer}[[{thread:,}]]", sql=EMPTY_COLUMNS
+    )
     assert run_rules([read_rule(path, None)], {"gaps": gaps(20)})[0].findings == ()
     (outcome,) = run_rules([read_rule(path, None)], {"gaps": gaps(200)})
     assert [finding.message for finding in outcome.findings] == ["200 nsunknown"]
 
 
-EMPTY_COLUMNS = "SELECT start_ns, end_ns, dur_ns AS cost_ns, before_layer, thread, after_layer AS layer FROM gaps WHERE dur_ns > $min_ns"
+EMPTY_COLUMNS = (
+    "SELECT start_ns, end_ns, dur_ns AS cost_ns, before_layer, thread, after_layer AS layer FROM"
+    " gaps WHERE dur_ns > $min_ns"
+)
 
 
 def test_a_stranger_s_rules_are_checked_whether_those_of_nsysmap_are_or_not(tmp_path: Path) -> None:
@@ -219,7 +385,9 @@ def test_a_file_that_is_no_plain_yaml_is_refused(tmp_path: Path, content: bytes,
 
 def test_yaml_runs_no_code(tmp_path: Path) -> None:
     made = tmp_path / "made"
-    (tmp_path / "odd.yaml").write_text(f"name: !!python/object/apply:pathlib.Path.touch [{made}]\n", encoding="utf-8")
+    (tmp_path / "odd.yaml").write_text(
+        f"name: !!python/object/apply:pathlib.Path.touch [{made}]\n", encoding="utf-8"
+    )
     with pytest.raises(NsysmapError):
         load_rules([tmp_path])
     assert not made.exists()
@@ -243,7 +411,9 @@ def test_a_pack_cannot_replace_a_rule_of_nsysmap(tmp_path: Path) -> None:
 
 
 def test_parameters_come_from_toml(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text("[tool.nsysmap.rules.long-gap]\nmin_ns = 7\n[tool.other]\nx = 1\n", encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text(
+        "[tool.nsysmap.rules.long-gap]\nmin_ns = 7\n[tool.other]\nx = 1\n", encoding="utf-8"
+    )
     assert load_params(tmp_path) == {"long-gap": {"min_ns": 7}}
     (tmp_path / "nsysmap.toml").write_text("[rules.long-gap]\nmin_ns = 8\n", encoding="utf-8")
     assert load_params(tmp_path) == {"long-gap": {"min_ns": 8}}
@@ -268,11 +438,23 @@ def test_a_folder_with_too_many_files_is_refused_before_any_is_read(tmp_path: Pa
         load_rules([tmp_path])
 
 
-def test_rules_are_those_of_nsysmap_and_of_the_packs_with_the_folder_s_parameters_and_the_caller_s_before_them(tmp_path: Path) -> None:
+def test_rules_are_those_of_nsysmap_and_of_the_packs_with_the_folder_s_parameters_and_the_caller_s_before_them(  # noqa: E501
+    tmp_path: Path,
+) -> None:
     write_rule(tmp_path / "pack", "long-gap")
-    (tmp_path / "nsysmap.toml").write_text("[rules.long-gap]\nmin_ns = 8\n[rules.launch-bound]\nmin_share = 0.5\n", encoding="utf-8")
-    rules = {rule.name: rule for rule in chosen_rules([tmp_path / "pack"], params={"long-gap": {"min_ns": 9}}, settings=tmp_path)}
-    assert (rules["long-gap"].params["min_ns"], rules["launch-bound"].params["min_share"]) == (9, 0.5)
+    (tmp_path / "nsysmap.toml").write_text(
+        "[rules.long-gap]\nmin_ns = 8\n[rules.launch-bound]\nmin_share = 0.5\n", encoding="utf-8"
+    )
+    rules = {
+        rule.name: rule
+        for rule in chosen_rules(
+            [tmp_path / "pack"], params={"long-gap": {"min_ns": 9}}, settings=tmp_path
+        )
+    }
+    assert (rules["long-gap"].params["min_ns"], rules["launch-bound"].params["min_share"]) == (
+        9,
+        0.5,
+    )
 
 
 @pytest.mark.parametrize(
@@ -283,14 +465,20 @@ def test_rules_are_those_of_nsysmap_and_of_the_packs_with_the_folder_s_parameter
         ("nsysmap.toml", "[rules]\nlong-gap = 3\n", "must hold parameters"),
         ("pyproject.toml", "[tool.nsysmap.rules.long-gap]\nmin_ns = [1]\n", "must hold parameters"),
         ("nsysmap.toml", "x = " + "[" * 20000, "nested too deeply"),
-        ("nsysmap.toml", "[rules.long-gap]\nmin_ns = 1" + "0" * 5000 + "\n", "contains a number that is too long"),
+        (
+            "nsysmap.toml",
+            "[rules.long-gap]\nmin_ns = 1" + "0" * 5000 + "\n",
+            "contains a number that is too long",
+        ),
         ("nsysmap.toml", "a." * 50000 + "b = 1\n", "a key of more than 50 parts"),
         ("nsysmap.toml", "[" + "a." * 50000 + "b]\n", "a key of more than 50 parts"),
         ("nsysmap.toml", "# " + "x" * (1 << 20), "larger than 1 MiB"),
         ("nsysmap.toml", "\ud800", "is not a text file"),
     ],
 )
-def test_broken_parameter_files_are_named(tmp_path: Path, name: str, content: str, what: str) -> None:
+def test_broken_parameter_files_are_named(
+    tmp_path: Path, name: str, content: str, what: str
+) -> None:
     (tmp_path / name).write_text(content, encoding="utf-8", errors="surrogatepass")
     with pytest.raises(NsysmapError, match=what) as caught:
         load_params(tmp_path)
@@ -309,10 +497,23 @@ def test_parameters_come_from_the_command_line() -> None:
 
 @pytest.mark.parametrize(
     ("default", "given", "value"),
-    [("0.5", "1", 1.0), ("0.5", 2, 2.0), ("3", "4", 4), ("true", "False", False), ("false", True, True), ("word", "7", "7")],
+    [
+        ("0.5", "1", 1.0),
+        ("0.5", 2, 2.0),
+        ("3", "4", 4),
+        ("true", "False", False),
+        ("false", True, True),
+        ("word", "7", "7"),
+    ],
 )
-def test_a_parameter_is_read_as_its_default_s_kind(tmp_path: Path, default: str, given: str | int, value: object) -> None:
-    rule = one_rule(tmp_path, params=f"{{p: {default}}}", sql="SELECT start_ns, end_ns, dur_ns AS cost_ns, $p AS p, cause FROM gaps")
+def test_a_parameter_is_read_as_its_default_s_kind(
+    tmp_path: Path, default: str, given: str | int, value: object
+) -> None:
+    rule = one_rule(
+        tmp_path,
+        params=f"{{p: {default}}}",
+        sql="SELECT start_ns, end_ns, dur_ns AS cost_ns, $p AS p, cause FROM gaps",
+    )
     (changed,) = with_params([rule], {"long-gap": {"p": given}})
     assert changed.params["p"] == value
     assert type(changed.params["p"]) is type(value)
@@ -328,7 +529,9 @@ def test_a_parameter_is_read_as_its_default_s_kind(tmp_path: Path, default: str,
         ({"no-rule": {"least": 1}}, "no such rule"),
     ],
 )
-def test_a_parameter_that_does_not_fit_is_refused(tmp_path: Path, params: dict[str, dict[str, str | int]], what: str) -> None:
+def test_a_parameter_that_does_not_fit_is_refused(
+    tmp_path: Path, params: dict[str, dict[str, str | int]], what: str
+) -> None:
     with pytest.raises(NsysmapError, match=what):
         with_params([one_rule(tmp_path)], params)
 

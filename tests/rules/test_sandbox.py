@@ -131,7 +131,9 @@ def test_nothing_but_one_select_is_run(sandbox: Sandbox, tmp_path: Path, sql: st
         "SELECT json_execute_serialized_sql('x')",
     ],
 )
-def test_settings_environment_and_the_catalogue_are_out_of_reach(sandbox: Sandbox, sql: str) -> None:
+def test_settings_environment_and_the_catalogue_are_out_of_reach(
+    sandbox: Sandbox, sql: str
+) -> None:
     with pytest.raises(QueryError):
         sandbox.parse(sql)
 
@@ -166,7 +168,9 @@ def test_what_changes_from_run_to_run_is_refused(sandbox: Sandbox, sql: str) -> 
         "SELECT sleep_ms(100000)",
     ],
 )
-def test_answers_that_grow_out_of_proportion_are_refused_before_they_run(sandbox: Sandbox, sql: str) -> None:
+def test_answers_that_grow_out_of_proportion_are_refused_before_they_run(
+    sandbox: Sandbox, sql: str
+) -> None:
     with pytest.raises(QueryError):
         sandbox.parse(sql)
 
@@ -175,8 +179,14 @@ def test_answers_that_grow_out_of_proportion_are_refused_before_they_run(sandbox
     "sql",
     [
         "WITH RECURSIVE r AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM r) SELECT max(a) FROM r",
-        "WITH RECURSIVE r AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM r) SELECT a FROM r ORDER BY a",
-        "SELECT count(*) FROM range(100000000) a, range(100000000) b WHERE a.range % 7 = b.range % 11",
+        (
+            "WITH RECURSIVE r AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM r) SELECT a FROM r"
+            " ORDER BY a"
+        ),
+        (
+            "SELECT count(*) FROM range(100000000) a, range(100000000) b WHERE a.range % 7 ="
+            " b.range % 11"
+        ),
         "SELECT sum(range) FROM range(100000000000000)",
     ],
 )
@@ -185,12 +195,16 @@ def test_an_endless_statement_is_stopped_at_its_time_limit(sandbox: Sandbox, sql
         sandbox.run(sandbox.parse(sql), {}, {}, time_limit_s=0.3, max_rows=10)
 
 
-def test_an_endless_statement_of_which_a_few_rows_are_wanted_ends_with_them(sandbox: Sandbox) -> None:
+def test_an_endless_statement_of_which_a_few_rows_are_wanted_ends_with_them(
+    sandbox: Sandbox,
+) -> None:
     query = sandbox.parse("SELECT range FROM range(100000000000000)")
     assert len(sandbox.run(query, {}, {}, time_limit_s=5, max_rows=3).rows) == 3
 
 
-def test_a_statement_that_needs_too_much_memory_is_stopped_and_spills_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_that_needs_too_much_memory_is_stopped_and_spills_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with Sandbox(RULE_TABLES, memory_limit_bytes=32 << 20) as small:
         query = small.parse("SELECT list(range) FROM range(100000000)")
@@ -203,7 +217,9 @@ def test_a_rule_sees_only_the_tables_it_was_given(sandbox: Sandbox) -> None:
     kernels = Table.of_rows(KERNELS, [{"kernel_id": 1}]).arrow()
     query = sandbox.parse("SELECT count(*) FROM kernels")
     assert sandbox.run(query, {"kernels": kernels}, {}, time_limit_s=5, max_rows=1).rows == [(1,)]
-    assert sandbox.run(query, {"kernels": kernels.slice(0, 0)}, {}, time_limit_s=5, max_rows=1).rows == [(0,)]
+    assert sandbox.run(
+        query, {"kernels": kernels.slice(0, 0)}, {}, time_limit_s=5, max_rows=1
+    ).rows == [(0,)]
     with pytest.raises(duckdb.CatalogException):
         sandbox._engine.cursor().execute("SELECT count(*) FROM kernels")
 
@@ -226,32 +242,57 @@ def test_a_statement_of_nsysmap_reads_the_tables_it_is_given_now(sandbox: Sandbo
     own = own_query("SELECT count(*) FROM kernels", RULE_TABLES)
     table = Table.of_rows(KERNELS, [{"kernel_id": number} for number in range(3)]).arrow()
     for rows in (3, 1, 3):
-        assert sandbox.run(own, {"kernels": table.slice(0, rows)}, {}, time_limit_s=5, max_rows=1).rows == [(rows,)]
+        assert sandbox.run(
+            own, {"kernels": table.slice(0, rows)}, {}, time_limit_s=5, max_rows=1
+        ).rows == [(rows,)]
 
 
-def test_a_statement_of_nsysmap_that_is_stopped_or_not_read_to_its_end_leaves_nothing_behind(sandbox: Sandbox) -> None:
+def test_a_statement_of_nsysmap_that_is_stopped_or_not_read_to_its_end_leaves_nothing_behind(
+    sandbox: Sandbox,
+) -> None:
     tables = {"kernels": Table.of_rows(KERNELS, [{"kernel_id": 1}]).arrow()}
     count = own_query("SELECT count(*) FROM kernels", RULE_TABLES)
-    endless = own_query("SELECT range + kernel_id FROM range(100000000000000), kernels", RULE_TABLES)
+    endless = own_query(
+        "SELECT range + kernel_id FROM range(100000000000000), kernels", RULE_TABLES
+    )
     for _ in range(2):
         assert sandbox.run(endless, tables, {}, time_limit_s=5, max_rows=2).rows == [(1,), (2,)]
         assert sandbox.run(count, tables, {}, time_limit_s=5, max_rows=1).rows == [(1,)]
         with pytest.raises(LimitError, match="time limit"):
-            sandbox.run(own_query("SELECT sum(range) FROM range(100000000000000)", RULE_TABLES), {}, {}, time_limit_s=0.3, max_rows=1)
+            sandbox.run(
+                own_query("SELECT sum(range) FROM range(100000000000000)", RULE_TABLES),
+                {},
+                {},
+                time_limit_s=0.3,
+                max_rows=1,
+            )
         assert sandbox.run(count, tables, {}, time_limit_s=5, max_rows=1).rows == [(1,)]
         with pytest.raises(QueryError, match="Could not convert"):
-            sandbox.run(own_query("SELECT CAST('a' AS INTEGER)", RULE_TABLES), {}, {}, time_limit_s=5, max_rows=1)
+            sandbox.run(
+                own_query("SELECT CAST('a' AS INTEGER)", RULE_TABLES),
+                {},
+                {},
+                time_limit_s=5,
+                max_rows=1,
+            )
 
 
-def test_a_large_table_is_read_in_place_with_the_same_answer(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = [{"kernel_id": number, "name": "ab"[number % 2], "layer": None if number % 3 else "l"} for number in range(50)]
+def test_a_large_table_is_read_in_place_with_the_same_answer(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [
+        {"kernel_id": number, "name": "ab"[number % 2], "layer": None if number % 3 else "l"}
+        for number in range(50)
+    ]
     tables = {"kernels": Table.of_rows(KERNELS, made).arrow()}
     sql = "SELECT name, layer, count(*), sum(kernel_id) FROM kernels GROUP BY ALL ORDER BY ALL"
     for query in (sandbox.parse(sql), own_query(sql, RULE_TABLES)):
         monkeypatch.setattr("nsysmap.rules.sandbox.limits._COPIED_ROWS", 100)
         copied = sandbox.run(query, tables, {}, time_limit_s=5, max_rows=10)
         monkeypatch.setattr("nsysmap.rules.sandbox.limits._COPIED_ROWS", 10)
-        in_place = sandbox.run(query, {"kernels": tables["kernels"].slice(0)}, {}, time_limit_s=5, max_rows=10)
+        in_place = sandbox.run(
+            query, {"kernels": tables["kernels"].slice(0)}, {}, time_limit_s=5, max_rows=10
+        )
         assert copied == in_place
         assert len(copied.rows) == 4
 
@@ -265,7 +306,8 @@ def test_python_variables_are_no_tables(sandbox: Sandbox) -> None:
 
 def test_a_query_says_what_it_reads(sandbox: Sandbox) -> None:
     query = sandbox.parse(
-        "WITH long AS (SELECT device, dur_ns FROM gaps WHERE dur_ns > $least) SELECT count(*) FROM long JOIN inferences USING (device)"
+        "WITH long AS (SELECT device, dur_ns FROM gaps WHERE dur_ns > $least) SELECT count(*) FROM"
+        " long JOIN inferences USING (device)"
     )
     assert query.tables == {"gaps", "inferences"}
     assert query.parameters == {"least"}
@@ -276,15 +318,42 @@ def test_a_query_says_what_it_reads(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT cause, sum(dur_ns) FILTER (cause = 'host') AS s FROM gaps GROUP BY cause HAVING count(*) > 1 ORDER BY s LIMIT 3",
-        "SELECT lag(end_ns) OVER (PARTITION BY device ORDER BY start_ns) AS before FROM gaps QUALIFY before < 3",
-        "SELECT g.cause FROM gaps g ASOF JOIN inferences i ON i.device = g.device AND i.start_ns <= g.start_ns",
-        "SELECT CASE WHEN dur_ns BETWEEN 1 AND 5 THEN 'a' ELSE cause END, CAST(dur_ns AS DOUBLE), cause LIKE 'h%', dur_ns // 2 FROM gaps",
-        "SELECT DISTINCT cause FROM gaps WHERE cause IN (SELECT name FROM names) AND NOT EXISTS (SELECT 1 FROM layers) UNION SELECT 'x'",
-        "WITH RECURSIVE r AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM r WHERE a < 5) SELECT sum(a) FROM r",
-        "SELECT string_agg(DISTINCT cause, ', ' ORDER BY cause), arg_max(cause, dur_ns), quantile_cont(dur_ns, 0.9) FROM gaps",
-        "SELECT regexp_matches(name, '^h'), coalesce(nullif(name, ''), 'none'), json_extract_string(payload, '$.Name') FROM nvtx_ranges",
-        "SELECT * FROM (VALUES (1), (2)) AS v(a), range(3), unnest((SELECT list(dur_ns) FROM gaps)) AS u(b);  -- done",
+        (
+            "SELECT cause, sum(dur_ns) FILTER (cause = 'host') AS s FROM gaps GROUP BY cause HAVING"
+            " count(*) > 1 ORDER BY s LIMIT 3"
+        ),
+        (
+            "SELECT lag(end_ns) OVER (PARTITION BY device ORDER BY start_ns) AS before FROM gaps"
+            " QUALIFY before < 3"
+        ),
+        (
+            "SELECT g.cause FROM gaps g ASOF JOIN inferences i ON i.device = g.device AND"
+            " i.start_ns <= g.start_ns"
+        ),
+        (
+            "SELECT CASE WHEN dur_ns BETWEEN 1 AND 5 THEN 'a' ELSE cause END, CAST(dur_ns AS"
+            " DOUBLE), cause LIKE 'h%', dur_ns // 2 FROM gaps"
+        ),
+        (
+            "SELECT DISTINCT cause FROM gaps WHERE cause IN (SELECT name FROM names) AND NOT EXISTS"
+            " (SELECT 1 FROM layers) UNION SELECT 'x'"
+        ),
+        (
+            "WITH RECURSIVE r AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM r WHERE a < 5) SELECT"
+            " sum(a) FROM r"
+        ),
+        (
+            "SELECT string_agg(DISTINCT cause, ', ' ORDER BY cause), arg_max(cause, dur_ns),"
+            " quantile_cont(dur_ns, 0.9) FROM gaps"
+        ),
+        (
+            "SELECT regexp_matches(name, '^h'), coalesce(nullif(name, ''), 'none'),"
+            " json_extract_string(payload, '$.Name') FROM nvtx_ranges"
+        ),
+        (
+            "SELECT * FROM (VALUES (1), (2)) AS v(a), range(3), unnest((SELECT list(dur_ns) FROM"
+            " gaps)) AS u(b);  -- done"
+        ),
     ],
 )
 def test_ordinary_analysis_is_allowed(sandbox: Sandbox, sql: str) -> None:
@@ -295,8 +364,19 @@ def test_ordinary_analysis_is_allowed(sandbox: Sandbox, sql: str) -> None:
 
 
 def test_columns_are_known_without_running(sandbox: Sandbox) -> None:
-    query = sandbox.parse("SELECT dur_ns, cause, dur_ns / 2 AS half, dur_ns > 1 AS long, DATE '2020-01-01' AS day FROM gaps")
-    assert sandbox.columns(query, {}) == {"dur_ns": "int", "cause": "text", "half": "float", "long": "bool", "day": None}
+    query = sandbox.parse(
+        "SELECT dur_ns, cause, dur_ns / 2 AS half, dur_ns > 1 AS long, DATE '2020-01-01' AS day"
+        " FROM gaps"
+    )
+    assert sandbox.columns(query, {}) == {
+        "dur_ns": "int",
+        "cause": "text",
+        "half": "float",
+        "long": "bool",
+        "day": None,
+    }
     with pytest.raises(QueryError, match="duration"):
         sandbox.columns(sandbox.parse("SELECT duration FROM gaps"), {})
-    assert {column.name for column in GAPS.columns} == set(sandbox.columns(sandbox.parse("FROM gaps"), {}))
+    assert {column.name for column in GAPS.columns} == set(
+        sandbox.columns(sandbox.parse("FROM gaps"), {})
+    )

@@ -1,5 +1,7 @@
-"""One quantity has one figure: the screen, the full text, Markdown, the page, a notebook, JSON, what-if, compare, the gate's baseline and
-the table of layers say the same of one report, to the last digit that each shows."""
+"""One quantity has one figure: the screen, the full text, Markdown, the page, a notebook, JSON,
+what-if, compare, the gate's baseline and the table of layers say the same of one report, to the
+last digit that each shows.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,11 @@ from nsysmap.whatif.change import CHANGE_NAMES
 from tests.places import FIXTURES
 from tests.summary.test_costs import CAPTURES
 
-WITH_RULES = ("a decode loop", "two engines in turn", "two shapes without ranges")  # whose actions are those of rules too
+WITH_RULES = (
+    "a decode loop",
+    "two engines in turn",
+    "two shapes without ranges",
+)  # whose actions are those of rules too
 SIZES = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
 NUMBER = r"-?[\d,]+(?:\.\d+)?"
 TIME = rf"({NUMBER}) (ns|µs|ms|s)\b"
@@ -57,12 +63,16 @@ def held(name: str) -> Analysis:
 
 
 def told(label: str, where: str, number: str, unit: str, largest: str = "0") -> Said:
-    """A figure as it is printed: rounded to its last digit, or to tens or hundreds, less than a twentieth of the largest beside it."""
+    """A figure as it is printed: rounded to its last digit, or to tens or hundreds, less than a
+    twentieth of the largest beside it.
+    """
     value, beside = (abs(float(one.replace(",", ""))) for one in (number, largest))
     step = 10.0 ** -len(number.partition(".")[2])
     while "." not in number and value % (10 * step) == 0 and 20 * 10 * step <= max(value, beside):
         step *= 10
-    return Said(label, where, float(number.replace(",", "")) * SIZES[unit], 0.51 * step * SIZES[unit])
+    return Said(
+        label, where, float(number.replace(",", "")) * SIZES[unit], 0.51 * step * SIZES[unit]
+    )
 
 
 def told_at(label: str, found: re.Match[str]) -> Said:
@@ -74,7 +84,13 @@ def ranged(label: str, where: str, found: re.Match[str], first: int) -> Iterator
     """The figure in the group of that number, with its unit and range in the three behind it."""
     middle, unit, low, high = found.groups()[first - 1 : first + 3]
     for end, number in (("", middle), (", low", low), (", high", high)):
-        yield told(f"{label}{end}", where, number, unit, max(low, high, key=lambda one: abs(float(one.replace(",", "")))))
+        yield told(
+            f"{label}{end}",
+            where,
+            number,
+            unit,
+            max(low, high, key=lambda one: abs(float(one.replace(",", "")))),
+        )
 
 
 def tags_left_out(page: str) -> str:
@@ -95,55 +111,93 @@ def texts(name: str) -> dict[str, str]:
         "page": tags_left_out(analysis.to_html()),
         "notebook": tags_left_out(analysis._repr_html_()),
         "what-if": " ".join(whatif_text(analysis.tables.whatif, analysis.source).split()),
-        "compare": " ".join(comparison_text(compare_sides(side_of(analysis), side_of(analysis))).split()),
+        "compare": " ".join(
+            comparison_text(compare_sides(side_of(analysis), side_of(analysis))).split()
+        ),
     }
 
 
 def in_text(where: str, text: str, analysis: Analysis) -> Iterator[Said]:
     """The figures that a text tells in words that are its own or those of all."""
-    for found in re.finditer(rf"{TIME} mean (?:\(median [\d.,]+(?: \w+)?\) )?(?:per|from) [^,;]*? in the trace, ({NUMBER}) ", text):
+    for found in re.finditer(
+        rf"{TIME} mean (?:\(median [\d.,]+(?: \w+)?\) )?(?:per|from) [^,;]*? in the trace,"
+        rf" ({NUMBER}) ",
+        text,
+    ):
         yield told("time in the trace", where, found[1], found[2])
-    for found in re.finditer(rf"{RANGED} predicted without (?:the )?profiler[^.:]*?, ({NUMBER})(?: per second| passes/s|/s)", text):
+    for found in re.finditer(
+        rf"{RANGED} predicted without (?:the )?profiler[^.:]*?, ({NUMBER})(?: per second|"
+        r" passes/s|/s)",
+        text,
+    ):
         yield from ranged("time without the profiler", where, found, 1)
         yield told("rate without the profiler", where, found[5], "ns")
     if where == "page":
         for found in re.finditer(rf"per \w+(?: of \d \w+)?, profiler included {TIME} ", text):
             yield told("time in the trace", where, found[1], found[2])
-        for found in re.finditer(rf"without the profiler, predicted(?: on GPU \d+)? {TIME} ({NUMBER}) to ({NUMBER})", text):
+        for found in re.finditer(
+            rf"without the profiler, predicted(?: on GPU \d+)? {TIME} ({NUMBER}) to ({NUMBER})",
+            text,
+        ):
             yield from ranged("time without the profiler", where, found, 1)
     if where == "compare" and not analysis.summary.hidden:
-        pass_words = analysis.summary.unit if analysis.summary.unit.startswith("pass") else "inference"
-        for found in re.finditer(rf"time per {pass_words} {TIME} .*?slower host {TIME} to {TIME} ", text):
+        pass_words = (
+            analysis.summary.unit if analysis.summary.unit.startswith("pass") else "inference"
+        )
+        for found in re.finditer(
+            rf"time per {pass_words} {TIME} .*?slower host {TIME} to {TIME} ", text
+        ):
             yield told("time without the profiler", where, found[1], found[2])
             yield told("time without the profiler, low", where, found[3], found[4])
             yield told("time without the profiler, high", where, found[5], found[6])
             recorded = re.search(rf"as recorded, profiler included {TIME}", text)
             assert recorded
             of_one_gpu = len(analysis.summary.gpus) == 1  # compare is of the one that was replayed
-            yield told("time in the trace" if of_one_gpu else "time of one GPU", where, recorded[1], recorded[2])
+            yield told(
+                "time in the trace" if of_one_gpu else "time of one GPU",
+                where,
+                recorded[1],
+                recorded[2],
+            )
     for action in analysis.summary.actions:
-        titles = {plain(one) if where == "markdown" else one for one in (gains.action_title(action), action.title)}
+        titles = {
+            plain(one) if where == "markdown" else one
+            for one in (gains.action_title(action), action.title)
+        }
         title = f"(?:{'|'.join(map(re.escape, sorted(titles)))})"
         for found in re.finditer(rf"{title}: saves {RANGED}, (\d+)% of {TIME}", text):
             yield from ranged(f"saving of {action.name}", where, found, 1)
             yield Said(f"share of {action.name}", where, float(found[5]), 0.51)
-            share = 100 * told("", "", found[1], found[2]).value / told("", "", found[6], found[7]).value
+            share = (
+                100
+                * told("", "", found[1], found[2]).value
+                / told("", "", found[6], found[7]).value
+            )
             assert abs(share - float(found[5])) <= 1.5, found[0]  # what a reader works out
-        rates = rf"{title}: ({NUMBER}) \(({NUMBER}) to ({NUMBER})\)(?: per second| passes/s|/s)(?:, up from ({NUMBER}))?"
+        rates = (
+            rf"{title}: ({NUMBER}) \(({NUMBER}) to ({NUMBER})\)(?: per second| passes/s|/s)(?:, up"
+            rf" from ({NUMBER}))?"
+        )
         for found in re.finditer(rates, text):
             for end, number in (("", found[1]), (", low", found[2]), (", high", found[3])):
                 yield told(f"rate with {action.name}{end}", where, number, "ns", found[3])
-            yield from [told("rate without the profiler", where, found[4], "ns")] if found[4] else []
+            yield from (
+                [told("rate without the profiler", where, found[4], "ns")] if found[4] else []
+            )
     for found in re.finditer(rf"worth it(?: \([^)]*\))?: saves {RANGED}", text):
         yield from ranged("saving of cuda-graph", where, found, 1)
-    for found in re.finditer(rf"costliest layers, of {TIME}|take the most time, of {TIME}", text, re.IGNORECASE):
+    for found in re.finditer(
+        rf"costliest layers, of {TIME}|take the most time, of {TIME}", text, re.IGNORECASE
+    ):
         yield told("kernel time", where, found[1] or found[3], found[2] or found[4])
     for found in re.finditer(r"(\d+)% (?:busy )?without the profiler \(", text):
         yield Said("busy without the profiler", where, float(found[1]), 0.51)
 
 
 def in_values(analysis: Analysis) -> Iterator[Said]:
-    """The figures of JSON, of what-if's table as its command has it, and of the gate's baseline, exact."""
+    """The figures of JSON, of what-if's table as its command has it, and of the gate's baseline,
+    exact.
+    """
     value = json.loads(json.dumps(report_json(report_of(analysis))))
     answer, where = value["answer"], "json"
     a_pass = int(answer["unit"].split()[2]) if answer["unit"].startswith("pass") else 1
@@ -165,15 +219,24 @@ def in_values(analysis: Analysis) -> Iterator[Said]:
             yield Said(f"share of {action['name']}", where, 100 * action["share"])
     for row in value["whatif"]:
         if row["answer"] == "answered":
-            for end, key in (("", "before_ns"), (", low", "low_before_ns"), (", high", "high_before_ns")):
+            for end, key in (
+                ("", "before_ns"),
+                (", low", "low_before_ns"),
+                (", high", "high_before_ns"),
+            ):
                 yield Said(f"time without the profiler{end}", "what-if json", row[key])
             assert (
-                row["low_before_ns"] <= row["before_ns"] <= row["high_before_ns"] <= max(1.05 * row["recorded_ns"], row["before_ns"])
+                row["low_before_ns"]
+                <= row["before_ns"]
+                <= row["high_before_ns"]
+                <= max(1.05 * row["recorded_ns"], row["before_ns"])
             )  # more only for hosts of Python
 
 
 def in_whatif(text: str) -> Iterator[Said]:
-    """The rows of the what-if command: change, before, after, saving and its range, in microseconds."""
+    """The rows of the what-if command: change, before, after, saving and its range, in
+    microseconds.
+    """
     for found in re.finditer(rf"(?<= )([a-z][a-z-]+)((?: {NUMBER}){{5}})(?= )", text):
         before, _, saving, low, high = found[2].split()
         yield told("time without the profiler", "what-if", before, "µs")
@@ -182,15 +245,35 @@ def in_whatif(text: str) -> Iterator[Said]:
 
 
 def layer_rows(analysis: Analysis) -> dict[str, list[tuple[str, str]]]:
-    """By form, share and time of the costliest layers as they are printed, in their order; without kernels that have no layer."""
-    row = re.compile(r"^ *(<?[\d.]+)% +([\d.,]+ (?:ns|µs|ms)) +\d+ (?!.*\(all others\)$)", re.MULTILINE)
+    """By form, share and time of the costliest layers as they are printed, in their order; without
+    kernels that have no layer.
+    """
+    row = re.compile(
+        r"^ *(<?[\d.]+)% +([\d.,]+ (?:ns|µs|ms)) +\d+ (?!.*\(all others\)$)", re.MULTILINE
+    )
     shown = [screen(analysis.summary, width) for width in (80, WHOLE)]
-    found = {f"screen {at}": row.findall(rendered(lines, colour=False).partition("  inside ")[0]) for at, lines in enumerate(shown)}
+    found = {
+        f"screen {at}": row.findall(rendered(lines, colour=False).partition("  inside ")[0])
+        for at, lines in enumerate(shown)
+    }
     found["layers"] = row.findall(costs_text(analysis.summary))
-    markdown = report_markdown(report_of(analysis)).partition("## Costliest layers")[2].partition("\n## ")[0].partition("\n### ")[0]
-    found["markdown"] = re.findall(r"^\| (<?[\d.]+)% \| ([\d.,]+ (?:ns|µs|ms)) \| \d+ \|", markdown, re.MULTILINE)
-    page = tags_left_out(analysis.to_html()).partition("take the most time")[2].partition("Shares are of")[0]
-    found["page"] = re.findall(r"(<?[\d.]+)% ([\d.,]+ (?:ns|µs|ms)) (?!\([^)]*without a layer)", page)
+    markdown = (
+        report_markdown(report_of(analysis))
+        .partition("## Costliest layers")[2]
+        .partition("\n## ")[0]
+        .partition("\n### ")[0]
+    )
+    found["markdown"] = re.findall(
+        r"^\| (<?[\d.]+)% \| ([\d.,]+ (?:ns|µs|ms)) \| \d+ \|", markdown, re.MULTILINE
+    )
+    page = (
+        tags_left_out(analysis.to_html())
+        .partition("take the most time")[2]
+        .partition("Shares are of")[0]
+    )
+    found["page"] = re.findall(
+        r"(<?[\d.]+)% ([\d.,]+ (?:ns|µs|ms)) (?!\([^)]*without a layer)", page
+    )
     return {where: rows for where, rows in found.items() if rows}
 
 
@@ -210,16 +293,26 @@ def test_the_same_label_has_the_same_figure_wherever_it_is_shown(name: str) -> N
     forms = {"screen", "narrow", "full", "markdown", "notebook", "json", "page"}
     assert forms - {"notebook"} <= places["kernel time"]
     if analysis.summary.unprofiled:
-        both = {"time without the profiler", "time without the profiler, low", "time without the profiler, high"}
+        both = {
+            "time without the profiler",
+            "time without the profiler, low",
+            "time without the profiler, high",
+        }
         assert all(forms | {"what-if json", "compare"} <= places[label] for label in both), places
         assert {"gate", "what-if"} <= places["time without the profiler"]
         assert forms - {"page"} <= places["rate without the profiler"]
         assert forms - {"page"} <= places["busy without the profiler"]
         for action in gains.first_actions(analysis.summary):
             if action.throughput_only and action.basis == "replay":
-                assert forms - {"json", "narrow"} <= places[f"rate with {action.name}"]  # the narrow one may not have room for it
+                assert (
+                    forms - {"json", "narrow"} <= places[f"rate with {action.name}"]
+                )  # the narrow one may not have room for it
         assert forms <= places["time in the trace"]
-        assert "compare" in places["time in the trace"] or not analysis.summary.unprofiled or len(analysis.summary.gpus) > 1
+        assert (
+            "compare" in places["time in the trace"]
+            or not analysis.summary.unprofiled
+            or len(analysis.summary.gpus) > 1
+        )
 
 
 @pytest.mark.parametrize("name", CAPTURES)
@@ -229,7 +322,9 @@ def test_the_costliest_layers_have_the_same_shares_and_times_in_every_form(name:
     for where, mine in rows.items():
         for (share, time), (exact, same) in zip(mine[:3], rows["markdown"], strict=False):
             assert time == same, where
-            assert share == exact or abs(float(share.lstrip("<")) - float(exact.lstrip("<"))) <= 0.5, where
+            assert (
+                share == exact or abs(float(share.lstrip("<")) - float(exact.lstrip("<"))) <= 0.5
+            ), where
 
 
 @pytest.mark.parametrize("name", WITH_RULES)
@@ -238,32 +333,67 @@ def test_every_form_names_the_same_actions(name: str) -> None:
     assert shown
     for where, text in texts(name).items():
         if where in ("screen", "narrow", "markdown", "page", "notebook", "full"):
-            titles = {one.name: one.title if where == "narrow" else gains.action_title(one) for one in shown}
-            missing = [title for title in titles.values() if title not in text and plain(title) not in text]
-            left_out = [int(number) for number in re.findall(r"(\d+) more: --full", text)]  # those and others
-            named = where == "narrow" and bool(missing) and missing[0] != titles[shown[0].name] and max(left_out, default=0) >= len(missing)
+            titles = {
+                one.name: one.title if where == "narrow" else gains.action_title(one)
+                for one in shown
+            }
+            missing = [
+                title for title in titles.values() if title not in text and plain(title) not in text
+            ]
+            left_out = [
+                int(number) for number in re.findall(r"(\d+) more: --full", text)
+            ]  # those and others
+            named = (
+                where == "narrow"
+                and bool(missing)
+                and missing[0] != titles[shown[0].name]
+                and max(left_out, default=0) >= len(missing)
+            )
             assert not missing or named, where
 
 
 @pytest.mark.parametrize("name", CAPTURES)
 def test_before_minus_saving_is_after_as_a_reader_subtracts_them(name: str) -> None:
-    """In every table of changes: the command, the full text, Markdown and the page; all of them with the same digits."""
+    """In every table of changes: the command, the full text, Markdown and the page; all of them
+    with the same digits.
+    """
     analysis = held(name)
     shown: dict[str, dict[str, list[float]]] = {}
     name_of = f"(?P<c>{'|'.join(CHANGE_NAMES)})"
     rows = {
-        "what-if": rf"(?<= ){name_of} (?P<b>{NUMBER}) (?P<a>{NUMBER}) (?P<s>{NUMBER}) (?P<l>{NUMBER}) (?P<h>{NUMBER})(?= )",
-        "full": rf"(?P<s>{NUMBER}) µs (?P<l>{NUMBER}) to (?P<h>{NUMBER}) µs (?P<b>{NUMBER}) → (?P<a>{NUMBER}) µs {name_of}:",
-        "markdown": rf" {name_of}: [^µ]*? (?P<s>{NUMBER}) µs (?P<l>{NUMBER}) to (?P<h>{NUMBER}) µs (?P<b>{NUMBER}) → (?P<a>{NUMBER}) µs",
-        "page": rf"{name_of}: +(?P<s>{NUMBER}) µs (?P<l>{NUMBER}) µs (?P<h>{NUMBER}) µs (?P<b>{NUMBER}) µs (?P<a>{NUMBER}) µs",
+        "what-if": (
+            rf"(?<= ){name_of} (?P<b>{NUMBER}) (?P<a>{NUMBER}) (?P<s>{NUMBER}) (?P<l>{NUMBER})"
+            rf" (?P<h>{NUMBER})(?= )"
+        ),
+        "full": (
+            rf"(?P<s>{NUMBER}) µs (?P<l>{NUMBER}) to (?P<h>{NUMBER}) µs (?P<b>{NUMBER}) →"
+            rf" (?P<a>{NUMBER}) µs {name_of}:"
+        ),
+        "markdown": (
+            rf" {name_of}: [^µ]*? (?P<s>{NUMBER}) µs (?P<l>{NUMBER}) to (?P<h>{NUMBER}) µs"
+            rf" (?P<b>{NUMBER}) → (?P<a>{NUMBER}) µs"
+        ),
+        "page": (
+            rf"{name_of}: +(?P<s>{NUMBER}) µs (?P<l>{NUMBER}) µs (?P<h>{NUMBER}) µs (?P<b>{NUMBER})"
+            rf" µs (?P<a>{NUMBER}) µs"
+        ),
     }
-    page = re.findall(r'(?s)<tr id="change-([a-z-]+)".*?</small></td>(.*?)</tr>', analysis.to_html())
-    for where, text in (texts(name) | {"page": "; ".join(f"{change}: {tags_left_out(row)}" for change, row in page)}).items():
+    page = re.findall(
+        r'(?s)<tr id="change-([a-z-]+)".*?</small></td>(.*?)</tr>', analysis.to_html()
+    )
+    for where, text in (
+        texts(name) | {"page": "; ".join(f"{change}: {tags_left_out(row)}" for change, row in page)}
+    ).items():
         for found in re.finditer(rows.get(where, "(?!)"), text):
             figures = {one: float(found[one].replace(",", "")) for one in "baslh"}
-            assert figures["b"] - figures["s"] == pytest.approx(figures["a"], abs=1e-6), (where, found[0])
+            assert figures["b"] - figures["s"] == pytest.approx(figures["a"], abs=1e-6), (
+                where,
+                found[0],
+            )
             shown.setdefault(found["c"], {})[where] = [figures[one] for one in "basl"]
-    answered = {row.text("change") for row in analysis.tables.whatif if row.text("answer") == "answered"}
+    answered = {
+        row.text("change") for row in analysis.tables.whatif if row.text("answer") == "answered"
+    }
     assert answered <= shown.keys()
     for change in answered:
         assert shown[change].keys() == rows.keys(), change
@@ -271,11 +401,23 @@ def test_before_minus_saving_is_after_as_a_reader_subtracts_them(name: str) -> N
 
 
 def test_findings_are_told_in_the_unit_of_the_answer() -> None:
-    """Of a pass of two engines every time is per pass; a figure that is all that a finding costs is that of its title."""
+    """Of a pass of two engines every time is per pass; a figure that is all that a finding costs is
+    that of its title.
+    """
     analysis = held("two engines in turn")
     told = {one.rule: one for one in analysis.findings}
-    assert {"idle-between-inferences", "launch-bound", "pageable-copy", "attention-not-fused", "reformat-at-input"} <= told.keys()
-    units = {found for one in told.values() for found in re.findall(r"per (?:pass of 2 )?inferences?\b", one.message)}
+    assert {
+        "idle-between-inferences",
+        "launch-bound",
+        "pageable-copy",
+        "attention-not-fused",
+        "reformat-at-input",
+    } <= told.keys()
+    units = {
+        found
+        for one in told.values()
+        for found in re.findall(r"per (?:pass of 2 )?inferences?\b", one.message)
+    }
     assert units == {f"per {analysis.summary.unit}"}
     for rule, pattern in (
         ("idle-between-inferences", rf"is idle for {TIME} per"),
@@ -283,7 +425,9 @@ def test_findings_are_told_in_the_unit_of_the_answer() -> None:
         ("reformat-at-input", rf": {TIME} per"),
         ("attention-not-fused", rf"of this engine: {TIME} less"),
     ):
-        title = re.match(TIME, cost_words(told[rule].cost_ns or 0, told[rule].group, analysis.summary))
+        title = re.match(
+            TIME, cost_words(told[rule].cost_ns or 0, told[rule].group, analysis.summary)
+        )
         said = re.search(pattern, told[rule].message)
         assert title, rule
         assert said, told[rule].message
@@ -305,13 +449,20 @@ def test_of_engines_that_run_unequally_often_a_time_says_whose_inference_it_is_o
 
 _BROKEN: dict[str, Callable[[str], str]] = {
     "another time": lambda text: re.sub(rf"{TIME} mean", "9.99 ms mean", text, count=1),
-    "another range": lambda text: re.sub(rf"{RANGED} predicted", "329 µs (320 to 400) predicted", text, count=1),
+    "another range": lambda text: re.sub(
+        rf"{RANGED} predicted", "329 µs (320 to 400) predicted", text, count=1
+    ),
 }
 
 
 @pytest.mark.parametrize("change", _BROKEN)
 def test_a_figure_that_differs_is_found(change: str) -> None:
     analysis, text = held("one engine"), texts("one engine")["screen"]
-    good, bad = ({one.label: one for one in in_text("screen", shown, analysis)} for shown in (text, _BROKEN[change](text)))
+    good, bad = (
+        {one.label: one for one in in_text("screen", shown, analysis)}
+        for shown in (text, _BROKEN[change](text))
+    )
     assert good.keys() == bad.keys()
-    assert any(abs(one.value - bad[label].value) > one.off + bad[label].off for label, one in good.items())
+    assert any(
+        abs(one.value - bad[label].value) > one.off + bad[label].off for label, one in good.items()
+    )

@@ -1,4 +1,6 @@
-"""What counters say, on the first screen: means over what is known, why nothing is, and who shares the samples."""
+"""What counters say, on the first screen: means over what is known, why nothing is, and who shares
+the samples.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +17,28 @@ from nsysmap.core.table import Table
 from tests.reports import analysis
 
 SAMPLING = {
-    "device": 0, "frequency_hz": 1e5, "metrics": 3, "samples": 9, "used": 9, "outliers": 0, "left_out": 0, "holes": 0, "lost_share": 0.0,
+    "device": 0, "frequency_hz": 1e5, "metrics": 3, "samples": 9, "used": 9, "outliers": 0,
+    "left_out": 0, "holes": 0, "lost_share": 0.0,
     "mistrusted": 0, "thinned": False, "inferences": 9,
 }  # fmt: skip
-VALUES = {"sm_active": (90.0, 50.0), "tensor_active": (60.0, 0.0), "dram_read": (20.0, 40.0), "dram_write": (10.0, 10.0)}
+VALUES = {
+    "sm_active": (90.0, 50.0),
+    "tensor_active": (60.0, 0.0),
+    "dram_read": (20.0, 40.0),
+    "dram_write": (10.0, 10.0),
+}
 """Of a kernel of 3 µs and one of 1 µs."""
 
 
-def counted(*, known: tuple[bool, bool] = (True, True), together: float = 0.0) -> list[dict[str, object]]:
+def counted(
+    *, known: tuple[bool, bool] = (True, True), together: float = 0.0
+) -> list[dict[str, object]]:
     return [
         {
-            "device": 0, "kernel_sequence": 0, "position": at, "kernel": "ab"[at], "duration_ns": (3000.0, 1000.0)[at], "executions": 9,
-            "concurrent_share": together, "metric": metric, "unit": "percent", "value": values[at], "known": known[at],
+            "device": 0, "kernel_sequence": 0, "position": at, "kernel": "ab"[at],
+            "duration_ns": (3000.0, 1000.0)[at], "executions": 9,
+            "concurrent_share": together, "metric": metric, "unit": "percent", "value": values[at],
+            "known": known[at],
             "reason": None if known[at] else f"of {'ab'[at]}",
         }
         for metric, values in VALUES.items()
@@ -35,24 +47,41 @@ def counted(*, known: tuple[bool, bool] = (True, True), together: float = 0.0) -
 
 
 def tables(
-    counters: list[dict[str, object]], verdicts: Mapping[int, tuple[str, str]] | None = None, **sampling: object
+    counters: list[dict[str, object]],
+    verdicts: Mapping[int, tuple[str, str]] | None = None,
+    **sampling: object,
 ) -> Mapping[str, Table]:
     verdicts = verdicts or {}
     return {
         "gpu_sampling": Table.of_rows(GPU_SAMPLING, [{**SAMPLING, **sampling}]),
         "kernel_counters": Table.of_rows(KERNEL_COUNTERS, counters),
         "roofline": Table.of_rows(
-            ROOFLINE, [{"layer_id": at, "verdict": one, "verdict_from": basis, "reason": ""} for at, (one, basis) in verdicts.items()]
+            ROOFLINE,
+            [
+                {"layer_id": at, "verdict": one, "verdict_from": basis, "reason": ""}
+                for at, (one, basis) in verdicts.items()
+            ],
         ),
         "layer_times": Table.of_rows(
             LAYER_TIMES,
-            [{"layer_id": at, "told_by": "trace", "total_ns": 100, "inferences": 1, "share_of_kernel_time": 0.5} for at in verdicts],
+            [
+                {
+                    "layer_id": at,
+                    "told_by": "trace",
+                    "total_ns": 100,
+                    "inferences": 1,
+                    "share_of_kernel_time": 0.5,
+                }
+                for at in verdicts
+            ],
         ),
     }
 
 
 def sentences(held: Mapping[str, Table]) -> list[str]:
-    return told(replace(summary(), counters=hardware_use(held), counted_limits=counted_limits(held)))
+    return told(
+        replace(summary(), counters=hardware_use(held), counted_limits=counted_limits(held))
+    )
 
 
 def summary() -> Summary:
@@ -61,7 +90,8 @@ def summary() -> Summary:
 
 def test_units_are_means_over_the_time_of_the_kernels() -> None:
     assert sentences(tables(counted())) == [
-        "SMs active 80%, tensor cores active 45%, device memory 35% of the peak while kernels run (hardware counters at 100 kHz)"
+        "SMs active 80%, tensor cores active 45%, device memory 35% of the peak while kernels run"
+        " (hardware counters at 100 kHz)"
     ]
 
 
@@ -82,35 +112,62 @@ def test_without_sampling_nothing_is_said() -> None:
 
 
 def test_work_beside_the_kernels_is_said_to_share_the_samples() -> None:
-    assert "40% of kernel time beside other work, which shares the samples" in sentences(tables(counted(together=0.4)))[0]
+    assert (
+        "40% of kernel time beside other work, which shares the samples"
+        in sentences(tables(counted(together=0.4)))[0]
+    )
     assert "beside other work" not in sentences(tables(counted(together=0.01)))[0]
 
 
 @pytest.mark.parametrize(
     ("verdicts", "end"),
     [
-        ({0: ("memory-bound", "counters"), 1: ("latency-bound", "counters")}, "; of the layers' time, 50% memory-bound, 50% latency-bound"),
-        ({0: ("memory-bound", "counters"), 1: ("compute-bound", "model")}, "; of the layers' time, 50% memory-bound"),
+        (
+            {0: ("memory-bound", "counters"), 1: ("latency-bound", "counters")},
+            "; of the layers' time, 50% memory-bound, 50% latency-bound",
+        ),
+        (
+            {0: ("memory-bound", "counters"), 1: ("compute-bound", "model")},
+            "; of the layers' time, 50% memory-bound",
+        ),
         ({0: ("memory-bound", "model")}, "(hardware counters at 100 kHz)"),
     ],
 )
-def test_only_verdicts_that_rest_on_counters_are_shown(verdicts: Mapping[int, tuple[str, str]], end: str) -> None:
+def test_only_verdicts_that_rest_on_counters_are_shown(
+    verdicts: Mapping[int, tuple[str, str]], end: str
+) -> None:
     assert sentences(tables(counted(), verdicts))[0].endswith(end)
 
 
 def test_the_capture_that_would_tell_more_is_a_next_step() -> None:
     line = "nsys profile --gpu-metrics-devices=0 PROGRAM"
     why = f"the error is 9 points: a kernel; 30 inferences at 10 kHz would be enough: {line}"
-    unknown = [{**row, "reason": None if row["known"] else why} for row in counted(known=(False, True))]
+    unknown = [
+        {**row, "reason": None if row["known"] else why} for row in counted(known=(False, True))
+    ]
     step = better_capture(hardware_use(tables(unknown)))
     assert step is not None
-    assert (step.why, step.command) == ("For the hardware counters of all kernels (30 inferences at 10 kHz)", line)
+    assert (step.why, step.command) == (
+        "For the hardware counters of all kernels (30 inferences at 10 kHz)",
+        line,
+    )
     assert sentences(tables([], reason=f"wrong GPU: {line}")) == ["cannot tell: wrong GPU"]
-    for enough in (counted(), [{**row, "reason": None if row["known"] else "use Nsight Compute"} for row in counted(known=(False, True))]):
+    for enough in (
+        counted(),
+        [
+            {**row, "reason": None if row["known"] else "use Nsight Compute"}
+            for row in counted(known=(False, True))
+        ],
+    ):
         assert better_capture(hardware_use(tables(enough))) is None
 
 
 def test_without_values_by_kernel_the_gpu_as_a_whole_is_told() -> None:
-    (line,) = sentences(tables([], reason="none repeats", sm_percent=92.0, tensor_percent=0.0, memory_percent=60.0))
-    assert line.startswith("SMs active 92%, tensor cores active 0%, device memory 60% of the peak in samples that kernels fill (")
+    (line,) = sentences(
+        tables([], reason="none repeats", sm_percent=92.0, tensor_percent=0.0, memory_percent=60.0)
+    )
+    assert line.startswith(
+        "SMs active 92%, tensor cores active 0%, device memory 60% of the peak in samples that"
+        " kernels fill ("
+    )
     assert line.endswith("by kernel: cannot tell: none repeats")

@@ -1,4 +1,6 @@
-"""Inferences with different kernels are called by what only they have: their optimization profile, or a kernel."""
+"""Inferences with different kernels are called by what only they have: their optimization profile,
+or a kernel.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +21,28 @@ KERNELS = Spec(
         integer("end_ns", "", "ns"),
     ),
 )
-LAYERS = Spec("layers", "", (integer("layer_id", ""), integer("optimization_profile", "", null=True)))
+LAYERS = Spec(
+    "layers", "", (integer("layer_id", ""), integer("optimization_profile", "", null=True))
+)
 TIMES = Spec("inference_times", "", (integer("inference", ""), integer("group_id", "")))
 GROUPS = Spec(
     "inference_groups",
     "",
-    (integer("group_id", ""), integer("inferences", ""), integer("kernels", "", null=True), text("found_by", "", null=True)),
+    (
+        integer("group_id", ""),
+        integer("inferences", ""),
+        integer("kernels", "", null=True),
+        text("found_by", "", null=True),
+    ),
 )
 
 
-def told(*groups: Sequence[tuple[str, int | None]], profiles: dict[int, int] | None = None) -> list[str]:
-    """What is said of each group, of whose one inference these are the kernels with their layers; each is longer than the one before."""
+def told(
+    *groups: Sequence[tuple[str, int | None]], profiles: dict[int, int] | None = None
+) -> list[str]:
+    """What is said of each group, of whose one inference these are the kernels with their layers;
+    each is longer than the one before.
+    """
     kernels = [
         {"inference": number, "name": name, "layer_id": layer, "start_ns": 0, "end_ns": at + 1}
         for number, mine in enumerate(groups)
@@ -37,11 +50,24 @@ def told(*groups: Sequence[tuple[str, int | None]], profiles: dict[int, int] | N
     ]
     tables = {
         "kernels": Table.of_rows(KERNELS, kernels),
-        "layers": Table.of_rows(LAYERS, [{"layer_id": one, "optimization_profile": other} for one, other in (profiles or {}).items()]),
-        "inference_times": Table.of_rows(TIMES, [{"inference": number, "group_id": number} for number in range(len(groups))]),
+        "layers": Table.of_rows(
+            LAYERS,
+            [
+                {"layer_id": one, "optimization_profile": other}
+                for one, other in (profiles or {}).items()
+            ],
+        ),
+        "inference_times": Table.of_rows(
+            TIMES, [{"inference": number, "group_id": number} for number in range(len(groups))]
+        ),
     }
     rows = [
-        {"group_id": number, "inferences": 9 - number, "kernels": len(mine), "found_by": "period" if mine else "graph-launch"}
+        {
+            "group_id": number,
+            "inferences": 9 - number,
+            "kernels": len(mine),
+            "found_by": "period" if mine else "graph-launch",
+        }
         for number, mine in enumerate(groups)
     ]
     found = what_differs(tables, list(Table.of_rows(GROUPS, rows)))
@@ -60,7 +86,10 @@ def test_profiles_tell_where_each_has_its_own() -> None:
     both = [("a", 0)], [("a", 1), ("b", 1)]
     assert told(*both, profiles={0: 0, 1: 1}) == ["profile 0", "profile 1"]
     assert told(*both, profiles={0: 0, 1: 0}) == ["1 kernel", "2 kernels"]
-    assert told([("a", 0)], [("a", 0), ("b", 1)], profiles={0: 0, 1: 1}) == ["1 kernel", "2 kernels"]
+    assert told([("a", 0)], [("a", 0), ("b", 1)], profiles={0: 0, 1: 1}) == [
+        "1 kernel",
+        "2 kernels",
+    ]
 
 
 def test_the_longest_kernel_of_its_own_tells_those_of_one_number_apart() -> None:
@@ -75,4 +104,7 @@ def test_graph_launches_without_a_kernel_in_the_trace_have_hidden_ones_and_not_n
 
 
 def test_no_two_are_called_the_same() -> None:
-    assert told([("f(int)", None)], [("f(long)", None)]) == ["1 kernel with f", "1 kernel with f #2"]
+    assert told([("f(int)", None)], [("f(long)", None)]) == [
+        "1 kernel with f",
+        "1 kernel with f #2",
+    ]

@@ -1,4 +1,6 @@
-"""Unlike things that repeat: the kind with the most time is told first; what begins a phase is no outlier of it; where Python launches."""
+"""Unlike things that repeat: the kind with the most time is told first; what begins a phase is no
+outlier of it; where Python launches.
+"""
 
 from __future__ import annotations
 
@@ -24,31 +26,67 @@ def held() -> Summary:
 
 
 def kind(what: str, inferences: int, mean_ns: int, warmup: int = 0) -> InferenceKind:
-    return InferenceKind(what, inferences, warmup, 0, 9, mean_ns, mean_ns, p95_ns=None, gpu_time_ns=None, enqueue_ns=None)
+    return InferenceKind(
+        what,
+        inferences,
+        warmup,
+        0,
+        9,
+        mean_ns,
+        mean_ns,
+        p95_ns=None,
+        gpu_time_ns=None,
+        enqueue_ns=None,
+    )
 
 
 def test_of_unlike_repetitions_the_kind_with_the_most_time_comes_first() -> None:
-    kinds = (kind("inferences of 2 kernels", 60, 100_000), kind("inferences of 522 kernels", 8, 9_000_000))
+    kinds = (
+        kind("inferences of 2 kernels", 60, 100_000),
+        kind("inferences of 522 kernels", 8, 9_000_000),
+    )
     summary = replace(held(), kinds=kinds, traced=Figure(1_150_000))
-    assert words.times(summary)[0].startswith("9,000 µs mean per repetition of 522 kernels (92% of the time), 1,150 µs mean")
+    assert words.times(summary)[0].startswith(
+        "9,000 µs mean per repetition of 522 kernels (92% of the time), 1,150 µs mean"
+    )
     assert "over 2 kinds" in words.times(summary)[0]
     alike = replace(summary, kinds=(kinds[1], kind("inferences of 521 kernels", 8, 8_900_000)))
     assert "kinds" not in words.times(alike)[0]
-    alone = replace(summary, kinds=(kinds[1], kind("inferences of 2 kernels", 60, 100_000, warmup=60)))
+    alone = replace(
+        summary, kinds=(kinds[1], kind("inferences of 2 kernels", 60, 100_000, warmup=60))
+    )
     assert "kinds" not in words.times(alone)[0]  # all of the other are start-up
 
 
 def test_the_first_inferences_of_a_later_phase_are_no_outliers_of_it() -> None:
-    groups = [{"group_id": at, "loop_id": 0, "phase": at, "warmup": 0, "cut": 0, "inferences": 4, "steady": 4} for at in (0, 1)]
+    groups = [
+        {
+            "group_id": at,
+            "loop_id": 0,
+            "phase": at,
+            "warmup": 0,
+            "cut": 0,
+            "inferences": 4,
+            "steady": 4,
+        }
+        for at in (0, 1)
+    ]
     ratio = [1.0, 2.0, 1.0, 6.9, 1.6, 1.0, 3.0]
-    times = [{"inference": at, "group_id": int(at > 2), "time_ns": 1, "times_median": one} for at, one in enumerate(ratio)]
+    times = [
+        {"inference": at, "group_id": int(at > 2), "time_ns": 1, "times_median": one}
+        for at, one in enumerate(ratio)
+    ]
     rows = list(Table.of_rows(INFERENCE_TIMES, times))
     kept = _without_begins({"inference_groups": Table.of_rows(INFERENCE_GROUPS, groups)}, rows)
     assert [row.integer("inference") for row in kept] == [0, 1, 2, 5, 6]
 
 
-@pytest.mark.parametrize(("report", "told"), [("torch_encoder/eager", True), ("bert_trt10/sync", False)])
-def test_waiting_for_launches_of_a_program_that_nothing_encloses_says_what_of_it_is_in_no_cuda_call(report: str, told: bool) -> None:
+@pytest.mark.parametrize(
+    ("report", "told"), [("torch_encoder/eager", True), ("bert_trt10/sync", False)]
+)
+def test_waiting_for_launches_of_a_program_that_nothing_encloses_says_what_of_it_is_in_no_cuda_call(
+    report: str, told: bool
+) -> None:
     analysis = analyze(FIXTURES / f"{report}.nsys-rep", rules=[])
     (cause,) = [one for one in analysis.summary.gpus[0].idle if one.cause == "launch"]
     assert (cause.outside_calls > 0) == told
@@ -56,8 +94,14 @@ def test_waiting_for_launches_of_a_program_that_nothing_encloses_says_what_of_it
     assert ("in no CUDA call" in " ".join(words.where(analysis.summary))) == told
 
 
-def test_tensorrt_for_rtx_is_advised_its_runtime_cache_even_where_it_only_loads_what_it_compiled_in_the_background() -> None:
+def test_tensorrt_for_rtx_is_advised_its_runtime_cache_even_where_it_only_loads_what_it_compiled_in_the_background() -> (  # noqa: E501
+    None
+):
     tables = analyze(FIXTURES / "torch_encoder/eager.nsys-rep", rules=[]).tables.by_name()
-    assert "setRuntimeCache" in _remedy(tables, Program(TENSORRT, rtx=True), compiled=False, ptx=False)
-    assert "CUDA_MODULE_LOADING=EAGER" in _remedy(tables, Program(TENSORRT), compiled=False, ptx=False)
+    assert "setRuntimeCache" in _remedy(
+        tables, Program(TENSORRT, rtx=True), compiled=False, ptx=False
+    )
+    assert "CUDA_MODULE_LOADING=EAGER" in _remedy(
+        tables, Program(TENSORRT), compiled=False, ptx=False
+    )
     assert "CUDA_CACHE_PATH" in _remedy(tables, Program(CUDA), compiled=True, ptx=True)

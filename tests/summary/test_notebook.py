@@ -1,4 +1,6 @@
-"""What a notebook shows of an analysis: the answer, whole, with nothing of a name that HTML would obey."""
+"""What a notebook shows of an analysis: the answer, whole, with nothing of a name that HTML would
+obey.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,19 @@ def test_it_says_what_the_first_screen_says() -> None:
     told = analysis("bert_trt10", "sync.sqlite")
     text = plain(told._repr_html_())
     summary = told.summary
-    for sentence in (words.title(summary), *words.times(summary), *words.where(summary), words.certainty(summary), words.slowest(summary)):
+    for sentence in (
+        words.title(summary),
+        *words.times(summary),
+        *words.where(summary),
+        words.certainty(summary),
+        words.slowest(summary),
+    ):
         assert " ".join(sentence.split()) in text
     for action in gains.first_actions(summary):
-        told_of_it = f"{gains.action_title(action)}: {gains.gain(summary, action)}{' '.join(['', *gains.ways(action)])}"
+        told_of_it = (
+            f"{gains.action_title(action)}:"
+            f" {gains.gain(summary, action)}{' '.join(['', *gains.ways(action)])}"
+        )
         assert " ".join(told_of_it.split()) in text
     assert "layer.*/intermediate/dense/MatMul + bias + GELU" in text
     assert 'title="/bert/encoder/layer.*/intermediate/dense/MatMul_myl0_*"' in told._repr_html_()
@@ -44,13 +55,20 @@ def test_it_says_what_the_first_screen_says() -> None:
 
 
 def test_it_says_what_was_not_fused_where_rules_ran() -> None:
-    told = analyze(FIXTURES / "bert_split_trt10" / "sync.nsys-rep", FIXTURES / "bert_split_trt10" / "engine.json")
+    told = analyze(
+        FIXTURES / "bert_split_trt10" / "sync.nsys-rep",
+        FIXTURES / "bert_split_trt10" / "engine.json",
+    )
     assert f"not fused {words.not_fused(told.summary)}" in plain(told._repr_html_())
 
 
 def test_layers_of_several_engines_say_of_which() -> None:
     folder = FIXTURES / "decode_loop"
-    told = analyze(folder / "sync.nsys-rep", [folder / "context.engine.json", folder / "generation.engine.json"], rules=())
+    told = analyze(
+        folder / "sync.nsys-rep",
+        [folder / "context.engine.json", folder / "generation.engine.json"],
+        rules=(),
+    )
     text = plain(told._repr_html_())
     assert "kind engine costliest layers" in text
     assert "plugin generation layers/* … proj/Gemm_0" in text

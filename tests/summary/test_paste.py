@@ -1,4 +1,6 @@
-"""Each thing to do has a line to paste, or a sentence, that is right for the program that ran and for its version of TensorRT."""
+"""Each thing to do has a line to paste, or a sentence, that is right for the program that ran and
+for its version of TensorRT.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,16 @@ import re
 
 import pytest
 
-from nsysmap.advice.paste import CHANGES, EACH_ENGINE, ENGINE_FILE, PYTHON_ALONE, PYTHON_BETWEEN, RULES, TWO_GRAPHS, WITH_DATA_LOADER
+from nsysmap.advice.paste import (
+    CHANGES,
+    EACH_ENGINE,
+    ENGINE_FILE,
+    PYTHON_ALONE,
+    PYTHON_BETWEEN,
+    RULES,
+    TWO_GRAPHS,
+    WITH_DATA_LOADER,
+)
 from nsysmap.advice.program import (
     CUDA,
     KINDS,
@@ -57,7 +68,12 @@ EVERYTHING = {
     "two-graphs": TWO_GRAPHS,
     "engine-file": ENGINE_FILE,
 }
-ONLY_SOME = ("python-between", "python-alone", "with-data-loader", "engine-file")  # of some programs
+ONLY_SOME = (
+    "python-between",
+    "python-alone",
+    "with-data-loader",
+    "engine-file",
+)  # of some programs
 _SINCE = re.compile(r"# from TensorRT ([\d.]+) on$")
 _RELEASE = re.compile(r"# from (TensorRT-LLM|Torch-TensorRT) [\d.]+")
 
@@ -68,7 +84,9 @@ def said(made: How) -> list[str]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", [name for name in EVERYTHING if name not in ONLY_SOME])
-def test_each_thing_to_do_has_a_line_or_a_sentence_in_every_program_and_version(name: str, kind: str) -> None:
+def test_each_thing_to_do_has_a_line_or_a_sentence_in_every_program_and_version(
+    name: str, kind: str
+) -> None:
     for version in VERSIONS:
         made = how(EVERYTHING[name], Program(kind, version))
         assert (made.paste is None) != (made.change is None), (kind, version)
@@ -82,10 +100,14 @@ def test_no_line_has_an_option_that_the_version_lacks(name: str) -> None:
             for text in said(how(EVERYTHING[name], Program(kind, version))):
                 since = _SINCE.search(text)
                 later = since or _RELEASE.search(text)
-                assert version is None or later is None, text  # where it is known, a line that it does not have yet is not given
+                assert version is None or later is None, (
+                    text
+                )  # where it is known, a line that it does not have yet is not given
                 told = tuple(map(int, since.group(1).split("."))) if since else (10, 0)
                 assert not lacking(text, version or told), (kind, version, text)
-                options = re.findall(r"trtexec .*?--(\w+)", text) if text.startswith("trtexec") else []
+                options = (
+                    re.findall(r"trtexec .*?--(\w+)", text) if text.startswith("trtexec") else []
+                )
                 assert set(options) <= set(OPTIONS), text
 
 
@@ -97,9 +119,15 @@ def test_an_option_that_a_version_lacks_is_noticed() -> None:
 
 @pytest.mark.parametrize("kind", [PYTORCH, CUDA, OTHER, TENSORRT_LLM, TORCH_TENSORRT])
 @pytest.mark.parametrize("name", EVERYTHING)
-def test_who_does_not_run_trtexecs_engines_gets_no_line_of_trtexec_or_onnx(name: str, kind: str) -> None:
+def test_who_does_not_run_trtexecs_engines_gets_no_line_of_trtexec_or_onnx(
+    name: str, kind: str
+) -> None:
     for version in VERSIONS:
-        text = " ".join(line for line in (how(EVERYTHING[name], Program(kind, version))).__dict__.values() if line)
+        text = " ".join(
+            line
+            for line in (how(EVERYTHING[name], Program(kind, version))).__dict__.values()
+            if line
+        )
         assert not text.startswith("trtexec")
         assert "onnx.export" not in text
         assert "enqueueV" not in text
@@ -116,30 +144,76 @@ def test_a_rule_that_can_be_an_action_has_a_title_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("change", "program", "line"),
     [
-        ("two-in-flight", Program(TENSORRT, (8, 5, 1)), "trtexec --loadEngine=model.plan --streams=2"),
-        ("two-in-flight", Program(TENSORRT, (8, 6)), "trtexec --loadEngine=model.plan --infStreams=2"),
+        (
+            "two-in-flight",
+            Program(TENSORRT, (8, 5, 1)),
+            "trtexec --loadEngine=model.plan --streams=2",
+        ),
+        (
+            "two-in-flight",
+            Program(TENSORRT, (8, 6)),
+            "trtexec --loadEngine=model.plan --infStreams=2",
+        ),
         ("two-in-flight", Program(TENSORRT), "trtexec --loadEngine=model.plan --infStreams=2"),
-        ("two-in-flight", Program(TENSORRT, before=(10,)), "trtexec --loadEngine=model.plan --infStreams=2  # from TensorRT 8.6 on"),
-        ("cuda-graph", Program(TENSORRT, (10, 14)), "trtexec --loadEngine=model.plan --useCudaGraph"),
-        ("cuda-graph", Program(TORCH_TENSORRT, (10, 3)), "torch_tensorrt.runtime.set_cudagraphs_mode(True)"),
-        ("cuda-graph", Program(TORCH_TENSORRT, (8, 6)), "with torch.cuda.graph(graph): out = model(x)"),
+        (
+            "two-in-flight",
+            Program(TENSORRT, before=(10,)),
+            "trtexec --loadEngine=model.plan --infStreams=2  # from TensorRT 8.6 on",
+        ),
+        (
+            "cuda-graph",
+            Program(TENSORRT, (10, 14)),
+            "trtexec --loadEngine=model.plan --useCudaGraph",
+        ),
+        (
+            "cuda-graph",
+            Program(TORCH_TENSORRT, (10, 3)),
+            "torch_tensorrt.runtime.set_cudagraphs_mode(True)",
+        ),
+        (
+            "cuda-graph",
+            Program(TORCH_TENSORRT, (8, 6)),
+            "with torch.cuda.graph(graph): out = model(x)",
+        ),
         (
             "cuda-graph",
             Program(TORCH_TENSORRT, since=(10,)),
             "torch_tensorrt.runtime.set_cudagraphs_mode(True)  # from Torch-TensorRT 2.5 on",
         ),
-        ("cuda-graph", Program(PYTORCH), 'model = torch.compile(model, mode="reduce-overhead")  # from PyTorch 2 on'),
-        ("cuda-graph", Program(ONNX_RUNTIME, (8, 6)), 'providers=[("TensorrtExecutionProvider", {"trt_cuda_graph_enable": True})]'),
-        ("cuda-graph", Program(TENSORRT_LLM, (9, 3)), "GenerationSession(model_config, engine, mapping, cuda_graph_mode=True)"),
-        ("join-kernels", Program(TENSORRT, (8, 6)), 'torch.onnx.export(model, inputs, "model.onnx", opset_version=17)'),
+        (
+            "cuda-graph",
+            Program(PYTORCH),
+            'model = torch.compile(model, mode="reduce-overhead")  # from PyTorch 2 on',
+        ),
+        (
+            "cuda-graph",
+            Program(ONNX_RUNTIME, (8, 6)),
+            'providers=[("TensorrtExecutionProvider", {"trt_cuda_graph_enable": True})]',
+        ),
+        (
+            "cuda-graph",
+            Program(TENSORRT_LLM, (9, 3)),
+            "GenerationSession(model_config, engine, mapping, cuda_graph_mode=True)",
+        ),
+        (
+            "join-kernels",
+            Program(TENSORRT, (8, 6)),
+            'torch.onnx.export(model, inputs, "model.onnx", opset_version=17)',
+        ),
     ],
 )
-def test_the_line_to_paste_is_of_the_version_and_of_what_runs(change: str, program: Program, line: str) -> None:
+def test_the_line_to_paste_is_of_the_version_and_of_what_runs(
+    change: str, program: Program, line: str
+) -> None:
     assert how(CHANGES[change], program) == How(line)
 
 
-def test_tensorrt_11_makes_cuda_graphs_in_trtexec_by_itself_so_the_line_is_for_ones_own_program() -> None:
-    assert (how(CHANGES["cuda-graph"], Program(TENSORRT, (11, 0))).paste or "").startswith("cudaStreamBeginCapture(")
+def test_tensorrt_11_makes_cuda_graphs_in_trtexec_by_itself_so_the_line_is_for_ones_own_program() -> (  # noqa: E501
+    None
+):
+    assert (how(CHANGES["cuda-graph"], Program(TENSORRT, (11, 0))).paste or "").startswith(
+        "cudaStreamBeginCapture("
+    )
 
 
 def test_where_pytorch_and_engines_run_and_either_may_run_the_engine_both_lines_are_given() -> None:
@@ -150,7 +224,9 @@ def test_where_pytorch_and_engines_run_and_either_may_run_the_engine_both_lines_
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
-def test_who_builds_engines_with_a_program_of_its_own_releases_is_told_the_release_of_that(name: str) -> None:
+def test_who_builds_engines_with_a_program_of_its_own_releases_is_told_the_release_of_that(
+    name: str,
+) -> None:
     for kind, release in ((TENSORRT_LLM, "TensorRT-LLM"), (TORCH_TENSORRT, "Torch-TensorRT")):
         for program in (Program(kind), Program(kind, since=(10,)), Program(kind, before=(10,))):
             told = " ".join(said(how(EVERYTHING[name], program)))
@@ -165,16 +241,26 @@ def test_a_graph_of_tensorrt_llm_has_the_release_that_the_user_can_check() -> No
 
 
 def test_what_a_version_cannot_do_is_a_sentence_of_what_it_can() -> None:
-    assert how(CHANGES["join-kernels"], Program(TENSORRT, (8, 5))).paste is None  # its parser has no LayerNormalization
+    assert (
+        how(CHANGES["join-kernels"], Program(TENSORRT, (8, 5))).paste is None
+    )  # its parser has no LayerNormalization
     assert "before 8.6" in (how(CHANGES["aux-streams"], Program(TENSORRT, (8, 5))).change or "")
-    assert "in this version" in (how(RULES["split-inside-region"], Program(TENSORRT, (8, 6))).change or "")
-    assert "in this version" in (how(RULES["split-inside-region"], Program(TENSORRT, before=(10,))).change or "")
-    assert "--exportLayerInfo" in (how(RULES["split-inside-region"], Program(TENSORRT, (10, 3))).paste or "")
+    assert "in this version" in (
+        how(RULES["split-inside-region"], Program(TENSORRT, (8, 6))).change or ""
+    )
+    assert "in this version" in (
+        how(RULES["split-inside-region"], Program(TENSORRT, before=(10,))).change or ""
+    )
+    assert "--exportLayerInfo" in (
+        how(RULES["split-inside-region"], Program(TENSORRT, (10, 3))).paste or ""
+    )
     assert how(RULES["split-inside-region"], Program(TENSORRT)).paste is None
 
 
 @pytest.mark.parametrize("rule", ["under-filled-gpu", "copy-not-overlapped"])
-def test_the_line_for_a_program_of_pytorch_is_pytorchs_where_it_is_about_the_program_around_the_engine(rule: str) -> None:
+def test_the_line_for_a_program_of_pytorch_is_pytorchs_where_it_is_about_the_program_around_the_engine(  # noqa: E501
+    rule: str,
+) -> None:
     torch = how(RULES[rule], Program(PYTORCH, (10, 3))).paste or ""
     assert "torch" in torch
     assert "torch" not in (how(RULES[rule], Program(TENSORRT, (10, 3))).paste or "")
@@ -187,7 +273,12 @@ def test_what_findings_ask_for_is_said_by_their_evidence() -> None:
     one = how(fold, program, [{"cause": "residual"}, {"cause": "residual"}]).change or ""
     assert "both branches of each Add" in one
     assert "; " not in one
-    two = how(fold, program, [{"cause": "residual"}, {"cause": "product"}, {"cause": "plugin"}]).change or ""
+    two = (
+        how(
+            fold, program, [{"cause": "residual"}, {"cause": "product"}, {"cause": "plugin"}]
+        ).change
+        or ""
+    )
     assert two.startswith(one)
     assert "symmetric" in two
     assert "plugin" not in two
@@ -197,13 +288,21 @@ def test_what_findings_ask_for_is_said_by_their_evidence() -> None:
 def test_attention_as_an_operator_is_advised_under_the_conditions_that_the_engine_shows() -> None:
     fuse = RULES["attention-not-fused"]
     plain = how(fuse, Program(TENSORRT, (10, 14)), [{"operator": "plain"}])
-    assert (plain.paste or "").endswith("opset_version=23, dynamo=True)  # not for attention in a branch of If")
+    assert (plain.paste or "").endswith(
+        "opset_version=23, dynamo=True)  # not for attention in a branch of If"
+    )
     masked = how(fuse, Program(TENSORRT, (10, 14)), [{"operator": "mask"}, {"operator": "plain"}])
     assert "issue 4705" in (masked.change or "")
-    assert "cache concatenated before it" in (how(fuse, Program(TENSORRT, (10, 16)), [{"operator": "cache"}]).change or "")
-    assert "out of the branch" in (how(fuse, Program(TENSORRT), [{"operator": "branch"}]).change or "")
+    assert "cache concatenated before it" in (
+        how(fuse, Program(TENSORRT, (10, 16)), [{"operator": "cache"}]).change or ""
+    )
+    assert "out of the branch" in (
+        how(fuse, Program(TENSORRT), [{"operator": "branch"}]).change or ""
+    )
     for operator in ("plain", "mask", "cache", "branch"):  # a version without the operator
-        assert (how(fuse, Program(TENSORRT, (10, 3)), [{"operator": operator}]).paste or "").startswith("polygraphy surgeon")
+        assert (
+            how(fuse, Program(TENSORRT, (10, 3)), [{"operator": operator}]).paste or ""
+        ).startswith("polygraphy surgeon")
 
 
 def test_a_product_of_integers_without_tensor_cores_is_not_sent_to_half_precision() -> None:
@@ -220,7 +319,11 @@ def test_causes_that_decide_what_to_do_are_those_that_the_rules_give() -> None:
     for name, change in RULES.items():
         if isinstance(change, ByEvidence):
             assert change.column in rules[name].columns
-            texts = set(re.findall(r"'([a-z0-9]+)'", rules[name].query.sql)) | {"True", "False"} | {"residual", "producer", "plugin"}
+            texts = (
+                set(re.findall(r"'([a-z0-9]+)'", rules[name].query.sql))
+                | {"True", "False"}
+                | {"residual", "producer", "plugin"}
+            )
             assert set(change.changes) <= texts
 
 
@@ -229,7 +332,9 @@ def test_who_has_no_allowed_formats_is_not_told_of_them() -> None:
         for kind in KINDS:
             told = " ".join(said(how(RULES[rule], Program(kind, (10, 3)))))
             assert ("setAllowedFormats" in told) == (kind in (TENSORRT, TORCH_ENGINES)), kind
-    assert "--logits_dtype=float16" in (how(RULES["reformat-at-output"], Program(TENSORRT_LLM)).paste or "")
+    assert "--logits_dtype=float16" in (
+        how(RULES["reformat-at-output"], Program(TENSORRT_LLM)).paste or ""
+    )
 
 
 def test_where_the_version_is_not_known_half_precision_has_both_ways() -> None:
@@ -237,7 +342,8 @@ def test_where_the_version_is_not_known_half_precision_has_both_ways() -> None:
     assert made.paste is None
     assert "before TensorRT 11" in (made.change or "")
     assert (
-        how(RULES["fp32-in-reduced-engine"], Program(TENSORRT, (10, 13))).paste == "python -m modelopt.onnx.autocast --onnx_path model.onnx"
+        how(RULES["fp32-in-reduced-engine"], Program(TENSORRT, (10, 13))).paste
+        == "python -m modelopt.onnx.autocast --onnx_path model.onnx"
     )
 
 
@@ -255,35 +361,59 @@ def test_no_line_runs_an_engine_that_exchanges_data_with_trtexec(name: str, kind
     for version in (None, (8, 5), (8, 6), (10, 3), (11,)):
         told = said(how(EVERYTHING[name], Program(kind, version, collectives=True)))
         assert not [text for text in told if text.startswith("trtexec")]
-        assert told or name in ("two-in-flight", "two-graphs", "python-between", "python-alone", "with-data-loader")
+        assert told or name in (
+            "two-in-flight",
+            "two-graphs",
+            "python-between",
+            "python-alone",
+            "with-data-loader",
+        )
 
 
 @pytest.mark.parametrize("name", sorted(EVERYTHING))
-def test_who_calls_tensorrt_himself_gets_lines_of_his_language_and_none_of_a_tool_that_he_does_not_run(name: str) -> None:
+def test_who_calls_tensorrt_himself_gets_lines_of_his_language_and_none_of_a_tool_that_he_does_not_run(  # noqa: E501
+    name: str,
+) -> None:
     for version in VERSIONS:
         for kind in (TENSORRT, TORCH_ENGINES):
             python = " ".join(said(how(EVERYTHING[name], Program(kind, version, host=PYTHON))))
             other = " ".join(said(how(EVERYTHING[name], Program(kind, version, host=OTHER_HOST))))
             assert "--loadEngine" not in python + other
             assert "execute_async" not in other
-            assert not re.search(r"->|;  //", python) or name in ("one-graph", "copy-not-overlapped"), python
+            assert not re.search(r"->|;  //", python) or name in (
+                "one-graph",
+                "copy-not-overlapped",
+            ), python
 
 
 @pytest.mark.parametrize("host", [None, *HOSTS])
 @pytest.mark.parametrize("name", sorted(EVERYTHING))
-def test_for_engines_of_tensorrt_for_rtx_no_line_is_one_of_trtexec(name: str, host: str | None) -> None:
+def test_for_engines_of_tensorrt_for_rtx_no_line_is_one_of_trtexec(
+    name: str, host: str | None
+) -> None:
     for kind in (TENSORRT, TORCH_ENGINES):
         text = " ".join(said(how(EVERYTHING[name], Program(kind, rtx=True, host=host))))
         assert text or name in ONLY_SOME
-        assert not re.search(r"trtexec|--fp16|--useCudaGraph|BuilderFlag|from TensorRT \d", text), text
+        assert not re.search(r"trtexec|--fp16|--useCudaGraph|BuilderFlag|from TensorRT \d", text), (
+            text
+        )
 
 
 @pytest.mark.parametrize(
     ("program", "begin"),
     [
-        (Program(TENSORRT, (10, 3), host=TRTEXEC), "trtexec --loadEngine=model.plan --useCudaGraph"),
-        (Program(TENSORRT, (10, 3), host=PYTHON), "with torch.cuda.graph(graph): context.execute_async_v3("),
-        (Program(TENSORRT, (8, 2), host=PYTHON), "with torch.cuda.graph(graph): context.execute_async_v2("),
+        (
+            Program(TENSORRT, (10, 3), host=TRTEXEC),
+            "trtexec --loadEngine=model.plan --useCudaGraph",
+        ),
+        (
+            Program(TENSORRT, (10, 3), host=PYTHON),
+            "with torch.cuda.graph(graph): context.execute_async_v3(",
+        ),
+        (
+            Program(TENSORRT, (8, 2), host=PYTHON),
+            "with torch.cuda.graph(graph): context.execute_async_v2(",
+        ),
         (
             Program(TENSORRT, (10, 3), host=OTHER_HOST),
             "cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal); context->enqueueV3(",
@@ -292,9 +422,18 @@ def test_for_engines_of_tensorrt_for_rtx_no_line_is_one_of_trtexec(name: str, ho
             Program(TENSORRT, (8, 2, 1), host=OTHER_HOST),
             "cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal); context->enqueueV2(",
         ),
-        (Program(TENSORRT, rtx=True, host=PYTHON), "config = engine.create_runtime_config(); config.cuda_graph_strategy = "),
-        (Program(TENSORRT, rtx=True, host=TENSORRT_RTX), "tensorrt_rtx --loadEngine=model.plan --rtxCudaGraphStrategy=wholeGraph"),
-        (Program(TENSORRT, rtx=True), "tensorrt_rtx --loadEngine=model.plan --rtxCudaGraphStrategy=wholeGraph"),
+        (
+            Program(TENSORRT, rtx=True, host=PYTHON),
+            "config = engine.create_runtime_config(); config.cuda_graph_strategy = ",
+        ),
+        (
+            Program(TENSORRT, rtx=True, host=TENSORRT_RTX),
+            "tensorrt_rtx --loadEngine=model.plan --rtxCudaGraphStrategy=wholeGraph",
+        ),
+        (
+            Program(TENSORRT, rtx=True),
+            "tensorrt_rtx --loadEngine=model.plan --rtxCudaGraphStrategy=wholeGraph",
+        ),
     ],
 )
 def test_a_cuda_graph_is_made_by_what_runs_the_engine(program: Program, begin: str) -> None:
@@ -304,6 +443,10 @@ def test_a_cuda_graph_is_made_by_what_runs_the_engine(program: Program, begin: s
 def test_a_server_with_tensorrt_llm_that_is_not_python_gets_no_line_of_python() -> None:
     for name in ("two-in-flight", "async", "no-host-gap", "cuda-graph"):
         for version in VERSIONS:
-            told = " ".join(said(how(CHANGES[name], Program(TENSORRT_LLM, version, host=OTHER_HOST))))
+            told = " ".join(
+                said(how(CHANGES[name], Program(TENSORRT_LLM, version, host=OTHER_HOST)))
+            )
             assert not re.search(r"llm\.generate|LLM\(|GenerationSession|True", told), told
-    assert "llm.generate_async" in (how(CHANGES["async"], Program(TENSORRT_LLM, host=PYTHON)).paste or "")
+    assert "llm.generate_async" in (
+        how(CHANGES["async"], Program(TENSORRT_LLM, host=PYTHON)).paste or ""
+    )

@@ -1,4 +1,6 @@
-"""Where Python works between launches: what to do, and whether a CUDA graph is worth it, of everything or of each engine alone."""
+"""Where Python works between launches: what to do, and whether a CUDA graph is worth it, of
+everything or of each engine alone.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,21 @@ from tests.summary.test_summarize import answered, tables
         ("tensorrt-llm", 12, "outputs = [llm.generate_async("),
     ],
 )
-def test_the_line_against_host_work_changes_the_program_that_ran(kind: str, gaps: float, line: str) -> None:
+def test_the_line_against_host_work_changes_the_program_that_ran(
+    kind: str, gaps: float, line: str
+) -> None:
     runs = Runs(Program(kind), gaps, "range preprocess", uploads=True)
-    (action,) = actions(tables([answered("no-host-gap", 400, 300, 500)], [], []), runs, units=10, unit_time=UnitTime(1000, 1000))
+    (action,) = actions(
+        tables([answered("no-host-gap", 400, 300, 500)], [], []),
+        runs,
+        units=10,
+        unit_time=UnitTime(1000, 1000),
+    )
     assert (action.paste or "").startswith(line)
     assert action.title == "move host work out of the loop"
-    assert gains.gain(analysis("bert_trt10", "sync.sqlite").summary, action).endswith(": host busy elsewhere (in NVTX range preprocess)")
+    assert gains.gain(analysis("bert_trt10", "sync.sqlite").summary, action).endswith(
+        ": host busy elsewhere (in NVTX range preprocess)"
+    )
 
 
 def test_a_data_loader_is_named_where_there_is_one() -> None:
@@ -45,12 +56,18 @@ def test_a_data_loader_is_named_where_there_is_one() -> None:
         assert (action.paste or "").startswith(begin)
 
 
-def test_who_uploads_nothing_is_told_how_to_see_what_python_does_instead_of_loading_batches_earlier() -> None:
+def test_who_uploads_nothing_is_told_how_to_see_what_python_does_instead_of_loading_batches_earlier() -> (  # noqa: E501
+    None
+):
     replayed = tables([answered("no-host-gap", 400, 300, 500)], [], [])
     for kind in ("pytorch", "torch-tensorrt", "pytorch-with-engines"):
-        (action,) = actions(replayed, Runs(Program(kind), 1), units=10, unit_time=UnitTime(1000, 1000))
+        (action,) = actions(
+            replayed, Runs(Program(kind), 1), units=10, unit_time=UnitTime(1000, 1000)
+        )
         assert (action.paste or "").startswith("nsys profile --python-sampling=true")
-    (action,) = actions(replayed, Runs(Program("cuda"), 1), units=10, unit_time=UnitTime(1000, 1000))
+    (action,) = actions(
+        replayed, Runs(Program("cuda"), 1), units=10, unit_time=UnitTime(1000, 1000)
+    )
     assert (action.paste or "").startswith("auto next")
 
 
@@ -58,14 +75,26 @@ def test_who_uploads_nothing_is_told_how_to_see_what_python_does_instead_of_load
     ("kind", "more", "told"),
     [
         ("pytorch", 40, ["make one CUDA graph of all that Python launches"]),
-        ("torch-tensorrt", 40, ["make one CUDA graph of all that Python launches", "run each engine as a CUDA graph"]),
-        ("tensorrt", 40, ["make one CUDA graph of all that is launched", "move host work out of the loop"]),
+        (
+            "torch-tensorrt",
+            40,
+            ["make one CUDA graph of all that Python launches", "run each engine as a CUDA graph"],
+        ),
+        (
+            "tensorrt",
+            40,
+            ["make one CUDA graph of all that is launched", "move host work out of the loop"],
+        ),
         ("tensorrt", 20, ["run it as a CUDA graph", "move host work out of the loop"]),
     ],
 )
-def test_of_two_graphs_of_the_same_kernels_one_is_an_action(kind: str, more: int, told: list[str]) -> None:
+def test_of_two_graphs_of_the_same_kernels_one_is_an_action(
+    kind: str, more: int, told: list[str]
+) -> None:
     changes = [("one-graph", 300 + more), ("cuda-graph", 300), ("no-host-gap", 200)]
-    replayed = tables([answered(name, saving, saving - 50, saving + 50) for name, saving in changes], [], [])
+    replayed = tables(
+        [answered(name, saving, saving - 50, saving + 50) for name, saving in changes], [], []
+    )
     found = actions(replayed, Runs(Program(kind), 12), units=10, unit_time=UnitTime(1000, 1000))
     assert [one.title for one in found] == told
 
@@ -79,8 +108,17 @@ def test_a_line_for_one_graph_of_everything_is_for_the_program_that_ran() -> Non
     }
     for kind, line in lines.items():
         runs = Runs(Program(kind), 12, "range preprocess")
-        (action,) = actions(tables([answered("one-graph", 400, 300, 500)], [], []), runs, units=10, unit_time=UnitTime(1000, 1000))
-        assert (action.name, (action.paste or "")[: len(line)], action.host_work) == ("one-graph", line, "range preprocess")
+        (action,) = actions(
+            tables([answered("one-graph", 400, 300, 500)], [], []),
+            runs,
+            units=10,
+            unit_time=UnitTime(1000, 1000),
+        )
+        assert (action.name, (action.paste or "")[: len(line)], action.host_work) == (
+            "one-graph",
+            line,
+            "range preprocess",
+        )
 
 
 @pytest.mark.parametrize(
@@ -90,20 +128,30 @@ def test_a_line_for_one_graph_of_everything_is_for_the_program_that_ran() -> Non
         pytest.param(
             "nonvtx.nsys-rep",
             marks=pytest.mark.xfail(
-                reason="its host was slowed down 1.4 times: no change is sure to save anything, and none is told", strict=True
+                reason=(
+                    "its host was slowed down 1.4 times: no change is sure to save anything, and"
+                    " none is told"
+                ),
+                strict=True,
             ),
         ),
     ],
 )
-def test_who_follows_the_first_action_by_its_name_gets_the_figures_of_the_screen(capture: str) -> None:
+def test_who_follows_the_first_action_by_its_name_gets_the_figures_of_the_screen(
+    capture: str,
+) -> None:
     held = analysis("torch_mixed", capture, engine=False)
     assert held.summary.actions
     for action in held.summary.actions:
         if action.basis == "replay":
-            (row,) = predict_changes(map_report(FIXTURES / "torch_mixed" / capture, []), [action.name], ())
+            (row,) = predict_changes(
+                map_report(FIXTURES / "torch_mixed" / capture, []), [action.name], ()
+            )
             assert (row.text("answer"), row.integer("saving_ns")) == ("answered", action.saving.ns)
     (alone,) = (row for row in held.tables.whatif if row.text("change") == "cuda-graph")
-    assert alone.text("answer") == "answered" or ", which one-graph takes away too, " in alone.text("reason")
+    assert alone.text("answer") == "answered" or ", which one-graph takes away too, " in alone.text(
+        "reason"
+    )
 
 
 def test_an_idle_interval_counts_once_however_many_calls_the_host_made_in_it() -> None:
@@ -114,32 +162,53 @@ def test_an_idle_interval_counts_once_however_many_calls_the_host_made_in_it() -
     middle = (start + end) // 2
     order = np.repeat(np.arange(len(gaps)), 2)
     first = np.arange(len(order)) % 2 == 0
-    ends = {"start_ns": np.where(first, start[order], middle[order]), "end_ns": np.where(first, middle[order], end[order])}
+    ends = {
+        "start_ns": np.where(first, start[order], middle[order]),
+        "end_ns": np.where(first, middle[order], end[order]),
+    }
     halves = Table(gaps.spec, {**gaps.take(order).columns, **ends})
     assert runs({**held, "gaps": halves}, Program("pytorch")) == whole
     assert 3 < whole.host_gaps < 17.5  # it has 35 pieces of GPU work in two inferences
     assert whole.uploads
 
 
-def test_of_engines_that_pytorch_runs_the_verdict_on_cuda_graphs_says_that_it_is_of_the_engines() -> None:
+def test_of_engines_that_pytorch_runs_the_verdict_on_cuda_graphs_says_that_it_is_of_the_engines() -> (  # noqa: E501
+    None
+):
     summary = analysis("bert_trt10", "sync.sqlite").summary
-    assert gains.graph(replace(summary, program="torch-tensorrt")) == f"of each engine alone: {gains.graph(summary)}"
+    assert (
+        gains.graph(replace(summary, program="torch-tensorrt"))
+        == f"of each engine alone: {gains.graph(summary)}"
+    )
     assert gains.graph(replace(summary, program="pytorch")) == gains.graph(summary)
 
 
-def test_where_python_works_between_launches_the_verdict_is_on_a_graph_of_everything_and_on_each_engines() -> None:
+def test_where_python_works_between_launches_the_verdict_is_on_a_graph_of_everything_and_on_each_engines() -> (  # noqa: E501
+    None
+):
     summary = analysis("torch_mixed", "sync.nsys-rep", engine=False).summary
     (action,) = summary.actions
     assert action.title == "make one CUDA graph of all that Python launches"
     everything, alone = gains.graph(summary).split("; ")
-    assert everything == f"of all that Python launches: worth it: saves {words.figure(action.saving)}"
+    assert (
+        everything == f"of all that Python launches: worth it: saves {words.figure(action.saving)}"
+    )
     assert re.fullmatch(r"of each engine alone: cannot tell: it may save -\d+ to \d+ µs", alone)
-    assert gains.graph(replace(summary, program="pytorch")).split("; ")[1] == alone.replace("of each engine alone", "without Python's work")
+    assert gains.graph(replace(summary, program="pytorch")).split("; ")[1] == alone.replace(
+        "of each engine alone", "without Python's work"
+    )
     assert "Python's own work" in gains.graph(replace(summary, actions=()))
 
 
-@pytest.mark.xfail(reason="its host was slowed down 1.4 times: no change is sure to save anything, and none is told", strict=True)
-def test_where_only_repetitions_are_known_one_graph_is_of_a_whole_repetition_and_no_line_is_trtexecs() -> None:
+@pytest.mark.xfail(
+    reason=(
+        "its host was slowed down 1.4 times: no change is sure to save anything, and none is told"
+    ),
+    strict=True,
+)
+def test_where_only_repetitions_are_known_one_graph_is_of_a_whole_repetition_and_no_line_is_trtexecs() -> (  # noqa: E501
+    None
+):
     summary = analysis("torch_mixed", "nonvtx.nsys-rep", engine=False).summary
     assert summary.unit == "repetition"
     (action,) = (one for one in summary.actions if one.name == "cuda-graph")

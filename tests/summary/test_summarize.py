@@ -1,4 +1,6 @@
-"""The answer: times of a stated unit, throughput beside them, and only actions that are predicted to pay."""
+"""The answer: times of a stated unit, throughput beside them, and only actions that are predicted
+to pay.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,13 @@ from nsysmap.answer.costs import functions, inside, kernel_titles
 from nsysmap.answer.model import Figure, IdleCause, Part, Region, RuleAnswer, Slowest, Summary, Wait
 from nsysmap.answer.slowest import slowest
 from nsysmap.answer.summarize import summarize
-from nsysmap.core.report_schema import DEVICE_TIMES, FINDINGS, INFERENCE_LOOPS, INFERENCE_TIMES, RULE_OUTCOMES
+from nsysmap.core.report_schema import (
+    DEVICE_TIMES,
+    FINDINGS,
+    INFERENCE_LOOPS,
+    INFERENCE_TIMES,
+    RULE_OUTCOMES,
+)
 from nsysmap.core.result_schema import GAPS, WHATIF
 from nsysmap.core.table import MISSING, Table
 from nsysmap.core.trace_schema import API_CALLS, CAPTURE, INFERENCES
@@ -32,12 +40,18 @@ TENSORRT = Runs(Program())
 
 def answered(change: str, saving: int, low: int, high: int) -> dict[str, object]:
     return {
-        "change": change, "answer": "answered", "before_ns": 1000, "saving_ns": saving, "low_saving_ns": low, "high_saving_ns": high,
-        "after_ns": 1000 - saving, "low_after_ns": 1000 - saving - 10, "high_after_ns": 1000 - saving + 10, "assumptions": "",
+        "change": change, "answer": "answered", "before_ns": 1000, "saving_ns": saving,
+        "low_saving_ns": low, "high_saving_ns": high,
+        "after_ns": 1000 - saving, "low_after_ns": 1000 - saving - 10,
+        "high_after_ns": 1000 - saving + 10, "assumptions": "",
     }  # fmt: skip
 
 
-def tables(whatif: list[dict[str, object]], outcomes: list[dict[str, object]], findings: list[dict[str, object]]) -> Mapping[str, Table]:
+def tables(
+    whatif: list[dict[str, object]],
+    outcomes: list[dict[str, object]],
+    findings: list[dict[str, object]],
+) -> Mapping[str, Table]:
     return {
         "whatif": Table.of_rows(WHATIF, whatif),
         "rule_outcomes": Table.of_rows(RULE_OUTCOMES, outcomes),
@@ -46,23 +60,40 @@ def tables(whatif: list[dict[str, object]], outcomes: list[dict[str, object]], f
 
 
 def outcome(rule: str, group: str, cost_ns: int) -> dict[str, object]:
-    return {"rule": rule, "rule_group": group, "severity": "info", "outcome": "found", "findings": 1, "left_out": 0, "cost_ns": cost_ns}
+    return {
+        "rule": rule,
+        "rule_group": group,
+        "severity": "info",
+        "outcome": "found",
+        "findings": 1,
+        "left_out": 0,
+        "cost_ns": cost_ns,
+    }
 
 
 def finding(rule: str, message: str = "A. B.", inside: int | None = None) -> dict[str, object]:
     return {
-        "finding_id": 0, "rule": rule, "rule_group": "fusion", "severity": "info", "message": message, "start_ns": 0, "end_ns": 1,
+        "finding_id": 0, "rule": rule, "rule_group": "fusion", "severity": "info",
+        "message": message, "start_ns": 0, "end_ns": 1,
         "evidence": "{}", "advice": "", "inside": inside,
     }  # fmt: skip
 
 
-def test_what_shortens_one_inference_comes_before_throughput_and_what_may_save_nothing_is_left_out() -> None:
+def test_what_shortens_one_inference_comes_before_throughput_and_what_may_save_nothing_is_left_out() -> (  # noqa: E501
+    None
+):
     given = tables(
-        [answered("async", 20, -5, 60), answered("cuda-graph", 100, 80, 120), answered("two-in-flight", 400, 300, 500)],
+        [
+            answered("async", 20, -5, 60),
+            answered("cuda-graph", 100, 80, 120),
+            answered("two-in-flight", 400, 300, 500),
+        ],
         [outcome("norm-split", "fusion", 5000)],
         [finding("norm-split")],
     )
-    assert [one.name for one in actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000))] == [
+    assert [
+        one.name for one in actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
+    ] == [
         "cuda-graph",
         "norm-split",
         "two-in-flight",
@@ -76,14 +107,22 @@ def test_a_change_for_throughput_says_how_many_a_second_and_what_that_takes() ->
     assert [action.name for action in shorter] == ["cuda-graph", "attention-not-fused"]
     assert more.name == "two-in-flight"
     told = re.fullmatch(
-        r"(5,\d00) \(4,\d00 to 6,\d00\) per second, up from 3,020; kernels are on 53% of the SMs; each takes (\d+) µs, up from 331 µs",
+        r"(5,\d00) \(4,\d00 to 6,\d00\) per second, up from 3,020; kernels are on 53% of the SMs;"
+        r" each takes (\d+) µs, up from 331 µs",
         gains.gain(summary, more),
     )
     assert told is not None
     rate, each_us = (float(one.replace(",", "")) for one in told.groups())
-    assert rate * each_us / 1e6 == pytest.approx(2, rel=0.02)  # Little's law: that many are in flight
-    assert re.fullmatch(rf"{told[1]} \(4,\d00 to 6,\d00\)/s, each {told[2]} µs", gains.gain(summary, more, brief=True))
-    half = replace(more, share=0.5, saving=Figure(summary.unprofiled.ns // 2, 0, summary.unprofiled.ns // 2))
+    assert rate * each_us / 1e6 == pytest.approx(
+        2, rel=0.02
+    )  # Little's law: that many are in flight
+    assert re.fullmatch(
+        rf"{told[1]} \(4,\d00 to 6,\d00\)/s, each {told[2]} µs",
+        gains.gain(summary, more, brief=True),
+    )
+    half = replace(
+        more, share=0.5, saving=Figure(summary.unprofiled.ns // 2, 0, summary.unprofiled.ns // 2)
+    )
     assert gains.gain(summary, half).endswith("; each takes as long as before")
     waits = replace(more, name="async")
     for brief in (False, True):
@@ -98,76 +137,179 @@ def test_a_change_for_throughput_says_how_many_a_second_and_what_that_takes() ->
         ((1.0, 1.0, 1.4), "inference 2: 1.40 µs, 1.4 x median: not an outlier (below 1.5 x)"),
         ((1.0, 1.0, 1.4963), "inference 2: 1.50 µs, 1.4 x median: not an outlier (below 1.5 x)"),
         ((1.0, 2.0, 1.0), "inference 1: 2.00 µs, 2.0 x median (1.00 µs)"),
-        ((2.0, 1.0, 1.0), "inference 0: 2.00 µs, 2.0 x median (1.00 µs); one of the first, may be warm-up"),
-        ((1.6, 3.0, 1.0, 1.0, 1.0), "inference 1: 3.00 µs, 3.0 x median (1.00 µs); one of the first, may be warm-up"),
-        ((1.0, 2.0, 9.0, 1.0), "inference 2: 9.00 µs, 6.0 x median (1.50 µs)"),  # and not that of one of the two in the middle
-        ((1.0, 9.0), "cannot tell: no three steady-state inferences are of one kind"),  # either may be the usual one
+        (
+            (2.0, 1.0, 1.0),
+            "inference 0: 2.00 µs, 2.0 x median (1.00 µs); one of the first, may be warm-up",
+        ),
+        (
+            (1.6, 3.0, 1.0, 1.0, 1.0),
+            "inference 1: 3.00 µs, 3.0 x median (1.00 µs); one of the first, may be warm-up",
+        ),
+        (
+            (1.0, 2.0, 9.0, 1.0),
+            "inference 2: 9.00 µs, 6.0 x median (1.50 µs)",
+        ),  # and not that of one of the two in the middle
+        (
+            (1.0, 9.0),
+            "cannot tell: no three steady-state inferences are of one kind",
+        ),  # either may be the usual one
     ],
 )
-def test_the_slowest_is_an_outlier_from_1_5_times_the_median_and_an_early_one_may_be_warm_up(times: tuple[float, ...], told: str) -> None:
+def test_the_slowest_is_an_outlier_from_1_5_times_the_median_and_an_early_one_may_be_warm_up(
+    times: tuple[float, ...], told: str
+) -> None:
     found = analysis("bert_trt10", "sync.sqlite").tables.by_name()
-    usual, middle = sorted(range(len(times)), key=lambda at: times[at])[(len(times) - 1) // 2], median(times)
+    usual, middle = (
+        sorted(range(len(times)), key=lambda at: times[at])[(len(times) - 1) // 2],
+        median(times),
+    )
     rows = [
-        {"inference": at, "group_id": 0, "time_ns": round(one * 1000), "times_median": one / middle, "usual": usual}
+        {
+            "inference": at,
+            "group_id": 0,
+            "time_ns": round(one * 1000),
+            "times_median": one / middle,
+            "usual": usual,
+        }
         for at, one in enumerate(times)
     ]
-    said = words.slowest(summarize({**found, "inference_times": Table.of_rows(INFERENCE_TIMES, rows)}))
-    assert re.sub(r": \+[^;]*|; mostly before it began", "", said) == told  # what it waited for is that of the capture
+    said = words.slowest(
+        summarize({**found, "inference_times": Table.of_rows(INFERENCE_TIMES, rows)})
+    )
+    assert (
+        re.sub(r": \+[^;]*|; mostly before it began", "", said) == told
+    )  # what it waited for is that of the capture
 
 
 INFERENCE_ROW = {
-    "process": 0, "pid": 1, "thread": 7, "device": 0, "found_by": "range", "cuda_graph": False, "warmup": False,
+    "process": 0, "pid": 1, "thread": 7, "device": 0, "found_by": "range", "cuda_graph": False,
+    "warmup": False,
     "complete": True, "kernels": 1, "launches": 1,
 }  # fmt: skip
-GAP_ROW = {"gap_id": 0, "device": 0, "cause": "launch", "evidence": "cudaLaunchKernel", "thread": 7, "inference": 2}
-CALL_ROW = {"process": 0, "pid": 1, "thread": 7, "api": "cudaLaunchKernel", "kind": "launch", "result": 0}
+GAP_ROW = {
+    "gap_id": 0,
+    "device": 0,
+    "cause": "launch",
+    "evidence": "cudaLaunchKernel",
+    "thread": 7,
+    "inference": 2,
+}
+CALL_ROW = {
+    "process": 0,
+    "pid": 1,
+    "thread": 7,
+    "api": "cudaLaunchKernel",
+    "kind": "launch",
+    "result": 0,
+}
 
 
-def slow_third(gap: tuple[int, int], calls: tuple[tuple[int, int], ...] = (), start_ns: int = 2000, cause: str = "launch") -> Slowest:
-    """The slowest of three inferences, of 1, 1 and 4 µs, the third with this idle interval and its thread in these calls."""
+def slow_third(
+    gap: tuple[int, int],
+    calls: tuple[tuple[int, int], ...] = (),
+    start_ns: int = 2000,
+    cause: str = "launch",
+) -> Slowest:
+    """The slowest of three inferences, of 1, 1 and 4 µs, the third with this idle interval and its
+    thread in these calls.
+    """
     times = [(0, 0, 1000), (1, 1000, 2000), (2, start_ns, 6000)]
     found = slowest(
         {
             "inferences": Table.of_rows(
                 INFERENCES,
-                [{**INFERENCE_ROW, "inference": at, "start_ns": begin, "end_ns": end, "gpu_end_ns": end} for at, begin, end in times],
+                [
+                    {
+                        **INFERENCE_ROW,
+                        "inference": at,
+                        "start_ns": begin,
+                        "end_ns": end,
+                        "gpu_end_ns": end,
+                    }
+                    for at, begin, end in times
+                ],
             ),
             "inference_times": Table.of_rows(
                 INFERENCE_TIMES,
                 [
-                    {"inference": 0, "group_id": 0, "time_ns": 1000, "times_median": 1.0, "usual": 0},
-                    {"inference": 1, "group_id": 0, "time_ns": 1000, "times_median": 1.0, "usual": 0},
-                    {"inference": 2, "group_id": 0, "time_ns": 4000, "times_median": 4.0, "usual": 0},
+                    {
+                        "inference": 0,
+                        "group_id": 0,
+                        "time_ns": 1000,
+                        "times_median": 1.0,
+                        "usual": 0,
+                    },
+                    {
+                        "inference": 1,
+                        "group_id": 0,
+                        "time_ns": 1000,
+                        "times_median": 1.0,
+                        "usual": 0,
+                    },
+                    {
+                        "inference": 2,
+                        "group_id": 0,
+                        "time_ns": 4000,
+                        "times_median": 4.0,
+                        "usual": 0,
+                    },
                 ],
             ),
-            "gaps": Table.of_rows(GAPS, [{**GAP_ROW, "start_ns": gap[0], "end_ns": gap[1], "dur_ns": gap[1] - gap[0], "cause": cause}]),
-            "api_calls": Table.of_rows(API_CALLS, [{**CALL_ROW, "start_ns": begin, "end_ns": end} for begin, end in calls]),
+            "gaps": Table.of_rows(
+                GAPS,
+                [
+                    {
+                        **GAP_ROW,
+                        "start_ns": gap[0],
+                        "end_ns": gap[1],
+                        "dur_ns": gap[1] - gap[0],
+                        "cause": cause,
+                    }
+                ],
+            ),
+            "api_calls": Table.of_rows(
+                API_CALLS, [{**CALL_ROW, "start_ns": begin, "end_ns": end} for begin, end in calls]
+            ),
         }
     )
     assert found is not None
     return found
 
 
-def test_of_a_wait_for_launches_that_is_one_interval_it_is_told_how_long_the_host_was_in_cuda_calls() -> None:
+def test_of_a_wait_for_launches_that_is_one_interval_it_is_told_how_long_the_host_was_in_cuda_calls() -> (  # noqa: E501
+    None
+):
     one = (3000, 5000)
     assert slow_third(one, ((2900, 3100), (3050, 3200), (4900, 5100))).longest == Wait(2000, 300)
     assert slow_third(one).longest == Wait(2000, None)
     assert slow_third((3000, 4400), ((2900, 3100),)).longest is None  # not most of the excess
-    told = "inference 2: 4.00 µs, 4.0 x median (1.00 µs): +2.00 µs waiting for launches, +1.00 µs GPU work"
+    told = (
+        "inference 2: 4.00 µs, 4.0 x median (1.00 µs): +2.00 µs waiting for launches, +1.00 µs GPU"
+        " work"
+    )
     summary = analysis("bert_trt10", "sync.sqlite").summary
     late, launching = slow_third(one, ((2900, 3100),)), slow_third(one, ((2900, 4100),))
     why = "(2.00 µs at once, 1.90 µs of it in no CUDA call: preempted or blocked?)"
     assert words.slowest(replace(summary, slowest=late)) == f"{told} {why}"
     assert words.slowest(replace(summary, slowest=late), held_up=False) == told
-    assert words.slowest(replace(summary, slowest=launching)) == (
-        f"{told} (2.00 µs at once, mostly in one cudaLaunchKernel of 1.20 µs: preempted or blocked?)"
+    assert (
+        words.slowest(replace(summary, slowest=launching))
+        == f"{told} (2.00 µs at once, mostly in one cudaLaunchKernel of 1.20 µs: preempted or"
+        " blocked?)"
     )
     within = slow_third(one, ((2900, 5100),))
     assert within.longest == Wait(2000, 2000, "cudaLaunchKernel", 2000, 2200)
     why = "(2.00 µs at once, in one cudaLaunchKernel of 2.20 µs: preempted or blocked?)"
     assert words.slowest(replace(summary, slowest=within)) == f"{told} {why}"
-    assert words.slowest(replace(summary, slowest=slow_third(one, ((2900, 3700), (3700, 4300), (4300, 5100))))) == told  # it launches
-    assert "at once" not in words.slowest(replace(summary, slowest=slow_third(one, ((2900, 3100),), cause="sync")))
+    assert (
+        words.slowest(
+            replace(summary, slowest=slow_third(one, ((2900, 3700), (3700, 4300), (4300, 5100))))
+        )
+        == told
+    )  # it launches
+    assert "at once" not in words.slowest(
+        replace(summary, slowest=slow_third(one, ((2900, 3100),), cause="sync"))
+    )
 
 
 def test_an_inference_that_is_slow_because_it_began_late_says_so() -> None:
@@ -176,16 +318,30 @@ def test_an_inference_that_is_slow_because_it_began_late_says_so() -> None:
     assert not slow_third(one, start_ns=3500, cause="sync").later  # half of the excess
     late = slow_third(one, start_ns=4000, cause="sync")
     assert late.later
-    assert words.slowest(replace(analysis("bert_trt10", "sync.sqlite").summary, slowest=late)).endswith("; mostly before it began")
+    assert words.slowest(
+        replace(analysis("bert_trt10", "sync.sqlite").summary, slowest=late)
+    ).endswith("; mostly before it began")
 
 
 def test_a_saving_below_one_percent_of_the_time_is_noise() -> None:
-    assert actions(tables([answered("cuda-graph", 9, 5, 12)], [], []), TENSORRT, units=10, unit_time=UnitTime(1000, 1000)) == ()
+    assert (
+        actions(
+            tables([answered("cuda-graph", 9, 5, 12)], [], []),
+            TENSORRT,
+            units=10,
+            unit_time=UnitTime(1000, 1000),
+        )
+        == ()
+    )
 
 
-def test_what_a_rule_prices_is_at_most_its_cost_over_the_inferences_and_comes_after_what_a_replay_is_sure_of() -> None:
+def test_what_a_rule_prices_is_at_most_its_cost_over_the_inferences_and_comes_after_what_a_replay_is_sure_of() -> (  # noqa: E501
+    None
+):
     given = tables(
-        [answered("cuda-graph", 20, 15, 25)], [outcome("norm-split", "fusion", 5000)], [finding("norm-split", "Norm x is split: y.")]
+        [answered("cuda-graph", 20, 15, 25)],
+        [outcome("norm-split", "fusion", 5000)],
+        [finding("norm-split", "Norm x is split: y.")],
     )
     first, second = actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
     assert (first.name, second.name) == ("cuda-graph", "norm-split")
@@ -194,7 +350,9 @@ def test_what_a_rule_prices_is_at_most_its_cost_over_the_inferences_and_comes_af
 
 
 @pytest.mark.parametrize(("group", "inside"), [("launch", None), ("hotspot", None), ("fusion", 0)])
-def test_costs_that_a_replay_prices_or_that_another_finding_stands_for_are_no_action_of_their_own(group: str, inside: int | None) -> None:
+def test_costs_that_a_replay_prices_or_that_another_finding_stands_for_are_no_action_of_their_own(
+    group: str, inside: int | None
+) -> None:
     given = tables([], [outcome("some-rule", group, 5000)], [finding("some-rule", inside=inside)])
     assert actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000)) == ()
 
@@ -202,7 +360,9 @@ def test_costs_that_a_replay_prices_or_that_another_finding_stands_for_are_no_ac
 def test_threads_of_one_gpu_are_counted_once_however_many_shapes_each_runs() -> None:
     summary = analysis("bert_split_trt10", "threads.nsys-rep").summary
     one, other = summary.kinds
-    shapes = tuple(replace(kind, what=f"{n} kernels, {kind.what}") for kind in (one, other) for n in (110, 112))
+    shapes = tuple(
+        replace(kind, what=f"{n} kernels, {kind.what}") for kind in (one, other) for n in (110, 112)
+    )
     assert words.times(replace(summary, kinds=shapes))[0].endswith("(2 threads together)")
     apart = (replace(one, what="process 7, GPU 0"), replace(other, what="process 8, GPU 1"))
     assert words.times(replace(summary, kinds=apart))[0].endswith(" per second on each GPU")
@@ -218,7 +378,9 @@ def test_loops_of_hidden_cuda_graphs_are_on_no_other_gpu() -> None:
 
 
 def test_repetitions_of_several_sequences_of_kernels_are_not_of_the_same() -> None:
-    summary = replace(analysis("torch_mixed", "sync.nsys-rep", engine=False).summary, unit="repetition")
+    summary = replace(
+        analysis("torch_mixed", "sync.nsys-rep", engine=False).summary, unit="repetition"
+    )
     assert " of 2 sequences of kernels (" in words.title(summary)
     assert " of the same kernels (" in words.title(replace(summary, kinds=summary.kinds[:1]))
 
@@ -228,9 +390,14 @@ def test_a_prediction_that_leaves_outliers_or_pauses_out_says_so() -> None:
     assert summary.traced is not None
     assert "predicted without the profiler and outliers, " in words.times(summary)[1]
     longer = replace(summary, traced=replace(summary.traced, ns=2 * summary.traced.ns))
-    assert "predicted without the profiler, pauses and outliers (52% of the trace), " in words.times(longer)[1]
+    assert (
+        "predicted without the profiler, pauses and outliers (52% of the trace), "
+        in words.times(longer)[1]
+    )
     assert words.certainty(summary).endswith("the replay is off by 0.4%")
-    assert words.certainty(longer).endswith("; the replay is off by 0.4%, and leaves out the 52% that are pauses and outliers")
+    assert words.certainty(longer).endswith(
+        "; the replay is off by 0.4%, and leaves out the 52% that are pauses and outliers"
+    )
     assert words.where(longer)[0].endswith(" → 79% without the profiler and pauses (261 µs)")
     (action,) = (one for one in summary.actions if one.name == "cuda-graph")
     assert "saves 48 µs (36 to 68), 15% of 331 µs, 6% of the trace" in gains.gain(longer, action)
@@ -238,11 +405,19 @@ def test_a_prediction_that_leaves_outliers_or_pauses_out_says_so() -> None:
     hours = replace(summary, traced=replace(summary.traced, ns=4000 * summary.traced.ns))
     assert "pauses and outliers (99.9% of the trace)" in words.times(hours)[1]
     assert ", <0.01% of the trace" in gains.gain(hours, action)
-    assert "predicted without the profiler, " in words.times(replace(summary, replayed_ns=summary.traced.ns))[1]
+    assert (
+        "predicted without the profiler, "
+        in words.times(replace(summary, replayed_ns=summary.traced.ns))[1]
+    )
 
 
 def test_where_one_inference_ran_no_saving_is_predicted_for_want_of_more_and_not_of_any() -> None:
-    summary = replace(analysis("bert_trt10", "graph_whole.sqlite").summary, traced=None, unprofiled=None, blocked=())
+    summary = replace(
+        analysis("bert_trt10", "graph_whole.sqlite").summary,
+        traced=None,
+        unprofiled=None,
+        blocked=(),
+    )
     assert "no inference was recognised" not in gains.no_action(summary)
     assert gains.no_action(replace(summary, inferences=0)).endswith("no inference was recognised")
 
@@ -251,7 +426,9 @@ def test_a_trace_without_any_gpu_work_is_not_to_be_captured_again_for_its_graphs
     found = analysis("bert_trt10", "graph_whole.sqlite")
     tables = found.tables.by_name()
     (facts,) = tables["capture"].records()
-    none = dict.fromkeys(("kernels", "memcpys", "memsets", "cuda_graph_traces", "graph_launches"), 0)
+    none = dict.fromkeys(
+        ("kernels", "memcpys", "memsets", "cuda_graph_traces", "graph_launches"), 0
+    )
     without = summarize({**tables, "capture": Table.of_rows(CAPTURE, [{**facts, **none}])})
     assert not any("graph" in step.command for step in without.next_steps)
 
@@ -261,14 +438,19 @@ def test_what_did_not_fuse_cannot_be_told_by_an_engine_file_that_did_not_run() -
     clean = tuple(replace(rule, outcome="clean", places=0) for rule in summary.rules)
     assert words.not_fused(replace(summary, rules=clean)).startswith("nothing found by ")
     other = tuple(replace(engine, verdict="did-not-run") for engine in summary.engines)
-    assert words.not_fused(replace(summary, rules=clean, engines=other)) == "cannot tell: the engine file is not of the engine that ran"
+    assert (
+        words.not_fused(replace(summary, rules=clean, engines=other))
+        == "cannot tell: the engine file is not of the engine that ran"
+    )
 
 
 def test_the_answer_s_parts_add_up_to_its_window() -> None:
     summary = analysis("bert_trt10", "sync.sqlite").summary
     (gpu,) = summary.gpus
     assert gpu.busy_share is not None
-    assert gpu.busy_share + sum(one.share_of_window for one in gpu.idle) == pytest.approx(1, abs=0.01)
+    assert gpu.busy_share + sum(one.share_of_window for one in gpu.idle) == pytest.approx(
+        1, abs=0.01
+    )
     assert summary.unit == "inference"
     assert summary.traced is not None
     assert summary.per_second == pytest.approx(1e9 / summary.traced.ns)
@@ -286,7 +468,10 @@ def test_two_threads_on_one_gpu_finish_an_inference_twice_as_often_as_each_does(
     found = analysis("bert_split_trt10", "threads.nsys-rep").summary
     assert found.traced is not None
     assert [one.what for one in found.kinds] == ["thread 1", "thread 2"]
-    assert all(one.median_ns is not None and 1.7 < one.median_ns / found.traced.ns < 2.3 for one in found.kinds)
+    assert all(
+        one.median_ns is not None and 1.7 < one.median_ns / found.traced.ns < 2.3
+        for one in found.kinds
+    )
 
 
 def test_a_whole_graph_trace_has_no_action_and_names_the_command_that_shows_more() -> None:
@@ -299,58 +484,108 @@ def test_a_whole_graph_trace_has_no_action_and_names_the_command_that_shows_more
 
 def test_kernels_of_which_their_names_say_the_same_are_told_apart_by_them() -> None:
     same = "cudnn convolution kernel: FP32"
-    kernels = [(same, "cudnn_implicit_gemm_128x64"), (same, "cudnn_winograd_4x4"), ("pytorch copy kernel", "copy_kernel")]
+    kernels = [
+        (same, "cudnn_implicit_gemm_128x64"),
+        (same, "cudnn_winograd_4x4"),
+        ("pytorch copy kernel", "copy_kernel"),
+    ]
     told = kernel_titles(kernels, 200)
-    assert told == [f"{same} (cudnn_implicit_gemm_128x64)", f"{same} (cudnn_winograd_4x4)", "pytorch copy kernel"]
+    assert told == [
+        f"{same} (cudnn_implicit_gemm_128x64)",
+        f"{same} (cudnn_winograd_4x4)",
+        "pytorch copy kernel",
+    ]
     assert len(set(kernel_titles(kernels, 40))) == 3
     assert kernel_titles([(same, "a"), (same, "a")], 80) == [same, same]
 
 
 def test_kernels_of_one_template_are_told_apart_by_the_words_of_its_arguments() -> None:
     nested = (
-        "void at::native::elementwise_kernel<(int)128, (int)2, void at::native::gpu_kernel_impl<at::native::{}>::[lambda(int)]>(int, T3)"
+        "void at::native::elementwise_kernel<(int)128, (int)2, void"
+        " at::native::gpu_kernel_impl<at::native::{}>::[lambda(int)]>(int, T3)"
     )
     add, mul = (
-        nested.format(one) for one in ("CUDAFunctor_add<float>", "BinaryFunctor<float, float, at::native::detail::MulFunctor<float>>")
+        nested.format(one)
+        for one in (
+            "CUDAFunctor_add<float>",
+            "BinaryFunctor<float, float, at::native::detail::MulFunctor<float>>",
+        )
     )
-    assert functions([add, mul]) == ["elementwise_kernel … CUDAFunctor_add", "elementwise_kernel … BinaryFunctor MulFunctor"]
+    assert functions([add, mul]) == [
+        "elementwise_kernel … CUDAFunctor_add",
+        "elementwise_kernel … BinaryFunctor MulFunctor",
+    ]
     assert functions([add, add, "gemm"]) == ["elementwise_kernel", "elementwise_kernel", "gemm"]
-    more = nested.format("CUDAFunctor_add<at::native::detail::MulFunctor<BinaryFunctor>>")  # no word of the first two is theirs alone
+    more = nested.format(
+        "CUDAFunctor_add<at::native::detail::MulFunctor<BinaryFunctor>>"
+    )  # no word of the first two is theirs alone
     told = functions([add, mul, more])
     assert len({*told}) == 3
     same = "pytorch pointwise kernel: FP32"
-    assert kernel_titles([(same, add), (same, mul)], 90) == [f"{same} ({one})" for one in functions([add, mul])]
+    assert kernel_titles([(same, add), (same, mul)], 90) == [
+        f"{same} ({one})" for one in functions([add, mul])
+    ]
 
 
 def test_layers_that_could_run_at_the_same_time_are_not_unfused() -> None:
     summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
     beside = RuleAnswer("parallel-small-kernels", "fusion", "info", "found", 2, 8130, "A. B.")
-    assert words.not_fused(replace(summary, rules=(*summary.rules, beside))) == words.not_fused(summary)
-    clean = tuple(replace(one, outcome="clean", places=0) for one in summary.rules if one.rule != "parallel-small-kernels")
+    assert words.not_fused(replace(summary, rules=(*summary.rules, beside))) == words.not_fused(
+        summary
+    )
+    clean = tuple(
+        replace(one, outcome="clean", places=0)
+        for one in summary.rules
+        if one.rule != "parallel-small-kernels"
+    )
     assert words.not_fused(replace(summary, rules=(*clean, beside))).startswith("nothing found by ")
 
 
 def test_regions_of_several_engines_are_told_apart_and_their_parts_add_up() -> None:
     summary = analysis("bert_trt10", "sync.sqlite").summary
     norm, swiglu = (
-        Part(name, does, 1, 1.0, 10, share) for name, does, share in (("__myl_a", "residual-add, rmsnorm", 0.75), ("b", "", 0.25))
+        Part(name, does, 1, 1.0, 10, share)
+        for name, does, share in (("__myl_a", "residual-add, rmsnorm", 0.75), ("b", "", 0.25))
     )
     one = Region("{ForeignNode[a...b]}", 0, 0.2, (norm, swiglu))
     assert inside(replace(summary, regions=(one,))) == "75% __myl_a, 25% b"
-    both = (one, replace(one, engine=1, share_of_all_kernel_time=0.4, parts=(replace(norm, share_of_region_time=1.0),)))
-    assert inside(replace(summary, regions=both)) == "2 regions, 60.0% of all kernel time: 55.0% residual-add + rmsnorm x 2, 5.0% b"
+    both = (
+        one,
+        replace(
+            one,
+            engine=1,
+            share_of_all_kernel_time=0.4,
+            parts=(replace(norm, share_of_region_time=1.0),),
+        ),
+    )
+    assert (
+        inside(replace(summary, regions=both))
+        == "2 regions, 60.0% of all kernel time: 55.0% residual-add + rmsnorm x 2, 5.0% b"
+    )
 
 
 def test_what_quantisations_cost_beside_their_products_counts_as_not_fused() -> None:
     summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
-    alone = replace(summary.rules[0], rule="unfused-quantize", group="precision", outcome="found", places=17, at_most_ns=88_600)
+    alone = replace(
+        summary.rules[0],
+        rule="unfused-quantize",
+        group="precision",
+        outcome="found",
+        places=17,
+        at_most_ns=88_600,
+    )
     clean = tuple(replace(rule, outcome="clean", places=0) for rule in summary.rules)
-    assert words.not_fused(replace(summary, rules=(alone, *clean)), places=False) == ("Q/DQ 88.6 µs (17 places); at most")
+    assert (
+        words.not_fused(replace(summary, rules=(alone, *clean)), places=False)
+        == "Q/DQ 88.6 µs (17 places); at most"
+    )
 
 
 def test_what_was_not_fused_says_in_which_layers() -> None:
     summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
-    assert words.not_fused(summary).startswith("attention 31.2 µs (2 places: /bert/encoder/layer.{2,5}/attention/self), ")
+    assert words.not_fused(summary).startswith(
+        "attention 31.2 µs (2 places: /bert/encoder/layer.{2,5}/attention/self), "
+    )
     assert words.not_fused(summary, places=False).startswith("attention 31.2 µs (2 places), ")
     assert words.not_fused(summary, places=False, counts=False).startswith("attention 31.2 µs, ")
 
@@ -358,8 +593,15 @@ def test_what_was_not_fused_says_in_which_layers() -> None:
 def test_a_graph_that_mostly_shortens_the_time_between_queued_kernels_says_so() -> None:
     given = tables([answered("cuda-graph", 100, 80, 120)], [], [])
     summary = replace(analysis("bert_trt10", "sync.sqlite").summary, gpu_unprofiled=None)
-    for launch, dispatch, told in ((50, 70, ": between queued kernels, waiting for launches"), (70, 50, "")):
-        idle = [IdleCause("launch", launch, 0.1), IdleCause("dispatch", dispatch, 0.1), IdleCause("host", 300, 0.3)]
+    for launch, dispatch, told in (
+        (50, 70, ": between queued kernels, waiting for launches"),
+        (70, 50, ""),
+    ):
+        idle = [
+            IdleCause("launch", launch, 0.1),
+            IdleCause("dispatch", dispatch, 0.1),
+            IdleCause("host", 300, 0.3),
+        ]
         (action,) = actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000), idle=idle)
         assert gains.gain(summary, action) == f"saves 100 ns (80 to 120), 10% of 331 µs{told}"
         assert "queued" not in gains.gain(summary, action, brief=True)
@@ -367,26 +609,40 @@ def test_a_graph_that_mostly_shortens_the_time_between_queued_kernels_says_so() 
 
 def test_inferences_of_several_shapes_need_a_graph_for_each() -> None:
     def title(name: str, *engines: str) -> str | None:
-        given = analyze(FIXTURES / name / "sync.nsys-rep", [FIXTURES / name / engine for engine in engines])
+        given = analyze(
+            FIXTURES / name / "sync.nsys-rep", [FIXTURES / name / engine for engine in engines]
+        )
         return next((one.title for one in given.summary.actions if one.name == "cuda-graph"), None)
 
     assert title("two_shapes", "engine.json") == "run each kind of inference as a CUDA graph"
-    assert title("decode_loop", "context.engine.json", "generation.engine.json") == "run it as a CUDA graph"
+    assert (
+        title("decode_loop", "context.engine.json", "generation.engine.json")
+        == "run it as a CUDA graph"
+    )
 
 
 def test_avoiding_reformats_is_advised_by_why_they_are_there() -> None:
     whatif = [answered("drop-layers", 100, 80, 120)]
     why = [
-        {**finding("reformat-cost", inside=inside), "finding_id": cost, "cost_ns": cost, "evidence": json.dumps({"cause": cause})}
+        {
+            **finding("reformat-cost", inside=inside),
+            "finding_id": cost,
+            "cost_ns": cost,
+            "evidence": json.dumps({"cause": cause}),
+        }
         for cost, cause, inside in ((1, "output", 0), (2, "input", 0), (3, "placement", None))
     ]
     [action] = actions(tables(whatif, [], why), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
-    assert action.change == (
-        "try a newer TensorRT, which may write parts of a concatenation in place: these copies convert nothing; "
-        "give the engine its input in the type and layout of its first layer; take its output in the type and layout of its last layer"
+    assert (
+        action.change
+        == "try a newer TensorRT, which may write parts of a concatenation in place: these copies"
+        " convert nothing; give the engine its input in the type and layout of its first layer;"
+        " take its output in the type and layout of its last layer"
     )
     [action] = actions(tables(whatif, [], []), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
-    assert action.change is not None and action.change.startswith("give neighbouring layers one type and one layout")
+    assert action.change is not None and action.change.startswith(
+        "give neighbouring layers one type and one layout"
+    )
 
 
 def test_two_in_flight_of_a_program_that_runs_cuda_graphs_are_two_graphs() -> None:
@@ -400,16 +656,25 @@ def test_two_in_flight_of_a_program_that_runs_cuda_graphs_are_two_graphs() -> No
     graphs = analysis("bert_trt103", "graph.sqlite", rules=True).summary
     assert (line(graphs) or "").startswith("cudaGraphLaunch(exec[i % 2], streams[i % 2]);")
     given = how(TWO_GRAPHS, Program(tensorrt=(11,)))
-    assert given.paste == "trtexec --loadEngine=model.plan --infStreams=2"  # whose default are graphs
+    assert (
+        given.paste == "trtexec --loadEngine=model.plan --infStreams=2"
+    )  # whose default are graphs
 
 
-def test_where_an_upper_bound_is_larger_than_a_replayed_saving_before_it_the_order_is_explained() -> None:
+def test_where_an_upper_bound_is_larger_than_a_replayed_saving_before_it_the_order_is_explained() -> (  # noqa: E501
+    None
+):
     summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
-    graph, attention = (one for one in summary.actions if one.name in ("cuda-graph", "attention-not-fused"))
+    graph, attention = (
+        one for one in summary.actions if one.name in ("cuda-graph", "attention-not-fused")
+    )
     alone = replace(summary, actions=(graph, attention))
     assert gains.order(alone, (graph, attention)) == ""
     large = replace(attention, saving=Figure(graph.saving.ns + 1, 0, graph.saving.ns + 1))
-    assert gains.order(replace(summary, actions=(graph, large)), (graph, large)) == "what a replay predicts comes before upper bounds"
+    assert (
+        gains.order(replace(summary, actions=(graph, large)), (graph, large))
+        == "what a replay predicts comes before upper bounds"
+    )
     assert gains.order(alone, (graph,)) == "also: fuse attention, up to 9%: --full"
     small = replace(attention, share=0.02)
     assert gains.order(replace(summary, actions=(graph, small)), (graph,), why=False) == ""
@@ -423,7 +688,11 @@ def test_where_lines_are_few_the_actions_that_save_most_stay() -> None:
     summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
     graph, attention, two, *_ = summary.actions
     assert two.throughput_only
-    large = replace(attention, saving=Figure(2 * graph.saving.ns, 0, 2 * graph.saving.ns), share=2 * (graph.share or 0))
+    large = replace(
+        attention,
+        saving=Figure(2 * graph.saving.ns, 0, 2 * graph.saving.ns),
+        share=2 * (graph.share or 0),
+    )
     many = replace(summary, actions=(graph, large, two))
     assert gains.first_actions(many) == (graph, large, two)
     assert gains.without_least((graph, large, two)) == (large, two)
@@ -432,7 +701,9 @@ def test_where_lines_are_few_the_actions_that_save_most_stay() -> None:
     assert large in gains.first_actions(replace(summary, actions=(*small, large, two)))
 
 
-def test_what_raises_throughput_only_is_not_shown_where_a_shorter_inference_raises_it_as_much() -> None:
+def test_what_raises_throughput_only_is_not_shown_where_a_shorter_inference_raises_it_as_much() -> (
+    None
+):
     summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
     graph, _, two, *_ = summary.actions
     assert gains.first_actions(replace(summary, actions=(graph, two))) == (graph, two)
@@ -443,18 +714,32 @@ def test_what_raises_throughput_only_is_not_shown_where_a_shorter_inference_rais
 def test_an_action_that_pays_is_named_even_where_there_is_no_room_for_it() -> None:
     summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
     graph, *_ = summary.actions
-    copies = replace(graph, name="async", title="synchronise once, at the end", share=0.10, throughput_only=True)
-    others = [replace(graph, name=f"other {number}", title=f"other {number}", share=0.05) for number in range(3)]
+    copies = replace(
+        graph, name="async", title="synchronise once, at the end", share=0.10, throughput_only=True
+    )
+    others = [
+        replace(graph, name=f"other {number}", title=f"other {number}", share=0.05)
+        for number in range(3)
+    ]
     told = gains.order(replace(summary, actions=(graph, copies, *others)), (graph,))
     assert told == "also: other 0, 5%; other 1, 5%; 2 more: --full"
     most = replace(others[2], share=0.07)
-    told = gains.order(replace(summary, actions=(graph, copies, most)), (graph,))  # what shortens an inference first
+    told = gains.order(
+        replace(summary, actions=(graph, copies, most)), (graph,)
+    )  # what shortens an inference first
     assert told == "also: other 2, 7%; for throughput: synchronise once, at the end, +11%: --full"
-    assert gains.order(replace(summary, actions=(graph, *others[:2], most)), (graph,), room=40) == "also: other 2, 7%; 2 more: --full"
-    assert gains.order(replace(summary, actions=(graph, copies)), (graph,), room=69) == (
-        "also: for throughput: synchronise once, at the end, +11%: --full"
+    assert (
+        gains.order(replace(summary, actions=(graph, *others[:2], most)), (graph,), room=40)
+        == "also: other 2, 7%; 2 more: --full"
     )
-    assert gains.order(replace(summary, actions=(graph, copies)), (graph,), room=40) == "1 more: --full"
+    assert (
+        gains.order(replace(summary, actions=(graph, copies)), (graph,), room=69)
+        == "also: for throughput: synchronise once, at the end, +11%: --full"
+    )
+    assert (
+        gains.order(replace(summary, actions=(graph, copies)), (graph,), room=40)
+        == "1 more: --full"
+    )
     assert gains.order(replace(summary, actions=(graph, copies)), (graph, copies)) == ""
 
 
@@ -462,7 +747,9 @@ def test_an_outlier_that_is_mostly_the_profilers_work_is_called_its_artefact() -
     summary = analysis("bert_split_trt10", "sync.nsys-rep").summary
     assert summary.slowest is not None
     assert summary.slowest.more[0][0] == "profiler"
-    assert words.slowest(summary).endswith(" nsys's own work, +37.5 µs waiting for launches, an artefact of profiling")
+    assert words.slowest(summary).endswith(
+        " nsys's own work, +37.5 µs waiting for launches, an artefact of profiling"
+    )
     assert "artefact" not in words.slowest(analysis("bert_trt10", "sync.sqlite").summary)
 
 
@@ -470,46 +757,78 @@ def test_an_outlier_that_is_mostly_the_profilers_work_is_called_its_artefact() -
     ("saving", "told"),
     [
         (400, "saves 400 ns (360 to 440), 40% of 1,220 µs"),
-        (600, "saves 600 ns (560 to 640), 60% of 1,220 µs: host busy elsewhere, waiting for launches"),
+        (
+            600,
+            "saves 600 ns (560 to 640), 60% of 1,220 µs: host busy elsewhere, waiting for launches",
+        ),
         (950, "saves 950 ns (910 to 990), 95% of 1,220 µs"),  # more than all of that
     ],
 )
-def test_a_saving_beyond_the_idle_time_of_its_cause_says_what_else_it_is_made_of(saving: int, told: str) -> None:
+def test_a_saving_beyond_the_idle_time_of_its_cause_says_what_else_it_is_made_of(
+    saving: int, told: str
+) -> None:
     given = tables([answered("no-host-gap", saving, saving - 40, saving + 40)], [], [])
-    idle = [IdleCause("host", 488, 0.4), IdleCause("copy", 22, 0.02), IdleCause("launch", 388, 0.3), IdleCause("dispatch", 300, 0.3)]
+    idle = [
+        IdleCause("host", 488, 0.4),
+        IdleCause("copy", 22, 0.02),
+        IdleCause("launch", 388, 0.3),
+        IdleCause("dispatch", 300, 0.3),
+    ]
     (action,) = actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000), idle=idle)
-    summary = replace(analysis("torch_mixed", "sync.nsys-rep", engine=False).summary, unprofiled=None, gpu_unprofiled=None)
+    summary = replace(
+        analysis("torch_mixed", "sync.nsys-rep", engine=False).summary,
+        unprofiled=None,
+        gpu_unprofiled=None,
+    )
     assert gains.gain(summary, action) == told
 
 
 def test_what_a_rule_prices_is_said_to_be_no_sure_saving() -> None:
     given = tables([], [outcome("norm-split", "fusion", 5000)], [finding("norm-split")])
     (action,) = actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
-    assert gains.gain(analysis("bert_trt10", "sync.sqlite").summary, action, " per inference") == (
-        "may save up to 500 ns, 50% of 331 µs per inference"
+    assert (
+        gains.gain(analysis("bert_trt10", "sync.sqlite").summary, action, " per inference")
+        == "may save up to 500 ns, 50% of 331 µs per inference"
     )
 
 
 def test_a_change_and_a_rule_that_price_the_same_are_one_action() -> None:
     both = [outcome("norm-split", "fusion", 5000), outcome("under-filled-gpu", "hotspot", 5000)]
-    found = [finding("norm-split"), finding("under-filled-gpu") | {"finding_id": 1, "evidence": '{"busy_sms": 0.53}'}]
+    found = [
+        finding("norm-split"),
+        finding("under-filled-gpu") | {"finding_id": 1, "evidence": '{"busy_sms": 0.53}'},
+    ]
     alone = actions(tables([], both, found), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
     assert [one.name for one in alone] == ["norm-split", "under-filled-gpu"]
-    assert gains.gain(analysis("bert_trt10", "sync.sqlite").summary, alone[1]) == "kernels leave 47% of SMs idle; gain unknown"
+    assert (
+        gains.gain(analysis("bert_trt10", "sync.sqlite").summary, alone[1])
+        == "kernels leave 47% of SMs idle; gain unknown"
+    )
     changes = [answered("join-kernels", 100, 80, 120), answered("two-in-flight", 400, 300, 500)]
-    replayed = actions(tables(changes, both, found), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
+    replayed = actions(
+        tables(changes, both, found), TENSORRT, units=10, unit_time=UnitTime(1000, 1000)
+    )
     assert [one.name for one in replayed] == ["join-kernels", "two-in-flight"]
     assert gains.action_title(replayed[1]) == "keep two inferences in flight (or a larger batch)"
 
 
 @pytest.mark.parametrize(("cost_ns", "first"), [(4000, "fp32-engine"), (1000, "cuda-graph")])
-def test_an_engine_in_fp32_is_the_first_thing_to_say_where_half_precision_may_save_most(cost_ns: int, first: str) -> None:
-    given = tables([answered("cuda-graph", 150, 120, 180)], [outcome("fp32-engine", "precision", cost_ns)], [finding("fp32-engine")])
+def test_an_engine_in_fp32_is_the_first_thing_to_say_where_half_precision_may_save_most(
+    cost_ns: int, first: str
+) -> None:
+    given = tables(
+        [answered("cuda-graph", 150, 120, 180)],
+        [outcome("fp32-engine", "precision", cost_ns)],
+        [finding("fp32-engine")],
+    )
     told = actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
     assert told[0].name == first
     assert {one.name for one in told} == {"fp32-engine", "cuda-graph"}
     precise = next(one for one in told if one.name == "fp32-engine")
-    assert (precise.title, "AutoCast" in str(precise.change) or "autocast" in str(precise.change)) == ("compute in half precision", True)
+    assert (
+        precise.title,
+        "AutoCast" in str(precise.change) or "autocast" in str(precise.change),
+    ) == ("compute in half precision", True)
 
 
 @pytest.mark.parametrize(
@@ -519,16 +838,29 @@ def test_an_engine_in_fp32_is_the_first_thing_to_say_where_half_precision_may_sa
         (["attention", "norm", "norm"], "fuse attention and norms inside the region"),
     ],
 )
-def test_only_what_is_in_pieces_inside_a_region_is_to_be_fused_there(kinds: list[str], title: str) -> None:
-    found = [finding("split-inside-region") | {"finding_id": n, "evidence": f'{{"kind": "{kind}"}}'} for n, kind in enumerate(kinds)]
+def test_only_what_is_in_pieces_inside_a_region_is_to_be_fused_there(
+    kinds: list[str], title: str
+) -> None:
+    found = [
+        finding("split-inside-region") | {"finding_id": n, "evidence": f'{{"kind": "{kind}"}}'}
+        for n, kind in enumerate(kinds)
+    ]
     given = tables([], [outcome("split-inside-region", "fusion", 5000)], found)
     (action,) = actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
     assert action.title == title
 
 
-@pytest.mark.parametrize(("kinds", "told"), [(["norm", "norm"], "norms"), (["softmax", "attention"], "attention and softmaxes")])
-def test_what_runs_in_several_kernels_is_told_by_what_was_found(kinds: list[str], told: str) -> None:
-    found = [finding("split-inside-region") | {"finding_id": n, "evidence": f'{{"kind": "{kind}"}}'} for n, kind in enumerate(kinds)]
+@pytest.mark.parametrize(
+    ("kinds", "told"),
+    [(["norm", "norm"], "norms"), (["softmax", "attention"], "attention and softmaxes")],
+)
+def test_what_runs_in_several_kernels_is_told_by_what_was_found(
+    kinds: list[str], told: str
+) -> None:
+    found = [
+        finding("split-inside-region") | {"finding_id": n, "evidence": f'{{"kind": "{kind}"}}'}
+        for n, kind in enumerate(kinds)
+    ]
     held = analysis("bert_trt10", "sync.sqlite").tables.by_name()
     given = {**held, **tables([], [outcome("split-inside-region", "fusion", 5000)], found)}
     assert words.not_fused(summarize(given), places=False).startswith(f"{told} in several kernels ")
@@ -536,31 +868,55 @@ def test_what_runs_in_several_kernels_is_told_by_what_was_found(kinds: list[str]
 
 def test_two_in_flight_are_at_most_twice_as_many_per_second_as_one_after_another() -> None:
     runs = Runs(Program("tensorrt"), 0.0, None)
-    (action,) = actions(tables([answered("two-in-flight", 450, 300, 800)], [], []), runs, units=10, unit_time=UnitTime(1000, 1000))
-    summary = replace(analysis("bert_trt10", "sync.sqlite").summary, unprofiled=Figure(1000, 800, 1300))
+    (action,) = actions(
+        tables([answered("two-in-flight", 450, 300, 800)], [], []),
+        runs,
+        units=10,
+        unit_time=UnitTime(1000, 1000),
+    )
+    summary = replace(
+        analysis("bert_trt10", "sync.sqlite").summary, unprofiled=Figure(1000, 800, 1300)
+    )
     told = gains.gain(summary, action)
-    assert "1,820,000" in told and "2,500,000) per second" in told, told  # 2 / 800 ns, and not 1 / (1000 - 800) ns
+    assert "1,820,000" in told and "2,500,000) per second" in told, (
+        told
+    )  # 2 / 800 ns, and not 1 / (1000 - 800) ns
 
 
 def test_an_action_without_a_line_to_paste_says_what_to_change() -> None:
     priced = outcome("unfused-quantize", "precision", 5000)
-    (action,) = actions(tables([], [priced], [finding("unfused-quantize")]), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
+    (action,) = actions(
+        tables([], [priced], [finding("unfused-quantize")]),
+        TENSORRT,
+        units=10,
+        unit_time=UnitTime(1000, 1000),
+    )
     assert action.paste is None
-    assert (action.change or "").startswith("let nothing but the layer that quantises read the tensor")
+    assert (action.change or "").startswith(
+        "let nothing but the layer that quantises read the tensor"
+    )
 
 
 def test_the_time_in_the_trace_is_the_mean_of_all_and_the_busy_share_is_of_it() -> None:
     found = analysis("decode_loop", "sync.nsys-rep", engine=False)
     summary, (loop,) = found.summary, list(found.tables.inference_loops)
     assert summary.traced is not None
-    assert summary.traced.ns == pytest.approx(loop.integer("window_ns") / loop.integer("steady"), rel=0.005)
+    assert summary.traced.ns == pytest.approx(
+        loop.integer("window_ns") / loop.integer("steady"), rel=0.005
+    )
     (gpu,) = summary.gpus
     assert gpu.busy_ns == pytest.approx((gpu.busy_share or 0) * summary.traced.ns, rel=0.01)
-    assert words.times(summary)[1].endswith("predicted without the profiler and outliers, 3,200 per second")
+    assert words.times(summary)[1].endswith(
+        "predicted without the profiler and outliers, 3,200 per second"
+    )
 
 
 def test_where_nothing_can_be_replayed_the_rules_say_what_may_be_saved_each_thing_once() -> None:
-    outcomes = [outcome("pageable-copy", "copy", 3000), outcome("blocking-copy", "copy", 2000), outcome("launch-bound", "launch", 4000)]
+    outcomes = [
+        outcome("pageable-copy", "copy", 3000),
+        outcome("blocking-copy", "copy", 2000),
+        outcome("launch-bound", "launch", 4000),
+    ]
     found = [finding(one) for one in ("pageable-copy", "blocking-copy", "launch-bound")]
     cannot: dict[str, object] = {
         "change": "cuda-graph",
@@ -568,22 +924,38 @@ def test_where_nothing_can_be_replayed_the_rules_say_what_may_be_saved_each_thin
         "assumptions": "",
         "reason": "the inferences are not evenly spaced",
     }
-    told = actions(tables([cannot], outcomes, found), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
+    told = actions(
+        tables([cannot], outcomes, found), TENSORRT, units=10, unit_time=UnitTime(1000, 1000)
+    )
     assert [(one.name, one.title) for one in told] == [
-        ("launch-bound", "run it as a CUDA graph"), ("pageable-copy", "copy to and from pinned memory"),
+        ("launch-bound", "run it as a CUDA graph"),
+        ("pageable-copy", "copy to and from pinned memory"),
     ]  # fmt: skip
     assert (told[0].paste or "").startswith("trtexec ")
-    assert actions(tables([answered("cuda-graph", 2, -5, 9)], outcomes, found), TENSORRT, units=10, unit_time=UnitTime(1000, 1000)) == ()
+    assert (
+        actions(
+            tables([answered("cuda-graph", 2, -5, 9)], outcomes, found),
+            TENSORRT,
+            units=10,
+            unit_time=UnitTime(1000, 1000),
+        )
+        == ()
+    )
 
 
 @pytest.mark.parametrize(("copies_ns", "saved"), [(6000, 400), (9000, 100)])
 def test_copies_can_hide_behind_no_more_than_the_other_work(copies_ns: int, saved: int) -> None:
     device = {
-        "device": 0, "window": "inferences", "start_ns": 0, "end_ns": 10_000, "window_ns": 10_000, "inferences": 10, "busy_ns": 10_000,
+        "device": 0, "window": "inferences", "start_ns": 0, "end_ns": 10_000, "window_ns": 10_000,
+        "inferences": 10, "busy_ns": 10_000,
         "copies_ns": copies_ns, "idle_ns": 0, "busy_share": 1.0,
     }  # fmt: skip
     given = {
-        **tables([], [outcome("copy-not-overlapped", "copy", copies_ns)], [finding("copy-not-overlapped")]),
+        **tables(
+            [],
+            [outcome("copy-not-overlapped", "copy", copies_ns)],
+            [finding("copy-not-overlapped")],
+        ),
         "device_times": Table.of_rows(DEVICE_TIMES, [device]),
     }
     (action,) = actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
@@ -610,10 +982,19 @@ def test_where_the_screen_is_small_the_first_action_stays_and_what_says_least_go
 
 
 def test_hidden_replays_between_ranges_take_turns_with_them() -> None:
-    """A context engine runs with ranges, then steps as CUDA graphs: the times of all add up to the run's, and each kind is named."""
+    """A context engine runs with ranges, then steps as CUDA graphs: the times of all add up to the
+    run's, and each kind is named.
+    """
     analysed = analysis("decode_loop", "graph_whole.nsys-rep", engine=False)
     (loop,) = analysed.tables.inference_loops
-    times, first = analysed.tables.inference_times.ints("time_ns"), next(iter(analysed.tables.inferences))
-    own_ns = first.integer("end_ns") - first.integer("start_ns")  # its time is unknown: it follows none
-    assert loop.integer("window_ns") - own_ns == pytest.approx(times[times != MISSING].sum(), rel=0.001)
+    times, first = (
+        analysed.tables.inference_times.ints("time_ns"),
+        next(iter(analysed.tables.inferences)),
+    )
+    own_ns = first.integer("end_ns") - first.integer(
+        "start_ns"
+    )  # its time is unknown: it follows none
+    assert loop.integer("window_ns") - own_ns == pytest.approx(
+        times[times != MISSING].sum(), rel=0.001
+    )
     assert {kind.what for kind in analysed.summary.kinds} >= {"CUDA graphs"}

@@ -1,4 +1,6 @@
-"""Whose the inferences and the time are, with one of two engine files, both, the wrong one or none; against each kernel's known engine."""
+"""Whose the inferences and the time are, with one of two engine files, both, the wrong one or none;
+against each kernel's known engine.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +27,32 @@ MIXED = ("backbone", "head")
 @cache
 def summary(report: str, *engines: str) -> Summary:
     folder = FIXTURES / report.partition("/")[0]
-    return analyze(FIXTURES / f"{report}.nsys-rep", [folder / f"{name}.engine.json" for name in engines], rules=()).summary
+    return analyze(
+        FIXTURES / f"{report}.nsys-rep",
+        [folder / f"{name}.engine.json" for name in engines],
+        rules=(),
+    ).summary
 
 
 def ran() -> list[tuple[int, int, int]]:
-    """Start, duration and engine (-1: none) of each kernel of torch_mixed/nonvtx; the engines in the order of MIXED."""
+    """Start, duration and engine (-1: none) of each kernel of torch_mixed/nonvtx; the engines in
+    the order of MIXED.
+    """
     from nsysmap.trace.open_report import open_trace
 
     kernels = open_trace(FIXTURES / "torch_mixed/nonvtx.nsys-rep").kernels
-    took = dict(zip(kernels.ints("start_ns").tolist(), (kernels.ints("end_ns") - kernels.ints("start_ns")).tolist(), strict=True))
+    took = dict(
+        zip(
+            kernels.ints("start_ns").tolist(),
+            (kernels.ints("end_ns") - kernels.ints("start_ns")).tolist(),
+            strict=True,
+        )
+    )
     with (FIXTURES / "torch_mixed/nonvtx.kernels.tsv").open(newline="") as rows:
-        return [(start := int(row["start_ns"]), took[start], int(row["engine"])) for row in csv.DictReader(rows, delimiter="\t")]
+        return [
+            (start := int(row["start_ns"]), took[start], int(row["engine"]))
+            for row in csv.DictReader(rows, delimiter="\t")
+        ]
 
 
 @pytest.mark.parametrize("file", MIXED)
@@ -47,19 +64,31 @@ def test_with_one_of_two_engines_and_no_ranges_a_pass_is_not_called_an_inference
     others = [(took, engine) for _, took, engine in inside if engine != number]
     whole = sum(took for _, took, _ in inside)
     size = len(own) // 40
-    spans = [own[at + size - 1][0] + own[at + size - 1][1] - own[at][0] for at in range(0, len(own), size)]
+    spans = [
+        own[at + size - 1][0] + own[at + size - 1][1] - own[at][0]
+        for at in range(0, len(own), size)
+    ]
     assert (found.inferences, found.unit, found.outside is None) == (40, PASS_OF_ONE, False)
     assert found.outside is not None
     assert found.outside.kernels == pytest.approx(len(others) / 39)
     assert found.outside.share == pytest.approx(sum(took for took, _ in others) / whole)
     other_engine = sum(took for took, engine in others if engine == 1 - number) / whole
-    assert 0.4 * other_engine < found.outside.tensorrt <= other_engine  # at least, as the names tell
+    assert (
+        0.4 * other_engine < found.outside.tensorrt <= other_engine
+    )  # at least, as the names tell
     assert found.outside.pytorch <= sum(took for took, engine in others if engine < 0) / whole
     assert found.outside.span_ns == pytest.approx(np.median(spans), rel=0.001)
-    assert words.title(found).startswith(f"nonvtx.nsys-rep: 40 inferences of {file}.engine.json among other kernels on ")
+    assert words.title(found).startswith(
+        f"nonvtx.nsys-rep: 40 inferences of {file}.engine.json among other kernels on "
+    )
     told = words.times(found)
-    assert " mean per pass of 1 inference in the trace, " in told[0] and told[0].endswith(" passes/s")
-    assert f" µs from first to last kernel; {round(len(others) / 39)} kernels outside inferences, " in told[1]
+    assert " mean per pass of 1 inference in the trace, " in told[0] and told[0].endswith(
+        " passes/s"
+    )
+    assert (
+        f" µs from first to last kernel; {round(len(others) / 39)} kernels outside inferences, "
+        in told[1]
+    )
     assert "% another engine's; 15% PyTorch's)" in told[1]
     assert "give the file of the other TensorRT kernels' engine too" in words.certainty(found)
 
@@ -75,7 +104,8 @@ def test_with_both_files_no_kernel_of_tensorrt_is_left_and_a_pass_is_of_two_infe
 
 
 @pytest.mark.parametrize(("report", "engines"), [
-    ("decode_loop/sync", ("generation", "context")), ("decode_loop/nonvtx", ("generation", "context")), ("torch_mixed/sync", ()),
+    ("decode_loop/sync", ("generation", "context")),
+    ("decode_loop/nonvtx", ("generation", "context")), ("torch_mixed/sync", ()),
 ])  # fmt: skip
 def test_little_outside_the_inferences_is_not_told(report: str, engines: Sequence[str]) -> None:
     found = summary(report, *engines)
@@ -84,7 +114,11 @@ def test_little_outside_the_inferences_is_not_told(report: str, engines: Sequenc
 
 @pytest.mark.parametrize("report", ["torch_mixed/sync", "decode_loop/sync", "decode_loop/nonvtx"])
 def test_each_kind_of_inferences_has_its_engine_or_none(report: str) -> None:
-    engine, own, others = ("head", 40, 40) if "mixed" in report else ("generation", 96, 2 if "nonvtx" in report else 3)  # that count
+    engine, own, others = (
+        ("head", 40, 40)
+        if "mixed" in report
+        else ("generation", 96, 2 if "nonvtx" in report else 3)
+    )  # that count
     told = words.kinds(summary(report, engine))
     assert f"{engine}.engine.json: " in told and f"({own}x)" in told
     assert f"{whose.NO_GIVEN}: " in told and f"({others}x)" in told
@@ -96,7 +130,9 @@ def test_hidden_inferences_are_not_said_to_be_of_no_given_engine() -> None:
     assert "context.engine.json: " in words.kinds(found)
     assert whose.NO_GIVEN not in words.kinds(found) + words.slowest(found) + words.certainty(found)
     assert found.outside is None
-    assert ", perhaps generation.engine.json: " in words.kinds(summary("decode_loop/graph_whole", "generation"))
+    assert ", perhaps generation.engine.json: " in words.kinds(
+        summary("decode_loop/graph_whole", "generation")
+    )
 
 
 def test_the_page_says_what_runs_outside_and_of_what_engine_inferences_are_not() -> None:
@@ -112,23 +148,33 @@ def test_the_page_says_what_runs_outside_and_of_what_engine_inferences_are_not()
 
 def test_an_engine_that_no_range_names_may_be_another_of_the_same_structure() -> None:
     assert "ran in 40 of 80 inferences;" in words.certainty(summary("torch_mixed/sync", "head"))
-    assert "; head.engine.json or one of the same structure ran;" in words.certainty(summary("torch_mixed/nonvtx", "head"))
+    assert "; head.engine.json or one of the same structure ran;" in words.certainty(
+        summary("torch_mixed/nonvtx", "head")
+    )
 
 
 def test_engines_that_only_the_names_of_their_layers_speak_for_are_not_said_to_have_run() -> None:
     found = summary("decode_loop/sync", "generation", "context")
     assert "both engines fit by layer names (no tactics to check);" in words.certainty(found)
     told = whose.engine_ran(found, found.engines[0])
-    assert told == "generation.engine.json fits 96 of 99 inferences by layer names (no tactics to check)"
-    hidden = analyze(FIXTURES / "bert_trt10/graph_whole.nsys-rep", FIXTURES / "bert_trt10/engine.json", rules=()).summary
+    assert (
+        told
+        == "generation.engine.json fits 96 of 99 inferences by layer names (no tactics to check)"
+    )
+    hidden = analyze(
+        FIXTURES / "bert_trt10/graph_whole.nsys-rep", FIXTURES / "bert_trt10/engine.json", rules=()
+    ).summary
     assert words.certainty(hidden) == "engine.json fits by layer names (its kernels are hidden)"
 
 
 @pytest.mark.parametrize(("report", "engines", "told"), [
-    ("torch_mixed/sync", MIXED, True), ("decode_loop/sync", ("generation", "context"), False), ("torch_mixed/sync", (), False),
+    ("torch_mixed/sync", MIXED, True), ("decode_loop/sync", ("generation", "context"), False),
+    ("torch_mixed/sync", (), False),
     ("torch_mixed/sync", ("head",), False),  # nothing is known of the other engine
 ])  # fmt: skip
-def test_that_no_region_is_opaque_is_said_where_it_is_known(report: str, engines: Sequence[str], told: bool) -> None:
+def test_that_no_region_is_opaque_is_said_where_it_is_known(
+    report: str, engines: Sequence[str], told: bool
+) -> None:
     found = summary(report, *engines)
     assert ("no opaque region" in words.certainty(found)) == told
     assert not (told and found.regions)
@@ -136,7 +182,13 @@ def test_that_no_region_is_opaque_is_said_where_it_is_known(report: str, engines
 
 def test_the_full_report_has_the_evidence_for_each_engine() -> None:
     folder = FIXTURES / "decode_loop"
-    report = report_of(analyze(folder / "sync.nsys-rep", [folder / f"{name}.engine.json" for name in ("context", "generation")], rules=()))
+    report = report_of(
+        analyze(
+            folder / "sync.nsys-rep",
+            [folder / f"{name}.engine.json" for name in ("context", "generation")],
+            rules=(),
+        )
+    )
     full, brief = ("".join(report_text(report, full=full).split()) for full in (True, False))
     for engine, inferences in zip(report.summary.engines, (3, 96), strict=True):
         assert engine.how is not None and f"explains {inferences} of 99 inferences" in engine.how
@@ -147,11 +199,16 @@ def test_the_full_report_has_the_evidence_for_each_engine() -> None:
 def test_a_file_beside_a_program_without_tensorrt_is_told_so_and_nothing_else(file: str) -> None:
     result = analyze(FIXTURES / "torch_encoder/eager.nsys-rep", FIXTURES / file / "engine.json")
     found = result.summary
-    none = "engine.json did not run: no TensorRT is in this trace, neither its ranges nor a kernel that only it has; leave it out."
+    none = (
+        "engine.json did not run: no TensorRT is in this trace, neither its ranges nor a kernel"
+        " that only it has; leave it out."
+    )
     assert found.blocked == (none,)
     assert "engine.json did not run: the trace shows no TensorRT" in words.certainty(found)
     assert "no layers are known for the " in words.certainty(found)
-    assert words.not_fused(found) == "cannot tell: only TensorRT is checked, and the trace shows none"
+    assert (
+        words.not_fused(found) == "cannot tell: only TensorRT is checked, and the trace shows none"
+    )
     assert "%" not in result.tables.engine_fits.only().text("how")
 
 
@@ -163,16 +220,32 @@ def test_which_of_two_files_with_the_same_layers_ran_is_left_open(tmp_path: Path
         found = analyze(FIXTURES / "torch_mixed/nonvtx.nsys-rep", files, rules=()).summary
         names = [path.name for path in files]
         assert f"perhaps of {' or '.join(names)} on " in words.title(found)
-        assert f"which of {' and '.join(names)} ran, if any, cannot be told" in words.certainty(found)
+        assert f"which of {' and '.join(names)} ran, if any, cannot be told" in words.certainty(
+            found
+        )
         assert not found.layers
     backbone = FIXTURES / "torch_mixed/backbone.engine.json"
-    found = analyze(FIXTURES / "torch_mixed/nonvtx.nsys-rep", [twin, backbone, right], rules=()).summary
-    assert "80 inferences, 40 of backbone.engine.json, perhaps of tail.engine.json or head.engine.json on " in words.title(found)
-    assert words.kinds(found).count("unknown engine: ") == 1 and whose.NO_GIVEN not in words.kinds(found) + words.certainty(found)
+    found = analyze(
+        FIXTURES / "torch_mixed/nonvtx.nsys-rep", [twin, backbone, right], rules=()
+    ).summary
+    assert (
+        "80 inferences, 40 of backbone.engine.json, perhaps of tail.engine.json or"
+        " head.engine.json on " in words.title(found)
+    )
+    assert words.kinds(found).count("unknown engine: ") == 1 and whose.NO_GIVEN not in words.kinds(
+        found
+    ) + words.certainty(found)
 
 
-@pytest.mark.parametrize(("engines", "unit"), [(("head",), PASS_OF_ONE), (MIXED, "pass of 2 inferences"), ((), "repetition")])
-def test_what_if_has_the_same_unit(engines: Sequence[str], unit: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("engines", "unit"),
+    [(("head",), PASS_OF_ONE), (MIXED, "pass of 2 inferences"), ((), "repetition")],
+)
+def test_what_if_has_the_same_unit(
+    engines: Sequence[str], unit: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     files = [str(FIXTURES / f"torch_mixed/{name}.engine.json") for name in engines]
     cli(["what-if", str(FIXTURES / "torch_mixed/nonvtx.nsys-rep"), *files], standalone_mode=False)
-    assert capsys.readouterr().out.startswith(f"nonvtx.nsys-rep: wall time per {unit} without the profiler, µs\n")
+    assert capsys.readouterr().out.startswith(
+        f"nonvtx.nsys-rep: wall time per {unit} without the profiler, µs\n"
+    )

@@ -1,4 +1,6 @@
-"""Idle time: every tick of it has one cause, the same one that a slow reading of the rules gives."""
+"""Idle time: every tick of it has one cause, the same one that a slow reading of the rules
+gives.
+"""
 
 from __future__ import annotations
 
@@ -89,9 +91,19 @@ def trace_of(program: Program) -> Trace:
     copies: list[dict[str, object]] = []
     for work in sorted(program.work, key=lambda piece: piece.start):
         call = None if work.launch is None else program.calls[work.launch]
-        row: dict[str, object] = {**_when(work.start, work.end), "device": 0, "stream": 1, "process": 1, "pid": 1}
+        row: dict[str, object] = {
+            **_when(work.start, work.end),
+            "device": 0,
+            "stream": 1,
+            "process": 1,
+            "pid": 1,
+        }
         if call is not None and work.launch is not None:
-            row |= {"launch": place[work.launch], "correlation": place[work.launch], "thread": call.thread}
+            row |= {
+                "launch": place[work.launch],
+                "correlation": place[work.launch],
+                "thread": call.thread,
+            }
             row |= {"launch_start_ns": call.start * TICK, "launch_end_ns": call.end * TICK}
         if call is not None and call.kind == "copy":
             copies.append({**row, "kind": "HtoD", "source": "pageable", "target": "device"})
@@ -105,7 +117,11 @@ def trace_of(program: Program) -> Trace:
         kernels=Table.of_rows(GPU_KERNELS, kernels),
         api_calls=api_calls,
         nvtx_ranges=Table.of_rows(
-            NVTX_RANGES, [{**_when(a, b), "process": 1, "thread": thread, "name": name} for thread, a, b, name in program.ranges]
+            NVTX_RANGES,
+            [
+                {**_when(a, b), "process": 1, "thread": thread, "name": name}
+                for thread, a, b, name in program.ranges
+            ],
         ),
         memcpys=Table.of_rows(MEMCPYS, copies),
         memsets=empty(MEMSETS),
@@ -113,8 +129,17 @@ def trace_of(program: Program) -> Trace:
         event_records=empty(EVENT_RECORDS),
         cuda_graph_nodes=empty(CUDA_GRAPH_NODES),
         cuda_graph_traces=empty(CUDA_GRAPH_TRACES),
-        overheads=Table.of_rows(OVERHEADS, [{**_when(a, b), "thread": thread, "name": "flush"} for thread, a, b in program.overheads]),
-        osrt_calls=Table.of_rows(OSRT_CALLS, [{**_when(a, b), "thread": thread, "name": "poll"} for thread, a, b in program.waits]),
+        overheads=Table.of_rows(
+            OVERHEADS,
+            [
+                {**_when(a, b), "thread": thread, "name": "flush"}
+                for thread, a, b in program.overheads
+            ],
+        ),
+        osrt_calls=Table.of_rows(
+            OSRT_CALLS,
+            [{**_when(a, b), "thread": thread, "name": "poll"} for thread, a, b in program.waits],
+        ),
         devices=empty(DEVICES),
         dropped=(),
         absent=(),
@@ -125,7 +150,12 @@ def inferences_of(program: Program) -> Table:
     return Table.of_rows(
         INFERENCES,
         [
-            {"inference": n, "thread": thread, "enqueue_start_ns": a * TICK, "enqueue_end_ns": b * TICK}
+            {
+                "inference": n,
+                "thread": thread,
+                "enqueue_start_ns": a * TICK,
+                "enqueue_end_ns": b * TICK,
+            }
             for n, (thread, a, b) in enumerate(program.enqueues)
         ],
     )
@@ -133,7 +163,9 @@ def inferences_of(program: Program) -> Table:
 
 @pytest.fixture(autouse=True)
 def a_piece_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Holes are worked out two at a time, and rows looked at two at a time, so that a few of them are several pieces."""
+    """Holes are worked out two at a time, and rows looked at two at a time, so that a few of them
+    are several pieces.
+    """
     monkeypatch.setattr(idle, "_AT_ONCE", 2)
     monkeypatch.setattr(intervals, "_BLOCK", 2)
 
@@ -148,14 +180,20 @@ def gaps_of(program: Program) -> Table:
 def by_tick(gaps: Table) -> dict[int, str]:
     """The cause of every idle tick."""
     result: dict[int, str] = {}
-    for start, end, cause in zip(gaps.ints("start_ns").tolist(), gaps.ints("end_ns").tolist(), gaps.text("cause").list(), strict=True):
+    for start, end, cause in zip(
+        gaps.ints("start_ns").tolist(),
+        gaps.ints("end_ns").tolist(),
+        gaps.text("cause").list(),
+        strict=True,
+    ):
         for tick in range(start // TICK, end // TICK):
             assert tick not in result, "two causes for one tick"
             result[tick] = str(cause)
     return result
 
 
-# --- the slow reading of the rules ----------------------------------------------------------------------------------
+# --- the slow reading of the rules
+# ----------------------------------------------------------------------------------
 
 
 def slowly(program: Program) -> dict[int, str]:
@@ -213,7 +251,8 @@ def _before_the_call(program: Program, thread: int, tick: int) -> str:
     return "no-work" if waiting and not in_range else "host"
 
 
-# --- random programs ------------------------------------------------------------------------------------------------
+# --- random programs
+# ------------------------------------------------------------------------------------------------
 
 _APIS = (
     ("cudaLaunchKernel", "launch"),
@@ -238,11 +277,17 @@ def _blocks(draw: st.DrawFn, longest: int = 6) -> list[tuple[int, int]]:
 
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
-    calls = [Call(thread, start, end, *draw(st.sampled_from(_APIS))) for thread in THREADS for start, end in draw(_blocks())]
+    calls = [
+        Call(thread, start, end, *draw(st.sampled_from(_APIS)))
+        for thread in THREADS
+        for start, end in draw(_blocks())
+    ]
     work = []
     for row, call in enumerate(calls):
         if call.kind in ("launch", "copy"):
-            for _ in range(draw(st.integers(0, 2)) if call.kind == "copy" else draw(st.integers(0, 1))):
+            for _ in range(
+                draw(st.integers(0, 2)) if call.kind == "copy" else draw(st.integers(0, 1))
+            ):
                 start = call.start + draw(st.integers(0, 30))
                 work.append(Work(start, start + draw(st.integers(1, 4)), row))
     for _ in range(draw(st.integers(0, 2))):
@@ -268,11 +313,17 @@ def test_every_idle_tick_has_the_cause_that_a_slow_reading_gives(program: Progra
     assert by_tick(gaps_of(program)) == slowly(program)
 
 
-# --- what the words mean --------------------------------------------------------------------------------------------
+# --- what the words mean
+# --------------------------------------------------------------------------------------------
 
 
-def _two_kernels(*, second_call: tuple[int, int], idle: tuple[int, int], **more: object) -> dict[str, int]:
-    calls = (Call(7, 0, 2, "cudaLaunchKernel", "launch"), Call(7, *second_call, "cudaLaunchKernel", "launch"))
+def _two_kernels(
+    *, second_call: tuple[int, int], idle: tuple[int, int], **more: object
+) -> dict[str, int]:
+    calls = (
+        Call(7, 0, 2, "cudaLaunchKernel", "launch"),
+        Call(7, *second_call, "cudaLaunchKernel", "launch"),
+    )
     program = Program(
         (*calls, *more.pop("calls", ())),  # type: ignore[misc]
         (Work(4, idle[0], 0), Work(idle[1], idle[1] + 5, 1)),
@@ -289,19 +340,31 @@ def test_work_that_was_queued_in_time_waits_for_dispatch_not_for_the_host() -> N
     assert _two_kernels(second_call=(3, 6), idle=(20, 22)) == {"dispatch": 2}
 
 
-def test_work_launched_too_late_inside_an_enqueue_is_a_launch_gap_from_where_the_gpu_went_idle() -> None:
-    assert _two_kernels(second_call=(14, 17), idle=(10, 19), enqueues=((7, 0, 18),)) == {"launch": 9}
+def test_work_launched_too_late_inside_an_enqueue_is_a_launch_gap_from_where_the_gpu_went_idle() -> (  # noqa: E501
+    None
+):
+    assert _two_kernels(second_call=(14, 17), idle=(10, 19), enqueues=((7, 0, 18),)) == {
+        "launch": 9
+    }
 
 
 def test_a_hole_after_a_synchronisation_is_split_into_return_host_and_launch() -> None:
     sync = Call(7, 3, 12, "cudaStreamSynchronize", "sync")
-    found = _two_kernels(second_call=(16, 19), idle=(10, 22), calls=(sync,), ranges=((7, 12, 15, "preprocess"),), enqueues=((7, 15, 20),))
+    found = _two_kernels(
+        second_call=(16, 19),
+        idle=(10, 22),
+        calls=(sync,),
+        ranges=((7, 12, 15, "preprocess"),),
+        enqueues=((7, 15, 20),),
+    )
     assert found == {"sync": 2, "host": 3, "launch": 7}
 
 
 def test_waiting_outside_every_range_is_no_work_but_inside_a_range_it_is_the_host() -> None:
     assert _two_kernels(second_call=(30, 32), idle=(10, 33), waits=((7, 12, 28),))["no-work"] == 16
-    assert "no-work" not in _two_kernels(second_call=(30, 32), idle=(10, 33), waits=((7, 12, 28),), ranges=((7, 0, 40, "request"),))
+    assert "no-work" not in _two_kernels(
+        second_call=(30, 32), idle=(10, 33), waits=((7, 12, 28),), ranges=((7, 0, 40, "request"),)
+    )
 
 
 def test_queued_work_that_the_gpu_does_not_start_for_long_is_not_called_dispatch() -> None:
@@ -309,10 +372,18 @@ def test_queued_work_that_the_gpu_does_not_start_for_long_is_not_called_dispatch
 
 
 def test_the_evidence_names_the_range_the_host_was_in_and_its_time() -> None:
-    calls = (Call(7, 0, 2, "cudaLaunchKernel", "launch"), Call(7, 30, 32, "cudaLaunchKernel", "launch"))
-    program = Program(calls, (Work(4, 10, 0), Work(34, 36, 1)), ((7, 9, 29, "preprocess"),), (), ((7, 29, 33),))
+    calls = (
+        Call(7, 0, 2, "cudaLaunchKernel", "launch"),
+        Call(7, 30, 32, "cudaLaunchKernel", "launch"),
+    )
+    program = Program(
+        calls, (Work(4, 10, 0), Work(34, 36, 1)), ((7, 9, 29, "preprocess"),), (), ((7, 29, 33),)
+    )
     rows = gaps_of(program).records()
-    assert [(row["cause"], row["evidence"], row["evidence_start_ns"], row["evidence_end_ns"]) for row in rows] == [
+    assert [
+        (row["cause"], row["evidence"], row["evidence_start_ns"], row["evidence_end_ns"])
+        for row in rows
+    ] == [
         ("host", "range preprocess", 9 * TICK, 29 * TICK),
         ("launch", "cudaLaunchKernel", 30 * TICK, 32 * TICK),
     ]

@@ -1,4 +1,6 @@
-"""Precision: time by data type, tensor cores and conversions; what cannot be determined is a row of its own."""
+"""Precision: time by data type, tensor cores and conversions; what cannot be determined is a row of
+its own.
+"""
 
 from __future__ import annotations
 
@@ -27,33 +29,33 @@ def layer(name: str, kind: str, read: str = H, written: str = H, **more: object)
 @pytest.mark.parametrize(
     ("kernel", "of", "use"),
     [
-        ("sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x64x32_stage4_warpsize2x2x1_tensor16x8x16_kernel", layer("/a/MatMul{}", "gemm"),
+        ("sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x64x32_stage4_warpsize2x2x1_tensor16x8x16_kernel", layer("/a/MatMul{}", "gemm"),  # noqa: E501
          Use("product", "FP16", "kernel", None, "yes")),
-        ("sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize64x64_tensor16x8x8_execute_kernel_trt", layer("/a/MatMul{}", "gemm", F, F),
+        ("sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize64x64_tensor16x8x8_execute_kernel_trt", layer("/a/MatMul{}", "gemm", F, F),  # noqa: E501
          Use("product", "TF32", "kernel", None, "yes")),
         ("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x64x8_stage3_warpsize2x2x1_ffma_execute_kernel_trt",
          layer("/a/MatMul{}", "gemm", F, F), Use("product", "FP32", "kernel", None, "no")),
-        ("cudnn_generated_fort_native_sm80_matMul_knob_41_32x32x16_8_0", layer("/a/MatMul{}", "gemm", F, F),
+        ("cudnn_generated_fort_native_sm80_matMul_knob_41_32x32x16_8_0", layer("/a/MatMul{}", "gemm", F, F),  # noqa: E501
          Use("product", "TF32", "engine", None, "yes")),
-        ("cudnn_generated_matMul_fort_ffma_grouped_sm50_kernel0_0", layer("/a/MatMul{}", "gemm", F, F),
+        ("cudnn_generated_matMul_fort_ffma_grouped_sm50_kernel0_0", layer("/a/MatMul{}", "gemm", F, F),  # noqa: E501
          Use("product", "FP32", "engine", None, "no")),
-        ("cudnn_generated_fort_native_sm80_matMul_pointwise_knob_41_32x32x32_8_0", layer("__myl_FcAdd{}", "runtime_fusion"),
+        ("cudnn_generated_fort_native_sm80_matMul_pointwise_knob_41_32x32x32_8_0", layer("__myl_FcAdd{}", "runtime_fusion"),  # noqa: E501
          Use("product", "FP16", "engine", None, "yes")),
         ("_gemm_mha_v2_0x7dc336e00c2ca56d5e53908cfcb191b1", layer("_gemm_mha_v2{}", "kgen"),
          Use("product", "FP16", "engine", None, "unknown")),
-        ("__myl_AddErf_0x1a_com", layer("__myl_AddErf{}", "kgen"), Use("arithmetic", "FP16", "engine", None, "no")),
-        ("__myl_bb0_5_AddResTra", Layer(0, "{ForeignNode[a...b]}", "foreign_node"), Use("arithmetic", None, None, None, "no")),
-        ("__myl_bb0_1_Fc", Layer(0, "{ForeignNode[a...b]}", "foreign_node"), Use("product", None, None, None, "unknown")),
-        ("__myl_ReshTran_0x1a", layer("__myl_ReshTran{}", "kgen"), Use("move", "FP16", "engine", None, "no")),
-        ("__myl_Cast_0x1a", layer("__myl_Cast{}", "kgen", F), Use("convert", "FP32", "engine", "FP16", "no")),
-        ("__myl_Cast_0x1a", Layer(0, "{ForeignNode[a...b]}", "foreign_node"), Use("convert", None, None, None, "no")),
-        ("__myl_MulMinMaxRounCast_0x1a", layer("__myl_MulMinMaxRounCast{}", "kgen", F, I8), Use("convert", "FP32", "engine", "INT8", "no")),
+        ("__myl_AddErf_0x1a_com", layer("__myl_AddErf{}", "kgen"), Use("arithmetic", "FP16", "engine", None, "no")),  # noqa: E501
+        ("__myl_bb0_5_AddResTra", Layer(0, "{ForeignNode[a...b]}", "foreign_node"), Use("arithmetic", None, None, None, "no")),  # noqa: E501
+        ("__myl_bb0_1_Fc", Layer(0, "{ForeignNode[a...b]}", "foreign_node"), Use("product", None, None, None, "unknown")),  # noqa: E501
+        ("__myl_ReshTran_0x1a", layer("__myl_ReshTran{}", "kgen"), Use("move", "FP16", "engine", None, "no")),  # noqa: E501
+        ("__myl_Cast_0x1a", layer("__myl_Cast{}", "kgen", F), Use("convert", "FP32", "engine", "FP16", "no")),  # noqa: E501
+        ("__myl_Cast_0x1a", Layer(0, "{ForeignNode[a...b]}", "foreign_node"), Use("convert", None, None, None, "no")),  # noqa: E501
+        ("__myl_MulMinMaxRounCast_0x1a", layer("__myl_MulMinMaxRounCast{}", "kgen", F, I8), Use("convert", "FP32", "engine", "INT8", "no")),  # noqa: E501
         ("void genericReformat::copyPackedKernel<float, __half, (bool)1>(a)",
          layer("Reformatting CopyNode for Input Tensor 0 to a", "Reformat", F),
          Use("convert", "FP32", "engine", "FP16", "no")),
-        ("void genericReformat::copyPackedKernel<float, __half, (bool)1>(a)", layer("/a/MatMul{}", "gemm"),
+        ("void genericReformat::copyPackedKernel<float, __half, (bool)1>(a)", layer("/a/MatMul{}", "gemm"),  # noqa: E501
          Use("convert", "FP32", "kernel", "FP16", "no")),
-        ("a_kernel_of_a_plugin", layer("p", "PluginV2DynamicExt"), Use("unknown", "FP16", "engine", None, "unknown")),
+        ("a_kernel_of_a_plugin", layer("p", "PluginV2DynamicExt"), Use("unknown", "FP16", "engine", None, "unknown")),  # noqa: E501
         ("a_kernel_of_nobody", None, Use("unknown", None, None, None, "unknown")),
     ],
 )  # fmt: skip
@@ -62,8 +64,17 @@ def test_a_kernel_s_work_type_and_tensor_cores(kernel: str, of: Layer | None, us
 
 
 def test_a_kernel_that_is_the_layer_s_tactic_by_another_name_has_the_tactic_s_answer() -> None:
-    of = layer("__myl_Fc{}", "fusion", TacticName="__myl_Fc_0x1a_tensorop128x64_cga1x1_sm1_acc_f32_tile_k_count_4_gemm_8_0")
-    assert use_of("__myl_Fc_0x1a_tensorop128x64_cga1x1_sm1_acc_f32_tile_k_count_4_gemm_8_0", of).tensor_cores == "yes"
+    of = layer(
+        "__myl_Fc{}",
+        "fusion",
+        TacticName="__myl_Fc_0x1a_tensorop128x64_cga1x1_sm1_acc_f32_tile_k_count_4_gemm_8_0",
+    )
+    assert (
+        use_of(
+            "__myl_Fc_0x1a_tensorop128x64_cga1x1_sm1_acc_f32_tile_k_count_4_gemm_8_0", of
+        ).tensor_cores
+        == "yes"
+    )
     assert use_of("__myl_Fc_0x99", of).tensor_cores == "unknown"
 
 
@@ -92,8 +103,12 @@ def test_times_add_up_to_the_kernel_time_of_the_measured_inferences() -> None:
     ):
         tables = analysis(folder, file, engine=engine).tables
         kernels, inferences, table = tables.kernels, tables.inferences, tables.precision
-        steady = inferences.ints("inference")[inferences.bools("complete") & ~inferences.bools("warmup")]
-        spent = (kernels.ints("end_ns") - kernels.ints("start_ns"))[np.isin(kernels.ints("inference"), steady)].sum()
+        steady = inferences.ints("inference")[
+            inferences.bools("complete") & ~inferences.bools("warmup")
+        ]
+        spent = (kernels.ints("end_ns") - kernels.ints("start_ns"))[
+            np.isin(kernels.ints("inference"), steady)
+        ].sum()
         assert table.ints("time_ns").sum() == spent
         assert table.ints("kernels").sum() == np.isin(kernels.ints("inference"), steady).sum()
         assert table.floats("share_of_kernel_time").sum() == pytest.approx(1)
@@ -104,7 +119,13 @@ def by(table: Table, *columns: str) -> dict[tuple[object, ...], tuple[int, int |
 
 
 def test_bert_s_gemms_use_tensor_cores_and_its_attention_cannot_be_told() -> None:
-    found = by(analysis("bert_trt10", "sync.sqlite").tables.precision, "work", "datatype", "to_type", "tensor_cores")
+    found = by(
+        analysis("bert_trt10", "sync.sqlite").tables.precision,
+        "work",
+        "datatype",
+        "to_type",
+        "tensor_cores",
+    )
     assert found[("product", "FP16", None, "yes")] == (29, 29 * 50)
     assert found[("product", "FP16", None, "unknown")] == (4, 4 * 50)
     assert found[("convert", "FP16", "FP32", "no")] == (1, 50)
@@ -114,11 +135,17 @@ def test_bert_s_gemms_use_tensor_cores_and_its_attention_cannot_be_told() -> Non
 def test_inside_an_opaque_region_a_generated_kernel_s_type_cannot_be_told() -> None:
     tables = analysis("bert_trt85", "sync.sqlite").tables.precision.records()
     inside = [one for one in tables if str(one["region"]).startswith("{ForeignNode[")]
-    assert {(one["work"], one["datatype"]) for one in inside} == {("product", "FP16"), ("arithmetic", None), ("move", None)}
+    assert {(one["work"], one["datatype"]) for one in inside} == {
+        ("product", "FP16"),
+        ("arithmetic", None),
+        ("move", None),
+    }
 
 
 def test_a_trace_without_an_engine_is_told_by_its_kernel_names() -> None:
-    found = totals(measured(map_report(exported("torch_encoder/eager"), [])).precision, "datatype", "told_by")
+    found = totals(
+        measured(map_report(exported("torch_encoder/eager"), [])).precision, "datatype", "told_by"
+    )
     assert [(one.key, one.layers) for one in found] == [(("FP16", "kernel"), 0)]
 
 
@@ -126,16 +153,29 @@ def test_quantised_resnets_get_no_false_alarm_about_tensor_cores() -> None:
     folder = SHARED / "engines"
     if not folder.is_dir():
         pytest.skip("no public engine files here")
-    found = engine_precision_table(read_engine(folder / "trt8_resnet_qat.graph.json", profile=folder / "trt8_resnet_qat.profile.json"))
+    found = engine_precision_table(
+        read_engine(
+            folder / "trt8_resnet_qat.graph.json", profile=folder / "trt8_resnet_qat.profile.json"
+        )
+    )
     without = [one for one in found if one["work"] == "product" and one["tensor_cores"] == "no"]
     # an int8x4 convolution of cuDNN runs on the integer units (DP4A), and is the only one
-    assert [str(read_engine(folder / "trt8_resnet_qat.graph.json").layers[one.integer("layer_id")].tactic) for one in without] == [
-        "ampere_fp32_icudnn_int8x4_128x64_relu_medium_nn_v1"
-    ]
+    assert [
+        str(
+            read_engine(folder / "trt8_resnet_qat.graph.json")
+            .layers[one.integer("layer_id")]
+            .tactic
+        )
+        for one in without
+    ] == ["ampere_fp32_icudnn_int8x4_128x64_relu_medium_nn_v1"]
 
 
 def test_a_names_only_engine_tells_no_types_and_little_about_tensor_cores() -> None:
-    engine = made({"Name": "/a/MatMul_myl0_1"}, {"Name": "__myl_AddErf_myl0_2"}, {"Name": "_gemm_mha_v2_myl0_3"})
+    engine = made(
+        {"Name": "/a/MatMul_myl0_1"},
+        {"Name": "__myl_AddErf_myl0_2"},
+        {"Name": "_gemm_mha_v2_myl0_3"},
+    )
     found = engine_precision_table(engine).records()
     assert {one["datatype"] for one in found} == {None}
     assert [one["tensor_cores"] for one in found] == ["unknown", "no", "unknown"]
@@ -150,7 +190,7 @@ def test_a_region_is_known_from_the_file_or_from_the_name() -> None:
 
 def test_sentences_keep_cannot_tell_apart_from_not_used() -> None:
     rows = list(analysis("bert_trt10", "sync.sqlite").tables.precision)
-    (cores, conversions) = report_precision.sentences(rows)
+    cores, conversions = report_precision.sentences(rows)
     shares = {one.key[0]: one.share for one in totals(rows, "tensor_cores")}
     assert set(shares) == {"yes", "no", "unknown"}
     assert f"cannot tell in {100 * (shares['unknown'] or 0):.1f}%" in cores
@@ -159,14 +199,20 @@ def test_sentences_keep_cannot_tell_apart_from_not_used() -> None:
 
 
 def test_rows_without_times_are_counted_by_layer() -> None:
-    rows = list(engine_precision_table(made(row("/a/MatMul{}", "gemm", [("a", [8, 8], H)], [("b", [8, 8], H)]))))
+    rows = list(
+        engine_precision_table(
+            made(row("/a/MatMul{}", "gemm", [("a", [8, 8], H)], [("b", [8, 8], H)]))
+        )
+    )
     assert report_precision.heading(rows) == "Precision (from the engine file; no times were given)"
     assert report_precision.sentences(rows) == ["Tensor cores: cannot tell in 1 layer."]
 
 
 def test_two_engines_are_kept_apart() -> None:
     path = exported("two_processes/processes")
-    engines = read_engines([FIXTURES / "bert_trt10" / "engine.json", FIXTURES / "bert_split_trt10" / "engine.json"])
+    engines = read_engines(
+        [FIXTURES / "bert_trt10" / "engine.json", FIXTURES / "bert_split_trt10" / "engine.json"]
+    )
     found = dict(report_precision.by_engine(list(measured(map_report(path, engines)).precision)))
     assert set(found) == {0, 1}
     for rows in found.values():

@@ -1,4 +1,6 @@
-"""What Myelin regions spend, by part: from tags and ranges, from the engine's layers, else from the kernels' names in order."""
+"""What Myelin regions spend, by part: from tags and ranges, from the engine's layers, else from the
+kernels' names in order.
+"""
 
 from __future__ import annotations
 
@@ -30,22 +32,39 @@ def kernels(*rows: tuple[int, int, str, str | None, int]) -> Table:
     return Table.of_rows(
         KERNELS,
         [
-            {"start_ns": 0, "end_ns": spent, "inference": at, "position": place, "name": name, "part": part, "layer_id": 0, "engine": 0}
+            {
+                "start_ns": 0,
+                "end_ns": spent,
+                "inference": at,
+                "position": place,
+                "name": name,
+                "part": part,
+                "layer_id": 0,
+                "engine": 0,
+            }
             for at, place, name, part, spent in rows
         ],
     )
 
 
-LAYER = Table.of_rows(LAYERS, [{"layer_id": 0, "engine": 0, "layer_index": 0, "name": REGION, "kind": "foreign_node"}])
+LAYER = Table.of_rows(
+    LAYERS, [{"layer_id": 0, "engine": 0, "layer_index": 0, "name": REGION, "kind": "foreign_node"}]
+)
 TWO = Table.of_rows(INFERENCES, [{"inference": number, "engine": 0} for number in range(2)])
 
 
 def told(table: Table) -> list[tuple[object, ...]]:
-    return [(row["part"], row["told_by"], row["kernels"], row["time_ns"], row["mean_ns"]) for row in table.records()]
+    return [
+        (row["part"], row["told_by"], row["kernels"], row["time_ns"], row["mean_ns"])
+        for row in table.records()
+    ]
 
 
 def test_parts_are_numbered_in_launch_order_whatever_order_the_rows_have() -> None:
-    gemm, norm = "sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize64x64x32", "__myl_bb0_1_AddMeaSubMulMeaAddSqrDivMulMulAdd"
+    gemm, norm = (
+        "sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize64x64x32",
+        "__myl_bb0_1_AddMeaSubMulMeaAddSqrDivMulMulAdd",
+    )
     table = kernels(
         (1, 2, gemm, None, 7),
         (0, 0, gemm, None, 1),
@@ -64,7 +83,9 @@ def test_parts_are_numbered_in_launch_order_whatever_order_the_rows_have() -> No
 
 def test_a_tag_of_the_trace_goes_before_the_kernel_s_name() -> None:
     table = kernels(
-        (0, 0, "__myl_bb0_1_Add", "$$myelin$$/a/Add", 1), (0, 1, "__myl_bb0_2_Add", "$$myelin$$/a/Add", 2), (0, 2, "x_kernel", None, 3)
+        (0, 0, "__myl_bb0_1_Add", "$$myelin$$/a/Add", 1),
+        (0, 1, "__myl_bb0_2_Add", "$$myelin$$/a/Add", 2),
+        (0, 2, "x_kernel", None, 3),
     )
     assert told(region_parts(table, LAYER, TWO, TWO.ints("inference")[:1])) == [
         ("$$myelin$$/a/Add", "trace", 2, 3, 3),
@@ -74,7 +95,9 @@ def test_a_tag_of_the_trace_goes_before_the_kernel_s_name() -> None:
 
 def test_without_inferences_the_whole_trace_counts_and_there_is_no_mean() -> None:
     table = kernels((0, 0, "__myl_bb0_1_Add", None, 4), (1, 0, "__myl_bb0_1_Add", None, 4))
-    (row,) = region_parts(table, LAYER, Table.empty(INFERENCES), TWO.ints("inference")[:0]).records()
+    (row,) = region_parts(
+        table, LAYER, Table.empty(INFERENCES), TWO.ints("inference")[:0]
+    ).records()
     assert (row["kernels"], row["time_ns"], row["mean_ns"]) == (2, 8, None)
 
 
@@ -99,7 +122,10 @@ def test_a_region_whose_layers_the_file_shows_has_them_as_parts() -> None:
 
 
 def test_kernels_outside_of_regions_are_no_parts() -> None:
-    layers = Table.of_rows(LAYERS, [{"layer_id": 0, "engine": 0, "layer_index": 0, "name": "Conv_1", "kind": "convolution"}])
+    layers = Table.of_rows(
+        LAYERS,
+        [{"layer_id": 0, "engine": 0, "layer_index": 0, "name": "Conv_1", "kind": "convolution"}],
+    )
     assert len(region_parts(kernels((0, 0, "k", None, 4)), layers, TWO, TWO.ints("inference"))) == 0
     assert len(region_parts(Table.empty(KERNELS), LAYER, TWO, TWO.ints("inference"))) == 0
 
@@ -130,14 +156,26 @@ def folder_of(name: str) -> Path:
     return next(path for path in (FIXTURES / name, CAPTURES / name) if path.is_dir())
 
 
-def test_the_parts_of_bert_s_foreign_node_are_its_68_kernels_in_order_with_the_halves_of_a_softmax_together() -> None:
+def test_the_parts_of_bert_s_foreign_node_are_its_68_kernels_in_order_with_the_halves_of_a_softmax_together() -> (  # noqa: E501
+    None
+):
     held, text = of_trace("bert_trt85", FIXTURES / "bert_trt85" / "sync.sqlite")
     rows = held.times.region_parts.records()
-    truth = [line.split("\t") for line in (FIXTURES / "bert_trt85" / "truth.tsv").read_text().splitlines()[1:]]
+    truth = [
+        line.split("\t")
+        for line in (FIXTURES / "bert_trt85" / "truth.tsv").read_text().splitlines()[1:]
+    ]
     names = [line[4] for line in truth if line[2].startswith("{ForeignNode")]
     parts = pattern_parts(names, [0] * len(names))
-    assert [(row["part"], row["told_by"], row["kernels"]) for row in rows] == [(one.name, "kernel", 40 * len(one.places)) for one in parts]
-    assert [part.name for part in parts if len(part.places) > 1] == ["softmax #1", "softmax #2", "softmax #3", "softmax #4"]
+    assert [(row["part"], row["told_by"], row["kernels"]) for row in rows] == [
+        (one.name, "kernel", 40 * len(one.places)) for one in parts
+    ]
+    assert [part.name for part in parts if len(part.places) > 1] == [
+        "softmax #1",
+        "softmax #2",
+        "softmax #3",
+        "softmax #4",
+    ]
     assert "inside {ForeignNode[bert.embeddings" in text
     assert "the trace does not name them" in text
     assert max(map(len, text.splitlines())) <= 100
@@ -174,7 +212,9 @@ def test_the_layers_of_a_trace_have_the_measured_mean_and_the_json_has_every_reg
     assert sum(part["time_ns"] for part in region["parts"]) == region["time_ns"]
     layers = {row["index"] for row in value["precision"]["layers"]}
     assert layers == set(range(1, 57))
-    totals = {(row["work"], row["tensor_cores"]): row["layers"] for row in value["precision"]["totals"]}
+    totals = {
+        (row["work"], row["tensor_cores"]): row["layers"] for row in value["precision"]["totals"]
+    }
     assert totals["product", "unknown"] == 4
 
 
@@ -206,7 +246,9 @@ def test_a_trace_that_hides_its_kernels_gives_no_times_and_no_zeros() -> None:
 
 @pytest.mark.parametrize("folder", ["bert_trt85", "bert_trt86", "bert_trt10", "two_shapes"])
 def test_the_parts_of_kernels_are_those_that_the_table_adds_up(folder: str) -> None:
-    tables = analyze(FIXTURES / folder / "sync.nsys-rep", [FIXTURES / folder / "engine.json"], rules=()).tables
+    tables = analyze(
+        FIXTURES / folder / "sync.nsys-rep", [FIXTURES / folder / "engine.json"], rules=()
+    ).tables
     number, parts, first = parts_of_kernels(tables.kernels, tables.layers)
     steady = set(steady_inferences(tables.inferences).tolist())
     spent: dict[tuple[object, ...], list[int]] = defaultdict(lambda: [0, 0])
@@ -230,6 +272,9 @@ def test_the_parts_of_kernels_are_those_that_the_table_adds_up(folder: str) -> N
 def test_kernels_outside_regions_and_inferences_are_of_no_part() -> None:
     outside = kernels((0, 0, "a_kernel", None, 1), (-1, 1, "a_kernel", None, 1))
     assert parts_of_kernels(outside, LAYER)[0].tolist() == [0, MISSING]
-    other = Table.of_rows(LAYERS, [{"layer_id": 0, "engine": 0, "layer_index": 0, "name": "conv", "kind": "convolution"}])
+    other = Table.of_rows(
+        LAYERS,
+        [{"layer_id": 0, "engine": 0, "layer_index": 0, "name": "conv", "kind": "convolution"}],
+    )
     number, parts, first = parts_of_kernels(outside, other)
     assert (number.tolist(), parts, first.tolist()) == ([MISSING, MISSING], [], [])

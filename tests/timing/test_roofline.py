@@ -1,4 +1,6 @@
-"""Peak rates against datasheets, occupancy against the programming guide, floors and verdicts by hand."""
+"""Peak rates against datasheets, occupancy against the programming guide, floors and verdicts by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,13 @@ H100 = Device("H100", (9, 0), 132, 1_830_000_000, 3_350_000_000_000)
         ((12, 0), 170, 2.407, "FP4", 1676),  # RTX 5090, dense
         ((11, 0), 20, 1.575, "FP4", 1035),  # Jetson T5000, dense
         ((12, 0), 188, 2.617, "FP16", 503.8),  # RTX PRO 6000
-        ((12, 1), 48, 2.52, "FP4", 500),  # GB10 (DGX Spark), dense, at the clock that its 31 T of FP32 take
+        (
+            (12, 1),
+            48,
+            2.52,
+            "FP4",
+            500,
+        ),  # GB10 (DGX Spark), dense, at the clock that its 31 T of FP32 take
     ],
 )
 def test_tensor_core_rates_agree_with_datasheets(
@@ -97,7 +105,9 @@ def test_a_type_that_tensor_cores_do_not_compute_in_has_no_rate_of_theirs() -> N
         ((9, 0), 132, 1.98, 67),
     ],
 )
-def test_fp32_rates_agree_with_datasheets(capability: tuple[int, int], sms: int, clock_ghz: float, datasheet_tflops: float) -> None:
+def test_fp32_rates_agree_with_datasheets(
+    capability: tuple[int, int], sms: int, clock_ghz: float, datasheet_tflops: float
+) -> None:
     rate = operations_per_clock(capability, "FP32", tensor_cores=False)
     assert rate is not None
     assert rate * sms * clock_ghz / 1e3 == pytest.approx(datasheet_tflops, rel=0.015)
@@ -107,7 +117,9 @@ def test_types_and_architectures_that_are_not_in_the_table_have_no_rate() -> Non
     assert operations_per_clock((8, 0), "FP8", tensor_cores=True) is None
     assert operations_per_clock((7, 5), "BF16", tensor_cores=True) is None
     assert operations_per_clock((6, 1), "FP32", tensor_cores=False) is None
-    assert operations_per_clock((8, 0), "FP32", tensor_cores=True) == operations_per_clock((8, 0), "TF32", tensor_cores=True)
+    assert operations_per_clock((8, 0), "FP32", tensor_cores=True) == operations_per_clock(
+        (8, 0), "TF32", tensor_cores=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -130,8 +142,21 @@ def test_blocks_of_an_sm_equal_those_worked_out_by_hand(
     assert blocks_per_sm(capability, threads, registers, shared) == expected
 
 
-def need(moved: int | None, flops: int | None, macs: int | None = 0, precision: str | None = "FP16", cores: str = "yes") -> Needed:
-    return Needed(moved, flops, macs, precision, cores, "a dimension is not in the file" if flops is None else None)
+def need(
+    moved: int | None,
+    flops: int | None,
+    macs: int | None = 0,
+    precision: str | None = "FP16",
+    cores: str = "yes",
+) -> Needed:
+    return Needed(
+        moved,
+        flops,
+        macs,
+        precision,
+        cores,
+        "a dimension is not in the file" if flops is None else None,
+    )
 
 
 def test_floors_are_amounts_over_rates() -> None:
@@ -148,23 +173,40 @@ def test_floors_are_amounts_over_rates() -> None:
         (need(33_500_000, 1000), Measured(12_000, 4000), "memory-bound"),
         (need(1_000_000, 98_900_000_000, 49_450_000_000), Measured(150_000, 4000), "compute-bound"),
         (need(100_000, 1000), Measured(3_000, 400), "latency-bound"),  # short and far
-        (need(1_000_000, 1_000_000_000, 500_000_000), Measured(50_000, 20), "latency-bound"),  # 20 blocks on 132 SMs
-        (need(100_000_000, 1000), Measured(32_000, 100), "memory-bound"),  # few blocks, near the limit all the same
-        (need(100_000_000, 1000), Measured(10_000, 4000), "unknown"),  # faster than memory: level-2 cache
+        (
+            need(1_000_000, 1_000_000_000, 500_000_000),
+            Measured(50_000, 20),
+            "latency-bound",
+        ),  # 20 blocks on 132 SMs
+        (
+            need(100_000_000, 1000),
+            Measured(32_000, 100),
+            "memory-bound",
+        ),  # few blocks, near the limit all the same
+        (
+            need(100_000_000, 1000),
+            Measured(10_000, 4000),
+            "unknown",
+        ),  # faster than memory: level-2 cache
         (need(None, None, None), Measured(10_000, 4000), "unknown"),
         (need(1_000_000, None, None), Measured(10_000, 4000), "unknown"),
         (need(1_000_000, 1000), Measured(None), "unknown"),
         (need(1_000_000, 2_000_000, 1_000_000, precision=None), Measured(20_000, 4000), "unknown"),
     ],
 )
-def test_the_verdict_says_what_holds_a_layer_back(needed: Needed, measured: Measured, verdict: str) -> None:
+def test_the_verdict_says_what_holds_a_layer_back(
+    needed: Needed, measured: Measured, verdict: str
+) -> None:
     limit = limit_of(needed, measured, H100)
     assert limit.verdict == verdict
     assert limit.reason
 
 
 def test_products_off_the_tensor_cores_are_held_to_the_cuda_cores_rate() -> None:
-    on, off = (limit_of(need(1, 10**9, 5 * 10**8, "FP32", cores), Measured(10**6), H100).peak_flops_per_s for cores in ("yes", "no"))
+    on, off = (
+        limit_of(need(1, 10**9, 5 * 10**8, "FP32", cores), Measured(10**6), H100).peak_flops_per_s
+        for cores in ("yes", "no")
+    )
     assert on == pytest.approx(2048 * 132 * 1.83e9)
     assert off == pytest.approx(256 * 132 * 1.83e9)
 
@@ -172,17 +214,31 @@ def test_products_off_the_tensor_cores_are_held_to_the_cuda_cores_rate() -> None
 def test_without_a_device_nothing_is_claimed() -> None:
     limit = limit_of(need(1000, 1000), Measured(1000), None)
     assert (limit.verdict, limit.bound_ns) == ("unknown", None)
-    assert limit_of(need(1000, 1000), Measured(1000), Device("old", None, None, None, None)).verdict == "unknown"
+    assert (
+        limit_of(need(1000, 1000), Measured(1000), Device("old", None, None, None, None)).verdict
+        == "unknown"
+    )
 
 
 def test_the_table_takes_the_longest_kernel_of_each_layer() -> None:
     layers = Table.of_rows(
-        LAYERS, [{"layer_id": 0, "name": "a", "kind": "gemm", "time_ns": 20_000}, {"layer_id": 1, "name": "b", "kind": "myelin_kernel"}]
+        LAYERS,
+        [
+            {"layer_id": 0, "name": "a", "kind": "gemm", "time_ns": 20_000},
+            {"layer_id": 1, "name": "b", "kind": "myelin_kernel"},
+        ],
     )
     work = Table.of_rows(
         WORK,
         [
-            {"layer_id": 0, "macs": 500_000_000, "flops": 1_000_000_000, "bytes": 33_500_000, "precision": "FP16", "tensor_cores": "yes"},
+            {
+                "layer_id": 0,
+                "macs": 500_000_000,
+                "flops": 1_000_000_000,
+                "bytes": 33_500_000,
+                "precision": "FP16",
+                "tensor_cores": "yes",
+            },
             {"layer_id": 1, "macs": 0, "flops": 0, "bytes": 0, "tensor_cores": "no"},
         ],
     )
@@ -200,7 +256,15 @@ def test_the_table_takes_the_longest_kernel_of_each_layer() -> None:
             }
         ],
     )
-    launch = {"grid_y": 1, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1, "registers": 32, "layer_id": 0}
+    launch = {
+        "grid_y": 1,
+        "grid_z": 1,
+        "block_x": 256,
+        "block_y": 1,
+        "block_z": 1,
+        "registers": 32,
+        "layer_id": 0,
+    }
     kernels = Table.of_rows(
         KERNELS,
         [
@@ -210,5 +274,10 @@ def test_the_table_takes_the_longest_kernel_of_each_layer() -> None:
         ],
     )
     first, second = roofline_table(layers, work, devices, kernels).records()
-    assert (first["blocks"], first["waves"], first["bytes_bound_ns"], first["verdict"]) == (1056, 1.0, 10_000, "memory-bound")
+    assert (first["blocks"], first["waves"], first["bytes_bound_ns"], first["verdict"]) == (
+        1056,
+        1.0,
+        10_000,
+        "memory-bound",
+    )
     assert (second["verdict"], second["blocks"]) == ("unknown", None)

@@ -12,7 +12,7 @@ from nsysmap.timing.unprofiled import trtexec_notes, trtexec_table
 GROUPS = Table.of_rows(
     INFERENCE_GROUPS,
     [
-        {"group_id": 0, "loop_id": 0, "inferences": 3, "steady": 2, "kernels": 9, "enqueue_median_ns": 7, "gpu_span_median_ns": 7},
+        {"group_id": 0, "loop_id": 0, "inferences": 3, "steady": 2, "kernels": 9, "enqueue_median_ns": 7, "gpu_span_median_ns": 7},  # noqa: E501
         {"group_id": 1, "loop_id": 0, "inferences": 50, "steady": 49, "kernels": 56,
          "enqueue_median_ns": 300_000, "gpu_span_median_ns": 280_000},
     ],
@@ -24,18 +24,32 @@ def times(**measures: Measure) -> TrtexecTimes:
 
 
 def told(**measures: Measure) -> dict[str, str | None]:
-    return {row.text("measure"): row.maybe_text("told") for row in trtexec_table(times(**measures), GROUPS)}
+    return {
+        row.text("measure"): row.maybe_text("told")
+        for row in trtexec_table(times(**measures), GROUPS)
+    }
 
 
 def test_every_measure_is_a_row_beside_the_group_with_the_most_inferences() -> None:
-    given = times(enqueue=Measure(240_000, 241_000, 230_000, 400_000, 390_000), latency=Measure(500_000))
+    given = times(
+        enqueue=Measure(240_000, 241_000, 230_000, 400_000, 390_000), latency=Measure(500_000)
+    )
     enqueue, latency = trtexec_table(given, GROUPS).records()
-    assert (enqueue["trtexec_ns"], enqueue["trtexec_mean_ns"], enqueue["trtexec_min_ns"], enqueue["trtexec_max_ns"]) == (
+    assert (enqueue["trtexec_ns"], enqueue["trtexec_mean_ns"], enqueue["trtexec_min_ns"], enqueue["trtexec_max_ns"]) == (  # noqa: E501
         240_000, 241_000, 230_000, 400_000,
     )  # fmt: skip
     assert (enqueue["trtexec_p99_ns"], enqueue["queries"]) == (390_000, 500)
-    assert (enqueue["group_id"], enqueue["traced_ns"], enqueue["profiling_ns"]) == (1, 300_000, 60_000)
-    assert (latency["group_id"], latency["traced_ns"], latency["profiling_ns"], latency["told"]) == (None, None, None, None)
+    assert (enqueue["group_id"], enqueue["traced_ns"], enqueue["profiling_ns"]) == (
+        1,
+        300_000,
+        60_000,
+    )
+    assert (
+        latency["group_id"],
+        latency["traced_ns"],
+        latency["profiling_ns"],
+        latency["told"],
+    ) == (None, None, None, None)
 
 
 def test_nothing_given_is_no_row_and_no_note() -> None:
@@ -48,32 +62,45 @@ def test_nothing_given_is_no_row_and_no_note() -> None:
     [
         (240_000, "Tracing makes an enqueue 60.00 µs longer, 1.07 µs for each of its 56 kernels."),
         (299_000, "An enqueue takes as long under the profiler as without it."),
-        (350_000, "An enqueue takes 50.00 µs less here than with trtexec: the conditions differ (clock, shape, transfers or streams)."),
-        (90_000, "An enqueue takes 300.0 µs here and 90.00 µs with trtexec: too different to be the cost of profiling. "
+        (350_000, "An enqueue takes 50.00 µs less here than with trtexec: the conditions differ (clock, shape, transfers or streams)."),  # noqa: E501
+        (90_000, "An enqueue takes 300.0 µs here and 90.00 µs with trtexec: too different to be the cost of profiling. "  # noqa: E501
                  "Engine, shape, GPU or clock differ, or only one of the two uses a CUDA graph."),
     ],
 )  # fmt: skip
-def test_a_difference_is_called_the_cost_of_profiling_only_where_it_can_be(enqueue_ns: int, words: str) -> None:
+def test_a_difference_is_called_the_cost_of_profiling_only_where_it_can_be(
+    enqueue_ns: int, words: str
+) -> None:
     assert told(enqueue=Measure(enqueue_ns)) == {"enqueue": words}
 
 
 def test_copies_and_latency_have_no_counterpart_in_a_trace() -> None:
-    assert told(h2d=Measure(10_000), latency=Measure(10_000), d2h=Measure(10_000)) == {"h2d": None, "d2h": None, "latency": None}
+    assert told(h2d=Measure(10_000), latency=Measure(10_000), d2h=Measure(10_000)) == {
+        "h2d": None,
+        "d2h": None,
+        "latency": None,
+    }
 
 
 def test_the_notes_say_the_times_and_what_tracing_cost() -> None:
     given = times(enqueue=Measure(240_000), gpu_compute=Measure(279_500), h2d=Measure(5_000))
     notes = [note.text for note in trtexec_notes(given, trtexec_table(given, GROUPS))]
-    assert notes[0] == (
-        "Without the profiler, as trtexec measured it (run.log, 500 queries): "
+    assert (
+        notes[0] == "Without the profiler, as trtexec measured it (run.log, 500 queries): "
         "enqueue 240.0 µs (here 300.0 µs); GPU compute 279.5 µs (here 280.0 µs)."
     )
     assert notes[1:] == [
         "Tracing makes an enqueue 60.00 µs longer, 1.07 µs for each of its 56 kernels.",
-        "From its first to its last piece of GPU work, an inference takes as long under the profiler as without it.",
+        (
+            "From its first to its last piece of GPU work, an inference takes as long under the"
+            " profiler as without it."
+        ),
     ]
 
 
 def test_times_taken_while_layers_were_timed_come_with_a_warning() -> None:
     given = TrtexecTimes("run.log", {"enqueue": Measure(240_000)}, by_layer=True)
-    assert [note.level for note in trtexec_notes(given, trtexec_table(given, GROUPS))] == ["info", "info", "warning"]
+    assert [note.level for note in trtexec_notes(given, trtexec_table(given, GROUPS))] == [
+        "info",
+        "info",
+        "warning",
+    ]

@@ -1,4 +1,6 @@
-"""Kernels compiled or loaded while a program runs: seen by what the host did, kept out of the steady times, told as what it is."""
+"""Kernels compiled or loaded while a program runs: seen by what the host did, kept out of the
+steady times, told as what it is.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def enqueue(file: NsysFile, at: int, end: int, names: str, first: int) -> None:
 
 
 def run_of(compiled: int) -> NsysFile:
-    """Ten inferences of two kinds, of which one has a compiler's thread load a library before it launches two new kernels."""
+    """Ten inferences of two kinds, of which one has a compiler's thread load a library before it
+    launches two new kernels.
+    """
     file = NsysFile()
     file.domain("TensorRT", 1)
     at = MS
@@ -43,7 +47,9 @@ def run_of(compiled: int) -> NsysFile:
         file.call("cudaStreamSynchronize_v3020", at, at + 1000, 1000 + number)
         enqueue(file, at + 2000, at + took, "cd" if number == compiled else "ab", 10 * number)
         if number == compiled:
-            file.call("cuLibraryLoadData", at + 49 * MS, at + 49 * MS + 60_000, 2000, thread=COMPILER)
+            file.call(
+                "cuLibraryLoadData", at + 49 * MS, at + 49 * MS + 60_000, 2000, thread=COMPILER
+            )
         at += took + 100_000
     return file
 
@@ -52,15 +58,22 @@ def found(file: NsysFile, folder: Path) -> Compilation:
     return compilation(read_trace(file.write(folder / "x.sqlite")))
 
 
-def test_a_thread_that_waits_for_a_compiler_s_thread_compiles_from_its_last_call_to_the_load(tmp_path: Path) -> None:
+def test_a_thread_that_waits_for_a_compiler_s_thread_compiles_from_its_last_call_to_the_load(
+    tmp_path: Path,
+) -> None:
     of = found(run_of(4), tmp_path)
     mine = of.thread == THREAD
     begin = MS + 4 * (MS + 100_000)
-    assert (of.start_ns[mine].tolist(), of.end_ns[mine].tolist()) == ([begin + 2000], [begin + 49 * MS])  # its enqueue, to the load
+    assert (of.start_ns[mine].tolist(), of.end_ns[mine].tolist()) == (
+        [begin + 2000],
+        [begin + 49 * MS],
+    )  # its enqueue, to the load
     assert of.before[mine].tolist() == [True]
 
 
-def test_an_inference_that_compiles_counts_in_no_time_and_says_what_shows_it(tmp_path: Path) -> None:
+def test_an_inference_that_compiles_counts_in_no_time_and_says_what_shows_it(
+    tmp_path: Path,
+) -> None:
     trace = read_trace(run_of(4).write(tmp_path / "x.sqlite"))
     table = find_inferences(trace, tensorrt_ranges(trace.nvtx_ranges)).table
     assert np.flatnonzero(table.bools("warmup")).tolist() == [4]
@@ -73,16 +86,27 @@ def test_an_inference_that_compiles_counts_in_no_time_and_says_what_shows_it(tmp
 @pytest.mark.parametrize(
     ("later", "told"),
     [
-        (("ampere_sgemm_128x64_nn", "void at::native::f<4>(int)"), "library before cuLibraryLoadData"),
+        (
+            ("ampere_sgemm_128x64_nn", "void at::native::f<4>(int)"),
+            "library before cuLibraryLoadData",
+        ),
         (("ampere_sgemm_128x64_nn", "triton_poi_fused_add_0"), "before cuLibraryLoadData"),
-        (("ampere_sgemm_128x64_nn", "cudnn_generated_fort_native_sm80_matMul_knob_24_64x64x32_5_0"), "before cuLibraryLoadData"),
+        (
+            (
+                "ampere_sgemm_128x64_nn",
+                "cudnn_generated_fort_native_sm80_matMul_knob_24_64x64x32_5_0",
+            ),
+            "before cuLibraryLoadData",
+        ),
         (("matmul_kernel",), "before cuLibraryLoadData"),  # anybody's
     ],
 )
 def test_what_a_library_does_before_it_loads_kernels_that_it_brings_is_no_compilation(
     later: tuple[str, ...], told: str, tmp_path: Path
 ) -> None:
-    """A program launches an own kernel, then loads a library; what it launches for the first time after that says what was loaded."""
+    """A program launches an own kernel, then loads a library; what it launches for the first time
+    after that says what was loaded.
+    """
     file = NsysFile()
     for number, name in enumerate(("own_kernel", *later, *later)):
         at = MS + number * 50 * MS
@@ -95,11 +119,15 @@ def test_what_a_library_does_before_it_loads_kernels_that_it_brings_is_no_compil
     assert of.words(trace, np.flatnonzero(of.before)) == [told]
 
 
-def test_what_runs_among_inferences_that_load_kernels_is_tried_out_only_where_such_kernels_ran(tmp_path: Path) -> None:
+def test_what_runs_among_inferences_that_load_kernels_is_tried_out_only_where_such_kernels_ran(
+    tmp_path: Path,
+) -> None:
     trace = read_trace(run_of(4).write(tmp_path / "x.sqlite"))
     one = np.array([THREAD]), np.array([0]), np.array([1])  # before anything was loaded
     for tuning, told in ((False, "others that load kernels"), (True, "kernels that are tried out")):
-        assert compilation(trace).most(trace, Spans(*one), np.array([True]), np.array([tuning])) == [told]
+        assert compilation(trace).most(
+            trace, Spans(*one), np.array([True]), np.array([tuning])
+        ) == [told]
 
 
 def test_a_load_in_the_background_while_the_program_goes_on_holds_nobody_up(tmp_path: Path) -> None:
@@ -120,7 +148,10 @@ def test_the_slow_first_launches_of_kernels_load_them(tmp_path: Path) -> None:
     file = NsysFile()
     launches(file, [900_000, 300_000, 5000, 5000, 400_000, *[5000] * 7], "abab" + "cabcabca")
     of = found(file, tmp_path)
-    assert (of.end_ns - of.start_ns).tolist() == [300_000, 400_000]  # the first of the thread: nsys begins there, and nothing is loaded
+    assert (of.end_ns - of.start_ns).tolist() == [
+        300_000,
+        400_000,
+    ]  # the first of the thread: nsys begins there, and nothing is loaded
     file.call("cuModuleLoadData", -100_000, -50_000, 99)
     (tmp_path / "loads").mkdir()
     of = found(file, tmp_path / "loads")
@@ -138,11 +169,15 @@ def test_the_time_within_is_what_a_slow_count_gives() -> None:
     starts = np.sort(rng.choice(np.arange(0, 200, 4), 12, replace=False)).astype(np.int64)
     ends = starts + rng.integers(1, 4, 12)
     nothing = np.zeros(12, np.int64)
-    of = Compilation(nothing, starts, ends, nothing, nothing, np.zeros(12, np.bool_), np.zeros(12, np.bool_))
+    of = Compilation(
+        nothing, starts, ends, nothing, nothing, np.zeros(12, np.bool_), np.zeros(12, np.bool_)
+    )
     begin = rng.integers(0, 150, 40).astype(np.int64)
     end = begin + rng.integers(0, 60, 40)
     busy = {ns for a, b in zip(starts.tolist(), ends.tolist(), strict=True) for ns in range(a, b)}
-    slowly = [len(busy & set(range(a, b))) for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
+    slowly = [
+        len(busy & set(range(a, b))) for a, b in zip(begin.tolist(), end.tolist(), strict=True)
+    ]
     assert of.within(Spans(np.zeros(40, np.int64), begin, end)).tolist() == slowly
 
 
@@ -152,12 +187,17 @@ def test_an_inference_that_does_not_count_holds_its_place_in_the_turn() -> None:
     assert inferences_a_pass(turn) == 7
 
 
-# --- TensorRT for RTX, which compiles when it first sees a shape -----------------------------------------------------
+# --- TensorRT for RTX, which compiles when it first sees a shape
+# -----------------------------------------------------
 
 
 @cache
 def shapes() -> Analysis:
-    return analyze(FIXTURES / "real_trt/bert_dyn-shapes.nsys-rep", FIXTURES / "real_trt/bert_dyn.engine.json", rules=[])
+    return analyze(
+        FIXTURES / "real_trt/bert_dyn-shapes.nsys-rep",
+        FIXTURES / "real_trt/bert_dyn.engine.json",
+        rules=[],
+    )
 
 
 def test_compilation_of_a_shape_is_out_of_the_steady_times_of_its_kind() -> None:
@@ -178,10 +218,13 @@ def test_idle_time_of_compilation_has_its_own_cause_and_is_in_no_share_of_the_st
     device = tables.device_times.only()
     assert device.integer("window_ns") < 100 * MS
     assert device.integer("busy_ns") + device.integer("idle_ns") == device.integer("window_ns")
-    assert device.integer("idle_ns") == pytest.approx(int(tables.idle_totals.ints("time_ns").sum()), rel=0.01)
+    assert device.integer("idle_ns") == pytest.approx(
+        int(tables.idle_totals.ints("time_ns").sum()), rel=0.01
+    )
     of_compilation = tables.idle_totals.text("cause").equals("compile")
     assert (
-        not len(tables.idle_totals.take(of_compilation)) or float(tables.idle_totals.floats("share_of_window")[of_compilation].max()) < 0.01
+        not len(tables.idle_totals.take(of_compilation))
+        or float(tables.idle_totals.floats("share_of_window")[of_compilation].max()) < 0.01
     )
 
 
@@ -202,7 +245,9 @@ def test_the_screen_says_what_was_compiled_where_and_what_avoids_it() -> None:
 
 
 def test_a_change_of_shape_that_the_host_takes_long_for_is_found() -> None:
-    found = analyze(FIXTURES / "real_trt/bert_dyn-shapes.nsys-rep", FIXTURES / "real_trt/bert_dyn.engine.json").findings
+    found = analyze(
+        FIXTURES / "real_trt/bert_dyn-shapes.nsys-rep", FIXTURES / "real_trt/bert_dyn.engine.json"
+    ).findings
     (mine,) = [one for one in found if one.rule == "shape-changes-cost"]
     assert (mine.evidence["changes"], mine.evidence["inferences"]) == (32, 38)
     assert mine.cost_ns == pytest.approx(32 * 2.4 * MS, rel=0.1)  # 2.9 instead of 0.5 ms

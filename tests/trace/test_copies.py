@@ -15,38 +15,78 @@ Made = dict[str, object]
 
 def inferences(*ends: tuple[int, int]) -> Table:
     """Enqueued by these threads, up to these times."""
-    rows = [{"inference": at, "start_ns": 0, "end_ns": 0, "thread": thread, "enqueue_end_ns": end} for at, (thread, end) in enumerate(ends)]
+    rows = [
+        {"inference": at, "start_ns": 0, "end_ns": 0, "thread": thread, "enqueue_end_ns": end}
+        for at, (thread, end) in enumerate(ends)
+    ]
     return Table.of_rows(INFERENCES, rows)
 
 
-def copy(launch_ns: int, kind: str, memory: str, *, thread: int | None = 1, size: int = 4, took_ns: int = 1) -> Made:
-    host, other = {"HtoD": ("source", "target"), "DtoH": ("target", "source"), "DtoD": ("source", "target")}[kind]
+def copy(
+    launch_ns: int,
+    kind: str,
+    memory: str,
+    *,
+    thread: int | None = 1,
+    size: int = 4,
+    took_ns: int = 1,
+) -> Made:
+    host, other = {
+        "HtoD": ("source", "target"),
+        "DtoH": ("target", "source"),
+        "DtoD": ("source", "target"),
+    }[kind]
     span = {"start_ns": launch_ns, "end_ns": launch_ns + took_ns, "bytes": size}
-    return {"kind": kind, host: memory, other: "device", "thread": thread, "launch_start_ns": launch_ns, **span}
+    return {
+        "kind": kind,
+        host: memory,
+        other: "device",
+        "thread": thread,
+        "launch_start_ns": launch_ns,
+        **span,
+    }
 
 
 def copies(*rows: Made) -> Table:
     return Table.of_rows(MEMCPYS, list(rows))
 
 
-def test_the_copies_of_an_inference_are_those_its_thread_requested_after_the_enqueue_before_it() -> None:
-    made = [copy(5, "HtoD", "pageable"), copy(15, "DtoH", "pageable"), copy(16, "HtoD", "pinned"), copy(35, "DtoD", "device")]
+def test_the_copies_of_an_inference_are_those_its_thread_requested_after_the_enqueue_before_it() -> (  # noqa: E501
+    None
+):
+    made = [
+        copy(5, "HtoD", "pageable"),
+        copy(15, "DtoH", "pageable"),
+        copy(16, "HtoD", "pinned"),
+        copy(35, "DtoD", "device"),
+    ]
     made += [copy(16, "DtoH", "managed", thread=2), copy(41, "DtoH", "pageable")]
     found = copied_memory(inferences((1, 10), (1, 20), (1, 30), (1, 40), (2, 20)), copies(*made))
     assert found.list() == ["pageable", "HtoD pinned, DtoH pageable", "none", "none", "managed"]
 
 
 def test_without_the_thread_that_requested_a_copy_nothing_is_said() -> None:
-    found = copied_memory(inferences((1, 10), (1, 20)), copies(copy(5, "HtoD", "pinned"), copy(6, "DtoH", "pinned", thread=None)))
+    found = copied_memory(
+        inferences((1, 10), (1, 20)),
+        copies(copy(5, "HtoD", "pinned"), copy(6, "DtoH", "pinned", thread=None)),
+    )
     assert found.list() == [None, None]
 
 
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 50)), unique=True, max_size=12),
-    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60), st.sampled_from(["HtoD", "DtoH"])), max_size=12),
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(0, 60), st.sampled_from(["HtoD", "DtoH"])),
+        max_size=12,
+    ),
 )
-def test_each_copy_is_of_the_next_inference_of_its_thread(ends: list[tuple[int, int]], made: list[tuple[int, int, str]]) -> None:
-    found = copied_memory(inferences(*ends), copies(*(copy(at, way, "pinned", thread=thread) for thread, at, way in made)))
+def test_each_copy_is_of_the_next_inference_of_its_thread(
+    ends: list[tuple[int, int]], made: list[tuple[int, int, str]]
+) -> None:
+    found = copied_memory(
+        inferences(*ends),
+        copies(*(copy(at, way, "pinned", thread=thread) for thread, at, way in made)),
+    )
     for place, (thread, end) in enumerate(ends):
         before = max((one for other, one in ends if other == thread and one < end), default=-1)
         mine = any(other == thread and before < at <= end for other, at, _ in made)

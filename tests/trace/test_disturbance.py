@@ -1,4 +1,6 @@
-"""A host that was held up while it was recorded: seen by inferences that it took longer to enqueue, not by what else made them longer."""
+"""A host that was held up while it was recorded: seen by inferences that it took longer to enqueue,
+not by what else made them longer.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +19,51 @@ LONG = 1000
 
 
 def run(
-    enqueue: list[int], *, busy: dict[int, int] | None = None, pause: dict[int, int] | None = None, nsys: tuple[int, ...] = ()
+    enqueue: list[int],
+    *,
+    busy: dict[int, int] | None = None,
+    pause: dict[int, int] | None = None,
+    nsys: tuple[int, ...] = (),
 ) -> HostDisturbance:
-    """Inferences that take their enqueue time and 100 ns of GPU work after it, after a pause; nsys held the host up within these."""
+    """Inferences that take their enqueue time and 100 ns of GPU work after it, after a pause; nsys
+    held the host up within these.
+    """
     rows, overheads, at = [], [], 0
     for number, took in enumerate(enqueue):
         begin = at + (pause or {}).get(number, 0)
         end = begin + took + (busy or {}).get(number, 100)
-        times = {"enqueue_start_ns": begin, "enqueue_end_ns": begin + took, "enqueue_ns": took, "start_ns": begin, "end_ns": end}
-        work = {"gpu_start_ns": begin, "gpu_end_ns": end, "gpu_busy_ns": (busy or {}).get(number, 100)}
-        rows.append({"inference": number, "complete": True, "kernel_sequence": 0, "thread": 7, "device": 0, **times, **work})
-        overheads += [{"start_ns": begin, "end_ns": begin + took - LONG, "thread": 7, "name": "flush"}] if number in nsys else []
+        times = {
+            "enqueue_start_ns": begin,
+            "enqueue_end_ns": begin + took,
+            "enqueue_ns": took,
+            "start_ns": begin,
+            "end_ns": end,
+        }
+        work = {
+            "gpu_start_ns": begin,
+            "gpu_end_ns": end,
+            "gpu_busy_ns": (busy or {}).get(number, 100),
+        }
+        rows.append(
+            {
+                "inference": number,
+                "complete": True,
+                "kernel_sequence": 0,
+                "thread": 7,
+                "device": 0,
+                **times,
+                **work,
+            }
+        )
+        overheads += (
+            [{"start_ns": begin, "end_ns": begin + took - LONG, "thread": 7, "name": "flush"}]
+            if number in nsys
+            else []
+        )
         at = end
-    (found,) = host_disturbances(Table.of_rows(INFERENCES, rows), Table.of_rows(OVERHEADS, overheads))
+    (found,) = host_disturbances(
+        Table.of_rows(INFERENCES, rows), Table.of_rows(OVERHEADS, overheads)
+    )
     return found
 
 
@@ -66,7 +100,13 @@ def calls(**took: list[int]) -> Table:
     """Calls of each function of one thread, that take so long."""
     kinds = {"cuLaunchKernel": "launch"}
     rows = [
-        {"start_ns": at, "end_ns": at + ns, "thread": 7, "api": api, "kind": kinds.get(api, "other")}
+        {
+            "start_ns": at,
+            "end_ns": at + ns,
+            "thread": 7,
+            "api": api,
+            "kind": kinds.get(api, "other"),
+        }
         for api, times in took.items()
         for at, ns in enumerate(times)
     ]
@@ -75,7 +115,13 @@ def calls(**took: list[int]) -> Table:
 
 def test_the_quickest_calls_that_launch_nothing_show_how_fast_the_host_was() -> None:
     found = slow_calls(
-        calls(cuKernelSetAttribute=[100] * 30 + [150] * 200, cudaEventRecord=[400] * 300, cuLaunchKernel=[90] * 300), 7, (0, 999)
+        calls(
+            cuKernelSetAttribute=[100] * 30 + [150] * 200,
+            cudaEventRecord=[400] * 300,
+            cuLaunchKernel=[90] * 300,
+        ),
+        7,
+        (0, 999),
     )
     assert found is not None
     assert (found.api, found.calls, found.slowdown) == ("cuKernelSetAttribute", 230, 1.5)
@@ -94,7 +140,9 @@ def test_the_quickest_calls_that_launch_nothing_show_how_fast_the_host_was() -> 
         ("two_processes/processes", None),  # its own threads slow each other
     ],
 )
-def test_a_host_that_was_slow_throughout_is_doubtful_where_the_gpu_waits_for_it(report: str, slowed: float | None) -> None:
+def test_a_host_that_was_slow_throughout_is_doubtful_where_the_gpu_waits_for_it(
+    report: str, slowed: float | None
+) -> None:
     found = analyze(FIXTURES / f"{report}.nsys-rep", rules=[]).summary.disturbance
     assert (found is None or not found.quick_call) == (slowed is None)
     if found is not None and slowed is not None:
@@ -115,7 +163,9 @@ def test_captures(report: str, slow: list[int]) -> None:
     analysis = analyze(FIXTURES / f"{report}.nsys-rep", rules=[])
     loop = analysis.tables.inference_loops.only()
     assert loop.integer("held_up") == len(slow)
-    assert (loop.maybe_integer("first_held_up"), loop.maybe_integer("last_held_up")) == ((slow[0], slow[-1]) if slow else (None, None))
+    assert (loop.maybe_integer("first_held_up"), loop.maybe_integer("last_held_up")) == (
+        (slow[0], slow[-1]) if slow else (None, None)
+    )
     disturbed = analysis.summary.disturbance
     assert (disturbed is not None) == (len(slow) > 1) == bool(first_doubt(analysis.summary))
     if disturbed:

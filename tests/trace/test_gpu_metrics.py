@@ -25,21 +25,33 @@ NAMES = ["GPC Clock Frequency [MHz]", "SM Active [Throughput %]"]
 Row = tuple[int | None, int, int, int]
 
 
-def export(path: Path, rows: Iterable[Row], names: Iterable[tuple[int, int, str]], *, raw: bool = False) -> NsysTables:
+def export(
+    path: Path, rows: Iterable[Row], names: Iterable[tuple[int, int, str]], *, raw: bool = False
+) -> NsysTables:
     with closing(sqlite3.connect(path)) as connection:
         first = "rawTimestamp INTEGER, " if raw else ""
-        connection.execute(f"CREATE TABLE GPU_METRICS ({first}timestamp INTEGER, typeId INTEGER, metricId INTEGER, value INTEGER)")
         connection.execute(
-            "CREATE TABLE TARGET_INFO_GPU_METRICS (typeId INTEGER, sourceId INTEGER, typeName TEXT, metricId INTEGER, metricName TEXT)"
+            f"CREATE TABLE GPU_METRICS ({first}timestamp INTEGER, typeId INTEGER, metricId INTEGER,"
+            " value INTEGER)"
         )
-        connection.executemany(f"INSERT INTO GPU_METRICS VALUES ({'7, ' if raw else ''}?, ?, ?, ?)", rows)
+        connection.execute(
+            "CREATE TABLE TARGET_INFO_GPU_METRICS (typeId INTEGER, sourceId INTEGER, typeName TEXT,"
+            " metricId INTEGER, metricName TEXT)"
+        )
+        connection.executemany(
+            f"INSERT INTO GPU_METRICS VALUES ({'7, ' if raw else ''}?, ?, ?, ?)", rows
+        )
         connection.executemany("INSERT INTO TARGET_INFO_GPU_METRICS VALUES (?, 0, '', ?, ?)", names)
         connection.commit()
     return sqlite_tables(path)
 
 
 def regular(count: int, *, kind: int = KIND, value: int = 40) -> list[Row]:
-    return [row for at in range(count) for row in ((at * 1000, kind, 0, 1_500_000_000), (at * 1000, kind, 1, value))]
+    return [
+        row
+        for at in range(count)
+        for row in ((at * 1000, kind, 0, 1_500_000_000), (at * 1000, kind, 1, value))
+    ]
 
 
 def named(kind: int = KIND) -> list[tuple[int, int, str]]:
@@ -56,8 +68,15 @@ def test_a_sample_lasts_to_the_next_and_the_first_is_left_out(tmp_path: Path) ->
 
 
 def test_each_gpu_has_its_own_samples(tmp_path: Path) -> None:
-    both = export(tmp_path / "a.sqlite", [*regular(5), *regular(5, kind=KIND + 1, value=70)], [*named(), *named(KIND + 1)])
-    assert [(each.device, each.values[1, 0]) for each in read_gpu_metrics(both)] == [(0, 40.0), (1, 70.0)]
+    both = export(
+        tmp_path / "a.sqlite",
+        [*regular(5), *regular(5, kind=KIND + 1, value=70)],
+        [*named(), *named(KIND + 1)],
+    )
+    assert [(each.device, each.values[1, 0]) for each in read_gpu_metrics(both)] == [
+        (0, 40.0),
+        (1, 70.0),
+    ]
 
 
 def test_rows_in_any_order_and_missing_values(tmp_path: Path) -> None:
@@ -80,13 +99,18 @@ def test_holes_are_counted_and_no_sample_reaches_over_one(tmp_path: Path) -> Non
 def test_stretches_that_nsys_mistrusts_are_left_out(tmp_path: Path) -> None:
     ends = KIND + 512
     rows: list[Row] = [*regular(20), (5000, ends, 0, 9000)]
-    (found,) = read_gpu_metrics(export(tmp_path / "a.sqlite", rows, [*named(), (ends, 0, "EndTimestamp")]))
+    (found,) = read_gpu_metrics(
+        export(tmp_path / "a.sqlite", rows, [*named(), (ends, 0, "EndTimestamp")])
+    )
     assert found.mistrusted == 4
     assert not np.isin(found.start_ns, [5000, 6000, 7000, 8000]).any()
 
 
 def test_clocks_above_two_gigahertz_are_not_negative(tmp_path: Path) -> None:
-    rows: list[Row] = [(at, kind, metric, value - (1 << 32) if metric == 0 else value) for at, kind, metric, value in regular(6)]
+    rows: list[Row] = [
+        (at, kind, metric, value - (1 << 32) if metric == 0 else value)
+        for at, kind, metric, value in regular(6)
+    ]
     (found,) = read_gpu_metrics(export(tmp_path / "a.sqlite", rows, named()))
     assert (found.values[0] == 1_500_000_000).all()
 
@@ -140,7 +164,9 @@ def test_a_raw_time_is_taken_where_there_is_no_other(tmp_path: Path) -> None:
     at_once=st.integers(1, 40),
     few=st.sampled_from((1, 8, 1024)),
 )
-def test_samples_are_put_together_whatever_is_read_at_once(seed: int, order: str, at_once: int, few: int) -> None:
+def test_samples_are_put_together_whatever_is_read_at_once(
+    seed: int, order: str, at_once: int, few: int
+) -> None:
     random = Random(seed)
     which = random.sample(range(7), random.randrange(1, 6))
     rows = [
@@ -163,17 +189,28 @@ def test_samples_are_put_together_whatever_is_read_at_once(seed: int, order: str
         mine = [row for row in rows if row[1] == kind]
         with patch.object(gpu_metrics, "_FEW_ROWS", few):
             for begin in range(0, len(mine), at_once):
-                held.add(tuple(np.array([row[at] for row in mine[begin : begin + at_once]]) for at in (0, 2, 3)))  # type: ignore[arg-type]
+                held.add(
+                    tuple(  # type: ignore[arg-type]
+                        np.array([row[at] for row in mine[begin : begin + at_once]])
+                        for at in (0, 2, 3)
+                    )
+                )
         if not mine:
             continue
         metrics, moments, values = held.pivoted(Path())
         assert metrics == sorted({row[2] for row in mine})
         assert moments.tolist() == sorted({row[0] for row in mine})
-        told = {(int(moments[at]), metrics[row]): int(value) for (row, at), value in np.ndenumerate(values) if np.isfinite(value)}
+        told = {
+            (int(moments[at]), metrics[row]): int(value)
+            for (row, at), value in np.ndenumerate(values)
+            if np.isfinite(value)
+        }
         assert told == {(time, at): value for time, _, at, value in mine}
-        assert sorted(row for part in held.rows() for row in zip(*(column.tolist() for column in part), strict=True)) == sorted(
-            (time, at, value) for time, _, at, value in mine
-        )
+        assert sorted(
+            row
+            for part in held.rows()
+            for row in zip(*(column.tolist() for column in part), strict=True)
+        ) == sorted((time, at, value) for time, _, at, value in mine)
 
 
 @pytest.mark.parametrize("lost", [0, 50_001, 99_999])
@@ -181,7 +218,13 @@ def test_only_the_rows_around_one_that_is_missing_are_sorted(lost: int) -> None:
     held = _Moments()
     time, which = np.divmod(np.delete(np.arange(100_000), lost), 10)
     for begin in range(0, len(time), 30_000):
-        held.add((time[begin : begin + 30_000], which[begin : begin + 30_000], which[begin : begin + 30_000]))
+        held.add(
+            (
+                time[begin : begin + 30_000],
+                which[begin : begin + 30_000],
+                which[begin : begin + 30_000],
+            )
+        )
     assert sum(len(rows[0]) for rows in held.others) < 1100
     metrics, moments, values = held.pivoted(Path())
     assert metrics == list(range(10))
@@ -190,9 +233,15 @@ def test_only_the_rows_around_one_that_is_missing_are_sorted(lost: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "told"), [(lambda at: (at, KIND, at, 1), "5,000 metrics at 5,000 moments"), (lambda at: (0, at, 0, 1), "5,000 types")]
+    ("row", "told"),
+    [
+        (lambda at: (at, KIND, at, 1), "5,000 metrics at 5,000 moments"),
+        (lambda at: (0, at, 0, 1), "5,000 types"),
+    ],
 )
-def test_a_small_file_cannot_take_all_memory(tmp_path: Path, row: Callable[[int], Row], told: str) -> None:
+def test_a_small_file_cannot_take_all_memory(
+    tmp_path: Path, row: Callable[[int], Row], told: str
+) -> None:
     tables = export(tmp_path / "a.sqlite", [row(at) for at in range(5000)], named())
     with pytest.raises(NsysmapError, match=f"GPU_METRICS has .*{told}"):
         read_gpu_metrics(tables)
@@ -201,15 +250,23 @@ def test_a_small_file_cannot_take_all_memory(tmp_path: Path, row: Callable[[int]
 def long_run(moments: int, lost: Iterable[tuple[int, int]], seed: int) -> list[Row]:
     """A long run at 200 kHz whose moments jitter, without those lost."""
     random = np.random.default_rng(seed)
-    time = 5000 * np.arange(moments) + random.integers(-40, 41, moments) + (np.arange(moments) * 5e-3 * seed).astype(np.int64)
+    time = (
+        5000 * np.arange(moments)
+        + random.integers(-40, 41, moments)
+        + (np.arange(moments) * 5e-3 * seed).astype(np.int64)
+    )
     kept = np.ones(moments, np.bool_)
     for begin, end in lost:
         kept[begin:end] = False
     rows = zip(time[kept].tolist(), random.integers(0, 101, int(kept.sum())).tolist(), strict=True)
-    return [row for at, value in rows for row in ((at, KIND, 0, 1_500_000_000), (at, KIND, 1, value))]
+    return [
+        row for at, value in rows for row in ((at, KIND, 0, 1_500_000_000), (at, KIND, 1, value))
+    ]
 
 
-def enough_for(*, begin: float = 0.0, end: float = np.inf, most: int = 6000) -> Callable[[int, float], Enough]:
+def enough_for(
+    *, begin: float = 0.0, end: float = np.inf, most: int = 6000
+) -> Callable[[int, float], Enough]:
     def wanted(device: int, period_ns: float) -> Enough:
         assert device == 0 and period_ns == pytest.approx(5000, abs=2)
         return Enough(begin * 5000, end * 5000, most, 500)
@@ -228,18 +285,30 @@ def enough_for(*, begin: float = 0.0, end: float = np.inf, most: int = 6000) -> 
     ],
 )
 @pytest.mark.parametrize("seed", [0, 1])
-def test_a_part_of_a_long_run_tells_of_all_what_reading_all_tells(tmp_path: Path, lost: tuple[tuple[int, int], ...], seed: int) -> None:
+def test_a_part_of_a_long_run_tells_of_all_what_reading_all_tells(
+    tmp_path: Path, lost: tuple[tuple[int, int], ...], seed: int
+) -> None:
     tables = export(tmp_path / "a.sqlite", long_run(40_000, lost, seed), named())
     (part,), (whole,) = GpuMetrics(tables).enough(enough_for()), read_gpu_metrics(tables)
     assert part.part_of is not None and whole.part_of is None
     assert 4000 < len(part.start_ns) < 9000
-    assert (part.count, part.holes, part.device, part.number) == (whole.count, whole.holes, whole.device, whole.number)
+    assert (part.count, part.holes, part.device, part.number) == (
+        whole.count,
+        whole.holes,
+        whole.device,
+        whole.number,
+    )
     assert part.lost_share == pytest.approx(whole.lost_share, rel=1e-9)
-    assert [each.tolist() for each in part.stretches_ns] == [each.tolist() for each in whole.stretches_ns]
+    assert [each.tolist() for each in part.stretches_ns] == [
+        each.tolist() for each in whole.stretches_ns
+    ]
     at = np.searchsorted(whole.start_ns, part.start_ns)
     assert (whole.start_ns[at] == part.start_ns).all() and (whole.end_ns[at] == part.end_ns).all()
     assert (whole.values[:, at] == part.values).all()
-    tenths = np.bincount(10 * (part.start_ns - whole.start_ns[0]) // (whole.end_ns[-1] - whole.start_ns[0]), minlength=10)
+    tenths = np.bincount(
+        10 * (part.start_ns - whole.start_ns[0]) // (whole.end_ns[-1] - whole.start_ns[0]),
+        minlength=10,
+    )
     assert tenths.min() > 0.2 * len(part.start_ns) / 10 or lost
 
 
@@ -263,20 +332,31 @@ Change = Callable[[list[Row]], object]
         lambda rows: rows.__setitem__(slice(30_000, 30_500), rows[30_000:30_500][::-1]),
         lambda rows: rows.pop(),
         lambda rows: rows.insert(40_000, (rows[40_000][0], KIND + 512, 0, 1)),
-        lambda rows: rows.extend((at, KIND + 1, metric, value) for at, _, metric, value in rows[:100]),
+        lambda rows: rows.extend(
+            (at, KIND + 1, metric, value) for at, _, metric, value in rows[:100]
+        ),
     ],
 )
-def test_nothing_is_taken_for_granted_of_pages_that_were_not_read(tmp_path: Path, change: Change) -> None:
+def test_nothing_is_taken_for_granted_of_pages_that_were_not_read(
+    tmp_path: Path, change: Change
+) -> None:
     rows = long_run(40_000, (), 0)
     change(rows)
     tables = export(tmp_path / "a.sqlite", rows, named())
     part, whole = GpuMetrics(tables).enough(enough_for(most=1000)), read_gpu_metrics(tables)
-    assert [(each.count, each.holes, each.number) for each in part] == [(each.count, each.holes, each.number) for each in whole]
+    assert [(each.count, each.holes, each.number) for each in part] == [
+        (each.count, each.holes, each.number) for each in whole
+    ]
 
 
 def test_short_runs_and_several_gpus_are_read_as_a_whole(tmp_path: Path) -> None:
     rows = long_run(5000, (), 0)
     other: list[Row] = [(at, KIND + 1, metric, value) for at, _, metric, value in rows]
-    for name, held, names in (("a", rows, named()), ("b", [*rows, *other], [*named(), *named(KIND + 1)])):
+    for name, held, names in (
+        ("a", rows, named()),
+        ("b", [*rows, *other], [*named(), *named(KIND + 1)]),
+    ):
         tables = export(tmp_path / f"{name}.sqlite", held, names)
-        assert all(each.part_of is None for each in GpuMetrics(tables).enough(enough_for(most=3000)))
+        assert all(
+            each.part_of is None for each in GpuMetrics(tables).enough(enough_for(most=3000))
+        )

@@ -29,7 +29,9 @@ def trace_of(calls: int) -> NsysFile:
     return file
 
 
-def test_every_enqueue_range_is_an_inference_with_the_kernels_launched_in_it(tmp_path: Path) -> None:
+def test_every_enqueue_range_is_an_inference_with_the_kernels_launched_in_it(
+    tmp_path: Path,
+) -> None:
     inferences = found(trace_of(3), tmp_path)
     assert inferences.table.ints("kernels").tolist() == [2, 2, 2]
     assert inferences.membership.ints("inference").tolist() == [0, 0, 1, 1, 2, 2]
@@ -37,9 +39,17 @@ def test_every_enqueue_range_is_an_inference_with_the_kernels_launched_in_it(tmp
     assert set(inferences.table.text("found_by").list()) == {"range"}
 
 
-def test_gpu_time_is_the_union_of_the_kernels_and_idle_is_the_rest_of_the_span(tmp_path: Path) -> None:
+def test_gpu_time_is_the_union_of_the_kernels_and_idle_is_the_rest_of_the_span(
+    tmp_path: Path,
+) -> None:
     (row,) = found(trace_of(1), tmp_path).table.records()
-    assert (row["gpu_busy_ns"], row["gpu_span_ns"], row["idle_ns"], row["enqueue_ns"], row["launches"]) == (10, 25, 15, 50, 2)
+    assert (
+        row["gpu_busy_ns"],
+        row["gpu_span_ns"],
+        row["idle_ns"],
+        row["enqueue_ns"],
+        row["launches"],
+    ) == (10, 25, 15, 50, 2)
 
 
 def test_a_kernel_launched_outside_the_engine_belongs_to_no_inference(tmp_path: Path) -> None:
@@ -48,7 +58,9 @@ def test_a_kernel_launched_outside_the_engine_belongs_to_no_inference(tmp_path: 
     assert found(file, tmp_path).membership.ints("inference").tolist()[0] < 0
 
 
-def test_a_range_that_only_captured_a_graph_is_no_inference_and_each_launch_of_the_graph_is_one(tmp_path: Path) -> None:
+def test_a_range_that_only_captured_a_graph_is_no_inference_and_each_launch_of_the_graph_is_one(
+    tmp_path: Path,
+) -> None:
     file = NsysFile()
     file.domain("TensorRT", 1)
     file.range("ExecutionContext::enqueueV3", 10, 100, domain=1)
@@ -62,31 +74,45 @@ def test_a_range_that_only_captured_a_graph_is_no_inference_and_each_launch_of_t
     assert inferences.empty_calls == 1
 
 
-def test_hidden_graph_launches_are_inferences_of_which_nothing_but_the_host_time_is_known(tmp_path: Path) -> None:
+def test_hidden_graph_launches_are_inferences_of_which_nothing_but_the_host_time_is_known(
+    tmp_path: Path,
+) -> None:
     file = NsysFile()
     for number in range(2):
         file.call("cudaGraphLaunch_v10000", 100 + 100 * number, 110 + 100 * number, number)
     rows = found(file, tmp_path).table.records()
-    assert [(row["enqueue_ns"], row["gpu_busy_ns"], row["kernels"]) for row in rows] == [(10, None, 0), (10, None, 0)]
+    assert [(row["enqueue_ns"], row["gpu_busy_ns"], row["kernels"]) for row in rows] == [
+        (10, None, 0),
+        (10, None, 0),
+    ]
 
 
 @pytest.mark.parametrize("captured", [False, True])
-def test_hidden_graph_launches_are_inferences_beside_one_without_a_graph_if_an_enqueue_was_captured(tmp_path: Path, captured: bool) -> None:
+def test_hidden_graph_launches_are_inferences_beside_one_without_a_graph_if_an_enqueue_was_captured(
+    tmp_path: Path, captured: bool
+) -> None:
     file = trace_of(1)
-    for name, at in (("cudaStreamBeginCapture_v10000", 2000), ("cudaStreamEndCapture_v10000", 2200)):
+    for name, at in (
+        ("cudaStreamBeginCapture_v10000", 2000),
+        ("cudaStreamEndCapture_v10000", 2200),
+    ):
         file.call(name, at, at + 10, at)
     start = 2050 if captured else 2300
     file.range("ExecutionContext::enqueueV3", start, start + 100, domain=1)
     for number in range(3):
         file.call("cudaGraphLaunch_v10000", 3000 + 100 * number, 3010 + 100 * number, 40 + number)
-    assert found(file, tmp_path).table.text("found_by").list() == ["range", *["graph-launch"] * (3 * captured)]
+    assert found(file, tmp_path).table.text("found_by").list() == [
+        "range",
+        *["graph-launch"] * (3 * captured),
+    ]
 
 
 def test_a_whole_run_of_a_graph_tells_the_device_of_its_inference(tmp_path: Path) -> None:
     file = NsysFile()
     file.call("cudaGraphLaunch_v10000", 100, 110, 7)
     file.add(
-        "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", start=120, end=150, deviceId=1, contextId=2, streamId=3, correlationId=7, globalPid=PROCESS,
+        "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", start=120, end=150, deviceId=1, contextId=2, streamId=3,
+        correlationId=7, globalPid=PROCESS,
         graphId=1, graphExecId=1,
     )  # fmt: skip
     (row,) = found(file, tmp_path).table.records()
@@ -105,12 +131,20 @@ def test_two_threads_enqueueing_at_once_are_not_mixed_up(tmp_path: Path) -> None
     assert inferences.table.ints("thread").tolist() == [THREAD, other]
 
 
-def warmup(folder: Path, times: Sequence[int], layers: Sequence[list[tuple[str, str]]] = ()) -> list[int]:
+def warmup(
+    folder: Path, times: Sequence[int], layers: Sequence[list[tuple[str, str]]] = ()
+) -> list[int]:
     """Which of inferences whose kernels take so long are warm-up."""
     file = NsysFile()
     file.domain("TensorRT", 1)
     for number, took in enumerate(times):
-        engine_call(file, 100_000 * (number + 1), layers[number] if layers else LAYERS, 50 * number, took=took)
+        engine_call(
+            file,
+            100_000 * (number + 1),
+            layers[number] if layers else LAYERS,
+            50 * number,
+            took=took,
+        )
     return np.flatnonzero(found(file, folder).table.bools("warmup")).tolist()
 
 
@@ -118,13 +152,19 @@ def test_slow_first_inferences_are_warm_up_and_a_slow_one_later_is_not(tmp_path:
     assert warmup(tmp_path, [20, *[5] * 6, 20, *[5] * 4]) == [0]
 
 
-def test_what_is_slower_than_other_kernels_but_not_than_the_same_later_is_no_warm_up(tmp_path: Path) -> None:
-    """As the context phase of a language model before its many generation steps, or the larger of two shapes that comes first."""
+def test_what_is_slower_than_other_kernels_but_not_than_the_same_later_is_no_warm_up(
+    tmp_path: Path,
+) -> None:
+    """As the context phase of a language model before its many generation steps, or the larger of
+    two shapes that comes first.
+    """
     long, short = LAYERS * 4, LAYERS
     order = [long, *[short] * 6, long, *[short] * 6]
     assert warmup(tmp_path, [5] * len(order), order) == []
     (tmp_path / "once").mkdir()
-    assert warmup(tmp_path / "once", [5] * 12, [long, *[short] * 11]) == [0]  # nothing later shows that it is always so long
+    assert warmup(tmp_path / "once", [5] * 12, [long, *[short] * 11]) == [
+        0
+    ]  # nothing later shows that it is always so long
 
 
 def test_times_that_fall_over_the_whole_run_are_no_warm_up(tmp_path: Path) -> None:

@@ -41,7 +41,9 @@ def launches_only(file: NsysFile) -> None:
         file.call("cudaLaunchKernel_v7000", 100 * number + 50, 100 * number + 52, number)
 
 
-def test_launches_without_any_gpu_work_are_not_told_to_be_captured_as_they_were(tmp_path: Path) -> None:
+def test_launches_without_any_gpu_work_are_not_told_to_be_captured_as_they_were(
+    tmp_path: Path,
+) -> None:
     file = NsysFile()
     launches_only(file)
     trace = read_trace(file.write(tmp_path / "x.sqlite"))
@@ -63,7 +65,11 @@ def test_under_wsl2_that_is_named_and_from_2025_on_the_other_way_to_trace(tmp_pa
         DeviceEnvironment="SECRET=1",
     )
     trace = read_trace(file.write(tmp_path / "x.sqlite"))
-    assert (trace.recording.wsl, trace.nsys_version, trace.recording.exported_by) == (True, "2025.3.2", "2023.4.4.54")
+    assert (trace.recording.wsl, trace.nsys_version, trace.recording.exported_by) == (
+        True,
+        "2025.3.2",
+        "2023.4.4.54",
+    )
     ((_, text),) = told(trace)
     assert "It was captured under WSL2" in text
     assert text.endswith("-t cuda-sw,nvtx.")
@@ -82,9 +88,15 @@ def test_work_captured_into_a_graph_was_not_carried_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "option"), [("2023.4.4.54", "--cuda-graph-trace=node …"), ("2026.4.1.191", "--cuda-graph-trace=node:nvtx-precapture …")]
+    ("version", "option"),
+    [
+        ("2023.4.4.54", "--cuda-graph-trace=node …"),
+        ("2026.4.1.191", "--cuda-graph-trace=node:nvtx-precapture …"),
+    ],
 )
-def test_whole_graphs_are_told_with_the_option_that_nsys_has(tmp_path: Path, version: str, option: str) -> None:
+def test_whole_graphs_are_told_with_the_option_that_nsys_has(
+    tmp_path: Path, version: str, option: str
+) -> None:
     file = NsysFile(product=version)
     file.call("cudaGraphLaunch_v10000", 400, 410, 3)
     trace = read_trace(file.write(tmp_path / "x.sqlite"))
@@ -101,7 +113,9 @@ def test_whole_graphs_are_told_with_the_option_that_nsys_has(tmp_path: Path, ver
         ("2026.4.1.191", "records the ranges of such graphs."),
     ],
 )
-def test_graphs_that_were_built_before_the_collection_have_no_ranges(tmp_path: Path, version: str, remedy: str) -> None:
+def test_graphs_that_were_built_before_the_collection_have_no_ranges(
+    tmp_path: Path, version: str, remedy: str
+) -> None:
     file = NsysFile(product=version)
     file.call("cudaGraphLaunch_v10000", 400, 410, 3)
     file.kernel("k", 420, 3, node=5)
@@ -124,7 +138,10 @@ def test_cuda_that_was_to_be_traced_and_is_not_there_is_another_thing(tmp_path: 
     file = NsysFile()
     capture(file, CAPTURE_EVENT_TYPE="Cuda")
     for text in (
-        "Installed CUDA driver version (13.3) is not supported by this build of Nsight Systems. CUDA trace will be collected using …",
+        (
+            "Installed CUDA driver version (13.3) is not supported by this build of Nsight Systems."
+            " CUDA trace will be collected using …"
+        ),
         "No CUDA events collected. Does the process use CUDA?",
         "Process was launched by the profiler, see /home/somebody/stderr.log",
     ):
@@ -137,7 +154,9 @@ def test_cuda_that_was_to_be_traced_and_is_not_there_is_another_thing(tmp_path: 
     assert "somebody" not in text
 
 
-def test_a_program_without_gpu_work_is_not_to_be_captured_again_in_the_same_way(tmp_path: Path) -> None:
+def test_a_program_without_gpu_work_is_not_to_be_captured_again_in_the_same_way(
+    tmp_path: Path,
+) -> None:
     steps = []
     for traced in ("Cuda", "NvtxEvents"):
         file = NsysFile()
@@ -145,7 +164,9 @@ def test_a_program_without_gpu_work_is_not_to_be_captured_again_in_the_same_way(
         file.range("a", 1, 2)
         summary = analyze(file.write(tmp_path / f"{traced}.sqlite"), rules=[]).summary
         steps.append([step.command for step in summary.next_steps])
-        assert gains.no_action(summary).startswith("see above" if traced == "Cuda" else "capture again")
+        assert gains.no_action(summary).startswith(
+            "see above" if traced == "Cuda" else "capture again"
+        )
     assert steps == [[], ["nsys profile -t cuda,nvtx,osrt -o report ./program"]]
 
 
@@ -153,7 +174,10 @@ def test_an_old_export_that_does_not_say_what_was_traced_leaves_both_open(tmp_pa
     file = NsysFile(version=None)
     file.range("a", 1, 2)
     ((_, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")))
-    assert text.startswith("The trace has 1 NVTX range and no CUDA calls and no GPU work: CUDA was not traced, or could not be.")
+    assert text.startswith(
+        "The trace has 1 NVTX range and no CUDA calls and no GPU work: CUDA was not traced, or"
+        " could not be."
+    )
 
 
 def test_calls_that_launch_nothing_are_told_apart(tmp_path: Path) -> None:
@@ -173,7 +197,9 @@ def test_the_last_launches_without_kernels_are_a_capture_that_ended_early(tmp_pa
     assert unrecorded(trace).last == 2
     ((level, text),) = told(trace)
     assert level == "warning"
-    assert text.startswith("The last 2 of 12 kernel launches, from 20.000 s on, have no kernel in the trace")
+    assert text.startswith(
+        "The last 2 of 12 kernel launches, from 20.000 s on, have no kernel in the trace"
+    )
 
 
 def test_launches_without_kernels_here_and_there_are_lost_records(tmp_path: Path) -> None:
@@ -185,7 +211,10 @@ def test_launches_without_kernels_here_and_there_are_lost_records(tmp_path: Path
             file.launch("k", 100 * number + 1, number)
     ((level, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")))
     assert level == "info"
-    assert text.startswith("2 of 100 kernel launches, scattered over the trace, have no kernel in it: records were lost")
+    assert text.startswith(
+        "2 of 100 kernel launches, scattered over the trace, have no kernel in it: records were"
+        " lost"
+    )
 
 
 def test_a_launch_that_failed_or_whose_id_another_row_has_too_lacks_nothing(tmp_path: Path) -> None:
@@ -213,45 +242,95 @@ def test_what_nsys_warned_of_is_passed_on_in_our_words(tmp_path: Path) -> None:
     file.add("DIAGNOSTIC_EVENT", timestamp=1, text="Not all CUDA events might have been collected.")
     file.add("DIAGNOSTIC_EVENT", timestamp=1, text="Profiling has stopped.")
     assert told(read_trace(file.write(tmp_path / "x.sqlite"))) == [
-        ("info", "nsys reported at the end of the capture: not all CUDA events may have been collected.")
+        (
+            "info",
+            "nsys reported at the end of the capture: not all CUDA events may have been collected.",
+        )
     ]
 
 
 def test_the_whole_graph_fixture_says_what_it_said() -> None:
-    notes = [note.text for note in analyze(FIXTURES / "bert_trt10" / "graph_whole.sqlite", rules=()).notes if note.level == "error"]
-    assert [note.split(":")[0] for note in notes] == ["The trace hides the kernels of 50 CUDA graph launches"]
+    notes = [
+        note.text
+        for note in analyze(FIXTURES / "bert_trt10" / "graph_whole.sqlite", rules=()).notes
+        if note.level == "error"
+    ]
+    assert [note.split(":")[0] for note in notes] == [
+        "The trace hides the kernels of 50 CUDA graph launches"
+    ]
 
 
-def test_graph_launches_without_gpu_work_beside_plain_ones_are_not_whole_graph_tracing(tmp_path: Path) -> None:
+def test_graph_launches_without_gpu_work_beside_plain_ones_are_not_whole_graph_tracing(
+    tmp_path: Path,
+) -> None:
     file = NsysFile()
     launches_only(file)
     file.call("cudaGraphLaunch_v10000", 400, 410, 13)
-    file.add("CUPTI_ACTIVITY_KIND_RUNTIME", start=1, end=2, globalTid=THREAD, correlationId=99, nameId=0, returnValue=0)
+    file.add(
+        "CUPTI_ACTIVITY_KIND_RUNTIME",
+        start=1,
+        end=2,
+        globalTid=THREAD,
+        correlationId=99,
+        nameId=0,
+        returnValue=0,
+    )
     analysis = analyze(file.write(tmp_path / "x.sqlite"), rules=())
     assert analysis.tables.capture.records()[0]["cuda_graph_trace"] == "none"
-    assert ["but no GPU work" in note.text for note in analysis.notes if note.level == "error"] == [True]
+    assert ["but no GPU work" in note.text for note in analysis.notes if note.level == "error"] == [
+        True
+    ]
 
 
 @pytest.mark.parametrize(
     ("reported", "told_"),
     [
         (
-            "GPU Metrics [0]: The user running Nsight Systems does not have permission to access NVIDIA GPU Performance Counters on the "
-            "target device. For more details, please visit https://developer.nvidia.com/ERR_NVGPUCTRPERM",
-            "the user was not allowed to read the GPU's performance counters (ERR_NVGPUCTRPERM); become root for the capture",
+            (
+                "GPU Metrics [0]: The user running Nsight Systems does not have permission to"
+                " access NVIDIA GPU Performance Counters on the target device. For more details,"
+                " please visit https://developer.nvidia.com/ERR_NVGPUCTRPERM"
+            ),
+            (
+                "the user was not allowed to read the GPU's performance counters"
+                " (ERR_NVGPUCTRPERM); become root for the capture"
+            ),
         ),
         (
-            "GPU Metrics [0]: GPU sampling hardware unit is already in use by another instance of Nsight Systems or other tool. The "
-            "conflict can occur within the OS as well as containers, VMs and hypervisor.",
+            (
+                "GPU Metrics [0]: GPU sampling hardware unit is already in use by another instance"
+                " of Nsight Systems or other tool. The conflict can occur within the OS as well as"
+                " containers, VMs and hypervisor."
+            ),
             "or pause DCGM with `dcgmi profile --pause`",
         ),
-        ("GPU metrics collection disabled due to Confidential Compute mode.", "the GPU is in confidential computing mode"),
-        ("Concurrent GPU metrics sampling within a single MIG enabled GPU is not supported", "another MIG instance"),
-        ("GPU Metrics: Some GPUs are not supported. See the user guide: https://docs.nvidia.com/", "it needs Turing or newer"),
-        ("GPU Metrics [0]: Skipping metric CTC.TriageCompute (requires unsupported counter 0xc9 @ auto)", "this file does not say why"),
+        (
+            "GPU metrics collection disabled due to Confidential Compute mode.",
+            "the GPU is in confidential computing mode",
+        ),
+        (
+            "Concurrent GPU metrics sampling within a single MIG enabled GPU is not supported",
+            "another MIG instance",
+        ),
+        (
+            (
+                "GPU Metrics: Some GPUs are not supported. See the user guide:"
+                " https://docs.nvidia.com/"
+            ),
+            "it needs Turing or newer",
+        ),
+        (
+            (
+                "GPU Metrics [0]: Skipping metric CTC.TriageCompute (requires unsupported counter"
+                " 0xc9 @ auto)"
+            ),
+            "this file does not say why",
+        ),
     ],
 )
-def test_counters_that_could_not_be_sampled_are_missed_with_the_reason_that_nsys_gives(reported: str, told_: str, tmp_path: Path) -> None:
+def test_counters_that_could_not_be_sampled_are_missed_with_the_reason_that_nsys_gives(
+    reported: str, told_: str, tmp_path: Path
+) -> None:
     file = NsysFile()
     file.launch("k", 100, 1)
     file.add("META_DATA_CAPTURE", name="GPU_METRICS_OPTIONS:SAMPLING_FREQUENCY", value="10000")

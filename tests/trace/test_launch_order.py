@@ -25,7 +25,9 @@ def order_of(rows: list[dict[str, object]], group: list[int] | None = None) -> l
 
 def test_kernels_go_by_launch_not_by_start() -> None:
     """On two streams the later launch can begin first."""
-    assert order_of([{"launch_start_ns": 20, "start_ns": 100}, {"launch_start_ns": 10, "start_ns": 200}]) == [1, 0]
+    assert order_of(
+        [{"launch_start_ns": 20, "start_ns": 100}, {"launch_start_ns": 10, "start_ns": 200}]
+    ) == [1, 0]
 
 
 def test_kernels_of_one_graph_launch_go_by_node_not_by_start() -> None:
@@ -39,7 +41,9 @@ def test_kernels_of_one_graph_launch_go_by_node_not_by_start() -> None:
 
 
 def test_a_kernel_whose_launch_is_not_in_the_trace_counts_as_launched_when_it_began() -> None:
-    assert order_of([{"launch_start_ns": 50, "start_ns": 60}, {"launch_start_ns": NOTHING, "start_ns": 40}]) == [1, 0]
+    assert order_of(
+        [{"launch_start_ns": 50, "start_ns": 60}, {"launch_start_ns": NOTHING, "start_ns": 40}]
+    ) == [1, 0]
 
 
 def test_groups_come_one_after_the_other() -> None:
@@ -52,16 +56,29 @@ def test_positions_count_from_zero_within_each_inference() -> None:
     assert positions(inference[np.array([4, 2, 3, 0])]).tolist() == [0, 1, 0, 1]
 
 
-row = st.tuples(st.integers(0, 3), st.one_of(st.none(), st.integers(0, 9)), st.integers(0, 20), st.one_of(st.none(), st.integers(0, 4)))
+row = st.tuples(
+    st.integers(0, 3),
+    st.one_of(st.none(), st.integers(0, 9)),
+    st.integers(0, 20),
+    st.one_of(st.none(), st.integers(0, 4)),
+)
 
 
 @given(st.lists(row, max_size=12))
-def test_the_order_is_the_plain_sort_by_group_launch_node_and_start(made: list[tuple[int, int | None, int, int | None]]) -> None:
+def test_the_order_is_the_plain_sort_by_group_launch_node_and_start(
+    made: list[tuple[int, int | None, int, int | None]],
+) -> None:
     def key(at: int) -> tuple[int, int, int, int]:
         group, launched, start, node = made[at]
-        return group, start if launched is None else launched, start if node is None else node, start
+        return (
+            group,
+            start if launched is None else launched,
+            start if node is None else node,
+            start,
+        )
 
     table: list[dict[str, object]] = [
-        {"launch_start_ns": launched, "start_ns": start, "graph_node_id": node} for _, launched, start, node in made
+        {"launch_start_ns": launched, "start_ns": start, "graph_node_id": node}
+        for _, launched, start, node in made
     ]
     assert order_of(table, [group for group, *_ in made]) == sorted(range(len(made)), key=key)

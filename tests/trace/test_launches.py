@@ -11,20 +11,35 @@ from nsysmap.core.trace_schema import API_CALLS
 from nsysmap.trace.launches import Launches
 
 PROCESS = 1 << 24
-CALL = st.tuples(st.integers(1, 3), st.one_of(st.integers(0, 12), st.just(2**31)), st.sampled_from(["launch", "other", "sync"]))
+CALL = st.tuples(
+    st.integers(1, 3),
+    st.one_of(st.integers(0, 12), st.just(2**31)),
+    st.sampled_from(["launch", "other", "sync"]),
+)
 
 
 def calls(rows: list[tuple[int, int, str]]) -> Table:
     return Table.of_rows(
         API_CALLS,
         [
-            {"start_ns": i, "end_ns": i, "process": p * PROCESS, "thread": p * PROCESS + 1, "correlation": c, "api": k, "kind": k}
+            {
+                "start_ns": i,
+                "end_ns": i,
+                "process": p * PROCESS,
+                "thread": p * PROCESS + 1,
+                "correlation": c,
+                "api": k,
+                "kind": k,
+            }
             for i, (p, c, k) in enumerate(rows)
         ],
     )
 
 
-@given(st.lists(CALL, max_size=30), st.lists(st.tuples(st.integers(0, 4), st.integers(-1, 14)), max_size=20))
+@given(
+    st.lists(CALL, max_size=30),
+    st.lists(st.tuples(st.integers(0, 4), st.integers(-1, 14)), max_size=20),
+)
 def test_a_kernel_is_joined_to_the_call_of_its_own_process_and_correlation_id(
     rows: list[tuple[int, int, str]], asked: list[tuple[int, int]]
 ) -> None:
@@ -38,7 +53,9 @@ def test_a_kernel_is_joined_to_the_call_of_its_own_process_and_correlation_id(
 
 
 def test_a_kernel_whose_launch_was_not_traced_has_none() -> None:
-    assert Launches.of(calls([(1, 5, "launch")])).rows(np.array([PROCESS]), np.array([6])).tolist() == [MISSING]
+    assert Launches.of(calls([(1, 5, "launch")])).rows(
+        np.array([PROCESS]), np.array([6])
+    ).tolist() == [MISSING]
 
 
 def test_the_same_correlation_id_in_two_processes_is_two_launches() -> None:
@@ -47,8 +64,12 @@ def test_the_same_correlation_id_in_two_processes_is_two_launches() -> None:
 
 
 def test_an_overhead_row_that_reuses_a_correlation_id_does_not_hide_the_launch() -> None:
-    assert Launches.of(calls([(1, 5, "other"), (1, 5, "launch")])).rows(np.array([PROCESS]), np.array([5])).tolist() == [1]
-    assert Launches.of(calls([(1, 5, "launch"), (1, 5, "other")])).rows(np.array([PROCESS]), np.array([5])).tolist() == [0]
+    assert Launches.of(calls([(1, 5, "other"), (1, 5, "launch")])).rows(
+        np.array([PROCESS]), np.array([5])
+    ).tolist() == [1]
+    assert Launches.of(calls([(1, 5, "launch"), (1, 5, "other")])).rows(
+        np.array([PROCESS]), np.array([5])
+    ).tolist() == [0]
 
 
 def test_ids_far_apart_are_found_without_a_table_as_large_as_their_distance() -> None:

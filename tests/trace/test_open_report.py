@@ -20,7 +20,9 @@ from nsysmap.trace.open_report import Reader, open_trace
 from tests.places import FIXTURES
 
 REPORTS = sorted(FIXTURES.glob("*/*.nsys-rep"))
-needs_nsys = pytest.mark.skipif(shutil.which("nsys") is None, reason="no nsys is installed to compare with")
+needs_nsys = pytest.mark.skipif(
+    shutil.which("nsys") is None, reason="no nsys is installed to compare with"
+)
 
 
 @pytest.fixture
@@ -31,7 +33,11 @@ def no_nsys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tables(trace: Trace) -> dict[str, Table]:
-    return {field.name: value for field in fields(trace) if isinstance(value := getattr(trace, field.name), Table)}
+    return {
+        field.name: value
+        for field in fields(trace)
+        if isinstance(value := getattr(trace, field.name), Table)
+    }
 
 
 def differing(ours: Table, theirs: Table) -> list[str]:
@@ -47,7 +53,9 @@ def test_our_own_reader_gives_what_the_export_has(report: Path) -> None:
     if not export.exists() and shutil.which("nsys") is None:
         pytest.skip("no nsys is installed to export it")
     try:
-        theirs = tables(open_trace(export) if export.exists() else open_trace(report, reader="nsys"))
+        theirs = tables(
+            open_trace(export) if export.exists() else open_trace(report, reader="nsys")
+        )
     except NsysmapError as error:
         if "cannot be read by nsys" not in str(error):
             raise
@@ -55,13 +63,21 @@ def test_our_own_reader_gives_what_the_export_has(report: Path) -> None:
     ours = tables(open_trace(report, reader="own"))
     if not len(theirs["cuda_graph_traces"]):  # nsys 2023.4 leaves them out of its exports
         del ours["cuda_graph_traces"]
-    assert {name: differing(table, theirs[name]) for name, table in ours.items() if differing(table, theirs[name])} == {}
+    assert {
+        name: differing(table, theirs[name])
+        for name, table in ours.items()
+        if differing(table, theirs[name])
+    } == {}
 
 
 @pytest.mark.usefixtures("no_nsys")
 def test_without_nsys_a_report_is_read_by_ourselves_and_says_so() -> None:
     trace = open_trace(FIXTURES / "bert_trt10" / "sync.nsys-rep")
-    assert (trace.recording.form, trace.nsys_version, len(trace.kernels)) == (FORM, "2023.4.4.54", 2800)
+    assert (trace.recording.form, trace.nsys_version, len(trace.kernels)) == (
+        FORM,
+        "2023.4.4.54",
+        2800,
+    )
 
 
 @needs_nsys
@@ -84,16 +100,24 @@ def test_executions_of_whole_graphs_that_the_export_leaves_out_come_from_the_rep
     assert len(open_trace(path, reader="nsys").cuda_graph_traces) == 0
     trace = open_trace(path)
     assert len(trace.cuda_graph_traces) == 50
-    assert any("whole CUDA graphs were read from the report itself" in note.text for note in trace.notes)
+    assert any(
+        "whole CUDA graphs were read from the report itself" in note.text for note in trace.notes
+    )
     assert (trace.cuda_graph_traces.ints("launch") >= 0).all()
 
 
 @pytest.mark.usefixtures("no_nsys")
 @pytest.mark.parametrize(
     ("content", "told"),
-    [(b"", "is empty"), (b"NVIDIA Tegra Profiler Report 1.\n" + b"\0" * 4000, "is cut off"), (b"\x1f\x8b123", "compressed with gzip")],
+    [
+        (b"", "is empty"),
+        (b"NVIDIA Tegra Profiler Report 1.\n" + b"\0" * 4000, "is cut off"),
+        (b"\x1f\x8b123", "compressed with gzip"),
+    ],
 )
-def test_what_is_no_report_is_named_without_nsys_too(tmp_path: Path, content: bytes, told: str) -> None:
+def test_what_is_no_report_is_named_without_nsys_too(
+    tmp_path: Path, content: bytes, told: str
+) -> None:
     path = tmp_path / "x.nsys-rep"
     path.write_bytes(content)
     with pytest.raises(NsysmapError, match=told):

@@ -1,4 +1,6 @@
-"""Inferences found by what repeats, in whole traces: streams, threads, engines and graph launches kept apart."""
+"""Inferences found by what repeats, in whole traces: streams, threads, engines and graph launches
+kept apart.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,18 @@ from tests.nsys_file import PROCESS, THREAD, NsysFile
 from tests.places import FIXTURES
 from tests.reports import read_trace
 
-UNCUT = {"bert_trt10/sync.sqlite": 56, "bert_trt10/graph.sqlite": 56, "bert_trt103/graph.sqlite": 38, "bert_trt85/sync.sqlite": 71}
+UNCUT = {
+    "bert_trt10/sync.sqlite": 56,
+    "bert_trt10/graph.sqlite": 56,
+    "bert_trt103/graph.sqlite": 38,
+    "bert_trt85/sync.sqlite": 71,
+}
 
 
 class Program:
-    """Writes launches and waits one after the other, each on the thread and stream that it is told."""
+    """Writes launches and waits one after the other, each on the thread and stream that it is
+    told.
+    """
 
     def __init__(self) -> None:
         self.file = NsysFile()
@@ -30,13 +39,19 @@ class Program:
 
     def launch(self, name: str, *, stream: int = 13, thread: int = THREAD) -> None:
         self.correlation += 1
-        self.file.call("cudaLaunchKernel_v7000", self.now, self.now + 2, self.correlation, thread=thread)
-        self.file.kernel(name, self.now + 10, self.correlation, stream=stream, process=thread & ~0xFFFFFF)
+        self.file.call(
+            "cudaLaunchKernel_v7000", self.now, self.now + 2, self.correlation, thread=thread
+        )
+        self.file.kernel(
+            name, self.now + 10, self.correlation, stream=stream, process=thread & ~0xFFFFFF
+        )
         self.now += 20
 
     def wait(self, *, thread: int = THREAD) -> None:
         self.correlation += 1
-        self.file.call("cudaStreamSynchronize_v3020", self.now, self.now + 5, self.correlation, thread=thread)
+        self.file.call(
+            "cudaStreamSynchronize_v3020", self.now, self.now + 5, self.correlation, thread=thread
+        )
         self.now += 30
 
     def trace(self, folder: Path) -> Trace:
@@ -91,9 +106,14 @@ def test_without_any_host_call_the_pauses_of_the_gpu_tell() -> None:
     unknown = np.full(len(trace.kernels), MISSING)
     columns = dict.fromkeys(("launch", "launch_start_ns", "launch_end_ns", "thread"), unknown)
     bare = replace(
-        trace, api_calls=trace.api_calls.take(np.zeros(0, np.int64)), kernels=trace.kernels.with_columns(trace.kernels.spec, columns)
+        trace,
+        api_calls=trace.api_calls.take(np.zeros(0, np.int64)),
+        kernels=trace.kernels.with_columns(trace.kernels.spec, columns),
     )
-    assert find_periods(bare, np.arange(20, 2000)).inference[20:2000].tolist() == true_inferences(trace, 56)[20:2000].tolist()
+    assert (
+        find_periods(bare, np.arange(20, 2000)).inference[20:2000].tolist()
+        == true_inferences(trace, 56)[20:2000].tolist()
+    )
 
 
 def test_two_engines_that_one_thread_runs_on_two_streams_stay_apart(tmp_path: Path) -> None:
@@ -115,7 +135,9 @@ def test_an_auxiliary_stream_belongs_to_the_inference_that_forks_to_it(tmp_path:
         for name, stream in (("a1", 1), ("x1", 2), ("a2", 1), ("x2", 2), ("a3", 1)):
             program.launch(name, stream=stream)
         program.wait()
-    assert parts(find_periods(program.trace(tmp_path))) == [[at + 5 * turn for at in range(5)] for turn in range(4)]
+    assert parts(find_periods(program.trace(tmp_path))) == [
+        [at + 5 * turn for at in range(5)] for turn in range(4)
+    ]
 
 
 def test_two_threads_with_inferences_in_flight_at_once_are_never_mixed(tmp_path: Path) -> None:

@@ -39,7 +39,12 @@ def alter(path: Path, *statements: str) -> Path:
 
 def test_a_kernel_knows_its_launch_call_and_its_process(small: Path) -> None:
     (kernel,) = read_trace(small).kernels.records()
-    assert (kernel["name"], kernel["launch_start_ns"], kernel["pid"], kernel["thread"]) == ("gemm", 110, PID, THREAD)
+    assert (kernel["name"], kernel["launch_start_ns"], kernel["pid"], kernel["thread"]) == (
+        "gemm",
+        110,
+        PID,
+        THREAD,
+    )
 
 
 def test_a_function_name_loses_its_version_suffix_and_gets_a_kind(small: Path) -> None:
@@ -47,7 +52,9 @@ def test_a_function_name_loses_its_version_suffix_and_gets_a_kind(small: Path) -
     assert (call["api"], call["kind"]) == ("cudaLaunchKernel", "launch")
 
 
-def test_a_range_has_the_name_of_its_domain_which_differs_from_report_to_report(small: Path) -> None:
+def test_a_range_has_the_name_of_its_domain_which_differs_from_report_to_report(
+    small: Path,
+) -> None:
     (row,) = read_trace(small).nvtx_ranges.records()
     assert (row["domain"], row["name"], row["push_pop"]) == ("TensorRT", "conv1", True)
 
@@ -55,25 +62,48 @@ def test_a_range_has_the_name_of_its_domain_which_differs_from_report_to_report(
 def test_registered_and_inline_range_texts_are_the_same_to_the_reader(tmp_path: Path) -> None:
     file = NsysFile()
     file.range("inline", 1, 2)
-    file.add("NVTX_EVENTS", start=3, end=4, eventType=59, textId=file.string("registered"), globalTid=THREAD, domainId=0)
+    file.add(
+        "NVTX_EVENTS",
+        start=3,
+        end=4,
+        eventType=59,
+        textId=file.string("registered"),
+        globalTid=THREAD,
+        domainId=0,
+    )
     file.add("NVTX_EVENTS", start=5, end=6, eventType=59, globalTid=THREAD, domainId=0)
-    assert read_trace(file.write(tmp_path / "x.sqlite")).nvtx_ranges.text("name").list() == ["inline", "registered", ""]
+    assert read_trace(file.write(tmp_path / "x.sqlite")).nvtx_ranges.text("name").list() == [
+        "inline",
+        "registered",
+        "",
+    ]
 
 
 def test_calls_of_mpi_in_tables_of_their_own_are_ranges_of_its_domain(tmp_path: Path) -> None:
     file = NsysFile()
     file.domain("TensorRT", 1)
     file.range("ExecutionContext::enqueueV3", 100, 200, domain=1)
-    file.add("MPI_P2P_EVENTS", start=50, end=90, globalTid=THREAD, textId=file.string("MPI_Recv"), size=8)
+    file.add(
+        "MPI_P2P_EVENTS", start=50, end=90, globalTid=THREAD, textId=file.string("MPI_Recv"), size=8
+    )
     ranges = read_trace(file.write(tmp_path / "x.sqlite")).nvtx_ranges
-    assert [*zip(ranges.text("domain").list(), ranges.text("name").list(), ranges.ints("start_ns").tolist(), strict=True)] == [
+    assert [
+        *zip(
+            ranges.text("domain").list(),
+            ranges.text("name").list(),
+            ranges.ints("start_ns").tolist(),
+            strict=True,
+        )
+    ] == [
         ("MPI", "MPI_Recv", 50),
         ("TensorRT", "ExecutionContext::enqueueV3", 100),
     ]
     assert set(ranges.ints("thread").tolist()) == {THREAD}
 
 
-def test_a_range_left_open_lasts_as_long_as_the_trace_and_a_mark_is_no_range(tmp_path: Path) -> None:
+def test_a_range_left_open_lasts_as_long_as_the_trace_and_a_mark_is_no_range(
+    tmp_path: Path,
+) -> None:
     file = NsysFile()
     file.range("open", 10, None)
     file.range("closed", 20, 90)
@@ -86,7 +116,10 @@ def test_a_payload_is_kept_and_an_absent_one_is_none(tmp_path: Path) -> None:
     file = NsysFile()
     file.range("a", 1, 2, payload='{"Name": "a"}')
     file.range("b", 3, 4)
-    assert read_trace(file.write(tmp_path / "x.sqlite")).nvtx_ranges.text("payload").list() == ['{"Name": "a"}', None]
+    assert read_trace(file.write(tmp_path / "x.sqlite")).nvtx_ranges.text("payload").list() == [
+        '{"Name": "a"}',
+        None,
+    ]
 
 
 def test_rows_that_make_no_sense_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -118,7 +151,11 @@ def test_an_absent_table_is_empty_and_named_as_absent(small: Path) -> None:
 
 
 def test_an_absent_column_is_no_value(small: Path) -> None:
-    alter(small, "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN graphNodeId", "ALTER TABLE NVTX_EVENTS DROP COLUMN jsonText")
+    alter(
+        small,
+        "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN graphNodeId",
+        "ALTER TABLE NVTX_EVENTS DROP COLUMN jsonText",
+    )
     trace = read_trace(small)
     assert trace.kernels.records()[0]["graph_node_id"] is None
     assert trace.nvtx_ranges.records()[0]["payload"] is None
@@ -132,16 +169,19 @@ def test_node_ids_of_zero_mean_no_graph_as_old_files_write_them(tmp_path: Path) 
     assert trace.schema_version is None
 
 
-def test_graph_events_of_newer_files_under_the_old_name_are_not_taken_for_nodes(tmp_path: Path) -> None:
+def test_graph_events_of_newer_files_under_the_old_name_are_not_taken_for_nodes(
+    tmp_path: Path,
+) -> None:
     file = NsysFile()
     file.launch("k", 100, 1)
     path = file.write(tmp_path / "x.sqlite")
     alter(
         path,
-        "CREATE TABLE CUDA_GRAPH_EVENTS (start INTEGER, end INTEGER, globalTid INTEGER, graphId INTEGER)",
+        "CREATE TABLE CUDA_GRAPH_EVENTS (start INTEGER, end INTEGER, globalTid INTEGER, graphId"
+        " INTEGER)",
         "INSERT INTO CUDA_GRAPH_EVENTS VALUES (1, 1, 1, 5)",
-        "CREATE TABLE CUDA_GRAPH_NODE_EVENTS (start INTEGER, end INTEGER, globalTid INTEGER, graphNodeId INTEGER, "
-        "originalGraphNodeId INTEGER)",
+        "CREATE TABLE CUDA_GRAPH_NODE_EVENTS (start INTEGER, end INTEGER, globalTid INTEGER,"
+        " graphNodeId INTEGER, originalGraphNodeId INTEGER)",
         f"INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (3, 3, {THREAD}, 9, 0)",
     )
     (node,) = read_trace(path).cuda_graph_nodes.records()
@@ -171,8 +211,10 @@ def test_a_copy_says_kind_memory_and_whether_the_call_was_asynchronous(tmp_path:
     for correlation, api in ((1, "cudaMemcpy_v3020"), (2, "cudaMemcpyAsync_ptsz_v7000")):
         file.call(api, 100 * correlation, 100 * correlation + 5, correlation)
         file.add(
-            "CUPTI_ACTIVITY_KIND_MEMCPY", start=100 * correlation + 1, end=100 * correlation + 4, deviceId=0, streamId=7,
-            correlationId=correlation, globalPid=PROCESS, bytes=64, copyKind=1, srcKind=0, dstKind=2,
+            "CUPTI_ACTIVITY_KIND_MEMCPY", start=100 * correlation + 1, end=100 * correlation + 4,
+            deviceId=0, streamId=7,
+            correlationId=correlation, globalPid=PROCESS, bytes=64, copyKind=1, srcKind=0,
+            dstKind=2,
         )  # fmt: skip
     rows = read_trace(file.write(tmp_path / "x.sqlite")).memcpys.records()
     assert [(row["kind"], row["source"], row["target"], row["asynchronous"]) for row in rows] == [
@@ -184,8 +226,17 @@ def test_a_copy_says_kind_memory_and_whether_the_call_was_asynchronous(tmp_path:
 def test_a_wait_that_cuda_itself_causes_is_no_overhead_of_the_profiler(tmp_path: Path) -> None:
     file = NsysFile()
     for name in ("Command Buffer Full", "CUPTI: Buffer flush"):
-        file.add("PROFILER_OVERHEAD", start=5, end=9, globalTid=THREAD, nameId=file.string(name), returnValue=0)
-    assert read_trace(file.write(tmp_path / "x.sqlite")).overheads.text("name").list() == ["CUPTI: Buffer flush"]
+        file.add(
+            "PROFILER_OVERHEAD",
+            start=5,
+            end=9,
+            globalTid=THREAD,
+            nameId=file.string(name),
+            returnValue=0,
+        )
+    assert read_trace(file.write(tmp_path / "x.sqlite")).overheads.text("name").list() == [
+        "CUPTI: Buffer flush"
+    ]
 
 
 def test_the_users_file_is_not_written_and_nothing_is_left_beside_it(small: Path) -> None:
@@ -197,15 +248,27 @@ def test_the_users_file_is_not_written_and_nothing_is_left_beside_it(small: Path
 
 def test_an_sqlite_file_of_something_else_is_refused(tmp_path: Path) -> None:
     path = alter(tmp_path / "x.sqlite", "CREATE TABLE recipes (name TEXT)")
-    with pytest.raises(NsysmapError, match=r"has no nsys tables \(found: recipes; expected: StringIds\); give a \.nsys-rep"):
+    with pytest.raises(
+        NsysmapError,
+        match=r"has no nsys tables \(found: recipes; expected: StringIds\); give a \.nsys-rep",
+    ):
         read_trace(path)
 
 
 @pytest.mark.parametrize(
     ("version", "levels"),
-    [(None, []), ("2.9.1", []), ("3.28.1", []), ("3.29.0", ["info"]), ("4.0.0", ["warning"]), ("1.2.3", ["warning"])],
+    [
+        (None, []),
+        ("2.9.1", []),
+        ("3.28.1", []),
+        ("3.29.0", ["info"]),
+        ("4.0.0", ["warning"]),
+        ("1.2.3", ["warning"]),
+    ],
 )
-def test_a_schema_that_is_not_known_is_read_and_said(tmp_path: Path, version: str | None, levels: list[str]) -> None:
+def test_a_schema_that_is_not_known_is_read_and_said(
+    tmp_path: Path, version: str | None, levels: list[str]
+) -> None:
     file = NsysFile(version=version)
     file.launch("k", 100, 1)
     trace = read_trace(file.write(tmp_path / "x.sqlite"))
@@ -214,17 +277,26 @@ def test_a_schema_that_is_not_known_is_read_and_said(tmp_path: Path, version: st
     assert all(str(version) in note.text for note in trace.notes)
 
 
-def test_a_table_without_times_is_left_out_and_said_and_without_those_of_kernels_nothing_is_told(small: Path) -> None:
+def test_a_table_without_times_is_left_out_and_said_and_without_those_of_kernels_nothing_is_told(
+    small: Path,
+) -> None:
     alter(small, "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (startNs INTEGER, endNs INTEGER)")
     trace = read_trace(small)
     assert "memcpys" in trace.absent
-    assert [note.text for note in trace.notes] == ["Nothing is known about memcpys: their table has no columns start and end."]
+    assert [note.text for note in trace.notes] == [
+        "Nothing is known about memcpys: their table has no columns start and end."
+    ]
     alter(small, "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME COLUMN start TO startNs")
-    with pytest.raises(NsysmapError, match=r"CUPTI_ACTIVITY_KIND_KERNEL has no columns start and end \(schema 3\.7\.2\)"):
+    with pytest.raises(
+        NsysmapError,
+        match=r"CUPTI_ACTIVITY_KIND_KERNEL has no columns start and end \(schema 3\.7\.2\)",
+    ):
         read_trace(small)
 
 
-def test_tables_and_columns_are_found_in_any_case_of_letters_and_with_a_version_behind_them(small: Path) -> None:
+def test_tables_and_columns_are_found_in_any_case_of_letters_and_with_a_version_behind_them(
+    small: Path,
+) -> None:
     alter(
         small,
         "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO k",
@@ -243,13 +315,19 @@ def test_string_ids_may_be_sparse_and_may_lack_some(tmp_path: Path) -> None:
     file = NsysFile()
     file.launch("k", 100, 1)
     path = file.write(tmp_path / "x.sqlite")
-    alter(path, "UPDATE StringIds SET id = id + 3400000", "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET demangledName = demangledName + 3400000")
+    alter(
+        path,
+        "UPDATE StringIds SET id = id + 3400000",
+        "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET demangledName = demangledName + 3400000",
+    )
     trace = read_trace(path)
     assert trace.kernels.text("name").list() == ["k"]
     assert trace.api_calls.text("api").list() == ["other"]  # its id is no more in the file
 
 
-def test_times_since_1970_are_kept_and_a_row_far_from_the_others_is_left_out(tmp_path: Path) -> None:
+def test_times_since_1970_are_kept_and_a_row_far_from_the_others_is_left_out(
+    tmp_path: Path,
+) -> None:
     file = NsysFile()
     epoch = 1_795_267_845_140_856_317  # as nsys export --ts-normalize=true writes them
     for number in range(3):
@@ -275,7 +353,11 @@ def test_integers_that_another_program_wrote_as_real_numbers_or_text_are_read(sm
 
 
 def test_a_profile_of_nvprof_is_named_for_what_it_is(tmp_path: Path) -> None:
-    path = alter(tmp_path / "x.sqlite", "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end)", "CREATE TABLE StringTable (_id_, value)")
+    path = alter(
+        tmp_path / "x.sqlite",
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end)",
+        "CREATE TABLE StringTable (_id_, value)",
+    )
     with pytest.raises(NsysmapError, match="nvprof"):
         read_trace(path)
 
@@ -288,18 +370,24 @@ def test_text_where_numbers_belong_is_refused(small: Path) -> None:
 
 def test_a_virtual_table_that_is_dressed_up_as_a_plain_one_is_not_run(small: Path) -> None:
     columns = "start, end, deviceId, streamId, bytes"
-    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, i, i, i, i FROM n WHERE i < 0"
+    endless = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, i, i, i, i FROM"
+        " n WHERE i < 0"
+    )
     alter(
         small,
         f"CREATE VIEW v (start, end, deviceId, streamId, bytes) AS {endless}",
         f'CREATE VIRTUAL TABLE CUPTI_ACTIVITY_KIND_MEMCPY USING fts4(content="v", {columns})',
         "PRAGMA writable_schema = on",
-        "UPDATE sqlite_master SET sql = replace(sql, 'CREATE VIRTUAL', 'CREATE/**/VIRTUAL'), rootpage = 2 WHERE name LIKE '%MEMCPY'",
+        "UPDATE sqlite_master SET sql = replace(sql, 'CREATE VIRTUAL', 'CREATE/**/VIRTUAL'),"
+        " rootpage = 2 WHERE name LIKE '%MEMCPY'",
     )
     assert len(read_trace(small).memcpys) == 0
 
 
-def test_a_link_to_a_file_with_unfinished_changes_is_refused_as_the_file_is(small: Path, tmp_path: Path) -> None:
+def test_a_link_to_a_file_with_unfinished_changes_is_refused_as_the_file_is(
+    small: Path, tmp_path: Path
+) -> None:
     connection = sqlite3.connect(small)
     connection.execute("PRAGMA journal_mode = wal")
     connection.execute("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL")
@@ -309,14 +397,19 @@ def test_a_link_to_a_file_with_unfinished_changes_is_refused_as_the_file_is(smal
     link.symlink_to(small)
     try:
         for path in (small, link):
-            with pytest.raises(NsysmapError, match=r"unfinished changes beside it \(small\.sqlite-wal\)"):
+            with pytest.raises(
+                NsysmapError, match=r"unfinished changes beside it \(small\.sqlite-wal\)"
+            ):
                 read_trace(path)
     finally:
         connection.close()
 
 
 def test_a_view_in_place_of_a_table_is_not_run(small: Path) -> None:
-    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS start, i AS end FROM n"
+    endless = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS start, i AS"
+        " end FROM n"
+    )
     alter(small, f"CREATE VIEW CUPTI_ACTIVITY_KIND_MEMCPY AS {endless}")
     assert len(read_trace(small).memcpys) == 0
 
@@ -333,7 +426,9 @@ def test_the_newest_public_schema_is_read() -> None:
     trace = read_trace(PUBLIC_TRACE)
     assert trace.schema_version == "3.25.0"
     with sqlite3.connect(PUBLIC_TRACE) as connection:
-        (kernels,) = connection.execute("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchone()
+        (kernels,) = connection.execute(
+            "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"
+        ).fetchone()
     assert len(trace.kernels) == kernels
     assert set(trace.kernels.ints("device").tolist()) == {0, 1}
 
@@ -366,8 +461,20 @@ def test_times_whose_sum_does_not_fit_64_bits_are_refused(tmp_path: Path) -> Non
 def test_an_overhead_without_a_time_is_left_out_and_counted(tmp_path: Path) -> None:
     file = NsysFile()
     file.launch("k", 100, 1)
-    file.add("PROFILER_OVERHEAD", start=None, end=50, globalTid=THREAD, nameId=file.string("CUPTI_OVERHEAD"))
-    file.add("PROFILER_OVERHEAD", start=10, end=50, globalTid=THREAD, nameId=file.string("CUPTI_OVERHEAD"))
+    file.add(
+        "PROFILER_OVERHEAD",
+        start=None,
+        end=50,
+        globalTid=THREAD,
+        nameId=file.string("CUPTI_OVERHEAD"),
+    )
+    file.add(
+        "PROFILER_OVERHEAD",
+        start=10,
+        end=50,
+        globalTid=THREAD,
+        nameId=file.string("CUPTI_OVERHEAD"),
+    )
     trace = read_trace(file.write(tmp_path / "r.sqlite"))
     assert len(trace.overheads) == 1
     assert trace.dropped == (Dropped("overheads", "ends before it starts, or has no time", 1),)
@@ -379,7 +486,9 @@ def test_of_the_environment_only_the_version_of_tensorrt_is_known(small: Path) -
         ("PROCESS_0:ENVIRONMENT_VARIABLE", 'TENSORRT_VERSION="8.2.1-1+cuda s3cr3t"'),
     ]
     made = "CREATE TABLE META_DATA_CAPTURE (name TEXT, value TEXT)"
-    trace = read_trace(alter(small, made, *(f"INSERT INTO META_DATA_CAPTURE VALUES {row!r}" for row in rows)))
+    trace = read_trace(
+        alter(small, made, *(f"INSERT INTO META_DATA_CAPTURE VALUES {row!r}" for row in rows))
+    )
     assert trace.recording.environment_tensorrt == "8.2.1"
     assert "s3cr3t" not in str(trace.recording)
     other = "UPDATE META_DATA_CAPTURE SET value = 'MY_TENSORRT_VERSION=\"9.1\"'"
@@ -389,16 +498,24 @@ def test_of_the_environment_only_the_version_of_tensorrt_is_known(small: Path) -
 @pytest.mark.parametrize(
     ("name", "host"),
     [
-        ("/usr/src/tensorrt/bin/trtexec", TRTEXEC), ("trtexec.exe", TRTEXEC), ("tensorrt_rtx", TENSORRT_RTX), ("/bin/python3.10", PYTHON),
-        ("python3 /home/me/trtexec.py", PYTHON), ("pt_main_thread", PYTHON), ("./my_trtexec", OTHER_HOST), ("trtexec-wrapper", OTHER_HOST),
+        ("/usr/src/tensorrt/bin/trtexec", TRTEXEC), ("trtexec.exe", TRTEXEC),
+        ("tensorrt_rtx", TENSORRT_RTX), ("/bin/python3.10", PYTHON),
+        ("python3 /home/me/trtexec.py", PYTHON), ("pt_main_thread", PYTHON),
+        ("./my_trtexec", OTHER_HOST), ("trtexec-wrapper", OTHER_HOST),
         ("C:\\tools\\trtexec.exe", TRTEXEC),
     ],
 )  # fmt: skip
-def test_what_launched_is_told_by_the_name_of_its_process(small: Path, name: str, host: str) -> None:
+def test_what_launched_is_told_by_the_name_of_its_process(
+    small: Path, name: str, host: str
+) -> None:
     made = "CREATE TABLE PROCESSES (globalPid INTEGER, pid INTEGER, name TEXT)"
-    trace = read_trace(alter(small, made, f"INSERT INTO PROCESSES VALUES ({PROCESS}, {PID}, '{name}')"))
+    trace = read_trace(
+        alter(small, made, f"INSERT INTO PROCESSES VALUES ({PROCESS}, {PID}, '{name}')")
+    )
     assert host_program(trace, {PROCESS}) == host
-    assert host_program(trace, {PROCESS, PROCESS + (1 << 24)}) is None  # another process, of which nothing is known
+    assert (
+        host_program(trace, {PROCESS, PROCESS + (1 << 24)}) is None
+    )  # another process, of which nothing is known
     assert name not in str(trace.hosts) or name in HOSTS
 
 
@@ -406,7 +523,19 @@ def test_without_names_of_processes_that_of_the_main_thread_tells(small: Path) -
     made = "CREATE TABLE ThreadNames (nameId INTEGER, priority INTEGER, globalTid INTEGER)"
     names = "INSERT INTO StringIds VALUES (901, 'pt_autograd_0'), (900, 'trtexec')"
     trace = read_trace(
-        alter(small, made, names, f"INSERT INTO ThreadNames VALUES (901, 0, {PROCESS + PID + 1}), (900, 0, {PROCESS + PID})")
+        alter(
+            small,
+            made,
+            names,
+            f"INSERT INTO ThreadNames VALUES (901, 0, {PROCESS + PID + 1}), (900, 0,"
+            f" {PROCESS + PID})",
+        )
     )
     assert host_program(trace, {PROCESS}) == TRTEXEC
-    assert host_program(read_trace(alter(small, f"DELETE FROM ThreadNames WHERE globalTid = {PROCESS + PID}")), {PROCESS}) is None
+    assert (
+        host_program(
+            read_trace(alter(small, f"DELETE FROM ThreadNames WHERE globalTid = {PROCESS + PID}")),
+            {PROCESS},
+        )
+        is None
+    )

@@ -1,4 +1,6 @@
-"""Inferences found in sequences of kernels whose boundaries are known, and against a naive search for the period."""
+"""Inferences found in sequences of kernels whose boundaries are known, and against a naive search
+for the period.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ Words = list[list[int]]
 
 
 def launches(words: Words, *, synced: bool, gap_ns: int = 20) -> Launches:
-    """Inferences one after the other; the host waits between them, or only takes a little longer."""
+    """Inferences one after the other; the host waits between them, or only takes a little
+    longer.
+    """
     codes = [code for word in words for code in word]
     first = np.zeros(len(codes), np.int64)
     first[np.cumsum([0, *(len(word) for word in words[:-1])])] = 1
@@ -23,7 +27,9 @@ def launches(words: Words, *, synced: bool, gap_ns: int = 20) -> Launches:
 
 def found(pieces: Pieces, words: Words) -> bool:
     """Whether the pieces are exactly the words."""
-    return pieces.size.tolist() == [len(word) for word in words] and bool((pieces.inference >= 0).all())
+    return pieces.size.tolist() == [len(word) for word in words] and bool(
+        (pieces.inference >= 0).all()
+    )
 
 
 @st.composite
@@ -35,7 +41,9 @@ def networks(draw: st.DrawFn, *, first_code: int = 0) -> list[int]:
 
 
 @given(networks(), st.integers(2, 12), st.data())
-def test_inferences_between_host_waits_are_exact_with_both_ends_cut(word: list[int], count: int, data: st.DataObject) -> None:
+def test_inferences_between_host_waits_are_exact_with_both_ends_cut(
+    word: list[int], count: int, data: st.DataObject
+) -> None:
     front = data.draw(st.integers(0, len(word) - 1))
     back = data.draw(st.integers(1, len(word)))
     words = [word[front:], *[word] * count, word[:back]]
@@ -47,7 +55,9 @@ def test_inferences_between_host_waits_are_exact_with_both_ends_cut(word: list[i
 
 
 @given(networks(), st.integers(3, 12), st.data())
-def test_without_waits_the_period_and_the_longest_pause_tell_them(word: list[int], count: int, data: st.DataObject) -> None:
+def test_without_waits_the_period_and_the_longest_pause_tell_them(
+    word: list[int], count: int, data: st.DataObject
+) -> None:
     front = data.draw(st.integers(0, len(word) - 1))
     back = data.draw(st.integers(1, len(word)))
     words = [word[front:], *[word] * count, word[:back]]
@@ -55,7 +65,9 @@ def test_without_waits_the_period_and_the_longest_pause_tell_them(word: list[int
 
 
 @given(networks(), st.integers(2, 30))
-def test_without_waits_and_pauses_an_uncut_sequence_is_divided_from_its_start(word: list[int], count: int) -> None:
+def test_without_waits_and_pauses_an_uncut_sequence_is_divided_from_its_start(
+    word: list[int], count: int
+) -> None:
     words = [word] * count
     assert found(cut_inferences(launches(words, synced=False, gap_ns=5)), words)
 
@@ -66,7 +78,9 @@ def test_the_blocks_of_a_single_inference_are_no_inferences(word: list[int]) -> 
 
 
 @given(networks(), networks(first_code=100), st.integers(2, 9))
-def test_a_different_first_inference_stays_one_inference(warm: list[int], word: list[int], count: int) -> None:
+def test_a_different_first_inference_stays_one_inference(
+    warm: list[int], word: list[int], count: int
+) -> None:
     words = [warm, *[word] * count]
     pieces = cut_inferences(launches(words, synced=True))
     assume(len(warm) >= len(word) / 2)
@@ -75,7 +89,9 @@ def test_a_different_first_inference_stays_one_inference(warm: list[int], word: 
 
 
 @given(networks(), st.integers(3, 9), st.data())
-def test_a_first_inference_with_another_tactic_is_found_without_waits(word: list[int], count: int, data: st.DataObject) -> None:
+def test_a_first_inference_with_another_tactic_is_found_without_waits(
+    word: list[int], count: int, data: st.DataObject
+) -> None:
     at = data.draw(st.integers(0, len(word) - 1))
     warm = [*word[:at], 99, *word[at + 1 :]]
     words = [warm, *[word] * count]
@@ -83,12 +99,16 @@ def test_a_first_inference_with_another_tactic_is_found_without_waits(word: list
 
 
 @given(networks(), networks(first_code=100), st.lists(st.booleans(), min_size=4, max_size=20))
-def test_two_shapes_in_any_order_are_told_apart_by_waits(one: list[int], other: list[int], turns: list[bool]) -> None:
+def test_two_shapes_in_any_order_are_told_apart_by_waits(
+    one: list[int], other: list[int], turns: list[bool]
+) -> None:
     words = [one if turn else other for turn in turns]
     assume(min(turns.count(True), turns.count(False)) >= 2)
     pieces = cut_inferences(launches(words, synced=True))
     assert found(pieces, words)
-    assert (np.array(pieces.shape)[:, None] == np.array(pieces.shape)[None, :]).tolist() == [[a == b for b in turns] for a in turns]
+    assert (np.array(pieces.shape)[:, None] == np.array(pieces.shape)[None, :]).tolist() == [
+        [a == b for b in turns] for a in turns
+    ]
 
 
 def test_two_shapes_that_share_their_first_kernel_are_told_apart_without_waits() -> None:
@@ -98,12 +118,16 @@ def test_two_shapes_that_share_their_first_kernel_are_told_apart_without_waits()
 
 
 @given(networks(), st.integers(1, 4), st.integers(2, 6))
-def test_several_inferences_between_two_waits_are_divided(word: list[int], together: int, batches: int) -> None:
+def test_several_inferences_between_two_waits_are_divided(
+    word: list[int], together: int, batches: int
+) -> None:
     sizes = [together + number % 2 for number in range(batches)]
     codes = np.array(word * sum(sizes), np.int64)
     syncs = np.zeros(len(codes), np.int64)
     syncs[np.cumsum([0, *sizes[:-1]]) * len(word)] = 1
-    pieces = cut_inferences(Launches(codes, syncs, np.zeros(len(codes), np.int64), np.full(len(codes), 5)))
+    pieces = cut_inferences(
+        Launches(codes, syncs, np.zeros(len(codes), np.int64), np.full(len(codes), 5))
+    )
     assert found(pieces, [word] * sum(sizes))
 
 
@@ -116,13 +140,17 @@ def test_a_network_of_equal_blocks_only_is_one_inference_where_waits_bound_it() 
 def test_warm_up_without_waits_before_a_network_of_equal_blocks_only_is_cut_into_inferences_too(
     blocks: int, warm: int, count: int, other: bool
 ) -> None:
-    """As PyTorch loops are timed: some inferences, a wait, then a wait after each; perhaps with set-up of something else before."""
+    """As PyTorch loops are timed: some inferences, a wait, then a wait after each; perhaps with
+    set-up of something else before.
+    """
     word = [1, 2, 3] * blocks
     stretches = [*([[7, 8, 7, 9]] * other), *([word * warm] if warm else []), *[word] * count]
     codes = np.array([code for stretch in stretches for code in stretch], np.int64)
     syncs = np.zeros(len(codes), np.int64)
     syncs[np.cumsum([0, *map(len, stretches[:-1])])] = 1
-    pieces = cut_inferences(Launches(codes, syncs, np.zeros(len(codes), np.int64), np.full(len(codes), 5)))
+    pieces = cut_inferences(
+        Launches(codes, syncs, np.zeros(len(codes), np.int64), np.full(len(codes), 5))
+    )
     begins = np.arange(4 * other, len(codes), len(word))
     mine = pieces.start >= 4 * other
     assert pieces.start[mine].tolist() == begins.tolist()
@@ -130,12 +158,16 @@ def test_warm_up_without_waits_before_a_network_of_equal_blocks_only_is_cut_into
 
 
 def test_other_numbers_of_inferences_between_waits_before_are_no_warm_up() -> None:
-    """Three, five, then always four of the same kernels: inferences of their own, of which some wait together."""
+    """Three, five, then always four of the same kernels: inferences of their own, of which some
+    wait together.
+    """
     sizes = [3, 5, 4, 4, 4, 4, 4]
     codes = np.array([1, 2, 3] * sum(sizes), np.int64)
     syncs = np.zeros(len(codes), np.int64)
     syncs[np.cumsum([0, *sizes[:-1]]) * 3] = 1
-    pieces = cut_inferences(Launches(codes, syncs, np.zeros(len(codes), np.int64), np.full(len(codes), 5)))
+    pieces = cut_inferences(
+        Launches(codes, syncs, np.zeros(len(codes), np.int64), np.full(len(codes), 5))
+    )
     assert found(pieces, [[1, 2, 3]] * sum(sizes))
 
 
@@ -169,18 +201,26 @@ def test_short_sequences_are_at_most_one_inference_a_kernel(codes: list[int]) ->
 
 
 def naive_period(codes: list[int]) -> int:
-    return next(p for p in range(1, len(codes) + 1) if all(a == b for a, b in zip(codes, codes[p:], strict=False)))
+    return next(
+        p
+        for p in range(1, len(codes) + 1)
+        if all(a == b for a, b in zip(codes, codes[p:], strict=False))
+    )
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.integers(2, 8), st.integers(0, 11))
-def test_the_period_of_a_periodic_sequence_is_the_smallest_one(word: list[int], count: int, more: int) -> None:
+def test_the_period_of_a_periodic_sequence_is_the_smallest_one(
+    word: list[int], count: int, more: int
+) -> None:
     codes = word * count + word[: more % len(word)]
     steady = steady_period(np.array(codes, np.int64))
     assert steady == (naive_period(codes), 0)
 
 
 @given(st.lists(st.integers(0, 50), min_size=4, max_size=12, unique=True), st.integers(3, 6))
-def test_waits_after_each_kernel_bound_no_inference_and_the_period_tells(word: list[int], count: int) -> None:
+def test_waits_after_each_kernel_bound_no_inference_and_the_period_tells(
+    word: list[int], count: int
+) -> None:
     codes = np.array(word * count, np.int64)
     every = np.ones(len(codes), np.int64)
     pieces = cut_inferences(Launches(codes, every, np.zeros_like(codes), 20 * every))
@@ -192,4 +232,6 @@ def shapes(words: Words) -> list[tuple[np.ndarray, np.ndarray]]:
     numbers: dict[tuple[int, ...], list[int]] = {}
     for number, word in enumerate(words):
         numbers.setdefault(tuple(word), []).append(number)
-    return [(np.array(word, np.int64), np.array(places, np.int64)) for word, places in numbers.items()]
+    return [
+        (np.array(word, np.int64), np.array(places, np.int64)) for word, places in numbers.items()
+    ]

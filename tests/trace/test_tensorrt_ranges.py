@@ -12,7 +12,10 @@ from tests.reports import read_trace
 
 ENGINE = FIXTURES / "bert_trt10" / "engine.json"
 CALL = "(SELECT id FROM StringIds WHERE value LIKE 'ExecutionContext%')"
-FIRST_CALL = f"SELECT rowid FROM NVTX_EVENTS WHERE textId IN {CALL} OR text LIKE 'ExecutionContext%' ORDER BY start LIMIT 1"
+FIRST_CALL = (
+    f"SELECT rowid FROM NVTX_EVENTS WHERE textId IN {CALL} OR text LIKE 'ExecutionContext%' ORDER"
+    " BY start LIMIT 1"
+)
 
 
 def changed(report: str, folder: Path, *statements: str) -> Path:
@@ -26,7 +29,9 @@ def changed(report: str, folder: Path, *statements: str) -> Path:
 
 
 def test_a_call_that_never_ends_does_not_swallow_those_after_it(tmp_path: Path) -> None:
-    path = changed("sync", tmp_path, f"UPDATE NVTX_EVENTS SET end = NULL WHERE rowid = ({FIRST_CALL})")
+    path = changed(
+        "sync", tmp_path, f"UPDATE NVTX_EVENTS SET end = NULL WHERE rowid = ({FIRST_CALL})"
+    )
     result = map_trace(read_trace(path), [read_engine(ENGINE)])
     assert len(result.inferences) == 49
     assert set(result.inferences.ints("kernels").tolist()) == {56}
@@ -34,8 +39,12 @@ def test_a_call_that_never_ends_does_not_swallow_those_after_it(tmp_path: Path) 
     assert None not in result.mapped.table.text("layer").list()
 
 
-def test_inferences_whose_kernels_cannot_be_joined_to_launches_are_counted_once(tmp_path: Path) -> None:
-    path = changed("graph", tmp_path, "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN correlationId")
+def test_inferences_whose_kernels_cannot_be_joined_to_launches_are_counted_once(
+    tmp_path: Path,
+) -> None:
+    path = changed(
+        "graph", tmp_path, "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN correlationId"
+    )
     result = map_trace(read_trace(path), [read_engine(ENGINE)])
     assert len(result.inferences) == 50
     assert set(result.inferences.ints("kernels").tolist()) == {56}

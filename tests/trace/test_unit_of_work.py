@@ -1,4 +1,6 @@
-"""Repetitions that are a program's unit of work, against loops inside a piece of work, and what comes again by chance."""
+"""Repetitions that are a program's unit of work, against loops inside a piece of work, and what
+comes again by chance.
+"""
 
 from __future__ import annotations
 
@@ -32,18 +34,33 @@ class Program:
         self.correlation = 0
 
     def run(self, *steps: str) -> Program:
-        """Steps are WAIT, and names of kernels, perhaps with a grid after a colon, and with a stream after an at sign."""
+        """Steps are WAIT, and names of kernels, perhaps with a grid after a colon, and with a
+        stream after an at sign.
+        """
         for step in steps:
             self.correlation += 1
             if step == WAIT:
-                self.file.call("cudaStreamSynchronize_v3020", self.now, self.now + 5, self.correlation, thread=THREAD)
+                self.file.call(
+                    "cudaStreamSynchronize_v3020",
+                    self.now,
+                    self.now + 5,
+                    self.correlation,
+                    thread=THREAD,
+                )
                 self.now += 30
                 continue
             name, _, stream = step.partition("@")
             name, _, grid = name.partition(":")
-            self.file.call("cudaLaunchKernel_v7000", self.now, self.now + 2, self.correlation, thread=THREAD)
+            self.file.call(
+                "cudaLaunchKernel_v7000", self.now, self.now + 2, self.correlation, thread=THREAD
+            )
             self.file.kernel(
-                name, self.now + 10, self.correlation, stream=int(stream or 7), grid=int(grid or 1), took=self.took.get(name, 5)
+                name,
+                self.now + 10,
+                self.correlation,
+                stream=int(stream or 7),
+                grid=int(grid or 1),
+                took=self.took.get(name, 5),
             )
             self.now += 20
         return self
@@ -64,7 +81,10 @@ def shapes(words: Words) -> list[Recurring]:
     numbers: dict[tuple[int, ...], list[int]] = {}
     for number, word in enumerate(words):
         numbers.setdefault(tuple(word), []).append(number)
-    return [Recurring(np.array(word, np.int64), np.array(places, np.int64), len(places)) for word, places in numbers.items()]
+    return [
+        Recurring(np.array(word, np.int64), np.array(places, np.int64), len(places))
+        for word, places in numbers.items()
+    ]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +102,9 @@ def shapes(words: Words) -> list[Recurring]:
         ),  # hardly anything is a repetition
     ],
 )
-def test_what_comes_once_is_a_repetition_only_if_it_is_like_what_recurs(words: Words, repeated: list[bool]) -> None:
+def test_what_comes_once_is_a_repetition_only_if_it_is_like_what_recurs(
+    words: Words, repeated: list[bool]
+) -> None:
     assert which_repeat(shapes(words)) == repeated
 
 
@@ -93,18 +115,31 @@ def test_what_comes_once_is_a_repetition_only_if_it_is_like_what_recurs(words: W
         ([[1, 2, 3], [1, 2, 3]], [False]),  # of six kernels of three kinds half come again easily
         ([[*range(20)]] * 2, [True]),
         ([[1, 2, 3]] * 3, [True]),
-        ([[1, 2, 3], [1, 2, 4], [1, 2, 3], [1, 2, 4], [1, 2, 3]], [True, True]),  # twice, but like what comes three times
+        (
+            [[1, 2, 3], [1, 2, 4], [1, 2, 3], [1, 2, 4], [1, 2, 3]],
+            [True, True],
+        ),  # twice, but like what comes three times
     ],
 )
-def test_what_comes_twice_is_a_repetition_only_if_it_is_too_long_for_chance(words: Words, repeated: list[bool]) -> None:
+def test_what_comes_twice_is_a_repetition_only_if_it_is_too_long_for_chance(
+    words: Words, repeated: list[bool]
+) -> None:
     assert which_repeat(shapes(words)) == repeated
 
 
 def test_random_kernels_hardly_ever_hold_a_long_sequence_twice() -> None:
-    """A random order of kernels, cut wherever a sequence comes twice, but not three times, has repetitions once in a thousand times."""
+    """A random order of kernels, cut wherever a sequence comes twice, but not three times, has
+    repetitions once in a thousand times.
+    """
     mix, tried = np.random.default_rng(5), 4000
-    orders = [mix.integers(0, int(mix.integers(2, 6)), int(mix.integers(6, 40))).tolist() for _ in range(tried)]
-    believed = sum(any(which_repeat(shapes(words))[0] for words in cut_where_something_comes_twice(codes)) for codes in orders)
+    orders = [
+        mix.integers(0, int(mix.integers(2, 6)), int(mix.integers(6, 40))).tolist()
+        for _ in range(tried)
+    ]
+    believed = sum(
+        any(which_repeat(shapes(words))[0] for words in cut_where_something_comes_twice(codes))
+        for codes in orders
+    )
     assert believed <= tried / 1000
 
 
@@ -127,7 +162,9 @@ def test_two_adjacent_kernels_of_four_are_no_unit_of_work(tmp_path: Path) -> Non
 
 
 def test_a_loop_inside_a_piece_of_work_is_no_unit_of_work(tmp_path: Path) -> None:
-    """The host neither waits nor copies in it, and it is not most of what runs; with waits it is what the program does over and over."""
+    """The host neither waits nor copies in it, and it is not most of what runs; with waits it is
+    what the program does over and over.
+    """
     once = ["load", WAIT, *["step"] * 6, WAIT, "store", WAIT]
     assert sizes(Program(load=500).run(*once).mapped(tmp_path)) == []
     often = ["load", WAIT, *["step", WAIT] * 6, "store", WAIT]
@@ -137,7 +174,20 @@ def test_a_loop_inside_a_piece_of_work_is_no_unit_of_work(tmp_path: Path) -> Non
 
 def test_a_network_whose_kernels_are_waited_for_is_one_piece_of_work(tmp_path: Path) -> None:
     """The same element-wise kernel of other sizes is other work: nothing comes three times."""
-    layers = ["embed", "permute", "relu:64", "max", "relu:32", "max:2", "relu:16", "concat", "linear:8", "relu:8", "linear:4", "relu:4"]
+    layers = [
+        "embed",
+        "permute",
+        "relu:64",
+        "max",
+        "relu:32",
+        "max:2",
+        "relu:16",
+        "concat",
+        "linear:8",
+        "relu:8",
+        "linear:4",
+        "relu:4",
+    ]
     steps = [step for layer in layers for step in (layer, WAIT)]
     assert sizes(Program().run("upload", "upload2", *steps).mapped(tmp_path)) == []
 
@@ -146,12 +196,21 @@ def test_what_comes_twice_is_most_of_all_that_runs(tmp_path: Path) -> None:
     word = [f"kernel{number}" for number in range(12)]
     assert sizes(Program().run("load", WAIT, *word, WAIT, *word, WAIT).mapped(tmp_path)) == [12, 12]
     (tmp_path / "more").mkdir()
-    assert sizes(Program(load=200).run("load", WAIT, *word, WAIT, *word, WAIT).mapped(tmp_path / "more")) == []
+    assert (
+        sizes(
+            Program(load=200).run("load", WAIT, *word, WAIT, *word, WAIT).mapped(tmp_path / "more")
+        )
+        == []
+    )
 
 
-def test_small_repetitions_beside_other_work_of_their_process_are_no_unit_of_work(tmp_path: Path) -> None:
+def test_small_repetitions_beside_other_work_of_their_process_are_no_unit_of_work(
+    tmp_path: Path,
+) -> None:
     beside = [step for _ in range(6) for step in ("small", WAIT)]
-    program = Program(gemm=90).run("small", WAIT, "first@8", "small", WAIT, *beside, "gemm@8", "small", WAIT)
+    program = Program(gemm=90).run(
+        "small", WAIT, "first@8", "small", WAIT, *beside, "gemm@8", "small", WAIT
+    )
     assert sizes(program.mapped(tmp_path)) == []
     (tmp_path / "alone").mkdir()
     assert sizes(Program().run(*beside).mapped(tmp_path / "alone")) == [1] * 6
@@ -175,11 +234,14 @@ def test_a_loop_that_the_host_waits_in_is_found_after_any_set_up(count: int, ker
         assert sizes(Program(start=900).run(*steps).mapped(Path(folder))) == [kernels] * count
 
 
-# --- turns ------------------------------------------------------------------------------------------------------------
+# --- turns
+# --------------------------------------------------------------------------------------------------
 
 
 def naive_turns(words: list[int]) -> tuple[int, int, int] | None:
-    """Every length, every beginning: the shortest turn that, three times or more, is most of the words, where it is longest."""
+    """Every length, every beginning: the shortest turn that, three times or more, is most of the
+    words, where it is longest.
+    """
     for size in range(2, len(words) // 3 + 1):
         found = []
         for first in range(len(words)):
@@ -189,7 +251,11 @@ def naive_turns(words: list[int]) -> tuple[int, int, int] | None:
             found.append((end - first, -first))
         longest, begins = max(found)
         if longest // size >= 3 and 2 * size * (longest // size) > len(words):
-            return (-begins, size, longest // size) if len(set(words[-begins : -begins + size])) > 1 else None
+            return (
+                (-begins, size, longest // size)
+                if len(set(words[-begins : -begins + size])) > 1
+                else None
+            )
     return None
 
 
@@ -199,13 +265,19 @@ def naive_turns(words: list[int]) -> tuple[int, int, int] | None:
     st.integers(2, 6),
     st.lists(st.integers(0, 5), max_size=9),
 )
-def test_turns_are_those_that_trying_every_length_finds(before: list[int], turn: list[int], count: int, behind: list[int]) -> None:
+def test_turns_are_those_that_trying_every_length_finds(
+    before: list[int], turn: list[int], count: int, behind: list[int]
+) -> None:
     words = [*before, *turn * count, *behind]
     assert whole_turns(np.array(words, np.int64)) == naive_turns(words)
 
 
-def test_an_iteration_that_the_host_waits_in_several_times_is_one_repetition(tmp_path: Path) -> None:
-    """As in a solver of linear equations: products, each waited for, then an update; set-up before, a result behind."""
+def test_an_iteration_that_the_host_waits_in_several_times_is_one_repetition(
+    tmp_path: Path,
+) -> None:
+    """As in a solver of linear equations: products, each waited for, then an update; set-up before,
+    a result behind.
+    """
     iteration = ["multiply", "dot", WAIT, "update", WAIT, "multiply", "dot", WAIT, "norm", WAIT]
     program = Program().run(*["fill", WAIT] * 4, *iteration * 6, "store", WAIT)
     assert sizes(program.mapped(tmp_path)) == [6] * 6
@@ -218,23 +290,31 @@ def test_two_sequences_in_an_irregular_order_remain_two(tmp_path: Path) -> None:
     assert found == [len(word) - 1 for word in order]
 
 
-def test_what_repeats_beside_a_step_that_takes_nearly_all_of_the_time_is_no_step(tmp_path: Path) -> None:
+def test_what_repeats_beside_a_step_that_takes_nearly_all_of_the_time_is_no_step(
+    tmp_path: Path,
+) -> None:
     step, other = ["a", "b", "c", WAIT], ["log", "sum", WAIT]
     order = [step, step, other, step, other, step, step, step, other, other, step, step, other]
     steps = [one for word in order for one in word]
     assert sizes(Program(b=900).run(*steps).mapped(tmp_path)) == [3] * 8
     (tmp_path / "even").mkdir()
-    assert sizes(Program(sum=5).run(*steps).mapped(tmp_path / "even")) == [len(word) - 1 for word in order]
+    assert sizes(Program(sum=5).run(*steps).mapped(tmp_path / "even")) == [
+        len(word) - 1 for word in order
+    ]
 
 
 def test_kernels_that_are_tried_out_before_the_first_step_are_start_up(tmp_path: Path) -> None:
-    """As in a program of JAX: a trial of each candidate between checks, then the steps, which are fewer."""
+    """As in a program of JAX: a trial of each candidate between checks, then the steps, which are
+    fewer.
+    """
     trial = ["RepeatBufferKernelImpl", "gemm", WAIT]
     found = Program().run(*trial * 20, *["gemm", "fusion", WAIT] * 8).mapped(tmp_path).inferences
     assert found.bools("warmup").tolist() == [True] * 20 + [False] * 8
     assert set(found.text("compile_evidence").list()[:20]) == {"kernels that are tried out"}
     (tmp_path / "always").mkdir()
-    always = Program().run(*trial * 20).mapped(tmp_path / "always").inferences  # nothing follows: it is all that the program does
+    always = (
+        Program().run(*trial * 20).mapped(tmp_path / "always").inferences
+    )  # nothing follows: it is all that the program does
     assert not always.text("compile_evidence").list()[-1]
 
 
@@ -242,11 +322,27 @@ def test_engines_in_turns_remain_inferences_where_names_show_tensorrt(tmp_path: 
     one, other = ["trt_volta_scudnn_128x64_relu_nn_v1", "b", WAIT], ["c", "d", "e", WAIT]
     assert sizes(Program().run(*[*one, *other] * 5).mapped(tmp_path)) == [2, 3] * 5
     (tmp_path / "without").mkdir()
-    assert sizes(Program().run(*["a", *one[1:], *other] * 5).mapped(tmp_path / "without")) == [5] * 5
+    assert (
+        sizes(Program().run(*["a", *one[1:], *other] * 5).mapped(tmp_path / "without")) == [5] * 5
+    )
 
 
-def test_between_a_wait_and_the_next_launch_of_a_repetition_nothing_was_enqueued(tmp_path: Path) -> None:
-    iteration = ["multiply", "dot", WAIT, "update", WAIT, WAIT, "multiply", "dot", WAIT, "norm", WAIT]
+def test_between_a_wait_and_the_next_launch_of_a_repetition_nothing_was_enqueued(
+    tmp_path: Path,
+) -> None:
+    iteration = [
+        "multiply",
+        "dot",
+        WAIT,
+        "update",
+        WAIT,
+        WAIT,
+        "multiply",
+        "dot",
+        WAIT,
+        "norm",
+        WAIT,
+    ]
     mapped = Program().run(*["fill", WAIT] * 4, *iteration * 6).mapped(tmp_path)
     spans, calls = enqueue_spans(mapped.trace, mapped.inferences), mapped.trace.api_calls
     assert sizes(mapped) == [6] * 6

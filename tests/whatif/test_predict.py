@@ -1,4 +1,6 @@
-"""What-if answers on real captures: the replay reproduces the trace, and predictions meet what was measured without the profiler."""
+"""What-if answers on real captures: the replay reproduces the trace, and predictions meet what was
+measured without the profiler.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +33,21 @@ from tests.places import CAPTURES, FIXTURES
 Answers = dict[str, dict[str, object]]
 
 REPLAYED = (
-    "bert_trt10/sync", "bert_trt10/graph", "bert_trt10/hostgap", "bert_trt85/sync", "bert_trt86/sync", "bert_trt103/sync",
-    "bert_trt103/graph", "bert_split_trt10/sync", "bert_split_trt10/pageable", "bert_split_trt10/threads", "mobilenet_qat/sync",
-    "mobilenet_qat/pinned", "torch_encoder/eager", "torch_encoder/graph", "aux_streams/sync", "aux_streams/graph", "two_shapes/sync",
-    "two_shapes/nonvtx", "torch_mixed/sync", "newer/bert_sync", "newer/bert_graph", "newer/aux_graph", "newer/torch_sync",
+    "bert_trt10/sync", "bert_trt10/graph", "bert_trt10/hostgap", "bert_trt85/sync",
+    "bert_trt86/sync", "bert_trt103/sync",
+    "bert_trt103/graph", "bert_split_trt10/sync", "bert_split_trt10/pageable",
+    "bert_split_trt10/threads", "mobilenet_qat/sync",
+    "mobilenet_qat/pinned", "torch_encoder/eager", "torch_encoder/graph", "aux_streams/sync",
+    "aux_streams/graph", "two_shapes/sync",
+    "two_shapes/nonvtx", "torch_mixed/sync", "newer/bert_sync", "newer/bert_graph",
+    "newer/aux_graph", "newer/torch_sync",
     "two_gpus/tp_sync", "two_gpus/tp_graph",
 )  # fmt: skip
-ENGINES = {"newer/aux_graph": "aux_streams", "newer/torch_sync": "torch_mixed", "newer/bert_sync": "bert_trt10"}
+ENGINES = {
+    "newer/aux_graph": "aux_streams",
+    "newer/torch_sync": "torch_mixed",
+    "newer/bert_sync": "bert_trt10",
+}
 
 
 def engine_files(name: str) -> list[Path]:
@@ -57,31 +67,55 @@ def test_times_are_of_all_inferences_of_a_run_whose_replayed_ones_are_not_like_t
     assert steady.of_all == pytest.approx(1, abs=0.01)
     replayed = np.isin(observed.inferences.ints("inference"), steady.inferences[0])
     end = observed.inferences.ints("gpu_end_ns")
-    later = np.cumsum(~replayed * np.diff(end, prepend=end[0]) * 4 // 10)  # all but the replayed ones take 40 % longer
+    later = np.cumsum(
+        ~replayed * np.diff(end, prepend=end[0]) * 4 // 10
+    )  # all but the replayed ones take 40 % longer
     moments = [f"{part}{edge}_ns" for part in ("", "enqueue_", "gpu_") for edge in ("start", "end")]
-    drifting = observed.inferences.with_columns(INFERENCES, {name: observed.inferences.ints(name) + later for name in moments})
+    drifting = observed.inferences.with_columns(
+        INFERENCES, {name: observed.inferences.ints(name) + later for name in moments}
+    )
     window = steady_window(observed.trace, drifting)
     assert isinstance(window, Window)
     assert window.of_all == pytest.approx(1 + 0.4 * (~replayed).mean(), rel=0.05)
     model = read_model(observed, facts, MACHINES)
     assert isinstance(model, Model)
     ratio = window.of_all / model.window.of_all
-    longer = replace(model, window=replace(model.window, of_all=window.of_all), recorded_ns=round(model.recorded_ns * ratio))
-    assert list(longer.before.values()) == pytest.approx([window.of_all * ns for ns in model.before.values()], rel=3e-3)
+    longer = replace(
+        model,
+        window=replace(model.window, of_all=window.of_all),
+        recorded_ns=round(model.recorded_ns * ratio),
+    )
+    assert list(longer.before.values()) == pytest.approx(
+        [window.of_all * ns for ns in model.before.values()], rel=3e-3
+    )
 
 
-@pytest.mark.parametrize(("slow", "every", "told"), [(1, 1, ""), (15, 2, "too many to be outliers"), (15, 1, "2 phases")])
-def test_inferences_that_take_long_are_outliers_where_they_are_few_and_count_where_they_are_many(slow: int, every: int, told: str) -> None:
+@pytest.mark.parametrize(
+    ("slow", "every", "told"), [(1, 1, ""), (15, 2, "too many to be outliers"), (15, 1, "2 phases")]
+)
+def test_inferences_that_take_long_are_outliers_where_they_are_few_and_count_where_they_are_many(
+    slow: int, every: int, told: str
+) -> None:
     observed, _ = observed_of(mapped("bert_trt10/sync"))
     inferences = observed.inferences
     end = inferences.ints("gpu_end_ns")
     took = np.diff(end, prepend=end[0])
     back = len(end) - 1 - np.arange(len(end))
-    later = np.cumsum(np.where((back <= slow * every) & (back % every == 0), 2 * took, 0))  # the last of them take three times as long
+    later = np.cumsum(
+        np.where((back <= slow * every) & (back % every == 0), 2 * took, 0)
+    )  # the last of them take three times as long
     before = np.concatenate([[0], later[:-1]])
-    moved = {f"{part}{edge}_ns": by for part in ("", "enqueue_", "gpu_") for edge, by in (("start", before), ("end", later))}
-    slowed = inferences.with_columns(INFERENCES, {name: inferences.ints(name) + by for name, by in moved.items()})
-    trace = replace(observed.trace, overheads=Table.empty(OVERHEADS))  # which do not move with the inferences
+    moved = {
+        f"{part}{edge}_ns": by
+        for part in ("", "enqueue_", "gpu_")
+        for edge, by in (("start", before), ("end", later))
+    }
+    slowed = inferences.with_columns(
+        INFERENCES, {name: inferences.ints(name) + by for name, by in moved.items()}
+    )
+    trace = replace(
+        observed.trace, overheads=Table.empty(OVERHEADS)
+    )  # which do not move with the inferences
     plain, window = (steady_window(trace, one) for one in (inferences, slowed))
     assert isinstance(plain, Window)
     assert isinstance(window, Window)
@@ -96,7 +130,9 @@ def test_inferences_that_take_long_are_outliers_where_they_are_few_and_count_whe
 
 
 @pytest.mark.parametrize("by", ["nsys", "host"])
-def test_inferences_that_nsys_or_the_host_held_up_are_outliers_however_many_they_are(by: str) -> None:
+def test_inferences_that_nsys_or_the_host_held_up_are_outliers_however_many_they_are(
+    by: str,
+) -> None:
     observed, _ = observed_of(mapped("bert_trt10/sync"))
     inferences, trace = observed.inferences, observed.trace
     end = inferences.ints("gpu_end_ns")
@@ -105,7 +141,11 @@ def test_inferences_that_nsys_or_the_host_held_up_are_outliers_however_many_they
     slow = (at % 3 == 0) & (at > 5)
     later = np.cumsum(np.where(slow, 2 * took, 0))
     before = np.concatenate([[0], later[:-1]])
-    moved = {f"{part}{edge}_ns": shift for part in ("", "enqueue_", "gpu_") for edge, shift in (("start", before), ("end", later))}
+    moved = {
+        f"{part}{edge}_ns": shift
+        for part in ("", "enqueue_", "gpu_")
+        for edge, shift in (("start", before), ("end", later))
+    }
     columns = {name: inferences.ints(name) + shift for name, shift in moved.items()}
     added = np.where(slow, 2 * took, 0)
     longer = {"enqueue_ns": inferences.ints("enqueue_ns") + added} if by == "host" else {}
@@ -114,7 +154,10 @@ def test_inferences_that_nsys_or_the_host_held_up_are_outliers_however_many_they
         for stop, one in zip(columns["gpu_end_ns"][slow], took[slow], strict=True)
     ]
     overheads = Table.of_rows(OVERHEADS, held if by == "nsys" else [])
-    window = steady_window(replace(trace, overheads=overheads), inferences.with_columns(INFERENCES, {**columns, **longer}))
+    window = steady_window(
+        replace(trace, overheads=overheads),
+        inferences.with_columns(INFERENCES, {**columns, **longer}),
+    )
     assert isinstance(window, Window)
     assert not any("too many" in note for note in window.notes)
     counted = {int(window.inferences[0][position]) for position in window.weights[0]}
@@ -123,18 +166,26 @@ def test_inferences_that_nsys_or_the_host_held_up_are_outliers_however_many_they
 
 
 @pytest.mark.parametrize("device", [0, 1])
-def test_of_gpus_that_exchange_data_the_slowest_is_replayed_and_of_those_as_slow_the_one_that_others_wait_for(device: int) -> None:
+def test_of_gpus_that_exchange_data_the_slowest_is_replayed_and_of_those_as_slow_the_one_that_others_wait_for(  # noqa: E501
+    device: int,
+) -> None:
     observed, _ = observed_of(mapped("two_gpus/tp_sync"))
     kernels, inferences = observed.trace.kernels, observed.inferences
     name = kernels.text("name")
     collective = np.array([value.startswith("nccl") for value in name.values], np.bool_)[name.codes]
     waits = collective & (kernels.ints("device") != device)
-    earlier = kernels.with_columns(kernels.spec, {"start_ns": kernels.ints("start_ns") - 20_000 * waits})
+    earlier = kernels.with_columns(
+        kernels.spec, {"start_ns": kernels.ints("start_ns") - 20_000 * waits}
+    )
     found = steady_window(replace(observed.trace, kernels=earlier), inferences)
     assert isinstance(found, Window)
     assert found.device == device
-    later = np.where(inferences.ints("device") == device, 0, np.arange(len(inferences)) * 20_000)  # the other one takes longer
-    slower = inferences.with_columns(INFERENCES, {"gpu_end_ns": inferences.ints("gpu_end_ns") + later})
+    later = np.where(
+        inferences.ints("device") == device, 0, np.arange(len(inferences)) * 20_000
+    )  # the other one takes longer
+    slower = inferences.with_columns(
+        INFERENCES, {"gpu_end_ns": inferences.ints("gpu_end_ns") + later}
+    )
     found = steady_window(replace(observed.trace, kernels=earlier), slower)
     assert isinstance(found, Window)
     assert found.device != device
@@ -144,10 +195,18 @@ def test_inferences_of_one_kernel_each_on_streams_in_turns_use_one_stream() -> N
     model = read_model(*observed_of(mapped("bert_trt10/sync")), MACHINES)
     assert isinstance(model, Model)
     turns = each_step(
-        model.likely, lambda step: step._replace(works=tuple(work._replace(queue=100 + step.inference % 2) for work in step.works))
+        model.likely,
+        lambda step: step._replace(
+            works=tuple(work._replace(queue=100 + step.inference % 2) for work in step.works)
+        ),
     )
     assert not uses_several_streams(turns)
-    split = each_step(model.likely, lambda step: step._replace(works=tuple(work._replace(queue=work.number % 2) for work in step.works)))
+    split = each_step(
+        model.likely,
+        lambda step: step._replace(
+            works=tuple(work._replace(queue=work.number % 2) for work in step.works)
+        ),
+    )
     assert uses_several_streams(split)
 
 
@@ -156,11 +215,16 @@ def test_work_that_another_thread_launches_is_in_the_replay() -> None:
     calls, launch = observed.trace.api_calls, observed.trace.kernels.ints("launch")
     thread = calls.ints("thread").copy()
     thread[launch[launch % 3 == 0]] += 1  # as PyTorch's backward thread does
-    two = replace(observed, trace=replace(observed.trace, api_calls=calls.with_columns(calls.spec, {"thread": thread})))
+    two = replace(
+        observed,
+        trace=replace(observed.trace, api_calls=calls.with_columns(calls.spec, {"thread": thread})),
+    )
     alone, helped = read_model(observed, facts, MACHINES), read_model(two, facts, MACHINES)
     assert isinstance(alone, Model)
     assert isinstance(helped, Model)
-    assert [work.row for work in all_works(helped.timeline)] == [work.row for work in all_works(alone.timeline)]
+    assert [work.row for work in all_works(helped.timeline)] == [
+        work.row for work in all_works(alone.timeline)
+    ]
     assert helped.recorded_ns == alone.recorded_ns
     assert abs(helped.error) < 0.01
     assert list(helped.before.values()) == pytest.approx(list(alone.before.values()), rel=0.01)
@@ -169,8 +233,15 @@ def test_work_that_another_thread_launches_is_in_the_replay() -> None:
 def test_a_replay_without_all_gpu_work_of_its_inferences_is_none() -> None:
     observed, facts = observed_of(mapped("bert_trt10/sync"))
     kernels = observed.trace.kernels
-    launch = np.where(np.arange(len(kernels)) % 20 == 0, np.int64(MISSING), kernels.ints("launch"))  # in no stream that it waits for
-    less = replace(observed, trace=replace(observed.trace, kernels=kernels.with_columns(kernels.spec, {"launch": launch})))
+    launch = np.where(
+        np.arange(len(kernels)) % 20 == 0, np.int64(MISSING), kernels.ints("launch")
+    )  # in no stream that it waits for
+    less = replace(
+        observed,
+        trace=replace(
+            observed.trace, kernels=kernels.with_columns(kernels.spec, {"launch": launch})
+        ),
+    )
     found = read_model(less, facts, MACHINES)
     assert isinstance(found, NoModel)
     assert "% of the GPU work" in found.reason
@@ -192,15 +263,23 @@ def test_where_kernels_fill_the_gpu_no_change_saves_that_leaves_them_as_they_are
     observed, facts = observed_of(mapped("bert_trt10/sync"))
     model = read_model(observed, facts, MACHINES)
     assert isinstance(model, Model)
-    changes = [change for change in chosen_changes(["cuda-graph", "no-host-gap"], ()) if isinstance(change, Change)]
+    changes = [
+        change
+        for change in chosen_changes(["cuda-graph", "no-host-gap"], ())
+        if isinstance(change, Change)
+    ]
     assert any(
-        (row.maybe_integer("low_saving_ns") or 0) > 0.1 * (row.maybe_integer("before_ns") or 0) for row in predicted(model, changes).whatif
+        (row.maybe_integer("low_saving_ns") or 0) > 0.1 * (row.maybe_integer("before_ns") or 0)
+        for row in predicted(model, changes).whatif
     )
     kernels = observed.trace.kernels
     start, order = kernels.ints("start_ns"), np.argsort(kernels.ints("start_ns"), kind="stable")
     end = kernels.ints("end_ns").copy()
     end[order[:-1]] = np.maximum(end[order[:-1]], start[order[1:]] + LIKELY.queued_saved_ns)
-    full = replace(observed, trace=replace(observed.trace, kernels=kernels.with_columns(kernels.spec, {"end_ns": end})))
+    full = replace(
+        observed,
+        trace=replace(observed.trace, kernels=kernels.with_columns(kernels.spec, {"end_ns": end})),
+    )
     large = {machine: each_step(timeline, fills) for machine, timeline in model.without.items()}
     for row in predicted(replace(model, observed=full, without=large), changes).whatif:
         if row.text("answer") == "answered":
@@ -212,7 +291,11 @@ def test_where_kernels_fill_the_gpu_no_change_saves_that_leaves_them_as_they_are
 def mapped(name: str) -> MappedTrace:
     if name.startswith("real_trt/"):  # of nsys 2025.3
         folder, model = FIXTURES / "real_trt", name.removeprefix("real_trt/").partition("-")[0]
-        return map_report(f"{FIXTURES / name}.nsys-rep", read_engines([folder / f"{model}.engine.json"]), reader="own")
+        return map_report(
+            f"{FIXTURES / name}.nsys-rep",
+            read_engines([folder / f"{model}.engine.json"]),
+            reader="own",
+        )
     return map_report(exported(name), read_engines(engine_files(name)))
 
 
@@ -233,13 +316,21 @@ def answers(name: str) -> Answers:
 def timings(file: str) -> dict[tuple[str, str, str], float]:
     with (FIXTURES / file).open(encoding="utf-8", newline="") as lines:
         rows = csv.DictReader(lines, delimiter="\t")
-        return {(row["engine"], row["mode"], row["scale"]): 1000 * float(row["us_per_inference"]) for row in rows}
+        return {
+            (row["engine"], row["mode"], row["scale"]): 1000 * float(row["us_per_inference"])
+            for row in rows
+        }
 
 
 def real_ns(model: str, mode: str) -> float:
-    """The un-profiled time of TensorRT itself; of two threads it is that of one inference of each."""
+    """The un-profiled time of TensorRT itself; of two threads it is that of one inference of
+    each.
+    """
     with (FIXTURES / "real_trt" / "timings.tsv").open(encoding="utf-8", newline="") as lines:
-        rows = {(row["engine"], row["mode"]): row["us_median"] for row in csv.DictReader(lines, delimiter="\t")}
+        rows = {
+            (row["engine"], row["mode"]): row["us_median"]
+            for row in csv.DictReader(lines, delimiter="\t")
+        }
     return 1000 * float(rows[model, mode])
 
 
@@ -255,7 +346,9 @@ def number(name: str, change: str, column: str) -> int:
 
 
 def holds(name: str, change: str, saved_ns: float) -> bool:
-    return number(name, change, "low_saving_ns") <= saved_ns <= number(name, change, "high_saving_ns")
+    return (
+        number(name, change, "low_saving_ns") <= saved_ns <= number(name, change, "high_saving_ns")
+    )
 
 
 @pytest.mark.parametrize("name", REPLAYED)
@@ -270,7 +363,17 @@ def test_the_replay_reproduces_the_trace_it_was_made_from(name: str) -> None:
 def test_a_change_is_answered_with_figures_or_not_with_a_reason_and_no_figures(name: str) -> None:
     assert set(answers(name)) == set(CHANGE_NAMES)
     for row in answers(name).values():
-        figures = [row[column] for column in ("after_ns", "saving_ns", "low_saving_ns", "high_saving_ns", "low_after_ns", "high_after_ns")]
+        figures = [
+            row[column]
+            for column in (
+                "after_ns",
+                "saving_ns",
+                "low_saving_ns",
+                "high_saving_ns",
+                "low_after_ns",
+                "high_after_ns",
+            )
+        ]
         if row["answer"] != "answered":
             assert row["answer"] in ("does-not-apply", "cannot-tell")
             assert row["reason"]
@@ -279,20 +382,29 @@ def test_a_change_is_answered_with_figures_or_not_with_a_reason_and_no_figures(n
         assert row["reason"] is None
         change = str(row["change"])
         if change != "drop-layers":  # which may also be predicted as part of a CUDA graph
-            assert number(name, change, "high_saving_ns") <= number(name, change, "high_before_ns") - number(name, change, "low_after_ns")
+            assert number(name, change, "high_saving_ns") <= number(
+                name, change, "high_before_ns"
+            ) - number(name, change, "low_after_ns")
         for time in ("before", "after", "saving"):
-            likely, low, high = (number(name, change, f"{side}{time}_ns") for side in ("", "low_", "high_"))
+            likely, low, high = (
+                number(name, change, f"{side}{time}_ns") for side in ("", "low_", "high_")
+            )
             assert low <= likely <= high, (name, change, time)
-        assert number(name, change, "before_ns") - number(name, change, "after_ns") == number(name, change, "saving_ns")
+        assert number(name, change, "before_ns") - number(name, change, "after_ns") == number(
+            name, change, "saving_ns"
+        )
         assert "profiler" in str(row["assumptions"])
 
 
 def test_a_cuda_graph_of_inferences_with_several_kernel_sequences_is_one_of_each() -> None:
-    assert "each of the 2 kernel sequences" in str(answers("two_shapes/sync")["cuda-graph"]["assumptions"])
+    assert "each of the 2 kernel sequences" in str(
+        answers("two_shapes/sync")["cuda-graph"]["assumptions"]
+    )
     assert "one capture is enough" in str(answers("bert_trt10/sync")["cuda-graph"]["assumptions"])
 
 
-# --- against what was measured --------------------------------------------------------------------------------------
+# --- against what was measured
+# --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -313,38 +425,65 @@ def test_a_cuda_graph_of_inferences_with_several_kernel_sequences_is_one_of_each
         ("newer/torch_sync", "torch_mixed", "sync", "timings_h100.tsv"),
     ],
 )
-def test_the_time_without_the_profiler_is_predicted_too(name: str, engine: str, mode: str, file: str) -> None:
-    assert number(name, "cuda-graph", "before_ns") == pytest.approx(measured_ns(engine, mode, file), rel=0.05)
+def test_the_time_without_the_profiler_is_predicted_too(
+    name: str, engine: str, mode: str, file: str
+) -> None:
+    assert number(name, "cuda-graph", "before_ns") == pytest.approx(
+        measured_ns(engine, mode, file), rel=0.05
+    )
 
 
 @pytest.mark.parametrize(
     ("engine", "off"),
-    # where no kernel is queued, what lies between two nodes is unknown: it is taken from TensorRT's own engines, and too long for these
-    [("bert_trt10", 0.02), ("bert_trt103", 0.05), ("bert_split_trt10", 0.05), ("bert_trt85", 0.02), ("mobilenet_qat", 0.02)],
+    # where no kernel is queued, what lies between two nodes is unknown: it is taken from TensorRT's
+    # own engines, and too long for these
+    [
+        ("bert_trt10", 0.02),
+        ("bert_trt103", 0.05),
+        ("bert_split_trt10", 0.05),
+        ("bert_trt85", 0.02),
+        ("mobilenet_qat", 0.02),
+    ],
 )
-def test_a_cuda_graph_takes_what_was_predicted_from_the_profiled_stream_capture(engine: str, off: float) -> None:
-    assert number(f"{engine}/sync", "cuda-graph", "after_ns") == pytest.approx(measured_ns(engine, "graph"), rel=off)
+def test_a_cuda_graph_takes_what_was_predicted_from_the_profiled_stream_capture(
+    engine: str, off: float
+) -> None:
+    assert number(f"{engine}/sync", "cuda-graph", "after_ns") == pytest.approx(
+        measured_ns(engine, "graph"), rel=off
+    )
 
 
 @pytest.mark.parametrize(
-    ("name", "graph_us", "off"),  # TensorRT itself, on the machine of the report; the graph of the first two on one of the same kind
+    # TensorRT itself, on the machine of the report; the graph of the first two on one of the same
+    # kind
+    ("name", "graph_us", "off"),
     [
-        ("bert_eager-sync", 191.06, 0.05), ("bert_eager-sync_nonvtx", 191.06, 0.08), ("llama-sync", 183.23, 0.08),
-        ("llama-sync_nonvtx", 183.23, 0.05), ("googlenet-sync_nonvtx", 206.8, 0.05), ("resnet50_b1-sync", 400.96, 0.08),
+        ("bert_eager-sync", 191.06, 0.05), ("bert_eager-sync_nonvtx", 191.06, 0.08),
+        ("llama-sync", 183.23, 0.08),
+        ("llama-sync_nonvtx", 183.23, 0.05), ("googlenet-sync_nonvtx", 206.8, 0.05),
+        ("resnet50_b1-sync", 400.96, 0.08),
     ],
 )  # fmt: skip
-def test_a_cuda_graph_of_tensorrt_itself_takes_what_was_predicted(name: str, graph_us: float, off: float) -> None:
+def test_a_cuda_graph_of_tensorrt_itself_takes_what_was_predicted(
+    name: str, graph_us: float, off: float
+) -> None:
     found = predict_changes(real(name)).records()
     answer = next(row for row in found if row["change"] == "cuda-graph")
     assert answer["after_ns"] == pytest.approx(graph_us * 1000, rel=off)
     assert int(str(answer["low_after_ns"])) < graph_us * 1000 < int(str(answer["high_after_ns"]))
 
 
-@pytest.mark.parametrize(("name", "measured_us"), [("llama-graph", 183.23), ("gm_bert-graph", 191.06)])
-def test_the_time_of_a_graph_of_tensorrt_itself_without_the_profiler_is_predicted(name: str, measured_us: float) -> None:
+@pytest.mark.parametrize(
+    ("name", "measured_us"), [("llama-graph", 183.23), ("gm_bert-graph", 191.06)]
+)
+def test_the_time_of_a_graph_of_tensorrt_itself_without_the_profiler_is_predicted(
+    name: str, measured_us: float
+) -> None:
     answer = predict_changes(real(name)).records()[0]
     assert answer["before_ns"] == pytest.approx(measured_us * 1000, rel=0.03)
-    assert int(str(answer["low_before_ns"])) < measured_us * 1000 < int(str(answer["high_before_ns"]))
+    assert (
+        int(str(answer["low_before_ns"])) < measured_us * 1000 < int(str(answer["high_before_ns"]))
+    )
 
 
 @pytest.mark.parametrize(
@@ -356,20 +495,29 @@ def test_a_host_that_was_slowed_down_throughout_launches_faster_without_that_and
 ) -> None:
     answer = predict_changes(real(name)).records()[0]
     assert answer["before_ns"] == pytest.approx(measured_us * 1000, rel=off)
-    assert int(str(answer["low_before_ns"])) < measured_us * 1000 < int(str(answer["high_before_ns"]))
-    assert "slowed down while it was recorded: most calls of cuKernelSetAttribute take 1.3" in str(answer["assumptions"]) or (
-        "take 1.4 times the fastest" in str(answer["assumptions"])
+    assert (
+        int(str(answer["low_before_ns"])) < measured_us * 1000 < int(str(answer["high_before_ns"]))
     )
+    assert "slowed down while it was recorded: most calls of cuKernelSetAttribute take 1.3" in str(
+        answer["assumptions"]
+    ) or ("take 1.4 times the fastest" in str(answer["assumptions"]))
 
 
-@pytest.mark.parametrize("name", ["bert_eager-graph", "llama-graph", "resnet50_b1-graph", "bert_eager-sync", "resnet50_b1-sync"])
-def test_no_prediction_leaves_less_than_what_the_kernels_take_or_more_than_was_recorded(name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    ["bert_eager-graph", "llama-graph", "resnet50_b1-graph", "bert_eager-sync", "resnet50_b1-sync"],
+)
+def test_no_prediction_leaves_less_than_what_the_kernels_take_or_more_than_was_recorded(
+    name: str,
+) -> None:
     observed, facts = observed_of(real(name))
     model = read_model(observed, facts, MACHINES)
     assert isinstance(model, Model)
     for timeline in model.without.values():
         for was, now in zip(all_works(model.timeline), all_works(timeline), strict=True):
-            assert was.dur_ns - 400 <= now.dur_ns <= was.dur_ns  # recording costs a kernel 0.1 to 0.3 us
+            assert (
+                was.dur_ns - 400 <= now.dur_ns <= was.dur_ns
+            )  # recording costs a kernel 0.1 to 0.3 us
     assert max(model.before.values()) <= model.recorded_ns
 
 
@@ -400,7 +548,13 @@ def test_auxiliary_streams_bring_back_about_what_one_stream_took() -> None:
     assert isinstance(one, Timeline)
     layer_of = observed.mapping.ints("layer_id")
     before = layers_before(facts, set(layer_of[layer_of >= 0].tolist()))
-    several = on_auxiliary_streams(one, Dependencies(layer_of, before), event_ns=0, branches_ns=model.machines[0].branches_ns, streams=4)
+    several = on_auxiliary_streams(
+        one,
+        Dependencies(layer_of, before),
+        event_ns=0,
+        branches_ns=model.machines[0].branches_ns,
+        streams=4,
+    )
     assert isinstance(several, Timeline)
     assert model.period(several) == pytest.approx(model.period(model.likely), rel=0.08)
 
@@ -417,31 +571,51 @@ def test_auxiliary_streams_bring_back_about_what_one_stream_took() -> None:
         ("two_shapes/sync", "bert_dyn", "threads", "timings_h100.tsv"),
     ],
 )
-def test_two_in_flight_reach_the_throughput_of_two_threads(name: str, engine: str, mode: str, file: str) -> None:
-    assert number(name, "two-in-flight", "after_ns") == pytest.approx(measured_ns(engine, mode, file), rel=0.1)
+def test_two_in_flight_reach_the_throughput_of_two_threads(
+    name: str, engine: str, mode: str, file: str
+) -> None:
+    assert number(name, "two-in-flight", "after_ns") == pytest.approx(
+        measured_ns(engine, mode, file), rel=0.1
+    )
     assert "Throughput, not latency" in str(answers(name)["two-in-flight"]["assumptions"])
 
 
 @pytest.mark.parametrize("model", ["bert_eager", "llama", "resnet50_b1"])
-def test_two_graphs_of_real_kernels_in_flight_reach_the_throughput_of_two_threads(model: str) -> None:
+def test_two_graphs_of_real_kernels_in_flight_reach_the_throughput_of_two_threads(
+    model: str,
+) -> None:
     """Each program beside itself: what a capture's own time is off by is another question."""
     name, measured = f"real_trt/{model}-graph", real_ns(model, "graph_threads") / 2
     share = number(name, "two-in-flight", "after_ns") / number(name, "two-in-flight", "before_ns")
     assert share == pytest.approx(measured / real_ns(model, "graph"), rel=0.1)
     if model != "resnet50_b1":  # whose replay is 18 % faster than the program
-        assert number(name, "two-in-flight", "low_after_ns") < measured < number(name, "two-in-flight", "high_after_ns")
+        assert (
+            number(name, "two-in-flight", "low_after_ns")
+            < measured
+            < number(name, "two-in-flight", "high_after_ns")
+        )
 
 
 def test_graphs_of_two_threads_slow_each_other_as_measured() -> None:
-    """Recorded while the threads launched kernel by kernel, when hardly any ran at the same time: 237 us for both."""
+    """Recorded while the threads launched kernel by kernel, when hardly any ran at the same time:
+    237 us for both.
+    """
     report = CAPTURES / "real_trt" / "bert_eager-threads.nsys-rep"
     if not report.exists():
         pytest.skip("bert_eager-threads is not here")
-    found = predict_changes(map_report(str(report), read_engines([FIXTURES / "real_trt" / "bert_eager.engine.json"]), reader="own"))
+    found = predict_changes(
+        map_report(
+            str(report),
+            read_engines([FIXTURES / "real_trt" / "bert_eager.engine.json"]),
+            reader="own",
+        )
+    )
     graph = next(row for row in found if row.text("change") == "cuda-graph")
     measured = real_ns("bert_eager", "graph_threads") / 2
     assert graph.integer("low_after_ns") < measured < graph.integer("high_after_ns")
-    assert graph.integer("after_ns") == pytest.approx(measured, rel=0.2)  # its nodes' costs were learnt on other engines since: 17 % off
+    assert graph.integer("after_ns") == pytest.approx(
+        measured, rel=0.2
+    )  # its nodes' costs were learnt on other engines since: 17 % off
 
 
 def test_a_second_thread_of_a_python_program_that_launches_all_the_time_gains_nothing() -> None:
@@ -450,7 +624,9 @@ def test_a_second_thread_of_a_python_program_that_launches_all_the_time_gains_no
     assert real_ns("bert_eager", "threads") / 2 > 0.98 * real_ns("bert_eager", "sync")
     assert int(str(answer["after_ns"])) > 0.94 * int(str(answer["before_ns"]))
     assert int(str(answer["low_saving_ns"])) < 0
-    assert "The program is Python's: while one thread launches, the other is taken to wait" in str(answer["assumptions"])
+    assert "The program is Python's: while one thread launches, the other is taken to wait" in str(
+        answer["assumptions"]
+    )
     assert "Python" not in str(answers("bert_trt10/sync")["two-in-flight"]["assumptions"])
 
 
@@ -463,35 +639,53 @@ def test_a_second_thread_of_a_python_program_that_launches_all_the_time_gains_no
         ("bert_trt103/sync", "async", "async"),
     ],
 )
-def test_copies_host_work_and_waits_out_of_the_way_leave_what_was_measured(name: str, change: str, mode: str) -> None:
+def test_copies_host_work_and_waits_out_of_the_way_leave_what_was_measured(
+    name: str, change: str, mode: str
+) -> None:
     engine, before = name.split("/")
     assert number(name, change, "after_ns") == pytest.approx(measured_ns(engine, mode), rel=0.03)
     assert holds(name, change, measured_ns(engine, before) - measured_ns(engine, mode))
 
 
 @pytest.mark.parametrize(("name", "off"), [("torch_mixed/sync", 0.1), ("torch_mixed/nonvtx", 0.12)])
-def test_one_graph_of_all_that_python_launches_takes_what_was_measured(name: str, off: float) -> None:
-    before, after = (measured_ns("torch_mixed", mode, "timings_h100.tsv") for mode in ("sync", "graph"))
+def test_one_graph_of_all_that_python_launches_takes_what_was_measured(
+    name: str, off: float
+) -> None:
+    before, after = (
+        measured_ns("torch_mixed", mode, "timings_h100.tsv") for mode in ("sync", "graph")
+    )
     assert number(name, "one-graph", "after_ns") == pytest.approx(after, rel=off)
     assert holds(name, "one-graph", before - after)
 
 
 def test_layers_dropped_or_joined_save_what_was_measured() -> None:
     assert holds(
-        "mobilenet_qat/sync", "drop-layers", measured_ns("mobilenet_qat", "sync") - measured_ns("mobilenet_qat_noreformat", "sync")
+        "mobilenet_qat/sync",
+        "drop-layers",
+        measured_ns("mobilenet_qat", "sync") - measured_ns("mobilenet_qat_noreformat", "sync"),
     )
     saved = measured_ns("bert_split_trt10", "sync") - measured_ns("bert_joined_trt10", "sync")
     assert holds("bert_split_trt10/sync", "join-kernels", saved)
-    modes = [("inception_aux_trt10", "graph", "timings_h100.tsv"), ("inception_aux_trt10_noreformat", "graph", "timings_h100.tsv")]
+    modes = [
+        ("inception_aux_trt10", "graph", "timings_h100.tsv"),
+        ("inception_aux_trt10_noreformat", "graph", "timings_h100.tsv"),
+    ]
     with_them, without = (measured_ns(*mode) for mode in modes)
     assert holds("aux_streams/graph", "drop-layers", with_them - without)
 
 
 def test_two_kernel_sequences_in_turns_are_weighted_as_they_come() -> None:
-    """Without ranges, too: 22 inferences of the short one (202 µs as a graph) and 26 of the long one (422 µs); the first follows none."""
-    short, long = (measured_ns("bert_dyn", mode, "timings_h100.tsv") for mode in ("onlya_graphs", "onlyb_graphs"))
+    """Without ranges, too: 22 inferences of the short one (202 µs as a graph) and 26 of the long
+    one (422 µs); the first follows none.
+    """
+    short, long = (
+        measured_ns("bert_dyn", mode, "timings_h100.tsv")
+        for mode in ("onlya_graphs", "onlyb_graphs")
+    )
     for name in ("two_shapes/sync", "two_shapes/nonvtx"):
-        assert number(name, "cuda-graph", "after_ns") == pytest.approx((22 * short + 25 * long) / 47, rel=0.02)
+        assert number(name, "cuda-graph", "after_ns") == pytest.approx(
+            (22 * short + 25 * long) / 47, rel=0.02
+        )
 
 
 def test_engines_that_run_in_turns_are_timed_by_the_pass() -> None:
@@ -499,15 +693,22 @@ def test_engines_that_run_in_turns_are_timed_by_the_pass() -> None:
     assert answers("bert_trt10/sync")["cuda-graph"]["inferences"] == 1
 
 
-# --- which of three it is -------------------------------------------------------------------------------------------
+# --- which of three it is
+# -------------------------------------------------------------------------------------------
 
 
 def test_nothing_to_change_is_not_the_same_as_not_known() -> None:
     sync = answers("bert_trt10/sync")
-    assert (sync["pinned-copies"]["answer"], "copy nothing" in str(sync["pinned-copies"]["reason"])) == ("does-not-apply", True)
+    assert (
+        sync["pinned-copies"]["answer"],
+        "copy nothing" in str(sync["pinned-copies"]["reason"]),
+    ) == ("does-not-apply", True)
     assert sync["one-stream"]["answer"] == "does-not-apply"
     eager = answers("torch_encoder/eager")
-    assert (eager["aux-streams"]["answer"], "engine file" in str(eager["aux-streams"]["reason"])) == ("cannot-tell", True)
+    assert (
+        eager["aux-streams"]["answer"],
+        "engine file" in str(eager["aux-streams"]["reason"]),
+    ) == ("cannot-tell", True)
     assert eager["drop-layers"]["answer"] == "does-not-apply"
 
 
@@ -521,22 +722,38 @@ def test_a_graph_is_not_advised_where_there_is_one(name: str) -> None:
 @pytest.mark.parametrize("name", ["bert_trt10/graph_whole", "decode_loop/graph_whole"])
 def test_hidden_kernels_are_said_to_be_hidden_and_nothing_is_made_up(name: str) -> None:
     for change, row in answers(name).items():
-        known = change == "cuda-graph" and name == "bert_trt10/graph_whole"  # decode_loop launches its context engine without one
+        known = (
+            change == "cuda-graph" and name == "bert_trt10/graph_whole"
+        )  # decode_loop launches its context engine without one
         assert row["answer"] == ("does-not-apply" if known else "cannot-tell")
-        assert ("already run as a CUDA graph" if known else "--cuda-graph-trace=node") in str(row["reason"])
+        assert ("already run as a CUDA graph" if known else "--cuda-graph-trace=node") in str(
+            row["reason"]
+        )
         assert row["before_ns"] is None
 
 
 def test_hidden_graphs_are_told_where_the_gpu_runs_them_long_after_their_launch() -> None:
-    """As in a loop that launches everything before the first graph is done: no replay begins while the host still launches."""
+    """As in a loop that launches everything before the first graph is done: no replay begins while
+    the host still launches.
+    """
     observed, facts = observed_of(mapped("newer/llama_graph_whole"))
     graphs, inferences = observed.trace.cuda_graph_traces, observed.inferences
     assert len(graphs) > 10
     late_ns = int(observed.trace.api_calls.ints("end_ns").max() - graphs.ints("start_ns").min())
-    late = graphs.with_columns(graphs.spec, {f"{edge}_ns": graphs.ints(f"{edge}_ns") + late_ns for edge in ("start", "end")})
+    late = graphs.with_columns(
+        graphs.spec,
+        {f"{edge}_ns": graphs.ints(f"{edge}_ns") + late_ns for edge in ("start", "end")},
+    )
     hidden = inferences.ints("kernels") == 0
-    later = {f"gpu_{edge}_ns": inferences.ints(f"gpu_{edge}_ns") + late_ns * hidden for edge in ("start", "end")}
-    queued = replace(observed, trace=replace(observed.trace, cuda_graph_traces=late), inferences=inferences.with_columns(INFERENCES, later))
+    later = {
+        f"gpu_{edge}_ns": inferences.ints(f"gpu_{edge}_ns") + late_ns * hidden
+        for edge in ("start", "end")
+    }
+    queued = replace(
+        observed,
+        trace=replace(observed.trace, cuda_graph_traces=late),
+        inferences=inferences.with_columns(INFERENCES, later),
+    )
     model = read_model(queued, facts, MACHINES)
     assert isinstance(model, NoModel)
     assert "--cuda-graph-trace=node" in model.reason
@@ -559,21 +776,32 @@ def test_only_reformats_are_dropped_where_no_layer_is_named() -> None:
 @pytest.mark.parametrize("mode", ["pageable", "threads"])
 def test_assumptions_count_kernels_per_inference_as_people_do(mode: str) -> None:
     told = answers(f"bert_split_trt10/{mode}")
-    assert "(1 per inference) and their launches are removed" in str(told["drop-layers"]["assumptions"])
-    assert "8 kernels per inference, in 2 groups, become" in str(told["join-kernels"]["assumptions"])
+    assert "(1 per inference) and their launches are removed" in str(
+        told["drop-layers"]["assumptions"]
+    )
+    assert "8 kernels per inference, in 2 groups, become" in str(
+        told["join-kernels"]["assumptions"]
+    )
 
 
 def test_layers_to_drop_can_be_named_with_a_star() -> None:
-    (row,) = predict_changes(mapped("bert_trt10/sync"), ["drop-layers"], ["__myl_AddTanh*"]).records()
+    (row,) = predict_changes(
+        mapped("bert_trt10/sync"), ["drop-layers"], ["__myl_AddTanh*"]
+    ).records()
     assert "pooler/activation/Tanh" in str(row["assumptions"])
-    (same,) = predict_changes(mapped("bert_trt10/sync"), ["drop-layers"], ["pooler/activation/*"]).records()
+    (same,) = predict_changes(
+        mapped("bert_trt10/sync"), ["drop-layers"], ["pooler/activation/*"]
+    ).records()
     assert same == row
     (row,) = predict_changes(mapped("bert_trt10/sync"), ["drop-layers"], ["__mye4000_0*"]).records()
     assert row["reason"] == "none of the layers runs a kernel in the replayed inferences"
 
 
 def test_a_misspelt_layer_is_a_mistake_that_names_the_layers_near_it() -> None:
-    with pytest.raises(NsysmapError, match=r"--layer __myl_AddTahn_myl0_55: no layer.*did you mean __myl_AddTanh_myl0_55"):
+    with pytest.raises(
+        NsysmapError,
+        match=r"--layer __myl_AddTahn_myl0_55: no layer.*did you mean __myl_AddTanh_myl0_55",
+    ):
         predict_changes(mapped("bert_trt10/sync"), ["drop-layers"], ["__myl_AddTahn_myl0_55"])
     with pytest.raises(NsysmapError, match="nsysmap layers lists"):
         predict_changes(mapped("bert_trt10/sync"), ["drop-layers"], ["no such layer"])
@@ -594,7 +822,9 @@ def test_the_same_trace_always_gives_the_same_answers() -> None:
 
 @pytest.mark.parametrize("name", ["aux_streams/sync", "two_shapes/nonvtx"])
 def test_an_analysis_and_the_command_say_the_same(name: str) -> None:
-    assert analyze_mapped(mapped(name), rules=[]).tables.whatif.records() == list(answers(name).values())
+    assert analyze_mapped(mapped(name), rules=[]).tables.whatif.records() == list(
+        answers(name).values()
+    )
 
 
 def test_the_command_prints_figures_and_assumptions_or_json() -> None:
@@ -613,10 +843,14 @@ def test_a_reason_that_holds_for_every_change_is_said_once() -> None:
     assert "cuda-graph: the inferences already run as a CUDA graph" in text.output
     assert "the trace hides the kernels" in text.output
     assert text.output.count("--cuda-graph-trace=node") == 1
-    assert len(json.loads(CliRunner().invoke(cli, ["what-if", whole, "--json"]).output)["whatif"]) == len(CHANGE_NAMES)
+    assert len(
+        json.loads(CliRunner().invoke(cli, ["what-if", whole, "--json"]).output)["whatif"]
+    ) == len(CHANGE_NAMES)
 
 
-def test_where_python_sets_the_pace_a_change_is_answered_only_if_it_saves_more_than_python_varies_by() -> None:
+def test_where_python_sets_the_pace_a_change_is_answered_only_if_it_saves_more_than_python_varies_by() -> (  # noqa: E501
+    None
+):
     mixed = answers("torch_mixed/sync")
     assert mixed["cuda-graph"]["answer"] == "cannot-tell"
     assert "Python's own work, then" in str(mixed["cuda-graph"]["reason"])
@@ -625,19 +859,32 @@ def test_where_python_sets_the_pace_a_change_is_answered_only_if_it_saves_more_t
     assert int(str(two["saving_ns"])) < 0.02 * int(str(two["before_ns"]))
     row = mixed["no-host-gap"]
     assert row["answer"] == "answered"
-    assert int(str(row["low_before_ns"])) < 829_810 < int(str(row["high_before_ns"]))  # timings_h100.tsv: 745 to 909 us
+    assert (
+        int(str(row["low_before_ns"])) < 829_810 < int(str(row["high_before_ns"]))
+    )  # timings_h100.tsv: 745 to 909 us
     eager = answers("torch_encoder/eager")["cuda-graph"]  # 2.8 ms of launches for 0.2 ms of kernels
     assert eager["answer"] == "answered"
-    assert int(str(eager["low_saving_ns"])) > 0.65 * int(str(eager["low_before_ns"]))  # of a host that was slowed down
+    assert int(str(eager["low_saving_ns"])) > 0.65 * int(
+        str(eager["low_before_ns"])
+    )  # of a host that was slowed down
 
 
 def test_knowing_less_of_a_python_program_gives_no_narrower_range() -> None:
-    """Without engine files nothing shows which of the host's own work is an engine's, so that all of it may be Python's."""
-    report = next(place / "torch_mixed" / "nonvtx.nsys-rep" for place in (FIXTURES, CAPTURES) if (place / "torch_mixed").exists())
+    """Without engine files nothing shows which of the host's own work is an engine's, so that all
+    of it may be Python's.
+    """
+    report = next(
+        place / "torch_mixed" / "nonvtx.nsys-rep"
+        for place in (FIXTURES, CAPTURES)
+        if (place / "torch_mixed").exists()
+    )
     widths = []
     for engines in (engine_files("torch_mixed"), []):
         row = next(iter(predict_changes(map_report(report, engines))))
-        widths.append((row.integer("high_before_ns") - row.integer("low_before_ns")) / row.integer("before_ns"))
+        widths.append(
+            (row.integer("high_before_ns") - row.integer("low_before_ns"))
+            / row.integer("before_ns")
+        )
     assert widths[1] >= 0.95 * widths[0]
 
 
@@ -648,5 +895,9 @@ def test_what_the_replay_misses_of_the_trace_is_in_no_prediction() -> None:
     length, weight = replayed.ints("end_ns") - replayed.ints("begin_ns"), replayed.floats("weight")
     missed = float(str(row["replay_error"])) * int(str(row["recorded_ns"]))
     assert abs(missed) > 200
-    moved = 2e-3 * int(str(row["before_ns"]))  # at most, for how the others differ from those replayed
-    assert int(str(row["before_ns"])) == pytest.approx((length * weight).sum() / weight.sum() - missed, abs=min(moved, abs(missed) / 2))
+    moved = 2e-3 * int(
+        str(row["before_ns"])
+    )  # at most, for how the others differ from those replayed
+    assert int(str(row["before_ns"])) == pytest.approx(
+        (length * weight).sum() / weight.sum() - missed, abs=min(moved, abs(missed) / 2)
+    )

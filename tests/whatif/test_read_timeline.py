@@ -1,4 +1,6 @@
-"""What is read off a trace for the replay, held against plain loops over its rows: costs, and the steps of the host's threads."""
+"""What is read off a trace for the replay, held against plain loops over its rows: costs, and the
+steps of the host's threads.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,11 @@ from nsysmap.whatif.timeline import Timeline, all_steps, all_works
 from nsysmap.whatif.window import Window, steady_window
 from tests.places import FIXTURES
 
-KERNELS_ONLY = ("bert_trt10/sync.sqlite", "bert_trt10/graph.sqlite", "bert_split_trt10/sync.nsys-rep")
+KERNELS_ONLY = (
+    "bert_trt10/sync.sqlite",
+    "bert_trt10/graph.sqlite",
+    "bert_split_trt10/sync.nsys-rep",
+)
 REPORTS = (*KERNELS_ONLY, "torch_encoder/eager.nsys-rep")
 
 
@@ -42,20 +48,46 @@ def window_of(name: str) -> Window:
 def timeline_of(name: str) -> Timeline:
     trace, window = mapped(name).trace, window_of(name)
     costs = calibrate(trace, window), profiler_costs(trace, window)
-    return read_timeline(trace, mapped(name).inferences, window, costs, lambda kernels: np.full(len(kernels), np.nan))
+    return read_timeline(
+        trace, mapped(name).inferences, window, costs, lambda kernels: np.full(len(kernels), np.nan)
+    )
 
 
 def inside(window: Window, moment: int) -> bool:
-    return any(begin <= moment < end for begin, end in zip(window.begin_ns.tolist(), window.end_ns.tolist(), strict=True))
+    return any(
+        begin <= moment < end
+        for begin, end in zip(window.begin_ns.tolist(), window.end_ns.tolist(), strict=True)
+    )
 
 
 def launched(trace: Trace, window: Window) -> list[dict[str, int]]:
     """The kernels of the window, with the call that launched each."""
     calls = trace.api_calls.ints("thread").tolist()
-    names = ("kernel_id", "start_ns", "end_ns", "launch", "launch_start_ns", "launch_end_ns", "stream", "process", "device")
-    rows = [dict(zip(names, row, strict=True)) for row in zip(*(trace.kernels.ints(name).tolist() for name in names), strict=True)]
-    mine = [row for row in rows if row["launch"] >= 0 and (row["process"], row["device"]) == (window.process, window.device)]
-    return [row for row in mine if inside(window, row["launch_start_ns"]) and calls[row["launch"]] in window.threads]
+    names = (
+        "kernel_id",
+        "start_ns",
+        "end_ns",
+        "launch",
+        "launch_start_ns",
+        "launch_end_ns",
+        "stream",
+        "process",
+        "device",
+    )
+    rows = [
+        dict(zip(names, row, strict=True))
+        for row in zip(*(trace.kernels.ints(name).tolist() for name in names), strict=True)
+    ]
+    mine = [
+        row
+        for row in rows
+        if row["launch"] >= 0 and (row["process"], row["device"]) == (window.process, window.device)
+    ]
+    return [
+        row
+        for row in mine
+        if inside(window, row["launch_start_ns"]) and calls[row["launch"]] in window.threads
+    ]
 
 
 def neighbours(trace: Trace, window: Window) -> list[tuple[dict[str, int], dict[str, int]]]:
@@ -63,16 +95,24 @@ def neighbours(trace: Trace, window: Window) -> list[tuple[dict[str, int], dict[
     assert not len(trace.memcpys)
     assert not len(trace.memsets)
     rows = sorted(launched(trace, window), key=lambda row: (row["stream"], row["start_ns"]))
-    return [(a, b) for a, b in pairwise(rows) if a["stream"] == b["stream"] and b["start_ns"] >= a["end_ns"]]
+    return [
+        (a, b)
+        for a, b in pairwise(rows)
+        if a["stream"] == b["stream"] and b["start_ns"] >= a["end_ns"]
+    ]
 
 
 @pytest.mark.parametrize("name", KERNELS_ONLY)
-def test_the_time_between_queued_kernels_is_the_median_over_those_that_were_queued_in_time(name: str) -> None:
+def test_the_time_between_queued_kernels_is_the_median_over_those_that_were_queued_in_time(
+    name: str,
+) -> None:
     trace, window = mapped(name).trace, window_of(name)
     gaps = [
         b["start_ns"] - a["end_ns"]
         for a, b in neighbours(trace, window)
-        if a["launch"] != b["launch"] and a["end_ns"] - b["launch_end_ns"] > 4_000 and b["start_ns"] - a["end_ns"] < 20_000
+        if a["launch"] != b["launch"]
+        and a["end_ns"] - b["launch_end_ns"] > 4_000
+        and b["start_ns"] - a["end_ns"] < 20_000
     ]
     costs = calibrate(trace, window)
     assert costs.dispatch_ns == (round(median(gaps)) if len(gaps) >= 5 else 1_150)
@@ -81,7 +121,11 @@ def test_the_time_between_queued_kernels_is_the_median_over_those_that_were_queu
 @pytest.mark.parametrize("name", KERNELS_ONLY)
 def test_nodes_of_one_graph_launch_have_a_time_of_their_own(name: str) -> None:
     trace, window = mapped(name).trace, window_of(name)
-    gaps = [b["start_ns"] - a["end_ns"] for a, b in neighbours(trace, window) if a["launch"] == b["launch"]]
+    gaps = [
+        b["start_ns"] - a["end_ns"]
+        for a, b in neighbours(trace, window)
+        if a["launch"] == b["launch"]
+    ]
     assert calibrate(trace, window).node_ns == (round(median(gaps)) if len(gaps) >= 5 else MISSING)
 
 
@@ -89,16 +133,22 @@ def test_nodes_of_one_graph_launch_have_a_time_of_their_own(name: str) -> None:
 def test_a_launch_takes_what_the_window_s_launch_calls_took(name: str) -> None:
     trace, window = mapped(name).trace, window_of(name)
     calls = trace.api_calls
-    for kind, cost, default in (("launch", "submit_ns", 4_300), ("graph-launch", "graph_launch_ns", 10_000)):
+    for kind, cost, default in (
+        ("launch", "submit_ns", 4_300),
+        ("graph-launch", "graph_launch_ns", 10_000),
+    ):
         took = [
             end - start
             for start, end, thread, what in zip(
-                calls.ints("start_ns").tolist(), calls.ints("end_ns").tolist(), calls.ints("thread").tolist(), calls.text("kind").list(),
+                calls.ints("start_ns").tolist(), calls.ints("end_ns").tolist(),
+                calls.ints("thread").tolist(), calls.text("kind").list(),
                 strict=True,
             )
             if what == kind and thread in window.threads and inside(window, start)
         ]  # fmt: skip
-        assert getattr(calibrate(trace, window), cost) == (round(median(took)) if len(took) >= 5 else default)
+        assert getattr(calibrate(trace, window), cost) == (
+            round(median(took)) if len(took) >= 5 else default
+        )
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -106,18 +156,24 @@ def test_every_kernel_of_the_window_is_one_piece_of_work_with_its_own_times(name
     trace, window = mapped(name).trace, window_of(name)
     works = {work.row: work for work in all_works(timeline_of(name)) if work.kind == "kernel"}
     expected = {row["kernel_id"]: row for row in launched(trace, window)}
-    begins = [int(mapped(name).inferences.ints("enqueue_start_ns")[own].min()) for own in window.inferences]
+    begins = [
+        int(mapped(name).inferences.ints("enqueue_start_ns")[own].min())
+        for own in window.inferences
+    ]
     late = {key for key, row in expected.items() if row["launch_start_ns"] >= min(begins)}
     assert late <= set(works) <= set(expected)
     assert len(late) > 50
     for key, work in works.items():
         assert (work.start_ns, work.end_ns, work.dur_ns) == (
-            expected[key]["start_ns"], expected[key]["end_ns"], expected[key]["end_ns"] - expected[key]["start_ns"],
+            expected[key]["start_ns"], expected[key]["end_ns"],
+            expected[key]["end_ns"] - expected[key]["start_ns"],
         )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REPORTS)
-def test_no_part_of_a_thread_s_own_time_is_longer_than_it_and_all_fit_into_the_window(name: str) -> None:
+def test_no_part_of_a_thread_s_own_time_is_longer_than_it_and_all_fit_into_the_window(
+    name: str,
+) -> None:
     for step in all_steps(timeline_of(name)):
         assert 0 <= step.own_profiler_ns <= step.own_ns
         assert 0 <= step.outside_ns <= step.own_ns
@@ -137,12 +193,16 @@ def test_a_graph_launch_holds_its_nodes_and_each_waits_for_what_ended_before_it(
         ends = {work.number: work.end_ns for work in step.works}
         for work in step.works[1:]:
             assert work.after
-            assert work.lead_ns == work.start_ns - max(ends[number] for number in work.after if number in ends)
+            assert work.lead_ns == work.start_ns - max(
+                ends[number] for number in work.after if number in ends
+            )
             assert work.lead_ns >= 0
 
 
 def test_a_wait_for_a_stream_is_a_wait_for_its_queue() -> None:
-    waits = [step for step in all_steps(timeline_of("bert_trt10/sync.sqlite")) if step.kind == "sync"]
+    waits = [
+        step for step in all_steps(timeline_of("bert_trt10/sync.sqlite")) if step.kind == "sync"
+    ]
     assert len(waits) >= 8
     queues = {work.queue for work in all_works(timeline_of("bert_trt10/sync.sqlite"))}
     assert {step.queue for step in waits} <= queues
@@ -155,7 +215,9 @@ def test_a_node_that_begins_before_the_end_of_the_one_before_it_waits_for_that_o
     stream = np.array([[7, 7, 7, 8]] * 3)
     assert waited_for(start, end, stream)[:3] == [(), (0,), (1,)]
     assert 1 not in waited_for(start, end, stream)[3]  # of another stream: it was still running
-    later = end + np.array([0, 0, 0, 0]) + 2_500 * (np.arange(4) == 0)  # too much of an overlap for a launch before the end
+    later = (
+        end + np.array([0, 0, 0, 0]) + 2_500 * (np.arange(4) == 0)
+    )  # too much of an overlap for a launch before the end
     assert waited_for(start, later, stream)[1] == ()
 
 
@@ -165,15 +227,23 @@ def test_the_nodes_of_a_real_graph_with_early_launches_form_a_chain() -> None:
     early = [work for work in first.works if work.lead_ns < 0 and work.after]
     assert len(early) > 25
     assert all(len(work.after) == 1 and work.lead_ns > -2_000 for work in early)
-    finished, wanted = (period_ns(timeline, ends) for ends in (replay(timeline), recorded(timeline)))
+    finished, wanted = (
+        period_ns(timeline, ends) for ends in (replay(timeline), recorded(timeline))
+    )
     assert finished == pytest.approx(wanted, rel=0.005)
 
 
 @pytest.mark.parametrize(
     ("name", "early"),
-    [("real_trt/bert_eager-graph.nsys-rep", True), ("real_trt/llama-graph.nsys-rep", False), ("bert_trt10/graph.sqlite", False)],
+    [
+        ("real_trt/bert_eager-graph.nsys-rep", True),
+        ("real_trt/llama-graph.nsys-rep", False),
+        ("bert_trt10/graph.sqlite", False),
+    ],
 )
-def test_a_graph_s_first_node_begins_within_its_launch_call_or_after_it_as_recorded(name: str, early: bool) -> None:
+def test_a_graph_s_first_node_begins_within_its_launch_call_or_after_it_as_recorded(
+    name: str, early: bool
+) -> None:
     costs = timeline_of(name).costs
     assert (costs.graph_start_ns != MISSING) == early
     if early:

@@ -25,7 +25,9 @@ _REMEDY = "make it with nsysmap baseline REPORT [ENGINE]... -o base.json"
 
 @dataclass(frozen=True)
 class Baseline:
-    """The figures of one capture; times in nanoseconds per inference, without the profiler unless ``profiled`` gives a reason."""
+    """The figures of one capture; times in nanoseconds per inference, without the profiler unless
+    ``profiled`` gives a reason.
+    """
 
     source: str
     gpu: str | None
@@ -42,7 +44,10 @@ class Baseline:
 
     def is_called(self, layer: str, pattern: str) -> bool:
         """Whether a layer's name or title is this one, or fits this pattern."""
-        return any(one == pattern or fnmatchcase(one, pattern) for one in (layer, self.titles.get(layer, layer)))
+        return any(
+            one == pattern or fnmatchcase(one, pattern)
+            for one in (layer, self.titles.get(layer, layer))
+        )
 
 
 def baseline_of(side: Side) -> Baseline:
@@ -51,10 +56,14 @@ def baseline_of(side: Side) -> Baseline:
 
     pace = side.pace
     devices = side.tables["devices"]
-    version = next((engine.tensorrt_version for engine in side.engines if engine.tensorrt_version), None)
+    version = next(
+        (engine.tensorrt_version for engine in side.engines if engine.tensorrt_version), None
+    )
     return Baseline(
         source=side.source,
-        gpu=next((row.text("name") for row in devices if row.integer("device") == pace.device), None),
+        gpu=next(
+            (row.text("name") for row in devices if row.integer("device") == pace.device), None
+        ),
         tensorrt_version=version or side.tables["capture"].only().maybe_text("tensorrt_version"),
         cuda_graph=side.cuda_graphs,
         profiled=pace.profiled,
@@ -69,7 +78,11 @@ def baseline_of(side: Side) -> Baseline:
 
 
 def _idle(pace: Pace) -> dict[str, float]:
-    return {cause: float(pace.parts[pace.kinds.idle(cause)]) for cause in CAUSES} if pace.known and not pace.hidden else {}
+    return (
+        {cause: float(pace.parts[pace.kinds.idle(cause)]) for cause in CAUSES}
+        if pace.known and not pace.hidden
+        else {}
+    )
 
 
 def _mapped(side: Side) -> float | None:
@@ -125,7 +138,9 @@ def read_baseline(path: str | Path) -> Baseline:
             titles={str(name): str(title) for name, title in values.get("titles", {}).items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        raise NsysmapError(str(file), "is a baseline that was edited or truncated", _REMEDY) from None
+        raise NsysmapError(
+            str(file), "is a baseline that was edited or truncated", _REMEDY
+        ) from None
 
 
 def _none(constant: str) -> float:
@@ -155,5 +170,14 @@ def _mean(value: Mapping[str, Any]) -> Mean:
     known = not math.isnan(numbers["error"])
     below = any(numbers[name] < 0 for name in _FIELDS if name != "freedom")
     if below or (known and not numbers["freedom"] >= 1):
-        raise ValueError(value)  # no times have such a mean; a test against it would pass or fail by chance
-    return Mean(numbers["value"], numbers["error"], numbers["freedom"], int(numbers["count"]), numbers["effective"], numbers["drift"])
+        raise ValueError(
+            value
+        )  # no times have such a mean; a test against it would pass or fail by chance
+    return Mean(
+        numbers["value"],
+        numbers["error"],
+        numbers["freedom"],
+        int(numbers["count"]),
+        numbers["effective"],
+        numbers["drift"],
+    )

@@ -1,4 +1,6 @@
-"""Checks a capture against the limits of a budget: which are met, which are exceeded and by how much, which cannot be determined."""
+"""Checks a capture against the limits of a budget: which are met, which are exceeded and by how
+much, which cannot be determined.
+"""
 
 from __future__ import annotations
 
@@ -57,16 +59,30 @@ class Verdict:
         return all(check.status == KEPT for check in self.checks)
 
 
-def held_to(side: Side, limits: Sequence[Limit], baseline: Baseline | None, ignores: Sequence[Ignore], today: datetime.date) -> Verdict:
+def held_to(
+    side: Side,
+    limits: Sequence[Limit],
+    baseline: Baseline | None,
+    ignores: Sequence[Ignore],
+    today: datetime.date,
+) -> Verdict:
     """The checks of a capture against the limits."""
     measured = baseline_of(side)
     every = [finding for outcome in side.outcomes for finding in outcome.findings]
-    reasons = [next((one for one in ignores if one.covers(finding, today)), None) for finding in every]
+    reasons = [
+        next((one for one in ignores if one.covers(finding, today)), None) for finding in every
+    ]
     kept = [finding for finding, reason in zip(every, reasons, strict=True) if reason is None]
     skipped = {one.rule: one.skipped for one in side.outcomes if one.skipped is not None}
-    rules = _Rules(tuple(kept), skipped, frozenset(one.rule for one in side.outcomes), bool(len(side.tables["kernels"])))
+    rules = _Rules(
+        tuple(kept),
+        skipped,
+        frozenset(one.rule for one in side.outcomes),
+        bool(len(side.tables["kernels"])),
+    )
     notes = [
-        f"The ignore of {one.rule}{':' + one.place if one.place else ''} ended on {one.until}: {one.reason}"
+        f"The ignore of {one.rule}{':' + one.place if one.place else ''} ended on {one.until}:"
+        f" {one.reason}"
         for one in ignores
         if one.expired(today)
     ]
@@ -76,7 +92,11 @@ def held_to(side: Side, limits: Sequence[Limit], baseline: Baseline | None, igno
         side.source,
         tuple(_check(limit, measured, baseline, rules) for limit in limits),
         tuple(kept),
-        tuple(Ignored(finding, reason.reason) for finding, reason in zip(every, reasons, strict=True) if reason is not None),
+        tuple(
+            Ignored(finding, reason.reason)
+            for finding, reason in zip(every, reasons, strict=True)
+            if reason is not None
+        ),
         tuple(notes),
         today,
     )
@@ -92,7 +112,11 @@ class _Rules:
 
 def _unlike(measured: Baseline, baseline: Baseline) -> list[str]:
     was, now = baseline.tensorrt_version, measured.tensorrt_version
-    return [f"TensorRT differs from the baseline's: {now}, was {was}."] if was and now and was != now else []
+    return (
+        [f"TensorRT differs from the baseline's: {now}, was {was}."]
+        if was and now and was != now
+        else []
+    )
 
 
 def _check(limit: Limit, measured: Baseline, baseline: Baseline | None, rules: _Rules) -> Check:
@@ -101,14 +125,39 @@ def _check(limit: Limit, measured: Baseline, baseline: Baseline | None, rules: _
         return _findings(name, limit, rules)
     if limit.section == "coverage":
         if measured.mapped is None:
-            return Check(name, f"at least {percent(limit.value, 1)}", "–", UNKNOWN, "the trace has no kernels")
+            return Check(
+                name,
+                f"at least {percent(limit.value, 1)}",
+                "–",
+                UNKNOWN,
+                "the trace has no kernels",
+            )
         kept = measured.mapped >= limit.value
-        told = "" if kept else f"{percent(limit.value - measured.mapped, 1, 2)} too little of the kernel time has a layer"
-        return Check(name, f"at least {percent(limit.value, 1)}", percent(measured.mapped, 1, 2), KEPT if kept else BROKEN, told)
+        told = (
+            ""
+            if kept
+            else (
+                f"{percent(limit.value - measured.mapped, 1, 2)} too little of the kernel time has"
+                " a layer"
+            )
+        )
+        return Check(
+            name,
+            f"at least {percent(limit.value, 1)}",
+            percent(measured.mapped, 1, 2),
+            KEPT if kept else BROKEN,
+            told,
+        )
     if math.isnan(measured.time.value):
         return Check(name, _words(limit), "–", UNKNOWN, measured.profiled)
     if limit.section == "time" and limit.name == "per_inference" and measured.profiled:
-        return Check(name, _words(limit), "–", UNKNOWN, f"the profiler's overhead cannot be subtracted: {measured.profiled}")
+        return Check(
+            name,
+            _words(limit),
+            "–",
+            UNKNOWN,
+            f"the profiler's overhead cannot be subtracted: {measured.profiled}",
+        )
     now = _now(limit, measured)
     if isinstance(now, str):
         return Check(name, _words(limit), "–", UNKNOWN, now)
@@ -117,7 +166,13 @@ def _check(limit: Limit, measured: Baseline, baseline: Baseline | None, rules: _
     most = limit.value * measured.time.value if limit.kind == "share" else limit.value
     over = now.value - most
     told = (
-        "" if over <= 0 else f"{duration(over)} too long ({_over(over, most)} {duration(most)})" if most else f"{duration(over)} too long"
+        ""
+        if over <= 0
+        else (
+            f"{duration(over)} too long ({_over(over, most)} {duration(most)})"
+            if most
+            else f"{duration(over)} too long"
+        )
     )
     return Check(name, _words(limit), duration(now.value), BROKEN if over > 0 else KEPT, told)
 
@@ -131,10 +186,15 @@ def _now(limit: Limit, measured: Baseline) -> Mean | str:
             return "idle time is unknown: the trace hides GPU work"
         causes = [cause for cause in measured.idle if limit.name in ("total", cause)]
         if not causes:
-            return f"there is no cause {limit.name}; the causes are {', '.join(measured.idle)}, or total"
+            return (
+                f"there is no cause {limit.name}; the causes are {', '.join(measured.idle)}, or"
+                " total"
+            )
         value = sum(measured.idle[cause] for cause in causes)
         return replace(measured.time, value=value)
-    found = [mean for layer, mean in measured.layers.items() if measured.is_called(layer, limit.name)]
+    found = [
+        mean for layer, mean in measured.layers.items() if measured.is_called(layer, limit.name)
+    ]
     if not found:
         return f"no layer that ran is called {limit.name}"
     return _sum(found)
@@ -151,15 +211,36 @@ def _sum(means: Sequence[Mean]) -> Mean:
     )
 
 
-def _against(name: str, limit: Limit, now: Mean, baseline: Baseline | None, measured: Baseline) -> Check:
-    """The check against the baseline: broken if the increase is more than allowed and more than noise."""
+def _against(
+    name: str, limit: Limit, now: Mean, baseline: Baseline | None, measured: Baseline
+) -> Check:
+    """The check against the baseline: broken if the increase is more than allowed and more than
+    noise.
+    """
     if baseline is None:
-        return Check(name, _words(limit), duration(now.value), UNKNOWN, "there is no baseline; give one with --baseline")
-    if bool(baseline.profiled) != bool(measured.profiled) or (measured.profiled and baseline.cuda_graph != measured.cuda_graph):
+        return Check(
+            name,
+            _words(limit),
+            duration(now.value),
+            UNKNOWN,
+            "there is no baseline; give one with --baseline",
+        )
+    if bool(baseline.profiled) != bool(measured.profiled) or (
+        measured.profiled and baseline.cuda_graph != measured.cuda_graph
+    ):
         why = measured.profiled or baseline.profiled
-        return Check(name, _words(limit), duration(now.value), UNKNOWN, f"only one of the two includes the profiler's overhead: {why}")
+        return Check(
+            name,
+            _words(limit),
+            duration(now.value),
+            UNKNOWN,
+            f"only one of the two includes the profiler's overhead: {why}",
+        )
     if baseline.gpu and measured.gpu and baseline.gpu != measured.gpu:
-        told = f"measured on another GPU ({measured.gpu}) than the baseline ({baseline.gpu}); make a baseline on this one"
+        told = (
+            f"measured on another GPU ({measured.gpu}) than the baseline ({baseline.gpu}); make a"
+            " baseline on this one"
+        )
         return Check(name, _words(limit), duration(now.value), UNKNOWN, told)
     was = _now(limit, baseline)
     if isinstance(was, str):
@@ -168,7 +249,9 @@ def _against(name: str, limit: Limit, now: Mean, baseline: Baseline | None, meas
     found = difference(was, now, slack=_run_to_run(limit, was, baseline))
     value = f"{duration(now.value)}, was {duration(was.value)}"
     if math.isnan(found.low):
-        return Check(name, _words(limit), value, UNKNOWN, "too few inferences to distinguish it from noise")
+        return Check(
+            name, _words(limit), value, UNKNOWN, "too few inferences to distinguish it from noise"
+        )
     if found.value <= allowed:
         return Check(name, _words(limit), value, KEPT, "")
     interval = f"95 % interval {duration(found.low)} to {duration(found.high)}"
@@ -178,7 +261,8 @@ def _against(name: str, limit: Limit, now: Mean, baseline: Baseline | None, meas
             _words(limit),
             value,
             KEPT,
-            f"{duration(found.value)} more, within the noise ({interval}, including the difference between two runs)",
+            f"{duration(found.value)} more, within the noise ({interval}, including the difference"
+            " between two runs)",
         )
     over = f"{duration(found.value - allowed)} over the limit"
     told = f"{duration(found.value)} more ({percent(found.value, was.value)}), {over}; {interval}"
@@ -187,7 +271,11 @@ def _against(name: str, limit: Limit, now: Mean, baseline: Baseline | None, meas
 
 def _run_to_run(limit: Limit, was: Mean, baseline: Baseline) -> float:
     """How much larger the value may be in another run of the same program."""
-    host = sum(value for cause, value in baseline.idle.items() if cause in HOST_CAUSES and limit.name in ("total", cause))
+    host = sum(
+        value
+        for cause, value in baseline.idle.items()
+        if cause in HOST_CAUSES and limit.name in ("total", cause)
+    )
     whole = sum(value for cause, value in baseline.idle.items() if cause in HOST_CAUSES)
     return run_to_run(was.value, {"time": whole, "idle": host}.get(limit.section, 0.0))
 
@@ -196,24 +284,46 @@ def _findings(name: str, limit: Limit, rules: _Rules) -> Check:
     words = f"at most {limit.value:.0f}"
     if limit.name in LEVELS:
         found = [one for one in rules.counted if one.severity == limit.name]
-        told = f"{len(rules.skipped)} of {counted(len(rules.known), 'rule')} could not tell" if rules.skipped else ""
+        told = (
+            f"{len(rules.skipped)} of {counted(len(rules.known), 'rule')} could not tell"
+            if rules.skipped
+            else ""
+        )
         if len(found) <= limit.value:
             status = KEPT if rules.kernels else UNKNOWN
-            return Check(name, words, str(len(found)), status, told if rules.kernels else f"the trace shows no kernels: {told}")
+            return Check(
+                name,
+                words,
+                str(len(found)),
+                status,
+                told if rules.kernels else f"the trace shows no kernels: {told}",
+            )
     else:
         if limit.name not in rules.known:
             return Check(name, words, "–", UNKNOWN, f"no rule that ran is called {limit.name}")
         if limit.name in rules.skipped:
-            return Check(name, words, "–", UNKNOWN, f"the rule could not tell: {rules.skipped[limit.name]}")
+            return Check(
+                name, words, "–", UNKNOWN, f"the rule could not tell: {rules.skipped[limit.name]}"
+            )
         found = [one for one in rules.counted if one.rule == limit.name]
     if len(found) <= limit.value:
         return Check(name, words, str(len(found)), KEPT, "")
-    return Check(name, words, str(len(found)), BROKEN, f"{len(found) - limit.value:.0f} too many; the costliest: {found[0].message}")
+    return Check(
+        name,
+        words,
+        str(len(found)),
+        BROKEN,
+        f"{len(found) - limit.value:.0f} too many; the costliest: {found[0].message}",
+    )
 
 
 def _over(over: float, most: float) -> str:
     """How far a limit is exceeded: as a percentage, or as a multiple of the limit."""
-    return f"{percent(over, most)} over" if over < _MANY * most else f"{(over + most) / most:,.0f} times"
+    return (
+        f"{percent(over, most)} over"
+        if over < _MANY * most
+        else f"{(over + most) / most:,.0f} times"
+    )
 
 
 def _words(limit: Limit) -> str:

@@ -1,4 +1,6 @@
-"""The gate's verdict as JUnit XML, one test case per limit, valid against Ant's schema, the strictest."""
+"""The gate's verdict as JUnit XML, one test case per limit, valid against Ant's schema, the
+strictest.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,18 @@ def junit_xml(verdict: Verdict) -> str:
     counts = f'tests="{len(verdict.checks)}" failures="{broken}" errors="{unknown}"'
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<testsuites>"]
     when = f'timestamp="{verdict.day.isoformat()}T00:00:00" hostname="localhost"'
-    lines.append(f'  <testsuite id="0" package="nsysmap.gate" name={_quoted(verdict.source)} {when} {counts} time="0">')
+    lines.append(
+        f'  <testsuite id="0" package="nsysmap.gate" name={_quoted(verdict.source)} {when} {counts}'
+        ' time="0">'
+    )
     lines.append("    <properties/>")
     limits = Counter(check.name for check in verdict.checks)
     for check in verdict.checks:
         section, _, name = check.name.partition(".")
         name += f": {check.limit}" if limits[check.name] > 1 else ""
-        case = f'    <testcase classname={_quoted("budget." + section)} name={_quoted(name)} time="0"'
+        case = (
+            f'    <testcase classname={_quoted("budget." + section)} name={_quoted(name)} time="0"'
+        )
         if check.status == KEPT:
             lines.append(case + "/>")
             continue
@@ -30,11 +37,19 @@ def junit_xml(verdict: Verdict) -> str:
         message = f"{check.limit}, is {check.value}: {check.told}"
         lines += [
             case + ">",
-            f"      <{kind} type={_quoted(check.status)} message={_quoted(message)}>{_text(message)}</{kind}>",
+            (
+                f"      <{kind} type={_quoted(check.status)}"
+                f" message={_quoted(message)}>{_text(message)}</{kind}>"
+            ),
             "    </testcase>",
         ]
     notes = "\n".join(map(_text, verdict.notes))
-    lines += [f"    <system-out>{notes}</system-out>", "    <system-err/>", "  </testsuite>", "</testsuites>"]
+    lines += [
+        f"    <system-out>{notes}</system-out>",
+        "    <system-err/>",
+        "  </testsuite>",
+        "</testsuites>",
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -13,26 +13,45 @@ _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
 def sarif(verdict: Verdict, version: str) -> dict[str, Any]:
-    """One run with one result per limit that is not met and per finding; ignored findings have a suppression."""
+    """One run with one result per limit that is not met and per finding; ignored findings have a
+    suppression.
+    """
     broken = [check for check in verdict.checks if check.status != KEPT]
     found = [*verdict.findings, *(one.finding for one in verdict.ignored)]
     rules: dict[str, dict[str, Any]] = {}
     for check in broken:
-        rules.setdefault(_id(check), {"id": _id(check), "shortDescription": {"text": f"The budget's limit on {check.name}"}})
+        rules.setdefault(
+            _id(check),
+            {"id": _id(check), "shortDescription": {"text": f"The budget's limit on {check.name}"}},
+        )
     for one in found:
         rules.setdefault(
-            one.rule, {"id": one.rule, "shortDescription": {"text": f"nsysmap's rule {one.rule}"}, "help": {"text": one.advice}}
+            one.rule,
+            {
+                "id": one.rule,
+                "shortDescription": {"text": f"nsysmap's rule {one.rule}"},
+                "help": {"text": one.advice},
+            },
         )
     number = {rule: at for at, rule in enumerate(rules)}
     results = [_of_check(check, verdict.source, number) for check in broken]
     results += [_of_finding(one, verdict.source, number, None) for one in verdict.findings]
-    results += [_of_finding(one.finding, verdict.source, number, one.reason) for one in verdict.ignored]
+    results += [
+        _of_finding(one.finding, verdict.source, number, one.reason) for one in verdict.ignored
+    ]
     driver = {"name": "nsysmap", "version": version, "rules": list(rules.values())}
     notes = [{"level": "note", "message": {"text": note}} for note in verdict.notes]
-    invocation: dict[str, Any] = {"executionSuccessful": True, "exitCode": 0 if verdict.passed else 1}
+    invocation: dict[str, Any] = {
+        "executionSuccessful": True,
+        "exitCode": 0 if verdict.passed else 1,
+    }
     if notes:
         invocation["toolExecutionNotifications"] = notes
-    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "invocations": [invocation], "results": results}]}
+    return {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "invocations": [invocation], "results": results}],
+    }
 
 
 def _id(check: Check) -> str:
@@ -45,20 +64,37 @@ def _of_check(check: Check, source: str, number: dict[str, int]) -> dict[str, An
     return _result(_id(check), number, (level, text), [_location(source, check.name)])
 
 
-def _of_finding(one: Finding, source: str, number: dict[str, int], ignored: str | None) -> dict[str, Any]:
-    result = _result(one.rule, number, (_LEVELS[one.severity], one.message), [_location(source, one.layer, one.layer_title)])
+def _of_finding(
+    one: Finding, source: str, number: dict[str, int], ignored: str | None
+) -> dict[str, Any]:
+    result = _result(
+        one.rule,
+        number,
+        (_LEVELS[one.severity], one.message),
+        [_location(source, one.layer, one.layer_title)],
+    )
     if ignored is not None:
         result["suppressions"] = [{"kind": "external", "justification": ignored}]
     return result
 
 
-def _result(rule: str, number: dict[str, int], told: tuple[str, str], locations: list[dict[str, Any]]) -> dict[str, Any]:
+def _result(
+    rule: str, number: dict[str, int], told: tuple[str, str], locations: list[dict[str, Any]]
+) -> dict[str, Any]:
     level, text = told
-    return {"ruleId": rule, "ruleIndex": number[rule], "level": level, "message": {"text": text}, "locations": locations}
+    return {
+        "ruleId": rule,
+        "ruleIndex": number[rule],
+        "level": level,
+        "message": {"text": text},
+        "locations": locations,
+    }
 
 
 def _location(source: str, name: str | None, title: str | None = None) -> dict[str, Any]:
     found: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": quote(source)}}}
     if name:
-        found["logicalLocations"] = [{"fullyQualifiedName": name, **({"name": title} if title else {})}]
+        found["logicalLocations"] = [
+            {"fullyQualifiedName": name, **({"name": title} if title else {})}
+        ]
     return found

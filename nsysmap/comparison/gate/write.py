@@ -22,7 +22,8 @@ _MARKS = {KEPT: "ok", BROKEN: "BROKEN"}
 def verdict_text(verdict: Verdict) -> str:
     """One line per limit, then the notes."""
     lines = [
-        f"{_MARKS.get(check.status, 'CANNOT TELL'):11}  {check.name}: {check.limit}, is {check.value}{_told(check.told)}"
+        f"{_MARKS.get(check.status, 'CANNOT TELL'):11}  {check.name}: {check.limit}, is"
+        f" {check.value}{_told(check.told)}"
         for check in verdict.checks
     ]
     lines += [f"note: {note}" for note in verdict.notes]
@@ -34,7 +35,10 @@ def verdict_text(verdict: Verdict) -> str:
 def broken_lines(verdict: Verdict) -> list[str]:
     """One line per limit that was exceeded, with by how much, or that could not be determined."""
     return [
-        escaped(f"{check.name}: {check.limit}, is {check.value}: {check.told}" + ("" if check.status == BROKEN else " (cannot tell)"))
+        escaped(
+            f"{check.name}: {check.limit}, is {check.value}: {check.told}"
+            + ("" if check.status == BROKEN else " (cannot tell)")
+        )
         for check in verdict.checks
         if check.status != KEPT
     ]
@@ -47,16 +51,28 @@ def _told(told: str) -> str:
 def verdict_markdown(verdict: Verdict) -> str:
     """The verdict as Markdown, for a pull request's comment."""
     head = "kept" if verdict.passed else "broken"
-    lines = [f"## nsysmap gate: budget {head} ({plain(verdict.source)})", "", "| | limit | allowed | is | |", "|---|---|---|---|---|"]
+    lines = [
+        f"## nsysmap gate: budget {head} ({plain(verdict.source)})",
+        "",
+        "| | limit | allowed | is | |",
+        "|---|---|---|---|---|",
+    ]
     for check in verdict.checks:
-        cells = (_MARKS.get(check.status, "cannot tell"), check.name, check.limit, check.value, check.told)
+        cells = (
+            _MARKS.get(check.status, "cannot tell"),
+            check.name,
+            check.limit,
+            check.value,
+            check.told,
+        )
         lines.append("| " + " | ".join(map(plain, cells)) + " |")
     if verdict.notes:
         lines += ["", *(f"- {plain(note)}" for note in verdict.notes)]
     if verdict.ignored:
         lines += ["", f"{counted(len(verdict.ignored), 'finding')} ignored:", ""]
         lines += [
-            f"- {plain(one.finding.rule)} {plain(one.finding.layer_title or one.finding.layer or '')}: {plain(one.reason)}"
+            f"- {plain(one.finding.rule)}"
+            f" {plain(one.finding.layer_title or one.finding.layer or '')}: {plain(one.reason)}"
             for one in verdict.ignored
         ]
     return "\n".join(lines) + "\n"
@@ -76,17 +92,29 @@ def verdict_json(verdict: Verdict) -> dict[str, Any]:
 
 
 def _finding(finding: Finding) -> dict[str, str | None]:
-    return {"rule": finding.rule, "layer": finding.layer, "layer_title": finding.layer_title, "message": finding.message}
+    return {
+        "rule": finding.rule,
+        "layer": finding.layer,
+        "layer_title": finding.layer_title,
+        "message": finding.message,
+    }
 
 
 def write_verdict(verdict: Verdict, path: Path, version: str) -> None:
-    """Write the verdict: JUnit XML (.xml), SARIF 2.1.0 (.sarif), Markdown (.md) or JSON (.json); ``version`` is nsysmap's."""
+    """Write the verdict: JUnit XML (.xml), SARIF 2.1.0 (.sarif), Markdown (.md) or JSON (.json);
+    ``version`` is nsysmap's.
+    """
     suffix = path.suffix.lower()
     if suffix == ".xml":
         text = junit_xml(verdict)
     elif suffix == ".md":
         text = verdict_markdown(verdict)
     else:
-        text = json.dumps(sarif(verdict, version) if suffix == ".sarif" else verdict_json(verdict), indent=1) + "\n"
+        text = (
+            json.dumps(
+                sarif(verdict, version) if suffix == ".sarif" else verdict_json(verdict), indent=1
+            )
+            + "\n"
+        )
     with replacing(path) as fresh:
         fresh.write_text(text, encoding="utf-8")

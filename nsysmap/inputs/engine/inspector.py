@@ -1,7 +1,9 @@
-"""Asks TensorRT itself what a serialized engine (.engine, .plan) holds, in a separate process with a time limit.
+"""Asks TensorRT itself what a serialized engine (.engine, .plan) holds, in a separate process with
+a time limit.
 
-Deserializing needs the TensorRT that built the engine and a GPU that it was built for, and may crash: hence the process.
-Host code embedded in an engine is never allowed to run (`engine_host_code_allowed` stays off).
+Deserializing needs the TensorRT that built the engine and a GPU that it was built for, and may
+crash: hence the process. Host code embedded in an engine is never allowed to run
+(`engine_host_code_allowed` stays off).
 """
 
 from __future__ import annotations
@@ -33,14 +35,18 @@ class _Library:
 
 
 _TENSORRT = _Library("TensorRT", ("tensorrt",), "tensorrt", "trtexec")
-_RTX = _Library("TensorRT for RTX", ("tensorrt_rtx", "tensorrt_rtx_bindings"), "tensorrt-rtx", "tensorrt_rtx")
-"""`tensorrt_rtx_bindings` is what `tensorrt_rtx` imports; it is there alone where only the wheels of the bindings and the library are."""
+_RTX = _Library(
+    "TensorRT for RTX", ("tensorrt_rtx", "tensorrt_rtx_bindings"), "tensorrt-rtx", "tensorrt_rtx"
+)
+"""`tensorrt_rtx_bindings` is what `tensorrt_rtx` imports; it is there alone where only the wheels
+of the bindings and the library are.
+"""
 
 
 def _export(library: _Library) -> str:
     return (
-        f"run {library.tool} --loadEngine=FILE --profilingVerbosity=detailed --exportLayerInfo=FILE.json where the engine runs,"
-        " and give that file"
+        f"run {library.tool} --loadEngine=FILE --profilingVerbosity=detailed"
+        " --exportLayerInfo=FILE.json where the engine runs, and give that file"
     )
 
 
@@ -52,31 +58,53 @@ _REASONS = (
         "was built by TensorRT {1}, but {0} is installed",
         "install tensorrt=={1}, or " + _EXPORT,
     ),
-    (r"Current Version: (\d+), Serialized Engine Version: (\d+)", _OTHER_VERSION + " (its plan version is {1}, not {0})", _EXPORT),
-    (r"not compatible with this version of TensorRT|magicTag|[Vv]ersion tag does not match", _OTHER_VERSION, _EXPORT),
+    (
+        r"Current Version: (\d+), Serialized Engine Version: (\d+)",
+        _OTHER_VERSION + " (its plan version is {1}, not {0})",
+        _EXPORT,
+    ),
+    (
+        r"not compatible with this version of TensorRT|magicTag|[Vv]ersion tag does not match",
+        _OTHER_VERSION,
+        _EXPORT,
+    ),
     (
         r"expecting compute (\S+) got compute (\S+?),?\s",
         "was built for a GPU of compute capability {1}, but this machine's is {0}",
         _EXPORT,
     ),
     (
-        r"The engine (?:does not support the current compute capability|cannot run on this GPU, which has compute capability) (\d+\.?\d*)",
+        (
+            r"The engine (?:does not support the current compute capability|cannot run on this GPU,"
+            r" which has compute capability) (\d+\.?\d*)"
+        ),
         "was not built for this machine's GPU, of compute capability {0}",
         _EXPORT,
     ),
-    (r"incompatible device|Target GPU SM \d+|not supported by this TensorRT", "was built for another GPU than this machine's", _EXPORT),
     (
-        r"CUDA initialization failure|no CUDA-capable device|CUDA driver version is insufficient|libcuda\.so|cudaErrorNoDevice"
+        r"incompatible device|Target GPU SM \d+|not supported by this TensorRT",
+        "was built for another GPU than this machine's",
+        _EXPORT,
+    ),
+    (
+        r"CUDA initialization failure|no CUDA-capable device|CUDA driver version is"
+        r" insufficient|libcuda\.so|cudaErrorNoDevice"
         r"|Error reading CUDA GPU properties|Error Code 1: Cuda Runtime \(In ScopedCudaStream",
         "cannot be opened: no usable NVIDIA GPU on this machine",
         _EXPORT,
     ),
-    (r"(?:[Cc]ould not find plugin:? ?|Cannot find creator for )(\S+)", "needs a plugin that is not loaded ({0})", _EXPORT),
+    (
+        r"(?:[Cc]ould not find plugin:? ?|Cannot find creator for )(\S+)",
+        "needs a plugin that is not loaded ({0})",
+        _EXPORT,
+    ),
     (r"[Oo]ut of memory|OutOfMemory", "does not fit into this machine's memory", _EXPORT),
 )
-"""What TensorRT 8 to 11 and TensorRT for RTX 1.4 to 1.7 log when they cannot open an engine: pattern, what is wrong, remedy.
+"""What TensorRT 8 to 11 and TensorRT for RTX 1.4 to 1.7 log when they cannot open an engine:
+pattern, what is wrong, remedy.
 
-`expecting A got B`: A is the machine's, B the engine's (so in the reports of users who name their GPU or their version beside the message).
+`expecting A got B`: A is the machine's, B the engine's (so in the reports of users who name their
+  GPU or their version beside the message).
 """
 
 
@@ -94,7 +122,9 @@ class _Attempt:
 
     path: Path
     header: PlanHeader
-    answer: dict[str, Any]  # what it wrote: `missing`, or `version` and, where all went well, `engine`
+    answer: dict[
+        str, Any
+    ]  # what it wrote: `missing`, or `version` and, where all went well, `engine`
     log: str
     status: int
 
@@ -106,8 +136,9 @@ class _Attempt:
 def inspect_plan(path: Path, *, seconds: float = TIME_LIMIT_S) -> Inspection:
     """TensorRT's own layer information of a serialized engine.
 
-    Raises NsysmapError if the library that wrote it (TensorRT, or TensorRT for RTX) cannot be imported, the version or the GPU is another
-    one, there is no GPU, the file is cut short, TensorRT crashes, or it takes too long.
+    Raises NsysmapError if the library that wrote it (TensorRT, or TensorRT for RTX) cannot be
+    imported, the version or the GPU is another one, there is no GPU, the file is cut short,
+    TensorRT crashes, or it takes too long.
     """
     with path.open("rb") as file:
         plan = without_wrapper(file.read())
@@ -126,20 +157,45 @@ def inspect_plan(path: Path, *, seconds: float = TIME_LIMIT_S) -> Inspection:
 def _opened(path: Path, header: PlanHeader, *, seconds: float) -> _Attempt:
     with tempfile.TemporaryDirectory(prefix="nsysmap-") as folder:
         answer = Path(folder) / "answer.json"
-        command = [sys.executable, "-P", "-m", "nsysmap.inputs.engine.inspector", str(path.resolve()), str(answer), *_modules(header)]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "nsysmap.inputs.engine.inspector",
+            str(path.resolve()),
+            str(answer),
+            *_modules(header),
+        ]
         paths = [os.environ.get("PYTHONPATH", ""), str(Path(__file__).parents[3])]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(item for item in paths if item)}
         try:
-            done = subprocess.run(command, capture_output=True, env=environment, timeout=seconds, check=False, stdin=subprocess.DEVNULL)
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                env=environment,
+                timeout=seconds,
+                check=False,
+                stdin=subprocess.DEVNULL,
+            )
         except subprocess.TimeoutExpired:
             export = _export(_RTX if header.for_rtx else _TENSORRT)
-            raise NsysmapError(str(path), f"TensorRT took more than {seconds:g} s to open it", export) from None
+            raise NsysmapError(
+                str(path), f"TensorRT took more than {seconds:g} s to open it", export
+            ) from None
         held = json.loads(answer.read_text(encoding="utf-8")) if answer.exists() else {}
-    return _Attempt(path, header, held, (done.stdout + b"\n" + done.stderr).decode(errors="replace"), done.returncode)
+    return _Attempt(
+        path,
+        header,
+        held,
+        (done.stdout + b"\n" + done.stderr).decode(errors="replace"),
+        done.returncode,
+    )
 
 
 def _modules(header: PlanHeader) -> tuple[str, ...]:
-    """Those that may read it; a plan without a known header is given to both libraries' modules, the first that imports."""
+    """Those that may read it; a plan without a known header is given to both libraries' modules,
+    the first that imports.
+    """
     if header.for_rtx is None:
         return (*_TENSORRT.modules, *_RTX.modules)
     return _RTX.modules if header.for_rtx else _TENSORRT.modules
@@ -150,12 +206,17 @@ def _not_installed(attempt: _Attempt) -> NsysmapError:
     export = _export(library)
     if detail := attempt.answer.get("detail"):
         return NsysmapError(
-            path, f"the installed {attempt.answer['missing']} package does not load ({_line(detail)})", f"repair it, or {export}"
+            path,
+            f"the installed {attempt.answer['missing']} package does not load ({_line(detail)})",
+            f"repair it, or {export}",
         )
     if not attempt.header.for_rtx:
         what = "is a serialized engine, and the tensorrt package is not installed"
         return NsysmapError(path, what, f"pip install nsysmap[tensorrt], or {export}")
-    what = f"is an engine of TensorRT for RTX{f' {version}' if version else ''}, and the tensorrt_rtx package is not installed"
+    what = (
+        f"is an engine of TensorRT for RTX{f' {version}' if version else ''}, and the tensorrt_rtx"
+        " package is not installed"
+    )
     return NsysmapError(path, what, f"pip install {_pinned(library, version)}, or {export}")
 
 
@@ -172,13 +233,19 @@ def _failure(attempt: _Attempt) -> NsysmapError:
         return NsysmapError(path, what, f"pip install {_pinned(library, built)}, or {export}")
     for pattern, what, remedy in _REASONS:
         if found := re.search(pattern, attempt.log):
-            return NsysmapError(path, what.format(*found.groups()), remedy.format(*found.groups(), export=export))
+            return NsysmapError(
+                path, what.format(*found.groups()), remedy.format(*found.groups(), export=export)
+            )
     if attempt.status < 0:
         return NsysmapError(path, f"TensorRT crashed on it (signal {-attempt.status})", export)
     said = [line for line in attempt.log.splitlines() if line.strip()]
     errors = [line for line in said if "[E]" in line or "[F]" in line]
     last = (errors or said)[-1:]
-    return NsysmapError(path, f"TensorRT could not open it ({_line(last[0]) if last else 'it gave no reason'})", export)
+    return NsysmapError(
+        path,
+        f"TensorRT could not open it ({_line(last[0]) if last else 'it gave no reason'})",
+        export,
+    )
 
 
 def _line(text: str) -> str:
@@ -202,9 +269,11 @@ def _import_tensorrt(modules: list[str]) -> tuple[Any, dict[str, str]]:
 
 
 def _main(path: Path, answer: Path, modules: list[str]) -> int:
-    """In the process of its own: write the inspector's JSON to `answer`; what goes wrong stays in TensorRT's log on standard error.
+    """In the process of its own: write the inspector's JSON to `answer`; what goes wrong stays in
+    TensorRT's log on standard error.
 
-    The version of the library is written first: it explains a refusal, also one that ends the process.
+    The version of the library is written first: it explains a refusal, also one that ends the
+    process.
     """
     tensorrt, problem = _import_tensorrt(modules)
     if tensorrt is None:
@@ -220,7 +289,9 @@ def _main(path: Path, answer: Path, modules: list[str]) -> int:
     plan = without_wrapper(path.read_bytes())
     validity = getattr(runtime, "get_engine_validity", None)
     if validity is not None:
-        validity(plan)  # TensorRT for RTX says there why an engine is for another GPU, and only there
+        validity(
+            plan
+        )  # TensorRT for RTX says there why an engine is for another GPU, and only there
     engine = runtime.deserialize_cuda_engine(plan)
     if engine is None:
         return 1

@@ -1,4 +1,6 @@
-"""TensorRT's layer information, as the engine inspector and `trtexec --exportLayerInfo` write it, read into an Engine."""
+"""TensorRT's layer information, as the engine inspector and `trtexec --exportLayerInfo` write it,
+read into an Engine.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ from nsysmap.names.decode import layer_kind
 from nsysmap.names.match import NAMES_NO_KERNEL
 from nsysmap.text.terminal import escaped
 
-REBUILD = "export it again with trtexec --loadEngine=… --profilingVerbosity=detailed --exportLayerInfo=FILE.json"
+REBUILD = (
+    "export it again with trtexec --loadEngine=… --profilingVerbosity=detailed"
+    " --exportLayerInfo=FILE.json"
+)
 
 _LARGEST_EXTENT = 2**48
 _MOST_SYMBOLS = 10_000
@@ -26,12 +31,15 @@ _MOST_VALUES = 1000  # engines in one file
 _REGION = re.compile(r"_myl(\d{1,18})_(\d{1,18})(?:\s*\[profile \d+\])?$")
 _COPIED = re.compile(r"Reformatting CopyNode for (?:Input|Output) Tensor \d+ to (.*)")
 _SEPARATORS = re.compile("[\x1e\x1f]|(?<=\\])\\s*(?=\\[)")
-_WRAPPED = re.compile(r"\[[A-Za-z][\w .-]*? Layer: (.*)\](?:__\w+)?$", re.DOTALL)  # …]__gemm_from_conv1x1
+_WRAPPED = re.compile(
+    r"\[[A-Za-z][\w .-]*? Layer: (.*)\](?:__\w+)?$", re.DOTALL
+)  # …]__gemm_from_conv1x1
 _SEPARATED = re.compile(r"[,\s]*")
 _BARE_NUMBER = re.compile(r"(:\s*)(-?(?:nan|inf))\b", re.IGNORECASE)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _OWN_KEYS = {
-    "name", "layertype", "inputs", "outputs", "constants", "tacticname", "streamid", "metadata", "origin",
+    "name", "layertype", "inputs", "outputs", "constants", "tacticname", "streamid", "metadata",
+    "origin",
 }  # fmt: skip
 _NO_ARITHMETIC = {"shape", "signal", "noop", "constant", "reformat", "foreign_node", "loop"}
 _TEXT_SHOWN = 80
@@ -39,7 +47,9 @@ _TEXT_SHOWN = 80
 
 @dataclass(frozen=True)
 class Document:
-    """Layer information before it is understood: the rows, the bindings and the version that the file tells."""
+    """Layer information before it is understood: the rows, the bindings and the version that the
+    file tells.
+    """
 
     rows: Sequence[object]
     bindings: tuple[str, ...] = ()
@@ -48,10 +58,13 @@ class Document:
 
 
 def parse_json(text: str, source: str) -> Any:
-    """The JSON value that the text holds; NaN and infinities come as text, so that no number is one.
+    """The JSON value that the text holds; NaN and infinities come as text, so that no number is
+    one.
 
-    Raises NsysmapError if it is no JSON, cut short, too deeply nested or holds a number of hundreds of digits.
-    TensorRT writes C++'s bare `nan` and `inf` and, in old versions, unescaped control characters: both are read.
+    Raises NsysmapError if it is no JSON, cut short, too deeply nested or holds a number of hundreds
+    of digits.
+    TensorRT writes C++'s bare `nan` and `inf` and, in old versions, unescaped control characters:
+    both are read.
     """
     _check_values(text, source)
     for attempt in (text, _BARE_NUMBER.sub(r'\1"\2"', text)):
@@ -60,16 +73,28 @@ def parse_json(text: str, source: str) -> Any:
         except json.JSONDecodeError as error:
             failure = error
         except RecursionError:
-            raise NsysmapError(source, "is nested too deeply to be TensorRT's layer information", REBUILD) from None
+            raise NsysmapError(
+                source, "is nested too deeply to be TensorRT's layer information", REBUILD
+            ) from None
         except ValueError:
             raise NsysmapError(source, "contains a number that is too long", REBUILD) from None
     if failure.pos >= len(failure.doc.rstrip()) or failure.msg.startswith("Unterminated string"):
-        raise NsysmapError(source, f"is cut short: the JSON ends in the middle, at line {failure.lineno}", "copy or " + REBUILD)
-    raise NsysmapError(source, f"is not valid JSON ({failure.msg}, line {failure.lineno} column {failure.colno})", REBUILD)
+        raise NsysmapError(
+            source,
+            f"is cut short: the JSON ends in the middle, at line {failure.lineno}",
+            "copy or " + REBUILD,
+        )
+    raise NsysmapError(
+        source,
+        f"is not valid JSON ({failure.msg}, line {failure.lineno} column {failure.colno})",
+        REBUILD,
+    )
 
 
 def parse_json_values(text: str, source: str) -> list[Any]:
-    """The JSON values that stand in the text one after the other, mostly one; errors as :func:`parse_json`."""
+    """The JSON values that stand in the text one after the other, mostly one; errors as
+    :func:`parse_json`.
+    """
     _check_values(text, source)
     try:
         return [parse_json(text, source)]
@@ -77,16 +102,25 @@ def parse_json_values(text: str, source: str) -> list[Any]:
         ends = _ends_of_objects(text)
         if not ends:
             raise
-    return [parse_json(text[begin:end].lstrip(", \t\r\n"), source) for begin, end in zip([0, *ends], ends, strict=False)]
+    return [
+        parse_json(text[begin:end].lstrip(", \t\r\n"), source)
+        for begin, end in zip([0, *ends], ends, strict=False)
+    ]
 
 
 def _check_values(text: str, source: str) -> None:
     if values_in(text) > MOST_VALUES:
-        raise NsysmapError(source, f"holds more than {MOST_VALUES:,} values", "give the file of one engine, from --exportLayerInfo")
+        raise NsysmapError(
+            source,
+            f"holds more than {MOST_VALUES:,} values",
+            "give the file of one engine, from --exportLayerInfo",
+        )
 
 
 def _ends_of_objects(text: str) -> list[int]:
-    """Where the JSON objects end that stand one after the other; none unless that is all of the text."""
+    """Where the JSON objects end that stand one after the other; none unless that is all of the
+    text.
+    """
     decoder = json.JSONDecoder(strict=False, parse_constant=str)
     ends: list[int] = []
     at = 0
@@ -101,14 +135,17 @@ def _ends_of_objects(text: str) -> list[int]:
 
 
 def _without_lone_surrogates(value: Any, text: str) -> Any:
-    """The value with half characters (`"\\ud800"` alone), which no file or terminal can hold, replaced by question marks."""
+    """The value with half characters (`"\\ud800"` alone), which no file or terminal can hold,
+    replaced by question marks.
+    """
     if not _SURROGATE.search(text):
         return value
     return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", errors="replace"))
 
 
 def documents_of(value: Any, source: str) -> tuple[Document, ...]:
-    """The engines in a parsed JSON value, mostly one: `{"Layers": […]}`, a bare list of layers, either one written into a JSON string.
+    """The engines in a parsed JSON value, mostly one: `{"Layers": […]}`, a bare list of layers,
+    either one written into a JSON string.
 
     Several are a list of such objects, or an object that has them by name.
     """
@@ -132,16 +169,24 @@ def _document_of(value: Any, source: str) -> Document:
         if "name" in keys and "layertype" in keys:
             return Document([value])
         shown = ", ".join(_shown(key) for key in list(value)[:4]) or "no keys"
-        raise NsysmapError(source, f"is other JSON (an object with {shown}), not TensorRT's layer information", REBUILD)
+        raise NsysmapError(
+            source,
+            f"is other JSON (an object with {shown}), not TensorRT's layer information",
+            REBUILD,
+        )
     rows = value[keys["layers"]]
     if not isinstance(rows, list):
         raise NsysmapError(source, f'"Layers" is {_described(rows)}, not a list', REBUILD)
     bindings = texts_in(value[keys["bindings"]]) if "bindings" in keys else ()
-    return Document(rows, bindings or (_names_in(value[keys["i/o tensors"]]) if "i/o tensors" in keys else ()))
+    return Document(
+        rows, bindings or (_names_in(value[keys["i/o tensors"]]) if "i/o tensors" in keys else ())
+    )
 
 
 def engine_of(document: Document, source: str) -> Engine:
-    """The engine that the rows describe.  Raises NsysmapError if there is no layer or a row makes no sense."""
+    """The engine that the rows describe.  Raises NsysmapError if there is no layer or a row makes
+    no sense.
+    """
     if not document.rows:
         raise NsysmapError(
             source,
@@ -166,18 +211,26 @@ def engine_of(document: Document, source: str) -> Engine:
 def _with_profiles(layers: list[Layer]) -> list[Layer]:
     """The layers with their optimization profiles, where there are several.
 
-    A kernel that Myelin generated has no profile in its name (TensorRT 10.16): it is of the profile of its region, which other layers or
-    their tensors name.
+    A kernel that Myelin generated has no profile in its name (TensorRT 10.16): it is of the profile
+    of its region, which other layers or their tensors name.
     """
     of_region: dict[int | None, int] = {}
     for layer in layers:
         if layer.region is not None:
             names = (layer.name, *(tensor.name for tensor in (*layer.inputs, *layer.outputs)))
-            of_region.update((layer.region, int(found[1])) for found in map(PROFILE.search, names) if found is not None)
+            of_region.update(
+                (layer.region, int(found[1]))
+                for found in map(PROFILE.search, names)
+                if found is not None
+            )
     if not of_region and all(layer.optimization_profile is None for layer in layers):
         return layers
     return [
-        layer if layer.optimization_profile is not None else replace(layer, optimization_profile=of_region.get(layer.region, 0))
+        (
+            layer
+            if layer.optimization_profile is not None
+            else replace(layer, optimization_profile=of_region.get(layer.region, 0))
+        )
         for layer in layers
     ]
 
@@ -185,7 +238,8 @@ def _with_profiles(layers: list[Layer]) -> list[Layer]:
 def onnx_nodes(metadata: str | None) -> tuple[str, ...]:
     """The ONNX nodes that a layer's Metadata names, in its order, each once.
 
-    U+001F stands between fused layers, U+001E inside a pair merged earlier; one-line dumps lose both and leave `][`.
+    U+001F stands between fused layers, U+001E inside a pair merged earlier; one-line dumps lose
+    both and leave `][`.
     """
     names: dict[str, None] = {}
     for piece in _SEPARATORS.split(metadata or ""):
@@ -197,26 +251,46 @@ def onnx_nodes(metadata: str | None) -> tuple[str, ...]:
 
 
 def _unlisted(layers: Sequence[Layer]) -> str | None:
-    """A layer that a reformat is named after but that is not listed; None if there is none, as in whole listings.
+    """A layer that a reformat is named after but that is not listed; None if there is none, as in
+    whole listings.
 
-    Regions are named in their `{ForeignNode[…]}` form even where their layers are listed one by one.
+    Regions are named in their `{ForeignNode[…]}` form even where their layers are listed one by
+    one.
     """
     listed = {PROFILE.sub("", layer.name) for layer in layers}
     named = (_COPIED.match(PROFILE.sub("", layer.name)) for layer in layers)
-    return next((found[1] for found in named if found is not None and "{ForeignNode" not in found[1] and found[1] not in listed), None)
+    return next(
+        (
+            found[1]
+            for found in named
+            if found is not None and "{ForeignNode" not in found[1] and found[1] not in listed
+        ),
+        None,
+    )
 
 
 def _notes(layers: Sequence[Layer], detailed: bool, unlisted: str | None) -> Iterator[Note]:
     if unlisted is not None:
-        yield Note("warning", f"the file lists only part of the engine's layers: it refers to {_shown(unlisted)}, which is not among them")
+        yield Note(
+            "warning",
+            f"the file lists only part of the engine's layers: it refers to {_shown(unlisted)},"
+            " which is not among them",
+        )
     if not detailed:
         yield Note(
             "warning",
-            "the engine file has layer names only (no types, shapes or tactics); rebuild with --profilingVerbosity=detailed for more",
+            "the engine file has layer names only (no types, shapes or tactics); rebuild with"
+            " --profilingVerbosity=detailed for more",
         )
-    repeated = [name for name, count in Counter(layer.name for layer in layers).items() if count > 1]
+    repeated = [
+        name for name, count in Counter(layer.name for layer in layers).items() if count > 1
+    ]
     if repeated:
-        yield Note("info", f"{len(repeated)} layer names occur more than once in the engine file, such as {_shown(repeated[0])}")
+        yield Note(
+            "info",
+            f"{len(repeated)} layer names occur more than once in the engine file, such as"
+            f" {_shown(repeated[0])}",
+        )
 
 
 def _layer(row: object, index: int, source: str) -> Layer:
@@ -224,14 +298,19 @@ def _layer(row: object, index: int, source: str) -> Layer:
     if isinstance(row, str):
         return named_layer(row, index)
     if not isinstance(row, dict):
-        raise NsysmapError(source, f"{where} is {_described(row)}, neither a name nor an object", REBUILD)
+        raise NsysmapError(
+            source, f"{where} is {_described(row)}, neither a name nor an object", REBUILD
+        )
     held = {str(key).lower(): value for key, value in row.items()}
     name = held.get("name")
     if not isinstance(name, str):
         raise NsysmapError(source, f"{where} has no name", REBUILD)
     layer = named_layer(name, index)
     kind = _text(held.get("layertype"))
-    tensors = {side: _tensors(held.get(side), f"{where}, {side}", source) for side in ("inputs", "outputs", "constants")}
+    tensors = {
+        side: _tensors(held.get(side), f"{where}, {side}", source)
+        for side in ("inputs", "outputs", "constants")
+    }
     filled = replace(
         layer,
         kind=layer_kind(name, kind),
@@ -243,7 +322,9 @@ def _layer(row: object, index: int, source: str) -> Layer:
         stream=_small(held.get("streamid")),
         onnx=onnx_nodes(_text(held.get("metadata"))),
         origin=_text(held.get("origin")),
-        parameters={str(key): value for key, value in row.items() if str(key).lower() not in _OWN_KEYS},
+        parameters={
+            str(key): value for key, value in row.items() if str(key).lower() not in _OWN_KEYS
+        },
     )
     return replace(filled, precision=_precision(filled))
 
@@ -268,17 +349,28 @@ def named_layer(name: str, index: int) -> Layer:
 
 
 def _precision(layer: Layer) -> str | None:
-    """The type of the weights, else of the first floating or 8-bit input, else of such an output; None if the layer does no arithmetic.
+    """The type of the weights, else of the first floating or 8-bit input, else of such an output;
+    None if the layer does no arithmetic.
 
     A fused TF32 gemm shows FP32 tensors; only its tactic (…_tf32f32_…) tells.
     """
-    if layer.kind in _NO_ARITHMETIC or (layer.kind == "quantize" and "reformat" in (layer.type or "").lower()):
+    if layer.kind in _NO_ARITHMETIC or (
+        layer.kind == "quantize" and "reformat" in (layer.type or "").lower()
+    ):
         return None
     weights = layer.parameters.get("Weights", layer.parameters.get("weights"))
-    declared = data_type(_text(weights.get("Type", weights.get("type")))) if isinstance(weights, dict) else None
+    declared = (
+        data_type(_text(weights.get("Type", weights.get("type"))))
+        if isinstance(weights, dict)
+        else None
+    )
     arithmetic = FLOATING | {"INT8", "INT4", "UINT8"}
     read: tuple[Tensor, ...] = layer.inputs
-    if layer.kind in ("gemm", "convolution", "deconvolution"):  # the operand, not a scale or a bias that is listed before it
+    if layer.kind in (
+        "gemm",
+        "convolution",
+        "deconvolution",
+    ):  # the operand, not a scale or a bias that is listed before it
         read = tuple(sorted(read, key=lambda tensor: -(elements(tensor) or 0)))
     found = [tensor.datatype for tensor in (*read, *layer.outputs) if tensor.datatype in arithmetic]
     precision = declared if declared in arithmetic else (found[0] if found else None)
@@ -291,7 +383,9 @@ def _tensors(value: object, where: str, source: str) -> tuple[Tensor, ...]:
     if value is None:
         return ()
     if not isinstance(value, list):
-        raise NsysmapError(source, f"{where}: {_described(value)} instead of a list of tensors", REBUILD)
+        raise NsysmapError(
+            source, f"{where}: {_described(value)} instead of a list of tensors", REBUILD
+        )
     return tuple(_tensor(item, where, source) for item in value)
 
 
@@ -308,7 +402,9 @@ def _tensor(value: object, where: str, source: str) -> Tensor:
     both = _text(held.get("format/datatype"))
     shape = _extents(held.get("dimensions"), where, source)
     strides = held.get("strides")
-    known = isinstance(strides, list) and all(isinstance(item, int) and not isinstance(item, bool) for item in strides)
+    known = isinstance(strides, list) and all(
+        isinstance(item, int) and not isinstance(item, bool) for item in strides
+    )
     return Tensor(
         name=name,
         dimensions=shape,
@@ -323,12 +419,20 @@ def _extents(value: object, where: str, source: str) -> tuple[int, ...] | None:
     if value is None:
         return None
     if not isinstance(value, list):
-        raise NsysmapError(source, f"{where}: dimensions are {_described(value)}, not a list", REBUILD)
+        raise NsysmapError(
+            source, f"{where}: dimensions are {_described(value)}, not a list", REBUILD
+        )
     extents: list[int] = []
     for item in value:
         extent = int(item) if isinstance(item, float) and item.is_integer() else item
-        if isinstance(extent, bool) or not isinstance(extent, int) or not -_MOST_SYMBOLS <= extent <= _LARGEST_EXTENT:
-            raise NsysmapError(source, f"{where}: impossible dimension {_shown(str(item))}", REBUILD)
+        if (
+            isinstance(extent, bool)
+            or not isinstance(extent, int)
+            or not -_MOST_SYMBOLS <= extent <= _LARGEST_EXTENT
+        ):
+            raise NsysmapError(
+                source, f"{where}: impossible dimension {_shown(str(item))}", REBUILD
+            )
         extents.append(max(extent, -1))  # old builders number the dynamic ones -2, -3, …
     return tuple(extents)
 
@@ -339,7 +443,11 @@ def _text(value: object) -> str | None:
 
 def _small(value: object) -> int | None:
     """The value where it is a whole number that a table can hold."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**62 else None
+    return (
+        value
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**62
+        else None
+    )
 
 
 def _refuse_other_lists(rows: list[Any], source: str) -> None:
@@ -347,7 +455,9 @@ def _refuse_other_lists(rows: list[Any], source: str) -> None:
     objects = [row for row in rows if isinstance(row, dict)]
     if any("startComputeMs" in row or "computeMs" in row for row in objects):
         remedy = "give the --exportLayerInfo file, and this one with --times"
-        raise NsysmapError(source, "is a trtexec --exportTimes file, not an engine's layers", remedy)
+        raise NsysmapError(
+            source, "is a trtexec --exportTimes file, not an engine's layers", remedy
+        )
     if objects and all("values" in row and "dimensions" in row for row in objects):
         raise NsysmapError(
             source,
@@ -371,7 +481,9 @@ def texts_in(value: object) -> tuple[str, ...]:
 
 
 def _names_in(value: object) -> tuple[str, ...]:
-    """The names of a list of tensors, as TensorRT for RTX lists an engine's inputs and outputs since 1.5; 1.4 writes `Bindings`."""
+    """The names of a list of tensors, as TensorRT for RTX lists an engine's inputs and outputs
+    since 1.5; 1.4 writes `Bindings`.
+    """
     rows = value if isinstance(value, list) else []
     return texts_in([row.get("Name") for row in rows if isinstance(row, dict)])
 
@@ -384,11 +496,19 @@ def has_layers(value: object) -> bool:
 def is_profile(value: Any) -> bool:
     """Whether a parsed JSON value has the form of a trtexec --exportProfile file."""
     rows = [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
-    return any(("timeMs" in row or "averageMs" in row) and "name" in row for row in rows) or (len(rows) == 1 and set(rows[0]) == {"count"})
+    return any(("timeMs" in row or "averageMs" in row) and "name" in row for row in rows) or (
+        len(rows) == 1 and set(rows[0]) == {"count"}
+    )
 
 
 def _described(value: object) -> str:
-    return {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}.get(type(value), "a number")
+    return {
+        dict: "an object",
+        list: "a list",
+        str: "text",
+        bool: "true or false",
+        type(None): "null",
+    }.get(type(value), "a number")
 
 
 def _shown(text: str) -> str:

@@ -1,4 +1,6 @@
-"""Layer information inside a log: the one-line layers that trtexec and the builder print, as rows of the same form as the JSON."""
+"""Layer information inside a log: the one-line layers that trtexec and the builder print, as rows
+of the same form as the JSON.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,24 @@ from nsysmap.inputs.engine.layer_info import Document
 # [01/10/2024-21:55:13] [I] [TRT] …, [TensorRT] VERBOSE: …, [TRT] [V] …, # …
 _STAMP = re.compile(r"^\s*(?:#\s*)?(?:\[[^\]\n]*\]\s*)*(?:(?:VERBOSE|INFO|WARNING):\s*)?")
 _STAMPED = re.compile(r"^\s*\[(?:\d\d/\d\d/\d{4}-|[VIWEF]\]|TRT\]|TensorRT\])")
-_DETAILED = re.compile(r"Name: (?P<name>.*?), LayerType: (?P<type>[^,]*), Inputs: \[(?P<rest>.*)$", re.DOTALL)
+_DETAILED = re.compile(
+    r"Name: (?P<name>.*?), LayerType: (?P<type>[^,]*), Inputs: \[(?P<rest>.*)$", re.DOTALL
+)
 _TENSOR = re.compile(
-    r"\{ Name: (?P<name>.*?)(?:, Location: (?P<location>\w+))?, Dimensions: \[(?P<dimensions>[-\d, ]*)\]"
+    r"\{ Name: (?P<name>.*?)(?:, Location: (?P<location>\w+))?, Dimensions: \[(?P<dimensions>[-\d,"
+    r" ]*)\]"
     r"(?:, Strides: \[(?P<strides>[-\d, ]*)\])?(?:, StrideOrder: \[[-\d, ]*\])?"
-    r"(?:, Format/Datatype: (?P<both>.{0,512}?)|, Datatype: (?P<datatype>.{0,64}?), Format: (?P<format>.{0,512}?))? \}(?=\s*[,\]])"
+    r"(?:, Format/Datatype: (?P<both>.{0,512}?)|, Datatype: (?P<datatype>.{0,64}?), Format:"
+    r" (?P<format>.{0,512}?))? \}(?=\s*[,\]])"
 )
 _SIDE = re.compile(r"\], (Outputs|Constants): \[")
 _FIELD = re.compile(r", ([A-Z][A-Za-z/]*): ")
 _BRIEF = re.compile(r"Layer\((?P<type>\w+)\): (?P<body>.*)$")
 _TACTIC = re.compile(r", Tactic: (?P<value>-?\w+)(?: \((?P<name>[^()]*)\))?, ")
-_BRIEF_TENSOR = re.compile(r"(?P<name>.*?)(?: \((?P<type>\w+)\[(?P<square>[-\d,:]*)\]\)|\[(?P<type2>\w+)\((?P<round>[-\d,:]*)\)\])(?:, |$)")
+_BRIEF_TENSOR = re.compile(
+    r"(?P<name>.*?)(?:"
+    r" \((?P<type>\w+)\[(?P<square>[-\d,:]*)\]\)|\[(?P<type2>\w+)\((?P<round>[-\d,:]*)\)\])(?:, |$)"
+)
 _VECTOR = re.compile(r":(\d+)")  # 1,3:4,224,224: channels by four
 _VERSION = re.compile(r"\[TensorRT v(\d{4,6})\]|TensorRT version: (\d+(?:\.\d+)+)")
 
@@ -40,20 +49,30 @@ class _Block:
 def documents_in_log(text: str) -> list[Document]:
     """The engines whose layers a text lists, in its order; none if it lists none.
 
-    A log may list an engine several times (the builder, then `--dumpLayerInfo`), more or less finely: taken are the listings of the
-    finest kind, each once.
+    A log may list an engine several times (the builder, then `--dumpLayerInfo`), more or less
+    finely: taken are the listings of the finest kind, each once.
     """
     version = tensorrt_version(text)
-    found = [(block.detail, Document(block.rows, tuple(block.bindings))) for block in _blocks(text.split("\n")) if block.rows]
+    found = [
+        (block.detail, Document(block.rows, tuple(block.bindings)))
+        for block in _blocks(text.split("\n"))
+        if block.rows
+    ]
     # not splitlines: U+001E and U+001F stand inside lines
-    found += [(2 if _has_types(document) else 0, document) for document in documents_in(text, _detailed)]
+    found += [
+        (2 if _has_types(document) else 0, document) for document in documents_in(text, _detailed)
+    ]
     finest = max((detail for detail, _ in found), default=0)
     different: dict[tuple[str, ...], Document] = {}
     for detail, document in found:
         names = _layer_names(document)
         if detail == finest:
-            before = different.pop(names, document)  # the last listing of an engine counts, and is where it stands
-            different[names] = replace(document, bindings=document.bindings or before.bindings, tensorrt_version=version)
+            before = different.pop(
+                names, document
+            )  # the last listing of an engine counts, and is where it stands
+            different[names] = replace(
+                document, bindings=document.bindings or before.bindings, tensorrt_version=version
+            )
     return list(different.values())
 
 
@@ -73,7 +92,11 @@ def tensorrt_version(text: str) -> str | None:
     if found.group(2):
         return found.group(2)
     digits = found.group(1)
-    major, minor, patch = (digits[:2], digits[2:4], digits[4:]) if len(digits) == 6 else (digits[0], digits[1], digits[2:])
+    major, minor, patch = (
+        (digits[:2], digits[2:4], digits[4:])
+        if len(digits) == 6
+        else (digits[0], digits[1], digits[2:])
+    )
     return f"{int(major)}.{int(minor)}.{int(patch or '0')}"
 
 
@@ -151,7 +174,9 @@ def _end_of_list(text: str) -> int:
 
 
 def _found(text: str) -> Iterator[re.Match[str]]:
-    """What `_TENSOR.finditer` finds, in linear time: a name may be anything, so where none begins at the first brace, none does later."""
+    """What `_TENSOR.finditer` finds, in linear time: a name may be anything, so where none begins
+    at the first brace, none does later.
+    """
     at = text.find("{ Name: ")
     while at >= 0 and (match := _TENSOR.match(text, at)) is not None:
         yield match
@@ -161,8 +186,16 @@ def _found(text: str) -> Iterator[re.Match[str]]:
 def _tensors(text: str) -> list[object]:
     tensors: list[object] = []
     for match in _found(text):
-        tensor: dict[str, object] = {"Name": match["name"], "Dimensions": _numbers(match["dimensions"])}
-        for key, group in (("Location", "location"), ("Format/Datatype", "both"), ("Datatype", "datatype"), ("Format", "format")):
+        tensor: dict[str, object] = {
+            "Name": match["name"],
+            "Dimensions": _numbers(match["dimensions"]),
+        }
+        for key, group in (
+            ("Location", "location"),
+            ("Format/Datatype", "both"),
+            ("Datatype", "datatype"),
+            ("Format", "format"),
+        ):
             if match[group] is not None:
                 tensor[key] = match[group]
         if match["strides"] is not None:
@@ -177,7 +210,9 @@ def _numbers(text: str) -> list[int]:
 
 
 def _integers(text: str) -> list[int]:
-    return [int(item) for item in text.replace(" ", "").split(",") if re.fullmatch(r"-?\d{1,18}", item)]
+    return [
+        int(item) for item in text.replace(" ", "").split(",") if re.fullmatch(r"-?\d{1,18}", item)
+    ]
 
 
 def _fields(text: str) -> dict[str, object]:
@@ -197,7 +232,9 @@ def _value(text: str) -> object:
 
 
 def _brief(line: str) -> dict[str, object] | None:
-    """`Layer(Type): name, Tactic: 0x…, in[Float(1,3)] -> out[Float(1,3)]`, or with `in (Float[1,3])` from TensorRT 8.5 on."""
+    """`Layer(Type): name, Tactic: 0x…, in[Float(1,3)] -> out[Float(1,3)]`, or with `in
+    (Float[1,3])` from TensorRT 8.5 on.
+    """
     match = _BRIEF.match(line)
     if not match:
         return None
@@ -212,17 +249,38 @@ def _brief(line: str) -> dict[str, object] | None:
     else:
         name, _, rest = body.partition(", ")
     before, _, after = rest.rpartition("-> ")
-    row.update({"Name": name, "Inputs": _brief_tensors(before.strip(" ")), "Outputs": _brief_tensors(after.strip(" "))})
+    row.update(
+        {
+            "Name": name,
+            "Inputs": _brief_tensors(before.strip(" ")),
+            "Outputs": _brief_tensors(after.strip(" ")),
+        }
+    )
     return row
 
 
 def _brief_tensors(text: str) -> list[object]:
     tensors: list[object] = []
     at = 0
-    while (match := _BRIEF_TENSOR.match(text, at)) is not None:  # where none begins here, none does later: a name may be anything
+    while (
+        match := _BRIEF_TENSOR.match(text, at)
+    ) is not None:  # where none begins here, none does later: a name may be anything
         at = match.end()
-        shape, datatype = match["square"] if match["square"] is not None else match["round"], match["type"] or match["type2"]
+        shape, datatype = (
+            match["square"] if match["square"] is not None else match["round"],
+            match["type"] or match["type2"],
+        )
         vector = _VECTOR.search(shape)
-        form = f"{vector[1]} wide channel vectorized {datatype} format" if vector is not None else datatype
-        tensors.append({"Name": match["name"], "Dimensions": _numbers(_VECTOR.sub("", shape)), "Format/Datatype": form})
+        form = (
+            f"{vector[1]} wide channel vectorized {datatype} format"
+            if vector is not None
+            else datatype
+        )
+        tensors.append(
+            {
+                "Name": match["name"],
+                "Dimensions": _numbers(_VECTOR.sub("", shape)),
+                "Format/Datatype": form,
+            }
+        )
     return tensors

@@ -15,16 +15,22 @@ if TYPE_CHECKING:
     import networkx
 
 PROFILE = re.compile(r" ?\[profile (\d{1,18})\]")
-"""What TensorRT adds to the names of layers and tensors of the second optimization profile and later ones."""
+"""What TensorRT adds to the names of layers and tensors of the second optimization profile and
+later ones.
+"""
 
 LAYER_KINDS = (
-    "convolution", "deconvolution", "gemm", "attention", "foreign_node", "myelin_kernel", "pointwise", "activation", "scale", "softmax",
-    "normalization", "reduce", "pooling", "reformat", "shuffle", "slice", "concat", "gather", "scatter", "resize", "topk", "nms", "cast",
+    "convolution", "deconvolution", "gemm", "attention", "foreign_node", "myelin_kernel",
+    "pointwise", "activation", "scale", "softmax",
+    "normalization", "reduce", "pooling", "reformat", "shuffle", "slice", "concat", "gather",
+    "scatter", "resize", "topk", "nms", "cast",
     "quantize", "constant", "plugin", "shape", "signal", "loop", "noop", "other", "unknown",
 )  # fmt: skip
-"""What ``Layer.kind`` can be.  ``foreign_node`` is an opaque region; ``myelin_kernel`` one kernel that Myelin generated (kgen, fusion,
-runtime_fusion) and that holds no product: one with a product is of that product's kind; ``signal`` also a jump between instructions;
-``other`` a type that we do not class; ``unknown`` a layer of which the file gives the name only and the name does not tell."""
+"""What ``Layer.kind`` can be.  ``foreign_node`` is an opaque region; ``myelin_kernel`` one kernel
+that Myelin generated (kgen, fusion, runtime_fusion) and that holds no product: one with a product
+is of that product's kind; ``signal`` also a jump between instructions; ``other`` a type that we do
+not class; ``unknown`` a layer of which the file gives the name only and the name does not tell.
+"""
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,9 @@ class Layer:
     type: str | None = None
     inputs: tuple[Tensor, ...] = ()
     outputs: tuple[Tensor, ...] = ()
-    constants: tuple[Tensor, ...] = ()  # weights and the like, where the file lists them apart (TensorRT 11.3)
+    constants: tuple[
+        Tensor, ...
+    ] = ()  # weights and the like, where the file lists them apart (TensorRT 11.3)
     precision: str | None = None  # data type it computes in, where the file tells
     tactic: str | None = None
     stream: int | None = None
@@ -58,7 +66,9 @@ class Layer:
     optimization_profile: int | None = None
     onnx: tuple[str, ...] = ()  # ONNX nodes, from Metadata
     origin: str | None = None  # of a reformat
-    parameters: dict[str, object] = field(default_factory=dict)  # everything else the row holds, as in the file
+    parameters: dict[str, object] = field(
+        default_factory=dict
+    )  # everything else the row holds, as in the file
 
 
 @dataclass(frozen=True)
@@ -73,10 +83,13 @@ class Engine:
     trtexec_ns: tuple[int | None, ...] = ()  # per layer, median time from --exportProfile
     notes: tuple[Note, ...] = ()  # what the reader must know about this file
     among: str = ""  # the file, where it lists several engines
-    excerpt: bool = False  # it names layers that it does not list, so what nothing in it writes may yet be no input
+    # it names layers that it does not list, so what nothing in it writes may yet be no input
+    excerpt: bool = False
 
     def binds(self, tensor: str) -> bool:
-        """Whether a tensor of this name is an input or an output of the engine, in any optimization profile."""
+        """Whether a tensor of this name is an input or an output of the engine, in any optimization
+        profile.
+        """
         return tensor in self._bound or PROFILE.sub("", tensor) in self._bound
 
     @cached_property
@@ -84,7 +97,9 @@ class Engine:
         return frozenset(self.bindings)
 
     def to_networkx(self) -> networkx.DiGraph[int]:
-        """The dataflow as a networkx graph: nodes are layers by index, edges the tensors between them (see dataflow.engine_graph)."""
+        """The dataflow as a networkx graph: nodes are layers by index, edges the tensors between
+        them (see dataflow.engine_graph).
+        """
         from nsysmap.inputs.engine.dataflow import engine_graph
 
         return engine_graph(self)
@@ -94,7 +109,9 @@ class Engine:
 
 
 def first_layers(engines: Sequence[Engine]) -> list[int]:
-    """The layer_id of each engine's first layer (layers are numbered over all engines), and last the number of all layers."""
+    """The layer_id of each engine's first layer (layers are numbered over all engines), and last
+    the number of all layers.
+    """
     return [0, *accumulate(len(engine.layers) for engine in engines)]
 
 

@@ -12,10 +12,21 @@ from typing import Any
 
 from nsysmap.core.errors import NsysmapError, named_path
 
-_MOST_BYTES = 2**31  # protobuf reads no more; larger models keep their weights in files of their own
+_MOST_BYTES = (
+    2**31
+)  # protobuf reads no more; larger models keep their weights in files of their own
 _MOST_NODES = 1_000_000
 _DEEPEST_CALL = 100
-_RANDOM = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"})
+_RANDOM = frozenset(
+    {
+        "RandomNormal",
+        "RandomUniform",
+        "RandomNormalLike",
+        "RandomUniformLike",
+        "Multinomial",
+        "Bernoulli",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -34,22 +45,31 @@ class OnnxModel:
 
     source: str  # file name, for messages
     nodes: tuple[OnnxNode, ...]  # each behind all that it reads from, else in the file's order
-    constants: frozenset[str]  # tensors that are known when the engine is built: weights, constants and what is made of them alone
+    constants: frozenset[
+        str
+        # tensors that are known when the engine is built: weights, constants and what is made of
+        # them alone
+    ]
 
     @cached_property
     def producer(self) -> Mapping[str, int]:
         """The index of the node that produces each tensor."""
-        return {tensor: at for at, node in enumerate(self.nodes) for tensor in node.outputs if tensor}
+        return {
+            tensor: at for at, node in enumerate(self.nodes) for tensor in node.outputs if tensor
+        }
 
     def producers(self, tensors: Iterable[str]) -> list[int]:
-        """The indices of the nodes that produce these tensors; nothing produces inputs and weights."""
+        """The indices of the nodes that produce these tensors; nothing produces inputs and
+        weights.
+        """
         return [self.producer[tensor] for tensor in tensors if tensor in self.producer]
 
 
 def read_model(path: str | Path) -> OnnxModel:
     """The model in an .onnx file; weights in files of their own need not be there.
 
-    Raises NsysmapError if the onnx package is missing, the file cannot be read, or it is no ONNX model.
+    Raises NsysmapError if the onnx package is missing, the file cannot be read, or it is no ONNX
+    model.
     """
     file = Path(path)
     try:
@@ -65,10 +85,14 @@ def read_model(path: str | Path) -> OnnxModel:
         if stat.S_ISDIR(status.st_mode):
             raise NsysmapError(str(file), "is a folder", remedy)
         if not stat.S_ISREG(status.st_mode):
-            raise NsysmapError(str(file), "is a pipe or a device, not a file", "save it to a file first")
+            raise NsysmapError(
+                str(file), "is a pipe or a device, not a file", "save it to a file first"
+            )
         if status.st_size >= _MOST_BYTES:
             raise NsysmapError(
-                str(file), "is larger than 2 GiB, which no ONNX file can be", "save the model with its weights as external data"
+                str(file),
+                "is larger than 2 GiB, which no ONNX file can be",
+                "save the model with its weights as external data",
             )
         model = onnx.ModelProto.FromString(file.read_bytes())
     except FileNotFoundError:
@@ -83,16 +107,22 @@ def read_model(path: str | Path) -> OnnxModel:
         from onnx import inliner
 
         if _inlined_nodes(model) > _MOST_NODES:
-            raise NsysmapError(str(file), "has functions that call themselves or expand without limit", remedy)
+            raise NsysmapError(
+                str(file), "has functions that call themselves or expand without limit", remedy
+            )
         try:
             model = inliner.inline_local_functions(model)
         except (onnx.checker.ValidationError, RuntimeError, ValueError) as error:
-            raise NsysmapError(str(file), f"is not an ONNX model ({str(error).splitlines()[0]})", remedy) from None
+            raise NsysmapError(
+                str(file), f"is not an ONNX model ({str(error).splitlines()[0]})", remedy
+            ) from None
     return _model(model.graph, file.name)
 
 
 def _inlined_nodes(model: Any) -> int:
-    """How many nodes the graph has once its functions are put in place of the calls; more than any bound where one calls itself."""
+    """How many nodes the graph has once its functions are put in place of the calls; more than any
+    bound where one calls itself.
+    """
     functions = {(function.domain, function.name): function for function in model.functions}
     sizes: dict[tuple[str, str], int] = {}
 
@@ -101,7 +131,11 @@ def _inlined_nodes(model: Any) -> int:
             return _MOST_NODES + 1
         total = len(nodes)
         for node in nodes:
-            total += sum(size(attribute.g.node, depth + 1) for attribute in node.attribute if attribute.HasField("g"))
+            total += sum(
+                size(attribute.g.node, depth + 1)
+                for attribute in node.attribute
+                if attribute.HasField("g")
+            )
             called = (node.domain, node.op_type)
             if called in functions:
                 if called not in sizes:
@@ -116,11 +150,18 @@ def _inlined_nodes(model: Any) -> int:
 def _model(graph: Any, source: str) -> OnnxModel:
     """The value of a GraphProto."""
     held = [
-        OnnxNode(str(node.name) or f"node_of_{next(iter(node.output), '')}", str(node.op_type), tuple(node.input), tuple(node.output))
+        OnnxNode(
+            str(node.name) or f"node_of_{next(iter(node.output), '')}",
+            str(node.op_type),
+            tuple(node.input),
+            tuple(node.output),
+        )
         for node in graph.node
     ]
     nodes = _sorted(held)
-    constants = {str(tensor.name) for tensor in graph.initializer} | {str(tensor.values.name) for tensor in graph.sparse_initializer}
+    constants = {str(tensor.name) for tensor in graph.initializer} | {
+        str(tensor.values.name) for tensor in graph.sparse_initializer
+    }
     constants.add("")  # what is left out
     for node in nodes:
         if node.op not in _RANDOM and constants.issuperset(node.inputs):
@@ -130,8 +171,13 @@ def _model(graph: Any, source: str) -> OnnxModel:
 
 def _sorted(nodes: Sequence[OnnxNode]) -> list[OnnxNode]:
     """The nodes in topological order, as near to the file's as can be; those in a circle last."""
-    producer = {tensor: number for number, node in enumerate(nodes) for tensor in node.outputs if tensor}
-    needs = [{producer[tensor] for tensor in node.inputs if tensor in producer} - {number} for number, node in enumerate(nodes)]
+    producer = {
+        tensor: number for number, node in enumerate(nodes) for tensor in node.outputs if tensor
+    }
+    needs = [
+        {producer[tensor] for tensor in node.inputs if tensor in producer} - {number}
+        for number, node in enumerate(nodes)
+    ]
     if all(all(other < number for other in held) for number, held in enumerate(needs)):
         return list(nodes)
     users: dict[int, list[int]] = {}

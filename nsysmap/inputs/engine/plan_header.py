@@ -1,4 +1,6 @@
-"""What the first bytes of a serialized engine say without TensorRT: which library wrote it, in which version, and how long it is."""
+"""What the first bytes of a serialized engine say without TensorRT: which library wrote it, in
+which version, and how long it is.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,19 @@ class PlanHeader:
     """What a plan says of itself; None is unknown."""
 
     for_rtx: bool | None  # TensorRT for RTX, or TensorRT
-    version: str | None = None  # of the library that built it, in the four numbers of the package; only TensorRT for RTX
+    version: str | None = (
+        # of the library that built it, in the four numbers of the package; only TensorRT for RTX
+        None
+    )
     length: int | None = None  # bytes of the whole plan; only TensorRT for RTX
 
 
 def plan_header(plan: bytes) -> PlanHeader:
     """What the header of a plan says.
 
-    TensorRT for RTX: `vtrt`, at byte 16 the length of the plan, at byte 24 one byte for each number of the version.  Read so in plans that
-    1.4.0.76, 1.5.0.114, 1.6.1.120 and 1.7.1.116 built.  Of TensorRT's own plans only the magic is used: none was there to compare.
+    TensorRT for RTX: `vtrt`, at byte 16 the length of the plan, at byte 24 one byte for each number
+    of the version.  Read so in plans that 1.4.0.76, 1.5.0.114, 1.6.1.120 and 1.7.1.116 built.  Of
+    TensorRT's own plans only the magic is used: none was there to compare.
     """
     if plan.startswith(TENSORRT_MAGIC):
         return PlanHeader(for_rtx=False)
@@ -36,13 +42,19 @@ def plan_header(plan: bytes) -> PlanHeader:
     if len(plan) < _HEADER_BYTES:
         return PlanHeader(for_rtx=True)
     return PlanHeader(
-        for_rtx=True, version=".".join(str(number) for number in plan[_VERSION]), length=int.from_bytes(plan[_LENGTH], "little")
+        for_rtx=True,
+        version=".".join(str(number) for number in plan[_VERSION]),
+        length=int.from_bytes(plan[_LENGTH], "little"),
     )
 
 
 def without_wrapper(data: bytes) -> bytes:
     """The plan; ultralytics puts a length and a JSON header before it."""
     length = int.from_bytes(data[:4], "little")
-    if 2 <= length < min(len(data) - 4, _WRAPPER_BYTES) and data[4:5] == b"{" and data[3 + length : 4 + length] == b"}":
+    if (
+        2 <= length < min(len(data) - 4, _WRAPPER_BYTES)
+        and data[4:5] == b"{"
+        and data[3 + length : 4 + length] == b"}"
+    ):
         return data[4 + length :]
     return data

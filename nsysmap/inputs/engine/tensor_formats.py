@@ -1,4 +1,6 @@
-"""What TensorRT's words for a tensor's type and memory layout mean: data type, channel padding, bytes."""
+"""What TensorRT's words for a tensor's type and memory layout mean: data type, channel padding,
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -10,30 +12,49 @@ from nsysmap.inputs.engine.model import Tensor
 
 TYPE_BITS = {
     "FP64": 64, "FP32": 32, "TF32": 32, "FP16": 16, "BF16": 16, "FP8": 8, "FP4": 4, "E8M0": 8,
-    "INT64": 64, "INT32": 32, "INT16": 16, "INT8": 8, "INT4": 4, "UINT64": 64, "UINT32": 32, "UINT16": 16, "UINT8": 8, "BOOL": 8,
+    "INT64": 64, "INT32": 32, "INT16": 16, "INT8": 8, "INT4": 4, "UINT64": 64, "UINT32": 32,
+    "UINT16": 16, "UINT8": 8, "BOOL": 8,
 }  # fmt: skip
 """Bits that one element of each data type takes in memory (TensorRT's nvinfer1::DataType)."""
 
 FLOATING = frozenset({"FP64", "FP32", "TF32", "FP16", "BF16", "FP8", "FP4"})
 
 _WORDS = {
-    "double": "FP64", "fp64": "FP64", "float": "FP32", "fp32": "FP32", "float32": "FP32", "kfloat": "FP32", "tf32": "TF32",
-    "half": "FP16", "fp16": "FP16", "float16": "FP16", "khalf": "FP16", "bfloat16": "BF16", "bf16": "BF16", "bfloat": "BF16",
-    "fp8": "FP8", "fp8e4m3": "FP8", "fp8e5m2": "FP8", "float8": "FP8", "e4m3": "FP8", "fp4": "FP4", "nvfp4": "FP4", "fp4e2m1": "FP4",
-    "e2m1": "FP4", "e8m0": "E8M0", "int64": "INT64", "int32": "INT32", "int16": "INT16", "int8": "INT8", "int4": "INT4",
+    "double": "FP64", "fp64": "FP64", "float": "FP32", "fp32": "FP32", "float32": "FP32",
+    "kfloat": "FP32", "tf32": "TF32",
+    "half": "FP16", "fp16": "FP16", "float16": "FP16", "khalf": "FP16", "bfloat16": "BF16",
+    "bf16": "BF16", "bfloat": "BF16",
+    "fp8": "FP8", "fp8e4m3": "FP8", "fp8e5m2": "FP8", "float8": "FP8", "e4m3": "FP8", "fp4": "FP4",
+    "nvfp4": "FP4", "fp4e2m1": "FP4",
+    "e2m1": "FP4", "e8m0": "E8M0", "int64": "INT64", "int32": "INT32", "int16": "INT16",
+    "int8": "INT8", "int4": "INT4",
     "uint64": "UINT64", "uint32": "UINT32", "uint16": "UINT16", "uint8": "UINT8", "bool": "BOOL",
 }  # fmt: skip
-_WIDTHS = {"two": 2, "four": 4, "eight": 8, "sixteen": 16, "thirty-two": 32, "thirty two": 32, "sixty-four": 64}
+_WIDTHS = {
+    "two": 2,
+    "four": 4,
+    "eight": 8,
+    "sixteen": 16,
+    "thirty-two": 32,
+    "thirty two": 32,
+    "sixty-four": 64,
+}
 
-_WIDE = re.compile(r"\b(two|four|eight|sixteen|thirty[- ]two|sixty-four|\d{1,6})[ -]wide channel", re.IGNORECASE)
+_WIDE = re.compile(
+    r"\b(two|four|eight|sixteen|thirty[- ]two|sixty-four|\d{1,6})[ -]wide channel", re.IGNORECASE
+)
 _MULTIPLE = re.compile(r"\b(?:channel|c)\s*%\s*(\d{1,6})\s*==\s*0", re.IGNORECASE)
 _EXACT = re.compile(r"\bchannel\s*==\s*(\d{1,6})", re.IGNORECASE)
 _ROW_STRIDE = re.compile(r"\bcolumn stride\s*%\s*(\d{1,6})\s*==\s*0", re.IGNORECASE)
-_LARGEST = 2**48  # elements: beyond any memory, and far from what 64 bits hold when some are added up
+_LARGEST = (
+    2**48
+)  # elements: beyond any memory, and far from what 64 bits hold when some are added up
 
 
 def data_type(text: str | None) -> str | None:
-    """The data type that a format or type text names: FP16 for "Half" and "Row major linear FP16 format"; None if it names none."""
+    """The data type that a format or type text names: FP16 for "Half" and "Row major linear FP16
+    format"; None if it names none.
+    """
     for word in re.findall(r"[A-Za-z][A-Za-z0-9]*", text or ""):
         known = _WORDS.get(word.lower())
         if known is not None:
@@ -42,8 +63,15 @@ def data_type(text: str | None) -> str | None:
 
 
 def layout(text: str | None) -> str | None:
-    """The format text where it says more than a data type ("Half" and "N/A due to dynamic shapes" do not)."""
-    if not text or text.lower() in _WORDS or "dynamic shapes" in text or text in ("None", "Unknown format"):
+    """The format text where it says more than a data type ("Half" and "N/A due to dynamic shapes"
+    do not).
+    """
+    if (
+        not text
+        or text.lower() in _WORDS
+        or "dynamic shapes" in text
+        or text in ("None", "Unknown format")
+    ):
         return None
     return text
 
@@ -61,7 +89,9 @@ def channel_multiple(text: str | None) -> int:
 
 
 def channel_axis(text: str | None, rank: int) -> int:
-    """The axis that a vectorised layout pads: third from last, fourth with 3 spatial dimensions (TensorRT's TensorFormat), at least 0."""
+    """The axis that a vectorised layout pads: third from last, fourth with 3 spatial dimensions
+    (TensorRT's TensorFormat), at least 0.
+    """
     if rank <= 2:
         return rank - 1
     return max(rank - (4 if text and "3 spatial" in text else 3), 0)
@@ -76,15 +106,24 @@ def elements(tensor: Tensor) -> int | None:
 
 
 def tensor_bytes(tensor: Tensor) -> int | None:
-    """The bytes of device memory that reading the tensor once touches, channel padding included; None if the file does not tell.
+    """The bytes of device memory that reading the tensor once touches, channel padding included;
+    None if the file does not tell.
 
-    An axis of stride 0 (a broadcast) is counted once.  Rows of DLA layouts ("column stride % 64 == 0") are rounded up to that many bytes.
+    An axis of stride 0 (a broadcast) is counted once.  Rows of DLA layouts ("column stride % 64 ==
+    0") are rounded up to that many bytes.
     """
-    if tensor.dimensions is None or tensor.datatype not in TYPE_BITS or any(extent < 0 for extent in tensor.dimensions):
+    if (
+        tensor.dimensions is None
+        or tensor.datatype not in TYPE_BITS
+        or any(extent < 0 for extent in tensor.dimensions)
+    ):
         return None
     extents = list(tensor.dimensions)
     if tensor.strides is not None and len(tensor.strides) == len(extents):
-        extents = [1 if stride == 0 and extent > 0 else extent for extent, stride in zip(extents, tensor.strides, strict=True)]
+        extents = [
+            1 if stride == 0 and extent > 0 else extent
+            for extent, stride in zip(extents, tensor.strides, strict=True)
+        ]
     multiple = channel_multiple(tensor.format)
     if multiple > 1 and extents:
         axis = channel_axis(tensor.format, len(extents))

@@ -1,4 +1,6 @@
-"""What trtexec measured without the profiler: a `--exportTimes` file, or the performance summary in its log."""
+"""What trtexec measured without the profiler: a `--exportTimes` file, or the performance summary in
+its log.
+"""
 
 from __future__ import annotations
 
@@ -14,24 +16,40 @@ from typing import Any
 from nsysmap.core.errors import NsysmapError
 from nsysmap.inputs.engine.layer_info import parse_json
 from nsysmap.inputs.engine.log import tensorrt_version
-from nsysmap.inputs.engine.tool_file import begins_json_list, head_of, is_binary, refuse_other_files, text_of
+from nsysmap.inputs.engine.tool_file import (
+    begins_json_list,
+    head_of,
+    is_binary,
+    refuse_other_files,
+    text_of,
+)
 
 MEASURES = ("enqueue", "h2d", "gpu_compute", "d2h", "latency", "interval")
-"""In trtexec's order: host time of the enqueue, the three parts of the latency on the GPU, their sum, and the time between two queries."""
+"""In trtexec's order: host time of the enqueue, the three parts of the latency on the GPU, their
+sum, and the time between two queries.
+"""
 
 _EXPECTED = "give the file of trtexec --exportTimes=FILE, or the log of a trtexec run"
 _SUMMARY = "=== Performance summary ==="
 _TITLES = {
-    "Enqueue Time": "enqueue", "H2D Latency": "h2d", "GPU Compute Time": "gpu_compute", "GPU Compute": "gpu_compute", "D2H Latency": "d2h",
+    "Enqueue Time": "enqueue", "H2D Latency": "h2d", "GPU Compute Time": "gpu_compute",
+    "GPU Compute": "gpu_compute", "D2H Latency": "d2h",
     "Latency": "latency", "Host Latency": "latency",
 }  # fmt: skip
-_LINE = re.compile(r"^(?:.*?\] )?(?P<title>[A-Z][\w ]*?): (?P<values>min = [\d.]+ ms,.*)$", re.MULTILINE)
+_LINE = re.compile(
+    r"^(?:.*?\] )?(?P<title>[A-Z][\w ]*?): (?P<values>min = [\d.]+ ms,.*)$", re.MULTILINE
+)
 _VALUE = re.compile(r"(min|max|mean|median|percentile\((\d+(?:\.\d+)?)%\)) = ([\d.]+) ms")
 _OLD_TITLE = re.compile(r"^(?:.*?\] )?(Host Latency|Enqueue Time|GPU Compute)\s*$")
-_OLD_VALUE = re.compile(r"^(?:.*?\] )?(min|max|mean|median|percentile): ([\d.]+) ms(?: at ([\d.]+)%)?")
+_OLD_VALUE = re.compile(
+    r"^(?:.*?\] )?(min|max|mean|median|percentile): ([\d.]+) ms(?: at ([\d.]+)%)?"
+)
 _THROUGHPUT = re.compile(r"^(?:.*?\] )?[Tt]hroughput: (\d+(?:\.\d+)?) qps", re.MULTILINE)
 _QUERIES = re.compile(r"Timing trace has (\d{1,12}) queries")
-_OPTION = re.compile(r"^(?:.*?\] )?(CUDA Graph|Separate profiling|Profile|Streams|Inference Streams): (\w+)\s*$", re.MULTILINE)
+_OPTION = re.compile(
+    r"^(?:.*?\] )?(CUDA Graph|Separate profiling|Profile|Streams|Inference Streams): (\w+)\s*$",
+    re.MULTILINE,
+)
 _LONGEST_MS = 1e9
 
 
@@ -56,7 +74,9 @@ class TrtexecTimes:
     tensorrt_version: str | None = None
     cuda_graph: bool | None = None  # queries were replays of a CUDA graph
     streams: int | None = None
-    by_layer: bool = False  # measured while layers were timed one by one, which makes everything longer
+    by_layer: bool = (
+        False  # measured while layers were timed one by one, which makes everything longer
+    )
 
 
 def read_times(path: str | Path) -> TrtexecTimes:
@@ -76,11 +96,17 @@ def read_times(path: str | Path) -> TrtexecTimes:
 
 
 def times_in(path: str | Path) -> TrtexecTimes | None:
-    """The performance summary in a file that is a log of trtexec; None in one that is not, or cannot be read."""
+    """The performance summary in a file that is a log of trtexec; None in one that is not, or
+    cannot be read.
+    """
     file = Path(path)
     try:
         head = head_of(file)
-        return None if is_binary(head) or head.lstrip()[:1] == b"{" else _summary(text_of(file), file.name)
+        return (
+            None
+            if is_binary(head) or head.lstrip()[:1] == b"{"
+            else _summary(text_of(file), file.name)
+        )
     except NsysmapError:
         return None
 
@@ -95,7 +121,9 @@ def _exported(value: Any, file: Path) -> TrtexecTimes:
         if all(key in row for row in rows):
             measures[name] = _spread([_ms(row, key, file) for row in rows])
     if all("startEnqMs" in row and "endEnqMs" in row for row in rows):
-        measures["enqueue"] = _spread([_ms(row, "endEnqMs", file) - _ms(row, "startEnqMs", file) for row in rows])
+        measures["enqueue"] = _spread(
+            [_ms(row, "endEnqMs", file) - _ms(row, "startEnqMs", file) for row in rows]
+        )
         starts = sorted(_ms(row, "startEnqMs", file) for row in rows)
         if len(starts) > 1:
             measures["interval"] = _spread([after - before for before, after in pairwise(starts)])
@@ -104,7 +132,11 @@ def _exported(value: Any, file: Path) -> TrtexecTimes:
 
 def _ms(row: Mapping[str, Any], key: str, file: Path) -> float:
     value = row[key]
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < _LONGEST_MS:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not 0 <= value < _LONGEST_MS
+    ):
         raise NsysmapError(str(file), f"the {key} of a query is not a time", _EXPECTED)
     return float(value)
 
@@ -112,7 +144,13 @@ def _ms(row: Mapping[str, Any], key: str, file: Path) -> float:
 def _spread(values_ms: Sequence[float]) -> Measure:
     ordered = sorted(values_ms)
     at_99 = ordered[min(len(ordered) - 1, math.ceil(0.99 * len(ordered)) - 1)]
-    return Measure(_ns(statistics.median(ordered)), _ns(statistics.fmean(ordered)), _ns(ordered[0]), _ns(ordered[-1]), _ns(at_99))
+    return Measure(
+        _ns(statistics.median(ordered)),
+        _ns(statistics.fmean(ordered)),
+        _ns(ordered[0]),
+        _ns(ordered[-1]),
+        _ns(at_99),
+    )
 
 
 def _ns(value_ms: float) -> int:
@@ -130,7 +168,9 @@ def _summary(text: str, source: str) -> TrtexecTimes | None:
     for line in _LINE.finditer(block):
         name = _TITLES.get(line["title"])
         if name is not None and name not in measures:
-            measures[name] = _measure([(kind, percent, value) for kind, percent, value in _VALUE.findall(line["values"])])
+            measures[name] = _measure(
+                [(kind, percent, value) for kind, percent, value in _VALUE.findall(line["values"])]
+            )
     measures = measures or _old_measures(block)
     throughput = _THROUGHPUT.search(block)
     if throughput and float(throughput.group(1)) > 0:
@@ -148,13 +188,20 @@ def _summary(text: str, source: str) -> TrtexecTimes | None:
         tensorrt_version(text),
         cuda_graph=None if "CUDA Graph" not in options else options["CUDA Graph"] == "Enabled",
         streams=int(streams) if streams.isdigit() and len(streams) < 9 else None,
-        by_layer=options.get("Profile") == "Enabled" and options.get("Separate profiling") != "Enabled",
+        by_layer=options.get("Profile") == "Enabled"
+        and options.get("Separate profiling") != "Enabled",
     )
 
 
 def _measure(values: Sequence[tuple[str, str, str]]) -> Measure:
-    held = {("p" + percent if percent else kind): _ns(float(value)) for kind, percent, value in values if _is_time(value)}
-    return Measure(held.get("median"), held.get("mean"), held.get("min"), held.get("max"), held.get("p99"))
+    held = {
+        ("p" + percent if percent else kind): _ns(float(value))
+        for kind, percent, value in values
+        if _is_time(value)
+    }
+    return Measure(
+        held.get("median"), held.get("mean"), held.get("min"), held.get("max"), held.get("p99")
+    )
 
 
 def _old_measures(block: str) -> dict[str, Measure]:

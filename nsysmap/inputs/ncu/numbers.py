@@ -10,19 +10,24 @@ _SPACES = str.maketrans("", "", "'’_   ")
 
 _LARGEST = 1e30  # of a counter; scaled to its base unit such a number is finite
 _SCALES = {
-    "": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15, "ki": 1024.0, "mi": 1024.0**2, "gi": 1024.0**3, "ti": 1024.0**4,
+    "": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15, "ki": 1024.0, "mi": 1024.0**2,
+    "gi": 1024.0**3, "ti": 1024.0**4,
 }  # fmt: skip
 _TIMES = {
-    "nsecond": 1.0, "ns": 1.0, "usecond": 1e3, "us": 1e3, "µs": 1e3, "μs": 1e3, "msecond": 1e6, "ms": 1e6, "second": 1e9, "s": 1e9,
+    "nsecond": 1.0, "ns": 1.0, "usecond": 1e3, "us": 1e3, "µs": 1e3, "μs": 1e3, "msecond": 1e6,
+    "ms": 1e6, "second": 1e9, "s": 1e9,
     "sec": 1e9, "minute": 60e9, "hour": 3600e9,
 }  # fmt: skip
 _COUNTED = re.compile(
-    r"(ki|mi|gi|ti|k|m|g|t|p)?(bytes?|b|hz|inst|cycles?|sectors?|warps?|blocks?|requests?|threads?|registers?)\Z", re.IGNORECASE
+    r"(ki|mi|gi|ti|k|m|g|t|p)?(bytes?|b|hz|inst|cycles?|sectors?|warps?|blocks?|requests?|threads?|registers?)\Z",
+    re.IGNORECASE,
 )
 
 
 def decimal_mark(values: Iterable[str]) -> str:
-    """The decimal mark in these numbers, "." or ",": from those that can be read in only one way; "." if there are none."""
+    """The decimal mark in these numbers, "." or ",": from those that can be read in only one way;
+    "." if there are none.
+    """
     votes = {".": 0, ",": 0}
     for value in values:
         points, commas = value.count("."), value.count(",")
@@ -42,7 +47,9 @@ def decimal_mark(values: Iterable[str]) -> str:
 
 
 def number(text: str, mark: str) -> float | None:
-    """The number in a text, or the first of a list of instances; None for none, n/a and values that are not finite."""
+    """The number in a text, or the first of a list of instances; None for none, n/a and values that
+    are not finite.
+    """
     found = _NUMBER.match(text.strip().removeprefix("(!) "))
     if found is None:
         return None
@@ -56,7 +63,9 @@ def number(text: str, mark: str) -> float | None:
 
 
 def in_base_unit(value: float, unit: str) -> tuple[float, str]:
-    """The value in ns, bytes, Hz, percent or counts, and which of these; an unknown unit is kept."""
+    """The value in ns, bytes, Hz, percent or counts, and which of these; an unknown unit is
+    kept.
+    """
     amount, _, per = unit.strip().partition("/")
     scaled, base = _scaled(value, amount)
     if not per:

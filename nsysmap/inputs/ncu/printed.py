@@ -1,8 +1,11 @@
-"""Reads what Nsight Compute prints with ``--csv``: the pages ``details`` and ``raw``, and its output while it profiles.
+"""Reads what Nsight Compute prints with ``--csv``: the pages ``details`` and ``raw``, and its
+output while it profiles.
 
-``details`` has one row per metric, ``raw`` one column per metric with the units in the row below the names.  Lines of the profiled program
-and ncu's own (``==PROF==``) precede the table, and may be inside it.  Names and values are quoted; numbers are in the machine's locale. If
-``details`` has columns for rules, rows of metrics end before them: they are shorter than the header (seen with ncu 2025.3).
+``details`` has one row per metric, ``raw`` one column per metric with the units in the row below
+the names.  Lines of the profiled program and ncu's own (``==PROF==``) precede the table, and may be
+inside it.  Names and values are quoted; numbers are in the machine's locale. If ``details`` has
+columns for rules, rows of metrics end before them: they are shorter than the header (seen with ncu
+2025.3).
 """
 
 from __future__ import annotations
@@ -18,9 +21,12 @@ from nsysmap.inputs.ncu.numbers import decimal_mark, in_base_unit, number
 from nsysmap.inputs.nsys.record import PERMISSION
 
 _FIXED = (
-    "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream", "Block Size", "Grid Size",
-    "Device", "CC", "Section Name", "Metric Name", "Metric Unit", "Metric Value", "Rule Name", "Rule Type", "Rule Description",
-    "Estimated Speedup Type", "Estimated Speedup", "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg",
+    "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context",
+    "Stream", "Block Size", "Grid Size",
+    "Device", "CC", "Section Name", "Metric Name", "Metric Unit", "Metric Value", "Rule Name",
+    "Rule Type", "Rule Description",
+    "Estimated Speedup Type", "Estimated Speedup",
+    "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg",
     "Id:Domain:Start/Stop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg",
 )  # fmt: skip
 _NEEDED = ("ID", "Kernel Name")
@@ -39,7 +45,9 @@ _LABELS = {
     "Achieved Occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
     "L2 Hit Rate": "lts__t_sector_hit_rate.pct",
 }
-"""The labels of metrics on the page ``details``; by section if one label stands for several (see below)."""
+"""The labels of metrics on the page ``details``; by section if one label stands for several (see
+below).
+"""
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,9 @@ class Measured:
 
 @dataclass(frozen=True)
 class Conditions:
-    """The conditions under which ncu profiled; None if its output does not say, as with output from a report."""
+    """The conditions under which ncu profiled; None if its output does not say, as with output from
+    a report.
+    """
 
     caches: Literal["emptied", "left alone"] | None = None  # before each kernel
     clocks: Literal["locked", "left alone"] | None = None
@@ -76,13 +86,21 @@ class NcuKernel:
 
 
 def read_ncu_csv(path: Path) -> tuple[NcuKernel, ...]:
-    """The profiled kernels, in the order in which they ran. Raises NsysmapError if the file is not output of ncu."""
+    """The profiled kernels, in the order in which they ran. Raises NsysmapError if the file is not
+    output of ncu.
+    """
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise NsysmapError(str(path), f"{path.stat().st_size >> 20} MiB is more than Nsight Compute prints for one run", _MAKE)
+            raise NsysmapError(
+                str(path),
+                f"{path.stat().st_size >> 20} MiB is more than Nsight Compute prints for one run",
+                _MAKE,
+            )
         text = path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
-        raise NsysmapError(str(path), f"cannot be read ({error.strerror})", "give a file that ncu --csv wrote") from error
+        raise NsysmapError(
+            str(path), f"cannot be read ({error.strerror})", "give a file that ncu --csv wrote"
+        ) from error
     return parse_ncu_csv(text, str(path))
 
 
@@ -93,11 +111,16 @@ def parse_ncu_csv(text: str, where: str) -> tuple[NcuKernel, ...]:
     except csv.Error as error:  # a cell of more than 128 KiB
         raise NsysmapError(where, f"is not a CSV of Nsight Compute ({error})", _MAKE) from None
     if not tables and "ERR_NVGPUCTRPERM" in text:
-        told = "ncu profiled nothing: its user was not allowed to read the GPU's performance counters (ERR_NVGPUCTRPERM)"
+        told = (
+            "ncu profiled nothing: its user was not allowed to read the GPU's performance counters"
+            " (ERR_NVGPUCTRPERM)"
+        )
         raise NsysmapError(where, told, PERMISSION)
     if not tables and "No kernels were profiled" in text:
         raise NsysmapError(
-            where, "ncu profiled no kernel", "check its filters (--kernel-name, --launch-skip, --nvtx-include) and the program"
+            where,
+            "ncu profiled no kernel",
+            "check its filters (--kernel-name, --launch-skip, --nvtx-include) and the program",
         )
     if not tables:
         raise NsysmapError(where, "has no Nsight Compute table", _MAKE)
@@ -115,7 +138,9 @@ def parse_ncu_csv(text: str, where: str) -> tuple[NcuKernel, ...]:
 
 
 def _conditions(text: str) -> Conditions:
-    """The conditions in ncu's own lines: it warns about what it leaves alone, and only while it profiles."""
+    """The conditions in ncu's own lines: it warns about what it leaves alone, and only while it
+    profiles.
+    """
     said = [line for line in text.splitlines() if line.startswith("==WARNING==")]
     caches, clocks = (any(mark in line for line in said) for mark in (_CACHES_LEFT, _CLOCKS_LEFT))
     if not caches and not clocks:
@@ -128,7 +153,9 @@ def _tables(text: str) -> Iterator[tuple[list[str], list[list[str]]]]:
     names: list[str] = []
     rows: list[list[str]] = []
     least = 0
-    for line in csv.reader(each + "\n" for each in text.splitlines() if "," in each and not each.startswith("==")):
+    for line in csv.reader(
+        each + "\n" for each in text.splitlines() if "," in each and not each.startswith("==")
+    ):
         stripped = [cell.strip() for cell in line]
         if all(name in stripped for name in _NEEDED):
             if names and rows:
@@ -143,7 +170,12 @@ def _tables(text: str) -> Iterator[tuple[list[str], list[list[str]]]]:
 
 def _long(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[NcuKernel]:
     at = {name: place for place, name in enumerate(names)}
-    value_at, unit_at, metric_at, section_at = at["Metric Value"], at.get("Metric Unit"), at["Metric Name"], at.get("Section Name")
+    value_at, unit_at, metric_at, section_at = (
+        at["Metric Value"],
+        at.get("Metric Unit"),
+        at["Metric Name"],
+        at.get("Section Name"),
+    )
     mark = decimal_mark(row[value_at] for row in rows)
     for row in rows:
         value = number(row[value_at], mark)
@@ -151,7 +183,9 @@ def _long(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[NcuKe
         metrics = {}
         if value is not None and label:
             section = row[section_at] if section_at is not None else ""
-            metrics[_metric_name(label, section)] = Measured(*in_base_unit(value, row[unit_at] if unit_at is not None else ""))
+            metrics[_metric_name(label, section)] = Measured(
+                *in_base_unit(value, row[unit_at] if unit_at is not None else "")
+            )
         kernel = _kernel(row, at, metrics)
         if kernel is not None:
             yield kernel
@@ -159,7 +193,11 @@ def _long(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[NcuKe
 
 def _wide(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[NcuKernel]:
     at = {name: place for place, name in enumerate(names)}
-    metrics_at = [(place, name) for place, name in enumerate(names) if name not in _FIXED and not name.startswith("thread ")]
+    metrics_at = [
+        (place, name)
+        for place, name in enumerate(names)
+        if name not in _FIXED and not name.startswith("thread ")
+    ]
     units = [""] * len(names)
     body = list(rows)
     if body and not body[0][at["ID"]]:
@@ -186,7 +224,9 @@ def _metric_name(label: str, section: str) -> str:
     return _LABELS.get(label, f"{section}: {label}" if section else label)
 
 
-def _kernel(row: Sequence[str], at: Mapping[str, int], metrics: Mapping[str, Measured]) -> NcuKernel | None:
+def _kernel(
+    row: Sequence[str], at: Mapping[str, int], metrics: Mapping[str, Measured]
+) -> NcuKernel | None:
     def cell(name: str) -> str:
         return row[at[name]] if name in at else ""
 
@@ -195,7 +235,9 @@ def _kernel(row: Sequence[str], at: Mapping[str, int], metrics: Mapping[str, Mea
         return None
     grid = _three(cell("Grid Size")) or _launched(metrics, "grid")
     block = _three(cell("Block Size")) or _launched(metrics, "block")
-    return NcuKernel(profile_id, _whole(cell("Process ID")), cell("Kernel Name"), grid, block, dict(metrics))
+    return NcuKernel(
+        profile_id, _whole(cell("Process ID")), cell("Kernel Name"), grid, block, dict(metrics)
+    )
 
 
 def _three(text: str) -> tuple[int, int, int] | None:

@@ -1,4 +1,6 @@
-"""Opens the file of ``--ncu``: a CSV from ncu, or a report (.ncu-rep), which the ncu program prints."""
+"""Opens the file of ``--ncu``: a CSV from ncu, or a report (.ncu-rep), which the ncu program
+prints.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,27 @@ from pathlib import Path
 from nsysmap.core.errors import NsysmapError, named_path
 from nsysmap.inputs.ncu.printed import Conditions, NcuKernel, parse_ncu_csv, read_ncu_csv
 
-INSTALL_FOLDERS = ("/usr/local/cuda*/bin", "/opt/nvidia/nsight-compute/*", "/usr/local/NVIDIA-Nsight-Compute*", "/opt/cuda/bin")
+INSTALL_FOLDERS = (
+    "/usr/local/cuda*/bin",
+    "/opt/nvidia/nsight-compute/*",
+    "/usr/local/NVIDIA-Nsight-Compute*",
+    "/opt/cuda/bin",
+)
 """Where installers put ncu; searched after NCU and PATH, the newest first."""
 
 _MAGIC = b"NVR\0"
 _LIMIT_S = 600.0
 _COMMAND = re.compile(r'^"?Profiler Command Line"?,"?(.*)', re.MULTILINE)
-_THERE = "run `ncu --import FILE --csv --page raw > ncu.csv` where Nsight Compute is installed and give --ncu the CSV"
+_THERE = (
+    "run `ncu --import FILE --csv --page raw > ncu.csv` where Nsight Compute is installed and give"
+    " --ncu the CSV"
+)
 
 
 def read_ncu(path: Path) -> tuple[NcuKernel, ...]:
-    """The kernels that Nsight Compute profiled, in the order in which they ran. Raises NsysmapError if they cannot be read."""
+    """The kernels that Nsight Compute profiled, in the order in which they ran. Raises NsysmapError
+    if they cannot be read.
+    """
     if not _is_report(path):
         return read_ncu_csv(path)
     kernels = parse_ncu_csv(_printed(path, "raw"), str(path))
@@ -32,15 +44,24 @@ def read_ncu(path: Path) -> tuple[NcuKernel, ...]:
 
 
 def _conditions(path: Path) -> Conditions:
-    """The conditions from the command line that made the report, which the page ``session`` of newer versions shows."""
+    """The conditions from the command line that made the report, which the page ``session`` of
+    newer versions shows.
+    """
     try:
         found = _COMMAND.search(_printed(path, "session"))
     except NsysmapError:
         return Conditions()
     if found is None:
         return Conditions()
-    left = {what for what in ("cache", "clock") if re.search(rf"--{what}-control[ =]+none\b", found.group(1))}
-    return Conditions("left alone" if "cache" in left else "emptied", "left alone" if "clock" in left else "locked")
+    left = {
+        what
+        for what in ("cache", "clock")
+        if re.search(rf"--{what}-control[ =]+none\b", found.group(1))
+    }
+    return Conditions(
+        "left alone" if "cache" in left else "emptied",
+        "left alone" if "clock" in left else "locked",
+    )
 
 
 def _is_report(path: Path) -> bool:
@@ -48,8 +69,14 @@ def _is_report(path: Path) -> bool:
         with named_path(path).open("rb") as file:
             begin = file.read(len(_MAGIC))
     except OSError as error:
-        raise NsysmapError(str(path), f"cannot be read ({error.strerror})", "give a CSV or a report of Nsight Compute") from error
-    return begin == _MAGIC or (path.suffix == ".ncu-rep" and not begin.startswith((b'"', b"=", b"\xef\xbb\xbf")))
+        raise NsysmapError(
+            str(path),
+            f"cannot be read ({error.strerror})",
+            "give a CSV or a report of Nsight Compute",
+        ) from error
+    return begin == _MAGIC or (
+        path.suffix == ".ncu-rep" and not begin.startswith((b'"', b"=", b"\xef\xbb\xbf"))
+    )
 
 
 def _printed(path: Path, page: str) -> str:
@@ -58,17 +85,32 @@ def _printed(path: Path, page: str) -> str:
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as said:
         command = [str(program), "--import", str(path.absolute()), "--csv", "--page", page]
         try:
-            process = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=said, timeout=_LIMIT_S, check=False)
+            process = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=said,
+                timeout=_LIMIT_S,
+                check=False,
+            )
         except subprocess.TimeoutExpired:
-            raise NsysmapError(str(path), f"ncu did not print it within {_LIMIT_S:.0f} s", _THERE) from None
+            raise NsysmapError(
+                str(path), f"ncu did not print it within {_LIMIT_S:.0f} s", _THERE
+            ) from None
         except OSError as error:
-            raise NsysmapError(str(program), f"cannot be started ({error.strerror or error})", "repair that installation of ncu") from error
+            raise NsysmapError(
+                str(program),
+                f"cannot be started ({error.strerror or error})",
+                "repair that installation of ncu",
+            ) from error
         text, told = (_text(file) for file in (out, said))
     if process.returncode:
         lines = [line for line in (told + "\n" + text).splitlines() if line.strip()]
         why = f": {lines[-1].strip()[:200]}" if lines else ""
         raise NsysmapError(
-            str(path), f"ncu cannot read it (status {process.returncode}){why}", f"use an ncu as new as the report, or {_THERE}"
+            str(path),
+            f"ncu cannot read it (status {process.returncode}){why}",
+            f"use an ncu as new as the report, or {_THERE}",
         )
     return text
 
@@ -85,11 +127,23 @@ def _program(path: Path) -> Path:
     if named:
         found = shutil.which(named)
         if found is None:
-            raise NsysmapError(f"NCU={named}", "is not a program", "point NCU at the ncu program, or unset it to search PATH")
+            raise NsysmapError(
+                f"NCU={named}",
+                "is not a program",
+                "point NCU at the ncu program, or unset it to search PATH",
+            )
         return Path(found)
     folders = [os.environ.get("PATH", "")]
-    folders += [folder for pattern in INSTALL_FOLDERS for folder in sorted(map(str, Path("/").glob(pattern.lstrip("/"))), reverse=True)]
+    folders += [
+        folder
+        for pattern in INSTALL_FOLDERS
+        for folder in sorted(map(str, Path("/").glob(pattern.lstrip("/"))), reverse=True)
+    ]
     found = next((each for folder in folders if (each := shutil.which("ncu", path=folder))), None)
     if found is None:
-        raise NsysmapError(str(path), "is an Nsight Compute report, but the ncu program that reads it was not found", _THERE)
+        raise NsysmapError(
+            str(path),
+            "is an Nsight Compute report, but the ncu program that reads it was not found",
+            _THERE,
+        )
     return Path(found)

@@ -1,4 +1,6 @@
-"""Reads what `nsys export -t parquetdir`, `-t arrowdir` and `-t arrow` write: one file per table, or all tables in one file."""
+"""Reads what `nsys export -t parquetdir`, `-t arrowdir` and `-t arrow` write: one file per table,
+or all tables in one file.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ _AGAIN = "export the report again: nsys export -t parquetdir REPORT.nsys-rep"
 
 
 def table_files(folder: Path) -> tuple[str, dict[str, Path]]:
-    """The form of an exported folder (``Parquet``, ``Arrow``, or empty if it is none) and its files by table."""
+    """The form of an exported folder (``Parquet``, ``Arrow``, or empty if it is none) and its files
+    by table.
+    """
     held = sorted(folder.iterdir())
     for form, suffix in (("Parquet", ".parquet"), ("Arrow", ".arrow")):
         files = {path.stem: path for path in held if path.suffix == suffix and path.is_file()}
@@ -37,7 +41,9 @@ def table_files(folder: Path) -> tuple[str, dict[str, Path]]:
 
 def folder_tables(folder: Path, form: str, files: Mapping[str, Path]) -> NsysTables:
     """The tables of an exported folder, see :func:`table_files`; only the schemas are read here."""
-    columns = {table: _schema(path, form).names for table, path in files.items() if path.stat().st_size}
+    columns = {
+        table: _schema(path, form).names for table, path in files.items() if path.stat().st_size
+    }
 
     def fetch(table: str, integers: Sequence[str], texts: Sequence[str]) -> Columns:
         read = _parquet if form == "Parquet" else _arrow
@@ -47,7 +53,9 @@ def folder_tables(folder: Path, form: str, files: Mapping[str, Path]) -> NsysTab
 
 
 def stream_tables(path: Path) -> NsysTables:
-    """The tables of one file of `nsys export -t arrow`, in which they stand one after the other, each with its name."""
+    """The tables of one file of `nsys export -t arrow`, in which they stand one after the other,
+    each with its name.
+    """
     import pyarrow as pa
 
     begins: dict[str, int] = {}
@@ -85,7 +93,10 @@ def _parquet(path: Path, integers: Sequence[str], texts: Sequence[str]) -> Colum
     size = path.stat().st_size
     with _damage(path), pq.ParquetFile(path, pre_buffer=False) as file:
         rows = file.metadata.num_rows
-        bytes_told = sum(file.metadata.row_group(group).total_byte_size for group in range(file.metadata.num_row_groups))
+        bytes_told = sum(
+            file.metadata.row_group(group).total_byte_size
+            for group in range(file.metadata.num_row_groups)
+        )
         if rows > size or bytes_told > _MOST_GROWTH * size + _SPARE_BYTES:
             raise pa.ArrowInvalid("it says that it holds more than its size explains")
         batches = file.iter_batches(_BATCH_ROWS, columns=[*integers, *texts], use_threads=False)
@@ -102,7 +113,10 @@ def _arrow(path: Path, integers: Sequence[str], texts: Sequence[str], *, begin: 
 
 
 def _columns(
-    path: Path, rows: int, batches: Iterable[pyarrow.RecordBatch], names: tuple[Sequence[str], Sequence[str]]
+    path: Path,
+    rows: int,
+    batches: Iterable[pyarrow.RecordBatch],
+    names: tuple[Sequence[str], Sequence[str]],
 ) -> dict[str, IntArray | Text]:
     integers, texts = names
     numbers = {name: np.empty(rows, np.int64) for name in integers}
@@ -122,7 +136,9 @@ def _columns(
 
 
 def _ints(path: Path, name: str, column: pyarrow.Array) -> Any:
-    """The values, to be put into int64: ids that nsys writes as uint64 keep their bits, as in SQLite."""
+    """The values, to be put into int64: ids that nsys writes as uint64 keep their bits, as in
+    SQLite.
+    """
     import pyarrow as pa
 
     kind = column.type
@@ -132,15 +148,21 @@ def _ints(path: Path, name: str, column: pyarrow.Array) -> Any:
         column, kind = column.cast(pa.int64()), pa.int64()
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise NsysmapError(str(path), f"column {name} holds {kind}, not integers", _AGAIN)
-    values = np.frombuffer(column.buffers()[1] or b"", kind.to_pandas_dtype())[column.offset : column.offset + len(column)]
+    values = np.frombuffer(column.buffers()[1] or b"", kind.to_pandas_dtype())[
+        column.offset : column.offset + len(column)
+    ]
     missing = _missing(column)
     if pa.types.is_floating(kind):
         missing = np.isnan(values) if missing is None else missing | np.isnan(values)
         values = np.where(missing, 0.0, values)
         if not ((np.abs(values) <= _WHOLE_REAL) & (values == np.floor(values))).all():
-            raise NsysmapError(str(path), f"column {name} holds real numbers, not only integers", _AGAIN)
+            raise NsysmapError(
+                str(path), f"column {name} holds real numbers, not only integers", _AGAIN
+            )
     values = values.view(np.int64) if kind == pa.uint64() else values
-    return values if missing is None else np.where(missing, np.int64(MISSING), values.astype(np.int64))
+    return (
+        values if missing is None else np.where(missing, np.int64(MISSING), values.astype(np.int64))
+    )
 
 
 def _codes(path: Path, name: str, column: pyarrow.Array, seen: dict[str, int]) -> Any:
@@ -154,9 +176,20 @@ def _codes(path: Path, name: str, column: pyarrow.Array, seen: dict[str, int]) -
         raise NsysmapError(str(path), f"column {name} holds {kind}, not text", _AGAIN)
     if kind is column.type:
         column = column.dictionary_encode()
-    number = np.array([*(seen.setdefault(value, len(seen)) if value else -1 for value in column.dictionary.to_pylist()), -1], np.int32)
+    number = np.array(
+        [
+            *(
+                seen.setdefault(value, len(seen)) if value else -1
+                for value in column.dictionary.to_pylist()
+            ),
+            -1,
+        ],
+        np.int32,
+    )
     indices = column.indices
-    places = np.frombuffer(indices.buffers()[1] or b"", indices.type.to_pandas_dtype())[indices.offset : indices.offset + len(indices)]
+    places = np.frombuffer(indices.buffers()[1] or b"", indices.type.to_pandas_dtype())[
+        indices.offset : indices.offset + len(indices)
+    ]
     missing = _missing(indices)
     return number[places if missing is None else np.where(missing, len(number) - 1, places)]
 
@@ -166,7 +199,9 @@ def _missing(array: pyarrow.Array) -> Any:
     bitmap = array.buffers()[0]
     if bitmap is None or not array.null_count:
         return None
-    bits = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little", count=array.offset + len(array))
+    bits = np.unpackbits(
+        np.frombuffer(bitmap, np.uint8), bitorder="little", count=array.offset + len(array)
+    )
     return bits[array.offset :] == 0
 
 
@@ -178,4 +213,6 @@ def _damage(path: Path) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         told = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise NsysmapError(str(path), f"cannot be read as a table of nsys ({told})", _AGAIN) from error
+        raise NsysmapError(
+            str(path), f"cannot be read as a table of nsys ({told})", _AGAIN
+        ) from error

@@ -1,4 +1,6 @@
-"""Has nsys export a report to SQLite, into the cache; if nsys refuses, the error says what the file looks like."""
+"""Has nsys export a report to SQLite, into the cache; if nsys refuses, the error says what the file
+looks like.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,15 @@ from nsysmap.core.errors import NsysmapError
 from nsysmap.inputs.nsys import export_cache
 from nsysmap.inputs.nsys.forms import head_of
 from nsysmap.inputs.nsys.looks import looks_like
-from nsysmap.inputs.nsys.program import EXPORT_THERE, Ended, Nsys, Progress, installed_nsys, older, run
+from nsysmap.inputs.nsys.program import (
+    EXPORT_THERE,
+    Ended,
+    Nsys,
+    Progress,
+    installed_nsys,
+    older,
+    run,
+)
 from nsysmap.inputs.nsys.sqlite_columns import Database
 
 _HEADER = re.compile(rb"NVIDIA (?:Tegra Profiler|Nsight Systems)[^\n\d]{0,40}(\d{4}(?:[@.]\d+)+)")
@@ -24,20 +34,24 @@ _UNPARSED = re.compile(r"Parse ?Exception|can't parse message", re.IGNORECASE)
 def report_version(path: Path) -> str | None:
     """The version of the nsys that wrote a report (``2023.4.4.54``), where its first line tells.
 
-    That of nsys until 2023.2 is `NVIDIA Tegra Profiler Report 1.`, that of the nsys inside Nsight Compute has another number for a version.
+    That of nsys until 2023.2 is `NVIDIA Tegra Profiler Report 1.`, that of the nsys inside Nsight
+    Compute has another number for a version.
     """
     found = _HEADER.match(head_of(path))
     return found.group(1).decode().replace("@", ".") if found else None
 
 
 def nsys_for(path: Path) -> Nsys | None:
-    """The nsys that would export this report; None if none is installed, or each is older than the report.
+    """The nsys that would export this report; None if none is installed, or each is older than the
+    report.
 
     Raises NsysmapError if the environment's ``NSYS`` names something else.
     """
     written_by = report_version(path) or ""
     try:
-        return next((nsys for nsys in installed_nsys() if not older(nsys.version, written_by)), None)
+        return next(
+            (nsys for nsys in installed_nsys() if not older(nsys.version, written_by)), None
+        )
     except NsysmapError:
         if os.environ.get("NSYS"):
             raise
@@ -45,9 +59,11 @@ def nsys_for(path: Path) -> Nsys | None:
 
 
 def export(path: Path, *, progress: Progress | None = None) -> Path:
-    """The SQLite export of a report, from the cache or made now; the report's own folder is never written to.
+    """The SQLite export of a report, from the cache or made now; the report's own folder is never
+    written to.
 
-    Errors: no report, no nsys, nsys too old, a failed, hung or incomplete export, a cache that cannot be written.
+    Errors: no report, no nsys, nsys too old, a failed, hung or incomplete export, a cache that
+      cannot be written.
     """
     written_by = report_version(path)
     digest = export_cache.digest_of(path)
@@ -61,8 +77,12 @@ def export(path: Path, *, progress: Progress | None = None) -> Path:
         raise NsysmapError(str(path), *other) if other is not None else error.told from error
 
 
-def _first_that_reads(path: Path, digest: str, written_by: str | None, progress: Progress | None) -> Path:
-    """The export by an nsys that is not older than the report, else by the first; newer ones follow where the report names no version."""
+def _first_that_reads(
+    path: Path, digest: str, written_by: str | None, progress: Progress | None
+) -> Path:
+    """The export by an nsys that is not older than the report, else by the first; newer ones follow
+    where the report names no version.
+    """
     refused: NsysmapError | None = None
     for nsys in _in_turn(written_by):
         target = export_cache.kept(digest, nsys.version)
@@ -113,18 +133,38 @@ def _in_turn(written_by: str | None) -> Iterator[Nsys]:
             yield nsys
 
 
-def _export(nsys: Nsys, path: Path, target: Path, written_by: str | None, progress: Progress | None) -> None:
+def _export(
+    nsys: Nsys, path: Path, target: Path, written_by: str | None, progress: Progress | None
+) -> None:
     with export_cache.working_folder() as folder:
         made = folder / "report.sqlite"
-        command: list[str | Path] = [nsys.path, "export", "--type=sqlite", "--force-overwrite=true", f"--output={made}", path.absolute()]
+        command: list[str | Path] = [
+            nsys.path,
+            "export",
+            "--type=sqlite",
+            "--force-overwrite=true",
+            f"--output={made}",
+            path.absolute(),
+        ]
         try:
             ended = run(command, folder, made, progress=progress)
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            raise NsysmapError(str(nsys.path), f"cannot be started ({reason})", "repair it, or point NSYS at another nsys") from error
+            raise NsysmapError(
+                str(nsys.path),
+                f"cannot be started ({reason})",
+                "repair it, or point NSYS at another nsys",
+            ) from error
         _check(nsys, path, written_by, ended)
         if not _whole(made):
-            raise _RefusedError(_failed(path, nsys, written_by, "nsys ended without an error but its export is incomplete"))
+            raise _RefusedError(
+                _failed(
+                    path,
+                    nsys,
+                    written_by,
+                    "nsys ended without an error but its export is incomplete",
+                )
+            )
         export_cache.keep(made, target)
 
 
@@ -132,41 +172,72 @@ def _check(nsys: Nsys, report: Path, written_by: str | None, ended: Ended) -> No
     """An error where nsys did not end well."""
     if ended.quiet_s is not None:
         remedy = "try again, or set NSYSMAP_NSYS_TIMEOUT to more seconds if the machine is slow"
-        raise NsysmapError(str(report), f"nsysmap stopped the export: nsys printed and wrote nothing for {ended.quiet_s:g} s", remedy)
+        raise NsysmapError(
+            str(report),
+            f"nsysmap stopped the export: nsys printed and wrote nothing for {ended.quiet_s:g} s",
+            remedy,
+        )
     if ended.status < 0:
         how = f"nsys was ended by signal {-ended.status} ({signal.Signals(-ended.status).name})"
-        remedy = f"check free memory and disk space (the export goes to {export_cache.cache_folder()}), then run it again"
+        remedy = (
+            f"check free memory and disk space (the export goes to {export_cache.cache_folder()}),"
+            " then run it again"
+        )
         raise NsysmapError(str(report), f"export interrupted: {how}", remedy)
     if ended.status != 0:
-        line = _error_line(ended.said) or f"nsys ended with exit status {ended.status} and no message"
+        line = (
+            _error_line(ended.said) or f"nsys ended with exit status {ended.status} and no message"
+        )
         told = _TOLD_VERSION.search(ended.said)
         raise _RefusedError(_failed(report, nsys, told.group(1) if told else written_by, line))
 
 
 def _failed(report: Path, nsys: Nsys, written_by: str | None, line: str) -> NsysmapError:
-    """Why this nsys gave no export: the file's own looks, an older nsys, a full disk, else what nsys said."""
+    """Why this nsys gave no export: the file's own looks, an older nsys, a full disk, else what
+    nsys said.
+    """
     other = looks_like(report, head_of(report))
     if other is not None:
         return NsysmapError(str(report), *other)
     if written_by is not None and older(nsys.version, written_by):
-        what = f"was written by nsys {written_by}, newer than the nsys {nsys.version} found at {nsys.path}"
-        return NsysmapError(str(report), what, f"install nsys {written_by} or newer, or {EXPORT_THERE}")
+        what = (
+            f"was written by nsys {written_by}, newer than the nsys {nsys.version} found at"
+            f" {nsys.path}"
+        )
+        return NsysmapError(
+            str(report), what, f"install nsys {written_by} or newer, or {EXPORT_THERE}"
+        )
     if re.search(r"\bfull\b|no space", line, re.IGNORECASE):
-        remedy = f"free disk space under {export_cache.cache_folder()}, or set NSYSMAP_CACHE to a folder with more"
+        remedy = (
+            f"free disk space under {export_cache.cache_folder()}, or set NSYSMAP_CACHE to a folder"
+            " with more"
+        )
     elif written_by is None and _UNPARSED.search(line):
         what = f"cannot be read by nsys {nsys.version}, found at {nsys.path}"
-        remedy = f"its first line does not say which nsys wrote it: install the newest Nsight Systems, or {EXPORT_THERE}"
+        remedy = (
+            "its first line does not say which nsys wrote it: install the newest Nsight Systems,"
+            f" or {EXPORT_THERE}"
+        )
         return NsysmapError(str(report), what, f"{remedy}; if the file is cut off, copy it again")
     else:
-        remedy = "if the file is cut off or damaged, copy it again from where it was captured; an nsys of the same version may read more"
+        remedy = (
+            "if the file is cut off or damaged, copy it again from where it was captured; an nsys"
+            " of the same version may read more"
+        )
     by = f" (report by {written_by})" if written_by else ""
     return NsysmapError(str(report), f"export failed with nsys {nsys.version}{by}: {line}", remedy)
 
 
 def _error_line(said: str) -> str:
-    """The last line in which nsys names an error, else its last line; one line, short, without the home folder's name."""
+    """The last line in which nsys names an error, else its last line; one line, short, without the
+    home folder's name.
+    """
     lines = [line.strip() for line in re.split(r"[\r\n]+", _BAR.sub("\n", said))]
-    errors = [line for line in lines if re.search(r"error|fail|cannot|unable|exception", line, re.IGNORECASE)]
+    errors = [
+        line
+        for line in lines
+        if re.search(r"error|fail|cannot|unable|exception", line, re.IGNORECASE)
+    ]
     line = (errors or [line for line in lines if line] or [""])[-1]
     line = "".join(char for char in line if char.isprintable())
     home = os.environ.get("HOME", "")
@@ -176,7 +247,9 @@ def _error_line(said: str) -> str:
 
 
 def _whole(made: Path) -> bool:
-    """Whether the file is an SQLite database of the length that it says, with the one table that every export has, and finished."""
+    """Whether the file is an SQLite database of the length that it says, with the one table that
+    every export has, and finished.
+    """
     try:
         return not Path(f"{made}-journal").exists() and "StringIds" in Database.open(made).columns
     except (NsysmapError, OSError):

@@ -1,4 +1,6 @@
-"""The cache of exports and results: one folder of nsysmap's own, in which it deletes only what it can prove to have written."""
+"""The cache of exports and results: one folder of nsysmap's own, in which it deletes only what it
+can prove to have written.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ class Cleared:
 
 
 def cache_folder() -> Path:
-    """Where exports are kept: ``NSYSMAP_CACHE``, else ``nsysmap`` under ``XDG_CACHE_HOME`` or ``~/.cache``; it may not exist yet."""
+    """Where exports are kept: ``NSYSMAP_CACHE``, else ``nsysmap`` under ``XDG_CACHE_HOME`` or
+    ``~/.cache``; it may not exist yet.
+    """
     own = os.environ.get("NSYSMAP_CACHE")
     if own:
         return Path(own).absolute()
@@ -54,7 +58,11 @@ def cache_folder() -> Path:
     try:
         return Path.home() / ".cache" / "nsysmap"
     except RuntimeError as error:
-        raise NsysmapError("cache", "there is no home folder to keep exports in", "set NSYSMAP_CACHE to a writable folder") from error
+        raise NsysmapError(
+            "cache",
+            "there is no home folder to keep exports in",
+            "set NSYSMAP_CACHE to a writable folder",
+        ) from error
 
 
 def cached() -> list[Cached]:
@@ -66,7 +74,14 @@ def cached() -> list[Cached]:
             with suppress(OSError):  # another process cleared it meanwhile
                 status = path.lstat()
                 if stat.S_ISREG(status.st_mode) and (export or _head(path) == RESULT_MAGIC):
-                    found.append(Cached(path, path.name.split("-")[1] if export else "", status.st_size, status.st_mtime))
+                    found.append(
+                        Cached(
+                            path,
+                            path.name.split("-")[1] if export else "",
+                            status.st_size,
+                            status.st_mtime,
+                        )
+                    )
     return found
 
 
@@ -78,7 +93,9 @@ def kept_result(key: str) -> Path:
 def drop_oldest_results() -> None:
     """Remove the results that were used longest ago, until the rest is within its bound."""
     room = _ALL_RESULTS_BYTES
-    for entry in sorted((entry for entry in cached() if not entry.nsys_version), key=lambda entry: -entry.made_at_s):
+    for entry in sorted(
+        (entry for entry in cached() if not entry.nsys_version), key=lambda entry: -entry.made_at_s
+    ):
         room -= entry.size_bytes
         if room < 0:
             with suppress(OSError):
@@ -92,8 +109,16 @@ def _head(path: Path) -> bytes:
 
 def exports_of(digest: str) -> list[Cached]:
     """The exports of the report with that digest, that of the newest nsys first."""
-    found = [entry for entry in cached() if entry.path.name.startswith(digest) and entry.path.name.endswith(f"-f{_FORMAT}.sqlite")]
-    return sorted(found, key=lambda entry: [int(part) for part in entry.nsys_version.split(".") if part], reverse=True)
+    found = [
+        entry
+        for entry in cached()
+        if entry.path.name.startswith(digest) and entry.path.name.endswith(f"-f{_FORMAT}.sqlite")
+    ]
+    return sorted(
+        found,
+        key=lambda entry: [int(part) for part in entry.nsys_version.split(".") if part],
+        reverse=True,
+    )
 
 
 def kept(digest: str, nsys_version: str) -> Path:
@@ -107,11 +132,17 @@ def digest_of(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
     except OSError as error:
-        raise NsysmapError(str(path), f"cannot be read ({_reason(error)})", "check the disk, or copy the file again") from error
+        raise NsysmapError(
+            str(path),
+            f"cannot be read ({_reason(error)})",
+            "check the disk, or copy the file again",
+        ) from error
 
 
 def keep(made: Path, target: Path) -> None:
-    """Move a finished file to its place in the cache, for its owner only: an export holds the environment of the profiled program."""
+    """Move a finished file to its place in the cache, for its owner only: an export holds the
+    environment of the profiled program.
+    """
     try:
         made.chmod(0o600)
         made.replace(target)
@@ -129,7 +160,9 @@ def forget(export: Path) -> None:
 
 
 def clear_cache() -> Cleared:
-    """Remove all exports and results from the cache, and what a killed run left behind; files that nsysmap did not put there stay."""
+    """Remove all exports and results from the cache, and what a killed run left behind; files that
+    nsysmap did not put there stay.
+    """
     folder = cache_folder()
     files = size = 0
     try:
@@ -138,7 +171,11 @@ def clear_cache() -> Cleared:
             files += 1
             size += entry.size_bytes
         for left in _abandoned(folder):
-            held = [path for path in left.rglob("*") if path.is_file() and not path.is_symlink() and path.name != MARK]
+            held = [
+                path
+                for path in left.rglob("*")
+                if path.is_file() and not path.is_symlink() and path.name != MARK
+            ]
             files += len(held)
             size += sum(path.stat().st_size for path in held)
             shutil.rmtree(left, ignore_errors=True)
@@ -164,12 +201,20 @@ def working_folder() -> Iterator[Path]:
 
 def unwritable(folder: Path, error: OSError) -> NsysmapError:
     """The error of a cache that cannot be read or written."""
-    return NsysmapError(str(folder), f"the cache cannot be written ({_reason(error)})", "set NSYSMAP_CACHE to a folder that you can write")
+    return NsysmapError(
+        str(folder),
+        f"the cache cannot be written ({_reason(error)})",
+        "set NSYSMAP_CACHE to a folder that you can write",
+    )
 
 
 def _abandoned(cache: Path) -> list[Path]:
-    """The working folders that nsysmap marked and no living process holds: those of runs that were killed."""
-    return [path for path in _entries(cache) if path.name.startswith(_WORKING) and is_abandoned(path)]
+    """The working folders that nsysmap marked and no living process holds: those of runs that were
+    killed.
+    """
+    return [
+        path for path in _entries(cache) if path.name.startswith(_WORKING) and is_abandoned(path)
+    ]
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -1,4 +1,6 @@
-"""Reads what `nsys export -t json` and, from 2025 on, `-t jsonlines` write: one event per line, as the rows of nsys's own tables."""
+"""Reads what `nsys export -t json` and, from 2025 on, `-t jsonlines` write: one event per line, as
+the rows of nsys's own tables.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,39 @@ from nsysmap.core.table import MISSING, IntArray, Text
 from nsysmap.inputs.nsys.tables import Columns, NsysTables, in_memory
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
-_GPU = {"start": "startNs", "end": "endNs"} | {name: name for name in ("deviceId", "contextId", "streamId", "correlationId", "globalPid")}
-_HOST = {"start": "startNs", "end": "endNs", "nameId": "name"} | {name: name for name in ("eventClass", "globalTid", "returnValue")}
-_LAUNCH = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory", "dynamicSharedMemory", "registersPerThread")
-# the key inside an event that says which table it is a row of → the table, and its columns by nsys's names
+_GPU = {"start": "startNs", "end": "endNs"} | {
+    name: name for name in ("deviceId", "contextId", "streamId", "correlationId", "globalPid")
+}
+_HOST = {"start": "startNs", "end": "endNs", "nameId": "name"} | {
+    name: name for name in ("eventClass", "globalTid", "returnValue")
+}
+_LAUNCH = (
+    "gridX",
+    "gridY",
+    "gridZ",
+    "blockX",
+    "blockY",
+    "blockZ",
+    "staticSharedMemory",
+    "dynamicSharedMemory",
+    "registersPerThread",
+)
+# the key inside an event that says which table it is a row of → the table, and its columns by
+# nsys's names
 _GPU_EVENTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "kernel": (f"{_CUPTI}KERNEL", {name: name for name in ("demangledName", "shortName", "graphNodeId", "graphId", *_LAUNCH)}),
-    "memcpy": (f"{_CUPTI}MEMCPY", {"bytes": "sizebytes"} | {name: name for name in ("copyKind", "srcKind", "dstKind", "graphNodeId")}),
-    "memset": (f"{_CUPTI}MEMSET", {"bytes": "sizebytes"} | {name: name for name in ("value", "memKind", "graphNodeId")}),
+    "kernel": (
+        f"{_CUPTI}KERNEL",
+        {name: name for name in ("demangledName", "shortName", "graphNodeId", "graphId", *_LAUNCH)},
+    ),
+    "memcpy": (
+        f"{_CUPTI}MEMCPY",
+        {"bytes": "sizebytes"}
+        | {name: name for name in ("copyKind", "srcKind", "dstKind", "graphNodeId")},
+    ),
+    "memset": (
+        f"{_CUPTI}MEMSET",
+        {"bytes": "sizebytes"} | {name: name for name in ("value", "memKind", "graphNodeId")},
+    ),
     "sync": (f"{_CUPTI}SYNCHRONIZATION", {"syncType": "syncType", "eventId": "eventId"}),
     "graph": (f"{_CUPTI}GRAPH_TRACE", {"graphId": "graphId", "graphExecId": "graphExecId"}),
 }
@@ -32,10 +59,16 @@ _HOST_EVENTS = {
     **dict.fromkeys((0, 1, 13, 26), (f"{_CUPTI}RUNTIME", {"correlationId": "correlationId"})),
     3: ("PROFILER_OVERHEAD", {}),
     **dict.fromkeys((27, 31, 32), ("OSRT_API", {"nestingLevel": "nestingLevel"})),
-}  # by event class, see ENUM_NSYS_EVENT_CLASS of an SQLite export; other classes are of no table that is read
-_NODES = ("CUDA_GRAPH_NODE_EVENTS", {"graphNodeId": "graphNodeId", "originalGraphNodeId": "originalGraphNodeId"})
+    # by event class, see ENUM_NSYS_EVENT_CLASS of an SQLite export; other classes are of no table
+    # that is read
+}
+_NODES = (
+    "CUDA_GRAPH_NODE_EVENTS",
+    {"graphNodeId": "graphNodeId", "originalGraphNodeId": "originalGraphNodeId"},
+)
 _NVTX = {
-    "start": "Timestamp", "end": "EndTimestamp", "eventType": "Type", "rangeId": "RangeId", "globalTid": "GlobalTid",
+    "start": "Timestamp", "end": "EndTimestamp", "eventType": "Type", "rangeId": "RangeId",
+    "globalTid": "GlobalTid",
     "endGlobalTid": "EndGlobalTid", "textId": "TextId", "domainId": "DomainId",
 }  # fmt: skip
 _LAYOUTS: Mapping[str, Mapping[str, str]] = (
@@ -48,12 +81,16 @@ _OTHER_FORM = "export it in another form: nsys export -t sqlite REPORT.nsys-rep"
 
 
 def is_json_lines(head: bytes) -> bool:
-    """Whether a file that begins so is such an export: its first line has the strings, or the first of them."""
+    """Whether a file that begins so is such an export: its first line has the strings, or the first
+    of them.
+    """
     return head.startswith((b'{"data":[', b'{"type":"String",', b'{"Type":'))
 
 
 def json_tables(path: Path) -> NsysTables:
-    """The tables of such an export.  Raises NsysmapError if a line is no event, or no line is one that is known."""
+    """The tables of such an export.  Raises NsysmapError if a line is no event, or no line is one
+    that is known.
+    """
     rows: dict[str, dict[str, array[int]]] = {}
     strings: dict[int, str] = {}
     texts: dict[str, int] = {}
@@ -64,7 +101,11 @@ def json_tables(path: Path) -> NsysTables:
             try:
                 _add_strings(strings, event)
             except (ValueError, TypeError, KeyError, OverflowError) as error:
-                raise NsysmapError(str(path), f"line {number:,} is not text from nsys ({type(error).__name__})", _OTHER_FORM) from error
+                raise NsysmapError(
+                    str(path),
+                    f"line {number:,} is not text from nsys ({type(error).__name__})",
+                    _OTHER_FORM,
+                ) from error
             continue
         kind = next((key for key in event if key != "Type"), "")
         kinds[kind] += 1
@@ -72,24 +113,40 @@ def json_tables(path: Path) -> NsysTables:
         try:
             table, held = _row(kind, body) if isinstance(body, dict) else ("", {})
             if table:
-                columns = rows.get(table) or rows.setdefault(table, {name: array("q") for name in _LAYOUTS[table]})
+                columns = rows.get(table) or rows.setdefault(
+                    table, {name: array("q") for name in _LAYOUTS[table]}
+                )
                 for name, key in _LAYOUTS[table].items():
                     columns[name].append(_int64(held.get(key)))
                 if table == "NVTX_EVENTS":
                     text = held.get("Text")
-                    text_of_row.append(texts.setdefault(text, len(texts)) if isinstance(text, str) and text else -1)
+                    text_of_row.append(
+                        texts.setdefault(text, len(texts)) if isinstance(text, str) and text else -1
+                    )
         except (ValueError, TypeError, OverflowError) as error:
-            raise NsysmapError(str(path), f"line {number:,} is not an nsys event ({error})", _OTHER_FORM) from error
+            raise NsysmapError(
+                str(path), f"line {number:,} is not an nsys event ({error})", _OTHER_FORM
+            ) from error
     if not rows and not strings:
         told = ", ".join(sorted(kinds)[:4]) or "no events"
-        raise NsysmapError(str(path), f"contains JSON lines in an unknown layout ({told})", _OTHER_FORM)
+        raise NsysmapError(
+            str(path), f"contains JSON lines in an unknown layout ({told})", _OTHER_FORM
+        )
     tables: dict[str, Columns] = {
-        table: {name: np.frombuffer(values, np.int64) for name, values in columns.items()} for table, columns in rows.items()
+        table: {name: np.frombuffer(values, np.int64) for name, values in columns.items()}
+        for table, columns in rows.items()
     }
     if "NVTX_EVENTS" in tables:
-        tables["NVTX_EVENTS"] = {**tables["NVTX_EVENTS"], "text": Text(np.array(text_of_row, np.int32), tuple(texts))}
+        tables["NVTX_EVENTS"] = {
+            **tables["NVTX_EVENTS"],
+            "text": Text(np.array(text_of_row, np.int32), tuple(texts)),
+        }
     tables["StringIds"] = _strings(strings)
-    note = Note("info", "JSON lines have no description of the GPU, no NVTX payloads and no nsys version; the other export formats do.")
+    note = Note(
+        "info",
+        "JSON lines have no description of the GPU, no NVTX payloads and no nsys version; the other"
+        " export formats do.",
+    )
     return in_memory(path, "JSON lines", tables, notes=(note,))
 
 
@@ -104,7 +161,9 @@ def _events(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 event = json.loads(line)
             except (ValueError, RecursionError) as error:
                 cut = "the file is cut short" if not line.endswith(b"\n") else type(error).__name__
-                raise NsysmapError(str(path), f"line {number:,} is not JSON ({cut})", _OTHER_FORM) from error
+                raise NsysmapError(
+                    str(path), f"line {number:,} is not JSON ({cut})", _OTHER_FORM
+                ) from error
             if not isinstance(event, dict):
                 raise NsysmapError(str(path), f"line {number:,} is not an nsys event", _OTHER_FORM)
             yield number, event
@@ -121,7 +180,9 @@ def _row(kind: str, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if kind == "TraceProcessEvent":
         if isinstance(body.get("cudaGraphNodeCreation"), dict):
             return _NODES[0], {**body, **body["cudaGraphNodeCreation"]}
-        if body.get("name") is not None and not any(isinstance(value, dict) for value in body.values()):
+        if body.get("name") is not None and not any(
+            isinstance(value, dict) for value in body.values()
+        ):
             return _HOST_EVENTS.get(_int64(body.get("eventClass")), ("", {}))[0], body
     return "", {}
 
@@ -138,8 +199,13 @@ def _add_strings(strings: dict[int, str], event: Mapping[str, Any]) -> None:
     if event.get("type") == "String":
         strings[int(np.int64(_int64(event["id"])))] = str(event["value"])
     elif isinstance(event.get("data"), list):
-        strings.update((number, text) for number, text in enumerate(event["data"]) if isinstance(text, str))
+        strings.update(
+            (number, text) for number, text in enumerate(event["data"]) if isinstance(text, str)
+        )
 
 
 def _strings(strings: Mapping[int, str]) -> dict[str, IntArray | Text]:
-    return {"id": np.array(list(strings), np.int64), "value": Text.of(text or None for text in strings.values())}
+    return {
+        "id": np.array(list(strings), np.int64),
+        "value": Text.of(text or None for text in strings.values()),
+    }

@@ -1,4 +1,6 @@
-"""What a file that is not an nsys report looks like; this only chooses an error message, after nsys has refused the file."""
+"""What a file that is not an nsys report looks like; this only chooses an error message, after nsys
+has refused the file.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,21 @@ _MAGICS = (
     (b"\x28\xb5\x2f\xfd", "is compressed with zstd", "unpack it first: unzstd FILE"),
     (b"BZh", "is compressed with bzip2", "unpack it first: bunzip2 FILE"),
     (b"PK\x03\x04", "is a zip archive", "unpack it first: unzip FILE"),
-    (b"\x89HDF\r\n", "is an HDF5 file", "export the report in another form: nsys export -t sqlite REPORT.nsys-rep"),
+    (
+        b"\x89HDF\r\n",
+        "is an HDF5 file",
+        "export the report in another form: nsys export -t sqlite REPORT.nsys-rep",
+    ),
     (
         b"NVR\0",
         "is a report of Nsight Compute, which profiles single kernels",
         "capture one of Nsight Systems: nsys profile -t cuda,nvtx …",
     ),
-    (b"version https://git-lfs", "is a Git LFS pointer, not the file itself", "fetch it: git lfs pull"),
+    (
+        b"version https://git-lfs",
+        "is a Git LFS pointer, not the file itself",
+        "fetch it: git lfs pull",
+    ),
     (b"\x7fELF", "is a program or a library, not a report", _REPORT),
     (b"ftrt", "is a TensorRT engine, not a report", _REPORT_TOO),
     (b"ptrt", "is a TensorRT engine, not a report", _REPORT_TOO),
@@ -35,7 +45,10 @@ def looks_like(path: Path, head: bytes) -> tuple[str, str] | None:
     if not head:
         return "is empty", _AGAIN
     if suffix == ".qdstrm":
-        remedy = "turn it into a .nsys-rep with `QdstrmImporter -i FILE`, which comes with the nsys that captured it, and give that"
+        remedy = (
+            "turn it into a .nsys-rep with `QdstrmImporter -i FILE`, which comes with the nsys that"
+            " captured it, and give that"
+        )
         return "is a raw QDSTRM stream of an unfinished capture", remedy
     for magic, what, remedy in _MAGICS:
         if head.startswith(magic):
@@ -44,13 +57,23 @@ def looks_like(path: Path, head: bytes) -> tuple[str, str] | None:
         return "is a TensorRT engine, not a report", _REPORT_TOO
     if head.lstrip()[:1] in (b"{", b"["):
         if b'"traceEvents"' in head or b'"schemaVersion"' in head:
-            return "is a Chrome trace, such as PyTorch's profiler writes, not an nsys report", _REPORT
+            return (
+                "is a Chrome trace, such as PyTorch's profiler writes, not an nsys report",
+                _REPORT,
+            )
         return "is JSON, not a report", _REPORT_TOO
     if head.startswith(b"NVIDIA "):
-        return ("is cut off in its first line", _AGAIN) if len(head) < 64 and b"\n" not in head else None
+        return (
+            ("is cut off in its first line", _AGAIN)
+            if len(head) < 64 and b"\n" not in head
+            else None
+        )
     if _HEADER.startswith(head):
         return "is cut off in its first line", _AGAIN
-    return f"is not an nsys report (it begins with {_shown(head)}, not with {_HEADER.decode()})", _REPORT
+    return (
+        f"is not an nsys report (it begins with {_shown(head)}, not with {_HEADER.decode()})",
+        _REPORT,
+    )
 
 
 def _shown(head: bytes) -> str:

@@ -1,4 +1,6 @@
-"""Reads a report without nsys, if none is installed or it is older than the report: the same tables that nsys would export."""
+"""Reads a report without nsys, if none is installed or it is older than the report: the same tables
+that nsys would export.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,16 @@ FORM = "nsys-rep read by nsysmap"
 
 
 def own_tables(path: Path) -> NsysTables:
-    """The tables of a report, by nsys's names.  Raises NsysmapError if it is none, is damaged, or of a layout that is not known."""
+    """The tables of a report, by nsys's names.  Raises NsysmapError if it is none, is damaged, or
+    of a layout that is not known.
+    """
     report = read_report(path)
     tables: dict[str, Columns] = {
         **report.tables,
-        "StringIds": {"id": np.arange(len(report.strings)), "value": Text.of(text or None for text in report.strings)},
+        "StringIds": {
+            "id": np.arange(len(report.strings)),
+            "value": Text.of(text or None for text in report.strings),
+        },
         "META_DATA_CAPTURE": _said_of_the_capture(report),
     }
     columns = {name: list(held) for name, held in tables.items()}
@@ -39,11 +46,21 @@ def own_tables(path: Path) -> NsysTables:
         for held in metric_blocks(report.samples) if table == GPU_METRICS else [tables[table]]:
             yield {name: column for name in integers if not isinstance(column := held[name], Text)}
 
-    return NsysTables(path, FORM, spelling(columns), fetch, report.nsys_version, tuple(_doubts(report)), fetch_blocks)
+    return NsysTables(
+        path,
+        FORM,
+        spelling(columns),
+        fetch,
+        report.nsys_version,
+        tuple(_doubts(report)),
+        fetch_blocks,
+    )
 
 
 def version_in_report(path: Path) -> str | None:
-    """The version of the nsys that wrote a report, as its container tells: its first line does not in those of nsys until 2023.2."""
+    """The version of the nsys that wrote a report, as its container tells: its first line does not
+    in those of nsys until 2023.2.
+    """
     try:
         return nsys_version(open_container(path))
     except NsysmapError:
@@ -51,16 +68,29 @@ def version_in_report(path: Path) -> str | None:
 
 
 def _said_of_the_capture(report: Report) -> Columns:
-    """What was asked for, in the form of an export's rows; of environment and command line only TensorRT's version is read."""
+    """What was asked for, in the form of an export's rows; of environment and command line only
+    TensorRT's version is read.
+    """
     rows = [("CAPTURE_EVENT_TYPE", what) for what in report.collected]
     rows += [("CUDA_GRAPH_TRACE_OPTIONS:MODE", report.graph_trace)] if report.graph_trace else []
-    rows += [(ENVIRONMENT_VARIABLE, f"TENSORRT_VERSION={report.tensorrt}")] if report.tensorrt else []
+    rows += (
+        [(ENVIRONMENT_VARIABLE, f"TENSORRT_VERSION={report.tensorrt}")] if report.tensorrt else []
+    )
     return {"name": Text.of(name for name, _ in rows), "value": Text.of(value for _, value in rows)}
 
 
 def _doubts(report: Report) -> list[Note]:
-    notes = [Note("warning", f"The report may have been read incompletely: {told}.") for told in report.disagreements]
+    notes = [
+        Note("warning", f"The report may have been read incompletely: {told}.")
+        for told in report.disagreements
+    ]
     if report.unread:
         what = ", ".join(f"{count:,} of {kind}" for kind, count in sorted(report.unread.items()))
-        notes.append(Note("warning", f"This version of nsysmap does not know some events of the report and leaves them out: {what}."))
+        notes.append(
+            Note(
+                "warning",
+                "This version of nsysmap does not know some events of the report and leaves them"
+                f" out: {what}.",
+            )
+        )
     return notes

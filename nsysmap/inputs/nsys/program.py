@@ -29,12 +29,18 @@ INSTALL_FOLDERS = (
     "/opt/nsys/bin",
     "/usr/lib/nsight-systems/bin",
 )
-"""Where installers put nsys; a later folder counts only when no earlier one holds it, and within one the newest comes first."""
+"""Where installers put nsys; a later folder counts only when no earlier one holds it, and within
+one the newest comes first.
+"""
 
 QUIET_LIMIT_S = 900.0
-"""How long nsys may neither print nor write before it counts as hung; the environment's NSYSMAP_NSYS_TIMEOUT overrides it."""
+"""How long nsys may neither print nor write before it counts as hung; the environment's
+NSYSMAP_NSYS_TIMEOUT overrides it.
+"""
 
-EXPORT_THERE = "run `nsys export -t sqlite FILE` where the report was captured and give nsysmap the .sqlite"
+EXPORT_THERE = (
+    "run `nsys export -t sqlite FILE` where the report was captured and give nsysmap the .sqlite"
+)
 
 Progress = Callable[[int], None]
 """Called with the percentage that nsys has done."""
@@ -63,7 +69,8 @@ class Ended:
 
 
 def installed_nsys() -> Iterator[Nsys]:
-    """Every nsys that runs, in the order in which it is taken: that of ``NSYS`` alone, else PATH and the usual folders.
+    """Every nsys that runs, in the order in which it is taken: that of ``NSYS`` alone, else PATH
+    and the usual folders.
 
     Raises NsysmapError if there is none.
     """
@@ -72,7 +79,11 @@ def installed_nsys() -> Iterator[Nsys]:
         told = shutil.which(named)
         version = _version_of(Path(told)) if told else None
         if told is None or version is None:
-            raise NsysmapError(f"NSYS={named}", "is not a working nsys", "point NSYS at the nsys program, or unset it to search PATH")
+            raise NsysmapError(
+                f"NSYS={named}",
+                "is not a working nsys",
+                "point NSYS at the nsys program, or unset it to search PATH",
+            )
         yield Nsys(Path(told).absolute(), version)
         return
     broken: Path | None = None
@@ -86,11 +97,15 @@ def installed_nsys() -> Iterator[Nsys]:
             yield Nsys(path, version)
     if not found and broken is not None:
         raise NsysmapError(
-            str(broken), "does not answer --version", "repair that installation of Nsight Systems, or point NSYS at another nsys"
+            str(broken),
+            "does not answer --version",
+            "repair that installation of Nsight Systems, or point NSYS at another nsys",
         )
     if not found:
         raise NsysmapError(
-            "nsys", "not found in NSYS, on PATH or in the usual install folders", f"install Nsight Systems, or {EXPORT_THERE}"
+            "nsys",
+            "not found in NSYS, on PATH or in the usual install folders",
+            f"install Nsight Systems, or {EXPORT_THERE}",
         )
 
 
@@ -104,16 +119,22 @@ def older(version: str, other: str) -> bool:
     return _numbers(version) < _numbers(other)
 
 
-def run(command: Sequence[str | Path], folder: Path, writes: Path, *, progress: Progress | None = None) -> Ended:
-    """Run nsys in that folder until it ends, or has neither printed nor written for too long; no process of its group outlives this call.
+def run(
+    command: Sequence[str | Path], folder: Path, writes: Path, *, progress: Progress | None = None
+) -> Ended:
+    """Run nsys in that folder until it ends, or has neither printed nor written for too long; no
+    process of its group outlives this call.
 
-    ``writes`` is the file whose growth is a sign of life.  OSError if the program cannot be started.
+    ``writes`` is the file whose growth is a sign of life.  OSError if the program cannot be
+    started.
     """
     return _watched(command, folder, _Watch(quiet_limit(), writes, progress))
 
 
 def asked(command: Sequence[str | Path]) -> str:
-    """The last of what nsys answers to a short question, such as --version; nothing if it cannot be asked."""
+    """The last of what nsys answers to a short question, such as --version; nothing if it cannot be
+    asked.
+    """
     try:
         return _watched(command, None, _Watch(_VERSION_LIMIT_S, most_bytes=_TALKATIVE_BYTES)).said
     except OSError:
@@ -131,7 +152,9 @@ def quiet_limit() -> float:
         limit = 0.0
     if not 0 < limit < float("inf"):
         raise NsysmapError(
-            f"NSYSMAP_NSYS_TIMEOUT={told}", "is not a positive number of seconds", "set it to seconds such as 1800, or unset it"
+            f"NSYSMAP_NSYS_TIMEOUT={told}",
+            "is not a positive number of seconds",
+            "set it to seconds such as 1800, or unset it",
         )
     return limit
 
@@ -160,7 +183,9 @@ def _watched(command: Sequence[str | Path], folder: Path | None, watch: _Watch) 
         quiet, said = _follow(process, watch)
     finally:
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)  # it is not reaped yet, so the number is still its own
+            os.killpg(
+                process.pid, signal.SIGKILL
+            )  # it is not reaped yet, so the number is still its own
         assert process.stdout is not None
         process.stdout.close()
         process.wait()
@@ -168,7 +193,9 @@ def _watched(command: Sequence[str | Path], folder: Path | None, watch: _Watch) 
 
 
 def _follow(process: subprocess.Popen[bytes], watch: _Watch) -> tuple[bool, str]:
-    """Until it ends, or is quiet for too long: whether it was that, and the last of what it printed."""
+    """Until it ends, or is quiet for too long: whether it was that, and the last of what it
+    printed.
+    """
     assert process.stdout is not None
     output = process.stdout.fileno()
     os.set_blocking(output, False)
@@ -177,7 +204,9 @@ def _follow(process: subprocess.Popen[bytes], watch: _Watch) -> tuple[bool, str]
     with selectors.DefaultSelector() as selector:
         selector.register(output, selectors.EVENT_READ)
         while True:
-            ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+            ended = (
+                os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+            )
             pause = 0.0 if ended else min(0.2, watch.quiet_limit_s)
             if not open_end:
                 time.sleep(pause)
@@ -198,7 +227,11 @@ def _follow(process: subprocess.Popen[bytes], watch: _Watch) -> tuple[bool, str]
                     continue  # what it printed last; its children may go on for ever
             if ended:
                 return False, said.decode(errors="replace")
-            now = watch.writes.stat().st_size if watch.writes is not None and watch.writes.exists() else -1
+            now = (
+                watch.writes.stat().st_size
+                if watch.writes is not None and watch.writes.exists()
+                else -1
+            )
             if now != size:
                 alive_at, size = time.monotonic(), now
             if time.monotonic() - alive_at > watch.quiet_limit_s or read_bytes > watch.most_bytes:
@@ -221,7 +254,9 @@ def _candidates() -> Iterator[Path]:
 
 def _version_of(path: Path) -> str | None:
     try:
-        ended = _watched([path, "--version"], None, _Watch(_VERSION_LIMIT_S, most_bytes=_TALKATIVE_BYTES))
+        ended = _watched(
+            [path, "--version"], None, _Watch(_VERSION_LIMIT_S, most_bytes=_TALKATIVE_BYTES)
+        )
     except OSError:
         return None
     found = re.search(r"\b(\d{4}(?:\.\d+)+)", ended.said)

@@ -1,4 +1,6 @@
-"""Has nsys capture a program with the flags that nsysmap needs, for the installed version of nsys."""
+"""Has nsys capture a program with the flags that nsysmap needs, for the installed version of
+nsys.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,18 @@ from nsysmap.core.errors import NsysmapError
 from nsysmap.inputs.nsys.program import Nsys, asked, older
 
 METRICS_HZ = 50_000
-"""What counters are sampled at where nothing is known of the kernels: 150 inferences tell those from 1.5 µs on, and few samples are lost.
+"""What counters are sampled at where nothing is known of the kernels: 150 inferences tell those
+from 1.5 µs on, and few samples are lost.
 
-On an H100 nsys 2025.3 lost none of 6.7 s at 10 and 20 kHz, 14 % at 50 kHz, 46 % at 100 kHz and 80 % at 200 kHz.
+On an H100 nsys 2025.3 lost none of 6.7 s at 10 and 20 kHz, 14 % at 50 kHz, 46 % at 100 kHz and 80 %
+at 200 kHz.
 """
 
 PERMISSION = (
-    "become root for the capture, or have an administrator write `options nvidia NVreg_RestrictProfilingToAdminUsers=0` into a file of "
-    "/etc/modprobe.d/ and restart the machine; a container needs --cap-add=SYS_ADMIN too (https://developer.nvidia.com/ERR_NVGPUCTRPERM)"
+    "become root for the capture, or have an administrator write `options nvidia"
+    " NVreg_RestrictProfilingToAdminUsers=0` into a file of /etc/modprobe.d/ and restart the"
+    " machine; a container needs --cap-add=SYS_ADMIN too"
+    " (https://developer.nvidia.com/ERR_NVGPUCTRPERM)"
 )
 """How to get permission to read the GPU's performance counters."""
 
@@ -35,7 +41,9 @@ _NONE_THERE = re.compile(r"feature is not available|GPUs not found|None of the i
 
 @dataclass(frozen=True)
 class Recorded:
-    """How a capture ended: nsys's exit status, which is that of the program where nsys had nothing to say of its own."""
+    """How a capture ended: nsys's exit status, which is that of the program where nsys had nothing
+    to say of its own.
+    """
 
     status: int
     report: Path
@@ -50,34 +58,59 @@ class Sampling:
 
 
 def capture_command(
-    nsys: Nsys, program: Sequence[str], report: Path, *, gpu_metrics: Sampling | None = None, force: bool = False
+    nsys: Nsys,
+    program: Sequence[str],
+    report: Path,
+    *,
+    gpu_metrics: Sampling | None = None,
+    force: bool = False,
 ) -> list[str]:
     """The command line that captures ``program`` into ``report``."""
     version = nsys.version
-    flags = ["-t", "cuda,nvtx,osrt", "--sample=none", "--cpuctxsw=none"]  # no answer rests on samples of the CPU
+    flags = [
+        "-t",
+        "cuda,nvtx,osrt",
+        "--sample=none",
+        "--cpuctxsw=none",
+    ]  # no answer rests on samples of the CPU
     if not older(version, _GRAPH_TRACE_SINCE):
-        flags.append("--cuda-graph-trace=node" + ("" if older(version, _PRECAPTURE_SINCE) else ":nvtx-precapture"))
+        flags.append(
+            "--cuda-graph-trace=node"
+            + ("" if older(version, _PRECAPTURE_SINCE) else ":nvtx-precapture")
+        )
     if gpu_metrics is not None:
-        flags += [f"{_devices(nsys)}={gpu_metrics.gpus}", f"--gpu-metrics-frequency={gpu_metrics.hertz}"]
+        flags += [
+            f"{_devices(nsys)}={gpu_metrics.gpus}",
+            f"--gpu-metrics-frequency={gpu_metrics.hertz}",
+        ]
     if force:
         flags.append("--force-overwrite=true")
     return [str(nsys.path), "profile", *flags, "-o", str(report), *program]
 
 
 def check_gpu_metrics(nsys: Nsys) -> None:
-    """Nothing, where nsys may sample the counters of a GPU; NsysmapError with what to do where it may not, or there is none."""
+    """Nothing, where nsys may sample the counters of a GPU; NsysmapError with what to do where it
+    may not, or there is none.
+    """
     option = _devices(nsys)
     said = asked([nsys.path, "profile", f"{option}=help"])
     if _REFUSED.search(said):
         raise NsysmapError(
-            "--gpu-metrics", "this user is not allowed to read the GPU's performance counters (ERR_NVGPUCTRPERM)", PERMISSION
+            "--gpu-metrics",
+            "this user is not allowed to read the GPU's performance counters (ERR_NVGPUCTRPERM)",
+            PERMISSION,
         )
     if _NONE_THERE.search(said):
-        raise NsysmapError("--gpu-metrics", "nsys finds no GPU here with counters that it can sample", f"see `nsys profile {option}=help`")
+        raise NsysmapError(
+            "--gpu-metrics",
+            "nsys finds no GPU here with counters that it can sample",
+            f"see `nsys profile {option}=help`",
+        )
 
 
 def record(command: Sequence[str], report: Path) -> Recorded:
-    """Run such a command on the caller's terminal until it ends; Ctrl-C is for nsys, which then writes what it has.
+    """Run such a command on the caller's terminal until it ends; Ctrl-C is for nsys, which then
+    writes what it has.
 
     Raises NsysmapError if nsys cannot be started, or leaves no new report.
     """
@@ -85,7 +118,11 @@ def record(command: Sequence[str], report: Path) -> Recorded:
     try:
         process = subprocess.Popen(list(command))
     except OSError as error:
-        raise NsysmapError(command[0], f"cannot be started ({error.strerror or error})", "repair that installation of nsys") from error
+        raise NsysmapError(
+            command[0],
+            f"cannot be started ({error.strerror or error})",
+            "repair that installation of nsys",
+        ) from error
     with _passed_on(process):
         status = process.wait()
     if _state(report) in (None, earlier):
@@ -107,19 +144,31 @@ def _state(report: Path) -> tuple[int, int, int] | None:
 
 
 def layer_files(program: Sequence[str]) -> list[str]:
-    """The engine files that a trtexec command line writes: what stands behind its --exportLayerInfo."""
-    return [found.group(1) for part in program if (found := re.match(r"--exportLayerInfo=(.+)", part))]
+    """The engine files that a trtexec command line writes: what stands behind its
+    --exportLayerInfo.
+    """
+    return [
+        found.group(1) for part in program if (found := re.match(r"--exportLayerInfo=(.+)", part))
+    ]
 
 
 def _devices(nsys: Nsys) -> str:
-    """The option that names the GPUs to sample, as this nsys spells it: it got its last letter in 2024."""
+    """The option that names the GPUs to sample, as this nsys spells it: it got its last letter in
+    2024.
+    """
     several = "--gpu-metrics-devices"
-    return several[:-1] if _UNKNOWN_OPTION in asked([nsys.path, "profile", f"{several}=help"]) else several
+    return (
+        several[:-1]
+        if _UNKNOWN_OPTION in asked([nsys.path, "profile", f"{several}=help"])
+        else several
+    )
 
 
 @contextmanager
 def _passed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """While nsys runs: an interrupt, which it has got from the terminal too, does not end us; the third ends nsys; SIGTERM is for it."""
+    """While nsys runs: an interrupt, which it has got from the terminal too, does not end us; the
+    third ends nsys; SIGTERM is for it.
+    """
     count = 0
 
     def interrupted(_number: int, _frame: FrameType | None) -> None:
@@ -131,7 +180,10 @@ def _passed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
     def told_to_end(number: int, _frame: FrameType | None) -> None:
         process.send_signal(number)
 
-    handlers: dict[int, Callable[[int, FrameType | None], None]] = {signal.SIGINT: interrupted, signal.SIGTERM: told_to_end}
+    handlers: dict[int, Callable[[int, FrameType | None], None]] = {
+        signal.SIGINT: interrupted,
+        signal.SIGTERM: told_to_end,
+    }
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield

@@ -1,8 +1,10 @@
-"""The container of a ``.nsys-rep`` (or ``.qdrep``) file: its sections, its compressed blocks, and the counts that must agree.
+"""The container of a ``.nsys-rep`` (or ``.qdrep``) file: its sections, its compressed blocks, and
+the counts that must agree.
 
-A report is a first line of text, sections one behind the other, a table of the sections (a message), its position, and an end mark.  The
-section with the events is a magic, two messages, blocks compressed with LZ4 (events, and last the strings), and two more messages.
-docs/ has the format in full and how it was found.
+A report is a first line of text, sections one behind the other, a table of the sections (a
+message), its position, and an end mark.  The section with the events is a magic, two messages,
+blocks compressed with LZ4 (events, and last the strings), and two more messages. docs/ has the
+format in full and how it was found.
 """
 
 from __future__ import annotations
@@ -23,18 +25,27 @@ _MOST_SPACE = 64  # bytes of the foot in which white space behind the end is loo
 EVENTS_MAGIC = b"QDTEXT00"
 FIRST_LINE = b"NVIDIA "
 _LFS = b"version https://git-lfs"
-_EVENTS, _OFFSETS, _ABOUT, _CLOCKS = "Raw Sampling Data", "Sampling Data Offsets", "UI Data", "Time Conversion Data"
+_EVENTS, _OFFSETS, _ABOUT, _CLOCKS = (
+    "Raw Sampling Data",
+    "Sampling Data Offsets",
+    "UI Data",
+    "Time Conversion Data",
+)
 _MOST_TABLE = 1 << 20  # bytes of the table of sections, which has some seven rows
 _MOST_MESSAGE = 1 << 28  # bytes of a message that is read in one piece
 _MOST_BLOCK = 1 << 28  # bytes of a block once it is decompressed: 7,000 events, or all strings
-_MOST_RATIO = 32  # of the event blocks together: real ones take 2 to 6 times as much when decompressed
+_MOST_RATIO = (
+    32  # of the event blocks together: real ones take 2 to 6 times as much when decompressed
+)
 _SAVE_AGAIN = "copy the report again from where it was captured, or capture it again"
 _OTHER_READER = "export it with the nsys that wrote it (nsys export -t sqlite) and give the .sqlite"
 
 
 @dataclass(frozen=True)
 class Block:
-    """One compressed block: where its bytes stand in the file, and its size before and after decompression."""
+    """One compressed block: where its bytes stand in the file, and its size before and after
+    decompression.
+    """
 
     offset: int
     compressed: int
@@ -64,13 +75,15 @@ class Container:
     strings: Block
     thread_names: bytes
     machine: Message  # GPUs, contexts and streams
-    clocks: Message  # how one clock is converted into another, since nsys 2026; before, the session says it
+    # how one clock is converted into another, since nsys 2026; before, the session says it
+    clocks: Message
 
 
 def open_container(path: Path) -> Container:
     """The report's container, checked throughout; its blocks are only looked at, not decompressed.
 
-    Raises NsysmapError if the file is no report, is cut off, or holds something else than is known of reports.
+    Raises NsysmapError if the file is no report, is cut off, or holds something else than is known
+    of reports.
     """
     with path.open("rb") as file:
         size = _end(file)
@@ -97,7 +110,10 @@ def open_container(path: Path) -> Container:
                 blocks.append(block)
                 at = block.offset + block.compressed
             if at != base + strings_at:
-                raise WireError(f"a block that reaches into the strings, which should begin at byte {strings_at}")
+                raise WireError(
+                    "a block that reaches into the strings, which should begin at byte"
+                    f" {strings_at}"
+                )
             strings = _block(file, at, end)
             at = strings.offset + strings.compressed
             thread_names, at = _bytes(file, at, end) if counts.thread_names else (b"", at)
@@ -106,9 +122,24 @@ def open_container(path: Path) -> Container:
                 more = _block(file, at, end)
                 at = more.offset + more.compressed
             _check_sizes(blocks, counts)
-            if counts.strings > strings.compressed + 1000:  # no string is there twice, so that each takes some of these bytes
-                raise WireError(f"a count of {counts.strings} strings in {strings.compressed} bytes")
-    return Container(path, about, session, registry, counts, tuple(blocks), strings, thread_names, machine, clocks)
+            if (
+                counts.strings > strings.compressed + 1000
+            ):  # no string is there twice, so that each takes some of these bytes
+                raise WireError(
+                    f"a count of {counts.strings} strings in {strings.compressed} bytes"
+                )
+    return Container(
+        path,
+        about,
+        session,
+        registry,
+        counts,
+        tuple(blocks),
+        strings,
+        thread_names,
+        machine,
+        clocks,
+    )
 
 
 def decompressed(container: Container, file: BinaryIO, block: Block) -> bytes:
@@ -120,7 +151,10 @@ def decompressed(container: Container, file: BinaryIO, block: Block) -> bytes:
         except (lz4.block.LZ4BlockError, ValueError) as error:
             raise WireError(f"a block at byte {block.offset} that does not decompress") from error
         if len(found) != block.size:
-            raise WireError(f"a block of {len(found)} bytes at byte {block.offset} which says that it has {block.size}")
+            raise WireError(
+                f"a block of {len(found)} bytes at byte {block.offset} which says that it has"
+                f" {block.size}"
+            )
         size, begin = varint(found, 0)
         if begin + size != len(found):
             raise WireError(f"a message of {size} bytes in a block of {len(found)}")
@@ -133,7 +167,9 @@ def damage(path: Path, where: str) -> Iterator[None]:
     try:
         yield
     except WireError as error:
-        raise NsysmapError(str(path), f"is damaged: in its {where} there is {error}", _SAVE_AGAIN) from error
+        raise NsysmapError(
+            str(path), f"is damaged: in its {where} there is {error}", _SAVE_AGAIN
+        ) from error
 
 
 def _unknown(path: Path, found: str, expected: str) -> NsysmapError:
@@ -155,21 +191,38 @@ def _sections(path: Path, file: BinaryIO, size: int) -> dict[str, tuple[int, int
         file.seek(0)
         head = file.read(len(_LFS))
         if head == _LFS:
-            raise NsysmapError(str(path), "is a Git LFS pointer, not the report itself", "fetch the report: git lfs pull")
+            raise NsysmapError(
+                str(path),
+                "is a Git LFS pointer, not the report itself",
+                "fetch the report: git lfs pull",
+            )
         if not head.startswith(FIRST_LINE):
             raise NsysmapError(
-                str(path), "is not an nsys report: it neither begins nor ends like one", "give a .nsys-rep, a .qdrep or an export"
+                str(path),
+                "is not an nsys report: it neither begins nor ends like one",
+                "give a .nsys-rep, a .qdrep or an export",
             )
-        raise NsysmapError(str(path), f"is cut off: a report ends with {END_MARK!r}, this file with {foot[-8:]!r}", _SAVE_AGAIN)
+        raise NsysmapError(
+            str(path),
+            f"is cut off: a report ends with {END_MARK!r}, this file with {foot[-8:]!r}",
+            _SAVE_AGAIN,
+        )
     table = int.from_bytes(foot[:8], "little")
     if len(foot) < 16 or not 0 < table <= size - 16 or size - 16 - table > _MOST_TABLE:
-        raise NsysmapError(str(path), "is damaged: its table of sections is not where the end of the file says", _SAVE_AGAIN)
+        raise NsysmapError(
+            str(path),
+            "is damaged: its table of sections is not where the end of the file says",
+            _SAVE_AGAIN,
+        )
     sections: dict[str, tuple[int, int]] = {}
     with damage(path, "table of sections"):
         for row in Message.of(_read(file, table, size - 16 - table)).messages(1):
             name, offset, length = row.text(1) or "", row.number(2) or 0, row.number(3) or 0
             if offset + length > table:
-                raise WireError(f"a section {name[:40]!r} of {length} bytes at byte {offset}, which ends behind byte {table}")
+                raise WireError(
+                    f"a section {name[:40]!r} of {length} bytes at byte {offset}, which ends behind"
+                    f" byte {table}"
+                )
             if name in sections:
                 raise WireError(f"a section {name[:40]!r} that is there twice")
             sections[name] = (offset, length)
@@ -192,15 +245,26 @@ def _offsets(path: Path, data: bytes) -> tuple[str, int]:
 
 
 def _counts(registry: Message) -> Counts:
-    return Counts(registry.number(1) or 0, registry.number(15) or 0, registry.number(3) or 0, registry.number(5) or 0)
+    return Counts(
+        registry.number(1) or 0,
+        registry.number(15) or 0,
+        registry.number(3) or 0,
+        registry.number(5) or 0,
+    )
 
 
 def _check_sizes(blocks: list[Block], counts: Counts) -> None:
-    total, compressed = sum(block.size for block in blocks), sum(block.compressed for block in blocks)
+    total, compressed = (
+        sum(block.size for block in blocks),
+        sum(block.compressed for block in blocks),
+    )
     if total > _MOST_RATIO * compressed + _MOST_TABLE:
         raise WireError(f"{total} bytes compressed to {compressed}, which no real events are")
     if 2 * (counts.events + counts.generic_events) > total:
-        raise WireError(f"a count of {counts.events} and {counts.generic_events} events where all blocks have {total} bytes")
+        raise WireError(
+            f"a count of {counts.events} and {counts.generic_events} events where all blocks have"
+            f" {total} bytes"
+        )
 
 
 def _read(file: BinaryIO, offset: int, length: int) -> bytes:
@@ -232,5 +296,7 @@ def _block(file: BinaryIO, at: int, end: int) -> Block:
     size, begin = varint(head, begin)
     begin += at
     if compressed > end - begin or not 0 < size <= min(255 * compressed, _MOST_BLOCK):
-        raise WireError(f"a block of {compressed} bytes, {size} when decompressed, where {end - begin} are left")
+        raise WireError(
+            f"a block of {compressed} bytes, {size} when decompressed, where {end - begin} are left"
+        )
     return Block(begin, compressed, size)

@@ -14,7 +14,9 @@ _COUNTED = {
     "CUDA": (f"{_CUPTI}RUNTIME", f"{_CUPTI}KERNEL", f"{_CUPTI}MEMCPY", f"{_CUPTI}MEMSET"),
     "NVTX": ("NVTX_EVENTS",),
 }
-"""What nsys counts under these names: so in all 438 reports of 2020.3 to 2026.2 that say it for CUDA, and all 137 for NVTX."""
+"""What nsys counts under these names: so in all 438 reports of 2020.3 to 2026.2 that say it for
+CUDA, and all 137 for NVTX.
+"""
 
 
 def disagreements(tables: Mapping[str, Mapping[str, IntArray | Text]]) -> tuple[str, ...]:
@@ -32,5 +34,8 @@ def disagreements(tables: Mapping[str, Mapping[str, IntArray | Text]]) -> tuple[
         if what in said:
             rows = sum(len(next(iter(tables.get(table, {}).values()), ())) for table in counted)
             if rows != said[what]:
-                told.append(f"nsys says that it collected {said[what]} {what} events, but the report has {rows}")
+                told.append(
+                    f"nsys says that it collected {said[what]} {what} events, but the report has"
+                    f" {rows}"
+                )
     return tuple(told)

@@ -1,4 +1,6 @@
-"""Turns the blocks of a report into columns, some blocks at a time: the events by their kinds, the texts as codes into distinct values."""
+"""Turns the blocks of a report into columns, some blocks at a time: the events by their kinds, the
+texts as codes into distinct values.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,17 @@ from nsysmap.core.groups import like_texts
 from nsysmap.core.table import MISSING, IntArray, Text
 from nsysmap.inputs.nsys.report_container import Container, damage, decompressed
 from nsysmap.inputs.nsys.report_layout import CLASS_FIELD, KINDS, NVTX, UNIT, Kind
-from nsysmap.inputs.nsys.report_wire import Bytes, Form, Spans, WireError, lengths, padded, split, varint, walk
+from nsysmap.inputs.nsys.report_wire import (
+    Bytes,
+    Form,
+    Spans,
+    WireError,
+    lengths,
+    padded,
+    split,
+    varint,
+    walk,
+)
 from nsysmap.inputs.nsys.tables import decoded
 
 _EVENT, _GENERIC = 0x0A, 0x12  # the tags of the two kinds of messages in a block
@@ -26,9 +38,13 @@ _BATCH_BYTES = 4 << 20
 class Events:
     """All events of a report."""
 
-    tables: Mapping[str, Mapping[str, IntArray | Text]]  # nsys's names; a table is there where it has rows
+    tables: Mapping[
+        str, Mapping[str, IntArray | Text]
+    ]  # nsys's names; a table is there where it has rows
     generic: tuple[Generic, ...]
-    unread: Mapping[tuple[int, int], int]  # body and class of events that no table has → how many there are
+    unread: Mapping[
+        tuple[int, int], int
+    ]  # body and class of events that no table has → how many there are
 
 
 @dataclass(frozen=True)
@@ -45,9 +61,13 @@ class _Parts:
     """What has been read so far."""
 
     payloads: Mapping[int, int]  # type of the generic events that are wanted → bytes of each
-    columns: dict[str, dict[str, list[IntArray]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
+    columns: dict[str, dict[str, list[IntArray]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
     texts: dict[str, dict[bytes, int]] = field(default_factory=lambda: defaultdict(dict))
-    generic: dict[int, list[tuple[IntArray, Bytes]]] = field(default_factory=lambda: defaultdict(list))
+    generic: dict[int, list[tuple[IntArray, Bytes]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     unread: Counter[tuple[int, int]] = field(default_factory=Counter)
     events: int = 0
     generic_events: int = 0
@@ -56,9 +76,11 @@ class _Parts:
 def read_events(container: Container, payloads: Mapping[int, int]) -> Events:
     """The report's events as columns in the order of the file.
 
-    ``payloads`` says which types of generic events to keep, and how many bytes an event of each has.
+    ``payloads`` says which types of generic events to keep, and how many bytes an event of each
+    has.
 
-    Raises NsysmapError if the bytes are damaged, or there are more or fewer events than the file says.
+    Raises NsysmapError if the bytes are damaged, or there are more or fewer events than the file
+    says.
     """
     parts = _Parts(payloads)
     with container.path.open("rb") as file:
@@ -73,12 +95,14 @@ def read_events(container: Container, payloads: Mapping[int, int]) -> Events:
         counts = container.counts
         if (parts.events, parts.generic_events) != (counts.events, counts.generic_events):
             raise WireError(
-                f"{parts.events} and {parts.generic_events} events, but the file says {counts.events} and {counts.generic_events}"
+                f"{parts.events} and {parts.generic_events} events, but the file says"
+                f" {counts.events} and {counts.generic_events}"
             )
         return Events(_joined(parts), _generic(parts), dict(parts.unread))
 
 
-# --- some blocks ----------------------------------------------------------------------------------------------------
+# --- some blocks
+# --------------------------------------------------------------------------------------------------
 
 
 def _read(data: bytes, sizes: Sequence[int], parts: _Parts) -> None:
@@ -105,7 +129,9 @@ def _read(data: bytes, sizes: Sequence[int], parts: _Parts) -> None:
 
 
 def _read_events(buffer: Bytes, events: Spans, parts: _Parts) -> None:
-    """Group the events by type and body, whose fields are nearly the same, and read each group in one go."""
+    """Group the events by type and body, whose fields are nearly the same, and read each group in
+    one go.
+    """
     types, bodies, inner = _opened(buffer, events)
     keys = types << 11 | bodies  # both have at most 14 and 11 bits
     found: dict[str, list[tuple[IntArray, dict[str, IntArray]]]] = defaultdict(list)
@@ -114,7 +140,11 @@ def _read_events(buffer: Bytes, events: Spans, parts: _Parts) -> None:
         for table, here, columns in _read_group(buffer, key & 0x7FF, inner.take(rows), parts):
             found[table].append((rows[here], columns))
     for table, pieces in found.items():
-        order = np.argsort(np.concatenate([rows for rows, _ in pieces]), kind="stable") if len(pieces) > 1 else None
+        order = (
+            np.argsort(np.concatenate([rows for rows, _ in pieces]), kind="stable")
+            if len(pieces) > 1
+            else None
+        )
         for name in _names(table):
             column = np.concatenate([_column(columns, name, len(rows)) for rows, columns in pieces])
             parts.columns[table][name].append(column if order is None else column[order])
@@ -122,7 +152,12 @@ def _read_events(buffer: Bytes, events: Spans, parts: _Parts) -> None:
 
 def _names(table: str) -> list[str]:
     """All columns of a table, of which some kinds of its events have only a few."""
-    names = (name for kind in KINDS if kind.table == table for name in (*kind.columns, *kind.texts, *kind.part_columns))
+    names = (
+        name
+        for kind in KINDS
+        if kind.table == table
+        for name in (*kind.columns, *kind.texts, *kind.part_columns)
+    )
     return [name for name in dict.fromkeys(names) if name != UNIT]
 
 
@@ -131,7 +166,9 @@ def _column(columns: Mapping[str, IntArray], name: str, rows: int) -> IntArray:
 
 
 def _opened(buffer: Bytes, events: Spans) -> tuple[IntArray, IntArray, Spans]:
-    """The type of every event, the number of its body, and where that is: an event has these two fields and no more."""
+    """The type of every event, the number of its body, and where that is: an event has these two
+    fields and no more.
+    """
     words = np.ndarray((len(buffer) - 7,), "<u8", buffer, 0, (1,))
     head = words[events.begin].view(np.int64)
     if (head & 0xFF != _TYPE_TAG).any():
@@ -154,8 +191,12 @@ def _opened(buffer: Bytes, events: Spans) -> tuple[IntArray, IntArray, Spans]:
     return types, bodies, Spans(begin, events.end)
 
 
-def _read_group(buffer: Bytes, body: int, spans: Spans, parts: _Parts) -> Iterator[tuple[str, slice | IntArray, dict[str, IntArray]]]:
-    """For each kind of event among these bodies its table, which of them are of that kind, and their columns."""
+def _read_group(
+    buffer: Bytes, body: int, spans: Spans, parts: _Parts
+) -> Iterator[tuple[str, slice | IntArray, dict[str, IntArray]]]:
+    """For each kind of event among these bodies its table, which of them are of that kind, and
+    their columns.
+    """
     kinds = [kind for kind in KINDS if kind.body == body]
     if not kinds:
         parts.unread[body, -1] += len(spans.begin)
@@ -163,7 +204,9 @@ def _read_group(buffer: Bytes, body: int, spans: Spans, parts: _Parts) -> Iterat
     forms: dict[int, Form] = {}
     for kind in kinds:
         forms.update(dict.fromkeys(kind.columns.values(), "number"))
-        forms.update(dict.fromkeys((*kind.texts.values(), *((kind.part,) if kind.part else ())), "bytes"))
+        forms.update(
+            dict.fromkeys((*kind.texts.values(), *((kind.part,) if kind.part else ())), "bytes")
+        )
     class_field = CLASS_FIELD.get(body)
     if class_field is not None:
         forms[class_field] = "number"
@@ -177,13 +220,17 @@ def _read_group(buffer: Bytes, body: int, spans: Spans, parts: _Parts) -> Iterat
             for value, count in zip(*np.unique(classes[~known], return_counts=True), strict=True):
                 parts.unread[body, int(value)] += int(count)
     for kind in kinds:
-        of_kind = np.isin(classes, kind.classes) if kind.classes else np.ones(len(classes), np.bool_)
+        of_kind = (
+            np.isin(classes, kind.classes) if kind.classes else np.ones(len(classes), np.bool_)
+        )
         if not of_kind.any():
             continue
         here: slice | IntArray = slice(None) if of_kind.all() else np.flatnonzero(of_kind)
         columns = {name: read.numbers[number][here] for name, number in kind.columns.items()}
         for name, number in kind.texts.items():
-            columns[name] = _codes(buffer, read.spans[number].take(here), parts.texts[f"{kind.table}.{name}"])
+            columns[name] = _codes(
+                buffer, read.spans[number].take(here), parts.texts[f"{kind.table}.{name}"]
+            )
         if kind.part_columns:
             columns.update(_part(buffer, read.spans[kind.part].take(here), kind))
         _check(kind, columns)
@@ -213,7 +260,8 @@ def _check(kind: Kind, columns: dict[str, IntArray]) -> None:
         raise WireError("an NVTX event whose time is not in nanoseconds")
 
 
-# --- texts ----------------------------------------------------------------------------------------------------------
+# --- texts
+# --------------------------------------------------------------------------------------------------
 
 
 def _codes(buffer: Bytes, spans: Spans, seen: dict[bytes, int]) -> IntArray:
@@ -239,7 +287,8 @@ def _codes(buffer: Bytes, spans: Spans, seen: dict[bytes, int]) -> IntArray:
     return codes
 
 
-# --- generic events, and the end ------------------------------------------------------------------------------------
+# --- generic events, and the end
+# ------------------------------------------------------------------------------------
 
 
 def _read_generic(buffer: Bytes, events: Spans, parts: _Parts) -> None:
@@ -252,12 +301,18 @@ def _read_generic(buffer: Bytes, events: Spans, parts: _Parts) -> None:
         begin = payload.begin[rows]
         if (begin < 0).any() or (payload.end[rows] - begin != size).any():
             raise WireError(f"a generic event of type {type_id} that has no {size} bytes")
-        parts.generic[type_id].append((times[rows], np.lib.stride_tricks.sliding_window_view(buffer, size)[begin]))
+        parts.generic[type_id].append(
+            (times[rows], np.lib.stride_tricks.sliding_window_view(buffer, size)[begin])
+        )
 
 
 def _generic(parts: _Parts) -> tuple[Generic, ...]:
     return tuple(
-        Generic(type_id, np.concatenate([times for times, _ in pieces]), np.concatenate([held for _, held in pieces]))
+        Generic(
+            type_id,
+            np.concatenate([times for times, _ in pieces]),
+            np.concatenate([held for _, held in pieces]),
+        )
         for type_id, pieces in parts.generic.items()
     )
 
@@ -270,7 +325,11 @@ def _joined(parts: _Parts) -> dict[str, dict[str, IntArray | Text]]:
         for name in list(columns):
             column = _concatenated(columns.pop(name), sum(rows))
             key = f"{table}.{name}"
-            tables[table][name] = decoded(column.astype(np.int32), list(parts.texts[key])) if key in parts.texts else column
+            tables[table][name] = (
+                decoded(column.astype(np.int32), list(parts.texts[key]))
+                if key in parts.texts
+                else column
+            )
     return tables
 
 

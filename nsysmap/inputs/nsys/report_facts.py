@@ -1,4 +1,6 @@
-"""What a report has besides its events: strings, threads, GPUs, contexts and streams, the options and the times of the capture."""
+"""What a report has besides its events: strings, threads, GPUs, contexts and streams, the options
+and the times of the capture.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +16,36 @@ from nsysmap.inputs.nsys.report_wire import Message, WireError, padded, signed, 
 Columns = dict[str, IntArray | Text]
 
 _GPU_NUMBERS = {
-    "id": 1, "isDiscrete": 4, "luid": 6, "pwGpuId": 9, "l2CacheSize": 10, "totalMemory": 11, "memoryBandwidth": 12, "clockRate": 13,
-    "smCount": 14, "cuDevice": 15, "revision": 21, "nodeMask": 22, "constantMemory": 23, "maxIPC": 24, "maxRegistersPerBlock": 25,
-    "maxShmemPerBlock": 26, "maxShmemPerBlockOptin": 27, "maxShmemPerSm": 28, "maxRegistersPerSm": 29, "threadsPerWarp": 30,
-    "asyncEngines": 31, "maxWarpsPerSm": 32, "maxBlocksPerSm": 33, "maxThreadsPerBlock": 34, "maxBlockDimX": 35, "maxBlockDimY": 36,
-    "maxBlockDimZ": 37, "maxGridDimX": 38, "maxGridDimY": 39, "maxGridDimZ": 40, "computeMajor": 41, "computeMinor": 42, "smMajor": 43,
+    "id": 1, "isDiscrete": 4, "luid": 6, "pwGpuId": 9, "l2CacheSize": 10, "totalMemory": 11,
+    "memoryBandwidth": 12, "clockRate": 13,
+    "smCount": 14, "cuDevice": 15, "revision": 21, "nodeMask": 22, "constantMemory": 23,
+    "maxIPC": 24, "maxRegistersPerBlock": 25,
+    "maxShmemPerBlock": 26, "maxShmemPerBlockOptin": 27, "maxShmemPerSm": 28,
+    "maxRegistersPerSm": 29, "threadsPerWarp": 30,
+    "asyncEngines": 31, "maxWarpsPerSm": 32, "maxBlocksPerSm": 33, "maxThreadsPerBlock": 34,
+    "maxBlockDimX": 35, "maxBlockDimY": 36,
+    "maxBlockDimZ": 37, "maxGridDimX": 38, "maxGridDimY": 39, "maxGridDimZ": 40,
+    "computeMajor": 41, "computeMinor": 42, "smMajor": 43,
     "smMinor": 44,
 }  # fmt: skip
 _GPU_TEXTS = {"name": 2, "busLocation": 3, "uuid": 5, "chipName": 7}
-_STREAM = {"streamId": 1, "hwId": 2, "vmId": 3, "processId": 4, "contextId": 5, "priority": 6, "flag": 7}
+_STREAM = {
+    "streamId": 1,
+    "hwId": 2,
+    "vmId": 3,
+    "processId": 4,
+    "contextId": 5,
+    "priority": 6,
+    "flag": 7,
+}
 _CONTEXT = {
-    "nullStreamId": 1, "hwId": 2, "vmId": 3, "processId": 4, "deviceId": 5, "contextId": 6, "parentContextId": 7, "isGreenContext": 8,
+    "nullStreamId": 1, "hwId": 2, "vmId": 3, "processId": 4, "deviceId": 5, "contextId": 6,
+    "parentContextId": 7, "isGreenContext": 8,
 }  # fmt: skip
 _THREAD = {"nameId": 2, "priority": 3, "globalTid": 4}
 _EVENT_TYPES = {
-    1: "CpuCycles", 12: "NvtxEvents", 123: "Cuda", 124: "Graphics", 127: "OSRuntime", 128: "CuDNN", 129: "CuBLAS", 162: "OpenACC",
+    1: "CpuCycles", 12: "NvtxEvents", 123: "Cuda", 124: "Graphics", 127: "OSRuntime", 128: "CuDNN",
+    129: "CuBLAS", 162: "OpenACC",
     166: "Wddm",
 }  # fmt: skip
 _GRAPH_MODES = {0: "graph", 1: "node"}
@@ -49,7 +66,9 @@ def nsys_version(container: Container) -> str | None:
 
 
 def read_strings(container: Container) -> tuple[str, ...]:
-    """The strings that events refer to by number.  Raises NsysmapError if they are not as many as the file says."""
+    """The strings that events refer to by number.  Raises NsysmapError if they are not as many as
+    the file says.
+    """
     with container.path.open("rb") as file:
         data = decompressed(container, file, container.strings)
     with damage(container.path, "strings"):
@@ -61,7 +80,9 @@ def read_strings(container: Container) -> tuple[str, ...]:
             raise WireError(f"{len(plain)} strings where the file says {container.counts.strings}")
         return tuple(
             data[first:behind].decode("utf-8", "replace")
-            for first, behind in zip(spans.begin[plain].tolist(), spans.end[plain].tolist(), strict=True)
+            for first, behind in zip(
+                spans.begin[plain].tolist(), spans.end[plain].tolist(), strict=True
+            )
         )
 
 
@@ -71,13 +92,18 @@ def thread_names(container: Container) -> Columns:
         buffer = padded(container.thread_names)
         _, spans = split(buffer, 0, len(container.thread_names), (0x0A,))
         if len(spans.begin) != container.counts.thread_names:
-            raise WireError(f"{len(spans.begin)} thread names where the file says {container.counts.thread_names}")
+            raise WireError(
+                f"{len(spans.begin)} thread names where the file says"
+                f" {container.counts.thread_names}"
+            )
         read = walk(buffer, spans, dict.fromkeys(_THREAD.values(), "number"))
         return {name: read.numbers[number] for name, number in _THREAD.items()}
 
 
 def machine_tables(container: Container) -> dict[str, Columns]:
-    """The GPUs, CUDA devices, contexts and streams, by nsys's table names; a table is there where it has rows."""
+    """The GPUs, CUDA devices, contexts and streams, by nsys's table names; a table is there where
+    it has rows.
+    """
     with damage(container.path, "description of the machine"):
         gpus: list[Message] = []
         devices: list[Message] = []
@@ -92,24 +118,33 @@ def machine_tables(container: Container) -> dict[str, Columns]:
             "TARGET_INFO_GPU": {
                 "vmId": np.array([signed(number) for number in machines], np.int64),
                 **_numbers(gpus, _GPU_NUMBERS),
-                **{name: Text.of(gpu.text(number) or None for gpu in gpus) for name, number in _GPU_TEXTS.items()},
+                **{
+                    name: Text.of(gpu.text(number) or None for gpu in gpus)
+                    for name, number in _GPU_TEXTS.items()
+                },
             },
             "TARGET_INFO_CUDA_DEVICE": _numbers(devices, {"gpuId": 1, "cudaId": 2, "pid": 3}),
             "TARGET_INFO_CUDA_CONTEXT_INFO": _numbers(container.machine.messages(14), _CONTEXT),
             "TARGET_INFO_CUDA_STREAM": _numbers(container.machine.messages(15), _STREAM),
         }
-        return {name: columns for name, columns in tables.items() if len(next(iter(columns.values())))}
+        return {
+            name: columns for name, columns in tables.items() if len(next(iter(columns.values())))
+        }
 
 
 def capture_tables(container: Container) -> dict[str, Columns]:
-    """When the capture was: ANALYSIS_DETAILS, TARGET_INFO_SESSION_START_TIME.  Command line, environment and user are left alone."""
+    """When the capture was: ANALYSIS_DETAILS, TARGET_INFO_SESSION_START_TIME.  Command line,
+    environment and user are left alone.
+    """
     with damage(container.path, "description of the capture"):
         session = container.session
         tables: dict[str, Columns] = {}
         start, stop = session.number(17), session.number(18)
         if start is not None and stop is not None:
             begin, end = _rounded(session, signed(start), signed(stop))
-            tables["ANALYSIS_DETAILS"] = _ints({"duration": end - begin, "startTime": begin, "stopTime": end})
+            tables["ANALYSIS_DETAILS"] = _ints(
+                {"duration": end - begin, "startTime": begin, "stopTime": end}
+            )
             epoch = _epoch(session, container.clocks, begin)
             if epoch is not None:
                 tables["TARGET_INFO_SESSION_START_TIME"] = _ints({"utcEpochNs": epoch})
@@ -117,7 +152,9 @@ def capture_tables(container: Container) -> dict[str, Columns]:
 
 
 def graph_trace(container: Container) -> str | None:
-    """How CUDA graphs were traced: ``node``, ``graph`` (whole graphs), or None if the report does not say."""
+    """How CUDA graphs were traced: ``node``, ``graph`` (whole graphs), or None if the report does
+    not say.
+    """
     with damage(container.path, "description of the capture"):
         for options in container.session.messages(2):
             for launched in options.messages(_COMMAND_LINE):
@@ -128,28 +165,48 @@ def graph_trace(container: Container) -> str | None:
 
 
 def environment_variable(container: Container, name: str) -> str | None:
-    """The value of this variable in the environment that the program was started with; the value of no other is looked at.
+    """The value of this variable in the environment that the program was started with; the value of
+    no other is looked at.
 
     None also where the report has something else at that place: nothing depends on it.
     """
     try:
-        launched = [one for options in container.session.messages(2) for one in options.messages(_COMMAND_LINE)]
-        return next((one.text(2) for command in launched for one in command.messages(_VARIABLE) if one.text(1) == name), None)
+        launched = [
+            one
+            for options in container.session.messages(2)
+            for one in options.messages(_COMMAND_LINE)
+        ]
+        return next(
+            (
+                one.text(2)
+                for command in launched
+                for one in command.messages(_VARIABLE)
+                if one.text(1) == name
+            ),
+            None,
+        )
     except WireError:
         return None
 
 
 def collected(container: Container) -> tuple[str, ...]:
-    """What the capture was asked for, as nsys calls it in CAPTURE_EVENT_TYPE (``Cuda``, ``NvtxEvents``); others by their number."""
+    """What the capture was asked for, as nsys calls it in CAPTURE_EVENT_TYPE (``Cuda``,
+    ``NvtxEvents``); others by their number.
+    """
     with damage(container.path, "description of the capture"):
         numbers = [
-            number for options in container.session.messages(2) for what in options.messages(_COLLECTED) for number in what.numbers(1)
+            number
+            for options in container.session.messages(2)
+            for what in options.messages(_COLLECTED)
+            for number in what.numbers(1)
         ]
     return tuple(_EVENT_TYPES.get(number, str(number)) for number in numbers)
 
 
 def _rounded(session: Message, start: int, stop: int) -> tuple[int, int]:
-    """When the session began and ended, in the steps that its clock has: 100 µs up to nsys 2021.2, 1 ms on Windows."""
+    """When the session began and ended, in the steps that its clock has: 100 µs up to nsys 2021.2,
+    1 ms on Windows.
+    """
     zero = -_clock_offsets(session).get((7, 1), -start)
     step = next((step for step in _STEPS_NS if start // step * step == zero), 1)
     return start // step * step, stop // step * step
@@ -160,11 +217,18 @@ def _epoch(session: Message, clocks: Message, begin: int) -> int | None:
     offsets = _clock_offsets(session)
     if (1, 3) in offsets and (3, 9) in offsets:
         return begin - offsets[1, 3] - offsets[3, 9]
-    kinds = {clock.bytes(1): clock.number(2) for known in clocks.messages(1) for clock in known.messages(1)}
+    kinds = {
+        clock.bytes(1): clock.number(2)
+        for known in clocks.messages(1)
+        for clock in known.messages(1)
+    }
     for conversions in clocks.messages(2):
         for conversion in conversions.messages(1):
             pieces = conversion.messages(3)
-            if (kinds.get(conversion.bytes(1)), kinds.get(conversion.bytes(2))) != (_OF_DAY, _MONOTONIC) or len(pieces) != 1:
+            if (kinds.get(conversion.bytes(1)), kinds.get(conversion.bytes(2))) != (
+                _OF_DAY,
+                _MONOTONIC,
+            ) or len(pieces) != 1:
                 continue
             at = pieces[0].messages(1)
             if pieces[0].bytes(2) == _SLOPE_ONE and len(at) == 1:
@@ -173,13 +237,21 @@ def _epoch(session: Message, clocks: Message, begin: int) -> int | None:
 
 
 def _clock_offsets(session: Message) -> dict[tuple[int, int], int]:
-    """By how much one clock is before another, in ns: 7 counts from the session's beginning, 1 and 3 are the machine's, 9 is since 1970."""
+    """By how much one clock is before another, in ns: 7 counts from the session's beginning, 1 and
+    3 are the machine's, 9 is since 1970.
+    """
     offsets: dict[tuple[int, int], int] = {}
     for conversions in session.messages(16):
         for conversion in conversions.messages(1):
             text = conversion.text(5) or ""
-            if conversion.text(6) == "Offset" and text.removeprefix("-").isdigit() and len(text) <= 20:
-                offsets[conversion.number(1) or 0, conversion.number(2) or 0] = signed(int(text) & 0xFFFFFFFFFFFFFFFF)
+            if (
+                conversion.text(6) == "Offset"
+                and text.removeprefix("-").isdigit()
+                and len(text) <= 20
+            ):
+                offsets[conversion.number(1) or 0, conversion.number(2) or 0] = signed(
+                    int(text) & 0xFFFFFFFFFFFFFFFF
+                )
     return offsets
 
 
@@ -192,4 +264,7 @@ def _column(values: Iterable[int | None]) -> IntArray:
 
 
 def _ints(row: Mapping[str, int]) -> Columns:
-    return {name: np.array([signed(value & 0xFFFFFFFFFFFFFFFF)], np.int64) for name, value in row.items()}
+    return {
+        name: np.array([signed(value & 0xFFFFFFFFFFFFFFFF)], np.int64)
+        for name, value in row.items()
+    }

@@ -1,7 +1,9 @@
-"""Which events of a report make the rows of which table of an nsys export, and which field of an event is which column.
+"""Which events of a report make the rows of which table of an nsys export, and which field of an
+event is which column.
 
-An event is a message of two fields: its type, and its body, which is numbered by what kind of thing happened.  The numbers were learned by
-lining up reports with what nsys itself exports of them; docs/ says how each was, and in which versions it was seen.
+An event is a message of two fields: its type, and its body, which is numbered by what kind of thing
+happened.  The numbers were learned by lining up reports with what nsys itself exports of them;
+docs/ says how each was, and in which versions it was seen.
 """
 
 from __future__ import annotations
@@ -14,18 +16,30 @@ UNIT = "inNanoseconds"
 """What is read of an NVTX event to be checked, and no column."""
 
 CLASS_FIELD = {CUDA: 7, API_CALL: 6}
-"""Where the body of an event says which of nsys's event classes it is (ENUM_NSYS_EVENT_CLASS in an export)."""
+"""Where the body of an event says which of nsys's event classes it is (ENUM_NSYS_EVENT_CLASS in an
+export).
+"""
 
-KNOWN_BODIES = {104: "CPU samples", SCHEDULING: "thread scheduling", 109: "mapped files", 123: "CPU and process counters", 129: "files"}
+KNOWN_BODIES = {
+    104: "CPU samples",
+    SCHEDULING: "thread scheduling",
+    109: "mapped files",
+    123: "CPU and process counters",
+    129: "files",
+}
 """Bodies of events that are known and not read: nothing that is asked of a trace stands in them."""
 
 KNOWN_CLASSES = frozenset({*range(97), 102, 107, 108, 109, 110})
-"""Classes of events that are known (ENUM_NSYS_EVENT_CLASS; 102 is CUDA's compiler); what no table has is not asked for."""
+"""Classes of events that are known (ENUM_NSYS_EVENT_CLASS; 102 is CUDA's compiler); what no table
+has is not asked for.
+"""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """The events that make the rows of one table; a column's number is that of its field in the body, or in one message within it."""
+    """The events that make the rows of one table; a column's number is that of its field in the
+    body, or in one message within it.
+    """
 
     table: str
     body: int
@@ -38,9 +52,18 @@ class Kind:
 
 
 _ON_GPU = {
-    "start": 1, "end": 2, "correlationId": 3, "deviceId": 4, "contextId": 5, "streamId": 6, "globalPid": 8, "greenContextId": 9,
+    "start": 1, "end": 2, "correlationId": 3, "deviceId": 4, "contextId": 5, "streamId": 6,
+    "globalPid": 8, "greenContextId": 9,
 }  # fmt: skip
-_CALL = {"start": 1, "end": 2, "correlationId": 3, "eventClass": 6, "nameId": 7, "returnValue": 8, "globalTid": 13}
+_CALL = {
+    "start": 1,
+    "end": 2,
+    "correlationId": 3,
+    "eventClass": 6,
+    "nameId": 7,
+    "returnValue": 8,
+    "globalTid": 13,
+}
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
 _GPU_NEEDED = ("start", "end", "deviceId", "streamId")
 
@@ -52,12 +75,16 @@ KINDS = (
         (3,),
         101,
         {
-            "demangledName": 1, "shortName": 2, "mangledName": 3, "gridX": 10, "gridY": 11, "gridZ": 12, "blockX": 13, "blockY": 14,
-            "blockZ": 15, "staticSharedMemory": 16, "dynamicSharedMemory": 17, "localMemoryPerThread": 18, "localMemoryTotal": 19,
-            "gridId": 20, "registersPerThread": 21, "sharedMemoryExecuted": 22, "cacheConfig": 23, "launchType": 24,
-            "sharedMemoryRequestedPercentage": 25, "graphNodeId": 27, "sharedMemoryLimitConfig": 28, "graphId": 29,
+            "demangledName": 1, "shortName": 2, "mangledName": 3, "gridX": 10, "gridY": 11,
+            "gridZ": 12, "blockX": 13, "blockY": 14,
+            "blockZ": 15, "staticSharedMemory": 16, "dynamicSharedMemory": 17,
+            "localMemoryPerThread": 18, "localMemoryTotal": 19,
+            "gridId": 20, "registersPerThread": 21, "sharedMemoryExecuted": 22, "cacheConfig": 23,
+            "launchType": 24,
+            "sharedMemoryRequestedPercentage": 25, "graphNodeId": 27,
+            "sharedMemoryLimitConfig": 28, "graphId": 29,
         },
-        needed=(*_GPU_NEEDED, "demangledName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
+        needed=(*_GPU_NEEDED, "demangledName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),  # noqa: E501
     ),
     Kind(
         f"{_CUPTI}MEMCPY",
@@ -66,7 +93,8 @@ KINDS = (
         (1,),
         102,
         {
-            "bytes": 1, "copyKind": 2, "srcKind": 4, "dstKind": 5, "migrationCause": 10, "graphNodeId": 11, "virtualAddress": 12,
+            "bytes": 1, "copyKind": 2, "srcKind": 4, "dstKind": 5, "migrationCause": 10,
+            "graphNodeId": 11, "virtualAddress": 12,
             "graphId": 13, "copyCount": 16,
         },
         needed=(*_GPU_NEEDED, "bytes", "copyKind"),
@@ -89,11 +117,11 @@ KINDS = (
         {"eventId": 1, "deprecatedSyncType": 2, "eventSyncId": 3, "syncType": 4},
     ),
     Kind(f"{_CUPTI}CUDA_EVENT", CUDA, _ON_GPU, (6,), 106, {"eventId": 1, "eventSyncId": 2}),
-    Kind(f"{_CUPTI}GRAPH_TRACE", CUDA, _ON_GPU, (7,), 107, {"graphId": 1, "graphExecId": 2}, needed=(*_GPU_NEEDED, "graphId")),
-    Kind(f"{_CUPTI}RUNTIME", API_CALL, _CALL, (0, 1, 13, 26), needed=("start", "end", "nameId", "globalTid")),
+    Kind(f"{_CUPTI}GRAPH_TRACE", CUDA, _ON_GPU, (7,), 107, {"graphId": 1, "graphExecId": 2}, needed=(*_GPU_NEEDED, "graphId")),  # noqa: E501
+    Kind(f"{_CUPTI}RUNTIME", API_CALL, _CALL, (0, 1, 13, 26), needed=("start", "end", "nameId", "globalTid")),  # noqa: E501
     Kind("PROFILER_OVERHEAD", API_CALL, _CALL, (3,)),
     Kind(f"{_CUPTI}OVERHEAD", API_CALL, _CALL, (103,)),
-    Kind("OSRT_API", API_CALL, {**_CALL, "nestingLevel": 20}, (27, 31, 32), needed=("start", "end", "nameId", "globalTid")),
+    Kind("OSRT_API", API_CALL, {**_CALL, "nestingLevel": 20}, (27, 31, 32), needed=("start", "end", "nameId", "globalTid")),  # noqa: E501
     Kind(
         "CUDA_GRAPH_NODE_EVENTS",
         API_CALL,
@@ -110,11 +138,12 @@ KINDS = (
         "NVTX_EVENTS",
         NVTX,
         {
-            "eventType": 1, "start": 2, "rangeId": 4, "category": 5, "color": 6, "globalTid": 9, "end": 10, "endGlobalTid": 11,
+            "eventType": 1, "start": 2, "rangeId": 4, "category": 5, "color": 6, "globalTid": 9,
+            "end": 10, "endGlobalTid": 11,
             "textId": 12, "domainId": 13, UNIT: 14,
         },
         part=8,
-        part_columns={"uint64Value": 1, "int64Value": 2, "uint32Value": 4, "int32Value": 5, "jsonTextId": 7},
+        part_columns={"uint64Value": 1, "int64Value": 2, "uint32Value": 4, "int32Value": 5, "jsonTextId": 7},  # noqa: E501
         texts={"text": 7},
         needed=("start", "eventType"),
     ),

@@ -1,4 +1,6 @@
-"""GPU metrics of a report: the name of each counter, its position in a sample, and the samples themselves."""
+"""GPU metrics of a report: the name of each counter, its position in a sample, and the samples
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,17 @@ from nsysmap.inputs.nsys.report_wire import Message, WireError, signed
 
 GPU_METRICS, METRIC_NAMES = "GPU_METRICS", "TARGET_INFO_GPU_METRICS"
 _SOURCE = "GpuMetrics"
-_SESSION_CLOCK = 3  # of a source of generic events whose times count from the beginning of the session
+_SESSION_CLOCK = (
+    3  # of a source of generic events whose times count from the beginning of the session
+)
 _SAMPLES_AT_ONCE = 2048
 _FORM, _OLD_FORM = 8, 4  # fields of a counter that say which type it is, since 2023 and before
-_INTEGER, _OLD_INTEGER = 1, 0  # both are numbers with the least byte first, which nsys takes for signed: it exports fd ff ff as -3
+_INTEGER, _OLD_INTEGER = (
+    1,
+    0,
+    # both are numbers with the least byte first, which nsys takes for signed: it exports fd ff ff
+    # as -3
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,9 @@ class Sampled:
 
 
 def sampled(registry: Message, strings: tuple[str, ...]) -> tuple[Sampled, ...]:
-    """What the report says of its GPU metrics: the sources of generic events that are called so, and their types."""
+    """What the report says of its GPU metrics: the sources of generic events that are called so,
+    and their types.
+    """
     sources = {
         source.number(1) or 0
         for source in registry.messages(13)
@@ -61,13 +72,21 @@ def sampled(registry: Message, strings: tuple[str, ...]) -> tuple[Sampled, ...]:
         metrics = []
         for field in fields:
             offset, size = field.number(2) or 0, field.number(3) or 0
-            known = field.number(_FORM) == _INTEGER or (field.number(_FORM) is None and field.number(_OLD_FORM) == _OLD_INTEGER)
+            known = field.number(_FORM) == _INTEGER or (
+                field.number(_FORM) is None and field.number(_OLD_FORM) == _OLD_INTEGER
+            )
             if not known or not 0 < size <= 8 or offset > 1 << 16:
-                raise WireError(f"a GPU metric of form {field.number(_FORM)} with {size} bytes at {offset}")
+                raise WireError(
+                    f"a GPU metric of form {field.number(_FORM)} with {size} bytes at {offset}"
+                )
             metrics.append(Metric(_string(strings, field.number(1)), offset, size))
-        if sum(metric.size for metric in metrics) > max(metric.offset + metric.size for metric in metrics):
+        if sum(metric.size for metric in metrics) > max(
+            metric.offset + metric.size for metric in metrics
+        ):
             raise WireError("GPU metrics that overlap")
-        found.append(Sampled(type_id, source_id, _string(strings, described.number(2)), tuple(metrics)))
+        found.append(
+            Sampled(type_id, source_id, _string(strings, described.number(2)), tuple(metrics))
+        )
     return tuple(found)
 
 
@@ -91,12 +110,18 @@ class Samples:
 def samples(described: tuple[Sampled, ...], generic: tuple[Generic, ...]) -> tuple[Samples, ...]:
     """What was sampled, by type; a type without samples is left out."""
     held = {events.type_id: events for events in generic if len(events.times)}
-    return tuple(Samples(one, held[one.type_id].times, held[one.type_id].payloads) for one in described if one.type_id in held)
+    return tuple(
+        Samples(one, held[one.type_id].times, held[one.type_id].payloads)
+        for one in described
+        if one.type_id in held
+    )
 
 
 def metric_names(held: tuple[Samples, ...]) -> dict[str, IntArray | Text]:
     """TARGET_INFO_GPU_METRICS: what each counter is called."""
-    names = [(one.of, number, metric) for one in held for number, metric in enumerate(one.of.metrics)]
+    names = [
+        (one.of, number, metric) for one in held for number, metric in enumerate(one.of.metrics)
+    ]
     return {
         "typeId": np.array([signed(one.type_id) for one, _, _ in names], np.int64),
         "sourceId": np.array([signed(one.source_id) for one, _, _ in names], np.int64),
@@ -107,9 +132,13 @@ def metric_names(held: tuple[Samples, ...]) -> dict[str, IntArray | Text]:
 
 
 def metric_values(held: tuple[Samples, ...]) -> dict[str, IntArray | Text]:
-    """GPU_METRICS: a row for each counter of each sample, some forty times as many bytes as the samples themselves."""
+    """GPU_METRICS: a row for each counter of each sample, some forty times as many bytes as the
+    samples themselves.
+    """
     parts = list(metric_blocks(held))
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+    return (
+        {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+    )
 
 
 def metric_blocks(held: tuple[Samples, ...]) -> Iterator[dict[str, IntArray]]:

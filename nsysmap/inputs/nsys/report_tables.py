@@ -1,4 +1,6 @@
-"""Reads a ``.nsys-rep`` into the tables of an nsys export, with nsys's own names, but without nsys."""
+"""Reads a ``.nsys-rep`` into the tables of an nsys export, with nsys's own names, but without
+nsys.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,15 @@ from nsysmap.inputs.nsys.report_facts import (
     thread_names,
 )
 from nsysmap.inputs.nsys.report_layout import KNOWN_BODIES, KNOWN_CLASSES
-from nsysmap.inputs.nsys.report_metrics import GPU_METRICS, METRIC_NAMES, Samples, metric_names, metric_values, sampled, samples
+from nsysmap.inputs.nsys.report_metrics import (
+    GPU_METRICS,
+    METRIC_NAMES,
+    Samples,
+    metric_names,
+    metric_values,
+    sampled,
+    samples,
+)
 
 METRIC_COLUMNS = ("rawTimestamp", "timestamp", "typeId", "metricId", "value")
 _SYNC = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
@@ -40,18 +50,25 @@ class Report:
     graph_trace: str | None  # node, graph, or None if the report does not say
     tensorrt: str | None  # TENSORRT_VERSION in the environment of the program
     collected: tuple[str, ...]  # what the capture was asked for: Cuda, NvtxEvents, OSRuntime …
-    unread: Mapping[str, int]  # what kinds of events there are that are not known → how many of each
-    disagreements: tuple[str, ...]  # where nsys's own count of what it collected is not that of the rows
+    unread: Mapping[
+        str, int
+    ]  # what kinds of events there are that are not known → how many of each
+    disagreements: tuple[
+        str, ...
+    ]  # where nsys's own count of what it collected is not that of the rows
 
     def table(self, name: str) -> Mapping[str, IntArray | Text]:
-        """All columns of one table; none if the report does not have it.  GPU_METRICS is made anew each time, and large."""
+        """All columns of one table; none if the report does not have it.  GPU_METRICS is made anew
+        each time, and large.
+        """
         return metric_values(self.samples) if name == GPU_METRICS else self.tables.get(name, {})
 
 
 def read_report(path: Path) -> Report:
     """The report's tables.
 
-    Raises NsysmapError if the file is no report, is damaged or cut off, or its counts disagree with what is in it.
+    Raises NsysmapError if the file is no report, is damaged or cut off, or its counts disagree with
+    what is in it.
     """
     container = open_container(path)
     strings = read_strings(container)
@@ -93,18 +110,30 @@ def read_report(path: Path) -> Report:
 
 
 def _processes(raw: Mapping[str, IntArray | Text]) -> dict[str, IntArray | Text]:
-    """One row per process whose command is known, called by its short name where that is told too."""
+    """One row per process whose command is known, called by its short name where that is told
+    too.
+    """
     command, name, pid = raw["command"], raw["name"], raw["globalPid"]
-    if not isinstance(command, Text) or not isinstance(name, Text) or not isinstance(pid, np.ndarray):
+    if (
+        not isinstance(command, Text)
+        or not isinstance(name, Text)
+        or not isinstance(pid, np.ndarray)
+    ):
         raise TypeError("PROCESSES has columns of other types")
     named = [short or long for short, long in zip(name.list(), command.list(), strict=True)]
     rows = np.array([text is not None for text in named], np.bool_)
     pid = pid[rows]
-    return {"globalPid": pid, "pid": pid >> 24 & 0xFFFFFF, "name": Text.of(text for text in named if text is not None)}
+    return {
+        "globalPid": pid,
+        "pid": pid >> 24 & 0xFFFFFF,
+        "name": Text.of(text for text in named if text is not None),
+    }
 
 
 def _sync_types(raw: Mapping[str, IntArray | Text]) -> dict[str, IntArray | Text]:
-    """The table with one kind of synchronisation a row: nsys of 2025 on writes it into another field than before."""
+    """The table with one kind of synchronisation a row: nsys of 2025 on writes it into another
+    field than before.
+    """
     columns = dict(raw)
     new, old = columns.get("syncType"), columns.pop("deprecatedSyncType", None)
     if isinstance(new, np.ndarray) and isinstance(old, np.ndarray):

@@ -1,7 +1,9 @@
-"""Decodes Google's protobuf wire format: one message at a time, or the same fields of very many messages at once with numpy.
+"""Decodes Google's protobuf wire format: one message at a time, or the same fields of very many
+messages at once with numpy.
 
-The wire format is public: https://protobuf.dev/programming-guides/encoding/.  Everything is checked against the end of the message that it
-stands in; what does not fit raises :class:`WireError`, which says what was found.
+The wire format is public: https://protobuf.dev/programming-guides/encoding/.  Everything is checked
+against the end of the message that it stands in; what does not fit raises :class:`WireError`, which
+says what was found.
 """
 
 from __future__ import annotations
@@ -22,8 +24,10 @@ Form = Literal["number", "bytes", "double", "float"]
 SPARE = 16
 """How many bytes a buffer must have behind its last message: numbers are read 8 bytes at a time."""
 
-_MOST_STEPS = 5000  # fields of one message, repeated ones included: the deepest backtraces have a few hundred frames
-_MOST_FIELDS = 2_000_000  # of a message that is read by itself: the description of a session has some ten thousand
+# fields of one message, repeated ones included: the deepest backtraces have a few hundred frames
+_MOST_STEPS = 5000
+# of a message that is read by itself: the description of a session has some ten thousand
+_MOST_FIELDS = 2_000_000
 _WIRE: dict[Form, int] = {"number": 0, "double": 1, "bytes": 2, "float": 5}
 _FIXED = {1: 8, 5: 4}
 _DONE = np.uint64(1 << 62)  # no tag is so large
@@ -36,7 +40,8 @@ class WireError(Exception):
     """Bytes that are no protobuf message, or not the one that is expected."""
 
 
-# --- one message ----------------------------------------------------------------------------------------------------
+# --- one message
+# --------------------------------------------------------------------------------------------------
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
@@ -59,7 +64,9 @@ def signed(value: int) -> int:
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of one message in their order: number, and value (bytes for strings, messages and the fixed sizes)."""
+    """The fields of one message in their order: number, and value (bytes for strings, messages and
+    the fixed sizes).
+    """
     at = 0
     while at < len(data):
         tag, at = varint(data, at)
@@ -142,7 +149,8 @@ class Message:
         return numbers
 
 
-# --- very many ------------------------------------------------------------------------------------------------------
+# --- very many
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -159,17 +167,20 @@ class Spans:
 
 @dataclass(frozen=True)
 class Fields:
-    """Chosen fields of many messages, row by row: numbers (MISSING if there is none; of fixed size as bits) and parts of the buffer."""
+    """Chosen fields of many messages, row by row: numbers (MISSING if there is none; of fixed size
+    as bits) and parts of the buffer.
+    """
 
     numbers: Mapping[int, IntArray]
     spans: Mapping[int, Spans]
 
 
 def split(buffer: Bytes, begin: int, end: int, tags: tuple[int, ...]) -> tuple[IntArray, Spans]:
-    """The messages that a message holds, which has nothing but fields of these one-byte ``tags``: the tag of each, and where it is.
+    """The messages that a message holds, which has nothing but fields of these one-byte ``tags``:
+    the tag of each, and where it is.
 
-    Found without a loop over them: every byte that could be a tag gets the number of the one it would lead to, and from the first byte on
-    these jumps are followed, twice as many in every step.
+    Found without a loop over them: every byte that could be a tag gets the number of the one it
+    would lead to, and from the first byte on these jumps are followed, twice as many in every step.
     """
     if begin == end:
         return np.empty(0, np.int64), Spans(np.empty(0, np.int64), np.empty(0, np.int64))
@@ -180,27 +191,38 @@ def split(buffer: Bytes, begin: int, end: int, tags: tuple[int, ...]) -> tuple[I
     fits = (length <= np.uint64(end - begin)) & (first <= end)
     following = np.where(fits, first + np.where(fits, length, 0).astype(np.int64), end + 1)
     count = len(candidates)
-    place = np.full(end - begin + 2, count + 1, np.int32)  # of every position: which candidate; `count` is the end, `count + 1` is nowhere
+    place = np.full(
+        end - begin + 2, count + 1, np.int32
+    )  # of every position: which candidate; `count` is the end, `count + 1` is nowhere
     place[candidates - begin] = np.arange(count, dtype=np.int32)
     place[end - begin] = count
-    jump = np.append(place[np.minimum(following, end + 1) - begin], (np.int32(count), np.int32(count + 1)))
+    jump = np.append(
+        place[np.minimum(following, end + 1) - begin], (np.int32(count), np.int32(count + 1))
+    )
     path = place[:1]
     while path[-1] < count:
         path = np.concatenate((path, jump[path]))
         jump = jump[jump]
-    path = path[: int(np.searchsorted(path >= count, True)) + 1]  # once at the end, or nowhere, it stays there
+    path = path[
+        : int(np.searchsorted(path >= count, True)) + 1
+    ]  # once at the end, or nowhere, it stays there
     if path[-1] != count:
         last = int(candidates[path[-2]]) if len(path) > 1 else begin
-        raise WireError(f"something else than the fields {', '.join(str(tag >> 3) for tag in tags)} at or behind byte {last - begin}")
+        raise WireError(
+            f"something else than the fields {', '.join(str(tag >> 3) for tag in tags)} at or"
+            f" behind byte {last - begin}"
+        )
     path = path[:-1]
     return part[candidates[path] - begin].astype(np.int64), Spans(first[path], following[path])
 
 
 def walk(buffer: Bytes, messages: Spans, wanted: Mapping[int, Form]) -> Fields:
-    """The wanted fields of these messages, by number; all others are passed over, and of a repeated one the last counts.
+    """The wanted fields of these messages, by number; all others are passed over, and of a repeated
+    one the last counts.
 
-    All messages are walked along at once: in each step those that have the lowest next field number go on by one field, so that messages
-    of one kind, whose fields stand in the order of their numbers, stay in step although some lack a field.
+    All messages are walked along at once: in each step those that have the lowest next field number
+    go on by one field, so that messages of one kind, whose fields stand in the order of their
+    numbers, stay in step although some lack a field.
     """
     count = len(messages.begin)
     found: dict[int, IntArray | Spans] = {}
@@ -218,7 +240,10 @@ def walk(buffer: Bytes, messages: Spans, wanted: Mapping[int, Form]) -> Fields:
         field, wire = int(tag) >> 3, int(tag) & 7
         form = wanted.get(field)
         if field == 0 or (form is not None and _WIRE[form] != wire):
-            raise WireError(f"field {field} of wire type {wire}" + (f" where {_WIRE[form]} is expected" if form else ""))
+            raise WireError(
+                f"field {field} of wire type {wire}"
+                + (f" where {_WIRE[form]} is expected" if form else "")
+            )
         here, position, limit = rows[chosen], at[chosen], ends[chosen]
         held: IntArray | Spans | None = None
         if wire == 0:
@@ -252,7 +277,9 @@ def walk(buffer: Bytes, messages: Spans, wanted: Mapping[int, Form]) -> Fields:
 
 
 def lengths(buffer: Bytes, at: IntArray) -> tuple[IntArray, IntArray]:
-    """What follows the numbers at these positions: where it begins, and how many bytes the numbers say it has."""
+    """What follows the numbers at these positions: where it begins, and how many bytes the numbers
+    say it has.
+    """
     value, size = _numbers(buffer, at)
     if (value >> np.uint64(40)).any():
         raise WireError("a message longer than any file")
@@ -264,7 +291,13 @@ def padded(data: bytes) -> Bytes:
     return np.frombuffer(data + bytes(SPARE), np.uint8)
 
 
-def _keep(found: dict[int, IntArray | Spans], field: int, held: IntArray | Spans, here: IntArray, count: int) -> None:
+def _keep(
+    found: dict[int, IntArray | Spans],
+    field: int,
+    held: IntArray | Spans,
+    here: IntArray,
+    count: int,
+) -> None:
     """Note what a field is in these rows."""
     if len(here) == count:
         found[field] = held
@@ -279,7 +312,9 @@ def _keep(found: dict[int, IntArray | Spans], field: int, held: IntArray | Spans
         into[here] = held
 
 
-def _filled(found: Mapping[int, IntArray | Spans], wanted: Mapping[int, Form], count: int) -> Fields:
+def _filled(
+    found: Mapping[int, IntArray | Spans], wanted: Mapping[int, Form], count: int
+) -> Fields:
     """What was found, and nothing for what was not."""
     numbers: dict[int, IntArray] = {}
     spans: dict[int, Spans] = {}
@@ -298,8 +333,12 @@ def _none(form: Form, count: int) -> IntArray | Spans:
     return np.full(count, MISSING, np.int64)
 
 
-def _tag(buffer: Bytes, at: IntArray, ends: IntArray, tags: Words, chosen: slice | IntArray) -> None:
-    """Read the next tags of the chosen rows and step over them; DONE for a row that is at its end."""
+def _tag(
+    buffer: Bytes, at: IntArray, ends: IntArray, tags: Words, chosen: slice | IntArray
+) -> None:
+    """Read the next tags of the chosen rows and step over them; DONE for a row that is at its
+    end.
+    """
     position, limit = at[chosen], ends[chosen]
     done = position >= limit
     if done.all():
@@ -310,7 +349,9 @@ def _tag(buffer: Bytes, at: IntArray, ends: IntArray, tags: Words, chosen: slice
         tag = np.where(done, _DONE, tag)
         size = np.where(done, 0, size)
     behind = position + size
-    if (behind > limit).any() or (tag >> np.uint64(32) << np.uint64(32) != np.where(done, _DONE, 0)).any():
+    if (behind > limit).any() or (
+        tag >> np.uint64(32) << np.uint64(32) != np.where(done, _DONE, 0)
+    ).any():
         raise WireError("a field number that is cut off, or too large")
     tags[chosen] = tag
     at[chosen] = behind
@@ -322,7 +363,9 @@ def _words(buffer: Bytes) -> Words:
 
 
 def _numbers(buffer: Bytes, at: IntArray) -> tuple[Words, IntArray | int]:
-    """The numbers of variable length at these positions, and how many bytes each takes; one that does not end takes more than there are."""
+    """The numbers of variable length at these positions, and how many bytes each takes; one that
+    does not end takes more than there are.
+    """
     low = buffer[at]
     if low.max(initial=0) < 0x80:
         return low.astype(np.uint64), 1
@@ -330,7 +373,9 @@ def _numbers(buffer: Bytes, at: IntArray) -> tuple[Words, IntArray | int]:
     word = words[at]
     stop = ~word
     stop &= _TOP
-    lowest = stop & (~stop + _U1)  # the top bit of the last byte; 0 if none of the 8 bytes is the last
+    lowest = stop & (
+        ~stop + _U1
+    )  # the top bit of the last byte; 0 if none of the 8 bytes is the last
     same = int(lowest[0])
     if same and (lowest == lowest[0]).all():
         word &= np.uint64((same - 1) & 0x7F7F7F7F7F7F7F7F)
@@ -353,7 +398,9 @@ def _numbers(buffer: Bytes, at: IntArray) -> tuple[Words, IntArray | int]:
 
 
 def _squeeze(word: Words, size: int) -> None:
-    """Close the gaps between the 7 bits of each of the first ``size`` bytes, by pairs, by fours, by eights; in place."""
+    """Close the gaps between the 7 bits of each of the first ``size`` bytes, by pairs, by fours, by
+    eights; in place.
+    """
     for bits, gaps in ((1, 0x7F007F007F007F00), (2, 0x3FFF00003FFF0000), (4, 0x0FFFFFFF00000000)):
         if size <= bits:
             return

@@ -1,7 +1,9 @@
-"""Decodes the pages of an SQLite table with numpy, many pages at a time: several times faster than SQLite hands out rows.
+"""Decodes the pages of an SQLite table with numpy, many pages at a time: several times faster than
+SQLite hands out rows.
 
-It reads what SQLite writes for plain tables and checks all that it relies on; for everything else it raises :class:`UnsupportedError`, and
-SQLite itself must be asked.  The format: https://www.sqlite.org/fileformat2.html; where damage makes a difference, as SQLite 3.40 reads it.
+It reads what SQLite writes for plain tables and checks all that it relies on; for everything else
+it raises :class:`UnsupportedError`, and SQLite itself must be asked.  The format:
+https://www.sqlite.org/fileformat2.html; where damage makes a difference, as SQLite 3.40 reads it.
 """
 
 from __future__ import annotations
@@ -22,13 +24,20 @@ from nsysmap.inputs.nsys.tables import decoded, filled, grown, numbering
 _MAGIC = b"SQLite format 3\0"
 _INTERIOR, _LEAF = 0x05, 0x0D
 _MAX_DEPTH, _MAX_HEADER = 20, 98307  # SQLite's own limits
-_MAX_RECORD, _MAX_TYPE = 1 << 26, 1 << 28  # that is the serial type of a value longer than any record
+_MAX_RECORD, _MAX_TYPE = (
+    1 << 26,
+    1 << 28,
+)  # that is the serial type of a value longer than any record
 _BATCH_BYTES = 1 << 20
 _SPARE = 152  # zero bytes behind the pages, which a read at the last cell or value may run into
 
 # bytes of a value by its serial type: 0 is NULL, 1 to 6 are integers, 8 and 9 the integers 0 and 1
-_LENGTH = np.array([0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0, *((kind - 12) // 2 for kind in range(12, 128))], np.int64)
-_UNSTORED = np.array([MISSING, 0, 0, 0, 0, 0, 0, 0, 0, 1], np.int64)  # by serial type, the value of those of no length
+_LENGTH = np.array(
+    [0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0, *((kind - 12) // 2 for kind in range(12, 128))], np.int64
+)
+_UNSTORED = np.array(
+    [MISSING, 0, 0, 0, 0, 0, 0, 0, 0, 1], np.int64
+)  # by serial type, the value of those of no length
 _REAL, _EMPTY_TEXT = 7, 13  # odd types from 13 on are text, the even ones between are blobs
 
 Bytes = NDArray[np.uint8]
@@ -48,7 +57,9 @@ class Stored:
     columns: tuple[str, ...]  # in the order of the record
     rowid: str | None  # the INTEGER PRIMARY KEY: it is the row's number, and not in the record
     reals: frozenset[str]  # columns of REAL affinity, in which 3.0 is stored as the integer 3
-    defaults: frozenset[str]  # columns that are not NULL where a record ends before them, by ALTER TABLE ADD COLUMN
+    defaults: frozenset[
+        str
+    ]  # columns that are not NULL where a record ends before them, by ALTER TABLE ADD COLUMN
     leaves: IntArray | None = None  # the pages that are read: those of all rows, if none are given
 
 
@@ -70,9 +81,13 @@ class _Places:
     apart: int = 0
 
     def words(self, shift: int) -> NDArray[Any]:
-        """At every position and that many bytes on, the 8 bytes from there on as a big-endian number."""
+        """At every position and that many bytes on, the 8 bytes from there on as a big-endian
+        number.
+        """
         if self.apart:
-            return np.ndarray((len(self.at),), ">i8", self.buffer, int(self.at[0]) + shift, (self.apart,))
+            return np.ndarray(
+                (len(self.at),), ">i8", self.buffer, int(self.at[0]) + shift, (self.apart,)
+            )
         return np.asarray(_words(self.buffer)[shift:][self.at])
 
     def ahead(self, shift: int) -> tuple[Bytes, bytes]:
@@ -84,7 +99,9 @@ class _Places:
 
 @dataclass(frozen=True)
 class _Records:
-    """The rows of some pages: where each record begins, how long it is, and its row number (none unless it is asked for)."""
+    """The rows of some pages: where each record begins, how long it is, and its row number (none
+    unless it is asked for).
+    """
 
     start: _Places
     length: IntArray
@@ -94,7 +111,9 @@ class _Records:
 
 @dataclass(frozen=True)
 class _Field:
-    """One column of some records: the serial types and sizes (one number where they are all the same), and where the values begin."""
+    """One column of some records: the serial types and sizes (one number where they are all the
+    same), and where the values begin.
+    """
 
     types: Amount | Bytes
     sizes: Amount  # in bytes
@@ -104,7 +123,9 @@ class _Field:
 
 @dataclass(frozen=True)
 class _Batch:
-    """Some rows: integers, or the numbers of texts, by column; a single one where they are all the same."""
+    """Some rows: integers, or the numbers of texts, by column; a single one where they are all the
+    same.
+    """
 
     rows: int
     done: float  # share of the table's pages that have been read
@@ -116,14 +137,21 @@ Passed = Callable[[int], None]
 
 
 def read_table(
-    path: Path, stored: Stored, integers: Sequence[str], texts: Sequence[str], passed: Passed | None = None
+    path: Path,
+    stored: Stored,
+    integers: Sequence[str],
+    texts: Sequence[str],
+    passed: Passed | None = None,
 ) -> dict[str, IntArray | Text]:
-    """The columns of a table in the order of its rows: int64 (MISSING for NULL), and text (code -1 for NULL and for empty).
+    """The columns of a table in the order of its rows: int64 (MISSING for NULL), and text (code -1
+    for NULL and for empty).
 
     The file is only read, a piece at a time.  UnsupportedError where SQLite must be asked.
     """
     columns: dict[str, NDArray[Any]] = {name: np.empty(0, np.int64) for name in integers}
-    columns.update({name: np.empty(0, np.int32) for name in texts})  # of one value as long as no other has come (see base.table)
+    columns.update(
+        {name: np.empty(0, np.int32) for name in texts}
+    )  # of one value as long as no other has come (see base.table)
     seen = {name: numbering() for name in texts}
     rows = room = 0
     for batch in _batches(path, stored, integers, seen, passed):
@@ -139,26 +167,47 @@ def read_table(
     return result
 
 
-def read_blocks(path: Path, stored: Stored, integers: Sequence[str], passed: Passed | None = None) -> Iterator[dict[str, IntArray]]:
-    """Columns of integers as of :func:`read_table`, some ten thousand rows after the other; UnsupportedError may come after some."""
+def read_blocks(
+    path: Path, stored: Stored, integers: Sequence[str], passed: Passed | None = None
+) -> Iterator[dict[str, IntArray]]:
+    """Columns of integers as of :func:`read_table`, some ten thousand rows after the other;
+    UnsupportedError may come after some.
+    """
     for batch in _batches(path, stored, integers, {}, passed):
         held = batch.columns.items()
-        yield {name: repeated(np.int64(of), batch.rows) if isinstance(of, int) else np.asarray(of, np.int64) for name, of in held}
+        yield {
+            name: (
+                repeated(np.int64(of), batch.rows)
+                if isinstance(of, int)
+                else np.asarray(of, np.int64)
+            )
+            for name, of in held
+        }
 
 
 def leaves_of(path: Path, stored: Stored) -> IntArray:
-    """The pages with the rows of a table, in their order.  UnsupportedError where SQLite must be asked."""
+    """The pages with the rows of a table, in their order.  UnsupportedError where SQLite must be
+    asked.
+    """
     with FileIO(path) as file:
         return _leaves(_pages(path, file), stored.root)
 
 
 def _batches(
-    path: Path, stored: Stored, integers: Sequence[str], texts: Mapping[str, dict[bytes, int]], passed: Passed | None
+    path: Path,
+    stored: Stored,
+    integers: Sequence[str],
+    texts: Mapping[str, dict[bytes, int]],
+    passed: Passed | None,
 ) -> Iterator[_Batch]:
-    """The columns of some rows after the other; ``texts`` has the numbers of those seen so far by column."""
+    """The columns of some rows after the other; ``texts`` has the numbers of those seen so far by
+    column.
+    """
     if stored.rowid in texts or not stored.reals.isdisjoint((*integers, *texts)):
         raise UnsupportedError("a column that is not read as it is stored")
-    places = {stored.columns.index(name): name for name in (*integers, *texts) if name != stored.rowid}
+    places = {
+        stored.columns.index(name): name for name in (*integers, *texts) if name != stored.rowid
+    }
     overflow = done = 0
     try:
         with FileIO(path) as file:
@@ -174,9 +223,14 @@ def _batches(
                     raise UnsupportedError("more in overflow pages than there is in the file")
                 fields = _fields(records, places, stored.defaults)
                 columns: dict[str, Amount | CodeArray] = {
-                    name: records.rowid if name == stored.rowid else _integers(records, fields[name]) for name in integers
+                    name: (
+                        records.rowid if name == stored.rowid else _integers(records, fields[name])
+                    )
+                    for name in integers
                 }
-                columns.update({name: _codes(records, fields[name], seen) for name, seen in texts.items()})
+                columns.update(
+                    {name: _codes(records, fields[name], seen) for name, seen in texts.items()}
+                )
                 done += len(batch)
                 yield _Batch(len(records.length), done / len(leaves), columns)
                 if passed is not None:
@@ -193,12 +247,25 @@ def _pages(path: Path, file: FileIO) -> _Pages:
     head = file.read(100) or b""
     field = int.from_bytes(head[16:18], "big")
     size = 65536 if field == 1 else field
-    # after the magic: versions at 18, reserved bytes at 20, three fixed fractions at 21, encoding at 56 (1 is UTF-8)
-    plain = len(head) == 100 and head[:16] == _MAGIC and max(head[18:20]) <= 2 and head[20:24] == b"\0\x40\x20\x20"
-    if not plain or not 512 <= size <= 65536 or size & (size - 1) or int.from_bytes(head[56:60], "big") != 1:
+    # after the magic: versions at 18, reserved bytes at 20, three fixed fractions at 21, encoding
+    # at 56 (1 is UTF-8)
+    plain = (
+        len(head) == 100
+        and head[:16] == _MAGIC
+        and max(head[18:20]) <= 2
+        and head[20:24] == b"\0\x40\x20\x20"
+    )
+    if (
+        not plain
+        or not 512 <= size <= 65536
+        or size & (size - 1)
+        or int.from_bytes(head[56:60], "big") != 1
+    ):
         raise UnsupportedError("not a plain UTF-8 database")
     in_file = path.stat().st_size // size
-    told = int.from_bytes(head[28:32], "big") if head[24:28] == head[92:96] else 0  # out of date unless both counters agree
+    told = (
+        int.from_bytes(head[28:32], "big") if head[24:28] == head[92:96] else 0
+    )  # out of date unless both counters agree
     return _Pages(file, size, min(told or in_file, in_file))
 
 
@@ -207,12 +274,17 @@ def _new_buffer(pages: _Pages, most: int) -> Bytes:
 
 
 def _load(pages: _Pages, numbers: IntArray, buffer: Bytes) -> None:
-    """Read these pages into the buffer, one behind the other; neighbours in the file come in one piece."""
+    """Read these pages into the buffer, one behind the other; neighbours in the file come in one
+    piece.
+    """
     into = buffer.data
     breaks = (np.flatnonzero(np.diff(numbers) != 1) + 1).tolist()
     for first, last in zip([0, *breaks], [*breaks, len(numbers)], strict=True):
         pages.file.seek((int(numbers[first]) - 1) * pages.size)
-        if pages.file.readinto(into[first * pages.size : last * pages.size]) != (last - first) * pages.size:
+        if (
+            pages.file.readinto(into[first * pages.size : last * pages.size])
+            != (last - first) * pages.size
+        ):
             raise UnsupportedError("a page beyond the end of the file")
 
 
@@ -242,7 +314,9 @@ def _children(pages: _Pages, buffer: Bytes, loaded: int) -> IntArray:
     cells, counts = _cells(pages, buffer, loaded, _INTERIOR)
     words = _words(buffer)
     rightmost = words[np.arange(loaded) * pages.size + 4]  # which is in bytes 8 to 11
-    children: IntArray = np.insert(words[cells - 4].astype(np.int64), np.cumsum(counts), rightmost) & 0xFFFFFFFF
+    children: IntArray = (
+        np.insert(words[cells - 4].astype(np.int64), np.cumsum(counts), rightmost) & 0xFFFFFFFF
+    )
     return children
 
 
@@ -270,7 +344,9 @@ def _words(buffer: Bytes) -> NDArray[Any]:
 
 
 def _varints(buffer: Bytes, at: IntArray) -> tuple[IntArray, IntArray]:
-    """The numbers of variable length at these positions, and the positions behind them.  Outside of the buffer, its last byte is read."""
+    """The numbers of variable length at these positions, and the positions behind them.  Outside of
+    the buffer, its last byte is read.
+    """
     byte = buffer.take(at, mode="clip")
     value = (byte & 0x7F).astype(np.int64)
     at = at + 1
@@ -280,7 +356,9 @@ def _varints(buffer: Bytes, at: IntArray) -> tuple[IntArray, IntArray]:
             break
         rows = slice(None) if more.all() else np.flatnonzero(more)
         next_byte = buffer.take(at[rows], mode="clip")
-        value[rows] = value[rows] << 8 | next_byte if place == 8 else value[rows] << 7 | (next_byte & 0x7F)
+        value[rows] = (
+            value[rows] << 8 | next_byte if place == 8 else value[rows] << 7 | (next_byte & 0x7F)
+        )
         at[rows] += 1
         byte = np.zeros_like(byte)
         byte[rows] = next_byte
@@ -298,30 +376,48 @@ def _records(pages: _Pages, buffer: Bytes, loaded: int, *, numbered: bool) -> _R
     behind = length + (cells + int(start.at[0]) if start.apart else start.at)
     behind[rows] = 0
     ends = np.arange(1, loaded + 1) * pages.size
-    if (np.maximum.reduceat(behind, np.cumsum(counts) - counts) > ends).any() or int(length.sum()) - overflow > loaded * pages.size:
+    if (np.maximum.reduceat(behind, np.cumsum(counts) - counts) > ends).any() or int(
+        length.sum()
+    ) - overflow > loaded * pages.size:
         raise UnsupportedError("records that leave their page, or overlap")
     if not len(rows):
         return _Records(start, length, rowid, 0)
     if overflow > _MAX_RECORD:
         raise UnsupportedError("too much in overflow pages at once")
     at = start.at
-    pieces = [_spilt(pages, buffer, int(at[row]), int(length[row]), int(ends[cells[row] // pages.size])) for row in rows.tolist()]
+    pieces = [
+        _spilt(pages, buffer, int(at[row]), int(length[row]), int(ends[cells[row] // pages.size]))
+        for row in rows.tolist()
+    ]
     held = buffer[: loaded * pages.size].tobytes()
     at[rows] = len(held) + np.cumsum(length[rows]) - length[rows]
-    return _Records(_Places(np.frombuffer(b"".join((held, *pieces, bytes(_SPARE))), np.uint8), at), length, rowid, overflow)
+    return _Records(
+        _Places(np.frombuffer(b"".join((held, *pieces, bytes(_SPARE))), np.uint8), at),
+        length,
+        rowid,
+        overflow,
+    )
 
 
-def _beginnings(buffer: Bytes, cells: IntArray, room: int, *, numbered: bool) -> tuple[_Places, IntArray, IntArray]:
-    """Position, length and row number (none unless ``numbered``) of the record in each of these cells.
+def _beginnings(
+    buffer: Bytes, cells: IntArray, room: int, *, numbered: bool
+) -> tuple[_Places, IntArray, IntArray]:
+    """Position, length and row number (none unless ``numbered``) of the record in each of these
+    cells.
 
-    Cells that are all short are copied to places that far apart, which numpy reads several times as fast as any others.
+    Cells that are all short are copied to places that far apart, which numpy reads several times as
+    fast as any others.
     """
     if not numbered:
         first = buffer.take(cells)
         before, longest = _before(_Places(buffer, cells[:1])), int(first.max())
-        apart = (before + longest + 15) // 8 * 8  # with 8 spare bytes, which a read at the last value may run into
+        apart = (
+            (before + longest + 15) // 8 * 8
+        )  # with 8 spare bytes, which a read at the last value may run into
         if before and longest < 0x80 and apart * len(cells) <= room:
-            own = np.ndarray((len(buffer) - apart + 1,), f"V{apart}", buffer, 0, (1,))[cells].view(np.uint8)
+            own = np.ndarray((len(buffer) - apart + 1,), f"V{apart}", buffer, 0, (1,))[cells].view(
+                np.uint8
+            )
             at = np.arange(0, len(own), apart)
             if _before(_Places(own, at, apart)) == before:
                 own[-1] = 0  # as at the end of the pages
@@ -336,7 +432,9 @@ def _beginnings(buffer: Bytes, cells: IntArray, room: int, *, numbered: bool) ->
 
 
 def _before(cells: _Places) -> int:
-    """How many bytes a length of one byte and the row number take, if they are as many in all cells; else 0."""
+    """How many bytes a length of one byte and the row number take, if they are as many in all
+    cells; else 0.
+    """
     ahead, varies = cells.ahead(0)
     ends = np.flatnonzero(ahead[0] < 0x80)  # the last bytes of numbers
     alike = len(ends) > 1 and ends[0] == 0 and max(varies[: ends[1] + 1]) < 0x80
@@ -344,7 +442,9 @@ def _before(cells: _Places) -> int:
 
 
 def _spilt(pages: _Pages, buffer: Bytes, start: int, length: int, end: int) -> bytes:
-    """A record that begins in a leaf page, which ends at ``end``, and goes on in a chain of overflow pages."""
+    """A record that begins in a leaf page, which ends at ``end``, and goes on in a chain of
+    overflow pages.
+    """
     least = (pages.size - 12) * 32 // 255 - 23
     here = least + (length - least) % (pages.size - 4)
     if here > pages.size - 35:
@@ -366,7 +466,9 @@ def _spilt(pages: _Pages, buffer: Bytes, start: int, length: int, end: int) -> b
     return bytes(record)
 
 
-def _fields(records: _Records, places: Mapping[int, str], defaults: frozenset[str]) -> dict[str, _Field]:
+def _fields(
+    records: _Records, places: Mapping[int, str], defaults: frozenset[str]
+) -> dict[str, _Field]:
     """The wanted columns of the records: ``places`` has their names by position in the record."""
     if not places:
         return {}
@@ -380,10 +482,13 @@ def _fields(records: _Records, places: Mapping[int, str], defaults: frozenset[st
     return fields
 
 
-def _walked(records: _Records, places: Mapping[int, str], *, short: bool) -> dict[str, _Field] | None:
+def _walked(
+    records: _Records, places: Mapping[int, str], *, short: bool
+) -> dict[str, _Field] | None:
     """The columns, found by walking along the types in the record headers.
 
-    Unless ``short``, the answer is None if a header ends before the last wanted column; if so, its further columns are NULL.
+    Unless ``short``, the answer is None if a header ends before the last wanted column; if so, its
+    further columns are NULL.
     """
     buffer, start = records.start.buffer, records.start.at
     fields = {}
@@ -395,10 +500,20 @@ def _walked(records: _Records, places: Mapping[int, str], *, short: bool) -> dic
     else:
         end, at = _varints(buffer, start)
         header, passed, ahead_from = _Places(buffer, at), 0, -8
-    if np.any(_from(start, header.at) + passed >= end) or np.any(end > records.length) or np.max(end) > _MAX_HEADER:
-        raise UnsupportedError("a record whose header is longer than itself, or holds no type, which SQLite takes for damage")
+    if (
+        np.any(_from(start, header.at) + passed >= end)
+        or np.any(end > records.length)
+        or np.max(end) > _MAX_HEADER
+    ):
+        raise UnsupportedError(
+            "a record whose header is longer than itself, or holds no type, which SQLite takes for"
+            " damage"
+        )
     away, shift = (0, end) if isinstance(end, int) else (end, 0)
-    ended, zero = np.zeros(len(start), np.bool_), len(buffer) - 1  # a byte that reads as NULL, for headers that have ended
+    ended, zero = (
+        np.zeros(len(start), np.bool_),
+        len(buffer) - 1,
+    )  # a byte that reads as NULL, for headers that have ended
     reached: Amount
     for place in range(max(places) + 1):
         if short:
@@ -444,7 +559,9 @@ def _walked(records: _Records, places: Mapping[int, str], *, short: bool) -> dic
         return None
     used = away + shift
     unequal = np.not_equal(used, records.length)
-    if unequal.any() and (np.any(used > records.length) or np.any(unequal & np.equal(reached, end))):
+    if unequal.any() and (
+        np.any(used > records.length) or np.any(unequal & np.equal(reached, end))
+    ):
         raise UnsupportedError("a record whose values are longer or shorter than itself")
     return fields
 
@@ -459,7 +576,11 @@ def _integers(records: _Records, field: _Field) -> Amount:
     types, sizes, away, start = field.types, field.sizes, field.away, records.start
     if isinstance(types, int) and types <= 9 and not sizes:
         return int(_UNSTORED[types])
-    if (types > 9 or types == _REAL) if isinstance(types, int) else (types.max() > 9 or (types == _REAL).any()):
+    if (
+        (types > 9 or types == _REAL)
+        if isinstance(types, int)
+        else (types.max() > 9 or (types == _REAL).any())
+    ):
         raise UnsupportedError("a value that is no integer")
     if isinstance(away, int):
         if not start.apart and isinstance(sizes, int) and sizes == 1:

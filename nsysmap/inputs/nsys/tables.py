@@ -1,4 +1,6 @@
-"""The tables that nsys writes, by name, whatever the file format: the interface that every reader of a format implements."""
+"""The tables that nsys writes, by name, whatever the file format: the interface that every reader
+of a format implements.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +19,24 @@ from nsysmap.core.note import Note
 from nsysmap.core.table import MISSING, CodeArray, IntArray, Text, repeated, uniform
 
 Columns = Mapping[str, IntArray | Text]
-"""Columns of one table by name: int64 with MISSING for NULL, or text with code -1 for NULL and for empty."""
+"""Columns of one table by name: int64 with MISSING for NULL, or text with code -1 for NULL and for
+empty.
+"""
 
 Fetch = Callable[[str, Sequence[str], Sequence[str]], Columns]
-"""Reads columns of one table, in the order of its rows: table, integer columns and text columns as the file spells them."""
+"""Reads columns of one table, in the order of its rows: table, integer columns and text columns as
+the file spells them.
+"""
 
 FetchBlocks = Callable[[str, Sequence[str]], Iterator[Mapping[str, IntArray]]]
-"""The same of integer columns, some rows after the other: the whole of a large table takes much memory."""
+"""The same of integer columns, some rows after the other: the whole of a large table takes much
+memory.
+"""
 
 ENVIRONMENT_VARIABLE = "ENVIRONMENT_VARIABLE"
-"""What the names of rows of META_DATA_CAPTURE end with that have a variable of the program's environment: NAME="VALUE"."""
+"""What the names of rows of META_DATA_CAPTURE end with that have a variable of the program's
+environment: NAME="VALUE".
+"""
 
 ROW = "row"
 """The column of the numbers of rows in pieces of a table."""
@@ -42,7 +52,9 @@ class Pieces:
 
     count: int
     read: Callable[[int, int, Sequence[str]], Mapping[str, IntArray]]
-    """From one piece up to another these integer columns, one of which may be ROW; may raise NoPiecesError."""
+    """From one piece up to another these integer columns, one of which may be ROW; may raise
+    NoPiecesError.
+    """
 
 
 FetchPieces = Callable[[str], Pieces | None]
@@ -55,18 +67,24 @@ NEWEST_KNOWN = (3, 28)  # of nsys 2026.4
 RENAMED: tuple[tuple[str, str], ...] = (
     ("EXPORT_META_DATA", "META_DATA_EXPORT"),  # until schema 3.1
 )
-"""What some version of nsys calls a table, or a column, and what it is asked for by: `("kernelName", "SOME_TABLE.demangledName")`."""
+"""What some version of nsys calls a table, or a column, and what it is asked for by:
+`("kernelName", "SOME_TABLE.demangledName")`.
+"""
 
 _VERSIONED = re.compile(r"(.+)_v(\d{1,3})")  # CUPTI_ACTIVITY_KIND_KERNEL_V2
 
 
 @dataclass(frozen=True)
 class NsysTables:
-    """What a file or folder of nsys holds; names are found in any case of letters, tables with and without `_V2` at the end."""
+    """What a file or folder of nsys holds; names are found in any case of letters, tables with and
+    without `_V2` at the end.
+    """
 
     path: Path  # for messages
     form: str  # SQLite, Parquet, Arrow, JSON lines, nsys-rep
-    spelled: Mapping[str, tuple[str, Mapping[str, str]]]  # nsys's name, in small letters → the file's, and so for its columns
+    spelled: Mapping[
+        str, tuple[str, Mapping[str, str]]
+    ]  # nsys's name, in small letters → the file's, and so for its columns
     fetch: Fetch
     written_by: str | None = None  # version of the nsys that captured it, where this form tells
     notes: tuple[Note, ...] = ()  # what the reader must know of this form
@@ -78,8 +96,11 @@ class NsysTables:
         _, columns = self.spelled.get(table.lower(), ("", {}))
         return column.lower() in columns if column is not None else table.lower() in self.spelled
 
-    def read(self, table: str, integers: Sequence[str], texts: Sequence[str] = ()) -> dict[str, Any]:
-        """The columns of one table, in the order of its rows: int64 arrays (MISSING for NULL), :class:`Text` for ``texts`` (empty is NULL).
+    def read(
+        self, table: str, integers: Sequence[str], texts: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        """The columns of one table, in the order of its rows: int64 arrays (MISSING for NULL),
+        :class:`Text` for ``texts`` (empty is NULL).
 
         A column that is not there is all MISSING (or NULL); a table that is not there is empty.
         """
@@ -88,7 +109,11 @@ class NsysTables:
         held_texts = [name for name in texts if name.lower() in own]
         columns: dict[str, Any] = {}
         if held_integers or held_texts:
-            found = self.fetch(own_name, [own[name.lower()] for name in held_integers], [own[name.lower()] for name in held_texts])
+            found = self.fetch(
+                own_name,
+                [own[name.lower()] for name in held_integers],
+                [own[name.lower()] for name in held_texts],
+            )
             columns = {name: found[own[name.lower()]] for name in (*held_integers, *held_texts)}
         rows = len(next(iter(columns.values()), ()))
         for name in integers:
@@ -98,7 +123,9 @@ class NsysTables:
         return columns
 
     def blocks(self, table: str, integers: Sequence[str]) -> Iterator[dict[str, IntArray]]:
-        """The same of integer columns, some rows after the other, or all at once in a form that cannot be read piece by piece."""
+        """The same of integer columns, some rows after the other, or all at once in a form that
+        cannot be read piece by piece.
+        """
         own_name, own = self.spelled.get(table.lower(), ("", {}))
         if self.fetch_blocks is None or not all(name.lower() in own for name in integers):
             yield self.read(table, integers)
@@ -107,7 +134,9 @@ class NsysTables:
             yield {name: found[own[name.lower()]] for name in integers}
 
     def pieces(self, table: str) -> Pieces | None:
-        """The pieces of one table, whose columns are named as in ``read``; None if only all of it can be read."""
+        """The pieces of one table, whose columns are named as in ``read``; None if only all of it
+        can be read.
+        """
         own_name, own = self.spelled.get(table.lower(), ("", {}))
         found = None if self.fetch_pieces is None else self.fetch_pieces(own_name)
         if found is None:
@@ -122,14 +151,17 @@ class NsysTables:
 
 
 def spelling(tables: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, dict[str, str]]]:
-    """``NsysTables.spelled`` of these tables and columns, under the names they are asked for by (RENAMED).
+    """``NsysTables.spelled`` of these tables and columns, under the names they are asked for by
+    (RENAMED).
 
     Of two versions of a table the plain name counts, else the highest number.
     """
     chosen: dict[str, tuple[float, str]] = {}
     for name in tables:
         versioned = _VERSIONED.fullmatch(name.lower())
-        plain, rank = (versioned.group(1), float(versioned.group(2))) if versioned else (name.lower(), np.inf)
+        plain, rank = (
+            (versioned.group(1), float(versioned.group(2))) if versioned else (name.lower(), np.inf)
+        )
         if plain not in chosen or rank > chosen[plain][0]:
             chosen[plain] = (rank, name)
     found = {}
@@ -147,7 +179,9 @@ def spelling(tables: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, dict[s
     return found
 
 
-def in_memory(path: Path, form: str, tables: Mapping[str, Columns], *, notes: tuple[Note, ...] = ()) -> NsysTables:
+def in_memory(
+    path: Path, form: str, tables: Mapping[str, Columns], *, notes: tuple[Note, ...] = ()
+) -> NsysTables:
     """Tables that are read already."""
 
     def fetch(table: str, integers: Sequence[str], texts: Sequence[str]) -> Columns:
@@ -159,10 +193,16 @@ def in_memory(path: Path, form: str, tables: Mapping[str, Columns], *, notes: tu
 def filled(column: NDArray[Any], values: NDArray[Any] | int, rows: slice) -> NDArray[Any]:
     """The column with these values in these rows, all before which have been filled."""
     if rows.start == 0:
-        column = repeated(column.dtype.type(values if isinstance(values, int) else values[0]), len(column))
+        column = repeated(
+            column.dtype.type(values if isinstance(values, int) else values[0]), len(column)
+        )
     if uniform(column):
         held = column[0]
-        if (values == held) if isinstance(values, int) else (values[-1] == held and (values == held).all()):
+        if (
+            (values == held)
+            if isinstance(values, int)
+            else (values[-1] == held and (values == held).all())
+        ):
             return column
         fresh = np.empty(len(column), column.dtype)
         fresh[: rows.start] = held

@@ -1,4 +1,6 @@
-"""Maps kernels that no range explains to the layers of the engine that fits: one alignment for all inferences of a shape."""
+"""Maps kernels that no range explains to the layers of the engine that fits: one alignment for all
+inferences of a shape.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysmap.core.groups import distinct, numbered
-from nsysmap.core.table import MISSING, BoolArray, CodeArray, FloatArray, IntArray, Table, Text, packed, repeated
+from nsysmap.core.table import (
+    MISSING,
+    BoolArray,
+    CodeArray,
+    FloatArray,
+    IntArray,
+    Table,
+    Text,
+    packed,
+    repeated,
+)
 from nsysmap.inputs.engine.model import Engine, first_layers
 from nsysmap.mapping.order.twins import SEVERAL, Ran, twins_in, which_ran
 from nsysmap.mapping.streams.streams import UNPROVED, Streams, align_streams, no_streams
@@ -24,7 +36,9 @@ if TYPE_CHECKING:  # what aligns is imported where ranges leave kernels to it
 
 _LEAST = 5  # kernels; a shorter inference is no evidence for or against an engine
 _RECURS = 2  # inferences; what ran less often says nothing about which engines ran
-_NEAR = 0.7  # share of a shape that its home's engine must explain where it does not fit: a warm-up with other tactics
+# share of a shape that its home's engine must explain where it does not fit: a warm-up with other
+# tactics
+_NEAR = 0.7
 _MOST = 64  # shapes of a home that are placed
 _LONGEST = 2000  # kernels of an inference, where nothing but its kernels says that it is one
 
@@ -32,13 +46,17 @@ TOO_FEW = "too few kernels to decide which engine they belong to"
 PERHAPS = "nothing in the trace proves or disproves that this engine ran"
 TOO_MANY = "the inferences of this stream differ too often from each other"
 NO_FIT = "no engine of the given files can have run these kernels"
-FOREIGN = "launched between inferences, with a name that is not TensorRT's: the application's own kernel"
+FOREIGN = (
+    "launched between inferences, with a name that is not TensorRT's: the application's own kernel"
+)
 NO_INFERENCE = "not part of an inference of the given engine files"
 
 
 @dataclass(frozen=True)
 class EngineVerdict:
-    """What an engine file explains of one home (process, context, stream) of inferences, judged by its most frequent complete shape."""
+    """What an engine file explains of one home (process, context, stream) of inferences, judged by
+    its most frequent complete shape.
+    """
 
     process: int
     context: int
@@ -47,12 +65,16 @@ class EngineVerdict:
     engine: int
     match: EngineMatch
     chosen: bool
-    several: bool = False  # another file explains them as well, and nothing tells which of the two ran
+    several: bool = (
+        False  # another file explains them as well, and nothing tells which of the two ran
+    )
 
 
 @dataclass(frozen=True)
 class Placed:
-    """One row per kernel of the trace; kernels that were not asked for have no layer and confidence 0."""
+    """One row per kernel of the trace; kernels that were not asked for have no layer and confidence
+    0.
+    """
 
     layer: IntArray  # layer number over all engines, MISSING for none
     confidence: FloatArray  # probability of that layer; of the likeliest one where it is left empty
@@ -84,11 +106,15 @@ class Considered:
     inferences: int  # that many
 
 
-def inferences_of(trace: Trace, tensorrt: TensorRtRanges, engines: Sequence[Engine]) -> tuple[Inferences, Streams]:
-    """The inferences of a trace: by ranges and graph launches; of processes that show neither by what repeats on their streams.
+def inferences_of(
+    trace: Trace, tensorrt: TensorRtRanges, engines: Sequence[Engine]
+) -> tuple[Inferences, Streams]:
+    """The inferences of a trace: by ranges and graph launches; of processes that show neither by
+    what repeats on their streams.
 
-    So is what a graph replayed whose launch lies before the capture: the end of an inference.  Where the engines do not explain all of
-    what repeats, whole threads are aligned with them: what that found is the second result.
+    So is what a graph replayed whose launch lies before the capture: the end of an inference.
+    Where the engines do not explain all of what repeats, whole threads are aligned with them: what
+    that found is the second result.
     """
     found = find_inferences(trace, tensorrt)
     nothing = no_streams(len(trace.kernels))
@@ -99,7 +125,9 @@ def inferences_of(trace: Trace, tensorrt: TensorRtRanges, engines: Sequence[Engi
     if inside.all() and not len(mixed):
         return found, nothing
     shown = distinct(process[inside])
-    replayed = (trace.kernels.ints("graph_node_id") != MISSING) & (trace.kernels.ints("launch") == MISSING)
+    replayed = (trace.kernels.ints("graph_node_id") != MISSING) & (
+        trace.kernels.ints("launch") == MISSING
+    )
     rows = np.flatnonzero(~inside & (replayed | ~np.isin(process, shown)))
     periods, open_rows = np.full(len(process), MISSING, np.int64), rows[:0]
     if len(rows):
@@ -109,12 +137,20 @@ def inferences_of(trace: Trace, tensorrt: TensorRtRanges, engines: Sequence[Engi
     streams = align_streams(trace, open_rows, engines) if len(open_rows) else nothing
     if not streams.asked.any():
         return found, nothing
-    number = np.where(streams.asked, np.where(streams.run >= 0, streams.run + periods.max(initial=-1) + 1, np.int64(MISSING)), periods)
+    number = np.where(
+        streams.asked,
+        np.where(streams.run >= 0, streams.run + periods.max(initial=-1) + 1, np.int64(MISSING)),
+        periods,
+    )
     return find_inferences(trace, tensorrt, _renumbered(number)), streams
 
 
-def _by_periods(trace: Trace, tensorrt: TensorRtRanges, tried: _Tried, rows: tuple[IntArray, BoolArray]) -> tuple[IntArray, IntArray]:
-    """What repeats among these kernels (a number per kernel of the trace), and those of them that the engines do not explain that way."""
+def _by_periods(
+    trace: Trace, tensorrt: TensorRtRanges, tried: _Tried, rows: tuple[IntArray, BoolArray]
+) -> tuple[IntArray, IntArray]:
+    """What repeats among these kernels (a number per kernel of the trace), and those of them that
+    the engines do not explain that way.
+    """
     from nsysmap.mapping.order.scores import expected_kernels
     from nsysmap.trace.inferences.periods import find_periods, unit_of_work
 
@@ -122,23 +158,39 @@ def _by_periods(trace: Trace, tensorrt: TensorRtRanges, tried: _Tried, rows: tup
     expected = expected_kernels(engines[0]) if len(engines) == 1 else None
     periods = find_periods(trace, mine, expected=expected).inference
     by_period = find_inferences(trace, tensorrt, periods)
-    open_rows = _unexplained(trace, by_period, tried, mine[~replayed[mine]]) if engines else mine[:0]
-    kept = _without_alone(trace, by_period, tried, periods) if engines else unit_of_work(trace, by_period, turns=not _tensorrt_in(trace))
+    open_rows = (
+        _unexplained(trace, by_period, tried, mine[~replayed[mine]]) if engines else mine[:0]
+    )
+    kept = (
+        _without_alone(trace, by_period, tried, periods)
+        if engines
+        else unit_of_work(trace, by_period, turns=not _tensorrt_in(trace))
+    )
     return kept, open_rows
 
 
 def _mixed_graphs(trace: Trace, found: Inferences, tried: _Tried) -> IntArray:
-    """The kernels of graph launches that no range explains and of which no engine runs the whole: it may run a part of them."""
+    """The kernels of graph launches that no range explains and of which no engine runs the whole:
+    it may run a part of them.
+    """
     number = found.membership.ints("inference")
     graphs = found.table.text("found_by").equals("graph-launch")
     if not tried.engines or not graphs.any():
         return np.zeros(0, np.int64)
-    created = np.isin(trace.kernels.ints("graph_node_id"), trace.cuda_graph_nodes.ints("graph_node_id"))
+    created = np.isin(
+        trace.kernels.ints("graph_node_id"), trace.cuda_graph_nodes.ints("graph_node_id")
+    )
     wanted = (number >= 0) & graphs[np.maximum(number, 0)] & ~created
     mixed: list[IntArray] = []
     for shapes in _homes(trace, found, wanted):
-        recurring = [shape for shape in shapes[:_MOST] if len(shape.rows) >= _RECURS and len(shape.codes) <= _LONGEST]
-        fits = [_match(shape, tried, at)[0] for shape in recurring for at in range(len(tried.engines))]
+        recurring = [
+            shape
+            for shape in shapes[:_MOST]
+            if len(shape.rows) >= _RECURS and len(shape.codes) <= _LONGEST
+        ]
+        fits = [
+            _match(shape, tried, at)[0] for shape in recurring for at in range(len(tried.engines))
+        ]
         if fits and not any(match.accepted or match.undecided for match in fits):
             mixed.extend(shape.rows.ravel() for shape in shapes)
     return np.concatenate(mixed) if mixed else np.zeros(0, np.int64)
@@ -159,9 +211,12 @@ def _tensorrt_in(trace: Trace) -> bool:
     return any(is_tensorrt(decode(name).family, name) for name in trace.kernels.text("name").values)
 
 
-def _without_alone(trace: Trace, inferences: Inferences, tried: _Tried, periods: IntArray) -> IntArray:
-    """The numbers without those of kernels that do not repeat, and which no engine can have run: nothing says that these are an
-    inference."""
+def _without_alone(
+    trace: Trace, inferences: Inferences, tried: _Tried, periods: IntArray
+) -> IntArray:
+    """The numbers without those of kernels that do not repeat, and which no engine can have run:
+    nothing says that these are an inference.
+    """
     alone = np.zeros(len(periods), np.bool_)
     found = periods != MISSING
     for shapes in _homes(trace, inferences, found):
@@ -177,7 +232,9 @@ def _without_alone(trace: Trace, inferences: Inferences, tried: _Tried, periods:
 
 
 def _unexplained(trace: Trace, inferences: Inferences, tried: _Tried, rows: IntArray) -> IntArray:
-    """Those of the rows whose thread launched any kernel that is in no inference which one of the engines explains wholly."""
+    """Those of the rows whose thread launched any kernel that is in no inference which one of the
+    engines explains wholly.
+    """
     from nsysmap.mapping.streams.recurring import is_but_for_a_block
 
     explained = np.zeros(len(trace.kernels), np.bool_)
@@ -186,7 +243,10 @@ def _unexplained(trace: Trace, inferences: Inferences, tried: _Tried, rows: IntA
     for shapes in _homes(trace, inferences, wanted):
         whole = [shape for shape in shapes[:_MOST] if _wholly(shape, shapes, tried)]
         for shape in whole:
-            explained[shape.rows] = not any(len(other.rows) >= _RECURS and is_but_for_a_block(other.codes, shape.codes) for other in whole)
+            explained[shape.rows] = not any(
+                len(other.rows) >= _RECURS and is_but_for_a_block(other.codes, shape.codes)
+                for other in whole
+            )
     thread = trace.kernels.ints("thread")
     return rows[np.isin(thread[rows], distinct(thread[rows[~explained[rows]]]))]
 
@@ -202,12 +262,15 @@ def _wholly(shape: _Shape, shapes: list[_Shape], tried: _Tried) -> bool:
     return any(match.accepted and match.placed == 1 and match.used == 1 for match in matches)
 
 
-def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engine], asked: Asked, streams: Streams) -> Placed:
-    """The layers of the wanted kernels, by their order within their inference; of threads that were aligned whole as found there.
+def place_by_order(
+    trace: Trace, inferences: Inferences, engines: Sequence[Engine], asked: Asked, streams: Streams
+) -> Placed:
+    """The layers of the wanted kernels, by their order within their inference; of threads that were
+    aligned whole as found there.
 
-    ``known`` is each kernel's layer (over all engines) where another method settled it, MISSING elsewhere: the alignment holds to it.
-    Inferences of one home (process, context, stream) ran one engine: the one of ``engines`` that fits best; where none fits, no kernel
-    of it gets a layer.
+    ``known`` is each kernel's layer (over all engines) where another method settled it, MISSING
+    elsewhere: the alignment holds to it. Inferences of one home (process, context, stream) ran one
+    engine: the one of ``engines`` that fits best; where none fits, no kernel of it gets a layer.
     """
     count = len(trace.kernels)
     if not asked.wanted.any() and not streams.asked.any():
@@ -227,7 +290,10 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
     tried = _Tried(engines)
     for shapes in _homes(trace, inferences, wanted) if engines and wanted.any() else []:
         home, judged = _choose(shapes, tried)
-        chosen = [_engine_of(shape, shapes, tried, home) if place < _MOST else None for place, shape in enumerate(shapes)]
+        chosen = [
+            _engine_of(shape, shapes, tried, home) if place < _MOST else None
+            for place, shape in enumerate(shapes)
+        ]
         _tell_apart(shapes, chosen, tried)
         found = [_settled(verdict, chosen[place]) for place, verdict in judged]
         verdicts.extend(found)
@@ -238,11 +304,19 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
                 reason[rows] = reasons.setdefault(SEVERAL, len(reasons))
                 continue
             if engine is None:
-                refused[rows] = bool(found) and not any(verdict.match.undecided for verdict in found)
-                text = TOO_FEW if not found or any(verdict.match.undecided for verdict in found) else NO_FIT
+                refused[rows] = bool(found) and not any(
+                    verdict.match.undecided for verdict in found
+                )
+                text = (
+                    TOO_FEW
+                    if not found or any(verdict.match.undecided for verdict in found)
+                    else NO_FIT
+                )
                 reason[rows] = reasons.setdefault(text if place < _MOST else TOO_MANY, len(reasons))
                 continue
-            aligned = _believed(shape, shapes, (tried, engine), _pins(known, rows[0], engines, engine))
+            aligned = _believed(
+                shape, shapes, (tried, engine), _pins(known, rows[0], engines, engine)
+            )
             sure = (aligned.layer >= 0) & (aligned.confidence >= SURE)
             layer[rows] = np.where(sure, aligned.layer + offsets[engine], np.int64(MISSING))
             unproved = _match(shape, tried, engine)[0].undecided
@@ -251,32 +325,59 @@ def place_by_order(trace: Trace, inferences: Inferences, engines: Sequence[Engin
             probability[rows] = _probability(shape, shapes, (tried, engine))
             texts = [aligned.reason(place, engines[engine]) for place in range(len(aligned.layer))]
             texts = [PERHAPS if text is None and unproved else text for text in texts]
-            reason[rows] = [-1 if text is None else reasons.setdefault(text, len(reasons)) for text in texts]
-    layer[~wanted], confidence[~wanted], by_tactic[~wanted], reason[~wanted] = MISSING, 0.0, False, -1
+            reason[rows] = [
+                -1 if text is None else reasons.setdefault(text, len(reasons)) for text in texts
+            ]
+    layer[~wanted], confidence[~wanted], by_tactic[~wanted], reason[~wanted] = (
+        MISSING,
+        0.0,
+        False,
+        -1,
+    )
     refused &= wanted
     if streams.asked.any():
-        _place_streams(streams, engines, asked.wanted, (layer, confidence, by_tactic, reason, reasons))
+        _place_streams(
+            streams, engines, asked.wanted, (layer, confidence, by_tactic, reason, reasons)
+        )
         probability[streams.asked] = streams.probability[streams.asked]
         refused |= streams.asked & (streams.layer < 0)
         for one in streams.verdicts:
             kind, several = one.kind, bool(one.kind.several)
             verdicts.extend(
-                EngineVerdict(*one.home, kind.runs, engine, kind.match, kind.believed and not several, several)
+                EngineVerdict(
+                    *one.home, kind.runs, engine, kind.match, kind.believed and not several, several
+                )
                 for engine in kind.several or (kind.engine,)
             )
     why = Text(reason, tuple(reasons))
-    return Placed(layer, confidence, probability, by_tactic, refused, why, tuple(verdicts), asked.wanted, packed(known), streams)
+    return Placed(
+        layer,
+        confidence,
+        probability,
+        by_tactic,
+        refused,
+        why,
+        tuple(verdicts),
+        asked.wanted,
+        packed(known),
+        streams,
+    )
 
 
 def _nothing_placed(asked: Asked, streams: Streams) -> Placed:
     count = len(asked.wanted)
     none, no = repeated(np.int64(MISSING), count), repeated(np.bool_(False), count)
     nought, one = repeated(np.float64(0), count), repeated(np.float64(1), count)
-    return Placed(none, nought, one, no, no, Text(np.full(count, -1, np.int32), ()), (), no, none, streams)
+    return Placed(
+        none, nought, one, no, no, Text(np.full(count, -1, np.int32), ()), (), no, none, streams
+    )
 
 
 def _place_streams(
-    streams: Streams, engines: Sequence[Engine], wanted: BoolArray, into: tuple[IntArray, FloatArray, BoolArray, CodeArray, dict[str, int]]
+    streams: Streams,
+    engines: Sequence[Engine],
+    wanted: BoolArray,
+    into: tuple[IntArray, FloatArray, BoolArray, CodeArray, dict[str, int]],
 ) -> None:
     """Writes what was found of whole threads: layers of kernels that are sure of theirs (SURE)."""
     from nsysmap.mapping.order.kernel_alignment import SURE
@@ -285,22 +386,35 @@ def _place_streams(
     offsets = np.array(first_layers(engines))
     rows = np.flatnonzero(streams.asked & wanted)
     sure = (streams.layer[rows] >= 0) & (streams.confidence[rows] >= SURE)
-    layer[rows] = np.where(sure, streams.layer[rows] + offsets[np.maximum(streams.engine[rows], 0)], np.int64(MISSING))
-    confidence[rows] = np.minimum(streams.confidence[rows], np.where(streams.unproved[rows], UNPROVED, 1.0))
+    layer[rows] = np.where(
+        sure, streams.layer[rows] + offsets[np.maximum(streams.engine[rows], 0)], np.int64(MISSING)
+    )
+    confidence[rows] = np.minimum(
+        streams.confidence[rows], np.where(streams.unproved[rows], UNPROVED, 1.0)
+    )
     by_tactic[rows] = streams.by_tactic[rows] & sure
     doubtful = np.flatnonzero(~sure | (streams.confidence[rows] < 1.0))
     for row in rows[doubtful].tolist():
         text = streams.alignment(np.array([row])).reason(0, engines[int(streams.engine[row])])
         reason[row] = -1 if text is None else reasons.setdefault(text, len(reasons))
-    reason[rows[streams.unproved[rows] & (reason[rows] < 0)]] = reasons.setdefault(PERHAPS, len(reasons))
+    reason[rows[streams.unproved[rows] & (reason[rows] < 0)]] = reasons.setdefault(
+        PERHAPS, len(reasons)
+    )
     reason[streams.several] = reasons.setdefault(SEVERAL, len(reasons))
     outside = streams.asked & (streams.run < 0)
-    for text, which in ((FOREIGN, outside & streams.foreign), (NO_INFERENCE, outside & ~streams.foreign)):
+    for text, which in (
+        (FOREIGN, outside & streams.foreign),
+        (NO_INFERENCE, outside & ~streams.foreign),
+    ):
         reason[which] = reasons.setdefault(text, len(reasons))
 
 
-def considered(trace: Trace, inferences: Inferences, engines: Sequence[Engine], placed: Placed, kernel: int) -> Considered | None:
-    """How `place_by_order` placed a kernel, worked out again; None if it was not asked to, or no engine can have run the kernel."""
+def considered(
+    trace: Trace, inferences: Inferences, engines: Sequence[Engine], placed: Placed, kernel: int
+) -> Considered | None:
+    """How `place_by_order` placed a kernel, worked out again; None if it was not asked to, or no
+    engine can have run the kernel.
+    """
     if not engines or not placed.wanted[kernel]:
         return None
     if placed.streams.asked[kernel]:
@@ -308,14 +422,23 @@ def considered(trace: Trace, inferences: Inferences, engines: Sequence[Engine], 
     tried = _Tried(engines)
     (shapes,) = _homes(trace, inferences, np.arange(len(trace.kernels)) == kernel)
     home, _ = _choose(shapes, tried)
-    place, shape = next((place, shape) for place, shape in enumerate(shapes) if (shape.rows == kernel).any())
-    chosen = [_engine_of(one, shapes, tried, home) if at < _MOST else None for at, one in enumerate(shapes)]
+    place, shape = next(
+        (place, shape) for place, shape in enumerate(shapes) if (shape.rows == kernel).any()
+    )
+    chosen = [
+        _engine_of(one, shapes, tried, home) if at < _MOST else None
+        for at, one in enumerate(shapes)
+    ]
     _tell_apart(shapes, chosen, tried)
     engine = chosen[place]
     if engine is None or engine < 0:
         return None
-    aligned = _believed(shape, shapes, (tried, engine), _pins(placed.known, shape.rows[0], engines, engine))
-    return Considered(engine, int(np.flatnonzero((shape.rows == kernel).any(axis=0))[0]), aligned, len(shape.rows))
+    aligned = _believed(
+        shape, shapes, (tried, engine), _pins(placed.known, shape.rows[0], engines, engine)
+    )
+    return Considered(
+        engine, int(np.flatnonzero((shape.rows == kernel).any(axis=0))[0]), aligned, len(shape.rows)
+    )
 
 
 def _considered_stream(trace: Trace, streams: Streams, kernel: int) -> Considered | None:
@@ -324,11 +447,18 @@ def _considered_stream(trace: Trace, streams: Streams, kernel: int) -> Considere
     mine = np.flatnonzero(streams.run == streams.run[kernel])
     rows = launch_order(trace.kernels, mine, np.zeros(len(mine), np.int64))
     inferences = len(np.unique(streams.run[streams.lane == streams.lane[kernel]]))
-    return Considered(int(streams.engine[kernel]), int(np.flatnonzero(rows == kernel)[0]), streams.alignment(rows), inferences)
+    return Considered(
+        int(streams.engine[kernel]),
+        int(np.flatnonzero(rows == kernel)[0]),
+        streams.alignment(rows),
+        inferences,
+    )
 
 
 def _pins(known: IntArray, rows: IntArray, engines: Sequence[Engine], engine: int) -> IntArray:
-    """The layers of these kernels that are known already, as that engine numbers them; -1 for the others."""
+    """The layers of these kernels that are known already, as that engine numbers them; -1 for the
+    others.
+    """
     pins = known[rows] - sum(len(other.layers) for other in engines[:engine])
     return np.where((pins >= 0) & (pins < len(engines[engine].layers)), pins, -1)
 
@@ -389,20 +519,30 @@ def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list
 
 def _shapes(kernels: Table, order: IntArray, begin: IntArray, size: IntArray) -> IntArray:
     """A number per inference; equal for those with the same kernel names in the same order."""
-    _, inverse = np.unique(sequence_hashes(kernels.text("name").codes[order], begin, size), return_inverse=True)
+    _, inverse = np.unique(
+        sequence_hashes(kernels.text("name").codes[order], begin, size), return_inverse=True
+    )
     return inverse.reshape(-1).astype(np.int64)
 
 
 @dataclass(frozen=True)
 class _Tried:
-    """What was tried already, by kernels and engine: threads with one context each mostly run the same."""
+    """What was tried already, by kernels and engine: threads with one context each mostly run the
+    same.
+    """
 
     engines: Sequence[Engine]
-    matches: dict[tuple[int, bytes, bool, bool], tuple[EngineMatch, tuple[bool, bool]]] = field(default_factory=dict)
-    alignments: dict[tuple[int, bytes, tuple[bool, bool], bytes], Alignment] = field(default_factory=dict)
+    matches: dict[tuple[int, bytes, bool, bool], tuple[EngineMatch, tuple[bool, bool]]] = field(
+        default_factory=dict
+    )
+    alignments: dict[tuple[int, bytes, tuple[bool, bool], bytes], Alignment] = field(
+        default_factory=dict
+    )
 
 
-def _choose(shapes: list[_Shape], tried: _Tried) -> tuple[int | None, list[tuple[int, EngineVerdict]]]:
+def _choose(
+    shapes: list[_Shape], tried: _Tried
+) -> tuple[int | None, list[tuple[int, EngineVerdict]]]:
     """The engine that fits the home's most frequent complete inference best, None if none fits.
 
     And what was found of the shapes, each with its place among them.
@@ -419,12 +559,16 @@ def _choose(shapes: list[_Shape], tried: _Tried) -> tuple[int | None, list[tuple
         usual = best if usual is None else usual
         for number in range(len(tried.engines)):
             match = _match(shape, tried, number)[0]
-            verdicts.append((place, EngineVerdict(*shape.home, len(shape.rows), number, match, number == best)))
+            verdicts.append(
+                (place, EngineVerdict(*shape.home, len(shape.rows), number, match, number == best))
+            )
     return usual, verdicts
 
 
 def _settled(verdict: EngineVerdict, engine: int | None) -> EngineVerdict:
-    """The same once engines with the same layers were told apart: ``engine`` ran it, negative where nothing tells which of them did."""
+    """The same once engines with the same layers were told apart: ``engine`` ran it, negative where
+    nothing tells which of them did.
+    """
     if engine is None or not verdict.match.accepted:
         return verdict
     return replace(verdict, chosen=engine == verdict.engine, several=engine < 0)
@@ -436,15 +580,22 @@ def _best(shape: _Shape, tried: _Tried) -> int | None:
     An engine that nothing speaks against is taken for whole inferences if it is the only such one.
     """
     matches = [_match(shape, tried, number) for number in range(len(tried.engines))]
-    best = max(range(len(matches)), key=lambda at: (matches[at][0].accepted, matches[at][0].share, matches[at][0].evidence))
+    best = max(
+        range(len(matches)),
+        key=lambda at: (matches[at][0].accepted, matches[at][0].share, matches[at][0].evidence),
+    )
     if matches[best][0].accepted:
         return best
-    possible = [at for at, (match, cut) in enumerate(matches) if match.undecided and cut == (False, False)]
+    possible = [
+        at for at, (match, cut) in enumerate(matches) if match.undecided and cut == (False, False)
+    ]
     return possible[0] if len(possible) == 1 and len(shape.rows) >= _RECURS else None
 
 
 def _engine_of(shape: _Shape, shapes: list[_Shape], tried: _Tried, home: int | None) -> int | None:
-    """The engine that ran a shape: of a cut inference that of the complete one it is a part of, else the best, else the home's if near."""
+    """The engine that ran a shape: of a cut inference that of the complete one it is a part of,
+    else the best, else the home's if near.
+    """
     found = _part_of(shape, shapes)
     if found is not None:
         return _engine_of(found[0], shapes, tried, home)
@@ -456,35 +607,61 @@ def _engine_of(shape: _Shape, shapes: list[_Shape], tried: _Tried, home: int | N
 
 
 def _tell_apart(shapes: list[_Shape], chosen: list[int | None], tried: _Tried) -> None:
-    """Writes which of engines with the same layers ran each shape that one of them did, -1 where nothing tells."""
-    for twins in twins_in([(engine, shape.facts) for shape, engine in zip(shapes, chosen, strict=True)], tried.engines):
+    """Writes which of engines with the same layers ran each shape that one of them did, -1 where
+    nothing tells.
+    """
+    for twins in twins_in(
+        [(engine, shape.facts) for shape, engine in zip(shapes, chosen, strict=True)], tried.engines
+    ):
         mine = [at for at, engine in enumerate(chosen) if engine is not None and engine in twins]
         sequences = []
         for at in mine:
             shape = shapes[at]
-            aligned = _aligned(shape, shapes, (tried, chosen[at] or 0), np.full(len(shape.codes), -1, np.int64))
+            aligned = _aligned(
+                shape, shapes, (tried, chosen[at] or 0), np.full(len(shape.codes), -1, np.int64)
+            )
             facts = zip(aligned.layer.tolist(), shape.facts, strict=True)
-            sequences.append([Ran(layer, fact.name, fact.duration_ns) for layer, fact in facts if layer >= 0])
-        for at, engine in zip(mine, which_ran(sequences, [tried.engines[number] for number in twins]), strict=True):
+            sequences.append(
+                [Ran(layer, fact.name, fact.duration_ns) for layer, fact in facts if layer >= 0]
+            )
+        for at, engine in zip(
+            mine, which_ran(sequences, [tried.engines[number] for number in twins]), strict=True
+        ):
             chosen[at] = -1 if engine is None else twins[engine]
 
 
 def _part_of(shape: _Shape, shapes: list[_Shape]) -> tuple[_Shape, int] | None:
-    """Of an inference that may be cut: a complete one which it is the end or the beginning of, and from which kernel on."""
+    """Of an inference that may be cut: a complete one which it is the end or the beginning of, and
+    from which kernel on.
+    """
     size = len(shape.codes)
     if not _maybe_cut(shape):
         return None
     for full in shapes[:_MOST]:
         longer = len(full.codes) - size
-        if longer > 0 and full.complete and shape.first and np.array_equal(full.codes[longer:], shape.codes):
+        if (
+            longer > 0
+            and full.complete
+            and shape.first
+            and np.array_equal(full.codes[longer:], shape.codes)
+        ):
             return full, longer
-        if longer > 0 and full.complete and shape.last and np.array_equal(full.codes[:size], shape.codes):
+        if (
+            longer > 0
+            and full.complete
+            and shape.last
+            and np.array_equal(full.codes[:size], shape.codes)
+        ):
             return full, 0
     return None
 
 
-def _aligned(shape: _Shape, shapes: list[_Shape], by: tuple[_Tried, int], pins: IntArray) -> Alignment:
-    """The alignment of a shape; of a cut inference that of the complete one which it is a part of."""
+def _aligned(
+    shape: _Shape, shapes: list[_Shape], by: tuple[_Tried, int], pins: IntArray
+) -> Alignment:
+    """The alignment of a shape; of a cut inference that of the complete one which it is a part
+    of.
+    """
     tried, number = by
     found = _part_of(shape, shapes)
     if found is not None:
@@ -495,31 +672,43 @@ def _aligned(shape: _Shape, shapes: list[_Shape], by: tuple[_Tried, int], pins: 
     return _align(shape, by, cut, pins)
 
 
-def _believed(shape: _Shape, shapes: list[_Shape], by: tuple[_Tried, int], pins: IntArray) -> Alignment:
+def _believed(
+    shape: _Shape, shapes: list[_Shape], by: tuple[_Tried, int], pins: IntArray
+) -> Alignment:
     """The same, no surer of any layer than that the engine ran."""
     aligned = _aligned(shape, shapes, by, pins)
     return replace(aligned, confidence=aligned.confidence * _probability(shape, shapes, by))
 
 
 def _probability(shape: _Shape, shapes: list[_Shape], by: tuple[_Tried, int]) -> float:
-    """How probable it is that this engine ran the shape, or one that is known to be its: a warm-up may have other tactics."""
+    """How probable it is that this engine ran the shape, or one that is known to be its: a warm-up
+    may have other tactics.
+    """
     found = _part_of(shape, shapes)
     match = _match(found[0] if found is not None else shape, *by)[0]
     if match.accepted:
         return match.probability
     if match.undecided:
         return min(UNPROVED, match.probability)
-    accepted = [match.probability for match in (_match(one, *by)[0] for one in shapes[:_MOST] if one.complete) if match.accepted]
+    accepted = [
+        match.probability
+        for match in (_match(one, *by)[0] for one in shapes[:_MOST] if one.complete)
+        if match.accepted
+    ]
     return max(accepted, default=UNPROVED)
 
 
-def _align(shape: _Shape, by: tuple[_Tried, int], cut: tuple[bool, bool], pins: IntArray) -> Alignment:
+def _align(
+    shape: _Shape, by: tuple[_Tried, int], cut: tuple[bool, bool], pins: IntArray
+) -> Alignment:
     from nsysmap.mapping.order.kernel_alignment import align_inference
 
     tried, number = by
     key = (number, shape.codes.tobytes(), cut, pins.tobytes())
     if key not in tried.alignments:
-        tried.alignments[key] = align_inference(shape.facts, tried.engines[number], cut=cut, pins=pins)
+        tried.alignments[key] = align_inference(
+            shape.facts, tried.engines[number], cut=cut, pins=pins
+        )
     return tried.alignments[key]
 
 
@@ -529,7 +718,9 @@ def _maybe_cut(shape: _Shape) -> bool:
 
 
 def _match(shape: _Shape, tried: _Tried, number: int) -> tuple[EngineMatch, tuple[bool, bool]]:
-    """How an engine explains a shape, and at which ends it must be cut for that: as little as will do."""
+    """How an engine explains a shape, and at which ends it must be cut for that: as little as will
+    do.
+    """
     from nsysmap.mapping.order.kernel_alignment import engine_match
 
     maybe = _maybe_cut(shape)
@@ -539,6 +730,10 @@ def _match(shape: _Shape, tried: _Tried, number: int) -> tuple[EngineMatch, tupl
         for cut in ((True, False), (False, True), (True, True)):
             if not found[0].accepted and cut[0] <= key[2] and cut[1] <= key[3]:
                 match = engine_match(shape.facts, tried.engines[number], cut=cut)
-                found = (match, cut) if (match.accepted, match.share) > (found[0].accepted, found[0].share) else found
+                found = (
+                    (match, cut)
+                    if (match.accepted, match.share) > (found[0].accepted, found[0].share)
+                    else found
+                )
         tried.matches[key] = found
     return tried.matches[key]

@@ -1,4 +1,6 @@
-"""Aligns the kernels of one inference with the layers of an engine, in order, and says how certain each kernel's layer is."""
+"""Aligns the kernels of one inference with the layers of an engine, in order, and says how certain
+each kernel's layer is.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,29 @@ import numpy as np
 from nsysmap.core.table import BoolArray, FloatArray, IntArray
 from nsysmap.inputs.engine.model import Engine, Layer
 from nsysmap.mapping.order.engine_odds import engine_odds
-from nsysmap.mapping.order.scores import ANY_NUMBER, SPEAKS, KernelFacts, Scores, habits, profile_of, score, surely_run, times
+from nsysmap.mapping.order.scores import (
+    ANY_NUMBER,
+    SPEAKS,
+    KernelFacts,
+    Scores,
+    habits,
+    profile_of,
+    score,
+    surely_run,
+    times,
+)
 from nsysmap.mapping.order.sequence_alignment import Costs, Path, best_path, evidence, likely_slots
 from nsysmap.network.execution_order import execution_orders
 from nsysmap.network.loops import loops_in, unrolled
 
-__all__ = ["Alignment", "EngineMatch", "KernelFacts", "align_inference", "engine_match", "place_in_order"]
+__all__ = [
+    "Alignment",
+    "EngineMatch",
+    "KernelFacts",
+    "align_inference",
+    "engine_match",
+    "place_in_order",
+]
 
 SURE = 0.5
 """Below this confidence a kernel's layer is left empty."""
@@ -26,8 +45,13 @@ _ROUNDS = 2  # alignments that learn from the one before
 _DOUBTFUL = 0.9  # below this confidence the reason says what else it could be
 _PINNED = 50.0  # nats: what is known by other evidence
 _SHUFFLES = 3
-_LIKELIER = 0.5  # least probability that the file's engine ran, and not another of the same structure
-_BETTER_THAN_CHANCE, _BETTER_PER_KERNEL = 5.0, 0.3  # nats over the whole inference, and for each of its kernels
+_LIKELIER = (
+    0.5  # least probability that the file's engine ran, and not another of the same structure
+)
+_BETTER_THAN_CHANCE, _BETTER_PER_KERNEL = (
+    5.0,
+    0.3,
+)  # nats over the whole inference, and for each of its kernels
 _SPEAKS = 0.25  # nats a kernel: on the whole the names must speak for their layers
 
 
@@ -41,9 +65,14 @@ class Alignment:
     rival_confidence: FloatArray
     explained: BoolArray  # the kernel's name speaks for that layer; otherwise its place alone does
     by_tactic: BoolArray  # the kernel's name is that layer's tactic
-    foreign: BoolArray  # left out, and nothing in its name speaks of TensorRT: the application's own
-    order: tuple[int, ...]  # indexes of the layers that it was aligned with, in the order in which they run
-    evidence: float  # log of the sum over all alignments, nats: comparable between engines for the same kernels
+    foreign: (
+        BoolArray  # left out, and nothing in its name speaks of TensorRT: the application's own
+    )
+    order: tuple[
+        int, ...
+    ]  # indexes of the layers that it was aligned with, in the order in which they run
+    # log of the sum over all alignments, nats: comparable between engines for the same kernels
+    evidence: float
 
     def part(self, begin: int, end: int) -> Alignment:
         """The same for the kernels from ``begin`` up to ``end``: what a cut inference ran."""
@@ -60,13 +89,26 @@ class Alignment:
         )
 
     def reason(self, position: int, engine: Engine) -> str | None:
-        """Why that kernel's layer is left empty or unsure: the two best candidates; None if it is sure."""
+        """Why that kernel's layer is left empty or unsure: the two best candidates; None if it is
+        sure.
+        """
         layer, rival = int(self.layer[position]), int(self.rival[position])
-        chance, rival_chance = float(self.confidence[position]), float(self.rival_confidence[position])
-        other = f"{engine.layers[rival].name} ({rival_chance:.0%})" if rival >= 0 else f"no layer at all ({rival_chance:.0%})"
+        chance, rival_chance = (
+            float(self.confidence[position]),
+            float(self.rival_confidence[position]),
+        )
+        other = (
+            f"{engine.layers[rival].name} ({rival_chance:.0%})"
+            if rival >= 0
+            else f"no layer at all ({rival_chance:.0%})"
+        )
         if layer < 0:
             return f"no layer of the engine fits at this position; the likeliest is {other}"
-        return f"by order it is {engine.layers[layer].name} ({chance:.0%}), or {other}" if chance < _DOUBTFUL else None
+        return (
+            f"by order it is {engine.layers[layer].name} ({chance:.0%}), or {other}"
+            if chance < _DOUBTFUL
+            else None
+        )
 
 
 def align_inference(
@@ -78,9 +120,11 @@ def align_inference(
 ) -> Alignment:
     """The layers of the kernels of one inference, given in launch order.
 
-    ``cut``: the inference lacks its first, its last kernels.  ``pins``: for each kernel the index of the layer that it is known to
+    ``cut``: the inference lacks its first, its last kernels.  ``pins``: for each kernel the index
+    of the layer that it is known to
     belong to, -1 where none is.
-    Aligned with each optimization profile's layers in each order that they can run in; what explains the kernels best is taken.
+    Aligned with each optimization profile's layers in each order that they can run in; what
+    explains the kernels best is taken.
     """
     best: Alignment | None = None
     for layers in optimization_profiles(engine):
@@ -94,35 +138,61 @@ def align_inference(
 
 
 def _trips(kernels: int, engine: Engine, layers: Sequence[Layer], order: Sequence[int]) -> int:
-    """How often the loops must run of which the file does not tell it, for an inference of so many kernels."""
+    """How often the loops must run of which the file does not tell it, for an inference of so many
+    kernels.
+    """
     unknown = [loop for loop in loops_in(layers, order) if loop.trips is None]
     if not unknown:
         return 1
-    once, twice = (int(surely_run(engine, [layers[at] for at in unrolled(layers, order, trips)]).sum()) for trips in (1, 2))
+    once, twice = (
+        int(surely_run(engine, [layers[at] for at in unrolled(layers, order, trips)]).sum())
+        for trips in (1, 2)
+    )
     return max(1, 1 + round((kernels - once) / max(twice - once, 1)))
 
 
 def optimization_profiles(engine: Engine) -> list[tuple[Layer, ...]]:
     """The layers of each optimization profile: an inference runs those of one."""
-    profiles = sorted({layer.optimization_profile for layer in engine.layers if layer.optimization_profile is not None})
+    profiles = sorted(
+        {
+            layer.optimization_profile
+            for layer in engine.layers
+            if layer.optimization_profile is not None
+        }
+    )
     if len(profiles) < 2:
         return [engine.layers]
-    return [tuple(layer for layer in engine.layers if layer.optimization_profile in (None, profile)) for profile in profiles]
+    return [
+        tuple(layer for layer in engine.layers if layer.optimization_profile in (None, profile))
+        for profile in profiles
+    ]
 
 
 def _align(
-    kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer], *, cut: tuple[bool, bool], pins: IntArray | None
+    kernels: Sequence[KernelFacts],
+    engine: Engine,
+    layers: Sequence[Layer],
+    *,
+    cut: tuple[bool, bool],
+    pins: IntArray | None,
 ) -> Alignment:
     return _alignment(*_likeliest(kernels, engine, layers, cut=cut, pins=pins), layers)
 
 
 def place_in_order(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer]) -> Path:
-    """The alignment of the kernels of one inference with layers of an engine in exactly that order."""
+    """The alignment of the kernels of one inference with layers of an engine in exactly that
+    order.
+    """
     return _likeliest(kernels, engine, layers, cut=(False, False), pins=None)[0]
 
 
 def _likeliest(
-    kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer], *, cut: tuple[bool, bool], pins: IntArray | None
+    kernels: Sequence[KernelFacts],
+    engine: Engine,
+    layers: Sequence[Layer],
+    *,
+    cut: tuple[bool, bool],
+    pins: IntArray | None,
 ) -> tuple[Path, Scores]:
     scores = score(kernels, engine, layers)
     fixed = _pinned(pins, len(kernels), layers)
@@ -130,8 +200,14 @@ def _likeliest(
     timed = any(profile) and any(kernel.duration_ns > 0 for kernel in kernels)
     by_kernel = timed or fixed is not None
     row = np.arange(len(kernels)) if by_kernel else scores.row
-    match = scores.match[scores.row] + (0.0 if fixed is None else fixed) if by_kernel else scores.match
-    more, drop = (scores.more[scores.row], scores.drop[scores.row]) if by_kernel else (scores.more, scores.drop)
+    match = (
+        scores.match[scores.row] + (0.0 if fixed is None else fixed) if by_kernel else scores.match
+    )
+    more, drop = (
+        (scores.more[scores.row], scores.drop[scores.row])
+        if by_kernel
+        else (scores.more, scores.drop)
+    )
     costs = Costs(match, row, scores.skip, more, drop, *cut)
     for _ in range(_ROUNDS):
         slot, chance = likely_slots(costs)
@@ -147,7 +223,9 @@ def _pinned(pins: IntArray | None, kernels: int, layers: Sequence[Layer]) -> Flo
     if pins is None or not (pins >= 0).any():
         return None
     index = np.array([layer.index for layer in layers])
-    return np.where(pins[:, None] < 0, 0.0, np.where(pins[:, None] == index[None, :], _PINNED, -_PINNED)).reshape(kernels, len(layers))
+    return np.where(
+        pins[:, None] < 0, 0.0, np.where(pins[:, None] == index[None, :], _PINNED, -_PINNED)
+    ).reshape(kernels, len(layers))
 
 
 def _alignment(path: Path, scores: Scores, layers: Sequence[Layer]) -> Alignment:
@@ -160,7 +238,8 @@ def _alignment(path: Path, scores: Scores, layers: Sequence[Layer]) -> Alignment
         confidence=path.chance,
         rival=index[path.rival],
         rival_confidence=path.rival_chance,
-        explained=placed & ((scores.match[scores.row, at] >= SPEAKS) | (again & scores.helps[scores.row, at])),
+        explained=placed
+        & ((scores.match[scores.row, at] >= SPEAKS) | (again & scores.helps[scores.row, at])),
         by_tactic=placed & scores.tactic[scores.row, at],
         foreign=~placed & scores.foreign[scores.row],
         order=tuple(layer.index for layer in layers),
@@ -172,14 +251,22 @@ def _alignment(path: Path, scores: Scores, layers: Sequence[Layer]) -> Alignment
 class EngineMatch:
     """How well an engine explains the kernels of one inference; the shares are 0 to 1."""
 
-    placed: float  # of the engine's kernels (not the application's own): in a layer that is theirs alone, or that they suit by name
+    # of the engine's kernels (not the application's own): in a layer that is theirs alone, or that
+    # they suit by name
+    placed: float
     used: float  # of the layers that must run kernels: got one
-    tactics: float | None  # of the layers with a tactic: got a kernel of that name, or of code that may be the same; None without tactics
+    tactics: (
+        float | None
+        # of the layers with a tactic: got a kernel of that name, or of code that may be the same;
+        # None without tactics
+    )
     evidence: float  # nats a kernel, for the kernels as they ran
     by_chance: float  # the same for the kernels in random order, mean of several
     accepted: bool
-    undecided: bool = False  # nothing speaks against it, but as much could be said of the same kernels in any order
-    probability: float = 1.0  # that this engine ran, and not another of the same structure: by the names of its kernels
+    # nothing speaks against it, but as much could be said of the same kernels in any order
+    undecided: bool = False
+    # that this engine ran, and not another of the same structure: by the names of its kernels
+    probability: float = 1.0
 
     @property
     def share(self) -> float:
@@ -187,10 +274,14 @@ class EngineMatch:
         return min(self.placed, self.used, 1.0 if self.tactics is None else self.tactics)
 
 
-def engine_match(kernels: Sequence[KernelFacts], engine: Engine, *, cut: tuple[bool, bool] = (False, False)) -> EngineMatch:
-    """Whether this engine can have run these kernels of one inference, given in launch order; ``cut`` as for align_inference.
+def engine_match(
+    kernels: Sequence[KernelFacts], engine: Engine, *, cut: tuple[bool, bool] = (False, False)
+) -> EngineMatch:
+    """Whether this engine can have run these kernels of one inference, given in launch order;
+    ``cut`` as for align_inference.
 
-    A wrong engine leaves kernels over or layers without any, names other tactics, or does no better than for the kernels in random order.
+    A wrong engine leaves kernels over or layers without any, names other tactics, or does no better
+    than for the kernels in random order.
     """
     found = align_inference(kernels, engine, cut=cut)
     layers = [engine.layers[at] for at in _passed(found, cut)]
@@ -198,14 +289,22 @@ def engine_match(kernels: Sequence[KernelFacts], engine: Engine, *, cut: tuple[b
     in_order, by_chance = _against_chance(scores, cut)
     got = set(found.layer.tolist())
     first = _first(found)
-    must = [layer.index for layer, runs in zip(layers, surely_run(engine, layers).tolist(), strict=True) if runs]
+    must = [
+        layer.index
+        for layer, runs in zip(layers, surely_run(engine, layers).tolist(), strict=True)
+        if runs
+    ]
     ran: dict[int, list[KernelFacts]] = {}
     for kernel, at in zip(kernels, found.layer.tolist(), strict=True):
         ran.setdefault(at, []).append(kernel)
     odds = engine_odds(ran, layers, engine)
     count = max(len(kernels), 1)
     match = EngineMatch(
-        placed=float((first | _own(found, engine, scores))[~found.foreign].mean()) if not found.foreign.all() else 0.0,
+        placed=(
+            float((first | _own(found, engine, scores))[~found.foreign].mean())
+            if not found.foreign.all()
+            else 0.0
+        ),
         used=sum(at in got for at in must) / len(must) if must else 1.0,
         tactics=odds.tactics,
         evidence=in_order / count,
@@ -234,7 +333,9 @@ def _first(found: Alignment) -> BoolArray:
 
 
 def _own(found: Alignment, engine: Engine, scores: Scores) -> BoolArray:
-    """Which kernels are their layer's by name: the first such one of a layer, and all in layers that may run any number of them."""
+    """Which kernels are their layer's by name: the first such one of a layer, and all in layers
+    that may run any number of them.
+    """
     place = {at: number for number, at in enumerate(found.order)}
     own = np.zeros(len(found.layer), np.bool_)
     spoken: set[int] = set()
@@ -249,17 +350,25 @@ def _own(found: Alignment, engine: Engine, scores: Scores) -> BoolArray:
 
 
 def _against_chance(scores: Scores, cut: tuple[bool, bool]) -> tuple[float, float]:
-    """The evidence of the kernels as they ran, and the mean of that of the same kernels in random order."""
+    """The evidence of the kernels as they ran, and the mean of that of the same kernels in random
+    order.
+    """
     costs = Costs(scores.match, scores.row, scores.skip, scores.more, scores.drop, *cut)
     mixed = np.random.default_rng(20260104)
-    shuffled = [evidence(replace(costs, row=mixed.permutation(scores.row))) for _ in range(_SHUFFLES)]
+    shuffled = [
+        evidence(replace(costs, row=mixed.permutation(scores.row))) for _ in range(_SHUFFLES)
+    ]
     return evidence(costs), float(np.mean(shuffled))
 
 
 def _passed(found: Alignment, cut: tuple[bool, bool]) -> tuple[int, ...]:
-    """The layers that the inference went through: all, but for those before its first or after its last kernel where it is cut."""
+    """The layers that the inference went through: all, but for those before its first or after its
+    last kernel where it is cut.
+    """
     place = {at: number for number, at in enumerate(found.order)}
     reached = [place[at] for at in found.layer.tolist() if at >= 0]
     if not reached:
         return found.order
-    return found.order[min(reached) if cut[0] else 0 : max(reached) + 1 if cut[1] else len(found.order)]
+    return found.order[
+        min(reached) if cut[0] else 0 : max(reached) + 1 if cut[1] else len(found.order)
+    ]

@@ -1,4 +1,6 @@
-"""Whether a launch has as many blocks as a layer's output needs, where the kernel's name states the tile that one block computes."""
+"""Whether a launch has as many blocks as a layer's output needs, where the kernel's name states the
+tile that one block computes.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,21 @@ import numpy as np
 from nsysmap.core.table import BoolArray
 from nsysmap.inputs.engine.model import Layer
 
-_TILED = re.compile(r"cudnn_generated_(?:\w*?_sm(?P<arch>\d+)_)?\w*?_(?:splitk_(?P<parts>\d+)_)?(?P<rows>\d+)x(?P<columns>\d+)x\d+_")
-"""cuDNN's generated kernels: rows x columns of the output in one block, whose sum over the depth ``parts`` blocks share."""
+_TILED = re.compile(
+    r"cudnn_generated_(?:\w*?_sm(?P<arch>\d+)_)?\w*?_(?:splitk_(?P<parts>\d+)_)?(?P<rows>\d+)x(?P<columns>\d+)x\d+_"
+)
+"""cuDNN's generated kernels: rows x columns of the output in one block, whose sum over the depth
+``parts`` blocks share.
+"""
 
 _PERSISTENT = 90
-"""From compute capability 9.0 on a block computes tile after tile: no more are launched than run at once …"""
+"""From compute capability 9.0 on a block computes tile after tile: no more are launched than run at
+once …
+"""
 _WAVE = 60
-"""… which are at least so many: of the GPUs that have it, H20 is the smallest, with 78 SMs; clusters do not fill all of them (seen: 104 to
-132 of 132)."""
+"""… which are at least so many: of the GPUs that have it, H20 is the smallest, with 78 SMs;
+clusters do not fill all of them (seen: 104 to 132 of 132).
+"""
 _CLUSTERS = (1, 2, 4)
 """There the tiles along one side are rounded up to whole clusters of blocks."""
 
@@ -26,8 +35,12 @@ _ON_IMAGES = ("convolution", "deconvolution", "pooling")
 _CHANNELS_SECOND = 4  # dimensions: images x channels x height x width, or with depth before them
 
 
-def tiles_agree(kernels: Sequence[tuple[str, tuple[int, int, int]]], layers: Sequence[Layer]) -> tuple[BoolArray, BoolArray]:
-    """For each kernel (its name and grid) and layer: whether the blocks are as many as needed, and whether that can be told."""
+def tiles_agree(
+    kernels: Sequence[tuple[str, tuple[int, int, int]]], layers: Sequence[Layer]
+) -> tuple[BoolArray, BoolArray]:
+    """For each kernel (its name and grid) and layer: whether the blocks are as many as needed, and
+    whether that can be told.
+    """
     agree = np.zeros((len(kernels), len(layers)), np.bool_)
     told = np.zeros_like(agree)
     outputs: dict[frozenset[tuple[int, int, int]], list[int]] = {}
@@ -41,7 +54,11 @@ def tiles_agree(kernels: Sequence[tuple[str, tuple[int, int, int]]], layers: Seq
         rows, columns, parts = (int(tile[group] or 1) for group in ("rows", "columns", "parts"))
         persistent, blocks = int(tile["arch"] or 0) >= _PERSISTENT, math.prod(grid)
         for matrices, places in outputs.items():
-            needed = {need for matrix in matrices for need in _needed(matrix, (rows, columns), parts, persistent=persistent)}
+            needed = {
+                need
+                for matrix in matrices
+                for need in _needed(matrix, (rows, columns), parts, persistent=persistent)
+            }
             divides = any(one < 0 and blocks % -one == 0 for one in needed)
             agree[number, places] = blocks in needed or divides
             a_wave = persistent and blocks >= _WAVE and max(needed) > blocks
@@ -50,8 +67,12 @@ def tiles_agree(kernels: Sequence[tuple[str, tuple[int, int, int]]], layers: Seq
     return agree, told
 
 
-def _needed(matrix: tuple[int, int, int], tile: tuple[int, int], parts: int, *, persistent: bool) -> set[int]:
-    """How many blocks may compute a batch of matrices (rows, columns, how many); of unknown rows what that is a multiple of, negated."""
+def _needed(
+    matrix: tuple[int, int, int], tile: tuple[int, int], parts: int, *, persistent: bool
+) -> set[int]:
+    """How many blocks may compute a batch of matrices (rows, columns, how many); of unknown rows
+    what that is a multiple of, negated.
+    """
     rows, columns, batch = matrix
     found = set()
     for high, wide in (tile, tile[::-1]):
@@ -68,17 +89,27 @@ def _needed(matrix: tuple[int, int, int], tile: tuple[int, int], parts: int, *, 
 
 
 def _matrices(layer: Layer) -> frozenset[tuple[int, int, int]]:
-    """What the outputs of a layer are as batches of matrices, in each way that a product or a convolution may see them."""
+    """What the outputs of a layer are as batches of matrices, in each way that a product or a
+    convolution may see them.
+    """
     found = set()
     shapes = [tensor.dimensions for tensor in layer.outputs if tensor.dimensions]
     for shape in shapes:
         whole = math.prod(shape) if min(shape) > 0 else -1
         image = len(shape) >= _CHANNELS_SECOND
-        channels = {shape[1]} if image and layer.kind in _ON_IMAGES else {shape[-1], shape[1] if image else shape[-1]}
+        channels = (
+            {shape[1]}
+            if image and layer.kind in _ON_IMAGES
+            else {shape[-1], shape[1] if image else shape[-1]}
+        )
         for channel in channels - {-1, 0}:
             found.add((whole // channel if whole > 0 else -1, channel, 1))
         if len(shape) > 2 and whole > 0 and not (image and layer.kind in _ON_IMAGES):
             found.add((shape[-2], shape[-1], whole // (shape[-2] * shape[-1])))
-    if len(shapes) > 1 and len({shape[:-1] for shape in shapes}) == 1 and min(min(shape) for shape in shapes) > 0:
+    if (
+        len(shapes) > 1
+        and len({shape[:-1] for shape in shapes}) == 1
+        and min(min(shape) for shape in shapes) > 0
+    ):
         found.add((math.prod(shapes[0][:-1]), sum(shape[-1] for shape in shapes), 1))
     return frozenset(found)

@@ -1,4 +1,6 @@
-"""Scores how well each kernel of an inference fits each layer of an engine, and the cost of a layer without kernels or with several."""
+"""Scores how well each kernel of an inference fits each layer of an engine, and the cost of a layer
+without kernels or with several.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,12 @@ from nsysmap.mapping.order.launch_shapes import tiles_agree
 from nsysmap.names.decode import KernelName, affinity, decode, matches_tactic, split_layer_name
 from nsysmap.names.match import is_generated
 
-# Nats.  What counts is how they compare: to force a wrong layer on one kernel must cost more than an odd name does.
+# Nats.  What counts is how they compare: to force a wrong layer on one kernel must cost more than
+# an odd name does.
 _TACTIC = 6.0  # the kernel's name is the layer's tactic
-_EQUAL_CODE = 4.0  # its name is a symbol of the operations of the layer's tactic, with another hash: code may be shared
+# its name is a symbol of the operations of the layer's tactic, with another hash: code may be
+# shared
+_EQUAL_CODE = 4.0
 _NOT_TACTIC = -6.0  # … is the tactic of other layers, and this one has a different tactic
 _ELSEWHERE = -2.5  # … is the tactic of other layers, and of this one no tactic is known
 _HELPER = -1.0  # the kernel is no layer's tactic: at best a helper of a layer that has one
@@ -30,21 +35,39 @@ _FOREIGN = -1.5  # such a kernel in a layer that may run anything
 _FOREIGN_OP = 1.0  # … at most, in a layer of its operation of which TensorRT too has such kernels
 _FOREIGN_ELSE = -4.0  # … in any other layer that is no plugin
 _FOREIGN_TACTIC = -12.0  # … in one whose tactic is known, and another
-_NEVER_RUN = -30.0  # a kernel of a framework in any layer that is no plugin, and one of TensorRT itself in a plugin
-_BETWEEN_FRAMEWORK, _BETWEEN_FOREIGN, _BETWEEN_TENSORRT = -0.3, -0.7, -4.0  # such kernels between two inferences, and TensorRT's own
-_TILES = (2.0, -3.4)  # the launch has as many blocks as the layer's output needs (of own layers 0.97 at least, of others 0.13), or not
+_NEVER_RUN = (
+    -30.0
+)  # a kernel of a framework in any layer that is no plugin, and one of TensorRT itself in a plugin
+_BETWEEN_FRAMEWORK, _BETWEEN_FOREIGN, _BETWEEN_TENSORRT = (
+    -0.3,
+    -0.7,
+    -4.0,
+)  # such kernels between two inferences, and TensorRT's own
+_TILES = (
+    2.0,
+    -3.4,
+    # the launch has as many blocks as the layer's output needs (of own layers 0.97 at least, of
+    # others 0.13), or not
+)
 _HABIT = 1.5  # at most this for what kernels of that name did elsewhere in the engine
 SPEAKS = 1.0  # from that on a kernel's name speaks for its layer
 _TIME_SPREAD = 0.35  # of the log of measured over profiled time
 _TIME = (0.5, 2.0)  # at most that for, and that against
 
 _SKIP = {
-    "shape": 0.0, "signal": 0.0, "constant": 0.0, "noop": 0.0, "shuffle": -1.5, "slice": -2.0, "concat": -2.0, "cast": -2.5,
-    "unknown": -1.5, "other": -2.0, "loop": -1.0, "quantize": -4.5, "gather": -3.0, "reformat": -3.0, "plugin": -4.0,
+    "shape": 0.0, "signal": 0.0, "constant": 0.0, "noop": 0.0, "shuffle": -1.5, "slice": -2.0,
+    "concat": -2.0, "cast": -2.5,
+    "unknown": -1.5, "other": -2.0, "loop": -1.0, "quantize": -4.5, "gather": -3.0,
+    "reformat": -3.0, "plugin": -4.0,
 }  # fmt: skip
 _SKIP_ELSE = -6.0
-_SKIP_UNTYPED_REFORMAT = -1.0  # without its type nothing tells it from one that runs nothing: 220 of 401 in public files with profiles
-_SKIP_TRANSPOSE, _SKIP_RESHAPE = -3.0, -0.2  # a shuffle that moves data, and one that need not: 85 of 85 ran, 0 of 171
+# without its type nothing tells it from one that runs nothing: 220 of 401 in public files with
+# profiles
+_SKIP_UNTYPED_REFORMAT = -1.0
+_SKIP_TRANSPOSE, _SKIP_RESHAPE = (
+    -3.0,
+    -0.2,
+)  # a shuffle that moves data, and one that need not: 85 of 85 ran, 0 of 171
 _TRANSPOSE, _NODE = (
     re.compile("transpose|permute", re.IGNORECASE),
     re.compile("transpose|permute|reshape|squeeze|flatten|view", re.IGNORECASE),
@@ -52,14 +75,29 @@ _TRANSPOSE, _NODE = (
 _SURELY = -3.0
 ANY_NUMBER = ("foreign_node", "plugin", "loop", "unknown", "other")
 """Kinds of layers that may run any number of kernels."""
-_MORE = {"foreign_node": 0.0, "loop": -0.5, "nms": -1.0, "topk": -1.0, "plugin": -1.2, "unknown": -2.0, "other": -2.0, "resize": -2.0}
+_MORE = {
+    "foreign_node": 0.0,
+    "loop": -0.5,
+    "nms": -1.0,
+    "topk": -1.0,
+    "plugin": -1.2,
+    "unknown": -2.0,
+    "other": -2.0,
+    "resize": -2.0,
+}
 _MORE_ELSE = -3.5
-_MAIN_LATER = -1.5  # besides, where the kernel that the layer is known by is not its first: helpers come after it
+_MAIN_LATER = (
+    -1.5
+)  # besides, where the kernel that the layer is known by is not its first: helpers come after it
 _MAIN_TWICE, _MAIN_AGAIN = frozenset(("softmax", "normalization", "reduce")), -4.6
-"""Layers that may run their main kernel in two steps, and what a second main kernel of any other layer is worth: less than one of TensorRT
-between two inferences, so that a layer takes none of the inference that follows, and more than one of no layer within an inference."""
+"""Layers that may run their main kernel in two steps, and what a second main kernel of any other
+layer is worth: less than one of TensorRT between two inferences, so that a layer takes none of the
+inference that follows, and more than one of no layer within an inference.
+"""
 _SPLIT_K, _FOLLOWS = re.compile("splitk(?!_\\d)", re.IGNORECASE), 2.0
-"""Kernels that add up what the matrix product before them left: they begin no layer.  A product that is split names its parts."""
+"""Kernels that add up what the matrix product before them left: they begin no layer.  A product
+that is split names its parts.
+"""
 _COMPILER_MADE = re.compile(r"__mye\d+_\d+$|dummy_shape_call|cast_hvar\^")
 _DIGITS = re.compile(r"\d+")
 
@@ -77,11 +115,15 @@ class KernelFacts:
 
 
 def kernel_facts(kernels: Table, rows: IntArray) -> tuple[KernelFacts, ...]:
-    """What is known of each kernel of a shape; ``rows`` are those of its inferences (inferences x kernels)."""
+    """What is known of each kernel of a shape; ``rows`` are those of its inferences (inferences x
+    kernels).
+    """
     some = rows[np.linspace(0, len(rows) - 1, min(len(rows), _MEASURED)).astype(np.int64)]
     took = np.median(kernels.ints("end_ns")[some] - kernels.ints("start_ns")[some], axis=0)
     names = kernels.text("name").take(rows[0]).list()
-    grids = np.stack([kernels.ints(name)[rows[0]] for name in ("grid_x", "grid_y", "grid_z")], axis=1)
+    grids = np.stack(
+        [kernels.ints(name)[rows[0]] for name in ("grid_x", "grid_y", "grid_z")], axis=1
+    )
     streams = kernels.ints("stream")[rows[0]].tolist()
     return tuple(
         KernelFacts(name or "", float(time), (int(x), int(y), int(z)), stream)
@@ -102,15 +144,19 @@ class Scores:
     layer_class: IntArray  # layers of one class differ in the numbers of their names only
     drop: FloatArray  # per row
     foreign: BoolArray  # per row: nothing in its name speaks of TensorRT
-    helps: BoolArray  # rows x layers: needs no other reason to be in the layer than that the kernel before it is
+    # rows x layers: needs no other reason to be in the layer than that the kernel before it is
+    helps: BoolArray
     name: IntArray  # per row: kernels of one name have the same number
-    like: IntArray  # per row: kernels that do the same, as far as their names tell, have the same number
+    # per row: kernels that do the same, as far as their names tell, have the same number
+    like: IntArray
 
 
 def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer]) -> Scores:
     """Scores of these kernels against these layers of the engine, in the order given."""
     index: dict[tuple[str, tuple[int, int, int]], int] = {}
-    row = np.array([index.setdefault((kernel.name, kernel.grid), len(index)) for kernel in kernels], np.int64)
+    row = np.array(
+        [index.setdefault((kernel.name, kernel.grid), len(index)) for kernel in kernels], np.int64
+    )
     names = [name for name, _ in index]
     profile = profile_of(engine, layers)
     tactic = _tactics(names, layers)
@@ -123,14 +169,23 @@ def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer
     drop = np.where(np.asarray(tactic.any(axis=1)), _DROP, drop)
     skip = np.array([_skip(layer, time) for layer, time in zip(layers, profile, strict=True)])
     more = np.array([_MORE.get(layer.kind, _MORE_ELSE) for layer in layers])
-    own_order = np.array([layer.kind == "plugin" for layer in layers])  # a plugin may prepare before it does its work
+    own_order = np.array(
+        [layer.kind == "plugin" for layer in layers]
+    )  # a plugin may prepare before it does its work
     main = (match >= SPEAKS) & ~own_order
     once = np.array([layer.kind not in _MORE and layer.kind not in _MAIN_TWICE for layer in layers])
-    more = np.where(main & once, np.minimum(more + _MAIN_LATER, _MAIN_AGAIN - match), more + np.where((more < 0) & main, _MAIN_LATER, 0.0))
+    more = np.where(
+        main & once,
+        np.minimum(more + _MAIN_LATER, _MAIN_AGAIN - match),
+        more + np.where((more < 0) & main, _MAIN_LATER, 0.0),
+    )
     agree, told = tiles_agree(list(index), layers)
     match = np.where(told & ~tactic, match + np.where(agree, *_TILES), match)
     follows = np.array([_SPLIT_K.search(name) is not None for name in names], np.bool_)[:, None]
-    match, more = np.where(follows, match - _FOLLOWS, match), np.where(follows, more + _FOLLOWS, more)
+    match, more = (
+        np.where(follows, match - _FOLLOWS, match),
+        np.where(follows, more + _FOLLOWS, more),
+    )
     idle = [
         at
         for at, (layer, time) in enumerate(zip(layers, profile, strict=True))
@@ -141,32 +196,71 @@ def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer
     alike: dict[tuple[object, ...], int] = {}
     known: dict[str, int] = {}
     named = np.array([known.setdefault(name, len(known)) for name in names], np.int64)
-    like = np.array([alike.setdefault(_told(kernel, named=False), len(alike)) for kernel in decoded], np.int64)
-    return Scores(row, match, tactic, skip, more, skip <= _SURELY, _classes(layers), drop, foreign, helps, named, like)
+    like = np.array(
+        [alike.setdefault(_told(kernel, named=False), len(alike)) for kernel in decoded], np.int64
+    )
+    return Scores(
+        row,
+        match,
+        tactic,
+        skip,
+        more,
+        skip <= _SURELY,
+        _classes(layers),
+        drop,
+        foreign,
+        helps,
+        named,
+        like,
+    )
 
 
 def profile_of(engine: Engine, layers: Sequence[Layer]) -> list[int | None]:
     """The profiled time of each of these layers, ns; None if there is none."""
-    return [engine.trtexec_ns[layer.index] if layer.index < len(engine.trtexec_ns) else None for layer in layers]
+    return [
+        engine.trtexec_ns[layer.index] if layer.index < len(engine.trtexec_ns) else None
+        for layer in layers
+    ]
 
 
 def surely_run(engine: Engine, layers: Sequence[Layer]) -> BoolArray:
     """Which of these layers must run kernels."""
-    return np.array([_skip(layer, time) <= _SURELY for layer, time in zip(layers, profile_of(engine, layers), strict=True)], np.bool_)
+    return np.array(
+        [
+            _skip(layer, time) <= _SURELY
+            for layer, time in zip(layers, profile_of(engine, layers), strict=True)
+        ],
+        np.bool_,
+    )
 
 
 def expected_kernels(engine: Engine) -> int | None:
-    """About how many kernels one inference launches; None if the engine has opaque regions or its file does not tell."""
+    """About how many kernels one inference launches; None if the engine has opaque regions or its
+    file does not tell.
+    """
     if any(layer.kind in ("foreign_node", "plugin", "loop") for layer in engine.layers):
         return None
-    profile = min((layer.optimization_profile for layer in engine.layers if layer.optimization_profile is not None), default=None)
+    profile = min(
+        (
+            layer.optimization_profile
+            for layer in engine.layers
+            if layer.optimization_profile is not None
+        ),
+        default=None,
+    )
     mine = [layer for layer in engine.layers if layer.optimization_profile in (None, profile)]
     return int(surely_run(engine, mine).sum()) or None
 
 
-_FRAMEWORK = frozenset(("pytorch", "triton", "cufft", "nccl"))  # families that TensorRT never runs but in plugins
-_ANYBODYS = frozenset(("cuda", "unknown", "cub", "pytorch", "tensorrt-llm", "flash-attention"))  # … of which it runs few
-_BUILDERS = frozenset(("reformat", "native-pointwise", "tensorrt", "trt", "myelin"))  # families that only TensorRT's own layers run
+_FRAMEWORK = frozenset(
+    ("pytorch", "triton", "cufft", "nccl")
+)  # families that TensorRT never runs but in plugins
+_ANYBODYS = frozenset(
+    ("cuda", "unknown", "cub", "pytorch", "tensorrt-llm", "flash-attention")
+)  # … of which it runs few
+_BUILDERS = frozenset(
+    ("reformat", "native-pointwise", "tensorrt", "trt", "myelin")
+)  # families that only TensorRT's own layers run
 _ANYTHING = frozenset(("foreign_node", "unknown", "other", "loop"))
 
 
@@ -176,12 +270,18 @@ def _is_foreign(kernel: KernelName) -> bool:
 
 
 def _is_builders(kernel: KernelName) -> bool:
-    """Whether only a layer of TensorRT itself runs the kernel: plugins call libraries, whose builds of such kernels have other names."""
-    return kernel.family in _BUILDERS or (kernel.family == "xmma" and str(kernel.fields.get("launcher", "")).endswith("_trt"))
+    """Whether only a layer of TensorRT itself runs the kernel: plugins call libraries, whose builds
+    of such kernels have other names.
+    """
+    return kernel.family in _BUILDERS or (
+        kernel.family == "xmma" and str(kernel.fields.get("launcher", "")).endswith("_trt")
+    )
 
 
 def _is_framework(kernel: KernelName) -> bool:
-    """Whether the kernel is a framework's for sure: some that PyTorch has too are known by a bare word of their name."""
+    """Whether the kernel is a framework's for sure: some that PyTorch has too are known by a bare
+    word of their name.
+    """
     return kernel.family in _FRAMEWORK and (kernel.family != "pytorch" or "::" in kernel.name)
 
 
@@ -197,20 +297,29 @@ def _most_of_foreign(decoded: Sequence[KernelName], layers: Sequence[Layer]) -> 
         elif _is_foreign(kernel):
             operation = kernel.fields.get("operation", "unknown")
             alike = np.array([layer.kind == operation and not layer.tactic for layer in layers])
-            usual = np.where(anything, _FOREIGN, np.where(alike, _FOREIGN_OP, np.where(tactic, _FOREIGN_TACTIC, _FOREIGN_ELSE)))
+            usual = np.where(
+                anything,
+                _FOREIGN,
+                np.where(alike, _FOREIGN_OP, np.where(tactic, _FOREIGN_TACTIC, _FOREIGN_ELSE)),
+            )
             most[number] = np.where(plugin, np.inf, usual)
         elif _is_builders(kernel):
             most[number] = np.where(plugin, _NEVER_RUN, np.inf)
     return most
 
 
-def between_costs(kernels: Sequence[KernelFacts], tactic: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """What each of these distinct kernels costs as one of no engine: launched within an inference, and between two.
+def between_costs(
+    kernels: Sequence[KernelFacts], tactic: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """What each of these distinct kernels costs as one of no engine: launched within an inference,
+    and between two.
 
     ``tactic``: its name is some layer's tactic.
     """
     inside, between = [], []
-    for kernel, known in zip([decode(kernel.name) for kernel in kernels], tactic.tolist(), strict=True):
+    for kernel, known in zip(
+        [decode(kernel.name) for kernel in kernels], tactic.tolist(), strict=True
+    ):
         if known:
             costs = (_DROP, _DROP)
         elif _is_framework(kernel):
@@ -218,7 +327,10 @@ def between_costs(kernels: Sequence[KernelFacts], tactic: BoolArray) -> tuple[Fl
         elif _is_foreign(kernel):
             costs = (_DROP_FOREIGN, _BETWEEN_FOREIGN)
         else:
-            costs = (_DROP_HELPER if kernel.fields.get("operation") in _HELPERS else _DROP, _BETWEEN_TENSORRT)
+            costs = (
+                _DROP_HELPER if kernel.fields.get("operation") in _HELPERS else _DROP,
+                _BETWEEN_TENSORRT,
+            )
         inside.append(costs[0])
         between.append(costs[1])
     return np.array(inside), np.array(between)
@@ -234,8 +346,13 @@ def _makes_nothing(layer: Layer) -> bool:
 
 def _on_host(layer: Layer) -> bool:
     """Whether a layer fills memory, or computes a loop's counter and where its tensors lie."""
-    counts = all(tensor.dimensions == (1,) and (tensor.datatype or "").startswith("INT") for tensor in layer.outputs)
-    return layer.type in ("memset", "cjmp") or (layer.type == "add" and bool(layer.outputs) and counts)
+    counts = all(
+        tensor.dimensions == (1,) and (tensor.datatype or "").startswith("INT")
+        for tensor in layer.outputs
+    )
+    return layer.type in ("memset", "cjmp") or (
+        layer.type == "add" and bool(layer.outputs) and counts
+    )
 
 
 def _skip(layer: Layer, trtexec_ns: int | None) -> float:
@@ -267,33 +384,53 @@ def _tactics(names: Sequence[str], layers: Sequence[Layer]) -> BoolArray:
     return result
 
 
-def _matches(decoded: Sequence[KernelName], layers: Sequence[Layer], tactic: BoolArray) -> FloatArray:
-    """Nats from tactic and affinity; affinity is asked once for layers that only differ in their numbers."""
+def _matches(
+    decoded: Sequence[KernelName], layers: Sequence[Layer], tactic: BoolArray
+) -> FloatArray:
+    """Nats from tactic and affinity; affinity is asked once for layers that only differ in their
+    numbers.
+    """
     columns: dict[tuple[str, str, tuple[str, ...]], int] = {}
     column = []
     asked: list[Layer] = []
     for layer in layers:
         node = split_layer_name(layer.name).node
         bare = node if node.startswith(("__my", "_gem")) else _DIGITS.sub("", node)
-        key = (layer.kind, bare + ("_myl" if "_myl" in layer.name else ""), tuple(_DIGITS.sub("", node) for node in layer.onnx))
+        key = (
+            layer.kind,
+            bare + ("_myl" if "_myl" in layer.name else ""),
+            tuple(_DIGITS.sub("", node) for node in layer.onnx),
+        )
         if key not in columns:
             columns[key] = len(asked)
             asked.append(layer)
         column.append(columns[key])
     alike: dict[tuple[object, ...], int] = {}  # kernels that affinity cannot tell apart
     named = any(layer.kind == "plugin" for layer in layers)
-    which = [alike.setdefault(_told(kernel, named=named), number) for number, kernel in enumerate(decoded)]
+    which = [
+        alike.setdefault(_told(kernel, named=named), number)
+        for number, kernel in enumerate(decoded)
+    ]
     place = {number: at for at, number in enumerate(alike.values())}
     different = [decoded[number] for number in alike.values()]
-    like = np.array([[affinity(kernel, layer.kind, layer.name, layer.onnx) for layer in asked] for kernel in different])
+    like = np.array(
+        [
+            [affinity(kernel, layer.kind, layer.name, layer.onnx) for layer in asked]
+            for kernel in different
+        ]
+    )
     like = like.reshape(len(different), len(asked))[[place[number] for number in which]]
     match: FloatArray = _AFFINITY * (like[:, column] - 0.5)
     has = np.array([bool(layer.tactic) for layer in layers])
     known = np.asarray(tactic.any(axis=1)).reshape(-1, 1)
     code = np.array([layer.tactic is not None and is_generated(layer.tactic) for layer in layers])
-    shared = code & np.array([is_generated(kernel.name) for kernel in decoded], np.bool_).reshape(-1, 1)  # equal code has one symbol
+    shared = code & np.array([is_generated(kernel.name) for kernel in decoded], np.bool_).reshape(
+        -1, 1
+    )  # equal code has one symbol
     match = np.where(has & ~tactic & known & ~shared, _NOT_TACTIC, match)
-    match = np.where(has & ~tactic & ~known, np.minimum(match, np.where(match > 3.5, 1.5, _HELPER)), match)
+    match = np.where(
+        has & ~tactic & ~known, np.minimum(match, np.where(match > 3.5, 1.5, _HELPER)), match
+    )
     match = np.where(~has & known, np.minimum(match, 0.0) + _ELSEWHERE, match)
     match = np.where(shared & _same_operations(decoded, layers), _EQUAL_CODE, match)
     return np.where(tactic, _TACTIC, match)
@@ -303,8 +440,21 @@ def _same_operations(decoded: Sequence[KernelName], layers: Sequence[Layer]) -> 
     """Which kernels' names are symbols of the operations of which layers' tactics."""
     numbers: dict[str, int] = {}
     mine, its = (
-        np.array([numbers.setdefault(name.partition("_0x")[0], len(numbers)) if is_generated(name) else none for name in names], np.int64)
-        for names, none in (([kernel.name for kernel in decoded], -1), ([layer.tactic or "" for layer in layers], -2))
+        np.array(
+            [
+                (
+                    numbers.setdefault(name.partition("_0x")[0], len(numbers))
+                    if is_generated(name)
+                    else none
+                )
+                for name in names
+            ],
+            np.int64,
+        )
+        for names, none in (
+            ([kernel.name for kernel in decoded], -1),
+            ([layer.tactic or "" for layer in layers], -2),
+        )
     )
     return np.equal.outer(mine, its)
 
@@ -312,26 +462,42 @@ def _same_operations(decoded: Sequence[KernelName], layers: Sequence[Layer]) -> 
 def _told(kernel: KernelName, *, named: bool) -> tuple[object, ...]:
     """All that `affinity` looks at; the name itself only for plugins (``named``)."""
     fields = kernel.fields
-    return kernel.family, fields.get("operation"), fields.get("launcher"), kernel.ops, kernel.patterns, kernel.name if named else ""
+    return (
+        kernel.family,
+        fields.get("operation"),
+        fields.get("launcher"),
+        kernel.ops,
+        kernel.patterns,
+        kernel.name if named else "",
+    )
 
 
 def _classes(layers: Sequence[Layer]) -> IntArray:
     index: dict[tuple[str, str, str], int] = {}
-    keys = [(layer.kind, _DIGITS.sub("", split_layer_name(layer.name).node), layer.type or "") for layer in layers]
+    keys = [
+        (layer.kind, _DIGITS.sub("", split_layer_name(layer.name).node), layer.type or "")
+        for layer in layers
+    ]
     return np.array([index.setdefault(key, len(index)) for key in keys], np.int64)
 
 
 def habits(scores: Scores, chance: FloatArray) -> FloatArray:
-    """What to add to the scores for what kernels of that name do elsewhere in this engine, in layers of the same class.
+    """What to add to the scores for what kernels of that name do elsewhere in this engine, in
+    layers of the same class.
 
-    ``chance``: of each kernel and layer, how likely the one is in the other; what nothing decides forms no habit.
+    ``chance``: of each kernel and layer, how likely the one is in the other; what nothing decides
+    forms no habit.
     """
     kinds = int(scores.layer_class.max(initial=-1)) + 1
     by_row = np.zeros(scores.match.shape)
     np.add.at(by_row, scores.row, chance)
     count = np.zeros((scores.match.shape[0], kinds))
     np.add.at(count.T, scores.layer_class, by_row.T)
-    of_class, of_row, everything = count.sum(axis=0), count.sum(axis=1), max(float(count.sum()), 1.0)
+    of_class, of_row, everything = (
+        count.sum(axis=0),
+        count.sum(axis=1),
+        max(float(count.sum()), 1.0),
+    )
     expected = of_row[:, None] * of_class[None, :] / everything
     lift = np.log((count + 0.5) / (expected + 0.5))
     trusted = np.minimum(of_class / 4.0, 1.0)[None, :]  # a class of one layer has no habits
@@ -339,13 +505,19 @@ def habits(scores: Scores, chance: FloatArray) -> FloatArray:
     return result
 
 
-def times(kernels: Sequence[KernelFacts], trtexec_ns: Sequence[int | None], slot: IntArray) -> FloatArray:
-    """What to add per kernel (not per distinct kernel) for how its time compares with the layer's in the profile.
+def times(
+    kernels: Sequence[KernelFacts], trtexec_ns: Sequence[int | None], slot: IntArray
+) -> FloatArray:
+    """What to add per kernel (not per distinct kernel) for how its time compares with the layer's
+    in the profile.
 
-    ``slot`` is a first alignment: it tells how much slower or faster than the profile this trace is as a whole.
+    ``slot`` is a first alignment: it tells how much slower or faster than the profile this trace is
+    as a whole.
     """
     profile = np.array([float(value) if value else np.nan for value in trtexec_ns])
-    took = np.array([kernel.duration_ns if kernel.duration_ns > 0 else np.nan for kernel in kernels])
+    took = np.array(
+        [kernel.duration_ns if kernel.duration_ns > 0 else np.nan for kernel in kernels]
+    )
     nothing = np.zeros((len(kernels), len(profile)))
     alone = np.bincount(slot[slot >= 0], minlength=len(profile)) == 1
     at = np.flatnonzero((slot >= 0) & alone[np.maximum(slot, 0)])

@@ -1,4 +1,6 @@
-"""Aligns a sequence of items with a sequence of slots in order, by dynamic programming: the best path and how certain it is."""
+"""Aligns a sequence of items with a sequence of slots in order, by dynamic programming: the best
+path and how certain it is.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,9 @@ _MARGIN = 512
 class Costs:
     """What an alignment is worth, in nats; higher is better.  n items, m slots.
 
-    ``match[row[i], j]`` for item i in slot j.  A slot that got an item may take more, each for ``more[row[i], j]`` besides its
-    match; a slot without any costs ``skip[j]``; an item in no slot costs ``drop[row[i]]``.
+    ``match[row[i], j]`` for item i in slot j.  A slot that got an item may take more, each for
+    ``more[row[i], j]`` besides its match; a slot without any costs ``skip[j]``; an item in no slot
+    costs ``drop[row[i]]``.
     """
 
     match: FloatArray  # distinct items x m
@@ -26,7 +29,9 @@ class Costs:
     skip: FloatArray  # m
     more: FloatArray  # distinct items x m
     drop: FloatArray  # distinct items
-    open_start: bool = False  # the first items may be missing: slots before the first one used cost nothing
+    open_start: bool = (
+        False  # the first items may be missing: slots before the first one used cost nothing
+    )
     open_end: bool = False
 
 
@@ -43,14 +48,18 @@ class Path:
 
 
 def best_path(costs: Costs) -> Path:
-    """The alignment of greatest worth, with each item's probability by forward-backward over all alignments; O(n m).
+    """The alignment of greatest worth, with each item's probability by forward-backward over all
+    alignments; O(n m).
 
-    Of long sequences the probabilities are taken stretch by stretch, with a wide margin on either side: the memory stays bounded.
+    Of long sequences the probabilities are taken stretch by stretch, with a wide margin on either
+    side: the memory stays bounded.
     """
     n, m = len(costs.row), costs.match.shape[1]
     if n == 0 or m == 0:
         none = np.full(n, -1, np.int64)
-        worth = float(costs.drop[costs.row].sum()) + (0.0 if costs.open_start or costs.open_end else float(costs.skip.sum()))
+        worth = float(costs.drop[costs.row].sum()) + (
+            0.0 if costs.open_start or costs.open_end else float(costs.skip.sum())
+        )
         return Path(none, worth, np.ones(n), none.copy(), np.zeros(n), worth)
     slot, worth = likeliest(costs)
     if n * m <= _AT_ONCE:
@@ -62,7 +71,9 @@ def best_path(costs: Costs) -> Path:
 
 
 def likely_slots(costs: Costs) -> tuple[IntArray, FloatArray]:
-    """Each item's slot in the alignment of greatest worth, and the probability of each item in each slot (of long ones: 1 in that one)."""
+    """Each item's slot in the alignment of greatest worth, and the probability of each item in each
+    slot (of long ones: 1 in that one).
+    """
     slot, _ = likeliest(costs)
     n, m = len(costs.row), costs.match.shape[1]
     if 0 < n * m <= _AT_ONCE:
@@ -74,7 +85,9 @@ def likely_slots(costs: Costs) -> tuple[IntArray, FloatArray]:
 
 
 def _stretch(costs: Costs, slot: IntArray, begin: int) -> tuple[FloatArray, IntArray, FloatArray]:
-    """How sure some of the items are, given where the best path puts those far before and after them."""
+    """How sure some of the items are, given where the best path puts those far before and after
+    them.
+    """
     n, m = len(costs.row), costs.match.shape[1]
     end = min(begin + _STRETCH, n)
     first, last = max(begin - _MARGIN, 0), min(end + _MARGIN, n)
@@ -93,13 +106,17 @@ def _stretch(costs: Costs, slot: IntArray, begin: int) -> tuple[FloatArray, IntA
     )
     chance, _ = _posterior(part)
     here = slot[first:last]
-    mine, rival, rival_chance = _sureness(np.where((here >= low) & (here < high), here - low, -1), chance)
+    mine, rival, rival_chance = _sureness(
+        np.where((here >= low) & (here < high), here - low, -1), chance
+    )
     inner = slice(begin - first, end - first)
     return mine[inner], np.where(rival >= 0, rival + low, -1)[inner], rival_chance[inner]
 
 
 def _sureness(slot: IntArray, chance: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
-    """For each item the probability of its slot, the likeliest other slot (-1: none at all), and the probability of that."""
+    """For each item the probability of its slot, the likeliest other slot (-1: none at all), and
+    the probability of that.
+    """
     items = np.arange(len(slot))
     nowhere = np.clip(1.0 - chance.sum(axis=1), 0.0, 1.0)
     mine = np.where(slot >= 0, chance[items, np.maximum(slot, 0)], nowhere)
@@ -109,11 +126,17 @@ def _sureness(slot: IntArray, chance: FloatArray) -> tuple[FloatArray, IntArray,
     rival_chance = others[items, rival]
     rather_none = (slot >= 0) & (nowhere > rival_chance)
     rival[rather_none] = -1
-    return np.clip(mine, 0.0, 1.0), rival, np.where(rather_none, nowhere, np.maximum(rival_chance, 0.0))
+    return (
+        np.clip(mine, 0.0, 1.0),
+        rival,
+        np.where(rather_none, nowhere, np.maximum(rival_chance, 0.0)),
+    )
 
 
 def _skipped(costs: Costs) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Cost of the slots before each slot; of skipping up to each slot at the start; of skipping those after each slot at the end."""
+    """Cost of the slots before each slot; of skipping up to each slot at the start; of skipping
+    those after each slot at the end.
+    """
     total = np.concatenate([[0.0], np.cumsum(costs.skip)])
     start = np.zeros(len(costs.skip)) if costs.open_start else total[:-1]
     end = np.zeros(len(costs.skip)) if costs.open_end else total[-1] - total[1:]
@@ -126,7 +149,9 @@ def likeliest(costs: Costs) -> tuple[IntArray, float]:
     total, start, end = _skipped(costs)
     best = np.full(m, -np.inf)  # of the items so far, the last slot used being j
     unused = 0.0  # no slot used yet
-    came = np.full((n, m), -3, np.int32)  # where item i in slot j came from: the slot before it, or -1 for none yet
+    came = np.full(
+        (n, m), -3, np.int32
+    )  # where item i in slot j came from: the slot before it, or -1 for none yet
     dropped = np.zeros((n, m), np.bool_)  # with j the last slot used, item i is better dropped
     slots = np.arange(m)
     for i in range(n):
@@ -170,7 +195,9 @@ def evidence(costs: Costs) -> float:
 
 
 def _forward(costs: Costs) -> tuple[FloatArray, float]:
-    """For each item and slot the log of the sum over all ways to come to it (n x m), and that over all alignments."""
+    """For each item and slot the log of the sum over all ways to come to it (n x m), and that over
+    all alignments.
+    """
     n, m = len(costs.row), costs.match.shape[1]
     total, start, end = _skipped(costs)
     placed = np.empty((n, m))
@@ -180,7 +207,9 @@ def _forward(costs: Costs) -> tuple[FloatArray, float]:
         row = costs.row[i]
         reach = np.logaddexp.accumulate(last - total[1:])
         from_left = np.concatenate([[-np.inf], reach[:-1]]) + total[:-1]
-        placed[i] = costs.match[row] + np.logaddexp(np.logaddexp(from_left, unused + start), last + costs.more[row])
+        placed[i] = costs.match[row] + np.logaddexp(
+            np.logaddexp(from_left, unused + start), last + costs.more[row]
+        )
         last = np.logaddexp(placed[i], last + costs.drop[row])
         unused += float(costs.drop[row])
     none_at_all = unused + (0.0 if costs.open_start or costs.open_end else float(total[-1]))
@@ -200,5 +229,7 @@ def _posterior(costs: Costs) -> tuple[FloatArray, float]:
         onward = total[:-1] + match + rest
         reach = np.logaddexp.accumulate(onward[::-1])[::-1]
         to_right = np.concatenate([reach[1:], [-np.inf]]) - total[1:]
-        rest = np.logaddexp(to_right, np.logaddexp(rest + costs.drop[row], match + costs.more[row] + rest))
+        rest = np.logaddexp(
+            to_right, np.logaddexp(rest + costs.drop[row], match + costs.more[row] + rest)
+        )
     return np.exp(np.minimum(placed, 0.0)), whole

@@ -1,4 +1,6 @@
-"""Which of several engine files with the same layers ran: the context and the generation engine of one network, say."""
+"""Which of several engine files with the same layers ran: the context and the generation engine of
+one network, say.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,20 @@ if TYPE_CHECKING:
 
 SEVERAL = "several engine files have this layer or one like it, and nothing shows which of them ran"
 
-_TELLS = 3.0  # nats, which is 20 to 1: by how much better an engine must explain the kernels of an inference to be told from another
+# nats, which is 20 to 1: by how much better an engine must explain the kernels of an inference to
+# be told from another
+_TELLS = 3.0
 _TACTICS = 2  # matching tactics that an engine must be ahead of the others
 _LARGER = 1.2  # times longer or larger: less says nothing
-_ONE_TOKEN = re.compile(r"masked_multihead|mmha|singledecode|batchdecode|decode_attention|decoder_masked", re.IGNORECASE)
+_ONE_TOKEN = re.compile(
+    r"masked_multihead|mmha|singledecode|batchdecode|decode_attention|decoder_masked", re.IGNORECASE
+)
 
 _MANY_TOKENS = re.compile(r"fmha|flash_fwd|context|prefill", re.IGNORECASE)
 _ATTENTION = re.compile("attention", re.IGNORECASE)
-_PADDED = 3  # dimensions of an attention layer's output where the sequences are padded to one length
+_PADDED = (
+    3  # dimensions of an attention layer's output where the sequences are padded to one length
+)
 
 
 @dataclass(frozen=True)
@@ -54,11 +62,14 @@ def twins_of(engines: Sequence[Engine]) -> list[list[int]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def twins_in(ran: Iterable[tuple[int | None, Sequence[KernelFacts]]], engines: Sequence[Engine]) -> list[list[int]]:
-    """The same groups, joined by engines that explain kernels which ran layer by layer as well as the engine said to have run them.
+def twins_in(
+    ran: Iterable[tuple[int | None, Sequence[KernelFacts]]], engines: Sequence[Engine]
+) -> list[list[int]]:
+    """The same groups, joined by engines that explain kernels which ran layer by layer as well as
+    the engine said to have run them.
 
-    ``ran``: the engine of each sequence of kernels, and its kernels in launch order.  Names of layers tell nothing here: kernels bear
-    none of those that come from the model.
+    ``ran``: the engine of each sequence of kernels, and its kernels in launch order.  Names of
+    layers tell nothing here: kernels bear none of those that come from the model.
     """
     groups = [set(group) for group in twins_of(engines)]
     for engine, kernels in ran:
@@ -68,12 +79,16 @@ def twins_in(ran: Iterable[tuple[int | None, Sequence[KernelFacts]]], engines: S
             known = engine == other or any({engine, other} <= group for group in groups)
             if not known and _explain_alike(kernels, engines[engine], engines[other]):
                 joined = [group for group in groups if group & {engine, other}]
-                groups = [group for group in groups if group not in joined] + [{engine, other}.union(*joined)]
+                groups = [group for group in groups if group not in joined] + [
+                    {engine, other}.union(*joined)
+                ]
     return [sorted(group) for group in groups]
 
 
 def _explain_alike(kernels: Sequence[KernelFacts], one: Engine, other: Engine) -> bool:
-    """Whether two engines can both have run these kernels, each in the same layer, and neither explains them noticeably better."""
+    """Whether two engines can both have run these kernels, each in the same layer, and neither
+    explains them noticeably better.
+    """
     if len(one.layers) != len(other.layers):
         return False
     from nsysmap.mapping.order.kernel_alignment import align_inference, engine_match
@@ -90,8 +105,8 @@ def _explain_alike(kernels: Sequence[KernelFacts], one: Engine, other: Engine) -
 def which_ran(sequences: Sequence[Sequence[Ran]], engines: Sequence[Engine]) -> list[int | None]:
     """For each sequence of kernels the position of the engine that ran it, None if nothing tells.
 
-    By tactics; else by attention kernels for one token at a time, which are the smaller engine's; else longer sequences are the larger
-    engine's.
+    By tactics; else by attention kernels for one token at a time, which are the smaller engine's;
+    else longer sequences are the larger engine's.
     """
     found = [_by_tactics(sequence, engines) for sequence in sequences]
     open_ones = [at for at, engine in enumerate(found) if engine is None]
@@ -101,7 +116,9 @@ def which_ran(sequences: Sequence[Sequence[Ran]], engines: Sequence[Engine]) -> 
     tokens = {at: tokens_of(sequences[at], engines[0]) for at in open_ones}
     if any(tokens.values()):
         for at in open_ones:
-            found[at] = {"one": ranked[0], "many": ranked[1] if len(ranked) == 2 else None}.get(tokens[at] or "")
+            found[at] = {"one": ranked[0], "many": ranked[1] if len(ranked) == 2 else None}.get(
+                tokens[at] or ""
+            )
     elif len(ranked) == 2 and len(open_ones) > 1:
         for at, longer in zip(open_ones, _longer([sequences[at] for at in open_ones]), strict=True):
             found[at] = None if longer is None else ranked[int(longer)]
@@ -113,7 +130,9 @@ def _is_attention(layer: Layer) -> bool:
 
 
 def tokens_of(sequence: Sequence[Ran], engine: Engine) -> str | None:
-    """Whether the attention plugins of a language model work on "one" token of each sequence or on "many"; None if no kernel tells."""
+    """Whether the attention plugins of a language model work on "one" token of each sequence or on
+    "many"; None if no kernel tells.
+    """
     attention = [ran.kernel for ran in sequence if _is_attention(engine.layers[ran.layer])]
     if any(_ONE_TOKEN.search(kernel) for kernel in attention):
         return "one"
@@ -121,15 +140,24 @@ def tokens_of(sequence: Sequence[Ran], engine: Engine) -> str | None:
 
 
 def tokens_in_file(engine: Engine) -> str | None:
-    """The same of the engine file, by the output of its attention plugins; None if its dimensions do not tell.
+    """The same of the engine file, by the output of its attention plugins; None if its dimensions
+    do not tell.
 
-    Of packed tokens (tokens x width), one token is one token of one sequence, and more tokens than the engine has rows of output (one for
-    the last token of each sequence) are many of a sequence; as many may be one each of several sequences.
+    Of packed tokens (tokens x width), one token is one token of one sequence, and more tokens than
+    the engine has rows of output (one for the last token of each sequence) are many of a sequence;
+    as many may be one each of several sequences.
     """
-    last = next((layer.outputs[0].dimensions for layer in reversed(engine.layers) if layer.outputs), None)
+    last = next(
+        (layer.outputs[0].dimensions for layer in reversed(engine.layers) if layer.outputs), None
+    )
     told = set()
     for layer in engine.layers:
-        if _is_attention(layer) and layer.outputs and (extents := layer.outputs[0].dimensions) is not None and min(extents, default=-1) > 0:
+        if (
+            _is_attention(layer)
+            and layer.outputs
+            and (extents := layer.outputs[0].dimensions) is not None
+            and min(extents, default=-1) > 0
+        ):
             if len(extents) == _PADDED:  # sequences x tokens x width
                 told.add("one" if extents[1] == 1 else "many")
             elif len(extents) == _PADDED - 1 and extents[0] == 1:
@@ -145,7 +173,9 @@ def _by_tactics(sequence: Sequence[Ran], engines: Sequence[Engine]) -> int | Non
     ahead = []
     for engine in engines:
         tactics = [(ran.kernel, engine.layers[ran.layer].tactic) for ran in sequence]
-        ahead.append(sum(2 * matches_tactic(kernel, tactic) - 1 for kernel, tactic in tactics if tactic))
+        ahead.append(
+            sum(2 * matches_tactic(kernel, tactic) - 1 for kernel, tactic in tactics if tactic)
+        )
     best = int(np.argmax(ahead))
     others = [count for at, count in enumerate(ahead) if at != best]
     return best if others and ahead[best] >= max(others) + _TACTICS else None
@@ -161,12 +191,16 @@ def _by_size(engines: Sequence[Engine]) -> list[int] | None:
         return None
     typical = [float(np.median(np.log(np.array(size, np.float64)))) for size in sizes]
     order = [int(at) for at in np.argsort(typical)]
-    apart = all(typical[larger] - typical[smaller] >= np.log(_LARGER) for smaller, larger in pairwise(order))
+    apart = all(
+        typical[larger] - typical[smaller] >= np.log(_LARGER) for smaller, larger in pairwise(order)
+    )
     return order if apart else None
 
 
 def _longer(sequences: Sequence[Sequence[Ran]]) -> list[bool | None]:
-    """Whether each sequence is of the longer ones, layer by layer, where they fall into two clear kinds; else None."""
+    """Whether each sequence is of the longer ones, layer by layer, where they fall into two clear
+    kinds; else None.
+    """
     times: list[dict[int, float]] = []
     for sequence in sequences:
         took: dict[int, float] = {}
@@ -177,7 +211,9 @@ def _longer(sequences: Sequence[Sequence[Ran]]) -> list[bool | None]:
     shared = {layer for layer in shared if all(took[layer] > 0 for took in times)}
     if not shared:
         return [None] * len(sequences)
-    size = np.array([np.median([np.log(took[layer]) for layer in sorted(shared)]) for took in times])
+    size = np.array(
+        [np.median([np.log(took[layer]) for layer in sorted(shared)]) for took in times]
+    )
     order = np.argsort(size)
     steps = np.diff(size[order])
     cut = int(steps.argmax())
@@ -190,9 +226,15 @@ _MEASURED = 15  # calls that a sequence's times are taken over
 
 
 def settle_ranges(
-    trace: Trace, tensorrt: TensorRtRanges, evidence: Evidence, resolved: RangeLayers, engines: Sequence[Engine]
+    trace: Trace,
+    tensorrt: TensorRtRanges,
+    evidence: Evidence,
+    resolved: RangeLayers,
+    engines: Sequence[Engine],
 ) -> RangeLayers:
-    """The same with the engine of each call told by its kernels, where several engines have the layers that its ranges name."""
+    """The same with the engine of each call told by its kernels, where several engines have the
+    layers that its ranges name.
+    """
     offsets = np.array(first_layers(engines))
     for group in twins_of(engines) if len(tensorrt.layers) else []:
         mine = np.isin(resolved.engine, group)
@@ -202,7 +244,9 @@ def settle_ranges(
         call = np.where(tensorrt.call_of_layer >= 0, tensorrt.call_of_layer, len(tensorrt.calls))
         order = launch_order(trace.kernels, kernels, call[evidence.place[kernels]])
         local = resolved.layer - offsets[np.maximum(resolved.engine, 0)]
-        calls, sequences, of_call = _sequences(trace, order, call[evidence.place[order]], local[evidence.place[order]])
+        calls, sequences, of_call = _sequences(
+            trace, order, call[evidence.place[order]], local[evidence.place[order]]
+        )
         told = which_ran(sequences, [engines[number] for number in group])
         chosen = np.full(len(tensorrt.calls) + 1, MISSING, np.int64)
         number = np.array([MISSING if at is None else group[at] for at in told], np.int64)
@@ -212,17 +256,35 @@ def settle_ranges(
         decided = np.where(with_kernels[call], chosen[call], resolved.engine)
         engine = np.where(mine, decided, resolved.engine)
         known = mine & (resolved.layer != MISSING)
-        layer = np.where(known, np.where(engine >= 0, local + offsets[np.maximum(engine, 0)], np.int64(MISSING)), resolved.layer)
-        fits = tuple(_fit(fit, group, set(chosen[calls].tolist()), resolved.fits) for fit in resolved.fits)
-        resolved = replace(resolved, engine=engine, layer=layer, several=resolved.several | (mine & (engine == MISSING)), fits=fits)
+        layer = np.where(
+            known,
+            np.where(engine >= 0, local + offsets[np.maximum(engine, 0)], np.int64(MISSING)),
+            resolved.layer,
+        )
+        fits = tuple(
+            _fit(fit, group, set(chosen[calls].tolist()), resolved.fits) for fit in resolved.fits
+        )
+        resolved = replace(
+            resolved,
+            engine=engine,
+            layer=layer,
+            several=resolved.several | (mine & (engine == MISSING)),
+            fits=fits,
+        )
     return resolved
 
 
-def _sequences(trace: Trace, order: IntArray, call: IntArray, layer: IntArray) -> tuple[IntArray, list[list[Ran]], IntArray]:
-    """The calls that launched these kernels, the different sequences of kernels that they launched, and which of these each did."""
+def _sequences(
+    trace: Trace, order: IntArray, call: IntArray, layer: IntArray
+) -> tuple[IntArray, list[list[Ran]], IntArray]:
+    """The calls that launched these kernels, the different sequences of kernels that they launched,
+    and which of these each did.
+    """
     names = trace.kernels.text("name")
     calls, first, size = runs(call)
-    _, where, inverse = np.unique(sequence_hashes(names.codes[order], first, size), return_index=True, return_inverse=True)
+    _, where, inverse = np.unique(
+        sequence_hashes(names.codes[order], first, size), return_index=True, return_inverse=True
+    )
     took = (trace.kernels.ints("end_ns") - trace.kernels.ints("start_ns"))[order]
     found = []
     for which, at in enumerate(where.tolist()):
@@ -237,8 +299,15 @@ def _sequences(trace: Trace, order: IntArray, call: IntArray, layer: IntArray) -
     return calls, found, inverse.reshape(-1).astype(np.int64)
 
 
-def _fit(fit: EngineFit, group: Sequence[int], chosen: set[int], fits: Sequence[EngineFit]) -> EngineFit:
+def _fit(
+    fit: EngineFit, group: Sequence[int], chosen: set[int], fits: Sequence[EngineFit]
+) -> EngineFit:
     if fit.engine not in group:
         return fit
-    best = max((other for other in fits if other.engine in group), key=lambda other: (other.accepted, other.known))
-    return replace(best, engine=fit.engine, accepted=fit.engine in chosen, several=fit.engine not in chosen)
+    best = max(
+        (other for other in fits if other.engine in group),
+        key=lambda other: (other.accepted, other.known),
+    )
+    return replace(
+        best, engine=fit.engine, accepted=fit.engine in chosen, several=fit.engine not in chosen
+    )

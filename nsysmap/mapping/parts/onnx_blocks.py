@@ -1,4 +1,6 @@
-"""Finds in an ONNX model what a kernel's name can show: matrix products, norms, softmaxes, attention, activations, in order."""
+"""Finds in an ONNX model what a kernel's name can show: matrix products, norms, softmaxes,
+attention, activations, in order.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +12,53 @@ from functools import cached_property
 from nsysmap.inputs.engine.onnx_model import OnnxModel, OnnxNode
 
 _PRODUCTS = {
-    **dict.fromkeys(("MatMul", "Gemm", "FusedMatMul", "MatMulInteger", "QLinearMatMul", "Einsum"), "product"),
+    **dict.fromkeys(
+        ("MatMul", "Gemm", "FusedMatMul", "MatMulInteger", "QLinearMatMul", "Einsum"), "product"
+    ),
     **dict.fromkeys(("Conv", "QLinearConv", "ConvInteger", "FusedConv"), "convolution"),
     "ConvTranspose": "deconvolution",
 }
 _WHOLE = {
-    "LayerNormalization": "layernorm", "SkipLayerNormalization": "layernorm", "EmbedLayerNormalization": "layernorm",
-    "RMSNormalization": "rmsnorm", "SimplifiedLayerNormalization": "rmsnorm", "SkipSimplifiedLayerNormalization": "rmsnorm",
-    "GroupNormalization": "groupnorm", "InstanceNormalization": "groupnorm", "MeanVarianceNormalization": "layernorm",
-    "Softmax": "softmax", "LogSoftmax": "log-softmax", "Attention": "attention", "MultiHeadAttention": "attention",
-    "GroupQueryAttention": "attention", "Gelu": "gelu", "FastGelu": "gelu", "BiasGelu": "gelu", "QuickGelu": "sigmoid",
+    "LayerNormalization": "layernorm", "SkipLayerNormalization": "layernorm",
+    "EmbedLayerNormalization": "layernorm",
+    "RMSNormalization": "rmsnorm", "SimplifiedLayerNormalization": "rmsnorm",
+    "SkipSimplifiedLayerNormalization": "rmsnorm",
+    "GroupNormalization": "groupnorm", "InstanceNormalization": "groupnorm",
+    "MeanVarianceNormalization": "layernorm",
+    "Softmax": "softmax", "LogSoftmax": "log-softmax", "Attention": "attention",
+    "MultiHeadAttention": "attention",
+    "GroupQueryAttention": "attention", "Gelu": "gelu", "FastGelu": "gelu", "BiasGelu": "gelu",
+    "QuickGelu": "sigmoid",
     "Tanh": "tanh", "Sigmoid": "sigmoid", "Swish": "sigmoid", "TopK": "topk",
 }  # fmt: skip
-_THROUGH = ("Cast", "Identity", "Reshape", "Transpose", "Unsqueeze", "Squeeze", "Expand", "QuantizeLinear", "DequantizeLinear")
-_SCORES = (*_THROUGH, "Mul", "Div", "Add", "Sub", "Where", "Max", "Min", "Clip", "Dropout", "IsNaN", "Pad", "Slice", "Concat", "Tanh")
+_THROUGH = (
+    "Cast",
+    "Identity",
+    "Reshape",
+    "Transpose",
+    "Unsqueeze",
+    "Squeeze",
+    "Expand",
+    "QuantizeLinear",
+    "DequantizeLinear",
+)
+_SCORES = (
+    *_THROUGH,
+    "Mul",
+    "Div",
+    "Add",
+    "Sub",
+    "Where",
+    "Max",
+    "Min",
+    "Clip",
+    "Dropout",
+    "IsNaN",
+    "Pad",
+    "Slice",
+    "Concat",
+    "Tanh",
+)
 _STEPS = 10  # nodes between a product and its softmax
 _KINDS = {**_PRODUCTS, **_WHOLE}
 
@@ -32,9 +67,18 @@ _KINDS = {**_PRODUCTS, **_WHOLE}
 class Block:
     """Some nodes of a model that a kernel's name shows as one thing."""
 
-    kind: str  # product, convolution, deconvolution, layernorm, rmsnorm, groupnorm, softmax, log-softmax, attention, gelu, tanh, …
-    nodes: tuple[int, ...]  # positions in the model, ascending; the inside of an attention block stays with its own blocks
-    siblings: tuple[tuple[int, ...], ...] = ()  # products of one input that may run as one, each by its nodes; else empty
+    # product, convolution, deconvolution, layernorm, rmsnorm, groupnorm, softmax, log-softmax,
+    # attention, gelu, tanh, …
+    kind: str
+    nodes: tuple[
+        int,
+        ...,
+        # positions in the model, ascending; the inside of an attention block stays with its own
+        # blocks
+    ]
+    siblings: tuple[
+        tuple[int, ...], ...
+    ] = ()  # products of one input that may run as one, each by its nodes; else empty
 
 
 @dataclass(frozen=True)
@@ -55,7 +99,9 @@ class ModelGraph:
     @cached_property
     def by_name(self) -> dict[str, int]:
         """Position of each node by its name, and by its outputs where no node has that name."""
-        named = {node.name: number for number, node in reversed(list(enumerate(self.model.nodes)))}  # of equal names the first counts
+        named = {
+            node.name: number for number, node in reversed(list(enumerate(self.model.nodes)))
+        }  # of equal names the first counts
         return {**self.model.producer, **named}
 
     def computed(self, node: OnnxNode) -> list[str]:
@@ -68,9 +114,14 @@ class ModelGraph:
 
     def descendants(self, numbers: Iterable[int]) -> set[int]:
         """These nodes and all that need them."""
-        return self._reached(numbers, lambda node: [user for tensor in node.outputs for user in self.users.get(tensor, ())])
+        return self._reached(
+            numbers,
+            lambda node: [user for tensor in node.outputs for user in self.users.get(tensor, ())],
+        )
 
-    def _reached(self, numbers: Iterable[int], step: Callable[[OnnxNode], Iterable[int]]) -> set[int]:
+    def _reached(
+        self, numbers: Iterable[int], step: Callable[[OnnxNode], Iterable[int]]
+    ) -> set[int]:
         found = set(numbers)
         waiting = list(found)
         while waiting:
@@ -80,8 +131,12 @@ class ModelGraph:
                     waiting.append(other)
         return found
 
-    def after(self, number: int, ops: Sequence[str], through: Sequence[str] = ("Cast",), steps: int = 3) -> list[int] | None:
-        """The way from a node to the next one downwards with such an operation, itself left out; None if none is near."""
+    def after(
+        self, number: int, ops: Sequence[str], through: Sequence[str] = ("Cast",), steps: int = 3
+    ) -> list[int] | None:
+        """The way from a node to the next one downwards with such an operation, itself left out;
+        None if none is near.
+        """
         ways = [[number]]
         for _ in range(steps):
             longer = []
@@ -95,11 +150,17 @@ class ModelGraph:
             ways = longer[:16]
         return None
 
-    def before(self, number: int, ops: Sequence[str], through: Sequence[str], steps: int) -> int | None:
+    def before(
+        self, number: int, ops: Sequence[str], through: Sequence[str], steps: int
+    ) -> int | None:
         """The nearest node upwards with such an operation; None if none is near."""
         numbers = [number]
         for _ in range(steps):
-            makers = [maker for one in numbers for maker in self.model.producers(self.computed(self.model.nodes[one]))]
+            makers = [
+                maker
+                for one in numbers
+                for maker in self.model.producers(self.computed(self.model.nodes[one]))
+            ]
             for maker in makers:
                 if self.model.nodes[maker].op in ops:
                     return maker
@@ -108,10 +169,12 @@ class ModelGraph:
 
 
 def blocks(graph: ModelGraph, region: Iterable[int]) -> list[Block]:
-    """The blocks among these nodes (positions in the model), in topological order; an attention block stands before those inside it.
+    """The blocks among these nodes (positions in the model), in topological order; an attention
+    block stands before those inside it.
 
-    LayerNorm and RMSNorm are found whole or as the chain ReduceMean … Sqrt, Div, Mul, Add that exporters write for them; products whose
-    weights are constants and that read one tensor, with no other block between them, are one block with ``siblings``.
+    LayerNorm and RMSNorm are found whole or as the chain ReduceMean … Sqrt, Div, Mul, Add that
+    exporters write for them; products whose weights are constants and that read one tensor, with no
+    other block between them, are one block with ``siblings``.
     """
     wanted = sorted(set(region))
     inside = set(wanted)
@@ -121,12 +184,22 @@ def blocks(graph: ModelGraph, region: Iterable[int]) -> list[Block]:
         node = graph.model.nodes[number]
         if number in taken or not graph.computed(node):
             continue  # part of an earlier block, or worked out when the engine is built
-        made = _norm(graph, number) if node.op in ("ReduceMean", "Pow", "Mul") else _gelu(graph, number) if node.op == "Erf" else None
+        made = (
+            _norm(graph, number)
+            if node.op in ("ReduceMean", "Pow", "Mul")
+            else _gelu(graph, number)
+            if node.op == "Erf"
+            else None
+        )
         if made is None and node.op in _KINDS:
             made = Block(_KINDS[node.op], (number,))
         if made is None or not inside.issuperset(made.nodes):
             continue
-        if made.kind == "softmax" and (attention := _attention(graph, number)) is not None and inside.issuperset(attention.nodes):
+        if (
+            made.kind == "softmax"
+            and (attention := _attention(graph, number)) is not None
+            and inside.issuperset(attention.nodes)
+        ):
             found.append((attention.nodes[0], 0, attention))
         taken.update(made.nodes)
         found.append((made.nodes[0] if made.kind != "gelu" else number, 1, made))
@@ -138,7 +211,14 @@ def _norm(graph: ModelGraph, number: int) -> Block | None:
     nodes = graph.model.nodes
     if nodes[number].op == "ReduceMean":
         kind, way = "layernorm", [number]
-        steps: tuple[tuple[str, ...], ...] = (("Sub",), ("Pow", "Mul"), ("ReduceMean",), ("Add",), ("Sqrt",), ("Div", "Reciprocal"))
+        steps: tuple[tuple[str, ...], ...] = (
+            ("Sub",),
+            ("Pow", "Mul"),
+            ("ReduceMean",),
+            ("Add",),
+            ("Sqrt",),
+            ("Div", "Reciprocal"),
+        )
     else:
         if nodes[number].op == "Mul" and len(set(nodes[number].inputs)) != 1:
             return None  # no square
@@ -149,7 +229,11 @@ def _norm(graph: ModelGraph, number: int) -> Block | None:
         if on is None:
             return None
         way += on
-    for ops in (("Mul",), ("Mul",), ("Add",)) if nodes[way[-1]].op == "Reciprocal" else (("Mul",), ("Add",)):
+    for ops in (
+        (("Mul",), ("Mul",), ("Add",))
+        if nodes[way[-1]].op == "Reciprocal"
+        else (("Mul",), ("Add",))
+    ):
         if kind == "rmsnorm" and ops == ("Add",):
             break
         on = graph.after(way[-1], ops)
@@ -174,11 +258,18 @@ def _gelu(graph: ModelGraph, number: int) -> Block:
 
 
 def _attention(graph: ModelGraph, softmax: int) -> Block | None:
-    """The product of queries and keys, the softmax and the product with the values, where the softmax stands between two products."""
+    """The product of queries and keys, the softmax and the product with the values, where the
+    softmax stands between two products.
+    """
     nodes = graph.model.nodes
     scores = graph.before(softmax, ("MatMul", "FusedMatMul", "Einsum"), _SCORES, _STEPS)
     way = graph.after(softmax, ("MatMul", "FusedMatMul", "Einsum"), _SCORES, _STEPS)
-    if scores is None or way is None or len(graph.computed(nodes[scores])) < 2 or len(graph.computed(nodes[way[-1]])) < 2:
+    if (
+        scores is None
+        or way is None
+        or len(graph.computed(nodes[scores])) < 2
+        or len(graph.computed(nodes[way[-1]])) < 2
+    ):
         return None
     return Block("attention", (scores, softmax, way[-1]))
 
@@ -195,14 +286,18 @@ def _merged(graph: ModelGraph, found: list[Block]) -> list[Block]:
             and shared == _weighted(graph, last)
         ):
             siblings = (*(last.siblings or (last.nodes,)), block.nodes)
-            result[-1] = replace(last, nodes=tuple(sorted((*last.nodes, *block.nodes))), siblings=siblings)
+            result[-1] = replace(
+                last, nodes=tuple(sorted((*last.nodes, *block.nodes))), siblings=siblings
+            )
         else:
             result.append(block)
     return result
 
 
 def _weighted(graph: ModelGraph, block: Block) -> str | None:
-    """The tensor that a product with constant weights reads, before any change of type; None for other products."""
+    """The tensor that a product with constant weights reads, before any change of type; None for
+    other products.
+    """
     node = graph.model.nodes[block.nodes[0]]
     if node.op not in ("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul"):
         return None
@@ -211,7 +306,12 @@ def _weighted(graph: ModelGraph, block: Block) -> str | None:
         if len(read) != 1:
             return None
         maker = graph.model.producer.get(read[0])
-        if maker is None or graph.model.nodes[maker].op not in ("Cast", "Identity", "QuantizeLinear", "DequantizeLinear"):
+        if maker is None or graph.model.nodes[maker].op not in (
+            "Cast",
+            "Identity",
+            "QuantizeLinear",
+            "DequantizeLinear",
+        ):
             break
         read = graph.computed(graph.model.nodes[maker])
     return read[0] if len(read) == 1 else None

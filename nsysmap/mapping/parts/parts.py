@@ -1,4 +1,6 @@
-"""The finest known name of what each kernel inside an opaque Myelin region ran for, and where it comes from."""
+"""The finest known name of what each kernel inside an opaque Myelin region ran for, and where it
+comes from.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,17 @@ _TAGS = "$$myelin$$"
 _DEPTH = 4  # ranges between a launch and the tag around it
 
 Namer = Callable[[int, Sequence[PatternPart]], Sequence[str | None]]
-"""Given a region's row in layers and its parts in launch order: the model's name of each part, None if it cannot tell."""
+"""Given a region's row in layers and its parts in launch order: the model's name of each part, None
+if it cannot tell.
+"""
 
 
 @dataclass(frozen=True)
 class Settled:
     """What is known of the kernels before their parts; one row per kernel."""
 
-    place: IntArray  # position in TensorRtRanges.layers of the innermost layer range, MISSING if none is
+    # position in TensorRtRanges.layers of the innermost layer range, MISSING if none is
+    place: IntArray
     layer: IntArray  # row in layers, MISSING for none
     inference: IntArray  # row in inferences, MISSING for none
     whole: BoolArray  # of an inference that the trace does not cut
@@ -42,11 +47,19 @@ class Parts:
     by: Text  # one of PART_BY
 
 
-def find_parts(kernels: Table, tensorrt: TensorRtRanges, settled: Settled, layers: Table, namer: Namer | None = None) -> Parts:
-    """Each kernel's part: the tag of the trace around its launch, else a JSON payload's ONNX layers, else the range's text.
+def find_parts(
+    kernels: Table,
+    tensorrt: TensorRtRanges,
+    settled: Settled,
+    layers: Table,
+    namer: Namer | None = None,
+) -> Parts:
+    """Each kernel's part: the tag of the trace around its launch, else a JSON payload's ONNX
+    layers, else the range's text.
 
-    Where the trace names none it is what the kernels' names say, numbered in launch order within the inference and the region
-    ("layernorm #3"; without a number where the inference is cut and nothing tells how many came before), or what ``namer`` calls it.
+    Where the trace names none it is what the kernels' names say, numbered in launch order within
+    the inference and the region ("layernorm #3"; without a number where the inference is cut and
+    nothing tells how many came before), or what ``namer`` calls it.
     """
     kind = np.array([*layers.text("kind").equals("foreign_node"), False])
     opaque = kind[np.where(settled.layer >= 0, settled.layer, -1)]
@@ -61,11 +74,16 @@ def find_parts(kernels: Table, tensorrt: TensorRtRanges, settled: Settled, layer
     return Parts(part, Text(by, PART_BY))
 
 
-# --- from the trace -----------------------------------------------------------------------------------------------------
+# --- from the trace
+# --------------------------------------------------------------------------------------------------
 
 
-def _traced(tensorrt: TensorRtRanges, settled: Settled, layers: Table, opaque: BoolArray) -> tuple[Text, CodeArray]:
-    """What a range around the launch says that is finer than the layer's name, and which of PART_BY that is (-1: none)."""
+def _traced(
+    tensorrt: TensorRtRanges, settled: Settled, layers: Table, opaque: BoolArray
+) -> tuple[Text, CodeArray]:
+    """What a range around the launch says that is finer than the layer's name, and which of PART_BY
+    that is (-1: none).
+    """
     count = len(settled.layer)
     if len(tensorrt.layers) == 0:
         return Text.same(None, count), np.full(count, -1, np.int32)
@@ -109,7 +127,8 @@ def _up_to_tags(tensorrt: TensorRtRanges, place: IntArray, is_tag: BoolArray) ->
     return np.where(place >= 0, around[place], -1)
 
 
-# --- from the kernels' names ----------------------------------------------------------------------------------------------
+# --- from the kernels' names
+# ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -122,7 +141,9 @@ class _Sequence:
     whole: bool
 
 
-def _by_pattern(kernels: Table, settled: Settled, opaque: BoolArray, namer: Namer | None) -> tuple[Text, BoolArray]:
+def _by_pattern(
+    kernels: Table, settled: Settled, opaque: BoolArray, namer: Namer | None
+) -> tuple[Text, BoolArray]:
     """The kernels' parts by their names; and whether the namer gave it."""
     name = kernels.text("name")
     labels: dict[str, int] = {}
@@ -135,21 +156,32 @@ def _by_pattern(kernels: Table, settled: Settled, opaque: BoolArray, namer: Name
             of_name[one] = labels.setdefault(pattern_word(name.values[one]), len(labels))
         code[alone] = of_name[name.codes[alone]]
     done: list[tuple[_Sequence, list[str], list[bool]]] = []
-    for sequence in sorted(_sequences(kernels, settled, np.flatnonzero(opaque & (settled.inference >= 0))), key=lambda one: not one.whole):
+    for sequence in sorted(
+        _sequences(kernels, settled, np.flatnonzero(opaque & (settled.inference >= 0))),
+        key=lambda one: not one.whole,
+    ):
         texts, known = _part_of(sequence, done) or _labelled(sequence, kernels, namer)
         if sequence.whole:
             done.append((sequence, texts, known))
-        code[sequence.rows] = np.array([labels.setdefault(text, len(labels)) for text in texts], np.int32)
+        code[sequence.rows] = np.array(
+            [labels.setdefault(text, len(labels)) for text in texts], np.int32
+        )
         named[sequence.rows] = np.array(known, np.bool_)
     return Text(code, tuple(labels)), named
 
 
-def _labelled(sequence: _Sequence, kernels: Table, namer: Namer | None) -> tuple[list[str], list[bool]]:
+def _labelled(
+    sequence: _Sequence, kernels: Table, namer: Namer | None
+) -> tuple[list[str], list[bool]]:
     """For each kernel of the sequence its part, and whether the namer gave it."""
     rows = sequence.rows[0]
     names = [value or "" for value in kernels.text("name").take(rows).list()]
     parts = pattern_parts(names, kernels.ints("stream")[rows].tolist())
-    given = namer(sequence.layer, parts) if namer is not None and sequence.whole else [None] * len(parts)
+    given = (
+        namer(sequence.layer, parts)
+        if namer is not None and sequence.whole
+        else [None] * len(parts)
+    )
     texts, known = [""] * len(names), [False] * len(names)
     for part, node in zip(parts, given, strict=True):
         for place in part.places:
@@ -158,7 +190,9 @@ def _labelled(sequence: _Sequence, kernels: Table, namer: Namer | None) -> tuple
     return texts, known
 
 
-def _part_of(sequence: _Sequence, done: Sequence[tuple[_Sequence, list[str], list[bool]]]) -> tuple[list[str], list[bool]] | None:
+def _part_of(
+    sequence: _Sequence, done: Sequence[tuple[_Sequence, list[str], list[bool]]]
+) -> tuple[list[str], list[bool]] | None:
     """Of a cut inference: what the whole one says that it is the end or the beginning of."""
     if sequence.whole:
         return None
@@ -184,18 +218,24 @@ def _sequences(kernels: Table, settled: Settled, rows: IntArray) -> list[_Sequen
     size = np.diff(np.append(begin, len(order)))
     codes = kernels.text("name").codes[order].astype(np.int64)
     stream = kernels.ints("stream")[order]
-    beside = stream - np.repeat(stream[begin], size)  # auxiliary streams count, which stream is the main one does not
+    beside = stream - np.repeat(
+        stream[begin], size
+    )  # auxiliary streams count, which stream is the main one does not
     combined = codes
     for column in (layer, beside):
         values = distinct(column)
         combined = combined * len(values) + np.searchsorted(values, column)
     if combined.max() > 8 * len(order) + 1_000_000:  # the hashes need a number for each
         combined = np.unique(combined, return_inverse=True)[1].reshape(-1)
-    _, alike = np.unique(sequence_hashes(combined.astype(np.int32), begin, size), return_inverse=True)
+    _, alike = np.unique(
+        sequence_hashes(combined.astype(np.int32), begin, size), return_inverse=True
+    )
     found = []
     for _, members in rows_by_value(alike.reshape(-1).astype(np.int64)):
         first = begin[members[0]]
         held = order[begin[members][:, None] + np.arange(size[members[0]])]
         whole = bool(settled.whole[held[:, 0]].any())
-        found.append(_Sequence(held, int(layer[first]), codes[first : first + size[members[0]]], whole))
+        found.append(
+            _Sequence(held, int(layer[first]), codes[first : first + size[members[0]]], whole)
+        )
     return found

@@ -1,4 +1,6 @@
-"""Reads the kernels of a Myelin region, in launch order, as its parts: the k-th gemm, LayerNorm, softmax, from their names alone."""
+"""Reads the kernels of a Myelin region, in launch order, as its parts: the k-th gemm, LayerNorm,
+softmax, from their names alone.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +13,37 @@ from nsysmap.names.decode import decode
 from nsysmap.names.fusion import NORM_PATTERNS, Told, part_words, told_by_name
 
 _STEPS = 4  # kernels between the halves of a norm or softmax
-_BEGINS = {"layernorm-statistics": "layernorm", "rmsnorm-statistics": "rmsnorm", "softmax-statistics": "softmax"}
+_BEGINS = {
+    "layernorm-statistics": "layernorm",
+    "rmsnorm-statistics": "rmsnorm",
+    "softmax-statistics": "softmax",
+}
 _NORM_ENDS = frozenset({"layernorm-affine", "norm-scale"})
 _WHOLE = (NORM_PATTERNS - _NORM_ENDS - frozenset(_BEGINS)) | {"softmax", "log-softmax"}
 _GELU = frozenset({"gelu-erf", "gelu-tanh", "geglu"})
-# what goes along with something else: a kernel is called by these only where it does nothing more telling
+# what goes along with something else: a kernel is called by these only where it does nothing more
+# telling
 _BESIDE = frozenset({
-    "residual-add", "bias", "bias-or-residual", "clip", "dequantize", "floor-division", "fp8-quantize", "int8-quantize",
-    "int8-quantize-dequantize", "scale-shift-relu", "pure-cast", "pure-data-movement", "data-movement-and-cast",
+    "residual-add", "bias", "bias-or-residual", "clip", "dequantize", "floor-division",
+    "fp8-quantize", "int8-quantize",
+    "int8-quantize-dequantize", "scale-shift-relu", "pure-cast", "pure-data-movement",
+    "data-movement-and-cast",
 })  # fmt: skip
-_PRODUCTS = {"gemm": "gemm", "gemv": "gemm", "convolution": "convolution", "deconvolution": "deconvolution"}
+_PRODUCTS = {
+    "gemm": "gemm",
+    "gemv": "gemm",
+    "convolution": "convolution",
+    "deconvolution": "deconvolution",
+}
 
 
 @dataclass(frozen=True)
 class PatternPart:
     """One or more kernels that do one thing together."""
 
-    word: str  # what: gemm, layernorm, softmax, attention, … a pattern of docs/names.md, or the operations one by one
+    # what: gemm, layernorm, softmax, attention, … a pattern of docs/names.md, or the operations one
+    # by one
+    word: str
     number: int  # which of the region's parts of that word, from 1, by their first kernels
     places: tuple[int, ...]  # of its kernels in the region, ascending
 
@@ -48,10 +64,12 @@ class _Kernel:
 
 
 def pattern_parts(names: Sequence[str], streams: Sequence[int]) -> list[PatternPart]:
-    """The parts of a region in launch order; ``names`` and ``streams`` are those of its kernels in one inference, in launch order.
+    """The parts of a region in launch order; ``names`` and ``streams`` are those of its kernels in
+    one inference, in launch order.
 
-    The halves of a LayerNorm, RMSNorm or softmax that follow one another on a stream are one part, and so are a matrix product and
-    the kernel that adds up its split sums.  Every kernel is in exactly one part.
+    The halves of a LayerNorm, RMSNorm or softmax that follow one another on a stream are one part,
+    and so are a matrix product and the kernel that adds up its split sums.  Every kernel is in
+    exactly one part.
     """
     kernels = [_kernel(name) for name in names]
     head = list(range(len(kernels)))
@@ -70,11 +88,15 @@ def pattern_parts(names: Sequence[str], streams: Sequence[int]) -> list[PatternP
 
 
 def pattern_word(name: str) -> str:
-    """What a kernel is called by itself: its most telling pattern, else its operation, else its operations one by one."""
+    """What a kernel is called by itself: its most telling pattern, else its operation, else its
+    operations one by one.
+    """
     return _kernel(name).word
 
 
-def _join(places: Sequence[int], kernels: Sequence[_Kernel], head: list[int], words: list[str]) -> None:
+def _join(
+    places: Sequence[int], kernels: Sequence[_Kernel], head: list[int], words: list[str]
+) -> None:
     """Sets the head of each kernel on one stream that belongs to the part of an earlier one."""
     for at, place in enumerate(places):
         kernel = kernels[place]
@@ -95,7 +117,9 @@ def _kernel(name: str) -> _Kernel:
     told, decoded = told_by_name(name), decode(name)
     operation = str(decoded.fields.get("operation", ""))
     classes = {op.cls for op in decoded.ops}
-    product = _PRODUCTS.get(operation) or next((cls for cls in ("gemm", "convolution") if cls in classes), None)
+    product = _PRODUCTS.get(operation) or next(
+        (cls for cls in ("gemm", "convolution") if cls in classes), None
+    )
     begins = next((word for half, word in _BEGINS.items() if half in told.patterns), None)
     single = not told.patterns & _WHOLE and product is None and not told.attention
     ends: set[str] = set()
@@ -114,9 +138,13 @@ def _kernel(name: str) -> _Kernel:
     else:
         found = [pattern.name for pattern in decoded.patterns]
         telling = [one for one in found if one not in _BESIDE]
-        word = (telling or [one for one in found if one != "residual-add"] or [""])[0] or _plain_words(name)
+        word = (telling or [one for one in found if one != "residual-add"] or [""])[
+            0
+        ] or _plain_words(name)
     sums = operation == "reduce" and "splitk" in name.lower()
-    return _Kernel(told, word, product is not None, begins if single else None, frozenset(ends), sums)
+    return _Kernel(
+        told, word, product is not None, begins if single else None, frozenset(ends), sums
+    )
 
 
 def _plain_words(name: str) -> str:

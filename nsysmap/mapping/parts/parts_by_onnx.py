@@ -1,4 +1,6 @@
-"""Assigns the parts of an opaque Myelin region to nodes of the ONNX model that the engine was built from."""
+"""Assigns the parts of an opaque Myelin region to nodes of the ONNX model that the engine was built
+from.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,13 @@ from nsysmap.names.decode import decode
 from nsysmap.names.layers import without_suffix
 
 SURE = 0.99
-"""Least probability of a part's block for the part to get its name; below it stays what its kernels' names say."""
+"""Least probability of a part's block for the part to get its name; below it stays what its
+kernels' names say.
+"""
 LEAST = 0.5
-"""Least share of the parts that can be placed for any to get a name: a model of other blocks is not the engine's."""
+"""Least share of the parts that can be placed for any to get a name: a model of other blocks is not
+the engine's.
+"""
 
 # Nats, as in `scores`: what counts is how they compare.
 _FITS, _NOT = 4.0, -12.0
@@ -46,14 +52,23 @@ _NORMS = ("layernorm", "rmsnorm", "groupnorm")
 _KINDS = {  # what a part's word can be in the model
     "gemm": ("product",), "matmul-by-reduction": ("product",),
     "convolution": ("convolution",), "deconvolution": ("deconvolution", "convolution"),
-    "layernorm": ("layernorm",), "layernorm-statistics": ("layernorm",), "layernorm-affine": ("layernorm",),
+    "layernorm": ("layernorm",), "layernorm-statistics": ("layernorm",),
+    "layernorm-affine": ("layernorm",),
     "rmsnorm": ("rmsnorm",), "rms-normalize": ("rmsnorm",), "rmsnorm-statistics": ("rmsnorm",),
-    "groupnorm": ("groupnorm",), "instancenorm": ("groupnorm",), "normalize": ("layernorm", "groupnorm"), "normalization": _NORMS,
-    "norm-scale": _NORMS, "softmax": ("softmax",), "softmax-statistics": ("softmax",), "log-softmax": ("log-softmax",),
-    "attention": ("attention",), "gelu-erf": ("gelu",), "gelu-tanh": ("gelu", "tanh"), "geglu": ("gelu", "tanh"),
+    "groupnorm": ("groupnorm",), "instancenorm": ("groupnorm",),
+    "normalize": ("layernorm", "groupnorm"), "normalization": _NORMS,
+    "norm-scale": _NORMS, "softmax": ("softmax",), "softmax-statistics": ("softmax",),
+    "log-softmax": ("log-softmax",),
+    "attention": ("attention",), "gelu-erf": ("gelu",), "gelu-tanh": ("gelu", "tanh"),
+    "geglu": ("gelu", "tanh"),
     "silu": ("sigmoid",), "swiglu": ("sigmoid",), "sigmoid": ("sigmoid",), "topk": ("topk",),
 }  # fmt: skip
-_IN_WORDS = {"Tanh": "tanh", "Sigmoid": "sigmoid", "TopK": "topk", "Erf": "gelu"}  # operations that tell, in a part named by its operations
+_IN_WORDS = {
+    "Tanh": "tanh",
+    "Sigmoid": "sigmoid",
+    "TopK": "topk",
+    "Erf": "gelu",
+}  # operations that tell, in a part named by its operations
 _UNNAMED = re.compile(r"^\(Unnamed Layer\* \d+\)$")
 
 
@@ -73,27 +88,41 @@ class _Region:
 
 
 def place_on_model(model: OnnxModel, engines: Sequence[Engine], layers: Table) -> Placing:
-    """A namer for `parts.find_parts`, and a warning for each opaque region whose nodes the model does not have.
+    """A namer for `parts.find_parts`, and a warning for each opaque region whose nodes the model
+    does not have.
 
-    A region is what lies between the first and the last node that its name tells, less what other layers of the engine name and what
-    must run before or after these.  Its parts (gemm, norm, softmax, attention, activation) are aligned with the model's in topological
-    order; a part gets the name of its block where the alignment is sure of it (SURE).
+    A region is what lies between the first and the last node that its name tells, less what other
+    layers of the engine name and what must run before or after these.  Its parts (gemm, norm,
+    softmax, attention, activation) are aligned with the model's in topological order; a part gets
+    the name of its block where the alignment is sure of it (SURE).
     """
     graph = ModelGraph(model)
     regions: dict[int, _Region] = {}
     notes: list[Note] = []
     offsets = first_layers(engines)
-    names, kinds, of_engine = layers.text("name").list(), layers.text("kind").list(), layers.ints("engine").tolist()
+    names, kinds, of_engine = (
+        layers.text("name").list(),
+        layers.text("kind").list(),
+        layers.ints("engine").tolist(),
+    )
     for row, (name, kind) in enumerate(zip(names, kinds, strict=True)):
         if kind != "foreign_node" or name is None:
             continue
         number = of_engine[row]
         others: tuple[Layer, ...] = ()
         if number != MISSING:
-            others = tuple(layer for layer in engines[number].layers if layer.index != row - offsets[number])
+            others = tuple(
+                layer for layer in engines[number].layers if layer.index != row - offsets[number]
+            )
         found = _nodes_of(graph, name, others)
         if found is None:
-            notes.append(Note("warning", f"{model.source} has none of the nodes named in {name}: its parts are not assigned to nodes."))
+            notes.append(
+                Note(
+                    "warning",
+                    f"{model.source} has none of the nodes named in {name}: its parts are not"
+                    " assigned to nodes.",
+                )
+            )
             continue
         held = tuple(blocks(graph, found))
         tree = _Tree.of(model)
@@ -106,11 +135,19 @@ def note_of(model: OnnxModel, part_by: Text) -> Note:
     """How many kernels were placed; ``part_by`` is what tells each kernel's part."""
     placed, left = (int(np.count_nonzero(part_by.equals(by))) for by in ("onnx", "pattern"))
     if not placed + left:
-        return Note("info", f"{model.source} was not needed: the trace names every kernel inside an opaque region.")
-    return Note("info", f"{model.source}: {placed:,} of {placed + left:,} kernels that the trace does not name are assigned to its nodes.")
+        return Note(
+            "info",
+            f"{model.source} was not needed: the trace names every kernel inside an opaque region.",
+        )
+    return Note(
+        "info",
+        f"{model.source}: {placed:,} of {placed + left:,} kernels that the trace does not name are"
+        " assigned to its nodes.",
+    )
 
 
-# --- which nodes a region holds -------------------------------------------------------------------------------------------
+# --- which nodes a region holds
+# -------------------------------------------------------------------------------------------
 
 
 def _nodes_of(graph: ModelGraph, name: str, others: Sequence[Layer]) -> set[int] | None:
@@ -130,15 +167,21 @@ def _nodes_of(graph: ModelGraph, name: str, others: Sequence[Layer]) -> set[int]
 
 
 def _ends(graph: ModelGraph, name: str) -> tuple[int | None, int | None]:
-    """Positions of the first and the last node in a region's name; None if it is a constant or not in the model."""
+    """Positions of the first and the last node in a region's name; None if it is a constant or not
+    in the model.
+    """
     inner = name[name.find("[") + 1 : name.rfind("]")]
-    ways = [(inner[:at], inner[at + 3 :]) for at in range(len(inner)) if inner.startswith("...", at)] or [(inner, inner)]
+    ways = [
+        (inner[:at], inner[at + 3 :]) for at in range(len(inner)) if inner.startswith("...", at)
+    ] or [(inner, inner)]
     found = [(_find(graph, first, 0), _find(graph, last, -1)) for first, last in ways]
     return max(found, key=lambda ends: sum(end is not None for end in ends))
 
 
 def _find(graph: ModelGraph, text: str, place: int) -> int | None:
-    """The node that TensorRT calls so: the first (place 0) or last (-1) of several joined by +; None for constants and unknown names."""
+    """The node that TensorRT calls so: the first (place 0) or last (-1) of several joined by +;
+    None for constants and unknown names.
+    """
     text = re.split(r" ?\+ ?", text)[place].strip() if text not in graph.by_name else text
     while text:
         if text in graph.by_name:
@@ -164,7 +207,8 @@ def _named_in(graph: ModelGraph, layer: Layer) -> list[int]:
     return [number for number in found if number is not None]
 
 
-# --- names ----------------------------------------------------------------------------------------------------------------
+# --- names
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -179,11 +223,15 @@ class _Tree:
         under: Counter[str] = Counter()
         for node in model.nodes:
             if not model.constants.issuperset(node.outputs):
-                under.update(node.name[:at] for at in range(1, len(node.name)) if node.name[at] == "/")
+                under.update(
+                    node.name[:at] for at in range(1, len(node.name)) if node.name[at] == "/"
+                )
         return _Tree(tuple(node.name for node in model.nodes), under)
 
     def name(self, numbers: Sequence[int]) -> str:
-        """A node's name; of several their common path where little else lies under it, else first...last."""
+        """A node's name; of several their common path where little else lies under it, else
+        first...last.
+        """
         names = [self.names[number] for number in numbers]
         if len(names) == 1:
             return names[0]
@@ -199,7 +247,8 @@ class _Tree:
         return f"{names[0]}...{names[-1]}"
 
 
-# --- alignment ------------------------------------------------------------------------------------------------------------
+# --- alignment
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -214,8 +263,9 @@ class _Slot:
 def _named(region: _Region | None, parts: Sequence[PatternPart]) -> list[str | None]:
     """The name of each part's block in the model, None if it has none or the alignment is not sure.
 
-    Twice aligned: first with attention blocks beside their insides and products of one input together, which shows what became one
-    kernel; then with what is there accordingly, a part a slot.
+    Twice aligned: first with attention blocks beside their insides and products of one input
+    together, which shows what became one kernel; then with what is there accordingly, a part a
+    slot.
     """
     result: list[str | None] = [None] * len(parts)
     items = [(place, kinds) for place, part in enumerate(parts) if (kinds := _kinds_of(part.word))]
@@ -225,7 +275,7 @@ def _named(region: _Region | None, parts: Sequence[PatternPart]) -> list[str | N
     either = [_Slot(block.kind, "", bool(block.siblings)) for block in region.blocks]
     slots = _slots(region, Counter(likeliest(_costs(wanted, either))[0].tolist()))
     path = best_path(_costs(wanted, slots))
-    sure = [(place, slot) for (place, _), slot, chance in zip(items, path.slot.tolist(), path.chance.tolist(), strict=True)
+    sure = [(place, slot) for (place, _), slot, chance in zip(items, path.slot.tolist(), path.chance.tolist(), strict=True)  # noqa: E501
             if slot >= 0 and chance >= SURE]  # fmt: skip
     if len(sure) >= LEAST * len(items):
         for place, slot in sure:
@@ -235,14 +285,23 @@ def _named(region: _Region | None, parts: Sequence[PatternPart]) -> list[str | N
 
 def _slots(region: _Region, parts: Counter[int]) -> list[_Slot]:
     """What can be there, given how many parts fell to each block."""
-    fused = {node for at, block in enumerate(region.blocks) if block.kind == "attention" and parts[at] for node in block.nodes}
+    fused = {
+        node
+        for at, block in enumerate(region.blocks)
+        if block.kind == "attention" and parts[at]
+        for node in block.nodes
+    }
     slots = []
     for at, block in enumerate(region.blocks):
         if block.kind == "attention":
             slots += [_Slot(block.kind, region.names[at])] if parts[at] else []
         elif block.siblings:
             single = region.single[at]
-            slots += [_Slot(block.kind, "+".join(single))] if parts[at] == 1 else [_Slot(block.kind, name) for name in single]
+            slots += (
+                [_Slot(block.kind, "+".join(single))]
+                if parts[at] == 1
+                else [_Slot(block.kind, name) for name in single]
+            )
         elif fused.isdisjoint(block.nodes):
             slots.append(_Slot(block.kind, region.names[at]))
     return slots
@@ -250,16 +309,33 @@ def _slots(region: _Region, parts: Counter[int]) -> list[_Slot]:
 
 def _kinds_of(word: str) -> tuple[str, ...]:
     """What a part of that word can be in the model."""
-    return _KINDS.get(word) or tuple(dict.fromkeys(kind for op, kind in _IN_WORDS.items() if op in word.split()))
+    return _KINDS.get(word) or tuple(
+        dict.fromkeys(kind for op, kind in _IN_WORDS.items() if op in word.split())
+    )
 
 
 def _costs(items: Sequence[tuple[str, ...]], slots: Sequence[_Slot]) -> Costs:
-    """The worth of these parts, each by its kinds, in these slots; an attention block is optional, its inside then is left out."""
+    """The worth of these parts, each by its kinds, in these slots; an attention block is optional,
+    its inside then is left out.
+    """
     distinct = list(dict.fromkeys(items))
-    skip = np.array([0.0 if slot.kind == "attention" else _SKIP.get(slot.kind, _SKIP_ELSE) for slot in slots])
-    match = np.array([[_FITS - (_INSIDE * _SKIP["product"] if slot.kind == "attention" else 0.0) if slot.kind in kinds else _NOT
+    skip = np.array(
+        [0.0 if slot.kind == "attention" else _SKIP.get(slot.kind, _SKIP_ELSE) for slot in slots]
+    )
+    match = np.array([[_FITS - (_INSIDE * _SKIP["product"] if slot.kind == "attention" else 0.0) if slot.kind in kinds else _NOT  # noqa: E501
                        for slot in slots] for kinds in distinct])  # fmt: skip
-    more: FloatArray = np.tile(np.array([_BESIDE if slot.several else _LATER for slot in slots]), (len(distinct), 1))
-    drop = np.array([_DROP if kinds[0] in _NORMS or kinds[0] in _SKIP or kinds[0] == "attention" else _DROP_ELSE for kinds in distinct])
+    more: FloatArray = np.tile(
+        np.array([_BESIDE if slot.several else _LATER for slot in slots]), (len(distinct), 1)
+    )
+    drop = np.array(
+        [
+            (
+                _DROP
+                if kinds[0] in _NORMS or kinds[0] in _SKIP or kinds[0] == "attention"
+                else _DROP_ELSE
+            )
+            for kinds in distinct
+        ]
+    )
     row = np.array([distinct.index(kinds) for kinds in items], np.int64)
     return Costs(match, row, skip, more, drop)

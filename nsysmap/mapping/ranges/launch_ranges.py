@@ -1,4 +1,6 @@
-"""For each kernel, the layer range in which it was launched, or in which its graph node was captured."""
+"""For each kernel, the layer range in which it was launched, or in which its graph node was
+captured.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ class Evidence:
     """One row per kernel."""
 
     held_place: Ints
-    in_call: BoolArray  # without a layer range, but launched or captured inside an ExecutionContext:: range
+    # without a layer range, but launched or captured inside an ExecutionContext:: range
+    in_call: BoolArray
     replayed: BoolArray  # replayed from a CUDA graph
     created: BoolArray  # … and the creation of its graph node is in the trace
 
@@ -30,10 +33,12 @@ class Evidence:
 
 
 def gather_evidence(trace: Trace, tensorrt: TensorRtRanges) -> Evidence:
-    """Where each kernel's launch call lies, or for a replayed kernel where its graph node was first created.
+    """Where each kernel's launch call lies, or for a replayed kernel where its graph node was first
+    created.
 
-    The launch is joined by process and correlation id.  A node cloned into an instantiated graph names the node that it was
-    cloned from; the chain ends at the node that stream capture created, at a moment when the layer's range was open.
+    The launch is joined by process and correlation id.  A node cloned into an instantiated graph
+    names the node that it was cloned from; the chain ends at the node that stream capture created,
+    at a moment when the layer's range was open.
     """
     kernels = trace.kernels
     replayed = kernels.ints("graph_node_id") != MISSING
@@ -41,26 +46,40 @@ def gather_evidence(trace: Trace, tensorrt: TensorRtRanges) -> Evidence:
     created = np.zeros(len(kernels), np.bool_)
     if replayed.any() and len(trace.cuda_graph_nodes):
         root = root_nodes(
-            trace.cuda_graph_nodes, kernels.ints("process"), np.where(replayed, kernels.ints("graph_node_id"), np.int64(MISSING))
+            trace.cuda_graph_nodes,
+            kernels.ints("process"),
+            np.where(replayed, kernels.ints("graph_node_id"), np.int64(MISSING)),
         )
         created = root >= 0
         moments = spans(trace.cuda_graph_nodes)
-        place = np.where(replayed, gather(innermost(spans(trace.nvtx_ranges, tensorrt.layers), moments), root), place)
+        place = np.where(
+            replayed,
+            gather(innermost(spans(trace.nvtx_ranges, tensorrt.layers), moments), root),
+            place,
+        )
         node_call = gather(innermost(spans(trace.nvtx_ranges, tensorrt.calls), moments), root)
         in_call = np.where(replayed, node_call >= 0, in_call)
-    return Evidence(slim(place), packed(in_call & (place == MISSING)), packed(replayed), packed(created))
+    return Evidence(
+        slim(place), packed(in_call & (place == MISSING)), packed(replayed), packed(created)
+    )
 
 
-def _spots(trace: Trace, tensorrt: TensorRtRanges, replayed: BoolArray) -> tuple[IntArray, BoolArray]:
-    """For each kernel, by its launch call, the position of the innermost layer range around that call; without, whether a call is around.
+def _spots(
+    trace: Trace, tensorrt: TensorRtRanges, replayed: BoolArray
+) -> tuple[IntArray, BoolArray]:
+    """For each kernel, by its launch call, the position of the innermost layer range around that
+    call; without, whether a call is around.
 
-    Of kernels replayed from a CUDA graph nothing is asked but whether a call is around their launch.
+    Of kernels replayed from a CUDA graph nothing is asked but whether a call is around their
+    launch.
     """
     ranges, calls = Timed.of(trace.nvtx_ranges), Timed.of(trace.api_calls)
     layers = tensorrt.layers
     of_layer, of_call = (np.zeros(len(ranges), np.bool_) for _ in range(2))
     of_layer[layers], of_call[tensorrt.calls] = True, True
-    position = np.cumsum(np.append(of_layer, False), dtype=np.int32) - 1  # of each layer's range among them
+    position = (
+        np.cumsum(np.append(of_layer, False), dtype=np.int32) - 1
+    )  # of each layer's range among them
     place, in_call = np.full(len(replayed), MISSING, np.int64), np.zeros(len(replayed), np.bool_)
     for rows, launch in in_pieces(trace.kernels.held_ints("launch")):
         asked = (launch >= 0) & ~replayed[rows]
@@ -74,9 +93,11 @@ def _spots(trace: Trace, tensorrt: TensorRtRanges, replayed: BoolArray) -> tuple
 
 
 def root_nodes(nodes: Table, process: IntArray, graph_node: IntArray) -> IntArray:
-    """The row in graph_nodes of the first creation behind each (process, graphNodeId); MISSING if the trace does not have it.
+    """The row in graph_nodes of the first creation behind each (process, graphNodeId); MISSING if
+    the trace does not have it.
 
-    Follows ``original`` from clone to clone; a chain that leads out of the trace, or round in a circle, gives MISSING.
+    Follows ``original`` from clone to clone; a chain that leads out of the trace, or round in a
+    circle, gives MISSING.
     """
     result = np.full(len(graph_node), MISSING, np.int64)
     if len(nodes) == 0 or len(graph_node) == 0:
@@ -84,14 +105,22 @@ def root_nodes(nodes: Table, process: IntArray, graph_node: IntArray) -> IntArra
     parent = _node_rows(nodes, nodes.ints("process"), nodes.ints("original_graph_node_id"))
     is_root = nodes.ints("original_graph_node_id") == MISSING
     root = np.where(is_root, np.arange(len(nodes)), parent)
-    for _ in range(int(np.ceil(np.log2(len(nodes) + 1))) + 1):  # pointer jumping: the distance doubles each time
-        root = np.where((root >= 0) & ~is_root[np.where(root >= 0, root, 0)], root[np.where(root >= 0, root, 0)], root)
+    for _ in range(
+        int(np.ceil(np.log2(len(nodes) + 1))) + 1
+    ):  # pointer jumping: the distance doubles each time
+        root = np.where(
+            (root >= 0) & ~is_root[np.where(root >= 0, root, 0)],
+            root[np.where(root >= 0, root, 0)],
+            root,
+        )
     root = np.where((root >= 0) & is_root[np.where(root >= 0, root, 0)], root, np.int64(MISSING))
     return gather(root, _node_rows(nodes, process, graph_node))
 
 
 def node_chain(nodes: Table, process: int, graph_node: int) -> list[int]:
-    """Rows in graph_nodes from a node's own creation back to the first that it was cloned from, as far as the trace goes."""
+    """Rows in graph_nodes from a node's own creation back to the first that it was cloned from, as
+    far as the trace goes.
+    """
     chain: list[int] = []
     while graph_node != MISSING:
         (row,) = _node_rows(nodes, np.array([process]), np.array([graph_node])).tolist()
@@ -103,7 +132,9 @@ def node_chain(nodes: Table, process: int, graph_node: int) -> list[int]:
 
 
 def _node_rows(nodes: Table, process: IntArray, graph_node: IntArray) -> IntArray:
-    """The row of each (process, graphNodeId), the last one where an id was used again; MISSING if there is none."""
+    """The row of each (process, graphNodeId), the last one where an id was used again; MISSING if
+    there is none.
+    """
     result = np.full(len(graph_node), MISSING, np.int64)
     processes = np.unique(nodes.ints("process"))
     for key in processes.tolist():

@@ -18,8 +18,10 @@ from nsysmap.trace.inferences.tensorrt_ranges import TensorRtRanges
 from nsysmap.trace.launches import gather
 
 ACCEPTED = 0.8
-"""Least share of the distinct layer ranges with kernels that an engine must have for us to take it as the one that ran.
-Measured on the captures: the right engine has all of them, the best wrong one 73 %."""
+"""Least share of the distinct layer ranges with kernels that an engine must have for us to take it
+as the one that ran. Measured on the captures: the right engine has all of them, the best wrong one
+73 %.
+"""
 
 _FOREIGN = "{ForeignNode["
 _DEPTH = 4  # ranges between a launch and the range of its region
@@ -30,12 +32,15 @@ class EngineFit:
     """How well one engine file explains the layer ranges that ran kernels."""
 
     engine: int
-    ranges: int  # distinct range texts of the calls that this engine fits best, or of all calls where it fits none
+    # distinct range texts of the calls that this engine fits best, or of all calls where it fits
+    # none
+    ranges: int
     known: int  # of them known to the engine
     accepted: bool
     trace_layer: str | None  # one of the range texts that it does not know
     engine_layer: str | None  # one of its layers that no range names
-    parts: int = 0  # of the known ones: names of parts inside a region of the engine, which are no layers of it
+    # of the known ones: names of parts inside a region of the engine, which are no layers of it
+    parts: int = 0
     several: bool = False  # another file has the same layers, and this one is not known to have run
     named: frozenset[int] = frozenset()  # its layers that any range names, with kernels or without
 
@@ -45,19 +50,26 @@ class RangeLayers:
     """One row per layer range (in the order of TensorRtRanges.layers)."""
 
     layer: IntArray  # layer number over all engines, MISSING if no engine has it
-    inner: BoolArray  # the engine knows only the range around it: the layer is an opaque region and this range a part of it
+    # the engine knows only the range around it: the layer is an opaque region and this range a part
+    # of it
+    inner: BoolArray
     engine: IntArray  # the engine that ran the call around it, MISSING if none fits
-    ambiguous: BoolArray  # the engine has several layers of this text and their number does not fit the call
+    # the engine has several layers of this text and their number does not fit the call
+    ambiguous: BoolArray
     several: BoolArray  # several engines have the layer, and nothing tells which of them ran
     fits: tuple[EngineFit, ...]
 
 
-def resolve_ranges(tensorrt: TensorRtRanges, engines: Sequence[Engine], used: IntArray) -> RangeLayers:
-    """The layer of each range; ``used`` are the positions of the ranges that kernels were launched in.
+def resolve_ranges(
+    tensorrt: TensorRtRanges, engines: Sequence[Engine], used: IntArray
+) -> RangeLayers:
+    """The layer of each range; ``used`` are the positions of the ranges that kernels were launched
+    in.
 
-    A range's text is the layer's name.  TensorRT 10.3's myelin-exec ranges leave out ``_myl<R>_<i>`` and write dots as
-    underscores, so several layers share a text: then a JSON payload's ONNX layers decide, and after that the order within the call.
-    Each call of the engine is matched to the engine file that knows most of its ranges.
+    A range's text is the layer's name.  TensorRT 10.3's myelin-exec ranges leave out
+    ``_myl<R>_<i>`` and write dots as underscores, so several layers share a text: then a JSON
+    payload's ONNX layers decide, and after that the order within the call. Each call of the engine
+    is matched to the engine file that knows most of its ranges.
     """
     ranges = tensorrt.ranges
     names = ranges.text("name").take(tensorrt.layers)
@@ -66,7 +78,14 @@ def resolve_ranges(tensorrt: TensorRtRanges, engines: Sequence[Engine], used: In
     inner = np.zeros(count, np.bool_)
     ambiguous = np.zeros(count, np.bool_)
     if not engines or count == 0:
-        return RangeLayers(layer, inner, np.full(count, MISSING, np.int64), ambiguous, np.zeros(count, np.bool_), ())
+        return RangeLayers(
+            layer,
+            inner,
+            np.full(count, MISSING, np.int64),
+            ambiguous,
+            np.zeros(count, np.bool_),
+            (),
+        )
     lookups = [_Lookup.of(engine, names) for engine in engines]
     outer = _outer_of_unknown(tensorrt, lookups, names.codes)
     engine_of_range, fits = _choose(tensorrt, lookups, names.codes, outer, used)
@@ -77,7 +96,9 @@ def resolve_ranges(tensorrt: TensorRtRanges, engines: Sequence[Engine], used: In
         several = np.array([len(found) > 1 for found in lookup.found])
         local = np.where(mine & (one[names.codes] >= 0), one[names.codes], np.int64(MISSING))
         shared = np.flatnonzero(mine & several[names.codes])
-        local[shared], ambiguous[shared] = _by_order(tensorrt, lookup, _Shared(shared, names, payloads), engine)
+        local[shared], ambiguous[shared] = _by_order(
+            tensorrt, lookup, _Shared(shared, names, payloads), engine
+        )
         around = gather(local, outer)
         within = mine & (local == MISSING) & (around >= 0) & ~ambiguous
         inner |= within
@@ -88,7 +109,9 @@ def resolve_ranges(tensorrt: TensorRtRanges, engines: Sequence[Engine], used: In
 
 @dataclass(frozen=True)
 class _Lookup:
-    found: tuple[tuple[int, ...], ...]  # for each distinct range text the engine's layers that it can stand for
+    found: tuple[
+        tuple[int, ...], ...
+    ]  # for each distinct range text the engine's layers that it can stand for
     split: bool  # Myelin regions are split into their nodes
     layers: int
     named: frozenset[int]  # its layers that ranges name
@@ -104,22 +127,36 @@ class _Lookup:
         found = tuple(tuple(exact.get(value) or loose.get(value) or ()) for value in names.values)
         seen = frozenset(index for indices in found for index in indices)
         unseen = next((layer.name for layer in engine.layers if layer.index not in seen), None)
-        return _Lookup(found, any(layer.region is not None for layer in engine.layers), len(engine.layers), seen, unseen)
+        return _Lookup(
+            found,
+            any(layer.region is not None for layer in engine.layers),
+            len(engine.layers),
+            seen,
+            unseen,
+        )
 
 
-def _outer_of_unknown(tensorrt: TensorRtRanges, lookups: Sequence[_Lookup], codes: CodeArray) -> IntArray:
-    """The position of the next range outwards that an engine may know, of ranges whose text some engine does not know; else MISSING.
+def _outer_of_unknown(
+    tensorrt: TensorRtRanges, lookups: Sequence[_Lookup], codes: CodeArray
+) -> IntArray:
+    """The position of the next range outwards that an engine may know, of ranges whose text some
+    engine does not know; else MISSING.
 
     A region's own range is in none.
     """
     names = tensorrt.ranges.text("name").take(tensorrt.layers).values
     unknown = np.array(
-        [not value.startswith(_FOREIGN) and not all(lookup.found[code] for lookup in lookups) for code, value in enumerate(names)]
+        [
+            not value.startswith(_FOREIGN) and not all(lookup.found[code] for lookup in lookups)
+            for code, value in enumerate(names)
+        ]
     )
     places = np.flatnonzero(unknown[codes])
     outer = np.full(len(codes), MISSING, np.int64)
     outer[places] = tensorrt.outer(places)
-    by_none = unknown & np.array([not any(lookup.found[code] for lookup in lookups) for code in range(len(names))], np.bool_)
+    by_none = unknown & np.array(
+        [not any(lookup.found[code] for lookup in lookups) for code in range(len(names))], np.bool_
+    )
     for _ in range(_DEPTH):  # a Myelin node may lie in a tag, and the tag in the region
         again = places[(outer[places] >= 0) & by_none[codes[np.maximum(outer[places], 0)]]]
         if not len(again):
@@ -134,21 +171,37 @@ def _innermost_of_all(tensorrt: TensorRtRanges) -> IntArray:
 
 
 def _pairs(group: IntArray, codes: CodeArray, probe: IntArray, distinct: int) -> IntArray:
-    """The distinct pairs of group and code of these ranges, each as group * distinct + code, ascending."""
+    """The distinct pairs of group and code of these ranges, each as group * distinct + code,
+    ascending.
+    """
     found = [group[rows] * distinct + codes[rows] for _, rows in in_pieces(probe)]
-    return distinct_rows(np.concatenate([np.zeros(0, np.int64), *found]), (int(group.max(initial=0)) + 1) * distinct)
+    return distinct_rows(
+        np.concatenate([np.zeros(0, np.int64), *found]), (int(group.max(initial=0)) + 1) * distinct
+    )
 
 
 def _choose(
-    tensorrt: TensorRtRanges, lookups: Sequence[_Lookup], codes: CodeArray, outer: IntArray, used: IntArray
+    tensorrt: TensorRtRanges,
+    lookups: Sequence[_Lookup],
+    codes: CodeArray,
+    outer: IntArray,
+    used: IntArray,
 ) -> tuple[IntArray, tuple[EngineFit, ...]]:
-    """Per range the engine that fits its call best, MISSING if none fits well enough; and how well each engine fits."""
+    """Per range the engine that fits its call best, MISSING if none fits well enough; and how well
+    each engine fits.
+    """
     call = tensorrt.call_of_layer
-    group = np.where(call >= 0, call, len(tensorrt.calls))  # ranges outside any call share one group
+    group = np.where(
+        call >= 0, call, len(tensorrt.calls)
+    )  # ranges outside any call share one group
     distinct = len(lookups[0].found)
-    probe = used if len(used) else _innermost_of_all(tensorrt)  # no kernels in the trace: every innermost range
+    probe = (
+        used if len(used) else _innermost_of_all(tensorrt)
+    )  # no kernels in the trace: every innermost range
     pairs = _pairs(group, codes, probe, distinct)
-    outer_of_code = np.full(distinct, -1, np.int64)  # a part's region: `$$myelin$$…` tags are known by the range around them
+    outer_of_code = np.full(
+        distinct, -1, np.int64
+    )  # a part's region: `$$myelin$$…` tags are known by the range around them
     has_outer = np.flatnonzero(outer >= 0)
     outer_of_code[codes[has_outer]] = codes[outer[has_outer]]
     names = tensorrt.ranges.text("name").take(tensorrt.layers).values
@@ -159,19 +212,31 @@ def _choose(
         knows = np.array([*(bool(found) for found in lookup.found), False])
         knows[:-1] |= knows[outer_of_code] & (outer_of_code >= 0)
         knowing.append(knows)
-        # A split region's own range says nothing about the engine: the engine file has its nodes instead.
+        # A split region's own range says nothing about the engine: the engine file has its nodes
+        # instead.
         counts = np.array(
-            [not (lookup.split and value.startswith(_FOREIGN)) or bool(found) for value, found in zip(names, lookup.found, strict=True)]
+            [
+                not (lookup.split and value.startswith(_FOREIGN)) or bool(found)
+                for value, found in zip(names, lookup.found, strict=True)
+            ]
         )
         for _, pair in in_pieces(pairs):
             probe_group, probe_code = pair // distinct, pair % distinct
             counted = counts[probe_code]
             total[number] += np.bincount(probe_group[counted], minlength=total.shape[1])
-            known[number] += np.bincount(probe_group[counted & knows[probe_code]], minlength=total.shape[1])
+            known[number] += np.bincount(
+                probe_group[counted & knows[probe_code]], minlength=total.shape[1]
+            )
     share = np.divide(known, total, out=np.zeros(total.shape), where=total > 0)
     size = np.array([lookup.layers for lookup in lookups])
-    covered = known / size[:, None]  # of two engines that know all, the one with fewer layers left over
-    best = np.lexsort((covered.T, share.T), axis=-1)[:, -1] if len(lookups) > 1 else np.zeros(total.shape[1], np.int64)
+    covered = (
+        known / size[:, None]
+    )  # of two engines that know all, the one with fewer layers left over
+    best = (
+        np.lexsort((covered.T, share.T), axis=-1)[:, -1]
+        if len(lookups) > 1
+        else np.zeros(total.shape[1], np.int64)
+    )
     accepted = share[best, np.arange(total.shape[1])] >= ACCEPTED
     engine = np.where(accepted, best, np.int64(MISSING))
     fits = []
@@ -186,7 +251,18 @@ def _choose(
         strange = next((names[code] for code in texts[~known_texts].tolist()), None)
         known_ones, lookup = int(np.count_nonzero(known_texts)), lookups[number]
         parts = sum(not lookup.found[code] for code in texts[known_texts].tolist())
-        fits.append(EngineFit(number, len(texts), known_ones, bool(here.any()), strange, lookup.unseen, named=lookup.named, parts=parts))
+        fits.append(
+            EngineFit(
+                number,
+                len(texts),
+                known_ones,
+                bool(here.any()),
+                strange,
+                lookup.unseen,
+                named=lookup.named,
+                parts=parts,
+            )
+        )
     return engine[group], tuple(fits)
 
 
@@ -199,8 +275,12 @@ class _Shared:
     payloads: Text
 
 
-def _by_order(tensorrt: TensorRtRanges, lookup: _Lookup, shared: _Shared, engine: Engine) -> tuple[IntArray, BoolArray]:
-    """The k-th range of a text within a call is the k-th layer of that text; ranges with a payload only among layers of its ONNX nodes."""
+def _by_order(
+    tensorrt: TensorRtRanges, lookup: _Lookup, shared: _Shared, engine: Engine
+) -> tuple[IntArray, BoolArray]:
+    """The k-th range of a text within a call is the k-th layer of that text; ranges with a payload
+    only among layers of its ONNX nodes.
+    """
     chosen = np.full(len(shared.at), MISSING, np.int64)
     doubtful = np.zeros(len(shared.at), np.bool_)
     if len(shared.at) == 0:
@@ -209,18 +289,32 @@ def _by_order(tensorrt: TensorRtRanges, lookup: _Lookup, shared: _Shared, engine
     onnx_of = [payload_nodes(value) for value in shared.payloads.values]
     call = tensorrt.call_of_layer[shared.at]
     last_call = _last_calls(tensorrt)
-    key = np.stack([call, shared.names.codes[shared.at].astype(np.int64), shared.payloads.codes[shared.at].astype(np.int64)])
-    order = np.lexsort((ranges.ints("start_ns")[tensorrt.layers[shared.at]], key[2], key[1], key[0]))
+    key = np.stack(
+        [
+            call,
+            shared.names.codes[shared.at].astype(np.int64),
+            shared.payloads.codes[shared.at].astype(np.int64),
+        ]
+    )
+    order = np.lexsort(
+        (ranges.ints("start_ns")[tensorrt.layers[shared.at]], key[2], key[1], key[0])
+    )
     change = np.flatnonzero((np.diff(key[:, order], axis=1) != 0).any(axis=0)) + 1
     candidates: dict[tuple[int, int], tuple[int, ...]] = {}
     for group in np.split(order, change):
         code, payload = int(key[1, group[0]]), int(key[2, group[0]])
         if (code, payload) not in candidates:
             found = lookup.found[code]
-            narrowed = tuple(index for index in found if engine.layers[index].onnx == onnx_of[payload]) if payload >= 0 else ()
+            narrowed = (
+                tuple(index for index in found if engine.layers[index].onnx == onnx_of[payload])
+                if payload >= 0
+                else ()
+            )
             candidates[code, payload] = narrowed or found
         layers = candidates[code, payload]
-        cut = len(group) < len(layers) and int(call[group[0]]) in last_call  # the trace ended within this call
+        cut = (
+            len(group) < len(layers) and int(call[group[0]]) in last_call
+        )  # the trace ended within this call
         if len(group) == len(layers) or cut:
             chosen[group] = layers[: len(group)]
         elif len(layers) == 1:
@@ -237,7 +331,9 @@ def _last_calls(tensorrt: TensorRtRanges) -> set[int]:
 
 
 def payload_nodes(payload: str) -> tuple[str, ...]:
-    """The ONNX nodes of a myelin-exec range's JSON payload ({"Name": …, "Layers": …}), none if it is something else."""
+    """The ONNX nodes of a myelin-exec range's JSON payload ({"Name": …, "Layers": …}), none if it
+    is something else.
+    """
     try:
         value: object = json.loads(payload)
     except (ValueError, RecursionError):

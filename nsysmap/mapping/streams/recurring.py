@@ -1,4 +1,6 @@
-"""What recurs in a stream of kernels: what the runs of an engine usually launch in each layer, and sequences that belong to no engine."""
+"""What recurs in a stream of kernels: what the runs of an engine usually launch in each layer, and
+sequences that belong to no engine.
+"""
 
 from __future__ import annotations
 
@@ -15,24 +17,55 @@ from nsysmap.inputs.engine.model import Layer
 from nsysmap.mapping.order.scores import ANY_NUMBER, Scores
 from nsysmap.mapping.streams.stream_alignment import Runs, Track
 
-# --- what the runs of an engine usually launch ----------------------------------------------------------------------
+# --- what the runs of an engine usually launch
+# ----------------------------------------------------------------------
 
 _READ = 40  # runs that it is learnt from
 _USUALLY = 0.5  # share of the runs that have a kernel, for it to be one of the layer's own
-_STEADY, _LEAST_SPREAD = 0.5, 0.1  # of the log of a kernel's time: more says nothing, less is not believed
+_STEADY, _LEAST_SPREAD = (
+    0.5,
+    0.1,
+)  # of the log of a kernel's time: more says nothing, less is not believed
 _ENOUGH = 4  # values that a usual one can be told from
-_VARIES, _OTHER_GRID = 0.5, 0.3  # share of a kernel's runs with its most frequent grid; with one that is not its own
-_CHANCE, _CHANCE_AT_END = 1e-3, 1e-2  # that so many runs lack a kernel which all of them launch: else it comes and goes
-_BLOCK_RUNS, _BLOCK_RUNS_LEAST = 0.15, 3  # share of the runs, and runs, that lack a block of kernels, for it to be one that comes and goes
-# share of a kind's kernels that another one has, with so many more, mostly in one place: it is that one among others
+_VARIES, _OTHER_GRID = (
+    0.5,
+    0.3,
+)  # share of a kernel's runs with its most frequent grid; with one that is not its own
+_CHANCE, _CHANCE_AT_END = (
+    1e-3,
+    1e-2,
+)  # that so many runs lack a kernel which all of them launch: else it comes and goes
+_BLOCK_RUNS, _BLOCK_RUNS_LEAST = (
+    0.15,
+    3,
+)  # share of the runs, and runs, that lack a block of kernels, for it to be one that comes and goes
+# share of a kind's kernels that another one has, with so many more, mostly in one place: it is that
+# one among others
 _PART, _BLOCK = 0.8, 3
 _GRID_ONLY = 0.25  # what a kernel counts that differs in its grid only
-_WHOLE = 0.9  # share of a known sequence that is there, and of its place that it fills, for it to be that sequence
+# share of a known sequence that is there, and of its place that it fills, for it to be that
+# sequence
+_WHOLE = 0.9
 _PART_RUNS = 0.1  # … if it has many runs for each of the other's
-_PRESENCE = (1.5, 0.25, -2.5, 2.0)  # nats for how often a kernel is in a slot: slope, the share that says nothing, least, most
-_USUAL, _USUAL_LEAST = 2.0, 3.0  # nats for a kernel in its usual place: besides what its name says, and at least
-_SAME_NAME, _SAME_WORK, _ELSE = 0.5, -1.5, -6.0  # … for one of that name, for one like it, for any other
-_NEVER_SEEN, _AT_AN_END = -3.0, -8.0  # one more kernel, where there never was; in an opaque layer that is the first or the last
+_PRESENCE = (
+    1.5,
+    0.25,
+    -2.5,
+    2.0,
+)  # nats for how often a kernel is in a slot: slope, the share that says nothing, least, most
+_USUAL, _USUAL_LEAST = (
+    2.0,
+    3.0,
+)  # nats for a kernel in its usual place: besides what its name says, and at least
+_SAME_NAME, _SAME_WORK, _ELSE = (
+    0.5,
+    -1.5,
+    -6.0,
+)  # … for one of that name, for one like it, for any other
+_NEVER_SEEN, _AT_AN_END = (
+    -3.0,
+    -8.0,
+)  # one more kernel, where there never was; in an opaque layer that is the first or the last
 _MISSING_IN_BLOCK = 0.03  # … at least, where one asks whether many in a row are missing by chance
 _MISSING = (0.01, 0.5)  # probability that a kernel is missing, at least and at most
 _EMPTY = -0.3  # nats at least for a layer without a kernel that mostly has none
@@ -49,17 +82,27 @@ class Usual:
     value: FloatArray  # what is measured of it, nan if that differs from run to run
     spread: FloatArray
     near: FloatArray  # distinct kernels x entries: share of the runs that launched that one there
-    missed: FloatArray  # share of the runs that lack it and all those beside it, so many that they do not by chance
+    # share of the runs that lack it and all those beside it, so many that they do not by chance
+    missed: FloatArray
     often: FloatArray  # distinct kernels x slots: as of `how_often`
     runs: int  # that it was learnt from
 
     def without(self, left: BoolArray) -> Usual:
-        """The same without some of its kernels, which are not taken to belong to the layer at all."""
+        """The same without some of its kernels, which are not taken to belong to the layer at
+        all.
+        """
         often = self.often.copy()
         for name, slot in zip(self.name[left].tolist(), self.slot[left].tolist(), strict=True):
             often[self.near[:, (self.name == name) & (self.slot == slot)].any(axis=1), slot] = 0.0
         at = np.flatnonzero(~left)
-        columns = (self.name[at], self.row[at], self.slot[at], self.share[at], self.value[at], self.spread[at])
+        columns = (
+            self.name[at],
+            self.row[at],
+            self.slot[at],
+            self.share[at],
+            self.value[at],
+            self.spread[at],
+        )
         return Usual(*columns, self.near[:, at], self.missed[at], often, self.runs)
 
 
@@ -70,8 +113,11 @@ def habit(often: FloatArray) -> FloatArray:
     return nats
 
 
-def how_often(items: tuple[IntArray, IntArray, IntArray], name: IntArray, slots: int, runs: int) -> FloatArray:
-    """The share of the runs with each distinct kernel in each slot; of all of one name together where its grid differs from run to run.
+def how_often(
+    items: tuple[IntArray, IntArray, IntArray], name: IntArray, slots: int, runs: int
+) -> FloatArray:
+    """The share of the runs with each distinct kernel in each slot; of all of one name together
+    where its grid differs from run to run.
 
     ``items``: the run, the distinct kernel and the slot of each.
     """
@@ -88,16 +134,26 @@ def how_often(items: tuple[IntArray, IntArray, IntArray], name: IntArray, slots:
 
 
 def usual_kernels(
-    stream: tuple[IntArray, FloatArray | None], runs: Runs, members: Sequence[int], lane: tuple[Scores, Sequence[Layer]]
+    stream: tuple[IntArray, FloatArray | None],
+    runs: Runs,
+    members: Sequence[int],
+    lane: tuple[Scores, Sequence[Layer]],
 ) -> Usual:
-    """What those runs of a stream usually launch in each slot; ``stream``: of each item which distinct one it is, and its value.
+    """What those runs of a stream usually launch in each slot; ``stream``: of each item which
+    distinct one it is, and its value.
 
-    A layer runs the same kernels in every inference: what fewer than half the runs have in a slot is not the layer's.  A kernel
-    that was put in no slot, but is launched beside an opaque layer's again and again, is that layer's.
+    A layer runs the same kernels in every inference: what fewer than half the runs have in a slot
+    is not the layer's.  A kernel that was put in no slot, but is launched beside an opaque layer's
+    again and again, is that layer's.
     """
     (row, value), (scores, layers) = stream, lane
     any_number = np.array([layer.kind in ANY_NUMBER for layer in layers], np.bool_)
-    some = [members[at] for at in np.linspace(0, len(members) - 1, min(len(members), _READ)).astype(np.int64).tolist()]
+    some = [
+        members[at]
+        for at in (
+            np.linspace(0, len(members) - 1, min(len(members), _READ)).astype(np.int64).tolist()
+        )
+    ]
     cells: dict[int, list[IntArray]] = defaultdict(list)
     seen: list[IntArray] = []
     for number, run in enumerate(some):
@@ -131,20 +187,37 @@ def usual_kernels(
     which = shares.argmax(axis=0) if shares.size else np.zeros(0, np.int64)
     whole = table[:, :2].astype(np.int64)
     missed = _missed_together(np.array(had, np.int64).reshape(-1, len(some)) > 0, table[:, 2])
-    return Usual(whole[:, 0], which, whole[:, 1], table[:, 2], table[:, 3], table[:, 4], shares, missed, often, len(some))
+    return Usual(
+        whole[:, 0],
+        which,
+        whole[:, 1],
+        table[:, 2],
+        table[:, 3],
+        table[:, 4],
+        shares,
+        missed,
+        often,
+        len(some),
+    )
 
 
 def _beside(slots: IntArray, any_number: BoolArray) -> IntArray:
-    """The slots of a run's items with those in none put in the slot before, or behind, if that may run any number of kernels."""
+    """The slots of a run's items with those in none put in the slot before, or behind, if that may
+    run any number of kernels.
+    """
     at = np.arange(len(slots))
     before = slots[np.maximum.accumulate(np.where(slots >= 0, at, 0))]
     behind = slots[np.minimum.accumulate(np.where(slots >= 0, at, len(at) - 1)[::-1])[::-1]]
-    beside: IntArray = np.where(any_number[before], before, np.where(any_number[behind], behind, -1))
+    beside: IntArray = np.where(
+        any_number[before], before, np.where(any_number[behind], behind, -1)
+    )
     return np.where(slots >= 0, slots, beside)
 
 
 def _missed_together(had: BoolArray, share: FloatArray) -> FloatArray:
-    """For each kernel the share of the runs that lack it among so many in a row that they are not missing by chance; kernels x runs."""
+    """For each kernel the share of the runs that lack it among so many in a row that they are not
+    missing by chance; kernels x runs.
+    """
     kernels, count = had.shape
     if not had.size:
         return np.zeros(kernels)
@@ -160,7 +233,9 @@ def _missed_together(had: BoolArray, share: FloatArray) -> FloatArray:
 
 
 def usual_value(value: FloatArray | None, items: Sequence[int] | IntArray) -> tuple[float, float]:
-    """The usual value of these items and its spread; NaN if they have none, are too few or differ too much."""
+    """The usual value of these items and its spread; NaN if they have none, are too few or differ
+    too much.
+    """
     if value is None or len(items) < _ENOUGH:
         return np.nan, 1.0
     values = value[np.asarray(items, np.int64)]
@@ -170,23 +245,35 @@ def usual_value(value: FloatArray | None, items: Sequence[int] | IntArray) -> tu
 
 
 def missing_rate(share: FloatArray) -> float:
-    """How likely a kernel that all runs launch is missing, of the shares of the runs that each of them is in."""
+    """How likely a kernel that all runs launch is missing, of the shares of the runs that each of
+    them is in.
+    """
     common = share[share > _USUALLY]
     return float(np.clip(1.0 - common.mean(), *_MISSING)) if len(common) else _MISSING[0]
 
 
 def least_share(rate: float, runs: int, chance: float = _CHANCE) -> float:
-    """The share of the runs that a kernel is in, but for that chance, if all runs launch it and kernels are missing at that rate."""
+    """The share of the runs that a kernel is in, but for that chance, if all runs launch it and
+    kernels are missing at that rate.
+    """
     missed = np.arange(runs + 1)
-    exactly = np.array([math.comb(runs, at) for at in missed], np.float64) * rate**missed * (1.0 - rate) ** (runs - missed)
+    exactly = (
+        np.array([math.comb(runs, at) for at in missed], np.float64)
+        * rate**missed
+        * (1.0 - rate) ** (runs - missed)
+    )
     unlikely = np.flatnonzero(np.cumsum(exactly[::-1])[::-1] < chance)
     return 1.0 - (float(unlikely[0]) - 0.5) / runs if len(unlikely) else 0.0
 
 
 def steady(usual: Usual, layers: Sequence[Layer]) -> Usual:
-    """The same without what comes and goes: blocks of kernels in opaque layers, and kernels before and behind what all runs have."""
+    """The same without what comes and goes: blocks of kernels in opaque layers, and kernels before
+    and behind what all runs have.
+    """
     any_number = opaque(usual, layers)
-    block = (usual.missed >= _BLOCK_RUNS) & (np.round(usual.missed * usual.runs) >= _BLOCK_RUNS_LEAST)
+    block = (usual.missed >= _BLOCK_RUNS) & (
+        np.round(usual.missed * usual.runs) >= _BLOCK_RUNS_LEAST
+    )
     rate = missing_rate(usual.share[~block])
     solid = (usual.share >= least_share(rate, usual.runs, _CHANCE_AT_END)) & ~block
     where = np.flatnonzero(solid)
@@ -202,7 +289,9 @@ def opaque(usual: Usual, layers: Sequence[Layer]) -> BoolArray:
 
 
 def is_part(part: tuple[int, Usual], whole: tuple[int, Usual], layers: Sequence[Layer]) -> bool:
-    """Whether a kind of runs (their number first) is another one with others' kernels in one place, within an opaque layer."""
+    """Whether a kind of runs (their number first) is another one with others' kernels in one place,
+    within an opaque layer.
+    """
     (runs, less), (other_runs, more) = part, whole
     if runs < _PART_RUNS * other_runs or len(less.name) + _BLOCK > len(more.name):
         return False
@@ -210,9 +299,14 @@ def is_part(part: tuple[int, Usual], whole: tuple[int, Usual], layers: Sequence[
     if len(places) < _PART * len(less.name):
         return False
     added = np.setdiff1d(np.arange(len(more.name)), [at for _, at in places])
-    first, last = (int(np.quantile(added, share, method="nearest")) for share in (1.0 - _PART, _PART))
+    first, last = (
+        int(np.quantile(added, share, method="nearest")) for share in (1.0 - _PART, _PART)
+    )
     here = added[(added >= first) & (added <= last)]
-    return len(here) >= _PART * (last + 1 - first) and float(opaque(more, layers)[here].mean()) >= _PART
+    return (
+        len(here) >= _PART * (last + 1 - first)
+        and float(opaque(more, layers)[here].mean()) >= _PART
+    )
 
 
 def is_but_for_a_block(shorter: IntArray, longer: IntArray) -> bool:
@@ -226,24 +320,36 @@ def is_but_for_a_block(shorter: IntArray, longer: IntArray) -> bool:
 
 
 def usual_track(scores: Scores, layers: Sequence[Layer], usual: Usual) -> Track:
-    """A track with a slot for each kernel that runs usually launch, and one for each layer that mostly launches none."""
+    """A track with a slot for each kernel that runs usually launch, and one for each layer that
+    mostly launches none.
+    """
     empty = np.setdiff1d(np.arange(len(layers)), usual.slot)
     order = np.argsort(np.concatenate([usual.slot, empty]), kind="stable")
     whole = np.concatenate([usual.slot, empty])[order]
-    taken = np.concatenate([np.ones(len(usual.slot), np.bool_), np.zeros(len(empty), np.bool_)])[order]
+    taken = np.concatenate([np.ones(len(usual.slot), np.bool_), np.zeros(len(empty), np.bool_)])[
+        order
+    ]
     by_name = scores.name[:, None] == usual.name[None, :]
     by_work = (scores.like[:, None] == scores.like[usual.row][None, :]) & ~scores.foreign[:, None]
-    own = by_name & ((usual.near.max(axis=0) < _VARIES * usual.share) | (usual.near >= _OTHER_GRID * usual.share))
+    own = by_name & (
+        (usual.near.max(axis=0) < _VARIES * usual.share) | (usual.near >= _OTHER_GRID * usual.share)
+    )
     often = usual.often.copy()
-    for slot in np.unique(usual.slot).tolist():  # a layer's usual kernels are that in their own places only
+    for slot in np.unique(
+        usual.slot
+    ).tolist():  # a layer's usual kernels are that in their own places only
         often[by_name[:, usual.slot == slot].any(axis=1), slot] = 0.0
-    often = np.where(scores.foreign[:, None], 0.0, often)[:, whole]  # what comes at no fixed place is not the layer's
+    often = np.where(scores.foreign[:, None], 0.0, often)[
+        :, whole
+    ]  # what comes at no fixed place is not the layer's
     at = np.flatnonzero(taken)
     told = np.where(by_name, _SAME_NAME, np.where(by_work, _SAME_WORK, _ELSE))
     added = habit(often)
     added[:, at] = np.where(often[:, at] > 0, np.maximum(added[:, at], told), told)
     match = scores.match[:, whole] + added
-    match[:, at] = np.where(own, np.maximum(scores.match[:, usual.slot] + _USUAL, _USUAL_LEAST), match[:, at])
+    match[:, at] = np.where(
+        own, np.maximum(scores.match[:, usual.slot] + _USUAL, _USUAL_LEAST), match[:, at]
+    )
     more = scores.more[:, whole]
     more = np.where(often > 0, more, np.minimum(more, 0.0) + _NEVER_SEEN)
     ends = [slot for slot in (usual.slot[0], usual.slot[-1]) if layers[slot].kind in ANY_NUMBER]
@@ -257,11 +363,14 @@ def usual_track(scores: Scores, layers: Sequence[Layer], usual: Usual) -> Track:
     return Track(match, more, skip, usual=value, spread=spread, whole=whole)
 
 
-def neighbours(items: tuple[IntArray, BoolArray, BoolArray], runs: Runs, kind: IntArray, kinds: int) -> list[Counter[tuple[int, int]]]:
-    """For each kind of runs how often which unexplained item stands beside one: (-1 before or 1 behind it, the distinct item).
+def neighbours(
+    items: tuple[IntArray, BoolArray, BoolArray], runs: Runs, kind: IntArray, kinds: int
+) -> list[Counter[tuple[int, int]]]:
+    """For each kind of runs how often which unexplained item stands beside one: (-1 before or 1
+    behind it, the distinct item).
 
-    ``items``: of each item in order which distinct one it is; of each distinct one whether it is overlooked; of each item whether it is
-    explained.
+    ``items``: of each item in order which distinct one it is; of each distinct one whether it is
+    overlooked; of each item whether it is explained.
     """
     row, overlooked, explained = items
     found: list[Counter[tuple[int, int]]] = [Counter() for _ in range(kinds)]
@@ -279,9 +388,11 @@ Signature = tuple[tuple[int, ...], ...]  # for each slot its kernels, and those 
 
 
 def distance(signature: Signature, usual: Signature, name: Sequence[int], *, cut: bool) -> float:
-    """The share of the usual kernels in which a run differs, one of them left out; of a run that is cut within what it reached.
+    """The share of the usual kernels in which a run differs, one of them left out; of a run that is
+    cut within what it reached.
 
-    ``name``: the number of each distinct kernel's name.  One that differs in its grid only counts for less.
+    ``name``: the number of each distinct kernel's name.  One that differs in its grid only counts
+    for less.
     """
     differs, counted = 0.0, 0
     used = [at for at in range(0, len(signature), 2) if signature[at]]
@@ -307,7 +418,9 @@ def in_slots(signature: Signature) -> list[tuple[int, int]]:
 
 
 def within(items: Sequence[int], known: Sequence[tuple[int, int]]) -> IntArray | None:
-    """The slots of items among which a known sequence (item and slot) stands nearly whole and in one place; None if it does not."""
+    """The slots of items among which a known sequence (item and slot) stands nearly whole and in
+    one place; None if it does not.
+    """
     places = common_places([item for item, _ in known], items)
     if len(places) < _WHOLE * len(known) or places[-1][1] + 1 - places[0][1] > len(known) / _WHOLE:
         return None
@@ -318,7 +431,9 @@ def within(items: Sequence[int], known: Sequence[tuple[int, int]]) -> IntArray |
 
 
 def common_sequence(sequences: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """What more than half of the sequences have, in their common order; they lack items, and hold others, here and there."""
+    """What more than half of the sequences have, in their common order; they lack items, and hold
+    others, here and there.
+    """
     filled = [sequence for sequence in sequences if sequence]
     if len(filled) <= _USUALLY * len(sequences):
         return ()
@@ -368,7 +483,8 @@ def common_places(one: Sequence[int], other: Sequence[int]) -> list[tuple[int, i
     return places[::-1]
 
 
-# --- sequences that are no engine's ---------------------------------------------------------------------------------
+# --- sequences that are no engine's
+# ---------------------------------------------------------------------------------
 
 _RECURS = 3  # times
 _SHORTEST, _LONGEST = 5, 1000  # kernels
@@ -380,7 +496,8 @@ _THE_SAME, _ANOTHER, _MISSED = 5.0, -30.0, -6.0  # nats of such a sequence's tra
 def other_tracks(row: IntArray, pauses: BoolArray, inside: BoolArray) -> tuple[Track, ...]:
     """A track for each of these sequences.
 
-    One entry per kernel: which of the distinct ones it is, whether the host paused before it, whether it is in an inference that was found.
+    One entry per kernel: which of the distinct ones it is, whether the host paused before it,
+      whether it is in an inference that was found.
     """
     starts = np.flatnonzero(pauses)
     if not len(starts):
@@ -393,10 +510,13 @@ def other_tracks(row: IntArray, pauses: BoolArray, inside: BoolArray) -> tuple[T
     often = [
         (piece, at)
         for piece, at in where.items()
-        if len(at) >= _RECURS and np.mean([inside[begin : begin + len(piece)].mean() for begin in at]) <= _INSIDE
+        if len(at) >= _RECURS
+        and np.mean([inside[begin : begin + len(piece)].mean() for begin in at]) <= _INSIDE
     ]
     often.sort(key=lambda one: (-len(one[0]) * len(one[1]), one[0]))
-    return tuple(_track(np.array(piece), int(row.max()) + 1) for piece, _ in often[:_MOST_SEQUENCES])
+    return tuple(
+        _track(np.array(piece), int(row.max()) + 1) for piece, _ in often[:_MOST_SEQUENCES]
+    )
 
 
 def _track(piece: IntArray, distinct: int) -> Track:

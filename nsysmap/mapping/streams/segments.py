@@ -1,4 +1,6 @@
-"""Finds the inferences of several engines in a stream that also has other kernels and lacks some, by aligning all of it at once."""
+"""Finds the inferences of several engines in a stream that also has other kernels and lacks some,
+by aligning all of it at once.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,13 @@ import numpy as np
 from nsysmap.core.groups import runs as runs_of
 from nsysmap.core.table import BoolArray, FloatArray, IntArray
 from nsysmap.inputs.engine.model import Engine, Layer
-from nsysmap.mapping.order.kernel_alignment import ACCEPTED, EngineMatch, engine_match, optimization_profiles, place_in_order
+from nsysmap.mapping.order.kernel_alignment import (
+    ACCEPTED,
+    EngineMatch,
+    engine_match,
+    optimization_profiles,
+    place_in_order,
+)
 from nsysmap.mapping.order.scores import ANY_NUMBER, KernelFacts, Scores, between_costs, score
 from nsysmap.mapping.order.twins import Ran, twins_in, which_ran
 from nsysmap.mapping.streams.recurring import (
@@ -34,28 +42,62 @@ from nsysmap.mapping.streams.recurring import (
     usual_value,
     within,
 )
-from nsysmap.mapping.streams.stream_alignment import Runs, Stream, Sureness, Track, kept, likeliest_runs, run_of, sureness
+from nsysmap.mapping.streams.stream_alignment import (
+    Runs,
+    Stream,
+    Sureness,
+    Track,
+    kept,
+    likeliest_runs,
+    run_of,
+    sureness,
+)
 from nsysmap.network.execution_order import execution_orders
 from nsysmap.network.loops import unrolled
 
 _TOGETHER = 64  # runs that what most of them launch is taken from
 _ROUNDS = 4  # alignments, each of which learns from the one before
-_SEVERAL, _ENOUGH = 2, 4  # runs that tell what is usual; runs of a track that habits can be learnt from
-_SELDOM, _SELDOM_IN_PLUGIN = 0.85, 0.5  # a kernel that need not be TensorRT's is in its slot in so many runs, …
+_SEVERAL, _ENOUGH = (
+    2,
+    4,
+)  # runs that tell what is usual; runs of a track that habits can be learnt from
+_SELDOM, _SELDOM_IN_PLUGIN = (
+    0.85,
+    0.5,
+)  # a kernel that need not be TensorRT's is in its slot in so many runs, …
 _FOREIGN_SELDOM = -8.0  # … or costs that
-_FILLED, _EMPTY = 0.7, 0.15  # share of the runs in which a slot has a kernel, for it to be taken as one that always, that never has
+_FILLED, _EMPTY = (
+    0.7,
+    0.15,
+    # share of the runs in which a slot has a kernel, for it to be taken as one that always, that
+    # never has
+)
 _SKIP_FILLED, _SKIP_EMPTY = -5.0, -0.3
 _SAME_SHARE = 0.5  # share of the kernels, of two kinds of runs of a network that do the same
 _LIKE = 0.2  # runs that differ in less than that share of their kernels ran the same
-_NEAR = 0.9  # share of kernels placed and layers used of a single run whose tactics are not the file's: a warm-up, another profile
-_DAMAGED, _DAMAGED_LIKE = 0.6, 0.5  # … of a run of which there is one, and that differs from the others in at most that share
+# share of kernels placed and layers used of a single run whose tactics are not the file's: a
+# warm-up, another profile
+_NEAR = 0.9
+_DAMAGED, _DAMAGED_LIKE = (
+    0.6,
+    0.5,
+)  # … of a run of which there is one, and that differs from the others in at most that share
 _POOLED = 0.25  # … of which one learns what they usually launch
-_OUTSIDE, _RECURS = -1.0, 3  # nats for a kernel between two runs that recurs so often outside all of them, and never within
+_OUTSIDE, _RECURS = (
+    -1.0,
+    3,
+)  # nats for a kernel between two runs that recurs so often outside all of them, and never within
 _REFINED = 2  # alignments with what runs usually launch
 _ROUNDED = 200  # runs, at most, that chance is reckoned with
 _NEW_RUN, _AT_ONCE = -5.0, -0.5  # nats: a run begins anywhere, and at most where the host paused
-_PAUSE, _SHORTEST_PAUSE_NS = 4.0, 1000  # times the median time between two kernels, and at least so long
-_PAUSE_TELLS, _WAIT_TELLS = (0.0, 6.0), (3.0, 8.0)  # nats that a pause of the host says, a wait for the GPU: the less the more there are
+_PAUSE, _SHORTEST_PAUSE_NS = (
+    4.0,
+    1000,
+)  # times the median time between two kernels, and at least so long
+_PAUSE_TELLS, _WAIT_TELLS = (
+    (0.0, 6.0),
+    (3.0, 8.0),
+)  # nats that a pause of the host says, a wait for the GPU: the less the more there are
 
 
 @dataclass(frozen=True)
@@ -86,7 +128,9 @@ class Form:
 
     lane: int
     usual: Usual | None = None
-    chance: FloatArray | None = None  # per layer of the lane: how sure it is that these kernels are its
+    chance: FloatArray | None = (
+        None  # per layer of the lane: how sure it is that these kernels are its
+    )
 
 
 @dataclass(frozen=True)
@@ -99,7 +143,9 @@ class Found:
     sure: Sureness
     kind: IntArray  # per run: the group of runs that launch the same
     kinds: tuple[RunKind, ...]
-    chance: tuple[FloatArray | None, ...] = ()  # per lane, and of those behind None: of each layer, that its kernels are its
+    chance: tuple[
+        FloatArray | None, ...
+    ] = ()  # per lane, and of those behind None: of each layer, that its kernels are its
 
 
 @dataclass(frozen=True)
@@ -111,7 +157,9 @@ class RunKind:
     match: EngineMatch  # of what most of them launch
     believed: bool
     unproved: bool  # nothing speaks against the engine, or for it
-    several: tuple[int, ...] = ()  # the engines that have the same layers, where nothing tells which of them ran
+    several: tuple[
+        int, ...
+    ] = ()  # the engines that have the same layers, where nothing tells which of them ran
 
 
 def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None:
@@ -128,7 +176,9 @@ def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None
             best = kernels_believed, stream, judged
         if settled:
             break
-        stream = _learnt(first, judged.runs, lanes, believed if believed.any() else np.ones_like(believed))
+        stream = _learnt(
+            first, judged.runs, lanes, believed if believed.any() else np.ones_like(believed)
+        )
     if best is None:
         return None
     best = (*best[:2], _cut_to_known(kernels, lanes, best[2], engines))
@@ -137,7 +187,9 @@ def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None
     for _ in range(_REFINED):
         learnt = _forms(kernels, lanes, forms, judged, engines)
         stream = _formed(first, lanes, learnt, judged)
-        again = _judged(kernels, [lanes[form.lane] for form in learnt], likeliest_runs(stream), engines, learnt)
+        again = _judged(
+            kernels, [lanes[form.lane] for form in learnt], likeliest_runs(stream), engines, learnt
+        )
         if not again.believed.any():
             break
         forms, judged = learnt, again
@@ -151,13 +203,21 @@ def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None
     judged = _told_apart(kernels, (*mine, *lanes), judged, engines)
     ours = kept(judged.runs, judged.believed)
     chance = tuple(form.chance for form in forms)
-    return Found(kernels.row, (*mine, *lanes), ours, sure, judged.kind[judged.believed], judged.kinds, chance)
+    return Found(
+        kernels.row, (*mine, *lanes), ours, sure, judged.kind[judged.believed], judged.kinds, chance
+    )
 
 
 def _without_others(
-    kernels: StreamKernels, lanes: Sequence[Lane], forms: Sequence[Form], engines: Sequence[Engine], found: tuple[Stream, _Judged]
+    kernels: StreamKernels,
+    lanes: Sequence[Lane],
+    forms: Sequence[Form],
+    engines: Sequence[Engine],
+    found: tuple[Stream, _Judged],
 ) -> tuple[Stream, _Judged]:
-    """The same with what recurs outside the believed runs taken for what it is, where no run is lost by that."""
+    """The same with what recurs outside the believed runs taken for what it is, where no run is
+    lost by that.
+    """
     learnt, judged = found
     inside = run_of(kept(judged.runs, judged.believed), len(kernels.row)) >= 0
     paused = _pauses(kernels.gap_ns) | _pauses(kernels.idle_ns) | kernels.copies | kernels.waits
@@ -202,7 +262,9 @@ def _pauses(gap_ns: IntArray) -> BoolArray:
 
 
 def _learnt(stream: Stream, runs: Runs, lanes: Sequence[Lane], among: BoolArray) -> Stream:
-    """The same stream with what most of some runs of each track do in each slot taken into account."""
+    """The same stream with what most of some runs of each track do in each slot taken into
+    account.
+    """
     of = run_of(runs, len(stream.row))
     tracks = []
     for number, (lane, track) in enumerate(zip(lanes, stream.tracks, strict=False)):
@@ -213,21 +275,42 @@ def _learnt(stream: Stream, runs: Runs, lanes: Sequence[Lane], among: BoolArray)
             continue
         items = np.flatnonzero((of >= 0) & (runs.slot >= 0))
         items = items[mine[of[items]]]
-        often = how_often((of[items], stream.row[items], runs.slot[items]), lane.scores.name, len(track.skip), count)
+        often = how_often(
+            (of[items], stream.row[items], runs.slot[items]),
+            lane.scores.name,
+            len(track.skip),
+            count,
+        )
         rate = missing_rate(often.max(axis=1)[np.unique(stream.row[items])])
         least = min(_SELDOM, least_share(rate, min(count, _ROUNDED)))
-        needed = np.where([layer.kind == "plugin" for layer in lane.layers], _SELDOM_IN_PLUGIN, least)
-        added = np.where(lane.scores.foreign[:, None] & (often < needed), _FOREIGN_SELDOM, habit(often))
-        filled = np.bincount(np.unique(np.stack([of[items], runs.slot[items]]), axis=1)[1], minlength=len(track.skip)) / count
+        needed = np.where(
+            [layer.kind == "plugin" for layer in lane.layers], _SELDOM_IN_PLUGIN, least
+        )
+        added = np.where(
+            lane.scores.foreign[:, None] & (often < needed), _FOREIGN_SELDOM, habit(often)
+        )
+        filled = (
+            np.bincount(
+                np.unique(np.stack([of[items], runs.slot[items]]), axis=1)[1],
+                minlength=len(track.skip),
+            )
+            / count
+        )
         skip = np.where(filled >= _FILLED, np.minimum(track.skip, _SKIP_FILLED), track.skip)
         skip = np.where(filled <= _EMPTY, np.maximum(skip, _SKIP_EMPTY), skip)
         usual, spread = _times(stream, runs, items, len(track.skip))
-        tracks.append(replace(track, match=track.match + added, skip=skip, usual=usual, spread=spread))
+        tracks.append(
+            replace(track, match=track.match + added, skip=skip, usual=usual, spread=spread)
+        )
     return replace(stream, tracks=(*tracks, *stream.tracks[len(lanes) :]))
 
 
-def _times(stream: Stream, runs: Runs, items: IntArray, slots: int) -> tuple[FloatArray, FloatArray]:
-    """The usual value of each slot's kernels, nan if they are several or too few; and its spread."""
+def _times(
+    stream: Stream, runs: Runs, items: IntArray, slots: int
+) -> tuple[FloatArray, FloatArray]:
+    """The usual value of each slot's kernels, nan if they are several or too few; and its
+    spread.
+    """
     usual, spread = np.full(slots, np.nan), np.ones(slots)
     order = items[np.argsort(runs.slot[items], kind="stable")]
     at, first, size = runs_of(runs.slot[order])
@@ -236,15 +319,22 @@ def _times(stream: Stream, runs: Runs, items: IntArray, slots: int) -> tuple[Flo
     return usual, spread
 
 
-# --- what runs usually launch ---------------------------------------------------------------------------------------
+# --- what runs usually launch
+# ---------------------------------------------------------------------------------------
 
 
 def _forms(
-    kernels: StreamKernels, lanes: Sequence[Lane], forms: Sequence[Form], judged: _Judged, engines: Sequence[Engine]
+    kernels: StreamKernels,
+    lanes: Sequence[Lane],
+    forms: Sequence[Form],
+    judged: _Judged,
+    engines: Sequence[Engine],
 ) -> tuple[Form, ...]:
-    """What the runs of each lane usually launch, kind by kind, if its engine can have run that; the lane itself where too few are alike.
+    """What the runs of each lane usually launch, kind by kind, if its engine can have run that; the
+    lane itself where too few are alike.
 
-    Of runs that lack kernels none may prove the engine by itself, where what they usually launch does.
+    Of runs that lack kernels none may prove the engine by itself, where what they usually launch
+    does.
     """
     found: list[Form] = []
     ran = {kind.engine for kind in judged.kinds if kind.believed}
@@ -256,18 +346,33 @@ def _forms(
         chances: list[FloatArray | None] = []
         while kinds:
             most = judged.usual[kinds[0]][1]
-            pool = [at for at in kinds if at == kinds[0] or distance(judged.usual[at][1], most, name, cut=True) < _POOLED]
+            pool = [
+                at
+                for at in kinds
+                if at == kinds[0] or distance(judged.usual[at][1], most, name, cut=True) < _POOLED
+            ]
             kinds = [at for at in kinds if at not in pool]
             runs = np.flatnonzero(np.isin(judged.kind, pool)).tolist()
             runs = [at for at in runs if not _maybe_cut(judged.runs, at, len(kernels.row))]
             if len(runs) >= _SEVERAL:
                 slotted, chance = _placed_together(kernels, lane, judged.runs, runs, engines)
-                usual = usual_kernels((kernels.row, kernels.took), slotted, runs, (lane.scores, lane.layers))
+                usual = usual_kernels(
+                    (kernels.row, kernels.took), slotted, runs, (lane.scores, lane.layers)
+                )
                 usual = steady(usual, lane.layers)
-                if lane.engine in ran or engine_match([kernels.facts[row] for row in usual.row.tolist()], engines[lane.engine]).accepted:
+                if (
+                    lane.engine in ran
+                    or engine_match(
+                        [kernels.facts[row] for row in usual.row.tolist()], engines[lane.engine]
+                    ).accepted
+                ):
                     learnt.append((len(runs), usual))
                     chances.append(chance)
-        whole = [one for one in learnt if not any(is_part(other, one, lane.layers) for other in learnt if other is not one)]
+        whole = [
+            one
+            for one in learnt
+            if not any(is_part(other, one, lane.layers) for other in learnt if other is not one)
+        ]
         of = {id(one): chance for one, chance in zip(learnt, chances, strict=True)}
         found.extend(Form(number, one[1], of[id(one)]) for one in whole)
         if not whole:
@@ -276,16 +381,26 @@ def _forms(
 
 
 def _placed_together(
-    kernels: StreamKernels, lane: Lane, runs: Runs, members: Sequence[int], engines: Sequence[Engine]
+    kernels: StreamKernels,
+    lane: Lane,
+    runs: Runs,
+    members: Sequence[int],
+    engines: Sequence[Engine],
 ) -> tuple[Runs, FloatArray | None]:
-    """The same runs with their kernels where those that most of them launch are, aligned once; and how sure each layer is of its own.
+    """The same runs with their kernels where those that most of them launch are, aligned once; and
+    how sure each layer is of its own.
 
-    A run that lacks kernels says less of where the others belong than all runs together do.  Where layers may run any number of kernels
-    each run is left as it is, with no chance.
+    A run that lacks kernels says less of where the others belong than all runs together do.  Where
+    layers may run any number of kernels each run is left as it is, with no chance.
     """
     if any(layer.kind in ANY_NUMBER for layer in lane.layers):
         return runs, None
-    some = [members[at] for at in np.linspace(0, len(members) - 1, min(len(members), _TOGETHER)).astype(np.int64).tolist()]
+    some = [
+        members[at]
+        for at in (
+            np.linspace(0, len(members) - 1, min(len(members), _TOGETHER)).astype(np.int64).tolist()
+        )
+    ]
     items = {run: _items(runs, run) for run in {*some, *members}}
     names = {run: tuple(lane.scores.name[kernels.row[items[run]]].tolist()) for run in items}
     together = common_sequence([names[run] for run in some])
@@ -317,15 +432,23 @@ def _items(runs: Runs, run: int) -> IntArray:
     return items[runs.slot[items] >= 0]
 
 
-def _formed(stream: Stream, lanes: Sequence[Lane], forms: Sequence[Form], judged: _Judged) -> Stream:
-    """The same stream with a track for each form, and with what is known of kernels that no engine runs."""
+def _formed(
+    stream: Stream, lanes: Sequence[Lane], forms: Sequence[Form], judged: _Judged
+) -> Stream:
+    """The same stream with a track for each form, and with what is known of kernels that no engine
+    runs.
+    """
     plain = [form for form in forms if form.usual is None]
     own = replace(stream, tracks=tuple(stream.tracks[form.lane] for form in plain))
     tracks = iter(own.tracks)
     ran = np.zeros(len(stream.between), np.bool_)
     made = []
     for form in forms:
-        made.append(next(tracks) if form.usual is None else usual_track(lanes[form.lane].scores, lanes[form.lane].layers, form.usual))
+        made.append(
+            next(tracks)
+            if form.usual is None
+            else usual_track(lanes[form.lane].scores, lanes[form.lane].layers, form.usual)
+        )
         if form.usual is not None:
             ran[form.usual.row] = True
     outside = run_of(kept(judged.runs, judged.believed), len(stream.row)) < 0
@@ -334,7 +457,8 @@ def _formed(stream: Stream, lanes: Sequence[Lane], forms: Sequence[Form], judged
     return replace(stream, tracks=tuple(made), between=between)
 
 
-# --- which runs are believed ----------------------------------------------------------------------------------------
+# --- which runs are believed
+# ----------------------------------------------------------------------------------------
 
 
 def _signature(stream_row: IntArray, runs: Runs, at: int, slots: int) -> Signature:
@@ -364,7 +488,11 @@ class _Group:
 
     def consensus(self) -> Signature:
         """What its runs mostly launch."""
-        return self.usual if self.usual is not None else tuple(cell.most_common(1)[0][0] for cell in self.cells)
+        return (
+            self.usual
+            if self.usual is not None
+            else tuple(cell.most_common(1)[0][0] for cell in self.cells)
+        )
 
 
 @dataclass(frozen=True)
@@ -381,9 +509,15 @@ class _Judged:
 
 
 def _judged(
-    kernels: StreamKernels, lanes: Sequence[Lane], runs: Runs, engines: Sequence[Engine], forms: Sequence[Form] | None = None
+    kernels: StreamKernels,
+    lanes: Sequence[Lane],
+    runs: Runs,
+    engines: Sequence[Engine],
+    forms: Sequence[Form] | None = None,
 ) -> _Judged:
-    """The kind of each run, and of each kind whether its engine ran it; ``forms`` where the tracks are no lanes."""
+    """The kind of each run, and of each kind whether its engine ran it; ``forms`` where the tracks
+    are no lanes.
+    """
     kind = np.full(len(runs.track), -1, np.int64)
     groups: list[_Group] = []
     name = lanes[0].scores.name.tolist()
@@ -396,7 +530,14 @@ def _judged(
         own: list[_Group] = []
         known = forms[number].usual if forms is not None else None
         if known is not None:
-            own.append(_Group(number, [], [Counter() for _ in range(2 * len(lane.layers))], _usual_signature(known, len(lane.layers))))
+            own.append(
+                _Group(
+                    number,
+                    [],
+                    [Counter() for _ in range(2 * len(lane.layers))],
+                    _usual_signature(known, len(lane.layers)),
+                )
+            )
         for at in [*sorted(whole, key=lambda one: (-often[signature[one]], one)), *rest]:
             group = _nearest(own, signature[at], name, cut=at in rest)
             if group is None:
@@ -413,14 +554,22 @@ def _judged(
     return _without_parts(kernels.row, lanes[0].scores.foreign, found)
 
 
-def _cut_to_known(kernels: StreamKernels, lanes: Sequence[Lane], judged: _Judged, engines: Sequence[Engine]) -> _Judged:
-    """The same with runs that no engine can have run cut to what a proven kind of the lane launches, where that is in them."""
+def _cut_to_known(
+    kernels: StreamKernels, lanes: Sequence[Lane], judged: _Judged, engines: Sequence[Engine]
+) -> _Judged:
+    """The same with runs that no engine can have run cut to what a proven kind of the lane
+    launches, where that is in them.
+    """
     name, runs, slot = lanes[0].scores.name[kernels.row], judged.runs, judged.runs.slot.copy()
     first, last = runs.first.copy(), runs.last.copy()
     unknown = ~judged.believed
     for kind, (lane, signature) in zip(judged.kinds, judged.usual, strict=True):
         known = [(int(lanes[0].scores.name[row]), place) for row, place in in_slots(signature)]
-        for at in np.flatnonzero(unknown & (runs.track == lane)).tolist() if kind.believed and kind.match.accepted else []:
+        for at in (
+            np.flatnonzero(unknown & (runs.track == lane)).tolist()
+            if kind.believed and kind.match.accepted
+            else []
+        ):
             items = np.arange(runs.first[at], runs.last[at] + 1)
             found = within(name[items].tolist(), known)
             if found is not None:
@@ -434,34 +583,55 @@ def _cut_to_known(kernels: StreamKernels, lanes: Sequence[Lane], judged: _Judged
 def _without_parts(row: IntArray, foreign: BoolArray, judged: _Judged) -> _Judged:
     """The same without kinds that are a part of what another engine runs.
 
-    Nothing but its likeness to the engine's own kinds speaks for such a kind, and most of its runs stand beside a kernel of TensorRT
-    that no run explains, and beside which the engine's own never stand.
+    Nothing but its likeness to the engine's own kinds speaks for such a kind, and most of its runs
+    stand beside a kernel of TensorRT that no run explains, and beside which the engine's own never
+    stand.
     """
     explained = foreign[row] | (run_of(kept(judged.runs, judged.believed), len(row)) >= 0)
     beside = neighbours((row, foreign, explained), judged.runs, judged.kind, len(judged.kinds))
     kinds = list(judged.kinds)
     for at, one in enumerate(judged.kinds):
-        own = [other for other, known in enumerate(judged.kinds) if known.engine == one.engine and known.match.accepted]
-        strange = (where for where, times in beside[at].items() if 2 * times > one.runs and not any(beside[other][where] for other in own))
+        own = [
+            other
+            for other, known in enumerate(judged.kinds)
+            if known.engine == one.engine and known.match.accepted
+        ]
+        strange = (
+            where
+            for where, times in beside[at].items()
+            if 2 * times > one.runs and not any(beside[other][where] for other in own)
+        )
         if own and one.believed and not one.match.accepted and next(strange, None) is not None:
             kinds[at] = replace(one, believed=False)
     return replace(judged, kinds=tuple(kinds))
 
 
-def _told_apart(kernels: StreamKernels, lanes: Sequence[Lane], judged: _Judged, engines: Sequence[Engine]) -> _Judged:
-    """The same with each run in its own engine's lane, where several engines have the same layers."""
+def _told_apart(
+    kernels: StreamKernels, lanes: Sequence[Lane], judged: _Judged, engines: Sequence[Engine]
+) -> _Judged:
+    """The same with each run in its own engine's lane, where several engines have the same
+    layers.
+    """
     track, told_kinds = judged.runs.track.copy(), list(judged.kinds)
     launched = [[kernels.facts[row] for cell in usual for row in cell] for _, usual in judged.usual]
-    ran = ((kind.engine, facts) for kind, facts in zip(judged.kinds, launched, strict=True) if kind.believed)
+    ran = (
+        (kind.engine, facts)
+        for kind, facts in zip(judged.kinds, launched, strict=True)
+        if kind.believed
+    )
     for twins in twins_in(ran, engines):
         mine = [at for at, one in enumerate(judged.kinds) if one.believed and one.engine in twins]
         sequences = [_ran(kernels, lanes[judged.usual[at][0]], judged.usual[at][1]) for at in mine]
-        for at, engine in zip(mine, which_ran(sequences, [engines[number] for number in twins]), strict=True):
+        for at, engine in zip(
+            mine, which_ran(sequences, [engines[number] for number in twins]), strict=True
+        ):
             order = [layer.index for layer in lanes[judged.usual[at][0]].layers]
             own = [
                 number
                 for number, lane in enumerate(lanes)
-                if engine is not None and lane.engine == twins[engine] and [layer.index for layer in lane.layers] == order
+                if engine is not None
+                and lane.engine == twins[engine]
+                and [layer.index for layer in lane.layers] == order
             ]
             if own:
                 track[judged.kind == at] = own[0]
@@ -483,52 +653,99 @@ def _maybe_cut(runs: Runs, at: int, count: int) -> bool:
     return at == 0 or (at == len(runs.track) - 1 and int(runs.last[at]) == count - 1)
 
 
-def _nearest(groups: Sequence[_Group], signature: Signature, name: Sequence[int], *, cut: bool) -> _Group | None:
+def _nearest(
+    groups: Sequence[_Group], signature: Signature, name: Sequence[int], *, cut: bool
+) -> _Group | None:
     """The group of runs that this one is like, None if it is like none."""
     distances = [distance(signature, group.consensus(), name, cut=cut) for group in groups]
     best = min(range(len(groups)), key=distances.__getitem__, default=-1)
     return groups[best] if best >= 0 and distances[best] < _LIKE else None
 
 
-def _kinds(kernels: StreamKernels, lanes: Sequence[Lane], groups: Sequence[_Group], engines: Sequence[Engine]) -> tuple[RunKind, ...]:
+def _kinds(
+    kernels: StreamKernels,
+    lanes: Sequence[Lane],
+    groups: Sequence[_Group],
+    engines: Sequence[Engine],
+) -> tuple[RunKind, ...]:
     found = []
     name = lanes[0].scores.name.tolist()
     for group in groups:
         sequence = [row for cell in group.consensus() for row in cell]
         number = lanes[group.lane].engine
         match = engine_match([kernels.facts[row] for row in sequence], engines[number])
-        found.append(RunKind(number, len(group.runs), match, match.accepted, match.undecided and len(group.runs) > 1))
+        found.append(
+            RunKind(
+                number,
+                len(group.runs),
+                match,
+                match.accepted,
+                match.undecided and len(group.runs) > 1,
+            )
+        )
     proved = {kind.engine for kind in found if kind.believed}
     result = []
     for group, kind in zip(groups, found, strict=True):
-        near = kind.engine in proved and kind.match.evidence > 0 and _is_near(group, kind, groups, found, name)
+        near = (
+            kind.engine in proved
+            and kind.match.evidence > 0
+            and _is_near(group, kind, groups, found, name)
+        )
         alone = kind.unproved and not kind.believed and not any(other.believed for other in found)
         other_work = not _does_the_same(group, kind, (groups, found), lanes)
-        result.append(replace(kind, believed=(kind.believed or near or alone) and not other_work, unproved=alone))
+        result.append(
+            replace(
+                kind, believed=(kind.believed or near or alone) and not other_work, unproved=alone
+            )
+        )
     return tuple(result)
 
 
-def _does_the_same(group: _Group, kind: RunKind, others: tuple[Sequence[_Group], Sequence[RunKind]], lanes: Sequence[Lane]) -> bool:
-    """Whether a kind that is mostly in opaque layers does what the engine's most frequent kind does: it is the same network in each."""
+def _does_the_same(
+    group: _Group,
+    kind: RunKind,
+    others: tuple[Sequence[_Group], Sequence[RunKind]],
+    lanes: Sequence[Lane],
+) -> bool:
+    """Whether a kind that is mostly in opaque layers does what the engine's most frequent kind
+    does: it is the same network in each.
+    """
     sizes = [
-        other.runs * sum(map(len, mine.consensus())) if other.engine == kind.engine else -1 for mine, other in zip(*others, strict=True)
+        other.runs * sum(map(len, mine.consensus())) if other.engine == kind.engine else -1
+        for mine, other in zip(*others, strict=True)
     ]
     at = int(np.argmax(sizes))
     usual, known = others[0][at], others[1][at].believed or others[1][at].unproved
     lane, cells = lanes[group.lane], group.consensus()
-    inside = sum(len(cell) for place, cell in enumerate(cells) if lane.layers[place // 2].kind in ANY_NUMBER)
+    inside = sum(
+        len(cell) for place, cell in enumerate(cells) if lane.layers[place // 2].kind in ANY_NUMBER
+    )
     if usual is group or not known or inside <= sum(map(len, cells)) / 2:
         return True
     work = lane.scores.like
-    mine, theirs = (work[[row for cell in one.consensus() for row in cell]] for one in (group, usual))
-    return len(common_places(mine.tolist(), theirs.tolist())) >= _SAME_SHARE * max(len(mine), len(theirs))
+    mine, theirs = (
+        work[[row for cell in one.consensus() for row in cell]] for one in (group, usual)
+    )
+    return len(common_places(mine.tolist(), theirs.tolist())) >= _SAME_SHARE * max(
+        len(mine), len(theirs)
+    )
 
 
-def _is_near(group: _Group, kind: RunKind, groups: Sequence[_Group], found: Sequence[RunKind], name: Sequence[int]) -> bool:
-    """Whether an engine that ran for sure ran this too: a warm-up or another kernel sequence, or a single damaged run."""
+def _is_near(
+    group: _Group,
+    kind: RunKind,
+    groups: Sequence[_Group],
+    found: Sequence[RunKind],
+    name: Sequence[int],
+) -> bool:
+    """Whether an engine that ran for sure ran this too: a warm-up or another kernel sequence, or a
+    single damaged run.
+    """
     explained = min(kind.match.placed, kind.match.used)
     if kind.runs > 1 or explained >= _NEAR:
-        return explained >= (ACCEPTED if kind.runs > 1 else _NEAR)  # what several runs have in common lacks nothing by chance
+        return explained >= (
+            ACCEPTED if kind.runs > 1 else _NEAR
+        )  # what several runs have in common lacks nothing by chance
     mine = group.consensus()
     like = {
         believed: min(

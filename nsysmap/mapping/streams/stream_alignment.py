@@ -1,4 +1,6 @@
-"""Aligns a whole stream of items with tracks of slots that repeat, with unrelated items anywhere between."""
+"""Aligns a whole stream of items with tracks of slots that repeat, with unrelated items anywhere
+between.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,23 @@ _AT_ONCE = 4_000_000  # runs x items x slots
 
 @dataclass(frozen=True)
 class Track:
-    """What one run through these slots in their order is worth, in nats; D distinct items, m slots."""
+    """What one run through these slots in their order is worth, in nats; D distinct items, m
+    slots.
+    """
 
     match: FloatArray  # D x m: the item in that slot
     more: FloatArray  # D x m: besides, where the slot has an item already
     skip: FloatArray  # m: the slot has no item
     prior: float = 0.0  # of the track itself
-    usual: FloatArray | None = None  # m: what the item's value mostly is in that slot, nan where not known
+    usual: FloatArray | None = (
+        None  # m: what the item's value mostly is in that slot, nan where not known
+    )
     spread: FloatArray | None = None  # m: of the value there
-    whole: IntArray | None = None  # m: the slot that is reported for this one, ascending; of several kernels each may have its own
+    whole: IntArray | None = (
+        # m: the slot that is reported for this one, ascending; of several kernels each may have its
+        # own
+        None
+    )
 
 
 @dataclass(frozen=True)
@@ -57,7 +67,9 @@ class Runs:
 def run_of(runs: Runs, count: int) -> IntArray:
     """For each item the run that it lies in, -1 for none."""
     of = np.full(count, -1, np.int64)
-    for number, (first, last) in enumerate(zip(runs.first.tolist(), runs.last.tolist(), strict=True)):
+    for number, (first, last) in enumerate(
+        zip(runs.first.tolist(), runs.last.tolist(), strict=True)
+    ):
         of[first : last + 1] = number
     return of
 
@@ -67,12 +79,16 @@ def kept(runs: Runs, these: BoolArray) -> Runs:
     slot = runs.slot.copy()
     for at in np.flatnonzero(~these).tolist():
         slot[runs.first[at] : runs.last[at] + 1] = -1
-    return replace(runs, track=runs.track[these], first=runs.first[these], last=runs.last[these], slot=slot)
+    return replace(
+        runs, track=runs.track[these], first=runs.first[these], last=runs.last[these], slot=slot
+    )
 
 
 @dataclass(frozen=True)
 class Sureness:
-    """Of each item, given which runs there are: the probability of its slot (or of none), and the likeliest other."""
+    """Of each item, given which runs there are: the probability of its slot (or of none), and the
+    likeliest other.
+    """
 
     chance: FloatArray
     rival: IntArray  # -1: none
@@ -174,7 +190,9 @@ def likeliest_runs(stream: Stream) -> Runs:
 
 def _reported(runs: Runs, tracks: Sequence[Track]) -> Runs:
     slot = runs.slot.copy()
-    for track, first, last in zip(runs.track.tolist(), runs.first.tolist(), runs.last.tolist(), strict=True):
+    for track, first, last in zip(
+        runs.track.tolist(), runs.first.tolist(), runs.last.tolist(), strict=True
+    ):
         whole = tracks[track].whole
         if whole is not None:
             mine = slot[first : last + 1]
@@ -198,7 +216,9 @@ def _traced(back: _Back, inside: int, slots: int, worth: float) -> Runs:
     runs: list[tuple[int, int, int]] = []
     i, at = n - 1, inside
     while i >= 0:
-        closed = at < 0  # a run ends with an item in a slot, even where that one would better be in none
+        closed = (
+            at < 0
+        )  # a run ends with an item in a slot, even where that one would better be in none
         if closed:
             at = int(ended[i])
             if at < 0:
@@ -224,10 +244,11 @@ def _traced(back: _Back, inside: int, slots: int, worth: float) -> Runs:
 
 
 def sureness(stream: Stream, runs: Runs, asked: BoolArray | None = None) -> Sureness:
-    """How sure each item's slot is, by forward-backward over each run and the items between it and its neighbours.
+    """How sure each item's slot is, by forward-backward over each run and the items between it and
+    its neighbours.
 
-    ``asked``: the runs that are meant, all unless given; they are numbered among themselves.  An item between two runs may be either's:
-    the likelier of the two counts.
+    ``asked``: the runs that are meant, all unless given; they are numbered among themselves.  An
+    item between two runs may be either's: the likelier of the two counts.
     """
     n, count = len(stream.row), len(runs.track)
     wanted = np.ones(count, np.bool_) if asked is None else asked
@@ -246,7 +267,12 @@ def sureness(stream: Stream, runs: Runs, asked: BoolArray | None = None) -> Sure
             chance = _posterior(stream, track, begin[part], end[part])
             for place, run in enumerate(part.tolist()):
                 rows = np.arange(begin[run], end[run])
-                _tell(result, taken, chance[place, : len(rows)], (rows, runs.slot[rows], int(number_of[run])))
+                _tell(
+                    result,
+                    taken,
+                    chance[place, : len(rows)],
+                    (rows, runs.slot[rows], int(number_of[run])),
+                )
     return result
 
 
@@ -265,7 +291,9 @@ def _parts(mine: IntArray, size: IntArray, slots: int) -> list[IntArray]:
     return [mine[low:high] for low, high in pairwise([*cuts, len(mine)])]
 
 
-def _tell(result: Sureness, taken: FloatArray, chance: FloatArray, where: tuple[IntArray, IntArray, int]) -> None:
+def _tell(
+    result: Sureness, taken: FloatArray, chance: FloatArray, where: tuple[IntArray, IntArray, int]
+) -> None:
     """Writes what one run says of its items (rows, slots, number)."""
     rows, slot, run = where
     items = np.arange(len(rows))
@@ -288,7 +316,9 @@ def _tell(result: Sureness, taken: FloatArray, chance: FloatArray, where: tuple[
 
 
 def _posterior(stream: Stream, track: Track, begin: IntArray, end: IntArray) -> FloatArray:
-    """Probability of each item in each slot (runs x items x slots), given that each window holds exactly one run of the track."""
+    """Probability of each item in each slot (runs x items x slots), given that each window holds
+    exactly one run of the track.
+    """
     count, slots = len(begin), len(track.skip)
     longest = int((end - begin).max(initial=0))
     until = np.concatenate([[0.0], np.cumsum(track.skip)])
@@ -311,15 +341,22 @@ def _posterior(stream: Stream, track: Track, begin: IntArray, end: IntArray) -> 
     for i in range(longest):
         match = track.match[row[:, i]] + worth[:, i]
         going = last + stays[:, i]
-        from_left = np.concatenate([nothing, np.logaddexp.accumulate(going - high, axis=1)[:, :-1]], axis=1) + low
+        from_left = (
+            np.concatenate([nothing, np.logaddexp.accumulate(going - high, axis=1)[:, :-1]], axis=1)
+            + low
+        )
         fresh = before + enter[:, i] + low
         if i == 0:
             fresh = np.where((begin == 0)[:, None], np.logaddexp(fresh, _CUT), fresh)
-        placed[:, i] = match + np.logaddexp(np.logaddexp(from_left, fresh), going + track.more[row[:, i]])
+        placed[:, i] = match + np.logaddexp(
+            np.logaddexp(from_left, fresh), going + track.more[row[:, i]]
+        )
         last = np.where(real[:, i : i + 1], np.logaddexp(placed[:, i], going + inside[:, i]), last)
         before = before + between[:, i]
     # backwards: what is left to come after each item, and the sum over everything
-    rest = np.where((end == n)[:, None], _CUT, -np.inf) + np.zeros((count, slots))  # within the run, behind the last item
+    rest = np.where((end == n)[:, None], _CUT, -np.inf) + np.zeros(
+        (count, slots)
+    )  # within the run, behind the last item
     after = np.zeros((count, 1))  # behind the run
     whole = np.full((count, 1), -np.inf)
     close = until[-1] - high
@@ -328,14 +365,24 @@ def _posterior(stream: Stream, track: Track, begin: IntArray, end: IntArray) -> 
         match = track.match[row[:, i]] + worth[:, i]
         onward = np.logaddexp(after + close, rest)  # the item is in that slot
         placed[:, i] = np.where(here, placed[:, i] + onward, -np.inf)
-        fresh = np.logaddexp.reduce(match + onward + low, axis=1, keepdims=True) + before - between[:, i] + enter[:, i]
+        fresh = (
+            np.logaddexp.reduce(match + onward + low, axis=1, keepdims=True)
+            + before
+            - between[:, i]
+            + enter[:, i]
+        )
         if i == 0:
             opened = np.logaddexp.reduce(match + onward, axis=1, keepdims=True) + _CUT
             fresh = np.where((begin == 0)[:, None], np.logaddexp(fresh, opened), fresh)
         whole = np.where(here, np.logaddexp(whole, fresh), whole)
         sums = np.logaddexp.accumulate((low + match + onward)[:, ::-1], axis=1)[:, ::-1]
         to_right = np.concatenate([sums[:, 1:], nothing], axis=1) - high
-        step = np.logaddexp(np.logaddexp(to_right, match + track.more[row[:, i]] + onward), rest + inside[:, i]) + stays[:, i]
+        step = (
+            np.logaddexp(
+                np.logaddexp(to_right, match + track.more[row[:, i]] + onward), rest + inside[:, i]
+            )
+            + stays[:, i]
+        )
         rest = np.where(here, step, rest)
         after = after + between[:, i]
         before = before - between[:, i]

@@ -1,4 +1,6 @@
-"""The inferences of threads whose kernels nothing bounds, found by aligning their kernels with the engines; one entry per kernel."""
+"""The inferences of threads whose kernels nothing bounds, found by aligning their kernels with the
+engines; one entry per kernel.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,15 @@ if TYPE_CHECKING:
 _MOST = 100_000  # kernels of a thread
 _MANY = 2000  # kernels: more than one inference
 _ANYTHING, MOST_OF_ANYTHING = ("foreign_node", "plugin"), 0.95
-"""Layers that may run nearly any kernel, and the most that is believed of a kernel in one of them by its order among others'.
-Set when 96.6 % of these were right in mixtures with each engine left out in turn (benchmarks/mixtures.py); 99.9 % are since plugins take
-no kernels of TensorRT's own, but nothing tells yet where an opaque region ends that another engine follows in every turn."""
+"""Layers that may run nearly any kernel, and the most that is believed of a kernel in one of them
+by its order among others'. Set when 96.6 % of these were right in mixtures with each engine left
+out in turn (benchmarks/mixtures.py); 99.9 % are since plugins take no kernels of TensorRT's own,
+but nothing tells yet where an opaque region ends that another engine follows in every turn.
+"""
 UNPROVED = 0.85
-"""The most that is believed of an engine that nothing in the trace proves, and of inferences that may all be another engine's."""
+"""The most that is believed of an engine that nothing in the trace proves, and of inferences that
+may all be another engine's.
+"""
 _MOST_NAMES = 4000  # distinct kernels of a thread
 
 
@@ -53,14 +59,17 @@ class Streams:
     probability: FloatArray  # that its engine ran, which no confidence exceeds
     foreign: BoolArray
     unproved: BoolArray  # nothing proves that this engine ran, or speaks against it
-    several: BoolArray  # nothing tells which of several engines with the same layers ran: the kernel has no layer
+    # nothing tells which of several engines with the same layers ran: the kernel has no layer
+    several: BoolArray
     lane: IntArray  # which of ``orders``
     orders: tuple[tuple[int, ...], ...]  # layer indexes in the order in which they run
     verdicts: tuple[StreamVerdict, ...]
 
     def of_part(self, rows: IntArray) -> Streams:
         """The same of these kernels only."""
-        columns = {name: value[rows] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        columns = {
+            name: value[rows] for name, value in vars(self).items() if isinstance(value, np.ndarray)
+        }
         return Streams(**{**vars(self), **columns})
 
     def alignment(self, rows: IntArray) -> Alignment:
@@ -81,8 +90,14 @@ class Streams:
 
 
 def no_streams(count: int) -> Streams:
-    """Nothing aligned, for that many kernels; each column is one value, and cannot be written into."""
-    none, no, nought = repeated(np.int64(-1), count), repeated(np.bool_(False), count), repeated(np.float64(0), count)
+    """Nothing aligned, for that many kernels; each column is one value, and cannot be written
+    into.
+    """
+    none, no, nought = (
+        repeated(np.int64(-1), count),
+        repeated(np.bool_(False), count),
+        repeated(np.float64(0), count),
+    )
     return Streams(
         asked=no,
         run=repeated(np.int64(MISSING), count),
@@ -104,14 +119,20 @@ def no_streams(count: int) -> Streams:
 
 
 def align_streams(trace: Trace, rows: IntArray, engines: Sequence[Engine]) -> Streams:
-    """The inferences of ``engines`` among these kernels, thread by thread (by stream where the launch is not in the trace)."""
+    """The inferences of ``engines`` among these kernels, thread by thread (by stream where the
+    launch is not in the trace).
+    """
     from nsysmap.mapping.streams.segments import find_runs
 
     kernels = trace.kernels
     thread = kernels.ints("thread")[rows]
     stream = np.where(thread == MISSING, kernels.ints("stream")[rows], -1)
     _, home = numbered(kernels.ints("process")[rows], kernels.ints("context")[rows], thread, stream)
-    columns = {name: value.copy() for name, value in vars(no_streams(len(kernels))).items() if isinstance(value, np.ndarray)}
+    columns = {
+        name: value.copy()
+        for name, value in vars(no_streams(len(kernels))).items()
+        if isinstance(value, np.ndarray)
+    }
     orders: list[tuple[int, ...]] = []
     verdicts: list[StreamVerdict] = []
     result = Streams(**columns, orders=(), verdicts=())
@@ -133,7 +154,9 @@ def align_streams(trace: Trace, rows: IntArray, engines: Sequence[Engine]) -> St
 
 
 def _never_again(codes: CodeArray) -> bool:
-    """Whether most of many kernels have names that do not come again: there are no inferences in that."""
+    """Whether most of many kernels have names that do not come again: there are no inferences in
+    that.
+    """
     often = np.bincount(codes - int(codes.min(initial=0)))
     return len(codes) > _MANY and int((often == 1).sum()) > len(codes) // 2
 
@@ -153,7 +176,9 @@ def _stream_kernels(trace: Trace, rows: IntArray) -> StreamKernels:
     names = kernels.text("name").values
     facts = tuple(
         KernelFacts(names[code] if code >= 0 else "", float(np.median(took[members])), (x, y, z))
-        for code, x, y, z, (_, members) in zip(*(column.tolist() for column in distinct), rows_by_value(row), strict=True)
+        for code, x, y, z, (_, members) in zip(
+            *(column.tolist() for column in distinct), rows_by_value(row), strict=True
+        )
     )
     time = launch_time(kernels)[rows]
     waits = calls_between(trace, rows, waits_of(trace))
@@ -162,7 +187,9 @@ def _stream_kernels(trace: Trace, rows: IntArray) -> StreamKernels:
     start = kernels.ints("start_ns")[rows]
     ended = np.maximum.accumulate(kernels.ints("end_ns")[rows])
     idle = np.maximum(start - np.concatenate([start[:1], ended[:-1]]), 0)
-    return StreamKernels(facts, row, np.diff(time, prepend=time[:1]), idle, waits > 0, copies > 0, logged)
+    return StreamKernels(
+        facts, row, np.diff(time, prepend=time[:1]), idle, waits > 0, copies > 0, logged
+    )
 
 
 def _write(result: Streams, rows: IntArray, found: Found, offset: tuple[int, int]) -> None:
@@ -176,7 +203,9 @@ def _write(result: Streams, rows: IntArray, found: Found, offset: tuple[int, int
     result.foreign[rows] = foreign[found.row]
     result.confidence[rows] = np.where(runs.slot >= 0, sure.chance, 0.0)
     index = [np.array([layer.index for layer in lane.layers], np.int64) for lane in found.lanes]
-    for number, (track, first, last) in enumerate(zip(runs.track.tolist(), runs.first.tolist(), runs.last.tolist(), strict=True)):
+    for number, (track, first, last) in enumerate(
+        zip(runs.track.tolist(), runs.first.tolist(), runs.last.tolist(), strict=True)
+    ):
         items = np.arange(first, last + 1)
         slot = runs.slot[items]
         items = items[(slot >= 0) | ~foreign[found.row[items]]]
@@ -189,8 +218,13 @@ def _write(result: Streams, rows: IntArray, found: Found, offset: tuple[int, int
         result.layer[mine] = np.where(slot >= 0, index[track][at], -1)
         result.explained[mine] = (slot >= 0) & (scores.match[found.row[items], at] >= SPEAKS)
         result.by_tactic[mine] = (slot >= 0) & scores.tactic[found.row[items], at]
-        anything = np.array([layer.kind in _ANYTHING for layer in found.lanes[track].layers])[at] & ~result.by_tactic[mine]
-        result.confidence[mine] = np.where(anything, np.minimum(result.confidence[mine], MOST_OF_ANYTHING), result.confidence[mine])
+        anything = (
+            np.array([layer.kind in _ANYTHING for layer in found.lanes[track].layers])[at]
+            & ~result.by_tactic[mine]
+        )
+        result.confidence[mine] = np.where(
+            anything, np.minimum(result.confidence[mine], MOST_OF_ANYTHING), result.confidence[mine]
+        )
         if track < len(found.chance) and (chance := found.chance[track]) is not None:
             result.confidence[mine] *= np.where(slot >= 0, chance[at], 1.0)
         result.probability[mine] = probability[found.kind[number]]
@@ -204,12 +238,18 @@ def _write(result: Streams, rows: IntArray, found: Found, offset: tuple[int, int
 
 
 def _probabilities(found: Found) -> FloatArray:
-    """For each kind of runs how probable it is that its engine ran: what is accepted by that says so for its other kinds too."""
+    """For each kind of runs how probable it is that its engine ran: what is accepted by that says
+    so for its other kinds too.
+    """
     accepted = {
-        kind.engine: max(one.match.probability for one in found.kinds if one.engine == kind.engine and one.match.accepted)
+        kind.engine: max(
+            one.match.probability
+            for one in found.kinds
+            if one.engine == kind.engine and one.match.accepted
+        )
         for kind in found.kinds
         if kind.match.accepted
     }
     return np.array([
-        kind.match.probability if kind.match.accepted or kind.unproved else accepted.get(kind.engine, 1.0) for kind in found.kinds
+        kind.match.probability if kind.match.accepted or kind.unproved else accepted.get(kind.engine, 1.0) for kind in found.kinds  # noqa: E501
     ])  # fmt: skip

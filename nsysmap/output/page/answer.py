@@ -1,4 +1,6 @@
-"""The top of the page: bars that show where the time of each GPU goes, and the answers that are a sentence."""
+"""The top of the page: bars that show where the time of each GPU goes, and the answers that are a
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ class Answered:
 
 @dataclass(frozen=True)
 class Costly:
-    """Layers that are alike, or kernels of one family without a layer, among those that cost most."""
+    """Layers that are alike, or kernels of one family without a layer, among those that cost
+    most.
+    """
 
     share: float
     time: str  # in the unit of the answer
@@ -92,11 +96,14 @@ class Told:
 
 
 def told_of(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Told:
-    """The sentences of an answer; ``regions`` says that the page has a section about the insides of regions, and ``proofs`` by engine what
-    shows that it ran."""
+    """The sentences of an answer; ``regions`` says that the page has a section about the insides of
+    regions, and ``proofs`` by engine what shows that it ran.
+    """
     guess, costs = summary.unprofiled, cost_rows(summary, families=True)[:TOP]
     predicted, _, range_of = (
-        "" if guess is None or guess.low_ns is None or guess.high_ns is None else ranged(guess.ns, guess.low_ns, guess.high_ns)
+        ""
+        if guess is None or guess.low_ns is None or guess.high_ns is None
+        else ranged(guess.ns, guess.low_ns, guess.high_ns)
     ).partition(" (")
     return Told(
         words.title(summary),
@@ -109,7 +116,12 @@ def told_of(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> To
         gains.no_action(summary),
         tuple(_costly(cost, short) for cost, short in zip(costs, _short(costs), strict=True)),
         costs_heading(summary).partition(", ")[2],
-        tuple(told_apart([escaped(name) for name in functions([row.name for row in summary.kernels[:TOP]])], _NAME)),
+        tuple(
+            told_apart(
+                [escaped(name) for name in functions([row.name for row in summary.kernels[:TOP]])],
+                _NAME,
+            )
+        ),
         tuple(row for row in _rows(summary, proofs, regions=regions) if row.text),
     )
 
@@ -118,7 +130,17 @@ def _costly(cost: Cost, short: str) -> Costly:
     other = cost.group is None
     family = cost.what.removesuffix(" kernel") if other else ""
     name = cost.name if cost.group is None else cost.group.name
-    return Costly(cost.share, rounded(cost.time_ns), cost.layers, name, short, cost.what, cost.engine, family, cost.group)
+    return Costly(
+        cost.share,
+        rounded(cost.time_ns),
+        cost.layers,
+        name,
+        short,
+        cost.what,
+        cost.engine,
+        family,
+        cost.group,
+    )
 
 
 def _short(costs: Sequence[Cost]) -> tuple[str, ...]:
@@ -141,24 +163,48 @@ def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iter
     if summary.rules:
         yield Answered("not fused", words.not_fused(summary))
     slowest = summary.slowest
-    yield Answered("slowest", words.slowest(summary), "inferences", f"all {words.each(summary)}s", slowest.inference if slowest else None)
+    yield Answered(
+        "slowest",
+        words.slowest(summary),
+        "inferences",
+        f"all {words.each(summary)}s",
+        slowest.inference if slowest else None,
+    )
     for number, engine in enumerate(summary.engines):
         verdict = whose.engine_ran(summary, engine)
-        told = f"{verdict}: {engine.how}" if verdict and engine.how else verdict or f"{engine.source} was not compared"
+        told = (
+            f"{verdict}: {engine.how}"
+            if verdict and engine.how
+            else verdict or f"{engine.source} was not compared"
+        )
         yield Answered("engine", "; ".join(part for part in (told, proofs.get(number, "")) if part))
-    sure = "; ".join(part for part in (words.with_layer(summary), *whose.other_engines(summary), words.replayed(summary)) if part)
+    sure = "; ".join(
+        part
+        for part in (
+            words.with_layer(summary),
+            *whose.other_engines(summary),
+            words.replayed(summary),
+        )
+        if part
+    )
     yield Answered("how sure", sure, "sure", "how each layer is known")
     yield Answered("unknown", next_steps.doubts(summary, ""), "sure", "all of it")
     yield Answered("do first", gains.cut_off(summary), "whatif", "all changes")
 
 
 def bars_of(summary: Summary) -> tuple[Bar, ...]:
-    """A bar for each GPU, if the trace shows how busy it was, and below that of the replayed one the same without the profiler."""
+    """A bar for each GPU, if the trace shows how busy it was, and below that of the replayed one
+    the same without the profiler.
+    """
     without = summary.gpu_unprofiled
     bars = []
     for gpu in summary.gpus:
         bars += [_bar(summary, gpu)] if gpu.busy_share is not None else []
-        bars += [_replayed(summary, without, bars)] if without is not None and without.device == gpu.device else []
+        bars += (
+            [_replayed(summary, without, bars)]
+            if without is not None and without.device == gpu.device
+            else []
+        )
     return tuple(bars)
 
 
@@ -169,7 +215,10 @@ def _bar(summary: Summary, gpu: GpuTime) -> Bar:
     name = f"GPU {gpu.device}: " if len(summary.gpus) > 1 else ""
     if gpu.busy_ns is None:
         return Bar(f"Where the time goes, {name}{duration(gpu.window_ns)} {between}", parts, parts)
-    title = f"Where the time goes, {name}in the trace: mean per {summary.unit} over {duration(gpu.window_ns)} {between}"
+    title = (
+        f"Where the time goes, {name}in the trace: mean per {summary.unit} over"
+        f" {duration(gpu.window_ns)} {between}"
+    )
     return Bar(title, parts, parts)
 
 
@@ -177,7 +226,12 @@ def _replayed(summary: Summary, gpu: GpuTime, above: Sequence[Bar]) -> Bar:
     parts = _parts(summary, gpu)
     explained = {part.fill for bar in above for part in bar.parts}
     of = f"Predicted, of {rounded(gpu.window_ns)} per {summary.unit}"
-    return Bar(f"{of}: {words.unprofiled(summary)}", parts, tuple(part for part in parts if part.fill not in explained), replayed=True)
+    return Bar(
+        f"{of}: {words.unprofiled(summary)}",
+        parts,
+        tuple(part for part in parts if part.fill not in explained),
+        replayed=True,
+    )
 
 
 def _parts(summary: Summary, gpu: GpuTime) -> tuple[Part, ...]:
@@ -193,16 +247,38 @@ def _parts(summary: Summary, gpu: GpuTime) -> tuple[Part, ...]:
 
     filled = None if replayed else words.filled(summary)
     whose = words.filled_kernels(summary).removesuffix("kernels").strip()
-    on = "" if filled is None else f" ({f'{whose} kernels ' if whose else ''}on {percent(filled, 1, 0)} of the SMs)"
-    add(f"GPU work{on}", "kernels, copies and memsets; overlaps counted once", gpu.busy_share or 0.0, gpu.busy_ns)
+    on = (
+        ""
+        if filled is None
+        else f" ({f'{whose} kernels ' if whose else ''}on {percent(filled, 1, 0)} of the SMs)"
+    )
+    add(
+        f"GPU work{on}",
+        "kernels, copies and memsets; overlaps counted once",
+        gpu.busy_share or 0.0,
+        gpu.busy_ns,
+    )
     for one in gpu.idle:
         word = words.idle_words(one.cause, inferred=one.inferred)
         add(
-            word, f"idle, {word}: {CAUSE_WORDS[one.cause]}{', as inferred' if one.inferred else ''}", one.share_of_window, one.ns, one.cause
+            word,
+            f"idle, {word}: {CAUSE_WORDS[one.cause]}{', as inferred' if one.inferred else ''}",
+            one.share_of_window,
+            one.ns,
+            one.cause,
         )
     if 1 - left >= _LEAST_PART:  # idle time with a cause is between two pieces of work
-        means = "idle, before the first or after the last work of this GPU in the trace: its cause is unknown"
+        means = (
+            "idle, before the first or after the last work of this GPU in the trace: its cause is"
+            " unknown"
+        )
         rest, whole_ns = 1 - left, (gpu.busy_ns or 0) / (gpu.busy_share or 1)
-        add("before the first work", means, rest, round(rest * whole_ns) if whole_ns else None, "unknown")
+        add(
+            "before the first work",
+            means,
+            rest,
+            round(rest * whole_ns) if whole_ns else None,
+            "unknown",
+        )
         parts[-1] = replace(parts[-1], cause="")
     return tuple(parts)

@@ -1,4 +1,6 @@
-"""The pages of a comparison, linked with one of each side, and of one inference: the tables of the text, and bars."""
+"""The pages of a comparison, linked with one of each side, and of one inference: the tables of the
+text, and bars.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,16 @@ from nsysmap.answer.words import idle_words
 from nsysmap.comparison.compare import Comparison
 from nsysmap.comparison.inference import OneInference
 from nsysmap.comparison.inference_page import TOP, WENT_TO, inference_json, page_of_inference
-from nsysmap.comparison.pages import TOP_CONTRIBUTIONS, WATERFALL, Grid, Page, comparison_json, comparison_markdown, page_markdown, page_of
+from nsysmap.comparison.pages import (
+    TOP_CONTRIBUTIONS,
+    WATERFALL,
+    Grid,
+    Page,
+    comparison_json,
+    comparison_markdown,
+    page_markdown,
+    page_of,
+)
 from nsysmap.comparison.side import Side
 from nsysmap.comparison.waterfall import Contribution
 from nsysmap.core.errors import NsysmapError
@@ -35,7 +46,9 @@ _SIDES = ("before", "after")
 _OURS = b"nsysmap</title>"  # in the head of a page that nsysmap wrote
 _HEAD_BYTES = 1 << 16
 _WORK = "work"
-_CAUSE_OF = {f"idle: {words}": cause for cause, (words, _) in IDLE_CAUSES.items()}  # by a contribution's name
+_CAUSE_OF = {
+    f"idle: {words}": cause for cause, (words, _) in IDLE_CAUSES.items()
+}  # by a contribution's name
 _LEAST_SHOWN = 0.002  # share of the longer side from which on a part is in the legend
 _BARS = '<th class="c">← less · more →</th>'
 _HALF = 70  # of a bar's picture, in its own units
@@ -49,36 +62,55 @@ class Beside:
     file: str
     one: str = "layer"  # key before the number of a layer
     title: str = ""
-    several: str | None = "layers"  # … before those of several, separated by dots; None if the page shows one at a time
+    several: str | None = (
+        # … before those of several, separated by dots; None if the page shows one at a time
+        "layers"
+    )
 
     def address(self, places: str) -> str:
         """The address of these layers; ``places`` are their ids, separated by dots."""
         several = self.several is not None and "." in places
-        fragment = f"{self.several}={places}" if several else f"{self.one}={places.partition('.')[0]}"
+        fragment = (
+            f"{self.several}={places}" if several else f"{self.one}={places.partition('.')[0]}"
+        )
         return f"{quote(self.file)}#{fragment}"
 
 
 def comparison_html(found: Comparison, beside: Sequence[Beside | None] = (None, None)) -> str:
-    """The page as HTML, with links to the pages of both sides if they are known; its policy lets the browser load and run nothing."""
+    """The page as HTML, with links to the pages of both sides if they are known; its policy lets
+    the browser load and run nothing.
+    """
     differences = {WATERFALL: [one.ns for one in found.contributions[:TOP_CONTRIBUTIONS]]}
     went_to = list(_went_to(found.contributions, _SIDES))
     if went_to and found.before.inferences and not found.before.profiled:
-        told = "The bars show the inferences as replayed without the profiler; the page of each side shows its trace as recorded."
+        told = (
+            "The bars show the inferences as replayed without the profiler; the page of each side"
+            " shows its trace as recorded."
+        )
         went_to.append(f'<p class="dim">{told}</p>')
     return page_html(page_of(found), differences, went_to, beside=beside)
 
 
 def page_html(
-    page: Page, differences: Mapping[str, Sequence[int]], went_to: Sequence[str] = (), *, beside: Sequence[Beside | None] = (None, None)
+    page: Page,
+    differences: Mapping[str, Sequence[int]],
+    went_to: Sequence[str] = (),
+    *,
+    beside: Sequence[Beside | None] = (None, None),
 ) -> str:
-    """A page as HTML; ``differences`` has, by a table's heading, the lengths of the bars in its first rows.
+    """A page as HTML; ``differences`` has, by a table's heading, the lengths of the bars in its
+    first rows.
 
     ``went_to`` are lines of HTML below the answer.
     """
     code = inlined([_STYLE])
-    links = " ".join(f'<a href="#t{at}">{_inert(grid.heading)}</a>' for at, grid in enumerate(page.grids))
+    links = " ".join(
+        f'<a href="#t{at}">{_inert(grid.heading)}</a>' for at, grid in enumerate(page.grids)
+    )
     pages = " · ".join(
-        f'<a href="{_inert(quote(one.file))}">{one.title or f"full analysis of {one.word}"}</a>' for one in beside if one is not None
+        f'<a href="{_inert(quote(one.file))}">{one.title or f"full analysis of {one.word}"}</a>'
+        for one in beside
+        if one is not None
     )
     lines = [
         "<!DOCTYPE html>",
@@ -98,12 +130,18 @@ def page_html(
         bars = list(differences.get(grid.heading, ()))
         lines += [f'<h2 id="t{at}">{_inert(grid.heading)}</h2>', *_table(grid, bars, beside)]
     if page.notes:
-        lines += ["<h2>Notes</h2><ul>", *(f"<li>{_inert(text)}</li>" for text in page.notes), "</ul>"]
+        lines += [
+            "<h2>Notes</h2><ul>",
+            *(f"<li>{_inert(text)}</li>" for text in page.notes),
+            "</ul>",
+        ]
     return "\n".join([*lines, "</body></html>", ""])
 
 
 def _inert(text: str) -> str:
-    """The text made inert for HTML: no elements, control characters or changes of the writing direction."""
+    """The text made inert for HTML: no elements, control characters or changes of the writing
+    direction.
+    """
     return escape(escaped(text))
 
 
@@ -112,24 +150,35 @@ def _table(grid: Grid, bars: list[int], beside: Sequence[Beside | None]) -> Iter
     linked = bool(grid.places) and any(beside)
     yield "<table>"
     if any(grid.header):
-        cells = "".join(f"<th{kind}>{_inert(text)}</th>" for kind, text in zip(kinds, grid.header, strict=True))
+        cells = "".join(
+            f"<th{kind}>{_inert(text)}</th>" for kind, text in zip(kinds, grid.header, strict=True)
+        )
         yield f"<tr>{cells}{_BARS if bars else ''}{'<th>show</th>' if linked else ''}</tr>"
     most = max(map(abs, bars), default=0) or 1
     for place, row in enumerate(grid.rows):
-        cells = "".join(f"<td{kind}>{_inert(text)}</td>" for kind, text in zip(kinds, row, strict=True))
+        cells = "".join(
+            f"<td{kind}>{_inert(text)}</td>" for kind, text in zip(kinds, row, strict=True)
+        )
         bar = _bar(bars[place] / most) if place < len(bars) else ""
         shown = f'<td class="r">{_links(grid.places[place], beside)}</td>' if linked else ""
         yield f"<tr>{cells}{f'<td>{bar}</td>' if bars else ''}{shown}</tr>"
     yield "</table>"
     if grid.more:
-        yield f'<p class="dim">… and {grid.more:,} more, not on this page: <code>-o FILE.json</code> writes all</p>'
+        yield (
+            f'<p class="dim">… and {grid.more:,} more, not on this page: <code>-o FILE.json</code>'
+            " writes all</p>"
+        )
 
 
 def _went_to(contributions: Sequence[Contribution], sides: tuple[str, str]) -> Iterator[str]:
-    """One bar per side, to one scale: GPU work, and idle time by cause; nothing if a time is unknown."""
+    """One bar per side, to one scale: GPU work, and idle time by cause; nothing if a time is
+    unknown.
+    """
     parts: dict[str, list[int]] = {_WORK: [0, 0]}
     for one in contributions:
-        held = parts.setdefault(_CAUSE_OF.get(one.name, one.name) if one.kind == "idle" else _WORK, [0, 0])
+        held = parts.setdefault(
+            _CAUSE_OF.get(one.name, one.name) if one.kind == "idle" else _WORK, [0, 0]
+        )
         held[0] += one.before_ns
         held[1] += one.after_ns
     whole = [sum(max(held[side], 0) for held in parts.values()) for side in (0, 1)]
@@ -142,14 +191,24 @@ def _went_to(contributions: Sequence[Contribution], sides: tuple[str, str]) -> I
         for name in (_WORK, *shown):
             wide = 100 * max(parts[name][side], 0) / max(whole)
             told = _inert(f"{_said(name)}: {rounded(parts[name][side])}")
-            drawn.append(f'<rect x="{left:.3f}" y="0" width="{wide:.3f}" height="6" fill="{_fill(name)}"><title>{told}</title></rect>')
+            drawn.append(
+                f'<rect x="{left:.3f}" y="0" width="{wide:.3f}" height="6"'
+                f' fill="{_fill(name)}"><title>{told}</title></rect>'
+            )
             left += wide
-        bar = f'<svg class="whole" role="img" aria-label="{word}" viewBox="0 0 100 6" preserveAspectRatio="none">{"".join(drawn)}</svg>'
-        yield f'<tr><th>{_inert(word)}</th><td class="r">{_inert(rounded(whole[side]))}</td><td>{bar}</td></tr>'
+        bar = (
+            f'<svg class="whole" role="img" aria-label="{word}" viewBox="0 0 100 6"'
+            f' preserveAspectRatio="none">{"".join(drawn)}</svg>'
+        )
+        yield (
+            f"<tr><th>{_inert(word)}</th><td"
+            f' class="r">{_inert(rounded(whole[side]))}</td><td>{bar}</td></tr>'
+        )
     yield "</table>"
     keys = (
-        f'<span><svg class="key" viewBox="0 0 1 1" aria-hidden="true"><rect width="1" height="1" fill="{_fill(name)}"/></svg> '
-        f"{_inert(_said(name))}: {_inert(rounded(parts[name][0]))} → {_inert(rounded(parts[name][1]))}</span>"
+        '<span><svg class="key" viewBox="0 0 1 1" aria-hidden="true"><rect width="1" height="1"'
+        f' fill="{_fill(name)}"/></svg> {_inert(_said(name))}: {_inert(rounded(parts[name][0]))} →'
+        f" {_inert(rounded(parts[name][1]))}</span>"
         for name in (_WORK, *shown)
         if max(parts[name]) >= _LEAST_SHOWN * max(whole)
     )
@@ -167,7 +226,11 @@ def _fill(part: str) -> str:
 def _links(places: tuple[str, str], beside: Sequence[Beside | None]) -> str:
     """Links to a row's layers on the page of each side."""
     pairs = zip(places, beside, strict=True)
-    return " ".join(f'<a href="{_inert(one.address(ids))}">{one.word}</a>' for ids, one in pairs if ids and one is not None)
+    return " ".join(
+        f'<a href="{_inert(one.address(ids))}">{one.word}</a>'
+        for ids, one in pairs
+        if ids and one is not None
+    )
 
 
 def _bar(share: float) -> str:
@@ -182,8 +245,9 @@ def _bar(share: float) -> str:
 
 
 def check_pages(path: Path, inputs: Sequence[Path]) -> None:
-    """Check that the pages of both sides can be written beside that of the comparison. Raises NsysmapError if a file of that name is not
-    ours."""
+    """Check that the pages of both sides can be written beside that of the comparison. Raises
+    NsysmapError if a file of that name is not ours.
+    """
     if path.suffix.lower() != ".html":
         return
     for word in _SIDES:
@@ -192,18 +256,33 @@ def check_pages(path: Path, inputs: Sequence[Path]) -> None:
         if page.is_file():
             with page.open("rb") as file:
                 if _OURS not in file.read(_HEAD_BYTES):
-                    told = f"would be overwritten by the page of {word.upper()}, which is written beside {path.name}"
-                    raise NsysmapError(str(page), told, "give another output file, or remove it first")
+                    told = (
+                        f"would be overwritten by the page of {word.upper()}, which is written"
+                        f" beside {path.name}"
+                    )
+                    raise NsysmapError(
+                        str(page), told, "give another output file, or remove it first"
+                    )
 
 
 def write_comparison(found: Comparison, path: Path, sides: Sequence[Side] = ()) -> None:
-    """Write the comparison to a file, in the form that its suffix names; with a page, also linked pages of the ``sides``."""
+    """Write the comparison to a file, in the form that its suffix names; with a page, also linked
+    pages of the ``sides``.
+    """
     suffix = path.suffix.lower()
     if suffix == ".html":
-        beside = [_write_side(side, path, word) for word, side in zip(_SIDES, sides, strict=True)] if sides else []
+        beside = (
+            [_write_side(side, path, word) for word, side in zip(_SIDES, sides, strict=True)]
+            if sides
+            else []
+        )
         text = comparison_html(found, beside or (None, None))
     else:
-        text = comparison_markdown(found) if suffix == ".md" else json.dumps(comparison_json(found), indent=1) + "\n"
+        text = (
+            comparison_markdown(found)
+            if suffix == ".md"
+            else json.dumps(comparison_json(found), indent=1) + "\n"
+        )
     _write(path, text)
 
 
@@ -212,12 +291,19 @@ def _page_of_side(path: Path, word: str) -> Path:
 
 
 def _write_side(side: Side, comparison: Path, word: str) -> Beside | None:
-    """Write the page of a side: that of its analysis, or the picture of an engine file alone; None if it has nothing to show."""
+    """Write the page of a side: that of its analysis, or the picture of an engine file alone; None
+    if it has nothing to show.
+    """
     path, other = (_page_of_side(comparison, one) for one in (word, _SIDES[1 - _SIDES.index(word)]))
-    links = [("comparison", quote(comparison.name)), (other.suffixes[-2].removeprefix("."), quote(other.name))]
+    links = [
+        ("comparison", quote(comparison.name)),
+        (other.suffixes[-2].removeprefix("."), quote(other.name)),
+    ]
     if side.analysis is not None:
         write_page(side.analysis, report_of(side.analysis), path, links=links)
-        return Beside(word, path.name, title="" if side.merged is None else f"the first run of {word}")
+        return Beside(
+            word, path.name, title="" if side.merged is None else f"the first run of {word}"
+        )
     if not side.engines or not side.engines[0].layers:
         return None
     engine = side.engines[0]
@@ -230,9 +316,15 @@ def write_inference(found: OneInference, path: Path) -> None:
     page, suffix = page_of_inference(found), path.suffix.lower()
     if suffix == ".html":
         differences = {WENT_TO: [one.ns for one in found.contributions if one.ns][:TOP]}
-        text = page_html(page, differences, tuple(_went_to(found.contributions, ("median", "this one"))))
+        text = page_html(
+            page, differences, tuple(_went_to(found.contributions, ("median", "this one")))
+        )
     else:
-        text = page_markdown(page) if suffix == ".md" else json.dumps(inference_json(found), indent=1) + "\n"
+        text = (
+            page_markdown(page)
+            if suffix == ".md"
+            else json.dumps(inference_json(found), indent=1) + "\n"
+        )
     _write(path, text)
 
 

@@ -1,4 +1,6 @@
-"""The data of the page's script beside the events: layers, regions, findings, inferences by group, colours, and the engines' graphs."""
+"""The data of the page's script beside the events: layers, regions, findings, inferences by group,
+colours, and the engines' graphs.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ METHODS = {
 
 
 _LAUNCH, _HOST = ("launch", "dispatch", "graph"), ("host", "sync", "switch", "compile", "no-work")
-"""Causes of idle time that rules of the groups `launch` and `host` are about, where they name none."""
+"""Causes of idle time that rules of the groups `launch` and `host` are about, where they name
+none.
+"""
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,9 @@ class Shown:
 
 
 def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, object]:
-    """The document that the page's script reads, as JSON values; its texts contain no control characters."""
+    """The document that the page's script reads, as JSON values; its texts contain no control
+    characters.
+    """
     tables, events, unit = analysis.tables, shown.events, shown.unit
     kinds, kernel_kinds = _kernel_kinds(events, tables)
     swatch_of = {swatch: number for number, swatch in enumerate(kinds)}
@@ -83,7 +89,10 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
         "lanes": events.lanes,
         "texts": events.texts,
         "reduced": reduced_words(tables, shown.windows),
-        "causes": {cause: {"fill": fill, "name": words.idle_words(cause), "words": CAUSE_WORDS[cause]} for cause, fill in CAUSES.items()},
+        "causes": {
+            cause: {"fill": fill, "name": words.idle_words(cause), "words": CAUSE_WORDS[cause]}
+            for cause, fill in CAUSES.items()
+        },
         "kinds": [{"fill": one.fill, "words": one.words} for one in kinds],
         "kernel_kinds": kernel_kinds,
         "kernels": [_kernel(name) for name in events.texts["kernels_classes"]["name"]],
@@ -94,8 +103,13 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
         "unit": unit.words,
         "mean": f"mean {unit.words}" if _inferences(tables) else f"total {unit.words}",
         "one": REPETITION if REPETITION in analysis.summary.unit else INFERENCE,
-        "runs": {-1 if engine is None else engine: unit.runs.get(engine, 1) for engine in (None, *range(len(analysis.engines)))},
-        "ran": {number: engine.inferences for number, engine in enumerate(analysis.summary.engines)},
+        "runs": {
+            -1 if engine is None else engine: unit.runs.get(engine, 1)
+            for engine in (None, *range(len(analysis.engines)))
+        },
+        "ran": {
+            number: engine.inferences for number, engine in enumerate(analysis.summary.engines)
+        },
         "layers": _layers(analysis, unit, swatch_of),
         "others": [
             {
@@ -112,10 +126,19 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
         "kernel_time": _kernel_time(tables, unit),
         "regions": shown.regions.found,
         "whatif": _whatif(tables),
-        "groups": [{"id": row.integer("group_id"), "median": row.maybe_integer("median_ns")} for row in tables.inference_groups],
+        "groups": [
+            {"id": row.integer("group_id"), "median": row.maybe_integer("median_ns")}
+            for row in tables.inference_groups
+        ],
         "idle": _idle(tables, analysis.summary),
-        "idle_of": f"of the time from the first to the last {window_words(report)}{', all GPUs added up' if len(report.gpus) > 1 else ''}",
-        "findings": [_finding(number, row, events.origin_ns, tables) for number, row in enumerate(findings(tables))],
+        "idle_of": (
+            "of the time from the first to the last"
+            f" {window_words(report)}{', all GPUs added up' if len(report.gpus) > 1 else ''}"
+        ),
+        "findings": [
+            _finding(number, row, events.origin_ns, tables)
+            for number, row in enumerate(findings(tables))
+        ],
         "nodes": _captured(tables, events),
         "graphs": _graphs(analysis),
         "samples": [_samples(one, number) for number, one in enumerate(shown.sampled)],
@@ -125,13 +148,20 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
 
 
 def findings(tables: Tables) -> list[Row]:
-    """The findings that are not inside others: the most severe first, then those of the rule that costs most, then the most costly."""
+    """The findings that are not inside others: the most severe first, then those of the rule that
+    costs most, then the most costly.
+    """
     own = [row for row in tables.findings if row.maybe_integer("inside") is None]
     costs = {row.text("rule"): row.maybe_integer("cost_ns") or 0 for row in tables.rule_outcomes}
 
     def place(row: Row) -> tuple[int, int, str, int]:
         rule = row.text("rule")
-        return LEVELS.index(row.text("severity")), -costs.get(rule, 0), rule, -(row.maybe_integer("cost_ns") or 0)
+        return (
+            LEVELS.index(row.text("severity")),
+            -costs.get(rule, 0),
+            rule,
+            -(row.maybe_integer("cost_ns") or 0),
+        )
 
     return sorted(own, key=place)
 
@@ -143,12 +173,17 @@ def reduced_words(tables: Tables, windows: Windows) -> str | None:
     starts, ends = tables.kernels.ints("start_ns"), tables.kernels.ints("end_ns")
     shown = int(np.count_nonzero(windows.holds(starts, ends)))
     inferences = int(np.count_nonzero(windows.inferences))
-    some = f"of {inferences:,} of {counted(len(tables.inferences), 'inference')}" if len(tables.inferences) else "at the trace's beginning"
+    some = (
+        f"of {inferences:,} of {counted(len(tables.inferences), 'inference')}"
+        if len(tables.inferences)
+        else "at the trace's beginning"
+    )
     return (
-        f"The trace is long: the timeline shows {shown:,} of {counted(len(starts), 'kernel')} event by event, those {some} (the slowest, "
-        "the most typical, those where findings begin, and others spread evenly); elsewhere it shows only how much GPU work there "
-        "was. Host calls, NVTX ranges and idle time are shown in the same parts only. All figures outside the timeline cover the whole "
-        "trace, except the sums over a selection."
+        f"The trace is long: the timeline shows {shown:,} of {counted(len(starts), 'kernel')} event"
+        f" by event, those {some} (the slowest, the most typical, those where findings begin, and"
+        " others spread evenly); elsewhere it shows only how much GPU work there was. Host calls,"
+        " NVTX ranges and idle time are shown in the same parts only. All figures outside the"
+        " timeline cover the whole trace, except the sums over a selection."
     )
 
 
@@ -161,7 +196,12 @@ def _samples(one: Sampled, number: int) -> dict[str, object]:
         "frequency": one.frequency_hz,
         "aligned": one.aligned,
         "metrics": [
-            {"column": f"m{row}", "title": title, "name": escaped(metric.name), "unit": "MHz" if metric.unit == "hertz" else "%"}
+            {
+                "column": f"m{row}",
+                "title": title,
+                "name": escaped(metric.name),
+                "unit": "MHz" if metric.unit == "hertz" else "%",
+            }
             for row, (metric, title) in enumerate(zip(one.metrics, one.titles, strict=True))
         ],
     }
@@ -184,7 +224,9 @@ def _inferences(tables: Tables) -> int:
 
 
 def _kernel_kinds(events: Events, tables: Tables) -> tuple[list[Swatch], list[int]]:
-    """The swatches of kinds, in the order of the legend, and for each class of kernels the index of its swatch."""
+    """The swatches of kinds, in the order of the legend, and for each class of kernels the index of
+    its swatch.
+    """
     kinds = {row.integer("layer_id"): row.text("kind") for row in tables.layers}
     names = events.texts["kernels_classes"]["name"]
     classes = events.tables["kernels_classes"]
@@ -192,7 +234,10 @@ def _kernel_kinds(events: Events, tables: Tables) -> tuple[list[Swatch], list[in
         kernel_swatch(kinds.get(layer), names[name])
         for layer, name in zip(classes["layer_id"].tolist(), classes["name"].tolist(), strict=True)
     ]
-    known = {swatch.words: swatch for swatch in [*by_class, *(kind_swatch(kind, "") for kind in {*kinds.values(), "unknown"})]}
+    known = {
+        swatch.words: swatch
+        for swatch in [*by_class, *(kind_swatch(kind, "") for kind in {*kinds.values(), "unknown"})]
+    }
     ordered = [known[words] for words in KIND_WORDS if words in known]
     number = {swatch: at for at, swatch in enumerate(ordered)}
     return ordered, [number[swatch] for swatch in by_class]
@@ -204,7 +249,11 @@ def _kernel(name: str) -> dict[str, object]:
     patterns = ", ".join(pattern.name for pattern in decoded.patterns)
     said = [[label, escaped(value), means] for label, value, means in field_words(decoded)]
     written_for = re.fullmatch(r"sm(\d+)(\d)[af]?", str(decoded.fields.get("arch", "")))
-    types = {str(value) for field, value in decoded.fields.items() if field.endswith("_type") and field != "accumulate_type"}
+    types = {
+        str(value)
+        for field, value in decoded.fields.items()
+        if field.endswith("_type") and field != "accumulate_type"
+    }
     return {
         "summary": escaped(told),
         "patterns": patterns,
@@ -226,11 +275,17 @@ def repeat_titles(analysis: Analysis) -> list[str]:
     return titles_of(alike(analysis.tables.layers))
 
 
-def _layers(analysis: Analysis, unit: Unit, swatch_of: Mapping[Swatch, int]) -> list[dict[str, object]]:
+def _layers(
+    analysis: Analysis, unit: Unit, swatch_of: Mapping[Swatch, int]
+) -> list[dict[str, object]]:
     tables = analysis.tables
     limits = {row.integer("layer_id"): row for row in tables.roofline}
     measured = of_layers(tables.layer_counters)
-    repeat_of = {row.integer("layer_id"): number for number, mine in enumerate(alike(tables.layers)) for row in mine}
+    repeat_of = {
+        row.integer("layer_id"): number
+        for number, mine in enumerate(alike(tables.layers))
+        for row in mine
+    }
     blocks: dict[tuple[int | None, int | None], str] = {
         (engine, index): escaped(group.name)
         for engine, file in enumerate(analysis.engines)
@@ -261,23 +316,39 @@ def _layers(analysis: Analysis, unit: Unit, swatch_of: Mapping[Swatch, int]) -> 
                 "trtexec": row.maybe_integer("trtexec_ns"),
                 "time": None if time is None else unit.of(time, engine),
                 "share": row.maybe_real("share_of_all_kernel_time"),
-                "kernels": None if (kernels := row.maybe_integer("kernels")) is None else kernels * runs,
+                "kernels": (
+                    None if (kernels := row.maybe_integer("kernels")) is None else kernels * runs
+                ),
                 "repeat": repeat_of.get(number),
                 "block": blocks.get((engine, index)),
-                "bound": unit.of(bound, engine) if limit and (bound := limit.maybe_integer("bound_ns")) is not None else None,
-                "fraction": limit.maybe_real("roofline_fraction") if limit and limit.text("verdict") != "unknown" else None,
+                "bound": (
+                    unit.of(bound, engine)
+                    if limit and (bound := limit.maybe_integer("bound_ns")) is not None
+                    else None
+                ),
+                "fraction": (
+                    limit.maybe_real("roofline_fraction")
+                    if limit and limit.text("verdict") != "unknown"
+                    else None
+                ),
                 "verdict": limit.text("verdict") if limit else None,
                 "reason": escaped(limit.text("reason")) if limit else None,
                 **({"measured": measured[number]} if number in measured else {}),
                 **({"counted": True} if limit and limit.text("verdict_from") == "counters" else {}),
-                **({"differs": escaped(limit.text("disagreement"))} if limit and limit["disagreement"] is not None else {}),
+                **(
+                    {"differs": escaped(limit.text("disagreement"))}
+                    if limit and limit["disagreement"] is not None
+                    else {}
+                ),
             }
         )
     return found
 
 
 def _idle(tables: Tables, summary: Summary) -> list[dict[str, object]]:
-    """Idle time by cause, of all devices together; ``each`` is that of one of the answer's units, where they are all of one device."""
+    """Idle time by cause, of all devices together; ``each`` is that of one of the answer's units,
+    where they are all of one device.
+    """
     each_ns = {one.cause: one.ns for one in summary.gpus[0].idle} if len(summary.gpus) == 1 else {}
     window = sum(row.integer("window_ns") for row in tables.device_times)
     found: dict[str, tuple[int, int]] = {}
@@ -285,7 +356,13 @@ def _idle(tables: Tables, summary: Summary) -> list[dict[str, object]]:
         time, gaps = found.get(row.text("cause"), (0, 0))
         found[row.text("cause")] = time + row.integer("time_ns"), gaps + row.integer("gaps")
     return [
-        {"cause": cause, "time": time, "gaps": gaps, "share": time / max(window, 1), "each": each_ns.get(cause)}
+        {
+            "cause": cause,
+            "time": time,
+            "gaps": gaps,
+            "share": time / max(window, 1),
+            "each": each_ns.get(cause),
+        }
         for cause, (time, gaps) in found.items()
     ]
 
@@ -311,30 +388,54 @@ def _kernel_time(tables: Tables, unit: Unit) -> list[dict[str, object]]:
 
 
 def _whatif(tables: Tables) -> dict[str, object]:
-    """For each answered change the layers that it is about (None: all of them) and what it makes of each replayed inference."""
+    """For each answered change the layers that it is about (None: all of them) and what it makes of
+    each replayed inference.
+    """
     about = _about_layers(tables)
     changes: dict[str, dict[str, object]] = {}
     for row in tables.whatif:
         if row.text("answer") == "answered":
             changes[row.text("change")] = {"layers": about.get(row.text("change")), "after": {}}
     for row in tables.whatif_inferences:
-        cast(dict[int, int], changes[row.text("change")]["after"])[row.integer("inference")] = row.integer("after_ns")
-    before = {row.integer("inference"): row.integer("end_ns") - row.integer("begin_ns") for row in tables.replayed_inferences}
+        cast(dict[int, int], changes[row.text("change")]["after"])[row.integer("inference")] = (
+            row.integer("after_ns")
+        )
+    before = {
+        row.integer("inference"): row.integer("end_ns") - row.integer("begin_ns")
+        for row in tables.replayed_inferences
+    }
     return {"changes": changes, "before": before}
 
 
 def _about_layers(tables: Tables) -> dict[str, list[int]]:
     """The layers of the changes that are about some layers only."""
-    facts = EngineFacts(tables.layers, tables.tensors, tables.edges, tables.chains, tables.chain_layers, tables.roofline, ())
+    facts = EngineFacts(
+        tables.layers,
+        tables.tensors,
+        tables.edges,
+        tables.chains,
+        tables.chain_layers,
+        tables.roofline,
+        (),
+    )
     named: dict[str, set[str]] = {
-        change.name: {*change.layers, *(name for run in change.runs for name in run)} for change in chosen_changes((), (), facts)
+        change.name: {*change.layers, *(name for run in change.runs for name in run)}
+        for change in chosen_changes((), (), facts)
     }
-    names = list(zip(tables.layers.ints("layer_id").tolist(), tables.layers.text("name").list(), strict=True))
-    return {change: [layer for layer, name in names if name in mine] for change, mine in named.items() if change in ABOUT_LAYERS}
+    names = list(
+        zip(tables.layers.ints("layer_id").tolist(), tables.layers.text("name").list(), strict=True)
+    )
+    return {
+        change: [layer for layer, name in names if name in mine]
+        for change, mine in named.items()
+        if change in ABOUT_LAYERS
+    }
 
 
 def _captured(tables: Tables, events: Events) -> dict[str, tuple[int, int]]:
-    """When, and by which thread (a row of `Events.threads`; -1 for another), each node of a CUDA graph was captured, by process and id."""
+    """When, and by which thread (a row of `Events.threads`; -1 for another), each node of a CUDA
+    graph was captured, by process and id.
+    """
     kernels, nodes = tables.kernels, tables.cuda_graph_nodes
     rows = np.flatnonzero(kernels.ints("graph_node_id") != MISSING)
     process, node = (kernels.ints(name)[rows] for name in ("process", "graph_node_id"))
@@ -349,13 +450,22 @@ def _captured(tables: Tables, events: Events) -> dict[str, tuple[int, int]]:
         nodes.ints("thread")[roots].tolist(),
         strict=True,
     )
-    return {f"{pid} {one}": (start_ns - events.origin_ns, threads.get((pid, thread & TID), -1)) for pid, one, start_ns, thread in found}
+    return {
+        f"{pid} {one}": (start_ns - events.origin_ns, threads.get((pid, thread & TID), -1))
+        for pid, one, start_ns, thread in found
+    }
 
 
 def _matches(row: Row, tables: Tables) -> dict[str, list[str]]:
-    """What a finding that is about no layers is about: idle time by its causes, copies by their kinds; kernels if neither."""
+    """What a finding that is about no layers is about: idle time by its causes, copies by their
+    kinds; kernels if neither.
+    """
     told, kinds = (row.maybe_text("about") or "").split(), list(tables.memcpys.text("kind").values)
-    causes, copies, group = [one for one in told if one in CAUSES], [one for one in told if one in kinds], row.text("rule_group")
+    causes, copies, group = (
+        [one for one in told if one in CAUSES],
+        [one for one in told if one in kinds],
+        row.text("rule_group"),
+    )
     if not causes and not copies:
         causes = list(_LAUNCH if group == "launch" else _HOST if group == "host" else ())
         copies = kinds if group == "copy" else []
@@ -364,7 +474,11 @@ def _matches(row: Row, tables: Tables) -> dict[str, list[str]]:
 
 def _finding(number: int, row: Row, origin_ns: int, tables: Tables) -> dict[str, object]:
     layers = len(tables.layers)
-    about = [int(word) for word in (row.maybe_text("about") or "").split() if word.isdecimal() and int(word) < layers]
+    about = [
+        int(word)
+        for word in (row.maybe_text("about") or "").split()
+        if word.isdecimal() and int(word) < layers
+    ]
     layer = row.maybe_integer("layer_id")
     return {
         "number": number,
@@ -381,7 +495,14 @@ def _finding(number: int, row: Row, origin_ns: int, tables: Tables) -> dict[str,
 def _graphs(analysis: Analysis) -> list[dict[str, object] | None]:
     """For each engine the data that picture/graph.js draws; None for an engine without layers."""
     tables = analysis.tables
-    measured = Measured(tables.layers, tables.layer_times, tables.kernel_time, tables.precision, tables.region_parts, tables.steady_state)
+    measured = Measured(
+        tables.layers,
+        tables.layer_times,
+        tables.kernel_time,
+        tables.precision,
+        tables.region_parts,
+        tables.steady_state,
+    )
     drawn: list[dict[str, object] | None] = []
     for number, engine in enumerate(analysis.engines):
         times = times_of(engine, measured, analysis.source, number=number)

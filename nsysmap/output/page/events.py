@@ -1,6 +1,8 @@
-"""The events of a trace in the form for the page's script: columns of small integers, and the texts to which they refer.
+"""The events of a trace in the form for the page's script: columns of small integers, and the texts
+to which they refer.
 
-Everything about an event that many events share (a kernel's name, layer, grid, stream, …) is a row of a table of classes.
+Everything about an event that many events share (a kernel's name, layer, grid, stream, …) is a row
+of a table of classes.
 """
 
 from __future__ import annotations
@@ -18,11 +20,19 @@ from nsysmap.text.terminal import escaped
 from nsysmap.trace.inferences.steady import OUTLIER
 
 _KERNEL_CLASS = (
-    "graph_id", "graph_node_id", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers", "static_shared_bytes",
+    "graph_id", "graph_node_id", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z",
+    "registers", "static_shared_bytes",
     "dynamic_shared_bytes", "layer_id",
 )  # fmt: skip
 _KERNEL_TEXTS = ("name", "part", "method", "reason", "part_by")
-_INFERENCE_TIMES = ("start_ns", "end_ns", "gpu_start_ns", "gpu_end_ns", "enqueue_start_ns", "enqueue_end_ns")
+_INFERENCE_TIMES = (
+    "start_ns",
+    "end_ns",
+    "gpu_start_ns",
+    "gpu_end_ns",
+    "enqueue_start_ns",
+    "enqueue_end_ns",
+)
 _INFERENCE_FIGURES = ("gpu_busy_ns", "kernels", "device", "engine", "kernel_sequence")
 _LANE = ("device", "pid", "context", "stream")
 TID = 0xFFFFFF  # the bits of nsys's globalTid with the thread's id; the process's are above them
@@ -30,7 +40,9 @@ TID = 0xFFFFFF  # the bits of nsys's globalTid with the thread's id; the process
 
 @dataclass(frozen=True)
 class Events:
-    """The columns by table, and the texts of each text column; times are relative to `origin_ns`."""
+    """The columns by table, and the texts of each text column; times are relative to
+    `origin_ns`.
+    """
 
     tables: Mapping[str, Mapping[str, IntArray]]
     texts: Mapping[str, Mapping[str, list[str]]]
@@ -47,14 +59,25 @@ def events_of(tables: Tables, windows: Windows) -> Events:
     timed = timed or [table for table in (tables.nvtx_ranges, tables.osrt_calls) if len(table)]
     origin = min((int(table.ints("start_ns").min()) for table in timed), default=0)
     end = max((int(table.ints("end_ns").max()) for table in timed), default=0)
-    where, lanes = numbered(*(np.concatenate([table.ints(name) for table in gpu]) for name in _LANE))
+    where, lanes = numbered(
+        *(np.concatenate([table.ints(name) for table in gpu]) for name in _LANE)
+    )
     lane_of = np.split(lanes, np.cumsum([len(table) for table in gpu])[:-1])
-    hosts = (tables.api_calls, tables.nvtx_ranges, tables.osrt_calls, tables.overheads, tables.inferences, tables.gaps)
+    hosts = (
+        tables.api_calls,
+        tables.nvtx_ranges,
+        tables.osrt_calls,
+        tables.overheads,
+        tables.inferences,
+        tables.gaps,
+    )
     ids = distinct(np.concatenate([table.ints("thread") for table in hosts]))
     ids = ids[ids != MISSING]
     made = _Made(windows, origin, ids, {}, {})
     rows_of = [made.kept(table) for table in gpu]
-    launches = np.concatenate([table.ints("launch")[rows] for table, rows in zip(gpu, rows_of, strict=True)])
+    launches = np.concatenate(
+        [table.ints("launch")[rows] for table, rows in zip(gpu, rows_of, strict=True)]
+    )
     calls = np.union1d(made.kept(tables.api_calls), distinct_rows(launches, len(tables.api_calls)))
     made.host("calls", tables.api_calls, calls, ("api", "kind"))
     made.host("ranges", tables.nvtx_ranges, made.kept(tables.nvtx_ranges), ("name", "domain"))
@@ -67,10 +90,17 @@ def events_of(tables: Tables, windows: Windows) -> Events:
     _gaps(made, tables.gaps)
     _inferences(made, tables)
     parts = [left_out(table, lane, windows) for table, lane in zip(gpu, lane_of, strict=True)]
-    made.tables["left_out"] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    made.tables["left_out"] = {
+        name: np.concatenate([part[name] for part in parts]) for name in parts[0]
+    }
     made.tables["left_out"]["start"] -= origin
     return Events(
-        made.tables, made.texts, origin, max(end - origin, 1), _threads(ids, tables), _records(dict(zip(_LANE, where, strict=True)))
+        made.tables,
+        made.texts,
+        origin,
+        max(end - origin, 1),
+        _threads(ids, tables),
+        _records(dict(zip(_LANE, where, strict=True))),
     )
 
 
@@ -92,9 +122,14 @@ class _Made:
         """The times relative to the origin; -1 for none."""
         return np.where(times == MISSING, -1, times - self.origin_ns)
 
-    def put(self, name: str, table: Table, rows: IntArray, shared: Mapping[str, IntArray | Text]) -> None:
+    def put(
+        self, name: str, table: Table, rows: IntArray, shared: Mapping[str, IntArray | Text]
+    ) -> None:
         """Add a table of events: start, duration, and class, which is a row of a separate table."""
-        codes = {key: data.codes.astype(np.int64) if isinstance(data, Text) else data for key, data in shared.items()}
+        codes = {
+            key: data.codes.astype(np.int64) if isinstance(data, Text) else data
+            for key, data in shared.items()
+        }
         found, number = numbered(*codes.values())
         classes = dict(zip(codes, found, strict=True))
         texts: dict[str, list[str]] = {}
@@ -104,13 +139,22 @@ class _Made:
                 classes[key] = np.where(classes[key] < 0, -1, np.searchsorted(used, classes[key]))
                 texts[key] = [escaped(data.values[code]) for code in used.tolist()]
         start = table.ints("start_ns")[rows]
-        self.tables[name] = {"start": start - self.origin_ns, "dur": table.ints("end_ns")[rows] - start, "class": number}
+        self.tables[name] = {
+            "start": start - self.origin_ns,
+            "dur": table.ints("end_ns")[rows] - start,
+            "class": number,
+        }
         self.tables[f"{name}_classes"], self.texts[f"{name}_classes"] = classes, texts
 
     def host(self, name: str, table: Table, rows: IntArray, texts: tuple[str, ...]) -> None:
         """Add what happened on threads."""
         thread = _position(self.threads, table.ints("thread")[rows])
-        self.put(name, table, rows, {"thread": thread, **{text: table.text(text).take(rows) for text in texts}})
+        self.put(
+            name,
+            table,
+            rows,
+            {"thread": thread, **{text: table.text(text).take(rows) for text in texts}},
+        )
 
 
 def _kernels(made: _Made, table: Table, rows: IntArray, lane: IntArray) -> None:
@@ -128,12 +172,22 @@ def _kernels(made: _Made, table: Table, rows: IntArray, lane: IntArray) -> None:
 
 def _copies(made: _Made, table: Table, rows: IntArray, lane: IntArray) -> None:
     words = {name: table.text(name).take(rows) for name in ("kind", "source", "target", "api")}
-    made.put("copies", table, rows, {"lane": lane, "asynchronous": table.bools("asynchronous")[rows].astype(np.int64), **words})
+    made.put(
+        "copies",
+        table,
+        rows,
+        {"lane": lane, "asynchronous": table.bools("asynchronous")[rows].astype(np.int64), **words},
+    )
     made.tables["copies"]["bytes"] = table.ints("bytes")[rows]
 
 
 def _fills(made: _Made, table: Table, rows: IntArray, lane: IntArray) -> None:
-    made.put("fills", table, rows, {"lane": lane, **{name: table.text(name).take(rows) for name in ("target", "api")}})
+    made.put(
+        "fills",
+        table,
+        rows,
+        {"lane": lane, **{name: table.text(name).take(rows) for name in ("target", "api")}},
+    )
     made.tables["fills"]["bytes"] = table.ints("bytes")[rows]
 
 
@@ -150,20 +204,35 @@ def _gaps(made: _Made, table: Table) -> None:
         "device": table.ints("device")[rows],
         "thread": _position(made.threads, table.ints("thread")[rows]),
     }
-    made.put("gaps", table, rows, shared | {name: table.text(name).take(rows) for name in ("cause", "evidence")})
+    made.put(
+        "gaps",
+        table,
+        rows,
+        shared | {name: table.text(name).take(rows) for name in ("cause", "evidence")},
+    )
     kernels, calls = made.tables["kernels"], made.tables["calls"]
-    before, after = (_position(kernels["id"], table.ints(name)[rows]) for name in ("before_kernel", "after_kernel"))
+    before, after = (
+        _position(kernels["id"], table.ints(name)[rows])
+        for name in ("before_kernel", "after_kernel")
+    )
     gaps = made.tables["gaps"]
     end = gaps["start"] + gaps["dur"]
-    begin, stop = (made.since(table.ints(name)[rows]) for name in ("evidence_start_ns", "evidence_end_ns"))
+    begin, stop = (
+        made.since(table.ints(name)[rows]) for name in ("evidence_start_ns", "evidence_end_ns")
+    )
     call = _position(calls["start"], begin)
     call[_at(calls["start"] + calls["dur"], call) != stop] = -1
     apart = (call < 0) & (begin >= 0)
-    made.tables["gaps"] = {  # most begin and end with a neighbouring kernel, and most evidence is a call: small numbers
+    made.tables[
+        "gaps"
+        # most begin and end with a neighbouring kernel, and most evidence is a call: small numbers
+    ] = {
         "class": gaps["class"],
         "before": before,
         "after": after,
-        "from": gaps["start"] - np.where(before < 0, 0, _at(kernels["start"] + kernels["dur"], before)),
+        "from": (
+            gaps["start"] - np.where(before < 0, 0, _at(kernels["start"] + kernels["dur"], before))
+        ),
         "to": np.where(after < 0, 0, _at(kernels["start"], after)) - end,
         "inference": table.ints("inference")[rows],
         "call": call,
@@ -177,7 +246,9 @@ def _inferences(made: _Made, tables: Tables) -> None:
     columns = {name.removesuffix("_ns"): made.since(table.ints(name)) for name in _INFERENCE_TIMES}
     columns |= {name.removesuffix("_ns"): table.ints(name) for name in _INFERENCE_FIGURES}
     columns["thread"] = _position(made.threads, table.ints("thread"))
-    columns["warmup"], columns["complete"] = (table.bools(name).astype(np.int64) for name in ("warmup", "complete"))
+    columns["warmup"], columns["complete"] = (
+        table.bools(name).astype(np.int64) for name in ("warmup", "complete")
+    )
     columns["shown"] = made.windows.inferences.astype(np.int64)
     cause, ratio = times.text("extra_cause"), times.floats("times_median")
     odd = np.where(np.isnan(ratio), 0, ratio) >= OUTLIER
@@ -196,7 +267,9 @@ def _inferences(made: _Made, tables: Tables) -> None:
 
 
 def _position(kept: IntArray, rows: IntArray) -> IntArray:
-    """The index of each value among the kept ones, which are ascending; -1 if it is not among them."""
+    """The index of each value among the kept ones, which are ascending; -1 if it is not among
+    them.
+    """
     if len(kept) == 0:
         return np.full(len(rows), -1, np.int64)
     at = np.minimum(np.searchsorted(kept, rows), len(kept) - 1)

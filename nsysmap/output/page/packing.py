@@ -1,4 +1,5 @@
-"""Packs columns of integers into few bytes: differences if they are smaller, zigzag-coded, split into byte planes, deflated.
+"""Packs columns of integers into few bytes: differences if they are smaller, zigzag-coded, split
+into byte planes, deflated.
 
 unpack.js reads them.
 """
@@ -22,9 +23,10 @@ _LEVEL = 9
 def packed(tables: Mapping[str, Columns]) -> str:
     """Columns of integers, by table and name, as text in base64; MISSING becomes -1.
 
-    The deflated data are the length of a JSON header (4 bytes, little endian), the header, and the planes.  The header has for each table
-    its rows and for each column [name, planes, differences, wide]: the bytes per value, whether they are differences from the previous
-    value, and whether a value needs more than 32 bits.
+    The deflated data are the length of a JSON header (4 bytes, little endian), the header, and the
+    planes.  The header has for each table its rows and for each column [name, planes, differences,
+    wide]: the bytes per value, whether they are differences from the previous value, and whether a
+    value needs more than 32 bits.
     """
     header: dict[str, dict[str, object]] = {}
     planes: list[bytes] = []
@@ -35,14 +37,23 @@ def packed(tables: Mapping[str, Columns]) -> str:
             rows = len(given)
             values = np.where(given == MISSING, -1, given)
             count, differences = _planes(values, planes)
-            described.append([name, count, int(differences), int(bool(len(values)) and int(np.abs(values).max()) >= 2**31)])
+            described.append(
+                [
+                    name,
+                    count,
+                    int(differences),
+                    int(bool(len(values)) and int(np.abs(values).max()) >= 2**31),
+                ]
+            )
         header[table] = {"rows": rows, "columns": described}
     return deflated(json.dumps(header, separators=(",", ":")).encode(), *planes)
 
 
 def deflated(head: bytes, *rest: bytes) -> str:
     """The length of the first part, and all parts, deflated, as text in base64."""
-    return b64encode(zlib.compress(len(head).to_bytes(4, "little") + head + b"".join(rest), _LEVEL)).decode()
+    return b64encode(
+        zlib.compress(len(head).to_bytes(4, "little") + head + b"".join(rest), _LEVEL)
+    ).decode()
 
 
 def _planes(values: IntArray, planes: list[bytes]) -> tuple[int, bool]:

@@ -1,4 +1,6 @@
-"""What the engine's row on top of the page adds to the evidence that it ran: how many of its layers ran no kernel."""
+"""What the engine's row on top of the page adds to the evidence that it ran: how many of its layers
+ran no kernel.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ _NAMED = 2  # kinds of layers without a kernel that are named
 
 def proofs(tables: Tables) -> Mapping[int, str]:
     """By engine, a sentence about its layers without a kernel; none if all ran one, or none did."""
-    ran = {layer for row in tables.kernel_time if (layer := row.maybe_integer("layer_id")) is not None}
+    ran = {
+        layer for row in tables.kernel_time if (layer := row.maybe_integer("layer_id")) is not None
+    }
     found: dict[int, str] = {}
     for number in {row.integer("engine") for row in tables.engines}:
         mine = [row for row in tables.layers if row.maybe_integer("engine") == number]
@@ -21,5 +25,7 @@ def proofs(tables: Tables) -> Mapping[int, str]:
         if 0 < idle.total() < len(mine):
             kinds = ", ".join(f"{count} {kind}" for kind, count in idle.most_common(_NAMED))
             more = ", …" if len(idle) > _NAMED else ""
-            found[number] = f"of its {counted(len(mine), 'layer')} {idle.total()} ran no kernel ({kinds}{more})"
+            found[number] = (
+                f"of its {counted(len(mine), 'layer')} {idle.total()} ran no kernel ({kinds}{more})"
+            )
     return found

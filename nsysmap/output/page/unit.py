@@ -1,4 +1,6 @@
-"""What the page's times of layers are of: one unit for all of them, and the mean or median that each figure is."""
+"""What the page's times of layers are of: one unit for all of them, and the mean or median that
+each figure is.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ _UNEQUAL = 0.1  # of a run: a pass more or less at the ends of a trace
 class Unit:
     """The unit of layers' times."""
 
-    words: str  # per inference, per pass of 2 inferences, per inference of its engine, over the whole trace
+    # per inference, per pass of 2 inferences, per inference of its engine, over the whole trace
+    words: str
     runs: Mapping[int | None, int]  # how often each engine runs in it; 1 where it is not said
     others: bool  # times of kernels without a layer are in that unit too
 
@@ -27,7 +30,9 @@ class Unit:
 
 
 def unit_of(summary: Summary, tables: Tables) -> Unit:
-    """A pass, where engines run in turn; else an inference, with several engines one of the layer's own."""
+    """A pass, where engines run in turn; else an inference, with several engines one of the layer's
+    own.
+    """
     if not summary.steady:
         return Unit("over the whole trace", {}, others=True)
     steady: dict[int | None, int] = {}
@@ -38,11 +43,19 @@ def unit_of(summary: Summary, tables: Tables) -> Unit:
         passes = summary.steady / int(summary.unit.split()[2])
         runs = {engine: count / max(passes, 1) for engine, count in steady.items()}
         if all(round(one) >= 1 and abs(one - round(one)) <= _UNEQUAL for one in runs.values()):
-            return Unit(f"per {summary.unit}", {engine: round(one) for engine, one in runs.items()}, others=True)
+            return Unit(
+                f"per {summary.unit}",
+                {engine: round(one) for engine, one in runs.items()},
+                others=True,
+            )
     if len([one for one in steady.values() if one]) > 1:
         return Unit("per inference of its engine", {}, others=False)
     one = REPETITION if REPETITION in summary.unit else INFERENCE
-    return Unit(f"per {one}{' whose kernels the trace shows' if summary.hidden else ''}", {}, others=not summary.hidden)
+    return Unit(
+        f"per {one}{' whose kernels the trace shows' if summary.hidden else ''}",
+        {},
+        others=not summary.hidden,
+    )
 
 
 def run_words(summary: Summary, tables: Tables) -> str:
@@ -60,7 +73,11 @@ def run_words(summary: Summary, tables: Tables) -> str:
     if len(summary.gpus) > 1 and not summary.in_step and len(own) == 1 < len(summary.kinds):
         count, whose = own[0].inferences - own[0].warmup - own[0].cut, f"{own[0].what}: "
     told = f"{whose}{'m' if whose else 'M'}ean of {counted(count, each)}{spread}"
-    prediction = f"the prediction for GPU {summary.gpu_unprofiled.device}" if whose and summary.gpu_unprofiled else "the prediction"
+    prediction = (
+        f"the prediction for GPU {summary.gpu_unprofiled.device}"
+        if whose and summary.gpu_unprofiled
+        else "the prediction"
+    )
     if summary.replayed_ns is None:
         return f"{told}."
     left_out = f"outliers (from {OUTLIER} × the median) and long pauses"

@@ -1,4 +1,6 @@
-"""Which parts of a trace the page shows event by event: all of it, or the most telling inferences of a long one."""
+"""Which parts of a trace the page shows event by event: all of it, or the most telling inferences
+of a long one.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +42,16 @@ class Windows:
 def windows_of(tables: Tables, most: int = MOST_KERNELS) -> Windows:
     """The parts of the trace with at most about so many kernels. Of a
 
-    longer trace: the first inferences, the slowest of each group and those nearest its median, where findings begin, the last; then
-    others, spread evenly.  Without inferences: where the trace begins.
+    longer trace: the first inferences, the slowest of each group and those nearest its median,
+    where findings begin, the last; then others, spread evenly.  Without inferences: where the trace
+    begins.
     """
     kernels, inferences = tables.kernels, tables.inferences
     starts, ends = inferences.ints("start_ns"), inferences.ints("end_ns")
     if len(kernels) <= most:
-        return Windows(np.array([MISSING]), np.array([-MISSING - 1]), True, np.ones(len(inferences), np.bool_))
+        return Windows(
+            np.array([MISSING]), np.array([-MISSING - 1]), True, np.ones(len(inferences), np.bool_)
+        )
     if len(inferences) == 0:
         begin, cut = int(kernels.ints("start_ns")[0]), int(kernels.ints("start_ns")[most])
         return Windows(np.array([begin]), np.array([cut]), False, np.zeros(0, np.bool_))
@@ -54,7 +59,10 @@ def windows_of(tables: Tables, most: int = MOST_KERNELS) -> Windows:
     taken = np.zeros(len(inferences), np.bool_)
     left = most
     for one in _in_turn(tables):
-        count = int(np.searchsorted(kernels.ints("start_ns"), ends[one]) - np.searchsorted(kernels.ints("start_ns"), starts[one]))
+        count = int(
+            np.searchsorted(kernels.ints("start_ns"), ends[one])
+            - np.searchsorted(kernels.ints("start_ns"), starts[one])
+        )
         if not taken[one] and count <= left:
             taken[one] = True
             left -= count
@@ -62,7 +70,11 @@ def windows_of(tables: Tables, most: int = MOST_KERNELS) -> Windows:
     rows = np.array(sorted(chosen), np.int64)
     begins, stops = union(starts[rows], ends[rows])
     inside = np.searchsorted(stops, starts, side="left")
-    whole = (inside < len(stops)) & (np.append(begins, 0)[inside] <= starts) & (np.append(stops, 0)[inside] >= ends)
+    whole = (
+        (inside < len(stops))
+        & (np.append(begins, 0)[inside] <= starts)
+        & (np.append(stops, 0)[inside] >= ends)
+    )
     return Windows(begins, stops, False, whole)
 
 
@@ -89,7 +101,9 @@ def _in_turn(tables: Tables) -> list[int]:
 
 
 def left_out(work: Table, lane: IntArray, windows: Windows) -> dict[str, IntArray]:
-    """GPU work that a page does not show individually: number of pieces and total time, by lane and time bin."""
+    """GPU work that a page does not show individually: number of pieces and total time, by lane and
+    time bin.
+    """
     rows = np.flatnonzero(~windows.holds(work.ints("start_ns"), work.ints("end_ns")))
     start, end = work.ints("start_ns")[rows], work.ints("end_ns")[rows]
     if len(rows) == 0:
@@ -103,4 +117,10 @@ def left_out(work: Table, lane: IntArray, windows: Windows) -> dict[str, IntArra
     np.maximum.at(most, number, end)
     busy = np.zeros(size, np.int64)
     np.add.at(busy, number, end - start)
-    return {"start": least, "dur": most - least, "lane": lanes, "count": np.bincount(number, minlength=size).astype(np.int64), "busy": busy}
+    return {
+        "start": least,
+        "dur": most - least,
+        "lane": lanes,
+        "count": np.bincount(number, minlength=size).astype(np.int64),
+        "busy": busy,
+    }

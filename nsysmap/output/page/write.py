@@ -34,7 +34,9 @@ from nsysmap.text.units import duration, percent, rate, rounded
 HERE = Path(__file__).parent
 SUFFIX = ".html"
 _MOST_NAMES = 200
-_LEAST_PROFILER = 0.05  # share of the time, from which it is said why that rule found nothing: its own threshold
+_LEAST_PROFILER = (
+    0.05  # share of the time, from which it is said why that rule found nothing: its own threshold
+)
 _SCRIPTS = (
     "unpack.js",
     "words.js",
@@ -50,10 +52,15 @@ _SCRIPTS = (
 
 
 def write_page(
-    analysis: Analysis, report: Report, path: Path, *, most_kernels: int = MOST_KERNELS, links: Sequence[tuple[str, str]] = ()
+    analysis: Analysis,
+    report: Report,
+    path: Path,
+    *,
+    most_kernels: int = MOST_KERNELS,
+    links: Sequence[tuple[str, str]] = (),
 ) -> None:
-    """Write the page to ``path``, whole or not at all; a trace with more than ``most_kernels`` kernels is shown only in part, which the
-    page says.
+    """Write the page to ``path``, whole or not at all; a trace with more than ``most_kernels``
+    kernels is shown only in part, which the page says.
 
     ``links`` are titles and addresses of related pages.
     """
@@ -69,14 +76,25 @@ def _figures(row: Row) -> tuple[str, ...]:
 
 
 def _bridge(summary: Summary, report: Report) -> str:
-    """Why the rule about the profiler's stops found nothing, where the GPU was idle for the profiler's work; empty where that is not so."""
-    share = max((one.share_of_window for gpu in summary.gpus for one in gpu.idle if one.cause == "profiler"), default=0.0)
+    """Why the rule about the profiler's stops found nothing, where the GPU was idle for the
+    profiler's work; empty where that is not so.
+    """
+    share = max(
+        (
+            one.share_of_window
+            for gpu in summary.gpus
+            for one in gpu.idle
+            if one.cause == "profiler"
+        ),
+        default=0.0,
+    )
     if "profiler-overhead" not in report.clean or share < _LEAST_PROFILER:
         return ""
     return (
-        f"The GPU was idle for nsys's own work for {percent(share, 1)} of the time, though profiler-overhead found nothing: that rule is "
-        "about how long nsys stopped the launching thread, this share also about its work within launch calls, such as tracing each node "
-        "of a CUDA graph."
+        f"The GPU was idle for nsys's own work for {percent(share, 1)} of the time, though"
+        " profiler-overhead found nothing: that rule is about how long nsys stopped the launching"
+        " thread, this share also about its work within launch calls, such as tracing each node of"
+        " a CUDA graph."
     )
 
 
@@ -94,17 +112,37 @@ def _unmapped_names(kernels: Table) -> frozenset[str]:
     """The names of kernels that have no layer."""
     names = kernels.text("name")
     codes = names.codes[kernels.ints("layer_id") == MISSING]
-    return frozenset(names.values[code] for code in distinct_rows(codes[codes >= 0], len(names.values)).tolist())
+    return frozenset(
+        names.values[code] for code in distinct_rows(codes[codes >= 0], len(names.values)).tolist()
+    )
 
 
-def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS, links: Sequence[tuple[str, str]] = ()) -> str:
-    """The page as text; names are escaped, whatever they contain.  The same analysis gives the same page."""
+def page(
+    analysis: Analysis,
+    report: Report,
+    *,
+    most_kernels: int = MOST_KERNELS,
+    links: Sequence[tuple[str, str]] = (),
+) -> str:
+    """The page as text; names are escaped, whatever they contain.  The same analysis gives the same
+    page.
+    """
     import jinja2
 
     loader = jinja2.FileSystemLoader(HERE, encoding="utf-8")
-    pages = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
-    pages.filters |= {"plain": escaped, "duration": duration, "percent": lambda share: percent(share, 1)}
-    pages.filters |= {"rounded": rounded, "rate": rate, "gain": lambda action: gains.gain(analysis.summary, action)}
+    pages = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True
+    )
+    pages.filters |= {
+        "plain": escaped,
+        "duration": duration,
+        "percent": lambda share: percent(share, 1),
+    }
+    pages.filters |= {
+        "rounded": rounded,
+        "rate": rate,
+        "gain": lambda action: gains.gain(analysis.summary, action),
+    }
     pages.filters |= {"ways": gains.ways, "action_title": gains.action_title}
     windows = windows_of(analysis.tables, most_kernels)
     events = events_of(analysis.tables, windows)
@@ -114,13 +152,18 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
     regions = regions_of(analysis.tables, unit)
     content = content_of(analysis, report, Shown(events, windows, unit, regions, sampled))
     columns = {**events.tables, **sample_columns(sampled, events.origin_ns)}
-    shown = windows.holds(analysis.tables.kernels.ints("start_ns"), analysis.tables.kernels.ints("end_ns"))
+    shown = windows.holds(
+        analysis.tables.kernels.ints("start_ns"), analysis.tables.kernels.ints("end_ns")
+    )
     columns["kernels"] = {**columns["kernels"], "part": regions.part[shown]}
     numbers = {row.integer("finding_id"): number for number, row in enumerate(found)}
     answered = [row for row in analysis.tables.whatif if row.text("answer") == "answered"]
     common, told = assumptions([(row.text("change"), row.text("assumptions")) for row in answered])
     own = dict(told)
-    by_rule = [[row for row in found if row.text("rule") == rule] for rule in dict.fromkeys(row.text("rule") for row in found)]
+    by_rule = [
+        [row for row in found if row.text("rule") == rule]
+        for rule in dict.fromkeys(row.text("rule") for row in found)
+    ]
     return pages.get_template("page.html.j2").render(
         title=escaped(report.trace.source),
         links=links,
@@ -141,20 +184,28 @@ def page(analysis: Analysis, report: Report, *, most_kernels: int = MOST_KERNELS
         most_names=_MOST_NAMES,
         findings=found,
         by_rule=by_rule,
-        rules_found=[(mine[0].text("rule"), numbers[mine[0].integer("finding_id")], len(mine)) for mine in by_rule],
+        rules_found=[
+            (mine[0].text("rule"), numbers[mine[0].integer("finding_id")], len(mine))
+            for mine in by_rule
+        ],
         outcomes={row.text("rule"): row for row in analysis.tables.rule_outcomes},
         numbers=numbers,
         figures=_figures,
         changes=[(row, own.get(row.text("change"), "")) for row in answered],
         predicted={row.text("change") for row in answered},
-        titles={name: change.title for name, change in CHANGES.items()} | {one.name: one.title for one in analysis.summary.actions},
+        titles={name: change.title for name, change in CHANGES.items()}
+        | {one.name: one.title for one in analysis.summary.actions},
         places={row.text("change"): gains.place(analysis.summary, row) for row in answered},
         assumed=common,
         unanswered=unanswered(list(analysis.tables.whatif)),
         inside=[row for row in analysis.tables.findings if row.maybe_integer("inside") is not None],
         reduced=reduced_words(analysis.tables, windows),
         content=content,
-        doc=deflated(json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "backslashreplace")),
+        doc=deflated(
+            json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode(
+                "utf-8", "backslashreplace"
+            )
+        ),
         rows=packed(columns),
         unmapped_names=_unmapped_names(analysis.tables.kernels),
         measured=of_names(analysis.tables.kernel_counters),

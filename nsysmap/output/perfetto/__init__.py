@@ -1,4 +1,5 @@
-"""An analysis as a Perfetto trace: threads, streams, layers above kernels, flows from launch to kernel, idle time, counters.
+"""An analysis as a Perfetto trace: threads, streams, layers above kernels, flows from launch to
+kernel, idle time, counters.
 
 `write` is the way in.
 """

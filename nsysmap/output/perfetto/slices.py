@@ -1,4 +1,6 @@
-"""Sorts slices into tracks in which none crosses another; a slice that would cross goes to another track."""
+"""Sorts slices into tracks in which none crosses another; a slice that would cross goes to another
+track.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,17 @@ Slice = tuple[int, int]
 """Begin and end, in nanoseconds."""
 
 Step = tuple[int, int, int]
-"""The track, from 0; the time; and the number of the slice that begins, or -1 if the innermost open slice ends."""
+"""The track, from 0; the time; and the number of the slice that begins, or -1 if the innermost open
+slice ends.
+"""
 
 
 def steps(slices: Iterable[Slice]) -> Iterator[Step]:
-    """The slices as steps on as many tracks as needed; those of one track are in chronological order.
+    """The slices as steps on as many tracks as needed; those of one track are in chronological
+    order.
 
-    Slices must be sorted by begin, outer before inner ones that begin at the same time; they are numbered from 0.
+    Slices must be sorted by begin, outer before inner ones that begin at the same time; they are
+    numbered from 0.
     """
     tracks: list[list[int]] = []  # ends of the open slices, the outermost first
     for number, (start, end) in enumerate(slices):
@@ -34,7 +40,9 @@ def steps(slices: Iterable[Slice]) -> Iterator[Step]:
 
 
 def changes(moments: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The values of a counter from its changes (time and amount, sorted): the last value at each time, if it changed."""
+    """The values of a counter from its changes (time and amount, sorted): the last value at each
+    time, if it changed.
+    """
     value, told, at = 0, 0, None
     for moment, step in moments:
         if at is not None and moment != at and value != told:

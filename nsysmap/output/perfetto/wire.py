@@ -1,6 +1,7 @@
 """Writes the few messages of Perfetto's trace format that are needed, in protobuf's wire format.
 
-The numbers are those of protos/perfetto/trace/trace_packet.proto, track_event.proto, track_descriptor.proto and debug_annotation.proto.
+The numbers are those of protos/perfetto/trace/trace_packet.proto, track_event.proto,
+track_descriptor.proto and debug_annotation.proto.
 """
 
 from __future__ import annotations
@@ -49,8 +50,9 @@ def packet(content: bytes) -> bytes:
 
 
 def compressed(packets: Iterable[bytes]) -> Iterator[bytes]:
-    """The packets, compressed in batches: each result is a packet whose compressed_packets field contains a batch, as in Perfetto's own
-    writer."""
+    """The packets, compressed in batches: each result is a packet whose compressed_packets field
+    contains a batch, as in Perfetto's own writer.
+    """
     held: list[bytes] = []
     size = 0
     for one in packets:
@@ -75,28 +77,38 @@ _NEEDS = number(13, _NEEDED)
 
 
 class Interned:
-    """Interned texts: events refer to them by number, and one packet says which text each number is."""
+    """Interned texts: events refer to them by number, and one packet says which text each number
+    is.
+    """
 
     def __init__(self) -> None:
         """Starts without texts."""
         self._numbers: dict[int, dict[str, int]] = {}
 
     def number(self, kind: int, value: str) -> int:
-        """The number of a text; ``kind`` is its field of InternedData: 1 category, 2 name of an event, 3 of an annotation, 29 text."""
+        """The number of a text; ``kind`` is its field of InternedData: 1 category, 2 name of an
+        event, 3 of an annotation, 29 text.
+        """
         texts = self._numbers.setdefault(kind, {})
         return texts.setdefault(value, len(texts) + 1)
 
     def packet(self) -> bytes:
         """The packet with all texts; it must precede the events."""
         found = b"".join(
-            message(kind, number(1, at) + text(2, value)) for kind, texts in self._numbers.items() for value, at in texts.items()
+            message(kind, number(1, at) + text(2, value))
+            for kind, texts in self._numbers.items()
+            for value, at in texts.items()
         )
         return packet(number(13, _CLEARED) + message(12, found))
 
     def slice(self, name: str, category: str, annotations: Mapping[str, object]) -> bytes:
         """The fields of TrackEvent for the begin of a slice, except type, track and flows."""
         parts = [number(3, self.number(1, category)), number(10, self.number(2, name))]
-        parts += [message(4, self._annotation(key, value)) for key, value in annotations.items() if value is not None]
+        parts += [
+            message(4, self._annotation(key, value))
+            for key, value in annotations.items()
+            if value is not None
+        ]
         return b"".join(parts)
 
     def _annotation(self, key: str, value: object) -> bytes:
@@ -107,8 +119,16 @@ class Interned:
 
 
 def track(uuid: int, name: str, parent: int | None = None, *, more: bytes = b"") -> bytes:
-    """The packet that declares a track; its children are shown in the order of their declaration."""
-    found = number(1, uuid) + text(2, name) + (b"" if parent is None else number(5, parent)) + number(11, 3) + more
+    """The packet that declares a track; its children are shown in the order of their
+    declaration.
+    """
+    found = (
+        number(1, uuid)
+        + text(2, name)
+        + (b"" if parent is None else number(5, parent))
+        + number(11, 3)
+        + more
+    )
     return packet(message(60, found))
 
 
@@ -138,10 +158,14 @@ class Track:
     def __init__(self, uuid: int) -> None:
         """A track that is declared by :func:`track`."""
         on = number(11, uuid)
-        self._begin, self._end, self._count = (number(9, kind) + on for kind in (_BEGIN, _END, _COUNTER))
+        self._begin, self._end, self._count = (
+            number(9, kind) + on for kind in (_BEGIN, _END, _COUNTER)
+        )
         self._ended = message(11, self._end)
 
-    def begin(self, at_ns: int, said: bytes, starts: Iterable[int] = (), ends: Sequence[int] = ()) -> bytes:
+    def begin(
+        self, at_ns: int, said: bytes, starts: Iterable[int] = (), ends: Sequence[int] = ()
+    ) -> bytes:
         """A slice begins; flows start and end there."""
         flows = b"".join(_FLOW + one.to_bytes(8, "little") for one in starts)
         flows += b"".join(_FLOW_ENDS + one.to_bytes(8, "little") for one in ends)

@@ -21,7 +21,16 @@ from nsysmap.output.page.events import Events, events_of
 from nsysmap.output.page.samples import Sampled, sampled_of
 from nsysmap.output.page.windows import windows_of
 from nsysmap.output.perfetto.slices import changes, steps
-from nsysmap.output.perfetto.wire import Interned, Track, compressed, counter, process, ranked, thread, track
+from nsysmap.output.perfetto.wire import (
+    Interned,
+    Track,
+    compressed,
+    counter,
+    process,
+    ranked,
+    thread,
+    track,
+)
 from nsysmap.output.words import CAUSES, ENGINES_NAME
 from nsysmap.text.terminal import escaped
 
@@ -30,12 +39,16 @@ _GPU_WORK = ("kernels", "copies", "fills", "graphs")
 _ON_HOST = {"ranges": "NVTX", "calls": "CUDA", "osrt": "OS runtime", "overheads": "profiler"}
 _ALL = 1 << 62  # kernels up to which all events are written
 _ROWS_AT_ONCE = 65536
-_MOST_ID = 2**31 - 1  # of processes and threads in Perfetto, to which 0 is the idle thread of any process
+_MOST_ID = (
+    2**31 - 1
+)  # of processes and threads in Perfetto, to which 0 is the idle thread of any process
 
 
 @dataclass(frozen=True)
 class _Slices:
-    """The slices of one track, sorted by begin, outer before inner ones; arrays of the same length."""
+    """The slices of one track, sorted by begin, outer before inner ones; arrays of the same
+    length.
+    """
 
     start: IntArray
     end: IntArray
@@ -46,7 +59,9 @@ class _Slices:
 
 @dataclass
 class _Trace:
-    """The contents of the trace: its tracks, the texts of slices, and the slices and values of each track."""
+    """The contents of the trace: its tracks, the texts of slices, and the slices and values of each
+    track.
+    """
 
     tracks: list[bytes] = field(default_factory=list)
     interned: Interned = field(default_factory=Interned)
@@ -91,7 +106,9 @@ class _Trace:
                 yield on[place].end(at - origin)
             else:
                 ends = (flow[number],) if flow[number] else ()
-                yield on[place].begin(at - origin, self.texts[said[number]], flows.of(call[number]), ends)
+                yield on[place].begin(
+                    at - origin, self.texts[said[number]], flows.of(call[number]), ends
+                )
 
 
 def _pairs(slices: _Slices) -> Iterator[tuple[int, int]]:
@@ -102,7 +119,9 @@ def _pairs(slices: _Slices) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class _Flows:
-    """The flows that begin at each call; a flow has the number of the GPU work to which it leads."""
+    """The flows that begin at each call; a flow has the number of the GPU work to which it
+    leads.
+    """
 
     flow: IntArray  # sorted by call
     first: IntArray  # for each call the index of its first flow
@@ -113,15 +132,21 @@ class _Flows:
 
 
 def write_trace(analysis: Analysis, path: Path) -> None:
-    """Write the trace to ``path``, whole or not at all; times are nanoseconds since the first event of the capture."""
+    """Write the trace to ``path``, whole or not at all; times are nanoseconds since the first event
+    of the capture.
+    """
     windows = windows_of(analysis.tables, _ALL)
     events = events_of(analysis.tables, windows)
     made = _Trace()
     _inferences(made, analysis, events)
-    _gpus(made, analysis, events, {one.device: one for one in sampled_of(analysis, windows, events)})
+    _gpus(
+        made, analysis, events, {one.device: one for one in sampled_of(analysis, windows, events)}
+    )
     of_gpus = len(made.slices)
     _threads(made, events)
-    made.slices = made.slices[of_gpus:] + made.slices[:of_gpus]  # at the same time, the call that begins a flow must be read first
+    made.slices = (
+        made.slices[of_gpus:] + made.slices[:of_gpus]
+    )  # at the same time, the call that begins a flow must be read first
     with replacing(path) as fresh, fresh.open("wb") as file:
         made.put(file, _flows(events))
 
@@ -131,11 +156,16 @@ def _flows(events: Events) -> _Flows:
     flow = np.concatenate([_numbers(events, name) for name in _GPU_WORK])
     known = np.flatnonzero(flow)
     order = known[np.argsort(call[known], kind="stable")]
-    return _Flows(flow[order], np.searchsorted(call[order], np.arange(len(events.tables["calls"]["start"]) + 1)))
+    return _Flows(
+        flow[order],
+        np.searchsorted(call[order], np.arange(len(events.tables["calls"]["start"]) + 1)),
+    )
 
 
 def _numbers(events: Events, name: str) -> IntArray:
-    """The numbers of the flows that lead to this GPU work; 0 where its call is not in the trace, or begins only after it."""
+    """The numbers of the flows that lead to this GPU work; 0 where its call is not in the trace, or
+    begins only after it.
+    """
     table, calls = events.tables[name], events.tables["calls"]["start"]
     rows: IntArray = np.arange(len(table["start"])) + ((_GPU_WORK.index(name) << 56) + 1)
     launch = table["launch"]
@@ -147,40 +177,88 @@ def _inferences(made: _Trace, analysis: Analysis, events: Events) -> None:
     several = len({lane["device"] for lane in events.lanes}) > 1
     said = []
     for number, engine in enumerate(table["engine"].tolist()):
-        name = escaped(analysis.engines[engine].source) if 0 <= engine < len(analysis.engines) else None
-        state = "warm-up" if table["warmup"][number] else None if table["complete"][number] else "cut by the capture"
+        name = (
+            escaped(analysis.engines[engine].source)
+            if 0 <= engine < len(analysis.engines)
+            else None
+        )
+        state = (
+            "warm-up"
+            if table["warmup"][number]
+            else None
+            if table["complete"][number]
+            else "cut by the capture"
+        )
         said.append(made.say(f"{one} {number}", one, {"engine": name, "excluded": state}))
-    mine_on = {on: np.flatnonzero(table["thread"] == on) for on in np.unique(table["thread"]).tolist()}
+    mine_on = {
+        on: np.flatnonzero(table["thread"] == on) for on in np.unique(table["thread"]).tolist()
+    }
     devices = {on: np.unique(table["device"][mine]).tolist() for on, mine in mine_on.items()}
     for on, mine in sorted(mine_on.items(), key=lambda item: (devices[item[0]], item[0])):
-        gpu = f" on GPU {devices[on][0]}" if several and len(devices[on]) == 1 and devices[on][0] >= 0 else ""
+        gpu = (
+            f" on GPU {devices[on][0]}"
+            if several and len(devices[on]) == 1 and devices[on][0] >= 0
+            else ""
+        )
         name = f"{one}s{gpu}" + (f" of thread {events.threads[on]['tid']}" if on >= 0 else "")
-        made.slices.append((made.add(name), _slices(table["start"][mine], table["end"][mine], np.array(said, np.int64)[mine])))
+        made.slices.append(
+            (
+                made.add(name),
+                _slices(table["start"][mine], table["end"][mine], np.array(said, np.int64)[mine]),
+            )
+        )
 
 
-def _slices(start: IntArray, end: IntArray, said: IntArray, *, call: IntArray | None = None, flow: IntArray | None = None) -> _Slices:
+def _slices(
+    start: IntArray,
+    end: IntArray,
+    said: IntArray,
+    *,
+    call: IntArray | None = None,
+    flow: IntArray | None = None,
+) -> _Slices:
     """The slices in order; of those with the same times, the first given is the outer one."""
     order = np.lexsort((-end, start))
     none, no_flow = np.full(len(start), -1, np.int64), np.zeros(len(start), np.int64)
     return _Slices(
-        start[order], end[order], said[order], (none if call is None else call)[order], (no_flow if flow is None else flow)[order]
+        start[order],
+        end[order],
+        said[order],
+        (none if call is None else call)[order],
+        (no_flow if flow is None else flow)[order],
     )
 
 
 def _gpus(made: _Trace, analysis: Analysis, events: Events, sampled: Mapping[int, Sampled]) -> None:
     names = {row.integer("device"): row.text("name") for row in analysis.tables.devices}
-    layers = {row.integer("layer_id"): (escaped(called(row)), escaped(row.text("name"))) for row in analysis.tables.layers}
+    layers = {
+        row.integer("layer_id"): (escaped(called(row)), escaped(row.text("name")))
+        for row in analysis.tables.layers
+    }
     said = {name: _classes(made, name, events, layers) for name in _GPU_WORK}
-    of_layer = {layer: made.say(title, "layer", {ENGINES_NAME: name}) for layer, (title, name) in layers.items()}
+    of_layer = {
+        layer: made.say(title, "layer", {ENGINES_NAME: name})
+        for layer, (title, name) in layers.items()
+    }
     for device in sorted({lane["device"] for lane in events.lanes}):
-        parent = made.add(f"GPU {device}" + (f" ({escaped(names[device])})" if device in names else ""))
+        parent = made.add(
+            f"GPU {device}" + (f" ({escaped(names[device])})" if device in names else "")
+        )
         _gaps(made, events, device, parent)
         several = len({lane["pid"] for lane in events.lanes}) > 1
-        streams = Counter((lane["pid"], lane["stream"]) for lane in events.lanes if lane["device"] == device)
+        streams = Counter(
+            (lane["pid"], lane["stream"]) for lane in events.lanes if lane["device"] == device
+        )
         for number, lane in enumerate(events.lanes):
             if lane["device"] == device:
-                name = f"stream {lane['stream']}" + (f" of process {lane['pid']}" if several else "")
-                name += f", context {lane['context']}" if streams[lane["pid"], lane["stream"]] > 1 else ""
+                name = f"stream {lane['stream']}" + (
+                    f" of process {lane['pid']}" if several else ""
+                )
+                name += (
+                    f", context {lane['context']}"
+                    if streams[lane["pid"], lane["stream"]] > 1
+                    else ""
+                )
                 made.slices.append((made.add(name, parent), _work(events, number, said, of_layer)))
         for name, unit, values in _counters(analysis, device, events.origin_ns):
             made.counters.append((made.add(name, parent, counter(unit)), values))
@@ -189,8 +267,12 @@ def _gpus(made: _Trace, analysis: Analysis, events: Events, sampled: Mapping[int
                 made.counters.append((made.add(name, parent, counter(unit)), values))
 
 
-def _work(events: Events, lane: int, said: Mapping[str, IntArray], of_layer: Mapping[int, int]) -> _Slices:
-    """The slices of a stream: layers with their kernels inside; copies, memsets and whole graphs."""
+def _work(
+    events: Events, lane: int, said: Mapping[str, IntArray], of_layer: Mapping[int, int]
+) -> _Slices:
+    """The slices of a stream: layers with their kernels inside; copies, memsets and whole
+    graphs.
+    """
     parts = []
     for name in _GPU_WORK:
         table, classes = events.tables[name], events.tables[f"{name}_classes"]
@@ -201,9 +283,13 @@ def _work(events: Events, lane: int, said: Mapping[str, IntArray], of_layer: Map
         layer = classes["layer_id"][of] if kernels else np.full(len(rows), -1, np.int64)
         inference = table["inference"][rows] if kernels else layer
         parts.append((start, start + table["dur"][rows], said[name][of], flow, layer, inference))
-    start, end, what, flow, layer, inference = (np.concatenate(data) for data in zip(*parts, strict=True))
+    start, end, what, flow, layer, inference = (
+        np.concatenate(data) for data in zip(*parts, strict=True)
+    )
     order = np.lexsort((end, start))
-    (of_number, _), number = numbered(np.where(layer < 0, -1, layer)[order], np.where(inference < 0, -1, inference)[order])
+    (of_number, _), number = numbered(
+        np.where(layer < 0, -1, layer)[order], np.where(inference < 0, -1, inference)[order]
+    )
     numbers, first, _ = runs(number)
     known = of_number[numbers] >= 0 if len(numbers) else np.zeros(0, np.bool_)
     ends = np.maximum.reduceat(end[order], first) if len(first) else first
@@ -216,22 +302,36 @@ def _work(events: Events, lane: int, said: Mapping[str, IntArray], of_layer: Map
     )
 
 
-def _classes(made: _Trace, name: str, events: Events, layers: Mapping[int, tuple[str, str]]) -> IntArray:
+def _classes(
+    made: _Trace, name: str, events: Events, layers: Mapping[int, tuple[str, str]]
+) -> IntArray:
     """For each class of GPU work the indices of its slices' texts in the trace's texts."""
     classes, texts = events.tables[f"{name}_classes"], events.texts[f"{name}_classes"]
     found = []
     for row in range(len(classes["lane"])):
         values: dict[str, object] = {
-            key: (texts[key][data[row]] if data[row] >= 0 else None) for key, data in classes.items() if key in texts
+            key: texts[key][data[row]] if data[row] >= 0 else None
+            for key, data in classes.items()
+            if key in texts
         }
-        values |= {key: (int(data[row]) if data[row] >= 0 else None) for key, data in classes.items() if key not in (*texts, "lane")}
-        title = {"copies": f"memcpy {values.get('kind')}", "fills": "memset", "graphs": "CUDA graph (kernels not traced)"}.get(name, "")
+        values |= {
+            key: int(data[row]) if data[row] >= 0 else None
+            for key, data in classes.items()
+            if key not in (*texts, "lane")
+        }
+        title = {
+            "copies": f"memcpy {values.get('kind')}",
+            "fills": "memset",
+            "graphs": "CUDA graph (kernels not traced)",
+        }.get(name, "")
         if name == "kernels":
             title = str(values.pop("name"))
             values["what it is"] = escaped(summary(decode(title)))
             layer, sure = values.pop("layer_id"), values.pop("confidence")
             assert isinstance(sure, int)
-            title_of, name_of = layers.get(layer, (None, None)) if isinstance(layer, int) else (None, None)
+            title_of, name_of = (
+                layers.get(layer, (None, None)) if isinstance(layer, int) else (None, None)
+            )
             values |= {"layer": title_of, ENGINES_NAME: name_of, "confidence": f"{sure / 1000:g}"}
             for three in ("grid", "block"):
                 values[three] = " x ".join(str(values.pop(f"{three}_{axis}")) for axis in "xyz")
@@ -240,7 +340,11 @@ def _classes(made: _Trace, name: str, events: Events, layers: Mapping[int, tuple
 
 
 def _gaps(made: _Trace, events: Events, device: int, parent: int) -> None:
-    table, classes, texts = events.tables["gaps"], events.tables["gaps_classes"], events.texts["gaps_classes"]
+    table, classes, texts = (
+        events.tables["gaps"],
+        events.tables["gaps_classes"],
+        events.texts["gaps_classes"],
+    )
     mine = np.flatnonzero(classes["device"][table["class"]] == device)
     if not len(mine):
         return
@@ -250,32 +354,48 @@ def _gaps(made: _Trace, events: Events, device: int, parent: int) -> None:
     said = []
     for row in range(len(classes["device"])):
         cause = texts["cause"][classes["cause"][row]]
-        evidence = texts["evidence"][classes["evidence"][row]] if classes["evidence"][row] >= 0 else None
-        said.append(made.say(idle_words(cause), "idle", {"what it means": CAUSES[cause], "evidence": evidence}))
+        evidence = (
+            texts["evidence"][classes["evidence"][row]] if classes["evidence"][row] >= 0 else None
+        )
+        said.append(
+            made.say(
+                idle_words(cause), "idle", {"what it means": CAUSES[cause], "evidence": evidence}
+            )
+        )
     of = np.array(said, np.int64)[table["class"][mine]]
     made.slices.append((made.add("idle, by cause", parent), _slices(start[mine], end[mine], of)))
 
 
 def _threads(made: _Trace, events: Events) -> None:
-    """CUDA calls, NVTX ranges, OS runtime calls and the profiler's own work, by thread; flows start at the calls and lead to what they
-    launched."""
+    """CUDA calls, NVTX ranges, OS runtime calls and the profiler's own work, by thread; flows start
+    at the calls and lead to what they launched.
+    """
     said = {name: _host_classes(made, name, events) for name in _ON_HOST}
     pids = sorted({one["pid"] for one in events.threads})
-    parents = {pid: made.add(f"process {pid}", more=process(pid) if 0 < pid <= _MOST_ID else b"") for pid in pids}
+    parents = {
+        pid: made.add(f"process {pid}", more=process(pid) if 0 < pid <= _MOST_ID else b"")
+        for pid in pids
+    }
     running = {*events.tables["inferences"]["thread"].tolist()}
-    for on, told in sorted(enumerate(events.threads), key=lambda one: one[0] not in running):  # who runs inferences stands next to the GPU
+    for on, told in sorted(
+        enumerate(events.threads), key=lambda one: one[0] not in running
+    ):  # who runs inferences stands next to the GPU
         parts = []
         for name in _ON_HOST:
             table = events.tables[name]
             rows = np.flatnonzero(events.tables[f"{name}_classes"]["thread"][table["class"]] == on)
             start = table["start"][rows]
             call = rows if name == "calls" else np.full(len(rows), -1, np.int64)
-            parts.append((start, start + table["dur"][rows], said[name][table["class"][rows]], call))
+            parts.append(
+                (start, start + table["dur"][rows], said[name][table["class"][rows]], call)
+            )
         start, end, of, call = (np.concatenate(data) for data in zip(*parts, strict=True))
         if len(start):
             name = f"thread {told['tid']}"
             known = 0 < told["pid"] <= _MOST_ID and 0 < told["tid"] <= _MOST_ID
-            uuid = made.add(name, parents[told["pid"]], thread(told["pid"], told["tid"], name) if known else b"")
+            uuid = made.add(
+                name, parents[told["pid"]], thread(told["pid"], told["tid"], name) if known else b""
+            )
             made.slices.append((uuid, _slices(start, end, of, call=call)))
 
 
@@ -290,22 +410,41 @@ def _host_classes(made: _Trace, name: str, events: Events) -> IntArray:
     return np.array(found, np.int64)
 
 
-def _counters(analysis: Analysis, device: int, origin_ns: int) -> Iterator[tuple[str, str, list[tuple[int, int]]]]:
-    """Counters: the share of SMs with a block, from the grids of running kernels; and the number of kernels launched but not begun."""
+def _counters(
+    analysis: Analysis, device: int, origin_ns: int
+) -> Iterator[tuple[str, str, list[tuple[int, int]]]]:
+    """Counters: the share of SMs with a block, from the grids of running kernels; and the number of
+    kernels launched but not begun.
+    """
     tables = analysis.tables
     kernels = tables.kernels.take(tables.kernels.ints("device") == device)
     if not len(kernels):
         return
     start, end = kernels.ints("start_ns") - origin_ns, kernels.ints("end_ns") - origin_ns
-    sm_count = next((row.maybe_integer("sm_count") for row in tables.devices if row.integer("device") == device), None)
+    sm_count = next(
+        (
+            row.maybe_integer("sm_count")
+            for row in tables.devices
+            if row.integer("device") == device
+        ),
+        None,
+    )
     if sm_count:
         blocks = kernels.ints("grid_x") * kernels.ints("grid_y") * kernels.ints("grid_z")
         share = np.minimum(blocks, sm_count) * 100 // sm_count
-        yield "SMs with a block, from grid sizes (at most 100 % per kernel)", "%", _values(start, end, share)
+        yield (
+            "SMs with a block, from grid sizes (at most 100 % per kernel)",
+            "%",
+            _values(start, end, share),
+        )
     launched = kernels.ints("launch_end_ns")
     known = launched != MISSING
     begun = np.minimum(launched[known] - origin_ns, start[known])
-    yield "kernels launched but not begun", "kernels", _values(begun, start[known], np.ones(int(known.sum()), np.int64))
+    yield (
+        "kernels launched but not begun",
+        "kernels",
+        _values(begun, start[known], np.ones(int(known.sum()), np.int64)),
+    )
 
 
 def _measured(one: Sampled, origin_ns: int) -> Iterator[tuple[str, str, list[tuple[int, int]]]]:
@@ -316,7 +455,11 @@ def _measured(one: Sampled, origin_ns: int) -> Iterator[tuple[str, str, list[tup
         at, value = one.start_ns[known] - origin_ns, values[known]
         steps = np.flatnonzero(np.diff(value, prepend=-1))
         unit = "MHz" if metric.unit == "hertz" else "%"
-        yield f"{title}, {unit}, sampled{means}", unit, list(zip(at[steps].tolist(), value[steps].tolist(), strict=True))
+        yield (
+            f"{title}, {unit}, sampled{means}",
+            unit,
+            list(zip(at[steps].tolist(), value[steps].tolist(), strict=True)),
+        )
 
 
 def _values(start: IntArray, end: IntArray, height: IntArray) -> list[tuple[int, int]]:

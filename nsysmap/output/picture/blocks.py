@@ -1,4 +1,6 @@
-"""Which layers of an engine belong together: the Myelin regions, and the blocks that repeat (layer.0, layer.1, …)."""
+"""Which layers of an engine belong together: the Myelin regions, and the blocks that repeat
+(layer.0, layer.1, …).
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class Group:
 
 
 def region_groups(engine: Engine) -> tuple[Group, ...]:
-    """The Myelin regions with more than one layer, by their first layer; each optimization profile has its own."""
+    """The Myelin regions with more than one layer, by their first layer; each optimization profile
+    has its own.
+    """
     found: dict[tuple[int | None, str], list[int]] = {}
     for layer in engine.layers:
         region = region_of(layer.name, layer.kind, layer.region)
@@ -44,17 +48,23 @@ def region_groups(engine: Engine) -> tuple[Group, ...]:
             found.setdefault((layer.optimization_profile, region), []).append(layer.index)
     several = len({profile for profile, _ in found}) > 1
     return tuple(
-        Group(f"Myelin region {region.removeprefix('myl')}" + (f" [profile {profile}]" if several else ""), "Myelin region", tuple(layers))
+        Group(
+            f"Myelin region {region.removeprefix('myl')}"
+            + (f" [profile {profile}]" if several else ""),
+            "Myelin region",
+            tuple(layers),
+        )
         for (profile, region), layers in found.items()
         if len(layers) > 1
     )
 
 
 def block_groups(engine: Engine) -> tuple[Group, ...]:
-    """The blocks that repeat, by their first layer: found from numbers in the names of the layers' nodes, otherwise from repetitions in the
-    order.
+    """The blocks that repeat, by their first layer: found from numbers in the names of the layers'
+    nodes, otherwise from repetitions in the order.
 
-    A layer that names no node joins the layers around it; one between two blocks joins the block before it.
+    A layer that names no node joins the layers around it; one between two blocks joins the block
+    before it.
     """
     paths = [list(_paths(layer)) for layer in engine.layers]
     assigned = _by_name(engine.layers, paths)
@@ -99,21 +109,36 @@ def _candidates(path: Sequence[str]) -> Iterator[tuple[Family, tuple[str, ...]]]
 def _with_numbers(family: Family, numbers: Sequence[str]) -> str:
     left = iter(numbers)
     parts = [part[:-1] + next(left) if part.endswith("*") else part for part in family]
-    joiner = "." if all(part.isidentifier() or part.isdigit() for part in parts) and "*" in family else "/"
+    joiner = (
+        "."
+        if all(part.isidentifier() or part.isdigit() for part in parts) and "*" in family
+        else "/"
+    )
     return joiner.join(parts)
 
 
-def _by_name(layers: Sequence[Layer], paths: Sequence[Sequence[Sequence[str]]]) -> dict[int, tuple[Family, tuple[str, ...]]]:
-    """The block of each layer that names one: chosen from the families whose blocks cover the most layers and are most similar."""
-    votes: dict[Family, dict[int, Counter[tuple[str, ...]]]] = defaultdict(lambda: defaultdict(Counter))
+def _by_name(
+    layers: Sequence[Layer], paths: Sequence[Sequence[Sequence[str]]]
+) -> dict[int, tuple[Family, tuple[str, ...]]]:
+    """The block of each layer that names one: chosen from the families whose blocks cover the most
+    layers and are most similar.
+    """
+    votes: dict[Family, dict[int, Counter[tuple[str, ...]]]] = defaultdict(
+        lambda: defaultdict(Counter)
+    )
     for index, of_layer in enumerate(paths):
         for path in of_layer:
             for family, numbers in _candidates(path):
                 votes[family][index][numbers] += 1
-    members = {family: {index: _most_voted(counts) for index, counts in found.items()} for family, found in votes.items()}
+    members = {
+        family: {index: _most_voted(counts) for index, counts in found.items()}
+        for family, found in votes.items()
+    }
     assigned: dict[int, tuple[Family, tuple[str, ...]]] = {}
     for family in sorted(members, key=lambda one: (-_score(layers, members[one]), -len(one), one)):
-        mine = {index: numbers for index, numbers in members[family].items() if index not in assigned}
+        mine = {
+            index: numbers for index, numbers in members[family].items() if index not in assigned
+        }
         if _score(layers, mine) > 0 and len(mine) * 2 > len(members[family]):
             assigned.update({index: (family, numbers) for index, numbers in mine.items()})
     return assigned
@@ -125,8 +150,9 @@ def _most_voted(counts: Counter[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _score(layers: Sequence[Layer], members: dict[int, tuple[str, ...]]) -> float:
-    """The number of layers in blocks of two or more, counting double those of blocks that resemble another block; 0 for fewer than two
-    blocks."""
+    """The number of layers in blocks of two or more, counting double those of blocks that resemble
+    another block; 0 for fewer than two blocks.
+    """
     blocks: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for index, numbers in members.items():
         blocks[numbers].append(layers[index].kind)
@@ -137,9 +163,14 @@ def _score(layers: Sequence[Layer], members: dict[int, tuple[str, ...]]) -> floa
     return sum(len(shape) * (2 if alike[shape] > 1 else 1) for shape in shapes) / 2
 
 
-def _fill(layers: Sequence[Layer], paths: Sequence[Sequence[Sequence[str]]], assigned: dict[int, tuple[Family, tuple[str, ...]]]) -> None:
-    """Gives layers that name no node a block: that of both neighbours, or of the one before; after the last block, as many as after the
-    others."""
+def _fill(
+    layers: Sequence[Layer],
+    paths: Sequence[Sequence[Sequence[str]]],
+    assigned: dict[int, tuple[Family, tuple[str, ...]]],
+) -> None:
+    """Gives layers that name no node a block: that of both neighbours, or of the one before; after
+    the last block, as many as after the others.
+    """
     sizes = Counter(assigned.values())
     named = sorted(assigned)
     tails: dict[Family, list[str]] = {}
@@ -155,17 +186,27 @@ def _fill(layers: Sequence[Layer], paths: Sequence[Sequence[Sequence[str]]], ass
     for family, tail in tails.items():
         last = max(index for index, (one, _) in assigned.items() if one == family)
         for offset, kind in enumerate(tail, start=last + 1):
-            if offset >= len(layers) or offset in assigned or paths[offset] or layers[offset].kind != kind:
+            if (
+                offset >= len(layers)
+                or offset in assigned
+                or paths[offset]
+                or layers[offset].kind != kind
+            ):
                 break
             assigned[offset] = assigned[last]
 
 
-# --- by order ---------------------------------------------------------------------------------------------------------
+# --- by order
+# --------------------------------------------------------------------------------------------------
 
 
 def _by_order(layers: Sequence[Layer]) -> tuple[Group, ...]:
-    """Stretches of layers that repeat consecutively, the longest first: one block per repetition."""
-    words = [f"{layer.kind} {_NUMBERS.sub('', split_layer_name(layer.name).node)}" for layer in layers]
+    """Stretches of layers that repeat consecutively, the longest first: one block per
+    repetition.
+    """
+    words = [
+        f"{layer.kind} {_NUMBERS.sub('', split_layer_name(layer.name).node)}" for layer in layers
+    ]
     index = {word: number for number, word in enumerate(dict.fromkeys(words))}
     codes = np.array([index[word] for word in words], np.int64)
     groups: list[Group] = []
@@ -176,14 +217,24 @@ def _by_order(layers: Sequence[Layer]) -> tuple[Group, ...]:
         family = f"{period} layers" + (f" ({number + 1})" if number else "")
         for repeat in range(repeats):
             start = first + repeat * period
-            groups.append(Group(f"block {repeat} of {family}", f"block * of {family}", tuple(range(start, start + period))))
+            groups.append(
+                Group(
+                    f"block {repeat} of {family}",
+                    f"block * of {family}",
+                    tuple(range(start, start + period)),
+                )
+            )
         taken = slice(first, first + repeats * period)
-        codes[taken] = -1 - np.arange(first, first + repeats * period)  # unique, so that it is not found again
+        codes[taken] = -1 - np.arange(
+            first, first + repeats * period
+        )  # unique, so that it is not found again
     return tuple(sorted(groups, key=lambda group: group.layers))
 
 
 def _best_repeat(codes: IntArray) -> tuple[int, int, int]:
-    """First layer, period and number of repetitions of the stretch that covers the most layers, with the shortest period."""
+    """First layer, period and number of repetitions of the stretch that covers the most layers,
+    with the shortest period.
+    """
     found: list[tuple[int, int, int]] = []
     for period in range(_SHORTEST_PERIOD, len(codes) // 2 + 1):
         same = np.concatenate([[False], codes[:-period] == codes[period:], [False]])
@@ -193,9 +244,13 @@ def _best_repeat(codes: IntArray) -> tuple[int, int, int]:
             at = int(lengths.argmax())
             repeats = int(lengths[at]) // period + 1
             first = int(edges[2 * at])
-            if (codes[first : first + period] != codes[first]).any():  # a single repeated layer is not a block
+            if (
+                codes[first : first + period] != codes[first]
+            ).any():  # a single repeated layer is not a block
                 found.append((first, period, repeats))
     if not found:
         return 0, 0, 0
     most = max(period * repeats for _, period, repeats in found)
-    return min((one for one in found if one[1] * one[2] >= _LEAST_COVERED * most), key=lambda one: one[1])
+    return min(
+        (one for one in found if one[1] * one[2] >= _LEAST_COVERED * most), key=lambda one: one[1]
+    )

@@ -8,7 +8,9 @@ from nsysmap.text.terminal import escaped
 
 
 def dot(picture: Picture) -> str:
-    """The first view as a DOT graph; the legend is the graph's label, and a row of boxes of its own."""
+    """The first view as a DOT graph; the legend is the graph's label, and a row of boxes of its
+    own.
+    """
     view = picture.views[0]
     legend = view.legends[picture.mode]
     label = "\n".join([picture.title, *picture.notes, legend.title])
@@ -24,14 +26,23 @@ def dot(picture: Picture) -> str:
         heading = f"{box.title}\n{box.subtitle}"
         style = ', style="filled,rounded,dashed"' if swatch.untold else ""
         text = f"label={_quoted(heading)}, tooltip={_quoted(names)}"
-        lines.append(f'  n{number} [{text}, fillcolor="{swatch.fill}", fontcolor="{ink_on(swatch.fill)}"{style}];')
+        lines.append(
+            f'  n{number} [{text}, fillcolor="{swatch.fill}",'
+            f' fontcolor="{ink_on(swatch.fill)}"{style}];'
+        )
     for edge in view.edges:
         style = ', style="dashed"' if edge.order else ""
-        lines.append(f"  n{edge.source} -> n{edge.target} [label={_quoted(edge.words)}, tooltip={_quoted(edge.tensor)}{style}];")
+        lines.append(
+            f"  n{edge.source} -> n{edge.target} [label={_quoted(edge.words)},"
+            f" tooltip={_quoted(edge.tensor)}{style}];"
+        )
     lines += ["  subgraph cluster_legend {", f"    label={_quoted(legend.title)};"]
     for number, swatch in enumerate(legend.swatches):
         style = ', style="filled,rounded,dashed"' if swatch.untold else ""
-        lines.append(f'    l{number} [label={_quoted(swatch.words)}, fillcolor="{swatch.fill}", fontcolor="{ink_on(swatch.fill)}"{style}];')
+        lines.append(
+            f'    l{number} [label={_quoted(swatch.words)}, fillcolor="{swatch.fill}",'
+            f' fontcolor="{ink_on(swatch.fill)}"{style}];'
+        )
     return "\n".join([*lines, "  }", "}", ""])
 
 

@@ -88,7 +88,15 @@ def drawing(picture: Picture) -> Drawing:
     ]
     y = _PAGE_MARGIN + _HEADING_SIZE + _LINE
     for note in picture.notes:
-        words.append(Words(_PAGE_MARGIN, y, fitted(note, width - 2 * _PAGE_MARGIN, _LEGEND_SIZE), _LEGEND_SIZE, FAINT))
+        words.append(
+            Words(
+                _PAGE_MARGIN,
+                y,
+                fitted(note, width - 2 * _PAGE_MARGIN, _LEGEND_SIZE),
+                _LEGEND_SIZE,
+                FAINT,
+            )
+        )
         y += _LINE
     y = _draw_legend(view.legends[picture.mode], (width, y), shapes, words)
     lines = [
@@ -104,15 +112,21 @@ def drawing(picture: Picture) -> Drawing:
         swatch = box.swatch[picture.mode]
         x0, y0 = left + _PAGE_MARGIN, top + y
         shapes.append(Shape(x0, y0, BOX_WIDTH, BOX_HEIGHT, swatch.fill, BORDER, swatch.untold))
-        shapes.extend(Shape(x0 + x, y0 + BOX_HEIGHT - STRIP_HEIGHT, part, STRIP_HEIGHT, fill) for fill, x, part in strip(box, picture.mode))
+        shapes.extend(
+            Shape(x0 + x, y0 + BOX_HEIGHT - STRIP_HEIGHT, part, STRIP_HEIGHT, fill)
+            for fill, x, part in strip(box, picture.mode)
+        )
         ink = ink_on(swatch.fill)
         words.append(Words(x0 + PADDING, y0 + 16, title, TITLE_SIZE, ink, bold=len(box.layers) > 1))
         words.append(Words(x0 + PADDING, y0 + 30, box_subtitle(box), SUBTITLE_SIZE, ink))
-    return Drawing(width, y + view.layout.height + _PAGE_MARGIN, tuple(lines), tuple(shapes), tuple(words))
+    return Drawing(
+        width, y + view.layout.height + _PAGE_MARGIN, tuple(lines), tuple(shapes), tuple(words)
+    )
 
 
 def box_titles(boxes: Sequence[Box]) -> tuple[str, ...]:
-    """The titles of the boxes of one view, shortened to fit into them: a long one loses first the words that most long ones have.
+    """The titles of the boxes of one view, shortened to fit into them: a long one loses first the
+    words that most long ones have.
 
     It keeps its number, and that of the block that it begins with (`#2 layers/0`).
     """
@@ -123,14 +137,23 @@ def box_titles(boxes: Sequence[Box]) -> tuple[str, ...]:
     for width in range(most, least // 2, -_STEP):
         left = [title for title in long if title not in short]
         tails = told_apart([title.removeprefix(long[title]) for title in left], width)
-        told = {title: _CUTS.sub("…", long[title] + tail) for title, tail in zip(left, tails, strict=True)}
-        short |= {title: words for title, words in told.items() if text_width(words, TITLE_SIZE) <= _ROOM}
+        told = {
+            title: _CUTS.sub("…", long[title] + tail)
+            for title, tail in zip(left, tails, strict=True)
+        }
+        short |= {
+            title: words for title, words in told.items() if text_width(words, TITLE_SIZE) <= _ROOM
+        }
     return tuple(fitted(short.get(title, title), _ROOM, TITLE_SIZE) for title in whole)
 
 
 def _head(title: str) -> str:
     found = _HEAD.match(title)
-    return found.group() if found is not None and text_width(found.group(), TITLE_SIZE) < _ROOM / 2 else ""
+    return (
+        found.group()
+        if found is not None and text_width(found.group(), TITLE_SIZE) < _ROOM / 2
+        else ""
+    )
 
 
 def box_subtitle(box: Box) -> str:
@@ -139,7 +162,9 @@ def box_subtitle(box: Box) -> str:
 
 
 def strip(box: Box, mode: str) -> Iterator[tuple[str, float, float]]:
-    """Colour, left edge and width of each part of the strip at the bottom of a box with layers of several colours."""
+    """Colour, left edge and width of each part of the strip at the bottom of a box with layers of
+    several colours.
+    """
     parts = box.parts.get(mode, ())
     if len(parts) < 2:
         return
@@ -155,7 +180,9 @@ def shifted(segments: Sequence[Segment], x: float, y: float) -> tuple[Segment, .
 
 
 def fitted(text: str, room: float, size: float) -> str:
-    """The text with control characters escaped, its middle cut out if it would be wider than the box in a common font."""
+    """The text with control characters escaped, its middle cut out if it would be wider than the
+    box in a common font.
+    """
     text = escaped(text)
     if text_width(text, size) <= room:
         return text
@@ -165,13 +192,25 @@ def fitted(text: str, room: float, size: float) -> str:
 def text_width(text: str, size: float) -> float:
     """The approximate width of a text in a wide sans-serif font; never much too small."""
     return size * sum(
-        _NARROW_LETTER if char in _NARROW else 0.98 if char in _WIDE else _WIDE_LETTER if char.isupper() else 0.63 * columns(char)
+        (
+            _NARROW_LETTER
+            if char in _NARROW
+            else 0.98
+            if char in _WIDE
+            else _WIDE_LETTER
+            if char.isupper()
+            else 0.63 * columns(char)
+        )
         for char in text
     )
 
 
-def _draw_legend(legend: Legend, at: tuple[float, float], shapes: list[Shape], words: list[Words]) -> float:
-    """Draws the legend below that height, wrapped to the page's width; returns the height at which it ends."""
+def _draw_legend(
+    legend: Legend, at: tuple[float, float], shapes: list[Shape], words: list[Words]
+) -> float:
+    """Draws the legend below that height, wrapped to the page's width; returns the height at which
+    it ends.
+    """
     width, y = at
     words.append(Words(_PAGE_MARGIN, y, legend.title, _LEGEND_SIZE, FAINT))
     x = _PAGE_MARGIN + text_width(legend.title, _LEGEND_SIZE) + 16

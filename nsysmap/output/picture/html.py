@@ -1,4 +1,6 @@
-"""The picture of an engine as one self-contained HTML page: move, zoom, search, and details of each layer."""
+"""The picture of an engine as one self-contained HTML page: move, zoom, search, and details of each
+layer.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def html(picture: Picture, *, links: Sequence[tuple[str, str]] = ()) -> str:
     import jinja2
 
     loader = jinja2.FileSystemLoader(HERE, encoding="utf-8")
-    pages = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+    pages = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True
+    )
     return pages.get_template("graph.html.j2").render(
         title=escaped(picture.title),
         notes=[escaped(note) for note in picture.notes],
@@ -41,13 +45,20 @@ def html(picture: Picture, *, links: Sequence[tuple[str, str]] = ()) -> str:
 
 
 def graph_data(picture: Picture) -> dict[str, object]:
-    """The data that graph.js draws: the views with their boxes, ways and legends, and the layers with their details."""
+    """The data that graph.js draws: the views with their boxes, ways and legends, and the layers
+    with their details.
+    """
     times = picture.times
     whole = sum(time or 0 for time in times.time_ns) if times else 0
     return {
         "modes": list(MODES),
         "mode": picture.mode,
-        "box": {"width": BOX_WIDTH, "height": BOX_HEIGHT, "strip": STRIP_HEIGHT, "padding": PADDING},
+        "box": {
+            "width": BOX_WIDTH,
+            "height": BOX_HEIGHT,
+            "strip": STRIP_HEIGHT,
+            "padding": PADDING,
+        },
         "per": f"kernels that ran for it ({times.per})" if times else "kernels",
         "layers": [_layer(picture, layer, whole) for layer in picture.engine.layers],
         "views": [_view(picture, view) for view in picture.views],
@@ -63,13 +74,18 @@ def _view(picture: Picture, view: View) -> dict[str, object]:
         "trunks": [_trunk(trunk) for trunk in view.trunks],
         "boxes": [
             _box(picture, box, title, corner)
-            for box, title, corner in zip(view.boxes, box_titles(view.boxes), view.layout.boxes, strict=True)
+            for box, title, corner in zip(
+                view.boxes, box_titles(view.boxes), view.layout.boxes, strict=True
+            )
         ],
     }
 
 
 def _legend(legend: Legend) -> dict[str, object]:
-    return {"title": escaped(legend.title), "swatches": [[one.fill, escaped(one.words), one.untold] for one in legend.swatches]}
+    return {
+        "title": escaped(legend.title),
+        "swatches": [[one.fill, escaped(one.words), one.untold] for one in legend.swatches],
+    }
 
 
 def _trunk(trunk: Trunk) -> dict[str, object]:
@@ -84,9 +100,17 @@ def _trunk(trunk: Trunk) -> dict[str, object]:
 
 
 def _box(picture: Picture, box: Box, title: str, corner: tuple[float, float]) -> dict[str, object]:
-    names = [f"#{index} {escaped(picture.engine.layers[index].name)}" for index in box.layers[:_NAMES_SHOWN]]
-    names += [f"and {len(box.layers) - _NAMES_SHOWN} more"] if len(box.layers) > _NAMES_SHOWN else []
-    strips = {mode: [[fill, round(left, 1), round(part, 1)] for fill, left, part in strip(box, mode)] for mode in MODES}
+    names = [
+        f"#{index} {escaped(picture.engine.layers[index].name)}"
+        for index in box.layers[:_NAMES_SHOWN]
+    ]
+    names += (
+        [f"and {len(box.layers) - _NAMES_SHOWN} more"] if len(box.layers) > _NAMES_SHOWN else []
+    )
+    strips = {
+        mode: [[fill, round(left, 1), round(part, 1)] for fill, left, part in strip(box, mode)]
+        for mode in MODES
+    }
     return {
         "x": round(corner[0], 1),
         "y": round(corner[1], 1),
@@ -94,7 +118,10 @@ def _box(picture: Picture, box: Box, title: str, corner: tuple[float, float]) ->
         "subtitle": box_subtitle(box),
         "tip": "\n".join([*names, box.subtitle]),
         "layers": box.layers,
-        "colours": {mode: [swatch.fill, ink_on(swatch.fill), swatch.untold] for mode, swatch in box.swatch.items()},
+        "colours": {
+            mode: [swatch.fill, ink_on(swatch.fill), swatch.untold]
+            for mode, swatch in box.swatch.items()
+        },
         "strips": {mode: parts for mode, parts in strips.items() if parts},
     }
 
@@ -119,7 +146,11 @@ def _layer(picture: Picture, layer: Layer, whole: int) -> dict[str, object]:
         "stream": layer.stream,
         "onnx": [escaped(node) for node in layer.onnx],
         "time": None if spent is None else f"{duration(spent)} {percent(spent, whole)}",
-        "profile": None if profile is None or (times and times.time_ns == engine.trtexec_ns) else duration(profile),
+        "profile": (
+            None
+            if profile is None or (times and times.time_ns == engine.trtexec_ns)
+            else duration(profile)
+        ),
         "inputs": [_tensor(tensor) for tensor in layer.inputs],
         "outputs": [_tensor(tensor) for tensor in layer.outputs],
         "kernels": [_kernel(ran) for ran in (times.kernels.get(layer.index, ()) if times else ())],
@@ -133,12 +164,25 @@ def _decoded(tactic: str) -> str | None:
 
 
 def _tensor(tensor: Tensor) -> dict[str, object]:
-    return {"name": escaped(tensor.name), "words": tensor_words(tensor), "format": _text(tensor.format)}
+    return {
+        "name": escaped(tensor.name),
+        "words": tensor_words(tensor),
+        "format": _text(tensor.format),
+    }
 
 
 def _kernel(ran: Ran) -> dict[str, object]:
-    count = f"{ran.executions:,.0f}" if ran.executions == round(ran.executions) else f"{ran.executions:,.2f}"
-    return {"name": escaped(ran.name), "summary": escaped(ran.summary), "count": f"{count} ×", "time": duration(ran.time_ns)}
+    count = (
+        f"{ran.executions:,.0f}"
+        if ran.executions == round(ran.executions)
+        else f"{ran.executions:,.2f}"
+    )
+    return {
+        "name": escaped(ran.name),
+        "summary": escaped(ran.summary),
+        "count": f"{count} ×",
+        "time": duration(ran.time_ns),
+    }
 
 
 def _text(text: str | None) -> str | None:

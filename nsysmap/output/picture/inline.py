@@ -1,4 +1,6 @@
-"""The style sheets and scripts of a self-contained page, and the policy that lets the browser run only these."""
+"""The style sheets and scripts of a self-contained page, and the policy that lets the browser run
+only these.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Code:
-    """The text of the one <style> and the one <script> of a page, and its Content-Security-Policy."""
+    """The text of the one <style> and the one <script> of a page, and its
+    Content-Security-Policy.
+    """
 
     style: Markup
     script: Markup
@@ -28,8 +32,14 @@ def inlined(files: Sequence[Path]) -> Code:
     """The code of a page: its .css and .js files, concatenated in the order given."""
     from markupsafe import Markup
 
-    style, script = ("\n" + "\n".join(path.read_text("utf-8") for path in files if path.suffix == suffix) for suffix in (".css", ".js"))
-    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
+    style, script = (
+        "\n" + "\n".join(path.read_text("utf-8") for path in files if path.suffix == suffix)
+        for suffix in (".css", ".js")
+    )
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri"
+        " 'none'; form-action 'none'"
+    )
     return Code(Markup(style), Markup(script), Markup(policy))
 
 

@@ -1,7 +1,9 @@
-"""Places a graph on a page: rows by longest path, few crossings by barycentres, long graphs wrapped into columns like text.
+"""Places a graph on a page: rows by longest path, few crossings by barycentres, long graphs wrapped
+into columns like text.
 
-A tensor that passes rows does so in a lane of its own beside the boxes, shared by all its readers; to reach another column it runs
-along the bottom of the page and through the gutter before that column.  The same graph always gets the same layout.
+A tensor that passes rows does so in a lane of its own beside the boxes, shared by all its readers;
+to reach another column it runs along the bottom of the page and through the gutter before that
+column.  The same graph always gets the same layout.
 """
 
 from __future__ import annotations
@@ -28,16 +30,21 @@ _WIDEST_ROW = 8
 _SWEEPS, _STRAIGHTENINGS = 6, 4
 
 MOST_BOXES = 20_000
-"""Boxes in a drawing at most: this many take seconds, and more are of no use; engines have some thousands of layers."""
+"""Boxes in a drawing at most: this many take seconds, and more are of no use; engines have some
+thousands of layers.
+"""
 MOST_LANES = 50_000_000
-"""Work to keep lanes apart at most, as the sum over rows of the squared number of passing tensors: ten seconds.
+"""Work to keep lanes apart at most, as the sum over rows of the squared number of passing tensors:
+ten seconds.
 
 Networks have some tens of tensors beside a row: a dense network of 500 layers comes to 5,000,000.
 """
 MOST_PIECES = 2_000_000
-"""Line segments at most, counted as the readers of a tensor times the rows that it passes in a column.
+"""Line segments at most, counted as the readers of a tensor times the rows that it passes in a
+column.
 
-They take 600 MB; 2,000 layers that all read one tensor reach it."""
+They take 600 MB; 2,000 layers that all read one tensor reach it.
+"""
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,9 @@ class Link:
 
 @dataclass(frozen=True)
 class Layout:
-    """The layout in CSS pixels: the upper left corner of each box, and each link's way from box to box."""
+    """The layout in CSS pixels: the upper left corner of each box, and each link's way from box to
+    box.
+    """
 
     width: float
     height: float
@@ -60,9 +69,11 @@ class Layout:
 
 
 def layout(boxes: int, links: Sequence[Link]) -> Layout:
-    """The layout of so many boxes; box numbers grow in the order of execution, links against it are drawn upwards.
+    """The layout of so many boxes; box numbers grow in the order of execution, links against it are
+    drawn upwards.
 
-    Raises NsysmapError if it would be more work than any real network needs: MOST_BOXES, MOST_LANES, MOST_PIECES.
+    Raises NsysmapError if it would be more work than any real network needs: MOST_BOXES,
+    MOST_LANES, MOST_PIECES.
     """
     if not boxes:
         return Layout(0, 0, (), tuple(() for _ in links))
@@ -91,12 +102,16 @@ def layout(boxes: int, links: Sequence[Link]) -> Layout:
     right = max([x for x, _ in points] + [x + BOX_WIDTH for x, _ in corners])
     up = min([y for _, y in points] + [y for _, y in corners])
     down = max([y for _, y in points] + [y + BOX_HEIGHT for _, y in corners])
-    moved = tuple(tuple(tuple((x - left, y - up) for x, y in segment) for segment in way) for way in ways)
+    moved = tuple(
+        tuple(tuple((x - left, y - up) for x, y in segment) for segment in way) for way in ways
+    )
     return Layout(right - left, down - up, tuple((x - left, y - up) for x, y in corners), moved)
 
 
 def _too_large(what: str) -> NsysmapError:
-    return NsysmapError("picture", f"it has {what}", "draw less with --collapse block or --collapse region")
+    return NsysmapError(
+        "picture", f"it has {what}", "draw less with --collapse block or --collapse region"
+    )
 
 
 @dataclass(frozen=True)
@@ -110,7 +125,9 @@ class _Trunk:
 
 @dataclass(frozen=True)
 class _Grid:
-    """Boxes by row, the row and column of each box, first and past-the-last row of each column, and the neighbours of each box."""
+    """Boxes by row, the row and column of each box, first and past-the-last row of each column, and
+    the neighbours of each box.
+    """
 
     rows: list[list[int]]
     row: list[int]
@@ -121,12 +138,16 @@ class _Grid:
 
 @dataclass
 class _Page:
-    """The positions on the page: middle of each box, start of each column, lanes by trunk and column, tracks at bottom and top."""
+    """The positions on the page: middle of each box, start of each column, lanes by trunk and
+    column, tracks at bottom and top.
+    """
 
     grid: _Grid
     x: dict[int, float] = field(default_factory=dict)
     lanes: dict[tuple[_Trunk, int], float] = field(default_factory=dict)
-    gutters: dict[tuple[_Trunk, int], tuple[float, int]] = field(default_factory=dict)  # x and number of the way into that column
+    gutters: dict[tuple[_Trunk, int], tuple[float, int]] = field(
+        default_factory=dict
+    )  # x and number of the way into that column
     feet: dict[_Trunk, int] = field(default_factory=dict)
 
     def top(self, row: int) -> float:
@@ -165,11 +186,14 @@ def _neighbours(boxes: int, links: Sequence[Link]) -> list[list[int]]:
     return [list(found) for found in near]
 
 
-# --- rows -------------------------------------------------------------------------------------------------------------
+# --- rows
+# --------------------------------------------------------------------------------------------------
 
 
 def _rows_of(boxes: int, links: Sequence[Link]) -> list[int]:
-    """The row of each box: below everything that it reads, at most so many boxes per row; sources as late as they are needed."""
+    """The row of each box: below everything that it reads, at most so many boxes per row; sources
+    as late as they are needed.
+    """
     writers: dict[int, list[int]] = defaultdict(list)
     readers: dict[int, list[int]] = defaultdict(list)
     for link in links:
@@ -179,10 +203,14 @@ def _rows_of(boxes: int, links: Sequence[Link]) -> list[int]:
             readers[low].append(high)
     row = [0] * boxes
     held: dict[int, int] = defaultdict(int)
-    beyond: dict[int, int] = {}  # for a full row, a lower row such that all rows in between are full
+    beyond: dict[
+        int, int
+    ] = {}  # for a full row, a lower row such that all rows in between are full
     for box in range(boxes):
         alone = box > 0 and not writers[box] and not readers[box]
-        first = at = row[box - 1] if alone else max((row[writer] + 1 for writer in writers[box]), default=0)
+        first = at = (
+            row[box - 1] if alone else max((row[writer] + 1 for writer in writers[box]), default=0)
+        )
         while held[at] >= _WIDEST_ROW:
             at = beyond.get(at, at + 1)
         if at > first:
@@ -212,24 +240,38 @@ def _uncross(rows: list[list[int]], row: Sequence[int], near: Sequence[Sequence[
                 continue
             middle = {}
             for box in rows[at]:
-                found = [place[one] for one in near[box] if (row[one] < at if down else row[one] > at)]
+                found = [
+                    place[one] for one in near[box] if (row[one] < at if down else row[one] > at)
+                ]
                 middle[box] = sum(found) / len(found) if found else place[box]
             rows[at].sort(key=lambda box: (middle[box], box))
-            place.update({box: number - (len(rows[at]) - 1) / 2 for number, box in enumerate(rows[at])})
+            place.update(
+                {box: number - (len(rows[at]) - 1) / 2 for number, box in enumerate(rows[at])}
+            )
 
 
-# --- columns ----------------------------------------------------------------------------------------------------------
+# --- columns
+# --------------------------------------------------------------------------------------------------
 
 
-def _columns(rows: Sequence[Sequence[int]], row: Sequence[int], trunks: Mapping[tuple[int, str], _Trunk]) -> list[tuple[int, int]]:
-    """First and past-the-last row of each column, cut where few tensors pass, for a page of about the wanted shape."""
+def _columns(
+    rows: Sequence[Sequence[int]], row: Sequence[int], trunks: Mapping[tuple[int, str], _Trunk]
+) -> list[tuple[int, int]]:
+    """First and past-the-last row of each column, cut where few tensors pass, for a page of about
+    the wanted shape.
+    """
     count = len(rows)
     passing = _passing(count, row, trunks)
-    width = [len(boxes) * (BOX_WIDTH + _BOX_GAP) + passing[at] * _LANE for at, boxes in enumerate(rows)]
+    width = [
+        len(boxes) * (BOX_WIDTH + _BOX_GAP) + passing[at] * _LANE for at, boxes in enumerate(rows)
+    ]
     best, score = 1, inf
     for columns in range(1, count + 1):
         height = -(-count // columns) * _PITCH
-        wide = sum(max(width[count * k // columns : count * (k + 1) // columns]) + _GUTTER for k in range(columns))
+        wide = sum(
+            max(width[count * k // columns : count * (k + 1) // columns]) + _GUTTER
+            for k in range(columns)
+        )
         found = abs(log(wide / height / _PAGE_SHAPE))
         if found < score:
             best, score = columns, found
@@ -239,18 +281,33 @@ def _columns(rows: Sequence[Sequence[int]], row: Sequence[int], trunks: Mapping[
     for left in range(best, 0, -1):
         target = first + (count - first) / left
         slack = max(1, int(target - first) // 6)
-        options = range(max(first + 1, round(target) - slack), min(count - left + 1, round(target) + slack) + 1)
-        end = count if left == 1 else min(options, key=lambda at: (passing[at] + 2 * abs(at - target) / slack, at), default=first + 1)
+        options = range(
+            max(first + 1, round(target) - slack), min(count - left + 1, round(target) + slack) + 1
+        )
+        end = (
+            count
+            if left == 1
+            else min(
+                options,
+                key=lambda at: (passing[at] + 2 * abs(at - target) / slack, at),
+                default=first + 1,
+            )
+        )
         cuts.append((first, end))
         first = end
     return [(first, end) for first, end in cuts if first < end]
 
 
 def _check_work(grid: _Grid, trunks: Mapping[tuple[int, str], _Trunk]) -> None:
-    """Raises NsysmapError if there would be too many lanes or line segments; they are counted before they are made."""
+    """Raises NsysmapError if there would be too many lanes or line segments; they are counted
+    before they are made.
+    """
     lanes = sum(count * count for count in _passing(len(grid.rows), grid.row, trunks))
     if lanes > MOST_LANES:
-        raise _too_large(f"too many parallel tensors ({lanes:,} as the sum of squares over rows, at most {MOST_LANES:,})")
+        raise _too_large(
+            f"too many parallel tensors ({lanes:,} as the sum of squares over rows, at most"
+            f" {MOST_LANES:,})"
+        )
     pieces = 0
     for trunk in trunks.values():
         for column, readers in Counter(grid.column[end] for end in trunk.ends).items():
@@ -270,10 +327,14 @@ def _passing(rows: int, row: Sequence[int], trunks: Mapping[tuple[int, str], _Tr
 
 
 def _page(grid: _Grid, trunks: Mapping[tuple[int, str], _Trunk]) -> _Page:
-    """Positions for the boxes and lanes of each column, side by side, and tracks between the columns."""
+    """Positions for the boxes and lanes of each column, side by side, and tracks between the
+    columns.
+    """
     page = _Page(grid)
     entering: dict[int, list[_Trunk]] = defaultdict(list)
-    spans: dict[int, list[tuple[int, int, _Trunk]]] = defaultdict(list)  # for each column, the first and last row that a trunk passes
+    spans: dict[int, list[tuple[int, int, _Trunk]]] = defaultdict(
+        list
+    )  # for each column, the first and last row that a trunk passes
     tracks: list[int] = []  # for each track at the bottom, the last column that it reaches
     for trunk in sorted(trunks.values(), key=lambda one: (grid.row[one.top], one.top, one.name)):
         own = grid.column[trunk.top]
@@ -282,7 +343,11 @@ def _page(grid: _Grid, trunks: Mapping[tuple[int, str], _Trunk]) -> _Page:
             first, end = grid.columns[column]
             begin = grid.row[trunk.top] + 1 if column == own else first
             leaves = column == own and reached[-1] != own
-            last = end - 1 if leaves else max(grid.row[one] for one in trunk.ends if grid.column[one] == column) - 1
+            last = (
+                end - 1
+                if leaves
+                else max(grid.row[one] for one in trunk.ends if grid.column[one] == column) - 1
+            )
             if begin <= last:
                 spans[column].append((begin, last, trunk))
             if column != own:
@@ -299,7 +364,10 @@ def _page(grid: _Grid, trunks: Mapping[tuple[int, str], _Trunk]) -> _Page:
             left += _GUTTER + len(entering[column]) * _TRACK
         _place_column(page, column, spans[column])
         held = [
-            page.x[box] + edge for at in range(*grid.columns[column]) for box in grid.rows[at] for edge in (-BOX_WIDTH / 2, BOX_WIDTH / 2)
+            page.x[box] + edge
+            for at in range(*grid.columns[column])
+            for box in grid.rows[at]
+            for edge in (-BOX_WIDTH / 2, BOX_WIDTH / 2)
         ]
         held += [page.lanes[trunk, column] for _, _, trunk in spans[column]]
         shift = left - min(held)
@@ -313,39 +381,68 @@ def _page(grid: _Grid, trunks: Mapping[tuple[int, str], _Trunk]) -> _Page:
 
 
 def _place_column(page: _Page, column: int, spans: Sequence[tuple[int, int, _Trunk]]) -> None:
-    """Places boxes below their neighbours, then lanes beside the boxes of the rows that they pass, short ones first."""
+    """Places boxes below their neighbours, then lanes beside the boxes of the rows that they pass,
+    short ones first.
+    """
     grid = page.grid
     first, end = grid.columns[column]
     for at in range(first, end):
-        page.x.update({box: (number - (len(grid.rows[at]) - 1) / 2) * (BOX_WIDTH + _BOX_GAP) for number, box in enumerate(grid.rows[at])})
+        page.x.update(
+            {
+                box: (number - (len(grid.rows[at]) - 1) / 2) * (BOX_WIDTH + _BOX_GAP)
+                for number, box in enumerate(grid.rows[at])
+            }
+        )
     for sweep in range(2 * _STRAIGHTENINGS):
         down = sweep % 2 == 0
         for at in range(first + 1, end) if down else range(end - 2, first - 1, -1):
-            wanted = [_wanted(page, box, (first, at) if down else (at + 1, end)) for box in grid.rows[at]]
+            wanted = [
+                _wanted(page, box, (first, at) if down else (at + 1, end)) for box in grid.rows[at]
+            ]
             page.x.update(zip(grid.rows[at], _apart(wanted), strict=True))
     half = BOX_WIDTH / 2
-    taken = [[(page.x[box] - half, page.x[box] + half) for box in grid.rows[at]] for at in range(first, end)]
-    for begin, last, trunk in sorted(spans, key=lambda span: (span[1] - span[0], span[0], span[2].top, span[2].name)):
-        ends = [page.x[one] for one in (trunk.top, *sorted(trunk.ends)) if grid.column[one] == column]
-        x = _free_place((span for at in range(begin, last + 1) for span in taken[at - first]), sum(ends) / len(ends) if ends else inf)
+    taken = [
+        [(page.x[box] - half, page.x[box] + half) for box in grid.rows[at]]
+        for at in range(first, end)
+    ]
+    for begin, last, trunk in sorted(
+        spans, key=lambda span: (span[1] - span[0], span[0], span[2].top, span[2].name)
+    ):
+        ends = [
+            page.x[one] for one in (trunk.top, *sorted(trunk.ends)) if grid.column[one] == column
+        ]
+        x = _free_place(
+            (span for at in range(begin, last + 1) for span in taken[at - first]),
+            sum(ends) / len(ends) if ends else inf,
+        )
         page.lanes[trunk, column] = x
         for at in range(begin, last + 1):
             taken[at - first].append((x, x))
 
 
 def _wanted(page: _Page, box: int, rows: tuple[int, int]) -> float:
-    """The wanted position of a box: the middle of its nearest neighbours in those rows, or its own without any."""
+    """The wanted position of a box: the middle of its nearest neighbours in those rows, or its own
+    without any.
+    """
     grid = page.grid
-    near = [(abs(grid.row[one] - grid.row[box]), page.x[one]) for one in grid.near[box] if rows[0] <= grid.row[one] < rows[1]]
+    near = [
+        (abs(grid.row[one] - grid.row[box]), page.x[one])
+        for one in grid.near[box]
+        if rows[0] <= grid.row[one] < rows[1]
+    ]
     least = min(near, default=(0, 0.0))[0]
     places = [x for distance, x in near if distance == least]
     return sum(places) / len(places) if places else page.x[box]
 
 
 def _apart(wanted: Sequence[float]) -> list[float]:
-    """Positions in this order, without overlap, with the least squared distance from the wanted ones."""
+    """Positions in this order, without overlap, with the least squared distance from the wanted
+    ones.
+    """
     width = BOX_WIDTH + _BOX_GAP
-    blocks: list[tuple[float, int]] = []  # sum and number of wanted positions minus offsets, pooled until they increase
+    blocks: list[
+        tuple[float, int]
+    ] = []  # sum and number of wanted positions minus offsets, pooled until they increase
     for number, want in enumerate(wanted):
         value, count = want - number * width, 1
         while blocks and blocks[-1][0] / blocks[-1][1] > value / count:
@@ -357,7 +454,9 @@ def _apart(wanted: Sequence[float]) -> list[float]:
 
 
 def _free_place(taken: Iterable[tuple[float, float]], wanted: float) -> float:
-    """The position nearest to the wanted one with enough distance from everything placed; the right one of two equally near."""
+    """The position nearest to the wanted one with enough distance from everything placed; the right
+    one of two equally near.
+    """
     blocked: list[list[float]] = []
     for low, high in sorted(taken):
         if blocked and low - _LANE <= blocked[-1][1] + 1e-6:
@@ -375,10 +474,13 @@ def _free_place(taken: Iterable[tuple[float, float]], wanted: float) -> float:
     return high if high - wanted <= wanted - low + 1e-6 else low
 
 
-# --- ways -------------------------------------------------------------------------------------------------------------
+# --- ways
+# --------------------------------------------------------------------------------------------------
 
 
-def _ways(page: _Page, links: Sequence[Link], trunks: Mapping[tuple[int, str], _Trunk]) -> tuple[tuple[Segment, ...], ...]:
+def _ways(
+    page: _Page, links: Sequence[Link], trunks: Mapping[tuple[int, str], _Trunk]
+) -> tuple[tuple[Segment, ...], ...]:
     """The way of each link; links of one tensor share their common segments."""
     grid = page.grid
     branches: dict[tuple[_Trunk, int], list[int]] = {}
@@ -392,11 +494,17 @@ def _ways(page: _Page, links: Sequence[Link], trunks: Mapping[tuple[int, str], _
             continue
         trunk = trunks[min(link.source, link.target), _key(link)]
         way = _way(page, trunk, max(link.source, link.target), branches)
-        found.append(tuple(way) if link.source < link.target else tuple(tuple(reversed(segment)) for segment in reversed(way)))
+        found.append(
+            tuple(way)
+            if link.source < link.target
+            else tuple(tuple(reversed(segment)) for segment in reversed(way))
+        )
     return tuple(found)
 
 
-def _way(page: _Page, trunk: _Trunk, target: int, branches: Mapping[tuple[_Trunk, int], list[int]]) -> list[Segment]:
+def _way(
+    page: _Page, trunk: _Trunk, target: int, branches: Mapping[tuple[_Trunk, int], list[int]]
+) -> list[Segment]:
     grid = page.grid
     own, column = grid.column[trunk.top], grid.column[target]
     row, wanted = grid.row[trunk.top], grid.row[target]
@@ -422,8 +530,15 @@ def _way(page: _Page, trunk: _Trunk, target: int, branches: Mapping[tuple[_Trunk
     return way
 
 
-def _down(page: _Page, trunk: _Trunk, span: tuple[Point, int, int], readers: Sequence[int], way: list[Segment]) -> Point:
-    """Adds the way through the trunk's lane, from a point above the first row of the span to below its last; returns its end.
+def _down(
+    page: _Page,
+    trunk: _Trunk,
+    span: tuple[Point, int, int],
+    readers: Sequence[int],
+    way: list[Segment],
+) -> Point:
+    """Adds the way through the trunk's lane, from a point above the first row of the span to below
+    its last; returns its end.
 
     The lane is divided where a reader's way leaves it, so that all readers share the same segments.
     """

@@ -1,4 +1,6 @@
-"""What a picture of an engine shows: boxes, the tensors between them, colours by time, kind or precision, and the legend."""
+"""What a picture of an engine shows: boxes, the tensors between them, colours by time, kind or
+precision, and the legend.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ MANY = 150
 
 @dataclass(frozen=True)
 class Ran:
-    """Kernels of one name that ran for a layer; executions and time are per steady-state inference, or in total if there is none."""
+    """Kernels of one name that ran for a layer; executions and time are per steady-state inference,
+    or in total if there is none.
+    """
 
     name: str
     summary: str
@@ -63,7 +67,9 @@ class Times:
 
 @dataclass(frozen=True)
 class Box:
-    """One layer, or several drawn as one; one swatch per mode, and its parts by colour (one for a single layer)."""
+    """One layer, or several drawn as one; one swatch per mode, and its parts by colour (one for a
+    single layer).
+    """
 
     title: str
     subtitle: str
@@ -85,14 +91,18 @@ class Edge:
 
 @dataclass(frozen=True)
 class Trunk:
-    """The way of one tensor to all its readers: line segments, each with the segment before it (-1: it leaves the source)."""
+    """The way of one tensor to all its readers: line segments, each with the segment before it (-1:
+    it leaves the source).
+    """
 
     tensor: str
     words: str
     order: bool
     segments: tuple[Segment, ...]
     before: tuple[int, ...]
-    ends: tuple[tuple[int, int, int], ...]  # source and target box, and the last segment of the way between them
+    ends: tuple[
+        tuple[int, int, int], ...
+    ]  # source and target box, and the last segment of the way between them
     heads: tuple[tuple[Point, bool], ...]  # arrow tips, and whether they point up
 
 
@@ -124,8 +134,11 @@ class Picture:
 _EVERY = "every layer"
 
 
-def times_of(engine: Engine, measured: Measured | None = None, source: str = "", *, number: int = 0) -> Times | None:
-    """The engine's times: those that a trace measured, otherwise those of its profile; None without either.
+def times_of(
+    engine: Engine, measured: Measured | None = None, source: str = "", *, number: int = 0
+) -> Times | None:
+    """The engine's times: those that a trace measured, otherwise those of its profile; None without
+    either.
 
     `source` is the trace's file name, `number` the engine's among those that were measured.
     """
@@ -134,24 +147,54 @@ def times_of(engine: Engine, measured: Measured | None = None, source: str = "",
         told = [row.maybe_integer("time_ns") for row in rows]
         if any(time is not None for time in told):
             spent_by = list(_of_engine(measured.kernel_time, number))
-            runs = max((row.maybe_integer("inferences") or 0 for row in spent_by), default=measured.inferences)
-            words = f"mean of {counted(runs, 'inference')} in {source}" if runs else f"total over {source}"
-            first = min((row.integer("layer_id") for row in rows), default=0)  # the layers of an engine are contiguous
-            spent, precision = (_by_index(_of_engine(table, number), first) for table in (measured.kernel_time, measured.precision))
+            runs = max(
+                (row.maybe_integer("inferences") or 0 for row in spent_by),
+                default=measured.inferences,
+            )
+            words = (
+                f"mean of {counted(runs, 'inference')} in {source}"
+                if runs
+                else f"total over {source}"
+            )
+            first = min(
+                (row.integer("layer_id") for row in rows), default=0
+            )  # the layers of an engine are contiguous
+            spent, precision = (
+                _by_index(_of_engine(table, number), first)
+                for table in (measured.kernel_time, measured.precision)
+            )
             per = "mean per inference" if runs else "over the whole trace"
             return Times(words, per, tuple(told), _kernels(spent), precision)
     if any(time is not None for time in engine.trtexec_ns):
-        return Times("median of the trtexec profile", "from the trtexec profile", engine.trtexec_ns, {}, engine_precision_table(engine))
+        return Times(
+            "median of the trtexec profile",
+            "from the trtexec profile",
+            engine.trtexec_ns,
+            {},
+            engine_precision_table(engine),
+        )
     return None
 
 
-def picture(engine: Engine, times: Times | None, *, mode: str | None = None, collapse: str = "auto", all_views: bool = False) -> Picture:
-    """The picture of an engine; `mode` is one of MODES (time if it is known, otherwise kind), `collapse` is auto, block, region or none.
+def picture(
+    engine: Engine,
+    times: Times | None,
+    *,
+    mode: str | None = None,
+    collapse: str = "auto",
+    all_views: bool = False,
+) -> Picture:
+    """The picture of an engine; `mode` is one of MODES (time if it is known, otherwise kind),
+    `collapse` is auto, block, region or none.
 
-    With `all_views` the other ways to draw it follow the requested one.  Raises NsysmapError if nothing can be collapsed in that way.
+    With `all_views` the other ways to draw it follow the requested one.  Raises NsysmapError if
+    nothing can be collapsed in that way.
     """
     name, groups = _groups(engine, collapse)
-    swatches = {"kind": [kind_swatch(layer.kind, layer.name) for layer in engine.layers], "precision": _types(engine, times)}
+    swatches = {
+        "kind": [kind_swatch(layer.kind, layer.name) for layer in engine.layers],
+        "precision": _types(engine, times),
+    }
     told = _Told(layer_titles(engine.layers), swatches, _opened(engine, times))
     views = [_view(engine, times, told, (name, groups))]
     notes = [note.text for note in engine.notes if note.level != "info"]
@@ -165,14 +208,30 @@ def picture(engine: Engine, times: Times | None, *, mode: str | None = None, col
     title = f"{engine.source}: {counted(len(engine.layers), 'layer')}"
     if groups:
         title += f" in {counted(len(views[0].boxes), 'box')} ({name})"
-    return Picture(title, tuple(notes), mode or ("time" if times else "kind"), tuple(views), told.titles, engine, times)
+    return Picture(
+        title,
+        tuple(notes),
+        mode or ("time" if times else "kind"),
+        tuple(views),
+        told.titles,
+        engine,
+        times,
+    )
 
 
 def tensor_words(tensor: Tensor) -> str:
     """Dimensions, data type and size of a tensor."""
-    shape = "x".join(str(extent) for extent in tensor.dimensions) if tensor.dimensions is not None else None
+    shape = (
+        "x".join(str(extent) for extent in tensor.dimensions)
+        if tensor.dimensions is not None
+        else None
+    )
     held = tensor_bytes(tensor)
-    return " ".join(part for part in (shape, tensor.datatype, None if held is None else f"({size(held)})") if part)
+    return " ".join(
+        part
+        for part in (shape, tensor.datatype, None if held is None else f"({size(held)})")
+        if part
+    )
 
 
 def _of_engine(table: Table, number: int) -> Table:
@@ -182,21 +241,33 @@ def _of_engine(table: Table, number: int) -> Table:
 def _by_index(table: Table, first_layer: int) -> Table:
     """The rows with the index of a layer in its engine as its id."""
     ids = table.ints("layer_id")
-    return table.with_columns(table.spec, {"layer_id": np.where(ids == MISSING, MISSING, ids - first_layer)})
+    return table.with_columns(
+        table.spec, {"layer_id": np.where(ids == MISSING, MISSING, ids - first_layer)}
+    )
 
 
 def _kernels(kernel_time: Table) -> dict[int, tuple[Ran, ...]]:
     found: dict[int, list[Ran]] = {}
     for row in kernel_time:
-        layer, runs, name = row.maybe_integer("layer_id"), row.maybe_integer("inferences"), row.text("name")
+        layer, runs, name = (
+            row.maybe_integer("layer_id"),
+            row.maybe_integer("inferences"),
+            row.text("name"),
+        )
         if layer is not None:
             per = 1 if runs is None else runs
-            one = Ran(name, part_words(decode(name)), row.integer("kernels") / per, round(row.integer("time_ns") / per))
+            one = Ran(
+                name,
+                part_words(decode(name)),
+                row.integer("kernels") / per,
+                round(row.integer("time_ns") / per),
+            )
             found.setdefault(layer, []).append(one)
     return {layer: tuple(ran) for layer, ran in found.items()}
 
 
-# --- boxes and edges --------------------------------------------------------------------------------------------------
+# --- boxes and edges
+# --------------------------------------------------------------------------------------------------
 
 
 def _groups(engine: Engine, collapse: str) -> tuple[str, tuple[Group, ...]]:
@@ -208,20 +279,35 @@ def _groups(engine: Engine, collapse: str) -> tuple[str, tuple[Group, ...]]:
     if collapse != "auto":
         if not found[collapse]:
             remedy = (
-                "use --collapse none" if not found["region" if collapse == "block" else "block"] else "use the other --collapse, or none"
+                "use --collapse none"
+                if not found["region" if collapse == "block" else "block"]
+                else "use the other --collapse, or none"
             )
-            raise NsysmapError(engine.source, f"has no {words[collapse]} to draw as one box", remedy)
+            raise NsysmapError(
+                engine.source, f"has no {words[collapse]} to draw as one box", remedy
+            )
         return words[collapse], found[collapse]
-    boxes = {name: len(engine.layers) - sum(len(group.layers) - 1 for group in groups) for name, groups in found.items()}
-    telling = [name for name in found if found[name] and boxes[name] > 1]  # a single box for everything would show nothing
+    boxes = {
+        name: len(engine.layers) - sum(len(group.layers) - 1 for group in groups)
+        for name, groups in found.items()
+    }
+    telling = [
+        name for name in found if found[name] and boxes[name] > 1
+    ]  # a single box for everything would show nothing
     few = [name for name in telling if boxes[name] <= MANY]
     if not telling:
         return _EVERY, ()
-    best = max(few, key=lambda name: boxes[name]) if few else min(telling, key=lambda name: boxes[name])
+    best = (
+        max(few, key=lambda name: boxes[name])
+        if few
+        else min(telling, key=lambda name: boxes[name])
+    )
     return words[best], found[best]
 
 
-def _view(engine: Engine, times: Times | None, told: _Told, drawn: tuple[str, Sequence[Group]]) -> View:
+def _view(
+    engine: Engine, times: Times | None, told: _Told, drawn: tuple[str, Sequence[Group]]
+) -> View:
     name, groups = drawn
     inside = {layer: group for group in groups for layer in group.layers}
     members: list[tuple[str | None, tuple[int, ...]]] = []
@@ -238,7 +324,10 @@ def _view(engine: Engine, times: Times | None, told: _Told, drawn: tuple[str, Se
     box_of = {layer: number for number, (_, layers) in enumerate(members) for layer in layers}
     edges = _edges(engine, box_of)
     if not edges:
-        edges = tuple(Edge(number, number + 1, "", "comes after", order=True) for number in range(len(boxes) - 1))
+        edges = tuple(
+            Edge(number, number + 1, "", "comes after", order=True)
+            for number in range(len(boxes) - 1)
+        )
     placed = layout(len(boxes), [Link(edge.source, edge.target, edge.tensor) for edge in edges])
     return View(name, boxes, edges, _trunks(edges, placed), placed, _legends(shades, members))
 
@@ -254,7 +343,9 @@ def _edges(engine: Engine, box_of: Mapping[int, int]) -> tuple[Edge, ...]:
 
 
 def _trunks(edges: Sequence[Edge], placed: Layout) -> tuple[Trunk, ...]:
-    """The edges' ways, with segments shared by readers of one tensor only once; an edge against the order of execution has its own."""
+    """The edges' ways, with segments shared by readers of one tensor only once; an edge against the
+    order of execution has its own.
+    """
     shared: dict[tuple[object, ...], list[tuple[Edge, tuple[Segment, ...]]]] = {}
     for number, (edge, way) in enumerate(zip(edges, placed.ways, strict=True)):
         key = (edge.source, edge.tensor) if edge.source < edge.target else (number,)
@@ -274,7 +365,17 @@ def _trunks(edges: Sequence[Edge], placed: Layout) -> tuple[Trunk, ...]:
             ends.append((edge.source, edge.target, last))
         first = found[0][0]
         heads = {way[-1][-1]: edge.source > edge.target for edge, way in found if way}
-        trunks.append(Trunk(first.tensor, first.words, first.order, tuple(number_of), tuple(before), tuple(ends), tuple(heads.items())))
+        trunks.append(
+            Trunk(
+                first.tensor,
+                first.words,
+                first.order,
+                tuple(number_of),
+                tuple(before),
+                tuple(ends),
+                tuple(heads.items()),
+            )
+        )
     return tuple(trunks)
 
 
@@ -284,32 +385,57 @@ def _box(engine: Engine, shades: _Shades, title: str | None, layers: tuple[int, 
     timed = None if spent is None else f"{duration(spent)} {percent(spent, shades.whole)}"
     layer = engine.layers[layers[0]]
     if title is None:
-        inside = sum(round(ran.executions) for ran in times.kernels.get(layer.index, ())) if times and layer.kind == "foreign_node" else 0
-        kind = "" if inside else layer.kind  # a region's title already says so, and its kernels need the space
-        words = [" ".join(part for part in (kind, layer.precision) if part), counted(inside, "kernel") if inside else None, timed]
+        inside = (
+            sum(round(ran.executions) for ran in times.kernels.get(layer.index, ()))
+            if times and layer.kind == "foreign_node"
+            else 0
+        )
+        kind = (
+            "" if inside else layer.kind
+        )  # a region's title already says so, and its kernels need the space
+        words = [
+            " ".join(part for part in (kind, layer.precision) if part),
+            counted(inside, "kernel") if inside else None,
+            timed,
+        ]
     else:
         words = [counted(len(layers), "layer"), timed]
     parts = {mode: _parts(shades, mode, layers) for mode in shades.told.swatches}
     # a region's own, although the strip shows its kernels
     own = {mode: swatches[layer.index] for mode, swatches in shades.told.swatches.items()}
-    swatch = {mode: found[0][0] if title else own[mode] for mode, found in parts.items()} | {"time": _hot(shades, spent)}
-    colours = {mode: tuple((one.fill, share) for one, share in found) for mode, found in parts.items()}
+    swatch = {mode: found[0][0] if title else own[mode] for mode, found in parts.items()} | {
+        "time": _hot(shades, spent)
+    }
+    colours = {
+        mode: tuple((one.fill, share) for one, share in found) for mode, found in parts.items()
+    }
     subtitle = " · ".join(word for word in words if word)
-    return Box(title or f"#{layer.index} {shades.told.titles[layer.index]}", subtitle, layers, swatch, colours)
+    return Box(
+        title or f"#{layer.index} {shades.told.titles[layer.index]}",
+        subtitle,
+        layers,
+        swatch,
+        colours,
+    )
 
 
 def _total(times: Times | None, layers: Iterable[int]) -> int | None:
     """The sum of the layers' times; None if none of them has one."""
-    known = [time for layer in layers if times is not None and (time := times.time_ns[layer]) is not None]
+    known = [
+        time for layer in layers if times is not None and (time := times.time_ns[layer]) is not None
+    ]
     return sum(known) if known else None
 
 
-# --- colours ----------------------------------------------------------------------------------------------------------
+# --- colours
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Told:
-    """The facts about each layer: its title, its swatch in the modes other than time, and the kernels of an opaque region."""
+    """The facts about each layer: its title, its swatch in the modes other than time, and the
+    kernels of an opaque region.
+    """
 
     titles: tuple[str, ...]
     swatches: Mapping[str, Sequence[Swatch]]
@@ -318,7 +444,9 @@ class _Told:
 
 @dataclass(frozen=True)
 class _Shades:
-    """What the boxes of a view are coloured by: the largest time of a box, the total time, and the facts about each layer."""
+    """What the boxes of a view are coloured by: the largest time of a box, the total time, and the
+    facts about each layer.
+    """
 
     times: Times | None
     most: int
@@ -329,12 +457,21 @@ class _Shades:
 def _opened(engine: Engine, times: Times | None) -> dict[int, list[tuple[Swatch, int]]]:
     """The kernels of each opaque region by kind, decoded from their names, with their time."""
     ran = times.kernels if times else {}
-    regions = [layer.index for layer in engine.layers if layer.kind == "foreign_node" and ran.get(layer.index)]
-    return {index: [(kernel_swatch(None, one.name), one.time_ns) for one in ran[index]] for index in regions}
+    regions = [
+        layer.index
+        for layer in engine.layers
+        if layer.kind == "foreign_node" and ran.get(layer.index)
+    ]
+    return {
+        index: [(kernel_swatch(None, one.name), one.time_ns) for one in ran[index]]
+        for index in regions
+    }
 
 
 def _parts(shades: _Shades, mode: str, layers: Sequence[int]) -> list[tuple[Swatch, float]]:
-    """The swatches of the layers with their shares of the time, or of the number of layers without times; the largest first."""
+    """The swatches of the layers with their shares of the time, or of the number of layers without
+    times; the largest first.
+    """
     times, told = shades.times, shades.told
     weighed: list[tuple[Swatch, int]] = []
     for layer in layers:
@@ -346,7 +483,10 @@ def _parts(shades: _Shades, mode: str, layers: Sequence[int]) -> list[tuple[Swat
     total: dict[Swatch, int] = {}
     for swatch, weight in weighed:
         total[swatch] = total.get(swatch, 0) + weight
-    return sorted(((swatch, weight / whole) for swatch, weight in total.items() if weight), key=lambda part: (-part[1], part[0].words))
+    return sorted(
+        ((swatch, weight / whole) for swatch, weight in total.items() if weight),
+        key=lambda part: (-part[1], part[0].words),
+    )
 
 
 def _hot(shades: _Shades, spent: int | None) -> Swatch:
@@ -357,33 +497,62 @@ def _hot(shades: _Shades, spent: int | None) -> Swatch:
     return Swatch(heat(spent / shades.most if shades.most else 0), duration(spent))
 
 
-def _legends(shades: _Shades, members: Sequence[tuple[str | None, tuple[int, ...]]]) -> dict[str, Legend]:
+def _legends(
+    shades: _Shades, members: Sequence[tuple[str | None, tuple[int, ...]]]
+) -> dict[str, Legend]:
     """The legend of the colours that a view uses."""
     if shades.times is None:
         time = Legend("Time: none given; add a REPORT, or --profile FILE", ())
     else:
         stops = [at / 4 for at in range(5)]
-        scale = [Swatch(heat(stop), duration(round(shades.most * stop)) if stop else "0") for stop in stops]
-        untimed = [UNTIMED] if any(_total(shades.times, layers) is None for _, layers in members) else []
+        scale = [
+            Swatch(heat(stop), duration(round(shades.most * stop)) if stop else "0")
+            for stop in stops
+        ]
+        untimed = (
+            [UNTIMED] if any(_total(shades.times, layers) is None for _, layers in members) else []
+        )
         time = Legend(f"GPU time: {shades.times.words}", (*scale, *untimed))
     several = any(title is not None for title, _ in members)
-    most = f", for most of {'the time' if shades.times else 'the layers'} of a box; the strip shows all" if several else ""
+    most = (
+        f", for most of {'the time' if shades.times else 'the layers'} of a box; the strip"
+        " shows all"
+        if several
+        else ""
+    )
     titles = f"Kind of layer{most}", f"Data type of the computation{most}"
     legends = {"time": time}
     shown = [layer for _, layers in members for layer in layers]
-    for mode, title, words in zip(("kind", "precision"), titles, (KIND_WORDS, TYPE_WORDS), strict=True):
-        used = {swatch.words: swatch for layer in shown for swatch in [shades.told.swatches[mode][layer]]}
+    for mode, title, words in zip(
+        ("kind", "precision"), titles, (KIND_WORDS, TYPE_WORDS), strict=True
+    ):
+        used = {
+            swatch.words: swatch
+            for layer in shown
+            for swatch in [shades.told.swatches[mode][layer]]
+        }
         if mode == "kind":
-            used |= {swatch.words: swatch for layer in shown for swatch, _ in shades.told.opened.get(layer, ())}
+            used |= {
+                swatch.words: swatch
+                for layer in shown
+                for swatch, _ in shades.told.opened.get(layer, ())
+            }
         legends[mode] = Legend(title, tuple(used[one] for one in words if one in used))
     return legends
 
 
 def _types(engine: Engine, times: Times | None) -> list[Swatch]:
-    """For each layer the type in which most of its time is spent; without a trace, that of its tactic or tensors."""
+    """For each layer the type in which most of its time is spent; without a trace, that of its
+    tactic or tensors.
+    """
     best: dict[int, Row] = {}
-    profiled = times is not None and not times.kernels  # in this case its rows are those of the engine file
-    for rows in (() if profiled else engine_precision_table(engine), times.precision if times else ()):
+    profiled = (
+        times is not None and not times.kernels
+    )  # in this case its rows are those of the engine file
+    for rows in (
+        () if profiled else engine_precision_table(engine),
+        times.precision if times else (),
+    ):
         seen: dict[int, int] = {}
         for row in rows:
             layer, weight = row.maybe_integer("layer_id"), row.maybe_integer("time_ns") or 0

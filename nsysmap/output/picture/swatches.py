@@ -1,6 +1,7 @@
 """The colours of pictures and their meaning: time, kind of work, data type, cause of idle time.
 
-Kinds and causes differ by at least 15 in CIE L*a*b*, for viewers with and without colour blindness (tests/picture/test_swatches.py).
+Kinds and causes differ by at least 15 in CIE L*a*b*, for viewers with and without colour blindness
+(tests/picture/test_swatches.py).
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ _KINDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("attention", "#9744ff", ("attention",)),
     ("softmax, norm, reduction", "#3da682", ("softmax", "normalization", "reduce", "scan")),
     ("pointwise, activation, scale", "#b2f9b6", ("pointwise", "activation", "scale", "index")),
-    ("pooling, resize, top-k, NMS", "#a06a00", ("pooling", "resize", "topk", "nms", "sampling", "random")),
+    (
+        "pooling, resize, top-k, NMS",
+        "#a06a00",
+        ("pooling", "resize", "topk", "nms", "sampling", "random"),
+    ),
     ("data movement", "#fddf77", ("shuffle", "slice", "concat", "gather", "scatter", "copy")),
     ("reformat", "#ff9600", ("reformat",)),
     ("cast, quantise", "#afab62", ("cast", "quantize")),
@@ -33,14 +38,17 @@ _KINDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("cannot tell", UNKNOWN, ("other", "unknown")),
 )
 _TYPES = {
-    "FP64": "#812e12", "FP32": "#ff9600", "TF32": "#fddf77", "FP16": "#566bcb", "BF16": "#3da682", "FP8": "#9744ff", "FP4": "#523d79",
+    "FP64": "#812e12", "FP32": "#ff9600", "TF32": "#fddf77", "FP16": "#566bcb", "BF16": "#3da682",
+    "FP8": "#9744ff", "FP4": "#523d79",
     "INT8": "#ff98f6", "INT4": "#a06a00",
 }  # fmt: skip
 _EVEN = 0.2  # the luminance on which white and our black have the same contrast ratio, by the WCAG
 _OTHER_TYPE, _CONVERTS, _MOVES, _NO_WORK = "#654141", "#afab62", "#d0d3d6", "#f1f3f5"
 CAUSES: Mapping[str, str] = {
-    "launch": "#bb255e", "host": "#ffa400", "sync": "#2144e9", "copy": "#793114", "dispatch": "#aeb6bf", "graph": "#6c2687",
-    "switch": "#787800", "compile": "#bb77dd", "profiler": "#55ac6d", "no-work": "#e6e9ec", "unknown": "#ffd399",
+    "launch": "#bb255e", "host": "#ffa400", "sync": "#2144e9", "copy": "#793114",
+    "dispatch": "#aeb6bf", "graph": "#6c2687",
+    "switch": "#787800", "compile": "#bb77dd", "profiler": "#55ac6d", "no-work": "#e6e9ec",
+    "unknown": "#ffd399",
 }  # fmt: skip
 """The colour of idle time by its cause (see the table gaps)."""
 
@@ -64,20 +72,33 @@ class Legend:
 
 KIND_WORDS = tuple(words for words, _, _ in _KINDS)
 """The meanings of the colours of kinds, in the order of a legend."""
-TYPE_WORDS = (*_TYPES, "another type", "changes the type", "moves data", "no GPU work", "cannot tell")
+TYPE_WORDS = (
+    *_TYPES,
+    "another type",
+    "changes the type",
+    "moves data",
+    "no GPU work",
+    "cannot tell",
+)
 """The meanings of the colours of data types, in the order of a legend."""
 UNTIMED = Swatch(UNKNOWN, "no time measured", untold=True)
-_KIND_SWATCH = {kind: Swatch(fill, words, fill == UNKNOWN) for words, fill, kinds in _KINDS for kind in kinds}
+_KIND_SWATCH = {
+    kind: Swatch(fill, words, fill == UNKNOWN) for words, fill, kinds in _KINDS for kind in kinds
+}
 _REFINED = frozenset({"myelin_kernel", "other", "unknown"})
 
 
 def kind_swatch(kind: str, name: str) -> Swatch:
     """The colour of a layer of that kind; if the kind says little, by its name or its kernel's."""
-    return _KIND_SWATCH[kind] if kind not in _REFINED else _swatch_by_name(name) or _KIND_SWATCH[kind]
+    return (
+        _KIND_SWATCH[kind] if kind not in _REFINED else _swatch_by_name(name) or _KIND_SWATCH[kind]
+    )
 
 
 def kernel_swatch(kind: str | None, name: str) -> Swatch:
-    """The colour of a kernel that ran for a layer of that kind (None: layer unknown); in an opaque region, by its name."""
+    """The colour of a kernel that ran for a layer of that kind (None: layer unknown); in an opaque
+    region, by its name.
+    """
     if kind is None or kind == "foreign_node":
         return _swatch_by_name(name) or _KIND_SWATCH["unknown"]
     return kind_swatch(kind, name)
@@ -108,7 +129,10 @@ def heat(share: float) -> str:
     place = min(max(share, 0.0), 1.0) * (len(_HEAT) - 1)
     low = min(int(place), len(_HEAT) - 2)
     mixed = (
-        round(int(_HEAT[low][at : at + 2], 16) * (1 - place + low) + int(_HEAT[low + 1][at : at + 2], 16) * (place - low))
+        round(
+            int(_HEAT[low][at : at + 2], 16) * (1 - place + low)
+            + int(_HEAT[low + 1][at : at + 2], 16) * (place - low)
+        )
         for at in (1, 3, 5)
     )
     return "#" + "".join(f"{part:02x}" for part in mixed)
@@ -117,11 +141,17 @@ def heat(share: float) -> str:
 def ink_on(fill: str) -> str:
     """Black or white, whichever is more readable on that colour."""
     red, green, blue = (int(fill[at : at + 2], 16) / 255 for at in (1, 3, 5))
-    return "#ffffff" if 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 < _EVEN else "#1a1d21"
+    return (
+        "#ffffff"
+        if 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 < _EVEN
+        else "#1a1d21"
+    )
 
 
 def type_swatch(row: Row | None) -> Swatch:
-    """The colour of a layer by the row of the table precision with most of its time; None: it ran no kernel."""
+    """The colour of a layer by the row of the table precision with most of its time; None: it ran
+    no kernel.
+    """
     if row is None:
         return Swatch(_NO_WORK, "no GPU work")
     if row["work"] == "convert":
@@ -131,4 +161,8 @@ def type_swatch(row: Row | None) -> Swatch:
     datatype = row.maybe_text("datatype")
     if datatype is None:
         return Swatch(UNKNOWN, "cannot tell", untold=True)
-    return Swatch(_TYPES[datatype], datatype) if datatype in _TYPES else Swatch(_OTHER_TYPE, "another type")
+    return (
+        Swatch(_TYPES[datatype], datatype)
+        if datatype in _TYPES
+        else Swatch(_OTHER_TYPE, "another type")
+    )

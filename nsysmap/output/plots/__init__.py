@@ -1,4 +1,5 @@
-"""Figures of an analysis as pictures, by matplotlib: layers, idle time, inferences over the run, roofline, what-if.
+"""Figures of an analysis as pictures, by matplotlib: layers, idle time, inferences over the run,
+roofline, what-if.
 
 `write` is the way in.
 """

@@ -20,22 +20,41 @@ _CLEAR = {"facecolor": "white", "linewidth": 0, "pad": 1}
 
 
 def draw_changes(axes: Axes, analysis: Analysis) -> str:
-    """Draws the time before and after each change that was replayed, with the ranges; returns the title.
+    """Draws the time before and after each change that was replayed, with the ranges; returns the
+    title.
 
     Raises NsysmapError if no change could be replayed.
     """
     rows = [row for row in analysis.tables.whatif if row.text("answer") == "answered"]
     if not rows:
-        reason = next((row.maybe_text("reason") for row in analysis.tables.whatif if row.text("answer") == "cannot-tell"), None)
+        reason = next(
+            (
+                row.maybe_text("reason")
+                for row in analysis.tables.whatif
+                if row.text("answer") == "cannot-tell"
+            ),
+            None,
+        )
         raise NsysmapError(
-            analysis.source, f"cannot be replayed: {reason or 'no change applies'}", "nsysmap what-if gives the reason for each change"
+            analysis.source,
+            f"cannot be replayed: {reason or 'no change applies'}",
+            "nsysmap what-if gives the reason for each change",
         )
     rows.sort(key=lambda row: -row.integer("saving_ns"))
     first = rows[0]
-    bars = [("unchanged", first.integer("before_ns"), first.integer("low_before_ns"), first.integer("high_before_ns"), _BEFORE)]
+    bars = [
+        (
+            "unchanged",
+            first.integer("before_ns"),
+            first.integer("low_before_ns"),
+            first.integer("high_before_ns"),
+            _BEFORE,
+        )
+    ]
     bars += [
         (
-            change_words(row.text("change"), analysis.summary) + ("\nthroughput, not latency" if row.text("change") in THROUGHPUT else ""),
+            change_words(row.text("change"), analysis.summary)
+            + ("\nthroughput, not latency" if row.text("change") in THROUGHPUT else ""),
             row.integer("after_ns"),
             row.integer("low_after_ns"),
             row.integer("high_after_ns"),
@@ -45,7 +64,14 @@ def draw_changes(axes: Axes, analysis: Analysis) -> str:
     ]
     for place, (_, middle, low, high, fill) in enumerate(bars):
         axes.barh(place, middle / 1e3, color=fill, height=0.6)
-        axes.plot([low / 1e3, high / 1e3], [place, place], color="#1a1d21", linewidth=1.2, marker="|", markersize=8)
+        axes.plot(
+            [low / 1e3, high / 1e3],
+            [place, place],
+            color="#1a1d21",
+            linewidth=1.2,
+            marker="|",
+            markersize=8,
+        )
         axes.annotate(
             f"{rounded(middle)}{_saved(rows[place - 1]) if place else ''}",
             (max(high, middle) / 1e3, place),
@@ -59,7 +85,9 @@ def draw_changes(axes: Axes, analysis: Analysis) -> str:
     axes.invert_yaxis()
     axes.set_xlim(0, max(high for _, _, _, high, _ in bars) / 1e3 * 1.35)
     per = analysis.summary.unit
-    axes.set_xlabel(f"predicted µs per {per}, without the profiler\nlines: range from a faster to a slower host")
+    axes.set_xlabel(
+        f"predicted µs per {per}, without the profiler\nlines: range from a faster to a slower host"
+    )
     return "What each change would bring"
 
 

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 _COLOURS = ("#566bcb", "#ff9600", "#3da682", "#9744ff", "#a06a00", "#812e12", "#ff98f6", "#7e80a1")
 _MARKS = "os^vDP*X"
-_DETAILED = "give one that trtexec --exportLayerInfo wrote of an engine built with --profilingVerbosity=detailed"
+_DETAILED = (
+    "give one that trtexec --exportLayerInfo wrote of an engine built with"
+    " --profilingVerbosity=detailed"
+)
 _SLOW = 1.5
 _NAMED = 5
 _NAME = 70
@@ -39,7 +42,12 @@ _WHY = {
     "foreign_node": "the engine file does not show what is inside these regions",
     "plugin": "what these plugins compute does not follow from their tensors",
 }
-_VERDICTS = {"memory-bound": "#566bcb", "compute-bound": "#812e12", "latency-bound": "#ff9600", "unknown": "#d0d3d6"}
+_VERDICTS = {
+    "memory-bound": "#566bcb",
+    "compute-bound": "#812e12",
+    "latency-bound": "#ff9600",
+    "unknown": "#d0d3d6",
+}
 _IN_WORDS = {"unknown": "whose limit is unknown"}
 
 
@@ -51,7 +59,11 @@ def draw_inferences(axes: Axes, analysis: Analysis) -> str:
     tables = analysis.tables
     times = tables.inference_times.take(tables.inference_times.ints("time_ns") != MISSING)
     if not len(times):
-        raise NsysmapError(analysis.source, "has no steady-state inference", "capture more than a few inferences after the warm-up")
+        raise NsysmapError(
+            analysis.source,
+            "has no steady-state inference",
+            "capture more than a few inferences after the warm-up",
+        )
     starts = tables.inferences.ints("start_ns")
     begin = int(starts.min())
     at = (starts[times.ints("inference")] - begin) / 1e6
@@ -64,14 +76,32 @@ def draw_inferences(axes: Axes, analysis: Analysis) -> str:
         colour = _COLOURS[place % len(_COLOURS)]
         median = group.maybe_integer("median_ns")
         engine = group.maybe_integer("engine")
-        what = escaped(analysis.engines[engine].source) + ", " if engine is not None and len(analysis.engines) > 1 else ""
+        what = (
+            escaped(analysis.engines[engine].source) + ", "
+            if engine is not None and len(analysis.engines) > 1
+            else ""
+        )
         label = f"{what}{counted(group.integer('steady'), one)}"
-        label += f"{_of_kernels(analysis, group)}{_where(analysis, group)}, median {duration(median)}"
-        axes.scatter(at[mine], spent[mine], s=14, color=colour, marker=_MARKS[place % len(_MARKS)], label=label, linewidths=0)
+        label += (
+            f"{_of_kernels(analysis, group)}{_where(analysis, group)}, median {duration(median)}"
+        )
+        axes.scatter(
+            at[mine],
+            spent[mine],
+            s=14,
+            color=colour,
+            marker=_MARKS[place % len(_MARKS)],
+            label=label,
+            linewidths=0,
+        )
         if median is not None:
             axes.axhline(median / 1e3, color=colour, linewidth=0.8, linestyle="--")
     ratio = times.floats("times_median")
-    slow = [row for row in np.argsort(-np.nan_to_num(ratio), kind="stable")[:_NAMED].tolist() if ratio[row] > _SLOW]
+    slow = [
+        row
+        for row in np.argsort(-np.nan_to_num(ratio), kind="stable")[:_NAMED].tolist()
+        if ratio[row] > _SLOW
+    ]
     axes.set_ylim(0, float(spent.max()) * 1.08)
     axes.set_xlabel(f"ms since the start of the first {one}")
     axes.set_ylabel("µs from the previous one's end to its own")
@@ -79,7 +109,9 @@ def draw_inferences(axes: Axes, analysis: Analysis) -> str:
     points = []
     for row in slow:
         cause = times.text("extra_cause")[row]
-        words = f"{int(times.ints('inference')[row])}: {ratio[row]:.1f} ×" + (f", {idle_words(cause)}" if cause else "")
+        words = f"{int(times.ints('inference')[row])}: {ratio[row]:.1f} ×" + (
+            f", {idle_words(cause)}" if cause else ""
+        )
         points.append((words, float(at[row]), float(spent[row])))
     _named(axes, points)
     return f"Time of each {one}, profiler included"
@@ -93,15 +125,30 @@ def _of_kernels(analysis: Analysis, group: Row) -> str:
 
 
 def _where(analysis: Analysis, group: Row) -> str:
-    """The GPU of a group, or the number of its thread, where another differs in nothing else; and its phase."""
-    phase = next((f", {kind.phase}" for kind in analysis.summary.kinds if kind.group == group.integer("group_id") and kind.phase), "")
+    """The GPU of a group, or the number of its thread, where another differs in nothing else; and
+    its phase.
+    """
+    phase = next(
+        (
+            f", {kind.phase}"
+            for kind in analysis.summary.kinds
+            if kind.group == group.integer("group_id") and kind.phase
+        ),
+        "",
+    )
     same = ("engine", "kernels")
-    like = {row.integer("loop_id") for row in analysis.tables.inference_groups if all(row[name] == group[name] for name in same)}
+    like = {
+        row.integer("loop_id")
+        for row in analysis.tables.inference_groups
+        if all(row[name] == group[name] for name in same)
+    }
     if len(like) == 1:
         return phase
     loops = {row.integer("loop_id"): row for row in analysis.tables.inference_loops}
     mine, devices = group.integer("loop_id"), {loops[loop]["device"] for loop in like}
-    return (f", GPU {loops[mine]['device']}" if len(devices) == len(like) else f", thread {mine + 1}") + phase
+    return (
+        f", GPU {loops[mine]['device']}" if len(devices) == len(like) else f", thread {mine + 1}"
+    ) + phase
 
 
 def _unknown(roofline: Table) -> str:
@@ -112,17 +159,30 @@ def _unknown(roofline: Table) -> str:
 
 
 def draw_roofline(axes: Axes, analysis: Analysis) -> str:
-    """Draws each layer's rate over its operations per byte, under the device's limits; returns the title.
+    """Draws each layer's rate over its operations per byte, under the device's limits; returns the
+    title.
 
     Raises NsysmapError if no layer has a time, operations and bytes.
     """
     tables = analysis.tables
-    rows = [row for row in tables.roofline if row.maybe_integer("time_ns") and row.maybe_integer("flops") and row.maybe_integer("bytes")]
+    rows = [
+        row
+        for row in tables.roofline
+        if row.maybe_integer("time_ns")
+        and row.maybe_integer("flops")
+        and row.maybe_integer("bytes")
+    ]
     bandwidth = next((row.maybe_integer("bandwidth_bytes_per_s") for row in tables.devices), None)
     if not rows or not bandwidth:
-        raise NsysmapError(analysis.source, f"has no layer with a known time, operations and bytes{_unknown(tables.roofline)}", _DETAILED)
+        raise NsysmapError(
+            analysis.source,
+            f"has no layer with a known time, operations and bytes{_unknown(tables.roofline)}",
+            _DETAILED,
+        )
     per_byte = np.array([row.integer("flops") / row.integer("bytes") for row in rows])
-    rate = np.array([row.integer("flops") / row.integer("time_ns") for row in rows])  # operations per ns are 10⁹ per second
+    rate = np.array(
+        [row.integer("flops") / row.integer("time_ns") for row in rows]
+    )  # operations per ns are 10⁹ per second
     for verdict, colour in _VERDICTS.items():
         mine = np.array([row.text("verdict") == verdict for row in rows])
         if mine.any():
@@ -139,11 +199,21 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     counted_per_byte = _draw_counted(axes, rows, per_byte, rate)
     peaks = _peaks(analysis, rows)
     placed = np.concatenate([per_byte, counted_per_byte])
-    left, right = float(placed.min()) / 3, max(float(placed.max()) * 3, (max(peaks) / bandwidth * 3) if peaks else 0)
+    left, right = (
+        float(placed.min()) / 3,
+        max(float(placed.max()) * 3, (max(peaks) / bandwidth * 3) if peaks else 0),
+    )
     for peak in peaks:
-        axes.plot([max(left, peak / bandwidth), right], [peak / 1e9, peak / 1e9], color="#495057", linewidth=1)
+        axes.plot(
+            [max(left, peak / bandwidth), right],
+            [peak / 1e9, peak / 1e9],
+            color="#495057",
+            linewidth=1,
+        )
     top = (max(peaks) / bandwidth) if peaks else right
-    axes.plot([left, top], [left * bandwidth / 1e9, top * bandwidth / 1e9], color="#495057", linewidth=1)
+    axes.plot(
+        [left, top], [left * bandwidth / 1e9, top * bandwidth / 1e9], color="#495057", linewidth=1
+    )
     middle = (left * top) ** 0.5
     axes.annotate(
         f"memory: {bandwidth / 1e12:,.2f} TB/s",
@@ -156,16 +226,24 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     axes.set_xscale("log")
     axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(lambda value, _: f"{value:,.10g}")  # matplotlib's own labels would typeset parts of a name as formulas
+        axis.set_major_formatter(
+            lambda value, _: f"{value:,.10g}"
+        )  # matplotlib's own labels would typeset parts of a name as formulas
     axes.set_xlim(left, right)
     axes.set_xlabel("operations per byte read and written")
     axes.set_ylabel("10⁹ operations per second")
-    totals, whole_ns = layer_totals(tables.kernels, len(tables.layers), steady_inferences(tables.inferences))
+    totals, whole_ns = layer_totals(
+        tables.kernels, len(tables.layers), steady_inferences(tables.inferences)
+    )
     place = {row.integer("layer_id"): at for at, row in enumerate(rows)}
     every = alike(tables.layers)
     groups = [[row for row in mine if row.integer("layer_id") in place] for mine in every]
     spent = [int(totals[[row.integer("layer_id") for row in mine]].sum()) for mine in groups]
-    costly = [number for number in np.argsort(-np.array(spent), kind="stable")[:_NAMED].tolist() if spent[number]]
+    costly = [
+        number
+        for number in np.argsort(-np.array(spent), kind="stable")[:_NAMED].tolist()
+        if spent[number]
+    ]
     names = titles_of(every)
     told = told_apart([escaped(names[number]) for number in costly], _NAME)
     points, lines = [], []
@@ -173,21 +251,32 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
         like = groups[group]
         at = place[like[len(like) // 2].integer("layer_id")]
         points.append((str(number), float(per_byte[at]), float(rate[at])))
-        what = (f"{len(like)} × " if len(like) > 1 else "") + name + of_engine(analysis, like[0].maybe_integer("engine"))
+        what = (
+            (f"{len(like)} × " if len(like) > 1 else "")
+            + name
+            + of_engine(analysis, like[0].maybe_integer("engine"))
+        )
         lines.append(f"{number}: {percent(spent[group], whole_ns)}, {what}")
     for line in (*lines, *_left_out(analysis, totals, whole_ns, set(place))):
         axes.plot([], [], linestyle="none", label=line)
     below(axes)
     axes.figure.draw_without_rendering()  # type: ignore[union-attr]  # fixes the position of the axes
     for peak, words in peaks.items():
-        _along(axes, words, right, peak / 1e9, (3,) if peak == max(peaks) else (-10, 3))  # the line of the memory runs above the lower ones
+        _along(
+            axes, words, right, peak / 1e9, (3,) if peak == max(peaks) else (-10, 3)
+        )  # the line of the memory runs above the lower ones
     _named(axes, points)
     what = "visible kernel time" if analysis.summary.hidden else "kernel time"
-    return f"Roofline of the layers with {percent(int(totals[list(place)].sum()), whole_ns)} of the {what}"
+    return (
+        f"Roofline of the layers with {percent(int(totals[list(place)].sum()), whole_ns)} of the"
+        f" {what}"
+    )
 
 
 def _peaks(analysis: Analysis, rows: Sequence[Row]) -> dict[float, str]:
-    """The peak rates that limit these rows of `roofline`, lowest first, with the data types that they are of."""
+    """The peak rates that limit these rows of `roofline`, lowest first, with the data types that
+    they are of.
+    """
     needed = {row.integer("layer_id"): needed_of(row) for row in analysis.tables.work}
     found: dict[tuple[float, bool], set[str]] = {}
     for row in rows:
@@ -198,42 +287,78 @@ def _peaks(analysis: Analysis, rows: Sequence[Row]) -> dict[float, str]:
     words: dict[float, str] = {}
     for (peak, cores), types in sorted(found.items()):
         more = f"{', '.join(sorted(types))} on {'tensor' if cores else 'CUDA'} cores"
-        words[peak] = f"{words[peak]}; {more}" if peak in words else f"{peak / 1e12:,.0f} × 10¹²/s: {more}"
+        words[peak] = (
+            f"{words[peak]}; {more}" if peak in words else f"{peak / 1e12:,.0f} × 10¹²/s: {more}"
+        )
     return words
 
 
 def _left_out(analysis: Analysis, totals: IntArray, whole_ns: int, shown: Set[int]) -> list[str]:
-    """For the layers that are not shown, by the reason, their share of all kernel time and how many they are; the kernels of no layer."""
+    """For the layers that are not shown, by the reason, their share of all kernel time and how many
+    they are; the kernels of no layer.
+    """
     found: dict[str, list[int]] = {}
     for row, one in zip(analysis.tables.roofline, analysis.tables.layers, strict=True):
         layer = row.integer("layer_id")
         if layer not in shown and totals[layer]:
             moves = row.maybe_integer("flops") == 0
-            why = "they only move data" if moves else _WHY.get(one.text("kind"), "the engine file does not show their operations or bytes")
+            why = (
+                "they only move data"
+                if moves
+                else _WHY.get(
+                    one.text("kind"), "the engine file does not show their operations or bytes"
+                )
+            )
             found.setdefault(why, []).append(int(totals[layer]))
     listed = sorted(found.items(), key=lambda item: -sum(item[1]))
-    words = [f"not shown: {percent(sum(times), whole_ns)}, {counted(len(times), 'layer')}: {why}" for why, times in listed]
+    words = [
+        f"not shown: {percent(sum(times), whole_ns)}, {counted(len(times), 'layer')}: {why}"
+        for why, times in listed
+    ]
     none = whole_ns - int(totals.sum())
-    return words + ([f"not shown: {percent(none, whole_ns)}, kernels of no known layer"] if none > 0 else [])
+    return words + (
+        [f"not shown: {percent(none, whole_ns)}, kernels of no known layer"] if none > 0 else []
+    )
 
 
-def _draw_counted(axes: Axes, rows: Sequence[Row], per_byte: FloatArray, rate: FloatArray) -> FloatArray:
-    """Draws layers also where the traffic that hardware counters measured puts them, joined to where the engine file does; returns their
-    operations per byte."""
-    moved = [(at, row.integer("dram_bytes")) for at, row in enumerate(rows) if row.maybe_integer("dram_bytes")]
+def _draw_counted(
+    axes: Axes, rows: Sequence[Row], per_byte: FloatArray, rate: FloatArray
+) -> FloatArray:
+    """Draws layers also where the traffic that hardware counters measured puts them, joined to
+    where the engine file does; returns their operations per byte.
+    """
+    moved = [
+        (at, row.integer("dram_bytes"))
+        for at, row in enumerate(rows)
+        if row.maybe_integer("dram_bytes")
+    ]
     if not moved:
         return np.zeros(0)
     at = np.array([place for place, _ in moved])
     measured = np.array([rows[place].integer("flops") / size for place, size in moved])
-    axes.plot([per_byte[at], measured], [rate[at], rate[at]], color="#adb5bd", linewidth=0.7, zorder=0.5)
-    label = f"{counted(len(moved), 'layer')} by the memory traffic that was measured (hardware counters)"
-    axes.scatter(measured, rate[at], s=18, facecolors="none", edgecolors="#495057", linewidths=0.9, label=label)
+    axes.plot(
+        [per_byte[at], measured], [rate[at], rate[at]], color="#adb5bd", linewidth=0.7, zorder=0.5
+    )
+    label = (
+        f"{counted(len(moved), 'layer')} by the memory traffic that was measured (hardware"
+        " counters)"
+    )
+    axes.scatter(
+        measured,
+        rate[at],
+        s=18,
+        facecolors="none",
+        edgecolors="#495057",
+        linewidths=0.9,
+        label=label,
+    )
     return measured
 
 
 def _named(axes: Axes, points: list[tuple[str, float, float]]) -> None:
-    """Writes each name near its point, where it covers no other and the fewest points, with a line to it where there is no room beside it;
-    a name that fits nowhere is left out."""
+    """Writes each name near its point, where it covers no other and the fewest points, with a line
+    to it where there is no room beside it; a name that fits nowhere is left out.
+    """
     axes.figure.draw_without_rendering()  # type: ignore[union-attr]  # fixes the position of the axes
     whole = axes.get_window_extent()
     taken: list[Bbox] = [text.get_window_extent() for text in axes.texts]
@@ -241,14 +366,24 @@ def _named(axes: Axes, points: list[tuple[str, float, float]]) -> None:
     for name, x, y in points:
         best: tuple[int, Annotation, Bbox] | None = None
         for away in _AWAY:
-            for side, right, up in [(side, right, up) for up in (-3, 7, -13) for side, right in (("right", -6), ("left", 6))]:
+            for side, right, up in [
+                (side, right, up)
+                for up in (-3, 7, -13)
+                for side, right in (("right", -6), ("left", 6))
+            ]:
                 text = axes.annotate(
-                    name, (x, y), xytext=(away * right, away * up), ha=side, textcoords="offset points", fontsize=7, bbox=_CLEAR,
+                    name, (x, y), xytext=(away * right, away * up), ha=side,
+                    textcoords="offset points", fontsize=7, bbox=_CLEAR,
                     zorder=_ABOVE_LINES,
                 )  # fmt: skip
                 box = text.get_window_extent().padded(_APART)
                 covered = _inside(drawn, box)
-                if any(box.overlaps(other) for other in taken) or box.x0 < whole.x0 or whole.x1 < box.x1 or (best and best[0] <= covered):
+                if (
+                    any(box.overlaps(other) for other in taken)
+                    or box.x0 < whole.x0
+                    or whole.x1 < box.x1
+                    or (best and best[0] <= covered)
+                ):
                     text.remove()
                     continue
                 if best is not None:
@@ -257,14 +392,33 @@ def _named(axes: Axes, points: list[tuple[str, float, float]]) -> None:
             if best is not None:
                 taken.append(best[2])
                 if away > 1:
-                    line = {"arrowstyle": "-", "linewidth": 0.6, "color": "#495057", "shrinkA": 0, "shrinkB": 3}
-                    axes.annotate("", (x, y), xytext=best[1].xyann, textcoords="offset points", arrowprops=line)
+                    line = {
+                        "arrowstyle": "-",
+                        "linewidth": 0.6,
+                        "color": "#495057",
+                        "shrinkA": 0,
+                        "shrinkB": 3,
+                    }
+                    axes.annotate(
+                        "",
+                        (x, y),
+                        xytext=best[1].xyann,
+                        textcoords="offset points",
+                        arrowprops=line,
+                    )
                 break
 
 
 def _along(axes: Axes, words: str, right: float, y: float, ups: Sequence[int]) -> None:
-    """Writes words at the right end of a horizontal line, above or below it (``ups``, in points): where they cover fewest points."""
-    texts = [axes.annotate(words, (right, y), xytext=(0, up), textcoords="offset points", ha="right", fontsize=8) for up in ups]
+    """Writes words at the right end of a horizontal line, above or below it (``ups``, in points):
+    where they cover fewest points.
+    """
+    texts = [
+        axes.annotate(
+            words, (right, y), xytext=(0, up), textcoords="offset points", ha="right", fontsize=8
+        )
+        for up in ups
+    ]
     drawn = _drawn(axes)
     covered = [_inside(drawn, text.get_window_extent()) for text in texts]
     for place, text in enumerate(texts):
@@ -274,7 +428,9 @@ def _along(axes: Axes, words: str, right: float, y: float, ups: Sequence[int]) -
 
 def _drawn(axes: Axes) -> FloatArray:
     """Where the points are, in pixels; the axes must have their limits."""
-    return np.concatenate([axes.transData.transform(np.asarray(dots.get_offsets())) for dots in axes.collections])
+    return np.concatenate(
+        [axes.transData.transform(np.asarray(dots.get_offsets())) for dots in axes.collections]
+    )
 
 
 def _inside(drawn: FloatArray, box: Bbox) -> int:

@@ -34,7 +34,8 @@ KINDS = tuple(_DRAW)
 
 
 def write_plot(analysis: Analysis, kind: str, path: Path) -> None:
-    """Write the figure of that kind (one of KINDS) to ``path``, whole or not at all; the same analysis gives the same bytes.
+    """Write the figure of that kind (one of KINDS) to ``path``, whole or not at all; the same
+    analysis gives the same bytes.
 
     Raises NsysmapError if the analysis lacks what the figure shows.
     """
@@ -44,17 +45,35 @@ def write_plot(analysis: Analysis, kind: str, path: Path) -> None:
 
     draw, inches = _DRAW[kind]
     with (
-        rc_context({"text.parse_math": False, "font.family": ["DejaVu Sans"], "svg.fonttype": "none", "svg.hashsalt": "nsysmap"}),
+        rc_context(
+            {
+                "text.parse_math": False,
+                "font.family": ["DejaVu Sans"],
+                "svg.fonttype": "none",
+                "svg.hashsalt": "nsysmap",
+            }
+        ),
         warnings.catch_warnings(),
     ):
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # a name in letters that the font lacks: .png has boxes, .svg the letters
+        warnings.filterwarnings(
+            "ignore", "Glyph .* missing"
+        )  # a name in letters that the font lacks: .png has boxes, .svg the letters
         figure = Figure(figsize=inches, dpi=150, layout="constrained", facecolor="white")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         title = draw(axes, analysis)
-        of = textwrap.fill(escaped(report_title(analysis.summary)), int(inches[0] * _LETTERS), max_lines=_LINES, placeholder=" …")
+        of = textwrap.fill(
+            escaped(report_title(analysis.summary)),
+            int(inches[0] * _LETTERS),
+            max_lines=_LINES,
+            placeholder=" …",
+        )
         figure.suptitle(f"{title}\n{of}", x=0.008, horizontalalignment="left", fontsize=10)
         axes.spines[["top", "right"]].set_visible(False)
         suffix = path.suffix.lower().removeprefix(".")
         with replacing(path) as fresh:
-            figure.savefig(fresh, format=suffix, metadata={"Date": None} if suffix == "svg" else {"Software": None})
+            figure.savefig(
+                fresh,
+                format=suffix,
+                metadata={"Date": None} if suffix == "svg" else {"Software": None},
+            )

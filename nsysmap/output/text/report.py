@@ -51,10 +51,19 @@ _FIGURES = 37  # columns before a kernel in its table
 _SYMBOL_WIDTH = 90  # on a narrower terminal the kernels' symbols are left out
 
 
-def report_text(report: Report, *, width: int | None = None, full: bool = False, colour: bool = False, given: Sequence[str] = ()) -> str:
-    """The answer on one screen, or with ``full`` everything, as lines of at most ``width`` columns (none: nothing is cut).
+def report_text(
+    report: Report,
+    *,
+    width: int | None = None,
+    full: bool = False,
+    colour: bool = False,
+    given: Sequence[str] = (),
+) -> str:
+    """The answer on one screen, or with ``full`` everything, as lines of at most ``width`` columns
+    (none: nothing is cut).
 
-    ``given`` are the paths of the report and its engine files for the commands on it; without them it has their names.
+    ``given`` are the paths of the report and its engine files for the commands on it; without them
+    it has their names.
     """
     columns_there = WHOLE if width is None else max(NARROWEST, width)
     lines = screen(report.summary, columns_there, given)
@@ -88,17 +97,25 @@ def _sections(report: Report, width: int) -> Iterator[list[Line]]:
         yield _findings(report, width)
     rest = [note for note in report.notes if note.level != "error"]
     if rest:
-        yield [*heading("Notes", width), *(line for note in rest for line in _note(note.level, note.text, width))]
+        yield [
+            *heading("Notes", width),
+            *(line for note in rest for line in _note(note.level, note.text, width)),
+        ]
 
 
-# --- the sections -----------------------------------------------------------------------------------------------------
+# --- the sections
+# --------------------------------------------------------------------------------------------------
 
 
 def _inferences(report: Report, width: int) -> list[Line]:
     figures = report.inferences
     if not figures.count:
         busy = [line for gpu in report.gpus for line in wrapped(busy_words(report, gpu), width)]
-        return [*heading(inferences_heading(report), width), *wrapped("Times below are totals over the trace.", width), *busy]
+        return [
+            *heading(inferences_heading(report), width),
+            *wrapped("Times below are totals over the trace.", width),
+            *busy,
+        ]
     lines: list[Line] = [*heading(inferences_heading(report), width)]
     if cells := inference_cells(figures):
         lines.extend(table(("", "median", "p95", ""), cells, width, "lrrh"))
@@ -107,7 +124,12 @@ def _inferences(report: Report, width: int) -> list[Line]:
     if report.by_engine:
         header = ("inferences", "GPU time", "p95", "enqueue", "p95", "engine")
         cells_by_engine = [
-            (f"{one.count:,}", *median_and_p95(one.gpu_time_ns), *median_and_p95(one.enqueue_ns), engine_words(report, one.engine))
+            (
+                f"{one.count:,}",
+                *median_and_p95(one.gpu_time_ns),
+                *median_and_p95(one.enqueue_ns),
+                engine_words(report, one.engine),
+            )
             for one in report.by_engine
         ]
         lines.extend(table(header, cells_by_engine, width, "rrrrrl"))
@@ -118,27 +140,52 @@ def _replays(report: Report, width: int) -> list[Line]:
     found = report.replays
     assert found is not None
     cells = replay_cells(found)
-    head = heading(f"CUDA graphs: {counted(found.launches, 'replay')} measured from outside, because their kernels are hidden", width)
+    head = heading(
+        f"CUDA graphs: {counted(found.launches, 'replay')} measured from outside, because their"
+        " kernels are hidden",
+        width,
+    )
     if not cells:
-        return [*head, *wrapped("The trace has neither whole-graph rows nor the calls that launched the replays.", width)]
+        return [
+            *head,
+            *wrapped(
+                "The trace has neither whole-graph rows nor the calls that launched the replays.",
+                width,
+            ),
+        ]
     return [*head, *table(("", "median", "p95", ""), cells, width, "lrrh")]
 
 
 def _idle(report: Report, width: int) -> list[Line]:
     header, cells = idle_cells(report)
-    return [*heading(idle_heading(report), width), *table(header, cells, width, "r" * (len(header) - 2) + "lh")]
+    return [
+        *heading(idle_heading(report), width),
+        *table(header, cells, width, "r" * (len(header) - 2) + "lh"),
+    ]
 
 
 def _mapping(report: Report, width: int) -> list[Line]:
     cells = mapping_cells(report, escaped)
-    return [*heading(mapping_words(report), width), *table(("share", "time", "kernels", "method"), cells, width, "rrrw")]
+    return [
+        *heading(mapping_words(report), width),
+        *table(("share", "time", "kernels", "method"), cells, width, "rrrw"),
+    ]
 
 
 def _layers(report: Report, width: int) -> list[Line]:
     timed = [row for row in report.layers if row.maybe_integer("time_ns")]
     several = len({row.maybe_integer("engine") for row in timed}) > 1
     named = width >= NAMES_FROM
-    header = ("share", "µs", "kernels", "kind", *(("engine",) if several else ()), "#", "layer", *((ENGINES_NAME,) if named else ()))
+    header = (
+        "share",
+        "µs",
+        "kernels",
+        "kind",
+        *(("engine",) if several else ()),
+        "#",
+        "layer",
+        *((ENGINES_NAME,) if named else ()),
+    )
     cells = [
         (
             percent(row.maybe_real("share_of_all_kernel_time") or 0, 1),
@@ -172,7 +219,9 @@ def _kinds(report: Report, width: int) -> list[Line]:
         for row in kinds
     ]
     header = ("share", "µs", "layers", *(("engine",) if several else ()), "kind")
-    head = heading(f"By kind of layer ({report.layer_time}; share of the engine's kernel time)", width)
+    head = heading(
+        f"By kind of layer ({report.layer_time}; share of the engine's kernel time)", width
+    )
     return [*head, *table(header, cells, width, "rrrrl" if several else "rrrl")]
 
 
@@ -183,7 +232,14 @@ def _precision(report: Report, width: int) -> list[Line]:
     for engine, mine in engines:
         if len(engines) > 1:
             lines.extend(wrapped(f"{engine_words(report, engine)}:", width))
-        lines.extend(table(("share", "µs", "layers", *precision.TYPES_HEADER), precision.type_cells(mine), width, "rrrlll"))
+        lines.extend(
+            table(
+                ("share", "µs", "layers", *precision.TYPES_HEADER),
+                precision.type_cells(mine),
+                width,
+                "rrrlll",
+            )
+        )
         lines.extend(line for text in precision.sentences(mine) for line in wrapped(text, width))
         regions = [tuple(escaped(cell) for cell in cells) for cells in precision.region_cells(mine)]
         if len(regions) > 1:
@@ -194,26 +250,52 @@ def _precision(report: Report, width: int) -> list[Line]:
 def _families(report: Report, width: int) -> list[Line]:
     return [
         *heading("By family of kernel (over the whole trace)", width),
-        *table(("share", "time", "kernels", "names", "family"), family_cells(report), width, "rrrrl"),
+        *table(
+            ("share", "time", "kernels", "names", "family"), family_cells(report), width, "rrrrl"
+        ),
     ]
 
 
 def _kernels(report: Report, width: int) -> list[Line]:
-    """By name; Myelin names that say the same operations are one line, as each is only numbered differently."""
+    """By name; Myelin names that say the same operations are one line, as each is only numbered
+    differently.
+    """
     alike: dict[tuple[str, str], list[Row]] = {}
     for row in report.tables.kernel_totals:
-        alike.setdefault((row.text("family"), row.maybe_text("ops") or row.text("name")), []).append(row)
-    shown = sorted(alike.values(), key=lambda rows: (-sum(row.integer("time_ns") for row in rows), rows[0].text("name")))
+        alike.setdefault(
+            (row.text("family"), row.maybe_text("ops") or row.text("name")), []
+        ).append(row)
+    shown = sorted(
+        alike.values(),
+        key=lambda rows: (-sum(row.integer("time_ns") for row in rows), rows[0].text("name")),
+    )
     symbols = width >= _SYMBOL_WIDTH
-    longest = min(_LONGEST_SUMMARY, max(columns(kernel_words(rows[0])) for rows in shown)) if symbols else width
+    longest = (
+        min(_LONGEST_SUMMARY, max(columns(kernel_words(rows[0])) for rows in shown))
+        if symbols
+        else width
+    )
     cells = []
-    titles = kernel_titles([(kernel_words(rows[0]), rows[0].text("name")) for rows in shown], width - _FIGURES)
+    titles = kernel_titles(
+        [(kernel_words(rows[0]), rows[0].text("name")) for rows in shown], width - _FIGURES
+    )
     for rows, title in zip(shown, titles, strict=True):
-        time_ns, count = (sum(row.integer(column) for row in rows) for column in ("time_ns", "count"))
+        time_ns, count = (
+            sum(row.integer(column) for row in rows) for column in ("time_ns", "count")
+        )
         names = f"{len(rows)} names: " if len(rows) > 1 else ""
-        figures = (percent(time_ns, report.kernel_time_ns), duration(time_ns), f"{count:,}", microseconds(time_ns / count))
+        figures = (
+            percent(time_ns, report.kernel_time_ns),
+            duration(time_ns),
+            f"{count:,}",
+            microseconds(time_ns / count),
+        )
         summary = shortened(escaped(kernel_words(rows[0])), longest) if symbols else title
-        cells.append((*figures, summary, names + escaped(rows[0].text("name"))) if symbols else (*figures, summary))
+        cells.append(
+            (*figures, summary, names + escaped(rows[0].text("name")))
+            if symbols
+            else (*figures, summary)
+        )
     header = ("share", "total", "count", "mean µs", "what it is", *(("kernel",) if symbols else ()))
     lines: list[Line] = [*heading("Kernels (over the whole trace)", width)]
     lines.extend(table(header, cells, width, "rrrrld" if symbols else "rrrrn"))
@@ -223,13 +305,26 @@ def _kernels(report: Report, width: int) -> list[Line]:
 def _whatif(report: Report, width: int) -> list[Line]:
     unit = report.summary.unit
     answered = sorted(answered_changes(report), key=lambda row: -row.integer("saving_ns"))
-    cells = [(*saving_cells(row), change_words(row.text("change"), report.summary)) for row in answered]
-    lines: list[Line] = [*heading(f"What if (the timeline replayed with one change; per {unit}, without the profiler)", width)]
+    cells = [
+        (*saving_cells(row), change_words(row.text("change"), report.summary)) for row in answered
+    ]
+    lines: list[Line] = [
+        *heading(
+            f"What if (the timeline replayed with one change; per {unit}, without the profiler)",
+            width,
+        )
+    ]
     if cells:
         lines.extend(table(("saving", "range", "time", "change"), cells, width, "rrrl"))
     for answer, reason, changes in unanswered(report):
-        lines.extend(wrapped(f"{', '.join(changes)}: {answer}: {escaped(reason)}", width, style="dim"))
-    lines.extend(wrapped(f"Do first: {told}", width, style="dim") if (told := gains.cut_off(report.summary)) else [])
+        lines.extend(
+            wrapped(f"{', '.join(changes)}: {answer}: {escaped(reason)}", width, style="dim")
+        )
+    lines.extend(
+        wrapped(f"Do first: {told}", width, style="dim")
+        if (told := gains.cut_off(report.summary))
+        else []
+    )
     return lines
 
 
@@ -237,25 +332,35 @@ def _findings(report: Report, width: int) -> list[Line]:
     findings, skipped = report.findings, report.skipped
     ran = len(report.outcomes) - len(skipped)
     rules = {finding.rule for finding in findings}
-    lines = heading(f"Findings of {len(rules):,} of the {counted(ran, 'rule')} that could run", width)
+    lines = heading(
+        f"Findings of {len(rules):,} of the {counted(ran, 'rule')} that could run", width
+    )
     groups = by_rule(findings)
     outcomes = {one.rule: one for one in report.outcomes}
     for mine in groups:
         lines.extend(_finding(mine, outcomes[mine[0].rule], report.summary, width))
     if any(finding.cost_ns for finding in findings):
-        lines.extend(wrapped("Costs of different rules overlap: do not add them.", width, style="dim"))
+        lines.extend(
+            wrapped("Costs of different rules overlap: do not add them.", width, style="dim")
+        )
     reasons: dict[str, list[str]] = {}
     for one in skipped:
         reasons.setdefault(because(one.reason, report.summary), []).append(one.rule)
     if reasons:
         lines.append(styled(f"  {counted(len(skipped), 'rule')} could not tell:"))
         for reason, names in reasons.items():
-            lines.extend(wrapped(f"{', '.join(names)}: {escaped(reason)}", width, indent=4, style="dim"))
+            lines.extend(
+                wrapped(f"{', '.join(names)}: {escaped(reason)}", width, indent=4, style="dim")
+            )
     return lines
 
 
-def _finding(findings: Sequence[Finding], outcome: Outcome, summary: Summary, width: int) -> Iterator[Line]:
-    """What one rule's findings cost together, the costliest of them, and what to do unless it is for information only."""
+def _finding(
+    findings: Sequence[Finding], outcome: Outcome, summary: Summary, width: int
+) -> Iterator[Line]:
+    """What one rule's findings cost together, the costliest of them, and what to do unless it is
+    for information only.
+    """
     first = findings[0]
     places = f", {counted(len(findings) + outcome.more, 'place')}" if len(findings) > 1 else ""
     cost = f", {cost_words(outcome.cost_ns, outcome.group, summary)}" if outcome.cost_ns else ""
@@ -264,11 +369,17 @@ def _finding(findings: Sequence[Finding], outcome: Outcome, summary: Summary, wi
     for finding in findings:
         yield from wrapped(finding.message, width, indent=4)
     if outcome.more:
-        yield from wrapped(f"and {counted(outcome.more, 'more place')} of this rule", width, indent=4, style="dim")
+        yield from wrapped(
+            f"and {counted(outcome.more, 'more place')} of this rule", width, indent=4, style="dim"
+        )
     also = dict.fromkeys(one.rule for finding in findings for one in finding.also)
     if also:
-        yield from wrapped(f"the same problem, seen by {', '.join(also)}", width, indent=4, style="dim")
-    yield from wrapped(f"→ {' '.join(to_do(findings, summary).split())}", width, indent=4, style="dim")
+        yield from wrapped(
+            f"the same problem, seen by {', '.join(also)}", width, indent=4, style="dim"
+        )
+    yield from wrapped(
+        f"→ {' '.join(to_do(findings, summary).split())}", width, indent=4, style="dim"
+    )
 
 
 def _note(level: str, text: str, width: int) -> Iterator[Line]:

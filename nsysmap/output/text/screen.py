@@ -1,4 +1,6 @@
-"""The answer on one terminal screen: the time, where it goes, what to do first, how sure that is; then commands that show more."""
+"""The answer on one terminal screen: the time, where it goes, what to do first, how sure that is;
+then commands that show more.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,12 @@ _SCREEN = 24  # lines of the smallest terminal
 _TOP_LAYERS = 5
 _TOP_PARTS = 5
 _NEEDED = ("", "layers", "regions", "names")
-"""Purposes of the commands that the first lines name, above the table where it would push them further down; that of a cd is empty."""
-_HEAD = 2  # an empty line and the table's heading, which are to be seen too where no command says what costs most
+"""Purposes of the commands that the first lines name, above the table where it would push them
+further down; that of a cd is empty.
+"""
+# an empty line and the table's heading, which are to be seen too where no command says what costs
+# most
+_HEAD = 2
 _CAPTURE = " Capture again with: "
 _KIND_LINES = 3  # that the times of several kinds of inferences take
 _LEAST_KINDS = 2
@@ -38,28 +44,50 @@ _FIGURES = 28  # width of the columns before a kernel's name in its table
 _ENGINE = 14  # width of an engine's name in a table
 _KINDS_FROM = 100  # width below which the layers' kinds give way to the names
 _GAP = 2  # columns between those of a table
-_LEAST_LAYER = 0.02  # share of the kernel time; if a region has the rest, its parts are listed instead
+_LEAST_LAYER = (
+    0.02  # share of the kernel time; if a region has the rest, its parts are listed instead
+)
 
 
 def screen(summary: Summary, width: int, given: Sequence[str] = ()) -> list[Line]:
-    """The answer in lines of at most ``width`` columns; on a terminal with as many actions as leave room for what costs most.
+    """The answer in lines of at most ``width`` columns; on a terminal with as many actions as leave
+    room for what costs most.
 
-    ``given`` are the paths of the report and of the engine files, as the commands that show more are to name them.
+    ``given`` are the paths of the report and of the engine files, as the commands that show more
+    are to name them.
     """
-    see = [(command, what) for what, command in commands(summary, given, None if width == WHOLE else width - _WORD)]
+    see = [
+        (command, what)
+        for what, command in commands(summary, given, None if width == WHOLE else width - _WORD)
+    ]
     needed = [one for one in see if one[1] in _NEEDED]
     costs = _costliest(summary, width)
-    below, layers = len(list(_see(needed, width))), any(what in ("layers", "regions") for _, what in needed)
+    below, layers = (
+        len(list(_see(needed, width))),
+        any(what in ("layers", "regions") for _, what in needed),
+    )
     for shown, left_out in _choices(summary):
         lines = _answer(summary, shown, width, left_out)
-        if width == WHOLE or len(lines) + below + (0 if layers and not any(map(_unknown_gain, shown)) else _HEAD) <= _SCREEN:
+        if (
+            width == WHOLE
+            or len(lines) + below + (0 if layers and not any(map(_unknown_gain, shown)) else _HEAD)
+            <= _SCREEN
+        ):
             break
-    after = width == WHOLE or len(lines) + 1 + len(costs) + len(list(_see(needed, width))) <= _SCREEN
+    after = (
+        width == WHOLE or len(lines) + 1 + len(costs) + len(list(_see(needed, width))) <= _SCREEN
+    )
     lines += [] if after else _see(needed, width)
     lines += [styled(""), *costs]
-    lines += _see(see if after else [one for one in see if one not in needed], width, "see" if after or not needed else "see also")
+    lines += _see(
+        see if after else [one for one in see if one not in needed],
+        width,
+        "see" if after or not needed else "see also",
+    )
     lines += _next_steps(summary, shown, width) if not summary.blocked else []
-    if summary.gpus or summary.next_steps or not summary.blocked:  # without GPU work all is unknown, as said above
+    if (
+        summary.gpus or summary.next_steps or not summary.blocked
+    ):  # without GPU work all is unknown, as said above
         lines += _said("unknown", [told] if (told := next_steps.doubts(summary)) else [], width)
     for text in summary.warnings:
         lines += wrapped(f"warning: {text}", width, indent=0, style="yellow")
@@ -69,8 +97,9 @@ def screen(summary: Summary, width: int, given: Sequence[str] = ()) -> list[Line
 def _choices(summary: Summary) -> Iterator[tuple[Sequence[Action], Sequence[str]]]:
     """What the answer may hold, the most first: these actions, without these details.
 
-    First go the note on their order and what held up the slowest inference, next an action of unknown gain, then why the slowest inference
-    is (the command for it says both), then one action after the other; if nothing else helps, the names of those that are left out.
+    First go the note on their order and what held up the slowest inference, next an action of
+    unknown gain, then why the slowest inference is (the command for it says both), then one action
+    after the other; if nothing else helps, the names of those that are left out.
     """
     shown = gains.first_actions(summary)
     while True:
@@ -88,13 +117,17 @@ def _unknown_gain(action: Action) -> bool:
     return action.filled is not None and action.basis == "rule"
 
 
-def _answer(summary: Summary, shown: Sequence[Action], width: int, left_out: Sequence[str] = ()) -> list[Line]:
+def _answer(
+    summary: Summary, shown: Sequence[Action], width: int, left_out: Sequence[str] = ()
+) -> list[Line]:
     """The sentences of the answer, with these actions and without these details."""
     lines = wrapped(answer.title(summary), width, indent=0, style="bold")
     if summary.selected:
         lines += wrapped(summary.selected, width, indent=0)
     for text in summary.blocked:
-        told = text.partition(_CAPTURE)[0] if summary.next_steps else text  # the command follows as what to do first
+        told = (
+            text.partition(_CAPTURE)[0] if summary.next_steps else text
+        )  # the command follows as what to do first
         lines += wrapped(f"error: {told}", width, indent=0, style="red")
     doubt = _fitting([answer.first_doubt(summary, brief=brief) for brief in (False, True)], width)
     lines += _said("doubt", [doubt] if doubt else [], width)
@@ -111,10 +144,23 @@ def _answer(summary: Summary, shown: Sequence[Action], width: int, left_out: Seq
         alone = any(map(gains.of_all_launches, shown))
         lines += _said("CUDA graph", [gains.graph(summary, alone=alone)], width)
     why, held_up = "slowest" not in left_out, "held up" not in left_out
-    few = [answer.not_fused(summary, places=places, counts=counts) for places, counts in ((True, True), (False, True), (False, False))]
+    few = [
+        answer.not_fused(summary, places=places, counts=counts)
+        for places, counts in ((True, True), (False, True), (False, False))
+    ]
     rows = [("not fused", few)] if summary.rules else []
-    rows += [("slowest", [answer.slowest(summary, why=why, usual=usual, held_up=held_up) for usual in (True, False)])]
-    rows += [("how sure", [answer.certainty(summary, methods=methods) for methods in (True, False)])]
+    rows += [
+        (
+            "slowest",
+            [
+                answer.slowest(summary, why=why, usual=usual, held_up=held_up)
+                for usual in (True, False)
+            ],
+        )
+    ]
+    rows += [
+        ("how sure", [answer.certainty(summary, methods=methods) for methods in (True, False)])
+    ]
     for word, forms in rows:
         text = _fitting(forms, width)
         lines += _said(word, [text] if text else [], width)
@@ -122,7 +168,9 @@ def _answer(summary: Summary, shown: Sequence[Action], width: int, left_out: Seq
 
 
 def _fitting(forms: Sequence[str], width: int, indent: int = _WORD, hang: int = 0) -> str:
-    """The first of these forms of a sentence, the longest first, that takes no more lines than the last one; in a pipe the first."""
+    """The first of these forms of a sentence, the longest first, that takes no more lines than the
+    last one; in a pipe the first.
+    """
     if width == WHOLE:
         return forms[0]
     taken = [len(wrapped(one, prose_width(width) - indent, indent=0, hang=hang)) for one in forms]
@@ -148,29 +196,48 @@ def _said(word: str, texts: list[str], width: int) -> Iterator[Line]:
             yield ((" " * _WORD, ""), *line)
 
 
-def _actions(summary: Summary, shown: Sequence[Action], width: int, left_out: Sequence[str]) -> Iterator[Line]:
+def _actions(
+    summary: Summary, shown: Sequence[Action], width: int, left_out: Sequence[str]
+) -> Iterator[Line]:
     shorter = [action for action in shown if not action.throughput_only]
     if not shorter:
-        yield from _said("do first", [gains.no_action(summary)] if not (summary.blocked and summary.next_steps) else [], width)
+        yield from _said(
+            "do first",
+            [gains.no_action(summary)] if not (summary.blocked and summary.next_steps) else [],
+            width,
+        )
     for number, action in enumerate(shorter, 1):
         title = escaped(gains.action_title(action))
-        forms = [f"{number}. {title}: {gains.gain(summary, action, brief=brief)}" for brief in (False, True)]
+        forms = [
+            f"{number}. {title}: {gains.gain(summary, action, brief=brief)}"
+            for brief in (False, True)
+        ]
         yield from _action(_fitting(forms, width, hang=3), action, number, width)
-    if "also" not in left_out and (told := gains.order(summary, shown, why="order" not in left_out, room=width - _WORD)):
+    if "also" not in left_out and (
+        told := gains.order(summary, shown, why="order" not in left_out, room=width - _WORD)
+    ):
         yield from _said("", [f"({told})"], width)
     for action in shown:
         if action.throughput_only:
             titles = (gains.action_title(action), action.title)
-            forms = [f"{title}: {gains.gain(summary, action, brief=brief)}" for title in titles for brief in (False, True)]
+            forms = [
+                f"{title}: {gains.gain(summary, action, brief=brief)}"
+                for title in titles
+                for brief in (False, True)
+            ]
             yield from _said("throughput", [_fitting(forms, width)], width)
             yield from _how(action, width)
 
 
 def _next_steps(summary: Summary, shown: Sequence[Action], width: int) -> Iterator[Line]:
-    """The commands that answer what this analysis cannot: shown first if it is blocked, otherwise last."""
+    """The commands that answer what this analysis cannot: shown first if it is blocked, otherwise
+    last.
+    """
     shorter = any(not action.throughput_only for action in shown)
     for i, step in enumerate(summary.next_steps):
-        head = "do first" if i == 0 and not shorter and summary.blocked else "next" if i == 0 else ""
+        head = (
+            "do first" if i == 0 and not shorter and summary.blocked else "next" if i == 0 else ""
+        )
         yield ((f"{head:<{_WORD}}", "bold"), (f"{step.why}:", ""))
         yield from _pasted(step.command, width)
 
@@ -178,9 +245,19 @@ def _next_steps(summary: Summary, shown: Sequence[Action], width: int) -> Iterat
 def _action(told: str, action: Action, number: int, width: int) -> Iterator[Line]:
     head = "do first" if number == 1 else ""
     pastes = gains.ways(action)
-    beside = len(pastes) == 1 and width >= _WIDE and _WORD + columns(told) + 4 + columns(pastes[0]) <= min(width, _BESIDE)
-    first, *others = [((told, ""),)] if beside else wrapped(told, prose_width(width) - _WORD, indent=0, hang=3)
-    yield ((f"{head:<{_WORD}}", "bold"), *first, *((("    ", ""), (escaped(pastes[0]), "yellow")) if beside else ()))
+    beside = (
+        len(pastes) == 1
+        and width >= _WIDE
+        and _WORD + columns(told) + 4 + columns(pastes[0]) <= min(width, _BESIDE)
+    )
+    first, *others = (
+        [((told, ""),)] if beside else wrapped(told, prose_width(width) - _WORD, indent=0, hang=3)
+    )
+    yield (
+        (f"{head:<{_WORD}}", "bold"),
+        *first,
+        *((("    ", ""), (escaped(pastes[0]), "yellow")) if beside else ()),
+    )
     for line in others:
         yield ((" " * _WORD, ""), *line)
     if not beside:
@@ -198,8 +275,9 @@ def _how(action: Action, width: int) -> Iterator[Line]:
 
 
 def _pasted(command: str, width: int) -> Iterator[Line]:
-    """A line to paste; where it is too long, a shell's goes on after a backslash, code after a comma or a semicolon, and a comment stands
-    on a line of its own."""
+    """A line to paste; where it is too long, a shell's goes on after a backslash, code after a
+    comma or a semicolon, and a comment stands on a line of its own.
+    """
     lead = " " * (_WORD + 3)
     text, room = escaped(command), width - len(lead)
     if columns(text) <= room:
@@ -226,7 +304,9 @@ def _code(text: str, width: int) -> list[str]:
 
 
 def _folded(command: str, width: int) -> list[str]:
-    """A shell's command in lines, broken between its words, with room for a backslash after all but the last."""
+    """A shell's command in lines, broken between its words, with room for a backslash after all but
+    the last.
+    """
     lines = [""]
     for word in _SHELL_WORD.findall(command):
         wider = f"{lines[-1]} {word}".lstrip()
@@ -240,11 +320,22 @@ def _folded(command: str, width: int) -> list[str]:
 def _costliest(summary: Summary, width: int) -> list[Line]:
     if not summary.layers:
         return _kernels(summary, width)
-    shown = [cost for cost in cost_rows(summary)[:_TOP_LAYERS] if cost.share >= _LEAST_LAYER or not summary.regions]
+    shown = [
+        cost
+        for cost in cost_rows(summary)[:_TOP_LAYERS]
+        if cost.share >= _LEAST_LAYER or not summary.regions
+    ]
     lines = costs_table(summary, shown, width)
     large = [cost.group for cost in shown if cost.group is not None and cost.share >= _LEAST_REGION]
     region = next(
-        (one for one in summary.regions if any(group.opaque and (group.engine, group.name) == (one.engine, one.name) for group in large)),
+        (
+            one
+            for one in summary.regions
+            if any(
+                group.opaque and (group.engine, group.name) == (one.engine, one.name)
+                for group in large
+            )
+        ),
         None,
     )
     if region is not None:
@@ -273,10 +364,26 @@ def costs_table(summary: Summary, shown: Sequence[Cost], width: int) -> list[Lin
     if rest := other_costs(summary, shown):
         share, time_ns, layers = rest
         cells.append(
-            (percent(share, 1, 0), rounded(time_ns), f"{layers}" if layers else "–", *("",) * kinds_too, *("",) * several, "(all others)")
+            (
+                percent(share, 1, 0),
+                rounded(time_ns),
+                f"{layers}" if layers else "–",
+                *("",) * kinds_too,
+                *("",) * several,
+                "(all others)",
+            )
         )
-    head = ("share", "time", "layers", *(("kind",) if kinds_too else ()), *(("engine",) if several else ()))
-    taken = sum(_GAP + max(columns(one) for one in (name, *(cell[i] for cell in cells))) for i, name in enumerate(head))
+    head = (
+        "share",
+        "time",
+        "layers",
+        *(("kind",) if kinds_too else ()),
+        *(("engine",) if several else ()),
+    )
+    taken = sum(
+        _GAP + max(columns(one) for one in (name, *(cell[i] for cell in cells)))
+        for i, name in enumerate(head)
+    )
     header = (*head, costs_heading(summary, width - _GAP - taken))
     return table(header, cells, width, "rrr" + "l" * kinds_too + "l" * several + "n")
 
@@ -291,27 +398,50 @@ def _kernels(summary: Summary, width: int) -> list[Line]:
             escaped(row.what) if named else told,
             *((escaped(row.name),) * named),
         )
-        for row, told in zip(shown, kernel_titles([(row.what, row.name) for row in shown], width - _FIGURES), strict=True)
+        for row, told in zip(
+            shown,
+            kernel_titles([(row.what, row.name) for row in shown], width - _FIGURES),
+            strict=True,
+        )
     ]
-    header = ("share", "total", "count", "costliest kernels over the whole trace (all: --full)", *(("name",) * named))
+    header = (
+        "share",
+        "total",
+        "count",
+        "costliest kernels over the whole trace (all: --full)",
+        *(("name",) * named),
+    )
     return table(header, cells, width, "rrrn" + "n" * named) if cells else []
 
 
 def _inside(region: Region, width: int) -> list[Line]:
     cells = [
-        (percent(part.share_of_region_time, 1, 0), rounded(part.time_ns), str(part.parts), escaped(part.name.removeprefix("$$myelin$$")))
+        (
+            percent(part.share_of_region_time, 1, 0),
+            rounded(part.time_ns),
+            str(part.parts),
+            escaped(part.name.removeprefix("$$myelin$$")),
+        )
         for part in region.parts[:_TOP_PARTS]
     ]
     if not cells:
         return []
     whole = f": {rounded(sum(part.time_ns for part in region.parts))}"
     (name,) = told_apart([escaped(region.name)], max(width - 12 - columns(whole), 30))
-    return [styled(f"  inside {name}{whole}", "dim"), *table(("share", "time", "parts", "part"), cells, width, "rrrn")]
+    return [
+        styled(f"  inside {name}{whole}", "dim"),
+        *table(("share", "time", "parts", "part"), cells, width, "rrrn"),
+    ]
 
 
 def _see(commands: Sequence[tuple[str, str]], width: int, word: str = "see") -> Iterator[Line]:
-    """The commands that show more, each with its purpose as a comment, so that the line can be pasted."""
-    longest = max((columns(command) for command, _ in commands if columns(command) + _WORD + _WHAT <= width), default=0)
+    """The commands that show more, each with its purpose as a comment, so that the line can be
+    pasted.
+    """
+    longest = max(
+        (columns(command) for command, _ in commands if columns(command) + _WORD + _WHAT <= width),
+        default=0,
+    )
     for i, (command, what) in enumerate(commands):
         lead = (f"{word if i == 0 else '':<{_WORD}}", "bold")
         *first, last = _folded(command, width - _WORD)

@@ -1,4 +1,6 @@
-"""The process in which untrusted statements run (see `strangers`): requests come from standard input, answers go to standard output."""
+"""The process in which untrusted statements run (see `strangers`): requests come from standard
+input, answers go to standard output.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
     import pyarrow
 
 _LARGEST = 1 << 40  # bytes of a request: the parent is to be trusted
-_CPU_S = 30  # of processor time beyond a statement's limit on two threads: should nsysmap itself be gone
+_CPU_S = (
+    30  # of processor time beyond a statement's limit on two threads: should nsysmap itself be gone
+)
 
 
 def _main(memory_bytes: int) -> int:
@@ -39,14 +43,20 @@ def _main(memory_bytes: int) -> int:
             except LimitError as error:
                 answer = {"limit": str(error)}
             except MemoryError:
-                answer = {"limit": f"needs more memory than a rule may have ({memory_bytes / (1 << 30):g} GiB)"}
+                answer = {
+                    "limit": (
+                        f"needs more memory than a rule may have ({memory_bytes / (1 << 30):g} GiB)"
+                    )
+                }
             except RecursionError:
                 answer = {"error": "is nested too deeply"}
             _send(answers, answer)
     return 0
 
 
-def _answer(request: Mapping[str, Any], sandbox: Sandbox, tables: Mapping[int, pyarrow.Table]) -> dict[str, object]:
+def _answer(
+    request: Mapping[str, Any], sandbox: Sandbox, tables: Mapping[int, pyarrow.Table]
+) -> dict[str, object]:
     if request["do"] == "parse":
         return {"query": plain(sandbox.parse(request["sql"]))}
     if request["do"] == "columns":
@@ -61,13 +71,18 @@ def _answer(request: Mapping[str, Any], sandbox: Sandbox, tables: Mapping[int, p
         time_limit_s=request["time_limit_s"],
         max_rows=request["max_rows"],
     )
-    return {"columns": answer.columns, "rows": [[_plain(value) for value in row] for row in answer.rows]}
+    return {
+        "columns": answer.columns,
+        "rows": [[_plain(value) for value in row] for row in answer.rows],
+    }
 
 
 def _plain(value: object) -> object:
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    return {"decimal": str(value)} if isinstance(value, Decimal) else {"other": type(value).__name__}
+    return (
+        {"decimal": str(value)} if isinstance(value, Decimal) else {"other": type(value).__name__}
+    )
 
 
 def _table(message: bytes | None) -> pyarrow.Table:
@@ -90,7 +105,10 @@ def _limit_memory(memory_bytes: int) -> None:
     except ImportError:
         return
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes if hard == resource.RLIM_INFINITY else min(memory_bytes, hard), hard))
+    resource.setrlimit(
+        resource.RLIMIT_AS,
+        (memory_bytes if hard == resource.RLIM_INFINITY else min(memory_bytes, hard), hard),
+    )
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -102,7 +120,9 @@ def _limit_processor(seconds: float) -> None:
         return
     used = resource.getrusage(resource.RUSAGE_SELF)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime + 2 * seconds) + _CPU_S, hard))
+    resource.setrlimit(
+        resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime + 2 * seconds) + _CPU_S, hard)
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Passes a table to the database as stored, in little memory, with the SQL that makes the declared columns of it."""
+"""Passes a table to the database as stored, in little memory, with the SQL that makes the declared
+columns of it.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,19 @@ _NEAR = "near"  # the column that narrow ones are near to, beside the declared o
 
 
 def given_table(table: Table) -> pyarrow.Table:
-    """The rows as an Arrow table; narrow integers stay narrow, one value of all rows is not repeated: see :func:`selected`."""
+    """The rows as an Arrow table; narrow integers stay narrow, one value of all rows is not
+    repeated: see :func:`selected`.
+    """
     import pyarrow as pa
 
-    near = next((held.near for held in table.columns.values() if isinstance(held, Narrow) and held.near is not None), None)
+    near = next(
+        (
+            held.near
+            for held in table.columns.values()
+            if isinstance(held, Narrow) and held.near is not None
+        ),
+        None,
+    )
     arrays: dict[str, pyarrow.Array] = {}
     made: dict[str, dict[str, object]] = {}
     for name, held in table.columns.items():
@@ -33,7 +44,9 @@ def given_table(table: Table) -> pyarrow.Table:
             made[name] = _literal(held[0])
         elif isinstance(held, Text):
             codes = small_codes(held.codes, len(held.values))
-            arrays[name] = pa.DictionaryArray.from_arrays(_indices(codes, codes < 0), arrow_texts(held.values))
+            arrays[name] = pa.DictionaryArray.from_arrays(
+                _indices(codes, codes < 0), arrow_texts(held.values)
+            )
         else:
             arrays[name] = table.arrow([name]).column(0)
     if not arrays:  # something must tell how many rows there are
@@ -43,7 +56,11 @@ def given_table(table: Table) -> pyarrow.Table:
     if near is not None:
         arrays[_NEAR] = arrow_ints(near)
     found = pa.table(arrays)
-    return found.replace_schema_metadata({_METADATA: json.dumps([list(table.columns), made])}) if made else found
+    return (
+        found.replace_schema_metadata({_METADATA: json.dumps([list(table.columns), made])})
+        if made
+        else found
+    )
 
 
 def selected(table: pyarrow.Table) -> str:
@@ -52,7 +69,10 @@ def selected(table: pyarrow.Table) -> str:
     if told is None:
         return "*"
     names, made = json.loads(told)
-    return ", ".join(f'{_expression(name, made[name])} AS "{name}"' if name in made else f'"{name}"' for name in names)
+    return ", ".join(
+        f'{_expression(name, made[name])} AS "{name}"' if name in made else f'"{name}"'
+        for name in names
+    )
 
 
 def _literal(value: np.generic) -> dict[str, object]:
@@ -70,7 +90,9 @@ def _expression(name: str, made: dict[str, int | str]) -> str:
 
 
 def _codes(held: Narrow) -> pyarrow.Array:
-    return _indices(held.codes, held.codes == np.iinfo(held.codes.dtype).max if held.missing else None)
+    return _indices(
+        held.codes, held.codes == np.iinfo(held.codes.dtype).max if held.missing else None
+    )
 
 
 def _indices(codes: NDArray[Any], missing: BoolArray | None) -> pyarrow.Array:

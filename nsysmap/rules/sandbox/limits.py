@@ -1,8 +1,10 @@
-"""Runs an untrusted SELECT over declared tables: nothing else is allowed, within a time and a memory limit.
+"""Runs an untrusted SELECT over declared tables: nothing else is allowed, within a time and a
+memory limit.
 
-Two fences, either of which would do for most attacks.  The statement's syntax tree may hold only what is listed here (kinds of
-nodes, tables, functions: no function that reads a file, a setting, a variable or the clock, or whose answer changes from run to
-run), and the engine itself has files, network, extensions and Python variables switched off and its configuration locked.
+Two fences, either of which would do for most attacks.  The statement's syntax tree may hold only
+what is listed here (kinds of nodes, tables, functions: no function that reads a file, a setting, a
+variable or the clock, or whose answer changes from run to run), and the engine itself has files,
+network, extensions and Python variables switched off and its configuration locked.
 """
 
 from __future__ import annotations
@@ -38,57 +40,86 @@ _CONFIG = {
 }
 # Kinds of syntax nodes: expressions have a class, everything else a type only.
 _EXPRESSIONS = """
-BETWEEN CASE CAST COLUMN_REF COMPARISON CONJUNCTION CONSTANT FUNCTION OPERATOR PARAMETER POSITIONAL_REFERENCE STAR SUBQUERY TYPE WINDOW
+BETWEEN CASE CAST COLUMN_REF COMPARISON CONJUNCTION CONSTANT FUNCTION OPERATOR PARAMETER
+POSITIONAL_REFERENCE STAR SUBQUERY TYPE WINDOW
 """
 _STRUCTURE = """
-SELECT_NODE SET_OPERATION_NODE RECURSIVE_CTE_NODE CTE_NODE BASE_TABLE EMPTY EXPRESSION_LIST JOIN SUBQUERY TABLE_FUNCTION
+SELECT_NODE SET_OPERATION_NODE RECURSIVE_CTE_NODE CTE_NODE BASE_TABLE EMPTY EXPRESSION_LIST JOIN
+SUBQUERY TABLE_FUNCTION
 DISTINCT_MODIFIER LIMIT_MODIFIER ORDER_MODIFIER ORDER_DEFAULT ASCENDING DESCENDING
 """
-# Deterministic, and no answer much larger than what it is made from: growth that doubles at every step is what no limit stops in time.
+# Deterministic, and no answer much larger than what it is made from: growth that doubles at every
+# step is what no limit stops in time.
 _FUNCTION_NAMES = """
 + - * / // % ** ^ & | << >> ~ || = != <> < > <= >= @ ~~ !~~ ~~* !~~* ~~~ like_escape not_like_escape ilike_escape not_ilike_escape
-abs ceil ceiling floor round trunc sign sqrt cbrt exp ln log log10 log2 pow power mod fmod divide multiply add subtract greatest least
+abs ceil ceiling floor round trunc sign sqrt cbrt exp ln log log10 log2 pow power mod fmod divide
+multiply add subtract greatest least
 gcd lcm pi even bit_count isnan isinf isfinite xor
-length len strlen lower lcase upper ucase trim ltrim rtrim left right substr substring contains prefix suffix starts_with
-ends_with strpos instr position regexp_matches regexp_full_match regexp_extract regexp_escape concat split_part
-string_split str_split string_split_regex regexp_split_to_array regexp_extract_all reverse translate ascii unicode chr hash md5
+length len strlen lower lcase upper ucase trim ltrim rtrim left right substr substring contains
+prefix suffix starts_with
+ends_with strpos instr position regexp_matches regexp_full_match regexp_extract regexp_escape concat
+split_part
+string_split str_split string_split_regex regexp_split_to_array regexp_extract_all reverse translate
+ascii unicode chr hash md5
 coalesce nullif ifnull if switch typeof
-list_extract array_extract list_element list_contains list_has array_contains array_has list_position
+list_extract array_extract list_element list_contains list_has array_contains array_has
+list_position
 list_indexof list_slice array_slice list_sort array_sort list_distinct list_unique list_sum list_min
-list_max list_avg list_count list_first list_last list_any_value list_reverse array_length cardinality
+list_max list_avg list_count list_first list_last list_any_value list_reverse array_length
+cardinality
 struct_extract map_keys map_values map_extract element_at
-json_extract json_extract_string json_extract_path json_extract_path_text json_type json_valid json_array_length json_keys json_contains
+json_extract json_extract_string json_extract_path json_extract_path_text json_type json_valid
+json_array_length json_keys json_contains
 json_exists json_value -> ->>
-count count_star count_if countif sum sum_no_overflow fsum kahan_sum favg avg mean min max min_by max_by arg_min arg_max argmin argmax
-arg_min_null arg_max_null first last any_value arbitrary median mode mad quantile quantile_cont quantile_disc percentile_cont
-percentile_disc stddev stddev_pop stddev_samp variance var_pop var_samp sem skewness kurtosis entropy corr covar_pop covar_samp
-regr_slope regr_intercept regr_r2 regr_count bool_and bool_or bit_and bit_or bit_xor product geomean histogram string_agg group_concat
+count count_star count_if countif sum sum_no_overflow fsum kahan_sum favg avg mean min max min_by
+max_by arg_min arg_max argmin argmax
+arg_min_null arg_max_null first last any_value arbitrary median mode mad quantile quantile_cont
+quantile_disc percentile_cont
+percentile_disc stddev stddev_pop stddev_samp variance var_pop var_samp sem skewness kurtosis
+entropy corr covar_pop covar_samp
+regr_slope regr_intercept regr_r2 regr_count bool_and bool_or bit_and bit_or bit_xor product geomean
+histogram string_agg group_concat
 listagg list array_agg weighted_avg wavg grouping
-row_number rank dense_rank rank_dense percent_rank cume_dist ntile lag lead first_value last_value nth_value
-"""
+row_number rank dense_rank rank_dense percent_rank cume_dist ntile lag lead first_value last_value
+nth_value
+"""  # noqa: E501
 _JOINING = frozenset({"||", "concat"})
 _MOST_JOINED = 24  # operands of the above in one statement
-_TABLE_FUNCTIONS = frozenset({"unnest", "range", "generate_series"})  # as scalars, the last two would make lists of any length
+_TABLE_FUNCTIONS = frozenset(
+    {"unnest", "range", "generate_series"}
+)  # as scalars, the last two would make lists of any length
 _CLASSES = frozenset(_EXPRESSIONS.split())
 _NODES = frozenset(_STRUCTURE.split())
 _FUNCTIONS = frozenset({*_FUNCTION_NAMES.split(), "unnest"})
-_SYSTEM_NAME = re.compile(r"(duckdb|pg|pragma|sqlite|information)_")  # views that every database has
+_SYSTEM_NAME = re.compile(
+    r"(duckdb|pg|pragma|sqlite|information)_"
+)  # views that every database has
 _UNSPOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)  # texts and comments
-_ALL_COLUMNS = re.compile(r"(select|distinct|columns\s*\(|[,.])\s*\*|(^|\(|union|all)\s*from\b|\bnatural\b")
+_ALL_COLUMNS = re.compile(
+    r"(select|distinct|columns\s*\(|[,.])\s*\*|(^|\(|union|all)\s*from\b|\bnatural\b"
+)
 # SELECT *, t.*, COLUMNS(*), FROM t, NATURAL JOIN
-_DISGUISED = re.compile(r"(current_\w+|session_user|user|localtime\w*)$", re.IGNORECASE)  # functions that are written without brackets
+_DISGUISED = re.compile(
+    r"(current_\w+|session_user|user|localtime\w*)$", re.IGNORECASE
+)  # functions that are written without brackets
 _KINDS: tuple[tuple[str, Kind], ...] = (
     (r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?$|INT\d+$", "int"),
     (r"FLOAT|DOUBLE|REAL|DECIMAL|NUMERIC", "float"),
     (r"BOOL", "bool"),
     (r"VARCHAR|TEXT|STRING|CHAR|ENUM", "text"),
 )
-_SQL_TYPES: dict[Kind, str] = {"int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "text": "VARCHAR"}
+_SQL_TYPES: dict[Kind, str] = {
+    "int": "BIGINT",
+    "float": "DOUBLE",
+    "bool": "BOOLEAN",
+    "text": "VARCHAR",
+}
 
 
 _OVER = b"\0"  # no signal has this number
 _ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-_DROPPED = "Query interrupted"  # what DuckDB raises where it has called a signal's handler, instead of what that one raised
+# what DuckDB raises where it has called a signal's handler, instead of what that one raised
+_DROPPED = "Query interrupted"
 _GIVEN = "a table given"
 _COPIED_ROWS = 100_000
 _BATCH_ROWS = 65_536
@@ -109,7 +140,9 @@ class Query:
     sql: str
     parameters: frozenset[str]
     tables: frozenset[str]
-    columns: frozenset[str] | None  # names it mentions, of whichever table; None if it may read all of them
+    columns: (
+        frozenset[str] | None
+    )  # names it mentions, of whichever table; None if it may read all of them
     own: bool = False  # comes with nsysmap and was not parsed: see own_query
 
 
@@ -122,7 +155,9 @@ class Answer:
 
 
 def own_query(sql: str, specs: Sequence[Spec]) -> Query:
-    """A statement that comes with nsysmap, taken without a look at its syntax: its words say what it may read, and rather too much."""
+    """A statement that comes with nsysmap, taken without a look at its syntax: its words say what
+    it may read, and rather too much.
+    """
     text = sql.strip().rstrip(";").strip()
     bare = _UNSPOKEN.sub(" ", text).lower()
     words = frozenset(re.findall(r"\w+", bare))
@@ -138,16 +173,22 @@ def own_query(sql: str, specs: Sequence[Spec]) -> Query:
 class Sandbox:
     """An empty in-memory database without any way out.
 
-    Each statement of a stranger gets a connection and tables of its own; those that come with nsysmap share one.
+    Each statement of a stranger gets a connection and tables of its own; those that come with
+    nsysmap share one.
     """
 
-    def __init__(self, specs: Sequence[Spec], *, memory_limit_bytes: int = 1 << 30, threads: int = 2) -> None:
+    def __init__(
+        self, specs: Sequence[Spec], *, memory_limit_bytes: int = 1 << 30, threads: int = 2
+    ) -> None:
         """Open it for statements over these tables."""
         import duckdb
 
         self._tables = {spec.name: spec for spec in specs}
         self._memory_bytes = memory_limit_bytes
-        self._engine: Any = duckdb.connect(":memory:", config={**_CONFIG, "threads": threads, "memory_limit": f"{memory_limit_bytes}B"})
+        self._engine: Any = duckdb.connect(
+            ":memory:",
+            config={**_CONFIG, "threads": threads, "memory_limit": f"{memory_limit_bytes}B"},
+        )
         self._engine.execute("SET lock_configuration = true")
         self._checking: Any = None
         self._shared: Any = None  # connection of the statements that come with nsysmap, and …
@@ -166,7 +207,9 @@ class Sandbox:
         if self._checking is None:
             self._checking = self._engine.cursor()
             for spec in self._tables.values():
-                columns = ", ".join(f'"{column.name}" {_SQL_TYPES[column.kind]}' for column in spec.columns)
+                columns = ", ".join(
+                    f'"{column.name}" {_SQL_TYPES[column.kind]}' for column in spec.columns
+                )
                 self._checking.execute(f'CREATE TEMP TABLE "{spec.name}" ({columns})')
         return self._checking
 
@@ -177,12 +220,16 @@ class Sandbox:
         self.close()
 
     def parse(self, sql: str) -> Query:
-        """The statement, once it is known to be a single harmless SELECT; QueryError where it is not."""
+        """The statement, once it is known to be a single harmless SELECT; QueryError where it is
+        not.
+        """
         import duckdb
 
         text = sql.strip().rstrip(";").strip()
         try:
-            row = self._empty.execute("SELECT json_serialize_sql(CAST($sql AS VARCHAR))", {"sql": text}).fetchone()
+            row = self._empty.execute(
+                "SELECT json_serialize_sql(CAST($sql AS VARCHAR))", {"sql": text}
+            ).fetchone()
         except duckdb.Error as error:
             raise QueryError(_first_lines(error)) from None
         nodes: list[dict[str, Any]] = []
@@ -197,32 +244,51 @@ class Sandbox:
             raise QueryError("is nested too deeply") from None
         if tree["error"]:
             message = str(tree.get("error_message", "cannot be parsed"))
-            raise QueryError("is not a SELECT" if "Only SELECT statements" in message else _first_lines(message))
+            raise QueryError(
+                "is not a SELECT" if "Only SELECT statements" in message else _first_lines(message)
+            )
         if len(tree["statements"]) != 1:
-            raise QueryError(f"holds {len(tree['statements'])} statements" if tree["statements"] else "is empty")
+            raise QueryError(
+                f"holds {len(tree['statements'])} statements" if tree["statements"] else "is empty"
+            )
         nodes.pop()  # the envelope
         return self._fenced(text, nodes)
 
     def _fenced(self, sql: str, nodes: Sequence[dict[str, Any]]) -> Query:
         ours = _common_tables(nodes)
         parameters, tables, columns = set[str](), set[str](), set[str]()
-        from_functions = {id(node["function"]) for node in nodes if node.get("type") == "TABLE_FUNCTION"}
+        from_functions = {
+            id(node["function"]) for node in nodes if node.get("type") == "TABLE_FUNCTION"
+        }
         star, joined = False, 0
         for node in nodes:
             kind, class_ = node.get("type"), node.get("class")
             if class_ is not None and class_ not in _CLASSES:
                 raise QueryError(f"uses {_words(class_)}, which is not allowed")
-            if class_ is None and isinstance(kind, str) and kind not in _NODES and not kind.endswith("_TYPE_INFO"):
+            if (
+                class_ is None
+                and isinstance(kind, str)
+                and kind not in _NODES
+                and not kind.endswith("_TYPE_INFO")
+            ):
                 if kind == "SHOW_REF":
-                    raise QueryError("describes tables, as `nsysmap sql` and `nsysmap sql TABLE` do")
+                    raise QueryError(
+                        "describes tables, as `nsysmap sql` and `nsysmap sql TABLE` do"
+                    )
                 raise QueryError(f"uses {_words(kind)}, which is not allowed")
             if "function_name" in node:
                 name = str(node["function_name"]).lower()
                 if name not in (_TABLE_FUNCTIONS if id(node) in from_functions else _FUNCTIONS):
                     raise QueryError(f"calls the function {name}(), which is not allowed")
-                joined += len(node.get("arguments") or node.get("children") or ()) if name in _JOINING else 0
+                joined += (
+                    len(node.get("arguments") or node.get("children") or ())
+                    if name in _JOINING
+                    else 0
+                )
                 if joined > _MOST_JOINED:
-                    raise QueryError(f"joins more than {_MOST_JOINED} texts; leave that to the message")
+                    raise QueryError(
+                        f"joins more than {_MOST_JOINED} texts; leave that to the message"
+                    )
             if node.get("sample"):
                 raise QueryError("takes a sample, whose rows change from run to run")
             if kind == "BASE_TABLE":
@@ -231,28 +297,49 @@ class Sandbox:
                 parameters.add(str(node.get("identifier")))
             if class_ == "COLUMN_REF" and _DISGUISED.match(str(node["column_names"][-1])):
                 raise QueryError(f"reads {node['column_names'][-1]}, which is not allowed")
-            star = star or class_ == "STAR" or (kind == "JOIN" and node.get("ref_type") == "NATURAL")
-            columns.update(str(name).lower() for key in ("column_names", "using_columns") for name in node.get(key) or ())
-        return Query(sql, frozenset(parameters), frozenset(tables - ours), None if star else frozenset(columns))
+            star = (
+                star or class_ == "STAR" or (kind == "JOIN" and node.get("ref_type") == "NATURAL")
+            )
+            columns.update(
+                str(name).lower()
+                for key in ("column_names", "using_columns")
+                for name in node.get(key) or ()
+            )
+        return Query(
+            sql,
+            frozenset(parameters),
+            frozenset(tables - ours),
+            None if star else frozenset(columns),
+        )
 
     def _table(self, node: Mapping[str, Any], ours: frozenset[str]) -> str:
         path = node.get("qualified_name", {}).get("path", [])
         if node.get("schema_name") or node.get("catalog_name") or len(path) > 1:
-            raise QueryError(f"reads {'.'.join(path) or node['table_name']}; give a table's name alone")
+            raise QueryError(
+                f"reads {'.'.join(path) or node['table_name']}; give a table's name alone"
+            )
         name = str(node["table_name"]).lower()
         if name not in ours and name not in self._tables:
             near = get_close_matches(name, self._tables)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(self._tables))}"
+            hint = (
+                f"did you mean {' or '.join(near)}?"
+                if near
+                else f"there are {', '.join(sorted(self._tables))}"
+            )
             raise QueryError(f"reads the table {node['table_name']}, which does not exist; {hint}")
         return name
 
     def columns(self, query: Query, parameters: Mapping[str, Value]) -> dict[str, Kind | None]:
-        """Name and kind of the columns that the statement returns, without running it; None for lists, dates and other kinds."""
+        """Name and kind of the columns that the statement returns, without running it; None for
+        lists, dates and other kinds.
+        """
         import duckdb
 
         try:
             with _time_limit(self._empty, 5.0):
-                rows = self._empty.execute(f"DESCRIBE {query.sql}", dict(parameters) or None).fetchall()
+                rows = self._empty.execute(
+                    f"DESCRIBE {query.sql}", dict(parameters) or None
+                ).fetchall()
         except duckdb.Error as error:
             raise QueryError(_first_lines(error)) from None
         names = [str(row[0]) for row in rows]
@@ -272,7 +359,8 @@ class Sandbox:
     ) -> Answer:
         """The first rows of what the statement returns.
 
-        QueryError where it fails on these rows, LimitError where it would take too long or too much memory.
+        QueryError where it fails on these rows, LimitError where it would take too long or too much
+        memory.
         """
         with self._connected(query, tables, time_limit_s) as running:
             running.connection.execute(query.sql, dict(parameters) or None)
@@ -281,13 +369,26 @@ class Sandbox:
             running.done = query.own and running.connection.fetchone() is None
         return answer
 
-    def whole(self, query: Query, tables: Mapping[str, pyarrow.Table], *, time_limit_s: float, max_bytes: int) -> pyarrow.Table:
-        """All that the statement returns, as an Arrow table; errors as with `run`, LimitError where it is larger than ``max_bytes``."""
+    def whole(
+        self,
+        query: Query,
+        tables: Mapping[str, pyarrow.Table],
+        *,
+        time_limit_s: float,
+        max_bytes: int,
+    ) -> pyarrow.Table:
+        """All that the statement returns, as an Arrow table; errors as with `run`, LimitError where
+        it is larger than ``max_bytes``.
+        """
         import pyarrow as pa
 
         with self._connected(query, tables, time_limit_s) as running:
             relation = running.connection.sql(query.sql)
-            read = relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_record_batch  # before 2.0
+            read = (
+                relation.to_arrow_reader
+                if hasattr(relation, "to_arrow_reader")
+                else relation.fetch_record_batch
+            )  # before 2.0
             with read(_BATCH_ROWS) as reader:
                 batches, held = [], 0
                 for batch in reader:
@@ -299,7 +400,9 @@ class Sandbox:
                 return pa.Table.from_batches(batches, reader.schema)
 
     @contextmanager
-    def _connected(self, query: Query, tables: Mapping[str, pyarrow.Table], time_limit_s: float) -> Iterator[_Running]:
+    def _connected(
+        self, query: Query, tables: Mapping[str, pyarrow.Table], time_limit_s: float
+    ) -> Iterator[_Running]:
         import duckdb
 
         running = _Running(self._connection(query, tables))
@@ -309,7 +412,9 @@ class Sandbox:
         except duckdb.InterruptException:
             raise LimitError(f"ran past its time limit of {time_limit_s:g} s") from None
         except (duckdb.OutOfMemoryException, MemoryError):
-            raise LimitError(f"needs more memory than it may have ({self._memory_bytes / (1 << 30):g} GiB)") from None
+            raise LimitError(
+                f"needs more memory than it may have ({self._memory_bytes / (1 << 30):g} GiB)"
+            ) from None
         except duckdb.Error as error:
             raise QueryError(_first_lines(error)) from None
         finally:
@@ -319,13 +424,18 @@ class Sandbox:
                 self._leave_shared()
 
     def _connection(self, query: Query, tables: Mapping[str, pyarrow.Table]) -> Any:
-        """One with the tables that the statement names: its own, with no view, variable or prepared statement of another in reach."""
+        """One with the tables that the statement names: its own, with no view, variable or prepared
+        statement of another in reach.
+        """
         if not query.own:
             connection = self._engine.cursor()
             for name in sorted(query.tables):
                 _put(connection, name, tables[name])
             return connection
-        if any(self._registered[name] is not tables[name] for name in query.tables & self._registered.keys()):
+        if any(
+            self._registered[name] is not tables[name]
+            for name in query.tables & self._registered.keys()
+        ):
             self._leave_shared()
         if self._shared is None:
             self._shared = self._engine.cursor()
@@ -349,7 +459,9 @@ class _Running:
 
 @dataclass(frozen=True)
 class _Stream:
-    """An Arrow table as any library hands one over; pyarrow's own is read through pyarrow.dataset, which takes 0.3 s to import."""
+    """An Arrow table as any library hands one over; pyarrow's own is read through pyarrow.dataset,
+    which takes 0.3 s to import.
+    """
 
     table: pyarrow.Table
 
@@ -358,24 +470,33 @@ class _Stream:
 
 
 def _put(connection: Any, name: str, table: pyarrow.Table) -> None:
-    """Give the connection this table: a copy, or where it is large the table itself, which then is read in place."""
+    """Give the connection this table: a copy, or where it is large the table itself, which then is
+    read in place.
+    """
     if table.num_rows > _COPIED_ROWS:
         connection.register(f"{_GIVEN}: {name}", table)
-        connection.execute(f'CREATE TEMP VIEW "{name}" AS SELECT {selected(table)} FROM "{_GIVEN}: {name}"')
+        connection.execute(
+            f'CREATE TEMP VIEW "{name}" AS SELECT {selected(table)} FROM "{_GIVEN}: {name}"'
+        )
         return
-    connection.register(_GIVEN, _Stream(table))  # of a stream DuckDB 1.3 reads once only, and no version knows the number of rows
+    connection.register(
+        _GIVEN, _Stream(table)
+    )  # of a stream DuckDB 1.3 reads once only, and no version knows the number of rows
     connection.execute(f'CREATE TEMP TABLE "{name}" AS SELECT {selected(table)} FROM "{_GIVEN}"')
     connection.unregister(_GIVEN)
 
 
 def _leave(connection: Any) -> None:
-    connection.interrupt()  # else closing it would wait for rows that nobody fetches, without end for an endless statement
+    # else closing it would wait for rows that nobody fetches, without end for an endless statement
+    connection.interrupt()
     connection.close()
 
 
 @contextmanager
 def _time_limit(connection: Any, seconds: float) -> Iterator[None]:
-    """Interrupts what the connection runs after that time, or at a signal: Python's own handler waits until the engine has returned."""
+    """Interrupts what the connection runs after that time, or at a signal: Python's own handler
+    waits until the engine has returned.
+    """
     ours, theirs = os.pipe()
     os.set_blocking(theirs, False)
     in_main = threading.current_thread() is threading.main_thread()
@@ -418,7 +539,11 @@ def _time_limit(connection: Any, seconds: float) -> Iterator[None]:
 
 
 def _common_tables(nodes: Sequence[Mapping[str, Any]]) -> frozenset[str]:
-    names = {str(entry["key"]).lower() for node in nodes for entry in (node.get("cte_map") or {}).get("map", ())}
+    names = {
+        str(entry["key"]).lower()
+        for node in nodes
+        for entry in (node.get("cte_map") or {}).get("map", ())
+    }
     for name in sorted(names):
         if _SYSTEM_NAME.match(name):
             raise QueryError(f"names a common table {name}, which is the database's own")
@@ -428,7 +553,10 @@ def _common_tables(nodes: Sequence[Mapping[str, Any]]) -> frozenset[str]:
 def _kind(sql_type: str) -> Kind | None:
     if "[" in sql_type or "(" in sql_type.removeprefix("DECIMAL(").removeprefix("ENUM("):
         return None
-    return next((kind for pattern, kind in _KINDS if re.match(pattern, sql_type.upper())), "int" if sql_type == '"NULL"' else None)
+    return next(
+        (kind for pattern, kind in _KINDS if re.match(pattern, sql_type.upper())),
+        "int" if sql_type == '"NULL"' else None,
+    )
 
 
 def _words(name: object) -> str:
@@ -436,5 +564,9 @@ def _words(name: object) -> str:
 
 
 def _first_lines(error: Exception | str) -> str:
-    """DuckDB's message without its drawing of the statement, and without advice to change a setting, which is refused here."""
-    return " ".join(str(error).split("\n\nLINE")[0].split("\nLINE")[0].split(' Use "SET ')[0].split()).rstrip(".")[:400]
+    """DuckDB's message without its drawing of the statement, and without advice to change a
+    setting, which is refused here.
+    """
+    return " ".join(
+        str(error).split("\n\nLINE")[0].split("\nLINE")[0].split(' Use "SET ')[0].split()
+    ).rstrip(".")[:400]

@@ -1,4 +1,6 @@
-"""Runs untrusted statements in a separate process, which is killed at its time and memory limits; nsysmap's own statements run here."""
+"""Runs untrusted statements in a separate process, which is killed at its time and memory limits;
+nsysmap's own statements run here.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,21 @@ if TYPE_CHECKING:
     import pyarrow
 
 CHECK_LIMIT_S = 5.0
-"""For parsing one statement, or asking for its columns: a millisecond is usual, and only one made to that end takes a second."""
+"""For parsing one statement, or asking for its columns: a millisecond is usual, and only one made
+to that end takes a second.
+"""
 KILL_AFTER_S = 2.0
-"""Beyond a statement's own limit, at which DuckDB is asked to stop: inside one function call or its planner it does not listen."""
+"""Beyond a statement's own limit, at which DuckDB is asked to stop: inside one function call or its
+planner it does not listen.
+"""
 TOTAL_LIMIT_S = 120.0
-"""For all that strangers' rules do in one run: a hundred rules of a second each, and no pack of a thousand slow ones."""
+"""For all that strangers' rules do in one run: a hundred rules of a second each, and no pack of a
+thousand slow ones.
+"""
 MEMORY_BYTES = 3 << 30
-"""Address space of the process: 1 GiB is DuckDB's own limit, as much is for what it does not count, the rest for libraries and tables."""
+"""Address space of the process: 1 GiB is DuckDB's own limit, as much is for what it does not count,
+the rest for libraries and tables.
+"""
 ANSWER_BYTES = 32 << 20
 """Of one answer: 200 findings of 30 columns with long texts are 1 MB."""
 _START_S = 60.0  # for starting the process on a machine that is busy
@@ -45,7 +55,8 @@ class Other:
 
 
 class Strangers:
-    """Answers statements as a Sandbox does; those that did not come with nsysmap are parsed and run in another process.
+    """Answers statements as a Sandbox does; those that did not come with nsysmap are parsed and run
+    in another process.
 
     That process starts with the first of them, and starts anew after one that had to be killed.
     """
@@ -77,7 +88,9 @@ class Strangers:
 
     def columns(self, query: Query, parameters: Mapping[str, Value]) -> dict[str, Kind | None]:
         """As Sandbox.columns."""
-        columns: dict[str, Kind | None] = self._check({"do": "columns", "query": plain(query), "parameters": dict(parameters)})["columns"]
+        columns: dict[str, Kind | None] = self._check(
+            {"do": "columns", "query": plain(query), "parameters": dict(parameters)}
+        )["columns"]
         return columns
 
     def run(
@@ -93,20 +106,33 @@ class Strangers:
         if query.own:
             if self._own is None:
                 self._own = Sandbox(RULE_TABLES)
-            return self._own.run(query, tables, parameters, time_limit_s=time_limit_s, max_rows=max_rows)
+            return self._own.run(
+                query, tables, parameters, time_limit_s=time_limit_s, max_rows=max_rows
+            )
         left_s = TOTAL_LIMIT_S - self._spent_s
         if left_s <= 0:
-            raise LimitError(f"was not run: the given rules have used up the {TOTAL_LIMIT_S:g} s that are allowed for all of them")
+            raise LimitError(
+                f"was not run: the given rules have used up the {TOTAL_LIMIT_S:g} s that are"
+                " allowed for all of them"
+            )
         limit_s = min(time_limit_s, left_s)
         child = self._started()
-        asked = {"do": "run", "query": plain(query), "parameters": dict(parameters), "time_limit_s": limit_s, "max_rows": max_rows}
+        asked = {
+            "do": "run",
+            "query": plain(query),
+            "parameters": dict(parameters),
+            "time_limit_s": limit_s,
+            "max_rows": max_rows,
+        }
         try:
             held = {name: child.given(tables[name]) for name in sorted(query.tables)}
             told = self._ask(child, {**asked, "tables": held}, limit_s + KILL_AFTER_S)
         except _TooLongError:
             raise LimitError(f"ran past its time limit of {limit_s:g} s") from None
         except _EndedError as error:
-            raise LimitError(f"{error}: it needs more memory than a rule may have ({_memory()})") from None
+            raise LimitError(
+                f"{error}: it needs more memory than a rule may have ({_memory()})"
+            ) from None
         if "limit" in told:
             raise LimitError(told["limit"])
         if "error" in told:
@@ -116,7 +142,10 @@ class Strangers:
     def _check(self, request: Mapping[str, object]) -> dict[str, Any]:
         """The answer to a question about a statement; QueryError where it has none."""
         if self._spent_s >= TOTAL_LIMIT_S:
-            raise QueryError(f"is not checked: the given rules have used up the {TOTAL_LIMIT_S:g} s that are allowed for all of them")
+            raise QueryError(
+                f"is not checked: the given rules have used up the {TOTAL_LIMIT_S:g} s that are"
+                " allowed for all of them"
+            )
         try:
             told = self._ask(self._started(), request, CHECK_LIMIT_S + KILL_AFTER_S)
         except _TooLongError:
@@ -149,7 +178,9 @@ class Strangers:
 
 
 AnySandbox = Sandbox | Strangers
-"""What answers statements: in this process, for those that came with nsysmap, or in one of their own."""
+"""What answers statements: in this process, for those that came with nsysmap, or in one of their
+own.
+"""
 
 
 class _TooLongError(Exception):
@@ -166,7 +197,11 @@ class _Child:
     def __init__(self) -> None:
         """Started once it says so."""
         paths = [os.environ.get("PYTHONPATH", ""), str(Path(__file__).parents[3])]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(item for item in paths if item), "ARROW_DEFAULT_MEMORY_POOL": "system"}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(item for item in paths if item),
+            "ARROW_DEFAULT_MEMORY_POOL": "system",
+        }
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "nsysmap.rules.sandbox.child", str(MEMORY_BYTES)],
             stdin=subprocess.PIPE,
@@ -195,7 +230,10 @@ class _Child:
 
     def given(self, table: pyarrow.Table) -> int:
         """The number under which the process has this table, which is sent the first time."""
-        number = next((number for number, known in enumerate(self._tables) if known is table), len(self._tables))
+        number = next(
+            (number for number, known in enumerate(self._tables) if known is table),
+            len(self._tables),
+        )
         if number == len(self._tables):
             import pyarrow as pa
 
@@ -215,7 +253,10 @@ class _Child:
         except queue.Empty:
             raise _TooLongError from None
         if message is None:
-            raise _EndedError(f"the process that runs it ended, or its answer is longer than {ANSWER_BYTES >> 20} MiB")
+            raise _EndedError(
+                "the process that runs it ended, or its answer is longer than"
+                f" {ANSWER_BYTES >> 20} MiB"
+            )
         answer: dict[str, Any] = json.loads(message)
         return answer
 
@@ -258,13 +299,23 @@ def receive(stream: IO[bytes], *, longest: int) -> bytes | None:
 def plain(query: Query) -> dict[str, object]:
     """A statement as JSON has it."""
     columns = None if query.columns is None else sorted(query.columns)
-    return {"sql": query.sql, "parameters": sorted(query.parameters), "tables": sorted(query.tables), "columns": columns}
+    return {
+        "sql": query.sql,
+        "parameters": sorted(query.parameters),
+        "tables": sorted(query.tables),
+        "columns": columns,
+    }
 
 
 def statement(told: Mapping[str, Any]) -> Query:
     """The statement that `plain` wrote."""
     columns: Sequence[str] | None = told["columns"]
-    return Query(told["sql"], frozenset(told["parameters"]), frozenset(told["tables"]), None if columns is None else frozenset(columns))
+    return Query(
+        told["sql"],
+        frozenset(told["parameters"]),
+        frozenset(told["tables"]),
+        None if columns is None else frozenset(columns),
+    )
 
 
 def _value(told: object) -> object:

@@ -1,4 +1,6 @@
-"""Determines what a host thread was doing while the GPU waited for it, and so why the GPU was idle."""
+"""Determines what a host thread was doing while the GPU waited for it, and so why the GPU was
+idle.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,37 @@ from nsysmap.trace.inferences.find import enqueue_spans
 from nsysmap.trace.model import Trace
 
 CAUSES = tuple(IDLE_CAUSES)
-LAUNCH, HOST, SYNC, COPY, DISPATCH, SWITCH, GRAPH, COMPILE, PROFILER, NO_WORK, UNKNOWN = range(len(CAUSES))
+LAUNCH, HOST, SYNC, COPY, DISPATCH, SWITCH, GRAPH, COMPILE, PROFILER, NO_WORK, UNKNOWN = range(
+    len(CAUSES)
+)
 
-_ELSEWHERE = ("alloc", "free", "host-register", "module-load", "graph-build", "capture")  # not part of launching, even inside an enqueue
+_ELSEWHERE = (
+    "alloc",
+    "free",
+    "host-register",
+    "module-load",
+    "graph-build",
+    "capture",
+)  # not part of launching, even inside an enqueue
 _LAUNCHING = ("launch", "graph-launch", "copy", "memset", "event", "stream-wait")
-_WORTH_NAMING_NS = 5_000  # a shorter call that neither launches nor blocks counts as part of the surrounding host work
+# a shorter call that neither launches nor blocks counts as part of the surrounding host work
+_WORTH_NAMING_NS = 5_000
 # The OS calls in which a server's thread waits for the next request or for another thread.
 _WAITS = (
-    "poll", "ppoll", "select", "pselect", "pselect6", "epoll_wait", "epoll_pwait", "accept", "accept4", "read", "recv", "recvfrom",
-    "recvmsg", "futex", "pthread_cond_wait", "pthread_cond_timedwait", "sem_wait", "sem_timedwait", "nanosleep", "clock_nanosleep",
+    "poll", "ppoll", "select", "pselect", "pselect6", "epoll_wait", "epoll_pwait", "accept",
+    "accept4", "read", "recv", "recvfrom",
+    "recvmsg", "futex", "pthread_cond_wait", "pthread_cond_timedwait", "sem_wait", "sem_timedwait",
+    "nanosleep", "clock_nanosleep",
     "usleep", "sleep", "sigwait", "mq_receive",
 )  # fmt: skip
-_OF_THE_HOST = (LAUNCH, HOST, SYNC, COPY, GRAPH, NO_WORK)  # causes that compiling or loading takes the place of
+_OF_THE_HOST = (
+    LAUNCH,
+    HOST,
+    SYNC,
+    COPY,
+    GRAPH,
+    NO_WORK,
+)  # causes that compiling or loading takes the place of
 NO_CALL = "no CUDA call"
 
 
@@ -51,22 +72,41 @@ class Pieces:
 
 
 def joined(parts: list[Pieces]) -> Pieces:
-    """All pieces by owner and time; neighbours with the same cause and evidence become one piece."""
-    columns = [np.concatenate([getattr(part, name) for part in parts]) for name in Pieces.__dataclass_fields__]
+    """All pieces by owner and time; neighbours with the same cause and evidence become one
+    piece.
+    """
+    columns = [
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in Pieces.__dataclass_fields__
+    ]
     rows = np.flatnonzero(columns[2] > columns[1])
     rows = rows[np.lexsort((columns[1][rows], columns[0][rows]))]
-    owner, start, end, cause, evidence, proof_start, proof_end = (column[rows] for column in columns)
+    owner, start, end, cause, evidence, proof_start, proof_end = (
+        column[rows] for column in columns
+    )
     if len(owner) == 0:
         return Pieces(owner, start, end, cause, evidence, proof_start, proof_end)
     fresh = np.ones(len(owner), np.bool_)
     fresh[1:] = owner[1:] != owner[:-1]
     same = np.flatnonzero(~fresh)
     before = same - 1
-    fresh[same] = (start[same] != end[before]) | (cause[same] != cause[before]) | (evidence[same] != evidence[before])
+    fresh[same] = (
+        (start[same] != end[before])
+        | (cause[same] != cause[before])
+        | (evidence[same] != evidence[before])
+    )
     fresh[same] |= proof_start[same] != proof_start[before]
     first = np.flatnonzero(fresh)
     last = np.append(first[1:], len(owner)) - 1
-    return Pieces(owner[first], start[first], end[last], cause[first], evidence[first], proof_start[first], proof_end[first])
+    return Pieces(
+        owner[first],
+        start[first],
+        end[last],
+        cause[first],
+        evidence[first],
+        proof_start[first],
+        proof_end[first],
+    )
 
 
 @dataclass(frozen=True)
@@ -119,12 +159,17 @@ class Host:
             ranges=Timed.of(trace.nvtx_ranges),
             osrt_calls=Timed.of(trace.osrt_calls),
             compiling=Timed.held(*vars(first_use.spans).values()),
-            waiting=np.isin(os_names.codes, [code for code, name in enumerate(os_names.values) if name in _WAITS]),
+            waiting=np.isin(
+                os_names.codes,
+                [code for code, name in enumerate(os_names.values) if name in _WAITS],
+            ),
             call_label=_label(calls.held_text("api"), labels, ""),
             overhead_label=_label(trace.overheads.held_text("name"), labels, "profiler: "),
             range_label=_label(trace.nvtx_ranges.held_text("name"), labels, "range "),
             os_label=_label(os_names, labels, ""),
-            compile_label=_label(Text.of(first_use.words(trace, np.arange(len(first_use)))), labels, ""),
+            compile_label=_label(
+                Text.of(first_use.words(trace, np.arange(len(first_use)))), labels, ""
+            ),
             labels=tuple(labels),
         )
 
@@ -134,39 +179,58 @@ class Host:
         return union(whole(self.overheads.start_ns), whole(self.overheads.end_ns))
 
     def profiler_pieces(self, pieces: Pieces, thread: IntArray) -> Pieces:
-        """The same pieces, with the time during which the profiler stopped their thread attributed to it; ``thread`` has one entry per
-        piece."""
+        """The same pieces, with the time during which the profiler stopped their thread attributed
+        to it; ``thread`` has one entry per piece.
+        """
         if len(self.overheads) == 0 or len(pieces.owner) == 0:
             return pieces
         left, right = self.held_up
         at = np.searchsorted(right, pieces.start_ns, side="right")
         touched = (at < len(left)) & (left[np.minimum(at, len(left) - 1)] < pieces.end_ns)
-        return _replaced(pieces, thread, touched, (self.overheads, self.overhead_label, PROFILER), pieces.end_ns)
+        return _replaced(
+            pieces, thread, touched, (self.overheads, self.overhead_label, PROFILER), pieces.end_ns
+        )
 
     def compile_pieces(self, pieces: Pieces, thread: IntArray, launched_ns: IntArray) -> Pieces:
-        """The same pieces, with the time in which their thread compiled kernels or loaded their code told as such, if it began before the
-        launch call returned (``launched_ns``)."""
+        """The same pieces, with the time in which their thread compiled kernels or loaded their
+        code told as such, if it began before the launch call returned (``launched_ns``).
+        """
         if len(self.compiling) == 0 or len(pieces.owner) == 0:
             return pieces
         touched = np.isin(pieces.cause, _OF_THE_HOST)
-        return _replaced(pieces, thread, touched, (self.compiling, self.compile_label, COMPILE), launched_ns)
+        return _replaced(
+            pieces, thread, touched, (self.compiling, self.compile_label, COMPILE), launched_ns
+        )
 
     def causes(self, idle: Spans, launch: IntArray) -> Pieces:
-        """Why each of these idle times passed before its thread began the launch call that ended it (``launch``: that call's row).
+        """Why each of these idle times passed before its thread began the launch call that ended it
+        (``launch``: that call's row).
 
-        In order: the profiler held the thread; the thread was in a blocking call, a blocking copy, an allocation; it was
-        inside an enqueue or in another launching call; it was in no CUDA call, and then the innermost NVTX range names what it did.
-        Idle times of one thread must not overlap.
+        In order: the profiler held the thread; the thread was in a blocking call, a blocking copy,
+        an allocation; it was inside an enqueue or in another launching call; it was in no CUDA
+        call, and then the innermost NVTX range names what it did. Idle times of one thread must not
+        overlap.
         """
         calls = self.calls.near(idle)
-        special = np.isin(self.call_kind.codes[calls], _codes(self.call_kind, ("sync", *_ELSEWHERE))) | self.blocking_copy[calls]
+        special = (
+            np.isin(self.call_kind.codes[calls], _codes(self.call_kind, ("sync", *_ELSEWHERE)))
+            | self.blocking_copy[calls]
+        )
         long = self.calls.at("end_ns", calls) - self.calls.at("start_ns", calls) >= _WORTH_NAMING_NS
-        telling = special | long | np.isin(self.call_kind.codes[calls], _codes(self.call_kind, _LAUNCHING))
+        telling = (
+            special
+            | long
+            | np.isin(self.call_kind.codes[calls], _codes(self.call_kind, _LAUNCHING))
+        )
         calls, special = calls[telling], special[telling]
         overheads, enqueues = self.overheads.near(idle), self.enqueues.near(idle)
         around = self.enqueues.take(enqueues)
         outside = innermost(around, self.calls.take(calls)) == MISSING
-        cutting = [self.calls.take(calls[special | outside]), self.overheads.take(overheads), around]
+        cutting = [
+            self.calls.take(calls[special | outside]),
+            self.overheads.take(overheads),
+            around,
+        ]
         start, end, row = _cut_by_thread(idle, cutting)
         pieces = Spans(idle.thread[row], start, end)
         enqueuing = innermost(around, pieces) >= 0
@@ -175,10 +239,16 @@ class Host:
         free = ~enqueuing & (held < 0) & (call < 0)
         named = [self._own_work(_take(pieces, np.flatnonzero(free)), row[free])]
         at = np.flatnonzero(~free)
-        named.append(self._calls(_take(pieces, at), row[at], (held[at], call[at], enqueuing[at], launch[row[at]])))
+        named.append(
+            self._calls(
+                _take(pieces, at), row[at], (held[at], call[at], enqueuing[at], launch[row[at]])
+            )
+        )
         return joined(named)
 
-    def _calls(self, pieces: Spans, owner: IntArray, found: tuple[IntArray, IntArray, BoolArray, IntArray]) -> Pieces:
+    def _calls(
+        self, pieces: Spans, owner: IntArray, found: tuple[IntArray, IntArray, BoolArray, IntArray]
+    ) -> Pieces:
         """The cause of pieces in an API call, inside an enqueue or held by the profiler."""
         held, call, enqueuing, launch = found
         safe_call, safe_held = np.where(call >= 0, call, 0), np.where(held >= 0, held, 0)
@@ -192,7 +262,8 @@ class Host:
             [PROFILER, COPY, SYNC, HOST, LAUNCH],
             default=HOST,
         ).astype(np.int64)
-        # Inside an enqueue the evidence is the launch call that came too late; elsewhere it is the call in which the thread was.
+        # Inside an enqueue the evidence is the launch call that came too late; elsewhere it is the
+        # call in which the thread was.
         proof = np.where((cause == LAUNCH) & (enqueuing | (call < 0)), launch, safe_call)
         by_profiler = cause == PROFILER
         return Pieces(
@@ -201,12 +272,20 @@ class Host:
             pieces.end_ns,
             cause,
             np.where(by_profiler, self.overhead_label.at(safe_held), self.call_label.at(proof)),
-            np.where(by_profiler, self.overheads.at("start_ns", safe_held), self.calls.at("start_ns", proof)),
-            np.where(by_profiler, self.overheads.at("end_ns", safe_held), self.calls.at("end_ns", proof)),
+            np.where(
+                by_profiler,
+                self.overheads.at("start_ns", safe_held),
+                self.calls.at("start_ns", proof),
+            ),
+            np.where(
+                by_profiler, self.overheads.at("end_ns", safe_held), self.calls.at("end_ns", proof)
+            ),
         )
 
     def _own_work(self, idle: Spans, owner: IntArray) -> Pieces:
-        """The pieces of a thread's time outside CUDA, named after its innermost range; waiting outside all ranges is ``no-work``."""
+        """The pieces of a thread's time outside CUDA, named after its innermost range; waiting
+        outside all ranges is ``no-work``.
+        """
         ranges, waits = self.ranges.near(idle), self.osrt_calls.near(idle)
         waits = waits[self.waiting[waits]]
         around, waiting = self.ranges.take(ranges), self.osrt_calls.take(waits)
@@ -223,15 +302,32 @@ class Host:
             start,
             end,
             np.where(no_work, NO_WORK, HOST).astype(np.int64),
-            np.select(choices, [self.os_label.at(safe_wait), self.range_label.at(safe_named)], default=0),
-            np.select(choices, [self.osrt_calls.at("start_ns", safe_wait), self.ranges.at("start_ns", safe_named)], default=nothing),
-            np.select(choices, [self.osrt_calls.at("end_ns", safe_wait), self.ranges.at("end_ns", safe_named)], default=nothing),
+            np.select(
+                choices, [self.os_label.at(safe_wait), self.range_label.at(safe_named)], default=0
+            ),
+            np.select(
+                choices,
+                [self.osrt_calls.at("start_ns", safe_wait), self.ranges.at("start_ns", safe_named)],
+                default=nothing,
+            ),
+            np.select(
+                choices,
+                [self.osrt_calls.at("end_ns", safe_wait), self.ranges.at("end_ns", safe_named)],
+                default=nothing,
+            ),
         )
 
 
-def _replaced(pieces: Pieces, thread: IntArray, touched: BoolArray, by: tuple[Timed, Labels, int], before_ns: IntArray) -> Pieces:
-    """The pieces, of which those touched get another cause where one of these spans of their thread, that began before a time of each,
-    covers them: (spans, labels, cause)."""
+def _replaced(
+    pieces: Pieces,
+    thread: IntArray,
+    touched: BoolArray,
+    by: tuple[Timed, Labels, int],
+    before_ns: IntArray,
+) -> Pieces:
+    """The pieces, of which those touched get another cause where one of these spans of their
+    thread, that began before a time of each, covers them: (spans, labels, cause).
+    """
     if not touched.any():
         return pieces
     covering, label, cause = by
@@ -253,7 +349,12 @@ def _replaced(pieces: Pieces, thread: IntArray, touched: BoolArray, by: tuple[Ti
         np.where(is_held, covering.at("start_ns", safe), pieces.proof_start_ns[row]),
         np.where(is_held, covering.at("end_ns", safe), pieces.proof_end_ns[row]),
     )
-    return Pieces(*(np.concatenate([getattr(rest, name), getattr(cut_up, name)]) for name in Pieces.__dataclass_fields__))
+    return Pieces(
+        *(
+            np.concatenate([getattr(rest, name), getattr(cut_up, name)])
+            for name in Pieces.__dataclass_fields__
+        )
+    )
 
 
 def _take(spans: Spans, rows: IntArray) -> Spans:
@@ -262,7 +363,11 @@ def _take(spans: Spans, rows: IntArray) -> Spans:
 
 def _rows(rows: IntArray, found: IntArray) -> IntArray:
     """The rows behind positions in a selection; MISSING stays."""
-    return np.where(found >= 0, rows[np.where(found >= 0, found, 0)], np.int64(MISSING)) if len(rows) else found
+    return (
+        np.where(found >= 0, rows[np.where(found >= 0, found, 0)], np.int64(MISSING))
+        if len(rows)
+        else found
+    )
 
 
 def _codes(text: Text, values: tuple[str, ...]) -> list[int]:
@@ -270,15 +375,22 @@ def _codes(text: Text, values: tuple[str, ...]) -> list[int]:
 
 
 def _label(names: Text, labels: dict[str, int], prefix: str) -> Labels:
-    of_code = np.array([*(labels.setdefault(f"{prefix}{name.strip()}", len(labels)) for name in names.values), 0], np.int64)
+    of_code = np.array(
+        [*(labels.setdefault(f"{prefix}{name.strip()}", len(labels)) for name in names.values), 0],
+        np.int64,
+    )
     return Labels(names.codes, of_code)
 
 
 def _cut_by_thread(idle: Spans, cutting: list[Spans]) -> tuple[IntArray, IntArray, IntArray]:
-    """The idle intervals split where a span of their own thread begins or ends; spans of one thread must be disjoint."""
+    """The idle intervals split where a span of their own thread begins or ends; spans of one thread
+    must be disjoint.
+    """
     starts, ends, rows = [], [], []
     thread = np.concatenate([spans.thread for spans in cutting] * 2)
-    moments = np.concatenate([spans.start_ns for spans in cutting] + [spans.end_ns for spans in cutting])
+    moments = np.concatenate(
+        [spans.start_ns for spans in cutting] + [spans.end_ns for spans in cutting]
+    )
     by_thread = np.argsort(idle.thread, kind="stable")
     for key in distinct(idle.thread).tolist():
         first, last = np.searchsorted(idle.thread[by_thread], [key, key + 1])

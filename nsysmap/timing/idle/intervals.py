@@ -1,18 +1,25 @@
-"""Finds the idle time of each GPU and assigns every nanosecond of it one cause, with the host row that proves it.
+"""Finds the idle time of each GPU and assigns every nanosecond of it one cause, with the host row
+that proves it.
 
-An idle interval ("hole" in this code) is the time between two pieces of GPU work of one device (kernels, copies, memsets, hidden graph
-runs; all processes and streams together).  The launch call of the next piece ends it, so its cause is what the thread of that call did:
+An idle interval ("hole" in this code) is the time between two pieces of GPU work of one device
+(kernels, copies, memsets, hidden graph runs; all processes and streams together).  The launch call
+of the next piece ends it, so its cause is what the thread of that call did:
 
-- The call had returned when the GPU went idle: the work was queued in time and the hole is ``dispatch``, the hardware's own
-1 to 2 us.  Between nodes of one graph launch likewise; before the first node of the next graph launch it is ``graph``.
-- Else the part from the call's begin (or from where the GPU went idle, if later) to the start on the GPU is ``launch``, ``graph``
-for a graph launch, ``copy`` for a copy that holds the host.  Where the nodes of the graph are traced and none began before the call
-returned, the call is ``profiler`` but for what a graph launch takes without.
-- Of both parts, the time in which the thread compiled kernels or loaded their code is ``compile`` (see `trace.compilation`).
-- The part before the call's begin is cut where the thread turned to something else: see :meth:`nsysmap.timing.idle.causes.Host.causes`.
+- The call had returned when the GPU went idle: the work was queued in time and the hole is
+  ``dispatch``, the hardware's own 1 to 2 us.  Between nodes of one graph launch likewise; before
+  the first node of the next graph launch it is ``graph``.
+- Else the part from the call's begin (or from where the GPU went idle, if later) to the start on
+  the GPU is ``launch``, ``graph`` for a graph launch, ``copy`` for a copy that holds the host.
+  Where the nodes of the graph are traced and none began before the call returned, the call is
+  ``profiler`` but for what a graph launch takes without.
+- Of both parts, the time in which the thread compiled kernels or loaded their code is ``compile``
+  (see `trace.compilation`).
+- The part before the call's begin is cut where the thread turned to something else: see
+  :meth:`nsysmap.timing.idle.causes.Host.causes`.
 
-So where a program synchronises once per inference, the hole between two inferences is split in up to three: ``sync`` from the GPU's last
-work to the return of the blocking call, ``host`` until the next enqueue begins, ``launch`` from there on.
+So where a program synchronises once per inference, the hole between two inferences is split in up
+to three: ``sync`` from the GPU's last work to the return of the blocking call, ``host`` until the
+next enqueue begins, ``launch`` from there on.
 """
 
 from __future__ import annotations
@@ -44,20 +51,38 @@ from nsysmap.core.table import (
     taken_values,
     uniform,
 )
-from nsysmap.timing.idle.causes import CAUSES, COPY, DISPATCH, GRAPH, LAUNCH, PROFILER, SWITCH, UNKNOWN, Host, Pieces, joined
+from nsysmap.timing.idle.causes import (
+    CAUSES,
+    COPY,
+    DISPATCH,
+    GRAPH,
+    LAUNCH,
+    PROFILER,
+    SWITCH,
+    UNKNOWN,
+    Host,
+    Pieces,
+    joined,
+)
 from nsysmap.trace.copies import hold_the_host
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
 
 SLOW_DISPATCH_NS = 20_000
-"""Queued work starts within this time; the longest over all captures was 7.6 µs (a memset node of a graph), except for a switch
-between two processes (135 µs, the time slice). A longer wait has a cause that the trace does not show, and is ``unknown``."""
+"""Queued work starts within this time; the longest over all captures was 7.6 µs (a memset node of a
+graph), except for a switch between two processes (135 µs, the time slice). A longer wait has a
+cause that the trace does not show, and is ``unknown``.
+"""
 
 GRAPH_CALL_NS = 2_000
-"""A graph launch takes 1.3 to 2.4 µs without the profiler; if its nodes are traced, 0.8 to 1.6 µs per node (eight captures)."""
+"""A graph launch takes 1.3 to 2.4 µs without the profiler; if its nodes are traced, 0.8 to 1.6 µs
+per node (eight captures).
+"""
 
-_AT_ONCE = 1 << 18  # pieces of GPU work at a time: the data about the interval before each takes some hundred bytes
+_AT_ONCE = (
+    1 << 18
+)  # pieces of GPU work at a time: the data about the interval before each takes some hundred bytes
 _NO_LAUNCH = "its launch call is not in the trace"
 _HELD_BACK = "queued in time, then delayed: another stream, a dependency or a lock"
 _TIME_SLICE = "queued in time; the GPU switched from one process to another"
@@ -66,7 +91,9 @@ _NODES_TRACED = f"{INFERRED}traces each node of the CUDA graph"
 
 @dataclass(frozen=True)
 class _Work:
-    """Pieces of GPU work, one row per piece: all of it in stored form, or those next to some idle intervals."""
+    """Pieces of GPU work, one row per piece: all of it in stored form, or those next to some idle
+    intervals.
+    """
 
     device: Ints
     start_ns: Ints
@@ -81,7 +108,9 @@ class _Work:
 
     def take(self, rows: IntArray) -> _Work:
         """Those at these positions."""
-        return _Work(**{name: taken(getattr(self, name), rows) for name in self.__dataclass_fields__})  # type: ignore[arg-type]
+        return _Work(
+            **{name: taken(getattr(self, name), rows) for name in self.__dataclass_fields__}  # type: ignore[arg-type]
+        )
 
     def ints(self, name: str) -> IntArray:
         """A column of integers."""
@@ -113,16 +142,33 @@ class _Known:
 
 
 def find_gaps(
-    trace: Trace, inferences: Table, membership: Table, mapping: Table | None, progress: Callable[[str], None] | None = None
+    trace: Trace,
+    inferences: Table,
+    membership: Table,
+    mapping: Table | None,
+    progress: Callable[[str], None] | None = None,
 ) -> Table:
-    """Every idle interval of every device from its first to its last GPU work, split where the cause changes (GAPS, by device and time).
+    """Every idle interval of every device from its first to its last GPU work, split where the
+    cause changes (GAPS, by device and time).
 
     The durations add up to all idle time, to the nanosecond.
     """
     work = _gpu_work(trace)
-    layer = mapping.held_text("layer") if mapping is not None else Text.same(None, len(trace.kernels))
-    kernels = np.flatnonzero(work.ints("kernel") >= 0).astype(np.int32 if len(work.kernel) < 2**31 else np.int64)
-    known = _Known(trace, inferences, work, kernels, membership.held_ints("inference"), layer, Host.of(trace, inferences))
+    layer = (
+        mapping.held_text("layer") if mapping is not None else Text.same(None, len(trace.kernels))
+    )
+    kernels = np.flatnonzero(work.ints("kernel") >= 0).astype(
+        np.int32 if len(work.kernel) < 2**31 else np.int64
+    )
+    known = _Known(
+        trace,
+        inferences,
+        work,
+        kernels,
+        membership.held_ints("inference"),
+        layer,
+        Host.of(trace, inferences),
+    )
     gaps = stacked(_told(known, idle, progress) for idle in _all_holes(work))
     return gaps.with_columns(GAPS, {"gap_id": np.arange(len(gaps))})
 
@@ -139,8 +185,16 @@ def _gaps(known: _Known, idle: _Idle) -> Table:
     pieces = _pieces(idle, known.host)
     after = idle.after.take(pieces.owner)
     device = after.ints("device")
-    previous = np.searchsorted(known.kernels, idle.row.astype(known.kernels.dtype), side="left")[pieces.owner] - 1
-    last_kernel, next_kernel = _kernel_at(known, previous, device), _kernel_at(known, previous + 1, device)
+    previous = (
+        np.searchsorted(known.kernels, idle.row.astype(known.kernels.dtype), side="left")[
+            pieces.owner
+        ]
+        - 1
+    )
+    last_kernel, next_kernel = (
+        _kernel_at(known, previous, device),
+        _kernel_at(known, previous + 1, device),
+    )
     inference = gather(known.inference_of, next_kernel)
     return Table(
         GAPS,
@@ -154,7 +208,10 @@ def _gaps(known: _Known, idle: _Idle) -> Table:
             "after_kernel": next_kernel,
             "inference": _inference(inferences, inference, pieces),
             "cause": Text(pieces.cause.astype(np.int32), CAUSES),
-            "evidence": Text(pieces.evidence.astype(np.int32), (*known.host.labels, _NO_LAUNCH, _HELD_BACK, _TIME_SLICE, _NODES_TRACED)),
+            "evidence": Text(
+                pieces.evidence.astype(np.int32),
+                (*known.host.labels, _NO_LAUNCH, _HELD_BACK, _TIME_SLICE, _NODES_TRACED),
+            ),
             "evidence_start_ns": pieces.proof_start_ns,
             "evidence_end_ns": pieces.proof_end_ns,
             "pid": (after.ints("process") >> 24) & 0xFFFFFF,
@@ -167,7 +224,9 @@ def _gaps(known: _Known, idle: _Idle) -> Table:
 
 def _gpu_work(trace: Trace) -> _Work:
     tables = [table for table in gpu_work(trace) if len(table)] or [trace.kernels]
-    device, start = (_together([table.ints(name) for table in tables]) for name in ("device", "start_ns"))
+    device, start = (
+        _together([table.ints(name) for table in tables]) for name in ("device", "start_ns")
+    )
     rows = None if is_sorted(device, start) else sorted_order(device, start)
     start = start if rows is None else taken_values(start, rows)
     graph_launch = np.flatnonzero(trace.api_calls.held_text("kind").equals("graph-launch"))
@@ -177,17 +236,33 @@ def _gpu_work(trace: Trace) -> _Work:
         return whole if rows is None else taken_values(whole, rows)
 
     def number(table: Table) -> IntArray:
-        return np.arange(len(table)) if table is trace.kernels else repeated(np.int64(MISSING), len(table))
+        return (
+            np.arange(len(table))
+            if table is trace.kernels
+            else repeated(np.int64(MISSING), len(table))
+        )
 
     def by_graph(table: Table) -> BoolArray:
         replayed = table is trace.cuda_graph_traces or _node(table)
-        return replayed | (np.isin(table.ints("launch"), graph_launch) if len(graph_launch) else np.zeros(len(table), np.bool_))
+        return replayed | (
+            np.isin(table.ints("launch"), graph_launch)
+            if len(graph_launch)
+            else np.zeros(len(table), np.bool_)
+        )
 
     def traced(table: Table) -> BoolArray:
-        return repeated(np.bool_(False), len(table)) if table is trace.cuda_graph_traces else _node(table)
+        return (
+            repeated(np.bool_(False), len(table))
+            if table is trace.cuda_graph_traces
+            else _node(table)
+        )
 
     def holding(table: Table) -> BoolArray:
-        return hold_the_host(table) & ~_node(table) if table is trace.memcpys else repeated(np.bool_(False), len(table))
+        return (
+            hold_the_host(table) & ~_node(table)
+            if table is trace.memcpys
+            else repeated(np.bool_(False), len(table))
+        )
 
     def column(name: str) -> Ints:
         if len(tables) == 1 and rows is None:
@@ -225,7 +300,11 @@ def _all_holes(work: _Work) -> Iterator[_Idle]:
     if not len(device):
         yield _idle(work, *(np.zeros(0, np.int64) for _ in range(4)))
     for one in distinct(device).tolist():
-        first, last = np.searchsorted(device, [one, one + 1]).tolist() if not uniform(device) else (0, len(device))
+        first, last = (
+            np.searchsorted(device, [one, one + 1]).tolist()
+            if not uniform(device)
+            else (0, len(device))
+        )
         held = first  # the piece of work that ends last so far
         for begin in range(first, last, _AT_ONCE):
             rows = np.concatenate([[held], np.arange(begin, min(begin + _AT_ONCE, last))])
@@ -240,11 +319,15 @@ def _idle(work: _Work, start: IntArray, end: IntArray, before: IntArray, after: 
 
 
 def _kernel_at(known: _Known, position: IntArray, device: IntArray) -> IntArray:
-    """The kernels at these positions among those of all devices; MISSING for a kernel of another device."""
+    """The kernels at these positions among those of all devices; MISSING for a kernel of another
+    device.
+    """
     if len(known.kernels) == 0:
         return np.full(len(position), MISSING, np.int64)
     row = known.kernels[np.clip(position, 0, len(known.kernels) - 1)]
-    there = (position >= 0) & (position < len(known.kernels)) & (known.work.device.take(row) == device)
+    there = (
+        (position >= 0) & (position < len(known.kernels)) & (known.work.device.take(row) == device)
+    )
     return np.where(there, known.work.kernel.take(row), np.int64(MISSING))
 
 
@@ -253,13 +336,27 @@ def _pieces(idle: _Idle, host: Host) -> Pieces:
     launch, correlation = after.ints("launch"), after.ints("correlation")
     call_start, call_end = host.calls.at("start_ns", launch), host.calls.at("end_ns", launch)
     same = (launch >= 0) & (launch == before.ints("launch")) & ~after.holding
-    same |= (launch < 0) & after.graph & (correlation == before.ints("correlation")) & (correlation != MISSING)
+    same |= (
+        (launch < 0)
+        & after.graph
+        & (correlation == before.ints("correlation"))
+        & (correlation != MISSING)
+    )
     traced = (launch >= 0) & ~same
     queued = traced & (call_end <= idle.start_ns)
     late = traced & ~queued
     parts = [
-        _whole(idle, np.flatnonzero(same), (np.full(len(same), DISPATCH, np.int64), _call_proof(host, launch, (call_start, call_end)))),
-        _whole(idle, np.flatnonzero(~same & (launch < 0)), _no_proof(len(launch), len(host.labels))),
+        _whole(
+            idle,
+            np.flatnonzero(same),
+            (
+                np.full(len(same), DISPATCH, np.int64),
+                _call_proof(host, launch, (call_start, call_end)),
+            ),
+        ),
+        _whole(
+            idle, np.flatnonzero(~same & (launch < 0)), _no_proof(len(launch), len(host.labels))
+        ),
         _queued(idle, np.flatnonzero(queued), host),
         *_late(idle, np.flatnonzero(late), host),
     ]
@@ -272,7 +369,11 @@ _Proof = tuple[IntArray, IntArray, IntArray]  # evidence, its start, its end
 
 
 def _call_proof(host: Host, launch: IntArray, times: tuple[IntArray, IntArray]) -> _Proof:
-    return np.where(launch >= 0, host.call_label.at(np.maximum(launch, 0)), np.int64(MISSING)), times[0], times[1]
+    return (
+        np.where(launch >= 0, host.call_label.at(np.maximum(launch, 0)), np.int64(MISSING)),
+        times[0],
+        times[1],
+    )
 
 
 def _no_proof(rows: int, label: int) -> tuple[IntArray, _Proof]:
@@ -283,7 +384,15 @@ def _no_proof(rows: int, label: int) -> tuple[IntArray, _Proof]:
 def _whole(idle: _Idle, rows: IntArray, why: tuple[IntArray, _Proof]) -> Pieces:
     """The idle intervals of one cause; ``why`` has one entry per interval."""
     cause, (evidence, start, end) = why
-    return Pieces(rows, idle.start_ns[rows], idle.end_ns[rows], cause[rows], evidence[rows], start[rows], end[rows])
+    return Pieces(
+        rows,
+        idle.start_ns[rows],
+        idle.end_ns[rows],
+        cause[rows],
+        evidence[rows],
+        start[rows],
+        end[rows],
+    )
 
 
 def _queued(idle: _Idle, rows: IntArray, host: Host) -> Pieces:
@@ -297,25 +406,43 @@ def _queued(idle: _Idle, rows: IntArray, host: Host) -> Pieces:
     )
 
 
-def _why_queued(idle: _Idle, rows: IntArray, of: tuple[Host, IntArray, IntArray]) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Cause and evidence for queued work that took this long to start: (host, wait in ns, launch call)."""
+def _why_queued(
+    idle: _Idle, rows: IntArray, of: tuple[Host, IntArray, IntArray]
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Cause and evidence for queued work that took this long to start: (host, wait in ns, launch
+    call).
+    """
     host, wait, launch = of
     graph = idle.after.graph[rows]
     switched = (idle.before.ints("process") != idle.after.ints("process"))[rows]
     slow = wait > SLOW_DISPATCH_NS
-    cause = np.select([slow & switched, graph, slow], [SWITCH, GRAPH, UNKNOWN], default=DISPATCH).astype(np.int64)
+    cause = np.select(
+        [slow & switched, graph, slow], [SWITCH, GRAPH, UNKNOWN], default=DISPATCH
+    ).astype(np.int64)
     special = len(host.labels)
-    evidence = np.select([~slow | (graph & ~switched), switched], [host.call_label.at(launch), special + 2], default=special + 1)
-    return cause, evidence.astype(np.int64), host.calls.at("start_ns", launch), host.calls.at("end_ns", launch)
+    evidence = np.select(
+        [~slow | (graph & ~switched), switched],
+        [host.call_label.at(launch), special + 2],
+        default=special + 1,
+    )
+    return (
+        cause,
+        evidence.astype(np.int64),
+        host.calls.at("start_ns", launch),
+        host.calls.at("end_ns", launch),
+    )
 
 
 def _late(idle: _Idle, rows: IntArray, host: Host) -> list[Pieces]:
-    """Idle intervals whose launch call had not returned when the GPU went idle: the time before the call, and the call until its work
-    began."""
+    """Idle intervals whose launch call had not returned when the GPU went idle: the time before the
+    call, and the call until its work began.
+    """
     after = idle.after.take(rows)
     launch = after.ints("launch")
     start, end = idle.start_ns[rows], idle.end_ns[rows]
-    call_start, call_end, thread = (host.calls.at(name, launch) for name in ("start_ns", "end_ns", "thread"))
+    call_start, call_end, thread = (
+        host.calls.at(name, launch) for name in ("start_ns", "end_ns", "thread")
+    )
     body = np.clip(call_start, start, end)
     holding, graph = after.holding, after.graph
     held_back = ~holding & ~graph & (end - call_end > SLOW_DISPATCH_NS)
@@ -323,24 +450,49 @@ def _late(idle: _Idle, rows: IntArray, host: Host) -> list[Pieces]:
     cause = np.select([holding, graph], [COPY, GRAPH], default=LAUNCH).astype(np.int64)
     label = host.call_label.at(launch)
     traced = after.node & graph & (call_end <= end)  # the nodes wait for the end of the call
-    left, right = np.clip(call_start + GRAPH_CALL_NS, body, body_end), np.clip(call_end, body, body_end)
-    left, right = np.where(traced, left, body_end), np.where(traced, np.maximum(left, right), body_end)
+    left, right = (
+        np.clip(call_start + GRAPH_CALL_NS, body, body_end),
+        np.clip(call_end, body, body_end),
+    )
+    left, right = (
+        np.where(traced, left, body_end),
+        np.where(traced, np.maximum(left, right), body_end),
+    )
     calling = Pieces(rows, body, left, cause, label, call_start, call_end)
-    at_work = np.full(len(rows), PROFILER, np.int64), np.full(len(rows), len(host.labels) + 3, np.int64)
+    at_work = (
+        np.full(len(rows), PROFILER, np.int64),
+        np.full(len(rows), len(host.labels) + 3, np.int64),
+    )
     tracing = Pieces(rows, left, right, *at_work, call_start, call_end)
     started = Pieces(rows, right, body_end, cause, label, call_start, call_end)
     tail = np.flatnonzero(held_back)
-    held = Pieces(rows[tail], body_end[tail], end[tail], *_why_queued(idle, rows[tail], (host, (end - body_end)[tail], launch[tail])))
+    held = Pieces(
+        rows[tail],
+        body_end[tail],
+        end[tail],
+        *_why_queued(idle, rows[tail], (host, (end - body_end)[tail], launch[tail])),
+    )
     mine = np.flatnonzero(body > start)
     found = host.causes(Spans(thread[mine], start[mine], body[mine]), launch[mine])
     before = Pieces(
-        rows[mine][found.owner], found.start_ns, found.end_ns, found.cause, found.evidence, found.proof_start_ns, found.proof_end_ns
+        rows[mine][found.owner],
+        found.start_ns,
+        found.end_ns,
+        found.cause,
+        found.evidence,
+        found.proof_start_ns,
+        found.proof_end_ns,
     )
     return [held, tracing, started, host.profiler_pieces(calling, thread), before]
 
 
 def _inference(inferences: Table, following: IntArray, pieces: Pieces) -> IntArray:
-    """The inference whose GPU span contains the piece: that of the next kernel; MISSING between two inferences."""
-    start, end = gather(inferences.ints("gpu_start_ns"), following), gather(inferences.ints("gpu_end_ns"), following)
+    """The inference whose GPU span contains the piece: that of the next kernel; MISSING between two
+    inferences.
+    """
+    start, end = (
+        gather(inferences.ints("gpu_start_ns"), following),
+        gather(inferences.ints("gpu_end_ns"), following),
+    )
     within = (following >= 0) & (pieces.start_ns >= start) & (pieces.end_ns <= end)
     return np.where(within, following, np.int64(MISSING))

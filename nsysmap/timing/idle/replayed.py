@@ -1,4 +1,6 @@
-"""Where the time goes in the replay without the profiler: GPU work, and idle time by the cause that it has in the trace."""
+"""Where the time goes in the replay without the profiler: GPU work, and idle time by the cause that
+it has in the trace.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from nsysmap.core.table import MISSING, IntArray, Table
 from nsysmap.timing.idle.causes import CAUSES, DISPATCH, PROFILER
 
 _DISPATCH_NS = 1_600
-"""The hardware takes up to this long between two pieces of queued GPU work (see timing.idle): a shorter gap has no other cause."""
+"""The hardware takes up to this long between two pieces of queued GPU work (see timing.idle): a
+shorter gap has no other cause.
+"""
 _WORK = "work"
 
 
@@ -36,19 +40,35 @@ def recorded_idle(gaps: Table, device: int, numbers: tuple[int, ...]) -> Idle:
 
 
 def replayed_idle(work: Table, recorded: Idle, *, dispatch: int, profiler: int) -> Idle:
-    """The idle intervals of the replay (REPLAYED_WORK): short ones are dispatch, the others have the causes of the recorded interval before
-    the same work, but for the profiler.  ``dispatch`` and ``profiler`` are the numbers of these causes."""
+    """The idle intervals of the replay (REPLAYED_WORK): short ones are dispatch, the others have
+    the causes of the recorded interval before the same work, but for the profiler.  ``dispatch``
+    and ``profiler`` are the numbers of these causes.
+    """
     order = np.argsort(work.ints("start_ns"), kind="stable")
-    start, end, was = (work.ints(name)[order] for name in ("start_ns", "end_ns", "recorded_start_ns"))
+    start, end, was = (
+        work.ints(name)[order] for name in ("start_ns", "end_ns", "recorded_start_ns")
+    )
     between = holes(start, end)
     starts, stops, columns = [], [], []
-    hole = np.cumsum(np.concatenate([[True], recorded.start_ns[1:] != recorded.end_ns[:-1]])) if len(recorded.start_ns) else np.zeros(0)
+    hole = (
+        np.cumsum(np.concatenate([[True], recorded.start_ns[1:] != recorded.end_ns[:-1]]))
+        if len(recorded.start_ns)
+        else np.zeros(0)
+    )
     last = np.searchsorted(recorded.end_ns, was[between.after])
     for left, right, moment, place in zip(
-        between.start_ns.tolist(), between.end_ns.tolist(), was[between.after].tolist(), last.tolist(), strict=True
+        between.start_ns.tolist(),
+        between.end_ns.tolist(),
+        was[between.after].tolist(),
+        last.tolist(),
+        strict=True,
     ):
         parts: list[tuple[int, int]] = []
-        if right - left > _DISPATCH_NS and place < len(recorded.end_ns) and recorded.end_ns[place] == moment:
+        if (
+            right - left > _DISPATCH_NS
+            and place < len(recorded.end_ns)
+            and recorded.end_ns[place] == moment
+        ):
             first = place
             while first > 0 and hole[first - 1] == hole[place]:
                 first -= 1
@@ -69,10 +89,14 @@ def replayed_idle(work: Table, recorded: Idle, *, dispatch: int, profiler: int) 
     return Idle(np.array(starts, np.int64), np.array(stops, np.int64), np.array(columns, np.int64))
 
 
-def replayed_times(work: Table, replayed: Table, inferences: Table, gaps: Table, before_ns: int | None) -> Table:
-    """The table `replayed_times`, from REPLAYED_WORK, REPLAYED_INFERENCES, INFERENCES, GAPS and the time that what-if starts from.
+def replayed_times(
+    work: Table, replayed: Table, inferences: Table, gaps: Table, before_ns: int | None
+) -> Table:
+    """The table `replayed_times`, from REPLAYED_WORK, REPLAYED_INFERENCES, INFERENCES, GAPS and the
+    time that what-if starts from.
 
-    The mean over the replayed inferences, each with the weight of those that it represents; what no interval explains is unknown.
+    The mean over the replayed inferences, each with the weight of those that it represents; what no
+    interval explains is unknown.
     """
     if not len(replayed) or before_ns is None:
         return Table.empty(REPLAYED_TIMES)
@@ -80,7 +104,11 @@ def replayed_times(work: Table, replayed: Table, inferences: Table, gaps: Table,
     device = int(inferences.ints("device")[own].max())
     idle = recorded_idle(gaps, device, tuple(range(len(CAUSES))))
     found = replayed_idle(work, idle, dispatch=DISPATCH, profiler=PROFILER)
-    begin, end, weight = replayed.ints("begin_ns"), replayed.ints("end_ns"), replayed.floats("weight")
+    begin, end, weight = (
+        replayed.ints("begin_ns"),
+        replayed.ints("end_ns"),
+        replayed.floats("weight"),
+    )
     whole = float(weight @ (end - begin))
 
     def share(start_ns: IntArray, end_ns: IntArray) -> float:
@@ -97,7 +125,12 @@ def replayed_times(work: Table, replayed: Table, inferences: Table, gaps: Table,
     return Table.of_rows(
         REPLAYED_TIMES,
         [
-            {"device": None if device == MISSING else device, "part": part, "time_ns": times[part], "share": times[part] / before_ns}
+            {
+                "device": None if device == MISSING else device,
+                "part": part,
+                "time_ns": times[part],
+                "share": times[part] / before_ns,
+            }
             for part in sorted(kept, key=lambda one: (one != _WORK, -times[one]))
         ],
     )

@@ -1,4 +1,6 @@
-"""When host threads compiled kernels, or loaded their code: at the first run of a shape, and the first launch of a kernel."""
+"""When host threads compiled kernels, or loaded their code: at the first run of a shape, and the
+first launch of a kernel.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +16,52 @@ from nsysmap.names.decode import decode
 from nsysmap.trace.model import Trace
 
 _SLOW = 10.0
-"""Times the median of its like, from which on a call is slow.  In five of six programs whose start is in the trace, half of all first
-launches of a kernel were (100 to 5,000 times it), and up to 10 % of the others, which a full queue or the scheduler held up."""
+"""Times the median of its like, from which on a call is slow.  In five of six programs whose start
+is in the trace, half of all first launches of a kernel were (100 to 5,000 times it), and up to 10 %
+of the others, which a full queue or the scheduler held up.
+"""
 _LEAST_NS = 20_000
-"""A call that takes less loads no code: the quickest load of a module's first function took 60 µs (an H200's driver)."""
+"""A call that takes less loads no code: the quickest load of a module's first function took 60 µs
+(an H200's driver).
+"""
 _MORE_OFTEN = 5.0
-"""Times as often first launches must be slow as others, to be slow because they are the first: a trace that begins in the middle of a run
-has first launches too."""
-_FUNCTION = re.compile(r"cu(da)?((Func|Kernel)(Get|Set)|Occupancy)")  # calls about a function, the first of which loads it
+"""Times as often first launches must be slow as others, to be slow because they are the first: a
+trace that begins in the middle of a run has first launches too.
+"""
+_FUNCTION = re.compile(
+    r"cu(da)?((Func|Kernel)(Get|Set)|Occupancy)"
+)  # calls about a function, the first of which loads it
 _COMPILING = re.compile(r"Xla(Compile|Autotun)|_?compile_(inner|fx)|_compile\.")
-"""Begin the names of ranges in which XLA, Dynamo and Inductor compile.  A range of the program's own, such as "torch.compile", may be its
-run."""
+"""Begin the names of ranges in which XLA, Dynamo and Inductor compile.  A range of the program's
+own, such as "torch.compile", may be its run.
+"""
 _TUNING = re.compile(r"RedzoneAllocatorKernel|RepeatBufferKernel|xla_fp_comparison|\bDelayKernel")
-"""In names of kernels that run only where kernels are tried out: XLA's checks of memory and results, and its delay before each trial."""
+"""In names of kernels that run only where kernels are tried out: XLA's checks of memory and
+results, and its delay before each trial.
+"""
 TRIED_OUT, AMONG_THEM = "kernels that are tried out", "others that load kernels"
-"""The evidence where nothing was compiled or loaded, between repetitions in which it was: with such kernels on that thread, and without."""
+"""The evidence where nothing was compiled or loaded, between repetitions in which it was: with such
+kernels on that thread, and without.
+"""
 _LEADS = ("", "before ", "library before ")
-_BRING_KERNELS = frozenset({"pytorch", "cublas", "nvjet", "cudnn", "cutlass", "cub", "xmma", "flash-attention", "nccl", "reformat"})
-"""Families of kernels that were compiled with their libraries: what a library does before it loads them is no compiler's work.  cuBLAS
-takes up to 6 ms for each of the four parts that a first product loads, as long as a small compilation."""
+_BRING_KERNELS = frozenset(
+    {
+        "pytorch",
+        "cublas",
+        "nvjet",
+        "cudnn",
+        "cutlass",
+        "cub",
+        "xmma",
+        "flash-attention",
+        "nccl",
+        "reformat",
+    }
+)
+"""Families of kernels that were compiled with their libraries: what a library does before it loads
+them is no compiler's work.  cuBLAS takes up to 6 ms for each of the four parts that a first product
+loads, as long as a small compilation.
+"""
 _GENERATED = "cudnn_generated"
 """Begins the names of kernels that cuDNN compiles while the program runs."""
 _LOAD = re.compile(r"cu(da)?(Module|Library)Load")
@@ -40,7 +69,9 @@ _LOAD = re.compile(r"cu(da)?(Module|Library)Load")
 
 @dataclass(frozen=True)
 class Compilation:
-    """When each thread compiled kernels or loaded their code: spans that do not overlap on their thread, by thread and start."""
+    """When each thread compiled kernels or loaded their code: spans that do not overlap on their
+    thread, by thread and start.
+    """
 
     thread: IntArray
     start_ns: IntArray
@@ -62,9 +93,18 @@ class Compilation:
         """What shows each of these: a call, the host's work before one, or a range."""
         call = self.call[rows]
         api, kind = (trace.api_calls.text(name).take(call).list() for name in ("api", "kind"))
-        ranges, before = trace.nvtx_ranges.text("name").take(self.range[rows]).list(), self.before[rows] + self.ready[rows].astype(np.int8)
-        lead = [_LEADS[own] if own else "" if what == "module-load" else "first " for own, what in zip(before.tolist(), kind, strict=True)]
-        return [f"range {(of or '').strip()}" if one is None else at + one for one, of, at in zip(api, ranges, lead, strict=True)]
+        ranges, before = (
+            trace.nvtx_ranges.text("name").take(self.range[rows]).list(),
+            self.before[rows] + self.ready[rows].astype(np.int8),
+        )
+        lead = [
+            _LEADS[own] if own else "" if what == "module-load" else "first "
+            for own, what in zip(before.tolist(), kind, strict=True)
+        ]
+        return [
+            f"range {(of or '').strip()}" if one is None else at + one
+            for one, of, at in zip(api, ranges, lead, strict=True)
+        ]
 
     def within(self, times: Spans) -> IntArray:
         """How much of each of these times of a thread was spent on it, in nanoseconds."""
@@ -79,41 +119,68 @@ class Compilation:
                 result[asked] += sign * (spent[at] - left)
         return result
 
-    def most(self, trace: Trace, times: Spans, wanted: BoolArray, tuning: BoolArray) -> list[str | None]:
-        """What shows most of it in each of these times that is wanted, or that it is among such times, where the threads of ``tuning`` ones
-        try out kernels; None of the others."""
-        without = np.where(np.isin(times.thread, times.thread[tuning]), TRIED_OUT, AMONG_THEM).tolist()
+    def most(
+        self, trace: Trace, times: Spans, wanted: BoolArray, tuning: BoolArray
+    ) -> list[str | None]:
+        """What shows most of it in each of these times that is wanted, or that it is among such
+        times, where the threads of ``tuning`` ones try out kernels; None of the others.
+        """
+        without = np.where(
+            np.isin(times.thread, times.thread[tuning]), TRIED_OUT, AMONG_THEM
+        ).tolist()
         found: list[str | None] = [None] * len(wanted)
         for at in np.flatnonzero(wanted).tolist():
-            left, right = np.maximum(self.start_ns, times.start_ns[at]), np.minimum(self.end_ns, times.end_ns[at])
+            left, right = (
+                np.maximum(self.start_ns, times.start_ns[at]),
+                np.minimum(self.end_ns, times.end_ns[at]),
+            )
             took = np.where(self.thread == times.thread[at], right - left, 0)
-            found[at] = self.words(trace, np.array([took.argmax()]))[0] if took.max(initial=0) > 0 else without[at]
+            found[at] = (
+                self.words(trace, np.array([took.argmax()]))[0]
+                if took.max(initial=0) > 0
+                else without[at]
+            )
         return found
 
 
 def compilation(trace: Trace) -> Compilation:
     """When the threads of a trace compiled kernels or loaded their code.
 
-    That is in calls that load modules and libraries; in the first launch of a kernel and the first call about it, where these take much
-    longer than others (lazy loading); in ranges that say so; and in the host's own work directly before it loads a module itself, back to
-    the call before it or the begin of the innermost range around it: a compiler runs there.
+    That is in calls that load modules and libraries; in the first launch of a kernel and the first
+    call about it, where these take much longer than others (lazy loading); in ranges that say so;
+    and in the host's own work directly before it loads a module itself, back to the call before it
+    or the begin of the innermost range around it: a compiler runs there.
     """
     calls = trace.api_calls
     shown = np.flatnonzero(calls.text("kind").equals("module-load"))
-    rows = distinct(np.concatenate([shown, _first_launches(trace, shown), _first_calls(trace, shown)]))
+    rows = distinct(
+        np.concatenate([shown, _first_launches(trace, shown), _first_calls(trace, shown)])
+    )
     thread, start, end = (calls.ints_at(name, rows) for name in ("thread", "start_ns", "end_ns"))
     nothing = np.full(len(rows), MISSING, np.int64)
     parts = [(thread, start, end, rows, nothing, np.zeros(len(rows), np.bool_))]
     parts += [_own_work(trace, shown), _ranges(trace.nvtx_ranges)]
-    thread, start, end, call, of_range = (np.concatenate([part[i] for part in parts]) for i in range(5))
+    thread, start, end, call, of_range = (
+        np.concatenate([part[i] for part in parts]) for i in range(5)
+    )
     before = np.concatenate([part[5] for part in parts])
     ready, own = before.copy(), np.flatnonzero(before)
     ready[own] = _loads_ready_kernels(trace, calls.ints_at("process", call[own]), end[own])
     order = np.lexsort((-end, start, thread))
     kept = order[_outermost(thread[order], end[order])]
-    thread, start, end, call, of_range = (column[kept] for column in (thread, start, end, call, of_range))
-    reached = np.concatenate([[0], end[:-1]])  # one that begins within the one before it goes on where that ends
-    begins = np.where(np.concatenate([[False], thread[1:] == thread[:-1]]) & (reached > start), reached, start) if len(start) else start
+    thread, start, end, call, of_range = (
+        column[kept] for column in (thread, start, end, call, of_range)
+    )
+    reached = np.concatenate(
+        [[0], end[:-1]]
+    )  # one that begins within the one before it goes on where that ends
+    begins = (
+        np.where(
+            np.concatenate([[False], thread[1:] == thread[:-1]]) & (reached > start), reached, start
+        )
+        if len(start)
+        else start
+    )
     return Compilation(thread, begins, end, call, of_range, before[kept], ready[kept])
 
 
@@ -123,27 +190,37 @@ def tunes(kernels: Table) -> BoolArray:
 
 
 def _outermost(thread: IntArray, end: IntArray) -> BoolArray:
-    """Which spans, by thread and start, the longer first, end later than all before them on their thread."""
+    """Which spans, by thread and start, the longer first, end later than all before them on their
+    thread.
+    """
     if not len(thread):
         return np.zeros(0, np.bool_)
     first = np.concatenate([[True], thread[1:] != thread[:-1]])
     number = np.cumsum(first) - 1
-    lift = number * (int(end.max()) - min(int(end.min()), 0) + 1)  # the ends of a later thread are above all of an earlier one
+    lift = number * (
+        int(end.max()) - min(int(end.min()), 0) + 1
+    )  # the ends of a later thread are above all of an earlier one
     reached = np.maximum.accumulate(end + lift)
     kept: BoolArray = first | (end + lift > np.concatenate([[0], reached[:-1]]))
     return kept
 
 
 def _first_launches(trace: Trace, loads: IntArray) -> IntArray:
-    """The calls that launch a kernel for the first time in their process, and take much longer than launches do.
+    """The calls that launch a kernel for the first time in their process, and take much longer than
+    launches do.
 
-    Not the first launch of a thread where its process has loaded no code in the trace by then: where the trace begins later than the
-    program, that is when nsys sets up its own tables (44 to 700 µs in sixty captures between cudaProfilerStart and cudaProfilerStop).
+    Not the first launch of a thread where its process has loaded no code in the trace by then:
+    where the trace begins later than the program, that is when nsys sets up its own tables (44 to
+    700 µs in sixty captures between cudaProfilerStart and cudaProfilerStop).
     """
     kernels, calls = trace.kernels, trace.api_calls
     loader, loaded = (calls.ints_at(name, loads) for name in ("process", "start_ns"))
     found = [np.zeros(0, np.int64)]
-    process, launch, node = kernels.ints("process"), kernels.ints("launch"), kernels.ints("graph_node_id")
+    process, launch, node = (
+        kernels.ints("process"),
+        kernels.ints("launch"),
+        kernels.ints("graph_node_id"),
+    )
     for one in distinct(process).tolist():
         rows = np.flatnonzero((process == one) & (launch >= 0) & (node == MISSING))
         if not len(rows):
@@ -157,14 +234,20 @@ def _first_launches(trace: Trace, loads: IntArray) -> IntArray:
         others = float(slow[~first].mean()) if not first.all() else 0.0
         if not first.all() and float(slow[first].mean()) > _MORE_OFTEN * others:
             counts = call[first & slow]
-            of_threads = call[order[np.unique(kernels.ints("thread")[rows[order]], return_index=True)[1]]]
+            of_threads = call[
+                order[np.unique(kernels.ints("thread")[rows[order]], return_index=True)[1]]
+            ]
             since = int(loaded[loader == one].min(initial=np.iinfo(np.int64).max))
-            found.append(counts[~np.isin(counts, of_threads) | (calls.ints_at("end_ns", counts) >= since)])
+            found.append(
+                counts[~np.isin(counts, of_threads) | (calls.ints_at("end_ns", counts) >= since)]
+            )
     return np.concatenate(found)
 
 
 def _first_calls(trace: Trace, loads: IntArray) -> IntArray:
-    """The calls about a function that take much longer than their like, after the process loaded code: it is loaded in the first."""
+    """The calls about a function that take much longer than their like, after the process loaded
+    code: it is loaded in the first.
+    """
     calls = trace.api_calls
     if not len(loads):
         return loads
@@ -175,8 +258,14 @@ def _first_calls(trace: Trace, loads: IntArray) -> IntArray:
         mine = asked[api.codes[asked] == code]
         took = calls.ints_at("end_ns", mine) - calls.ints_at("start_ns", mine)
         slow = mine[took > max(_SLOW * float(np.median(took)), _LEAST_NS)]
-        first = {process: int(calls.ints_at("start_ns", loads).min()) for process in distinct(calls.ints_at("process", loads)).tolist()}
-        later = [calls.ints_at("start_ns", slow)[at] >= first.get(one, 1 << 62) for at, one in enumerate(calls.ints_at("process", slow))]
+        first = {
+            process: int(calls.ints_at("start_ns", loads).min())
+            for process in distinct(calls.ints_at("process", loads)).tolist()
+        }
+        later = [
+            calls.ints_at("start_ns", slow)[at] >= first.get(one, 1 << 62)
+            for at, one in enumerate(calls.ints_at("process", slow))
+        ]
         found.append(slow[np.array(later, np.bool_)])
     return np.concatenate(found)
 
@@ -185,47 +274,70 @@ _Part = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, BoolArray]
 
 
 def _own_work(trace: Trace, loads: IntArray) -> _Part:
-    """What threads did outside CUDA before a call that loads code, in which no other call of that thread is.
+    """What threads did outside CUDA before a call that loads code, in which no other call of that
+    thread is.
 
-    The call is the thread's own, or that of one that launches nothing itself: a compiler's, for which the launching thread waits if it
-    launches a kernel for the first time soon after.
+    The call is the thread's own, or that of one that launches nothing itself: a compiler's, for
+    which the launching thread waits if it launches a kernel for the first time soon after.
     """
     calls = trace.api_calls
     loads = loads[calls.text("api").where(lambda name: _LOAD.match(name) is not None)[loads]]
-    loader, process, start = (calls.ints_at(name, loads) for name in ("thread", "process", "start_ns"))
+    loader, process, start = (
+        calls.ints_at(name, loads) for name in ("thread", "process", "start_ns")
+    )
     found = []
     for key, mine in rows_by_value(loader):
         own = _Thread.of(calls, key)
-        found += [(key, own.idle_since(at), at, load) for at, load in zip(start[mine].tolist(), loads[mine].tolist(), strict=True)]
+        found += [
+            (key, own.idle_since(at), at, load)
+            for at, load in zip(start[mine].tolist(), loads[mine].tolist(), strict=True)
+        ]
     first = _first_of_names(trace)
-    others = ~np.isin(loader, np.array([thread for _, thread in first], np.int64))  # threads that launch nothing
+    others = ~np.isin(
+        loader, np.array([thread for _, thread in first], np.int64)
+    )  # threads that launch nothing
     for (owner, key), fresh in first.items():
         compiled = np.flatnonzero(others & (process == owner))
         if len(compiled):
             waiting = _Thread.of(calls, key)
             found += [
-                (key, waiting.waits_since(at, fresh), at, int(loads[row])) for row, at in enumerate(start.tolist()) if row in compiled
+                (key, waiting.waits_since(at, fresh), at, int(loads[row]))
+                for row, at in enumerate(start.tolist())
+                if row in compiled
             ]
     thread, begin, end, call = (np.array([row[i] for row in found], np.int64) for i in range(4))
     around = Timed.of(trace.nvtx_ranges).around(Spans(thread, end, end))
     opened = np.append(trace.nvtx_ranges.ints("start_ns"), 0)  # the last is of no range
     begin = np.where(around >= 0, np.maximum(begin, opened[np.maximum(around, -1)]), begin)
     kept = begin < end
-    return thread[kept], begin[kept], end[kept], call[kept], np.full(int(kept.sum()), MISSING, np.int64), np.ones(int(kept.sum()), np.bool_)
+    return (
+        thread[kept],
+        begin[kept],
+        end[kept],
+        call[kept],
+        np.full(int(kept.sum()), MISSING, np.int64),
+        np.ones(int(kept.sum()), np.bool_),
+    )
 
 
 def _loads_ready_kernels(trace: Trace, process: IntArray, until: IntArray) -> BoolArray:
-    """Whether the processes launch, after these moments, no kernel for the first time but those that libraries bring with them."""
+    """Whether the processes launch, after these moments, no kernel for the first time but those
+    that libraries bring with them.
+    """
     kernels, result = trace.kernels, np.zeros(len(until), np.bool_)
     for one in distinct(process).tolist():
-        rows = np.flatnonzero((kernels.ints("process") == one) & (kernels.ints("launch_start_ns") != MISSING))
+        rows = np.flatnonzero(
+            (kernels.ints("process") == one) & (kernels.ints("launch_start_ns") != MISSING)
+        )
         names, launched = kernels.text("name"), kernels.ints("launch_start_ns")[rows]
         codes, number = np.unique(names.codes[rows], return_inverse=True)
         first = np.full(len(codes), np.iinfo(np.int64).max)
         np.minimum.at(first, number, launched)
         made = [not _is_brought(str(names.values[code])) for code in codes.tolist()]
         mine = process == one
-        result[mine] = until[mine] > first[np.array(made, np.bool_)].max(initial=-1) if len(codes) else False
+        result[mine] = (
+            until[mine] > first[np.array(made, np.bool_)].max(initial=-1) if len(codes) else False
+        )
     return result
 
 
@@ -234,7 +346,9 @@ def _is_brought(name: str) -> bool:
 
 
 def _first_of_names(trace: Trace) -> dict[tuple[int, int], IntArray]:
-    """When each thread (process, thread) launched a kernel of a name that its process had not launched before, in order."""
+    """When each thread (process, thread) launched a kernel of a name that its process had not
+    launched before, in order.
+    """
     kernels = trace.kernels
     launched, thread, process, name = (
         kernels.ints("launch_start_ns"),
@@ -263,16 +377,21 @@ class _Thread:
     def of(calls: Table, thread: int) -> _Thread:
         rows = np.flatnonzero(calls.ints("thread") == thread)
         ends = calls.ints_at("end_ns", rows)
-        return _Thread(calls.ints_at("start_ns", rows), np.maximum.accumulate(ends) if len(ends) else ends)
+        return _Thread(
+            calls.ints_at("start_ns", rows), np.maximum.accumulate(ends) if len(ends) else ends
+        )
 
     def idle_since(self, moment: int) -> int:
-        """When the last call before that moment returned; the moment itself if it is in one, or there is none."""
+        """When the last call before that moment returned; the moment itself if it is in one, or
+        there is none.
+        """
         before = int(np.searchsorted(self.start_ns, moment)) - 1
         return moment if before < 0 else min(int(self.reached_ns[before]), moment)
 
     def waits_since(self, moment: int, fresh: IntArray) -> int:
-        """The same, if the thread launches one of these kernels, the first of their names, soon after its next call begins; otherwise the
-        moment itself."""
+        """The same, if the thread launches one of these kernels, the first of their names, soon
+        after its next call begins; otherwise the moment itself.
+        """
         begin, after = self.idle_since(moment), int(np.searchsorted(self.start_ns, moment))
         if after == len(self.start_ns):
             return moment
@@ -283,6 +402,15 @@ class _Thread:
 
 def _ranges(ranges: Table) -> _Part:
     """The ranges that say that something is compiled in them."""
-    rows = np.flatnonzero(ranges.text("name").where(lambda name: _COMPILING.match(name) is not None))
+    rows = np.flatnonzero(
+        ranges.text("name").where(lambda name: _COMPILING.match(name) is not None)
+    )
     thread, start, end = (ranges.ints_at(name, rows) for name in ("thread", "start_ns", "end_ns"))
-    return thread, start, end, np.full(len(rows), MISSING, np.int64), rows, np.zeros(len(rows), np.bool_)
+    return (
+        thread,
+        start,
+        end,
+        np.full(len(rows), MISSING, np.int64),
+        rows,
+        np.zeros(len(rows), np.bool_),
+    )

@@ -1,4 +1,6 @@
-"""How much the host was held up while it enqueued inferences: by other programs, a slow clock, or the system; not by the GPU or nsys."""
+"""How much the host was held up while it enqueued inferences: by other programs, a slow clock, or
+the system; not by the GPU or nsys.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +14,34 @@ from nsysmap.core.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.trace.inferences.steady import SHORTEST_PHASE, in_loops
 
 HELD_UP = 1.25
-"""Times the median, from which on an inference was held up; clocks that ramp up make steps up to 1.21 times as long (see steady)."""
+"""Times the median, from which on an inference was held up; clocks that ramp up make steps up to
+1.21 times as long (see steady).
+"""
 
 DISTURBED = 0.05
-"""Share of the steady time that inferences were held up for, from which on the host was disturbed: 39 of 45 captures have up to 0.043, the
-others 0.057 to 0.10, their slow inferences in a row; of 114 captures made after that was chosen, ten have more."""
+"""Share of the steady time that inferences were held up for, from which on the host was disturbed:
+39 of 45 captures have up to 0.043, the others 0.057 to 0.10, their slow inferences in a row; of 114
+captures made after that was chosen, ten have more.
+"""
 
 _FEWEST = 3  # inferences held up, of a host that was disturbed: one or two are outliers
 
 
 SLOWED = 1.2
-"""Times the fastest of a thread's quickest calls, from which on their median shows a host that is slowed down throughout, as by other
-work on its processor.  Without the profiler 13 programs that mostly wait for the host took 1 / 1.0 to 1 / 1.9 of their recorded time where
-it was less, 9 took 1 / 1.8 to 1 / 4.8 where it was more (engines of TensorRT for RTX on an H200)."""
+"""Times the fastest of a thread's quickest calls, from which on their median shows a host that is
+slowed down throughout, as by other work on its processor.  Without the profiler 13 programs that
+mostly wait for the host took 1 / 1.0 to 1 / 1.9 of their recorded time where it was less, 9 took 1
+/ 1.8 to 1 / 4.8 where it was more (engines of TensorRT for RTX on an H200).
+"""
 
 _OFTEN = 200  # calls of a function, whose fastest twentieth is then ten
 
 
 @dataclass(frozen=True)
 class HostDisturbance:
-    """What one loop (the inferences that one thread enqueues for one device) lost to a host that was held up."""
+    """What one loop (the inferences that one thread enqueues for one device) lost to a host that
+    was held up.
+    """
 
     loop: int  # number of the loop (see steady.in_loops)
     inferences: int  # that were compared
@@ -48,7 +58,9 @@ class HostDisturbance:
 
 @dataclass(frozen=True)
 class SlowCalls:
-    """How long a thread's quickest calls mostly took beside the quickest of them: they do the same every time."""
+    """How long a thread's quickest calls mostly took beside the quickest of them: they do the same
+    every time.
+    """
 
     api: str
     calls: int
@@ -56,33 +68,57 @@ class SlowCalls:
 
 
 def slow_calls(calls: Table, thread: int, within: tuple[int, int]) -> SlowCalls | None:
-    """Of the function whose calls by that thread are the shortest, among those that it made often within these times and that launch
-    nothing; None if there is none."""
+    """Of the function whose calls by that thread are the shortest, among those that it made often
+    within these times and that launch nothing; None if there is none.
+    """
     begun = calls.ints("start_ns")
-    mine = np.flatnonzero((calls.ints("thread") == thread) & (begun >= within[0]) & (begun <= within[1]))
+    mine = np.flatnonzero(
+        (calls.ints("thread") == thread) & (begun >= within[0]) & (begun <= within[1])
+    )
     kinds, api = calls.text("kind"), calls.text("api")
-    launching = np.isin(kinds.codes, [code for code, kind in enumerate(kinds.values) if kind in ("launch", "graph-launch", "sync", "copy")])
+    launching = np.isin(
+        kinds.codes,
+        [
+            code
+            for code, kind in enumerate(kinds.values)
+            if kind in ("launch", "graph-launch", "sync", "copy")
+        ],
+    )
     mine = mine[~launching[mine]]
     took = calls.ints_at("end_ns", mine) - calls.ints_at("start_ns", mine)
     found = []
     for code, rows in rows_by_value(api.codes[mine].astype(np.int64)):
         if len(rows) >= _OFTEN:
             median, fastest = np.percentile(took[rows], [50, 5])
-            found.append((float(median), SlowCalls(api.values[code], len(rows), float(median) / max(float(fastest), 1.0))))
+            found.append(
+                (
+                    float(median),
+                    SlowCalls(
+                        api.values[code], len(rows), float(median) / max(float(fastest), 1.0)
+                    ),
+                )
+            )
     return min(found, key=lambda one: one[0])[1] if found else None
 
 
 @dataclass(frozen=True)
 class HeldUpTimes:
-    """What held each inference up, one entry per row of INFERENCES; nothing where no others are alike, or it is not steady."""
+    """What held each inference up, one entry per row of INFERENCES; nothing where no others are
+    alike, or it is not steady.
+    """
 
-    by_host_ns: IntArray  # by which the host took longer than usual to enqueue it, of those that took long for that
+    # by which the host took longer than usual to enqueue it, of those that took long for that
+    by_host_ns: IntArray
     by_nsys_ns: IntArray  # that nsys held a thread up in its time
-    ratio: FloatArray  # its time without nsys's, divided by the median of those with the same kernels; 0 if it was not compared
+    # its time without nsys's, divided by the median of those with the same kernels; 0 if it was not
+    # compared
+    ratio: FloatArray
 
 
 def is_disturbed(share: float, slow: int) -> bool:
-    """Whether so many inferences were held up for such a share of the time that it changes what a run takes."""
+    """Whether so many inferences were held up for such a share of the time that it changes what a
+    run takes.
+    """
     return share >= DISTURBED and slow >= _FEWEST
 
 
@@ -97,16 +133,22 @@ def host_disturbances(inferences: Table, overheads: Table) -> list[HostDisturban
             slow = rows[times.by_host_ns[rows] > 0]
             slow = slow[np.argsort(loops.end_ns[slow], kind="stable")]
             whole, lost = int(loops.time_ns[rows].sum()), int(times.by_host_ns[slow].sum())
-            numbers, longest = inferences.ints("inference")[slow], float(times.ratio[slow].max(initial=0.0))
-            found.append(HostDisturbance(loop, len(rows), numbers, lost, lost / max(whole, 1), longest))
+            numbers, longest = (
+                inferences.ints("inference")[slow],
+                float(times.ratio[slow].max(initial=0.0)),
+            )
+            found.append(
+                HostDisturbance(loop, len(rows), numbers, lost, lost / max(whole, 1), longest)
+            )
     return found
 
 
 def held_up(inferences: Table, overheads: Table) -> HeldUpTimes:
     """What held the steady inferences up.
 
-    The host did where one took longer than its like while the host took longer to enqueue it; what the GPU worked longer, and what nsys
-    did, is no part of that.  Inferences of a loop are alike that launch the same kernels.
+    The host did where one took longer than its like while the host took longer to enqueue it; what
+    the GPU worked longer, and what nsys did, is no part of that.  Inferences of a loop are alike
+    that launch the same kernels.
     """
     loops = in_loops(inferences)
     steady = inferences.bools("complete") & ~inferences.bools("warmup") & (loops.time_ns != MISSING)
@@ -124,7 +166,10 @@ def held_up(inferences: Table, overheads: Table) -> HeldUpTimes:
         rows = alike[steady[alike]]
         if len(rows) < SHORTEST_PHASE:
             continue
-        longer = [values[rows] - np.median(values[rows]) for values in (time, enqueue, inferences.ints("gpu_busy_ns"))]
+        longer = [
+            values[rows] - np.median(values[rows])
+            for values in (time, enqueue, inferences.ints("gpu_busy_ns"))
+        ]
         by_host = np.minimum(longer[0] - np.maximum(longer[2], 0), longer[1])
         ratio[rows] = np.maximum(time[rows], 1) / max(float(np.median(time[rows])), 1.0)
         excess[rows] = np.where(ratio[rows] >= HELD_UP, np.maximum(by_host, 0), 0).astype(np.int64)

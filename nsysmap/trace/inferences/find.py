@@ -1,4 +1,6 @@
-"""Finds the executions of an engine: by ExecutionContext:: ranges, by graph launches, or by what the caller found to repeat."""
+"""Finds the executions of an engine: by ExecutionContext:: ranges, by graph launches, or by what
+the caller found to repeat.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,31 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.core.groups import counts, distinct, distinct_rows, in_first_order, is_sorted, numbered, runs, scattered, sorted_order
+from nsysmap.core.groups import (
+    counts,
+    distinct,
+    distinct_rows,
+    in_first_order,
+    is_sorted,
+    numbered,
+    runs,
+    scattered,
+    sorted_order,
+)
 from nsysmap.core.intervals import Blocks, Spans, Timed, innermost, union_ns_by_group
 from nsysmap.core.memory import Ints, in_pieces, whole
-from nsysmap.core.table import MISSING, BoolArray, CodeArray, Data, FloatArray, IntArray, Table, Text, slim, taken
+from nsysmap.core.table import (
+    MISSING,
+    BoolArray,
+    CodeArray,
+    Data,
+    FloatArray,
+    IntArray,
+    Table,
+    Text,
+    slim,
+    taken,
+)
 from nsysmap.core.trace_schema import INFERENCES, MEMBERSHIP
 from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.gpu_work import gpu_work
@@ -23,11 +46,17 @@ from nsysmap.trace.inferences.tensorrt_ranges import TensorRtRanges, spans
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
 
-_SLOW_ENQUEUE = 1.5  # a warm-up inference takes that much longer to enqueue than the median of the later ones …
+_SLOW_ENQUEUE = (
+    1.5  # a warm-up inference takes that much longer to enqueue than the median of the later ones …
+)
 _SLOW_GPU = 1.25  # … or that much longer on the GPU
-_COMPILES = 0.1  # … or compiles kernels, or loads their code, for that part of the median; more than that is no noise
+# … or compiles kernels, or loads their code, for that part of the median; more than that is no
+# noise
+_COMPILES = 0.1
 _MOST = 0.5  # of a thread's inferences: if more do, they always do
-_LEAST_LATER = 3  # inferences after those in which a program compiles and tries out kernels: of fewer nothing shows that they are its work
+# inferences after those in which a program compiles and tries out kernels: of fewer nothing shows
+# that they are its work
+_LEAST_LATER = 3
 _AT_ONCE = 1 << 19  # kernels whose inferences are totalled together
 
 
@@ -59,12 +88,15 @@ class _Executions:
     graph: BoolArray
 
 
-def find_inferences(trace: Trace, tensorrt: TensorRtRanges, periods: IntArray | None = None) -> Inferences:
+def find_inferences(
+    trace: Trace, tensorrt: TensorRtRanges, periods: IntArray | None = None
+) -> Inferences:
     """The inferences of a trace.
 
-    A kernel, copy or memset belongs to the outermost ``ExecutionContext::`` range that its launch call lies in.  A graph
-    launch outside all of them is an inference of its own if its graph was captured inside one, or if no such range ran
-    anything.  ``periods`` (one number per kernel, MISSING for none; from ``periods.find_periods``) is for kernels in none of these.
+    A kernel, copy or memset belongs to the outermost ``ExecutionContext::`` range that its launch
+    call lies in.  A graph launch outside all of them is an inference of its own if its graph was
+    captured inside one, or if no such range ran anything.  ``periods`` (one number per kernel,
+    MISSING for none; from ``periods.find_periods``) is for kernels in none of these.
     """
     calls = trace.api_calls
     around = _calls_around(trace, tensorrt)
@@ -77,13 +109,21 @@ def find_inferences(trace: Trace, tensorrt: TensorRtRanges, periods: IntArray | 
     number[used] = np.arange(len(used))
     of_call = gather(number, around)
     del around
-    graph_launches = graph_launches[_engine_graph(trace, tensorrt, graph_launches, any_range=len(used) > 0)]
-    if periods is not None:  # kernels that cannot be joined to any launch are found by what repeats, and not counted twice
+    graph_launches = graph_launches[
+        _engine_graph(trace, tensorrt, graph_launches, any_range=len(used) > 0)
+    ]
+    if (
+        periods is not None
+        # kernels that cannot be joined to any launch are found by what repeats, and not counted
+        # twice
+    ):
         process = trace.kernels.ints("process")
         joined = distinct(process[trace.kernels.ints("launch") != MISSING])
         unjoined = np.setdiff1d(distinct(process), joined)
         graph_launches = graph_launches[~np.isin(calls.ints("process")[graph_launches], unjoined)]
-        told = trace.kernels.ints("launch")[periods != MISSING]  # the caller found several inferences in what one of them launched
+        told = trace.kernels.ints("launch")[
+            periods != MISSING
+        ]  # the caller found several inferences in what one of them launched
         graph_launches = graph_launches[~np.isin(graph_launches, told)]
     of_call[graph_launches] = len(used) + np.arange(len(graph_launches))
     executions = _executions(trace, tensorrt.calls[used], graph_launches)
@@ -95,18 +135,27 @@ def find_inferences(trace: Trace, tensorrt: TensorRtRanges, periods: IntArray | 
 
 
 def _calls_around(trace: Trace, tensorrt: TensorRtRanges) -> IntArray:
-    """For each API call the position in TensorRtRanges.calls of the range around it, MISSING if none is."""
-    ranges, calls = Timed.held(*vars(spans(trace.nvtx_ranges, tensorrt.calls)).values()), trace.api_calls
+    """For each API call the position in TensorRtRanges.calls of the range around it, MISSING if
+    none is.
+    """
+    ranges, calls = (
+        Timed.held(*vars(spans(trace.nvtx_ranges, tensorrt.calls)).values()),
+        trace.api_calls,
+    )
     around = np.empty(len(calls), np.int64)
-    for rows, thread, start, end in in_pieces(*(calls.held_ints(name) for name in ("thread", "start_ns", "end_ns"))):
+    for rows, thread, start, end in in_pieces(
+        *(calls.held_ints(name) for name in ("thread", "start_ns", "end_ns"))
+    ):
         around[rows] = ranges.around(Spans(thread, start, end))
     return around
 
 
 def part_of(trace: Trace, whole: Inferences, of_kernel: IntArray, cut: BoolArray) -> Inferences:
-    """Some inferences of a longer trace: ``trace`` is the part of it, ``whole`` has these inferences only, by the calls of the part.
+    """Some inferences of a longer trace: ``trace`` is the part of it, ``whole`` has these
+    inferences only, by the calls of the part.
 
-    Their work is totalled anew; which were warm-up stays, as does which were complete, but for those that are ``cut``.
+    Their work is totalled anew; which were warm-up stays, as does which were complete, but for
+    those that are ``cut``.
     """
     table = whole.table
     executions = _Executions(
@@ -119,24 +168,35 @@ def part_of(trace: Trace, whole: Inferences, of_kernel: IntArray, cut: BoolArray
         graph=table.bools("cuda_graph"),
     )
     part = _summary(trace, executions, whole.of_call, of_kernel, whole.empty_calls)
-    kept: dict[str, Data] = {name: table.column(name) for name in ("warmup", "compile_ns", "compile_evidence")}
+    kept: dict[str, Data] = {
+        name: table.column(name) for name in ("warmup", "compile_ns", "compile_evidence")
+    }
     judged = {**kept, "complete": table.bools("complete") & ~cut}
     return replace(part, table=part.table.with_columns(INFERENCES, judged))
 
 
-def _engine_graph(trace: Trace, tensorrt: TensorRtRanges, launches: IntArray, *, any_range: bool) -> BoolArray:
-    """Which graph launches run an engine: of a process in which such a range was captured into a graph, or where nothing else ran one.
+def _engine_graph(
+    trace: Trace, tensorrt: TensorRtRanges, launches: IntArray, *, any_range: bool
+) -> BoolArray:
+    """Which graph launches run an engine: of a process in which such a range was captured into a
+    graph, or where nothing else ran one.
 
-    A range was captured if nodes of a graph were created inside it or, of a process whose graphs' nodes are not in the trace, if it lies
-    between the calls that begin and end a stream's capture.
+    A range was captured if nodes of a graph were created inside it or, of a process whose graphs'
+    nodes are not in the trace, if it lies between the calls that begin and end a stream's capture.
     """
     if not any_range or len(launches) == 0:
         return np.ones(len(launches), np.bool_)
-    nodes, calls, ranges = trace.cuda_graph_nodes, trace.api_calls, spans(trace.nvtx_ranges, tensorrt.calls)
+    nodes, calls, ranges = (
+        trace.cuda_graph_nodes,
+        trace.api_calls,
+        spans(trace.nvtx_ranges, tensorrt.calls),
+    )
     created = innermost(ranges, spans(nodes))
     process = trace.nvtx_ranges.ints_at("process", tensorrt.calls)
     captured = ~np.isin(process, nodes.ints("process")) & (innermost(_captures(trace), ranges) >= 0)
-    engine_processes = np.unique(np.concatenate([nodes.ints("process")[created >= 0], process[captured]]))
+    engine_processes = np.unique(
+        np.concatenate([nodes.ints("process")[created >= 0], process[captured]])
+    )
     return np.isin(calls.ints("process")[launches], engine_processes)
 
 
@@ -144,7 +204,9 @@ def _captures(trace: Trace) -> Spans:
     """What each thread did between the begin and the end of a stream's capture."""
     calls = trace.api_calls
     api = calls.text("api")
-    begins = np.flatnonzero(api.where(lambda name: "StreamBeginCapture" in name))  # of the runtime and the driver, of any version
+    begins = np.flatnonzero(
+        api.where(lambda name: "StreamBeginCapture" in name)
+    )  # of the runtime and the driver, of any version
     ends = np.flatnonzero(api.where(lambda name: "StreamEndCapture" in name))
     thread, start = calls.ints("thread"), calls.ints("start_ns")
     found = []
@@ -162,11 +224,22 @@ def _executions(trace: Trace, call_rows: IntArray, graph_launches: IntArray) -> 
     apis = calls.text("api").take(graph_launches)
     from_ranges, from_graphs = len(call_rows), len(graph_launches)
     return _Executions(
-        start_ns=np.concatenate([ranges.ints_at("start_ns", call_rows), calls.ints_at("start_ns", graph_launches)]),
-        end_ns=np.concatenate([ranges.ints_at("end_ns", call_rows), calls.ints_at("end_ns", graph_launches)]),
-        process=np.concatenate([ranges.ints_at("process", call_rows), calls.ints_at("process", graph_launches)]),
-        thread=np.concatenate([ranges.ints_at("thread", call_rows), calls.ints_at("thread", graph_launches)]),
-        found_by=Text(np.repeat(np.array([0, 1], np.int32), [from_ranges, from_graphs]), ("range", "graph-launch")),
+        start_ns=np.concatenate(
+            [ranges.ints_at("start_ns", call_rows), calls.ints_at("start_ns", graph_launches)]
+        ),
+        end_ns=np.concatenate(
+            [ranges.ints_at("end_ns", call_rows), calls.ints_at("end_ns", graph_launches)]
+        ),
+        process=np.concatenate(
+            [ranges.ints_at("process", call_rows), calls.ints_at("process", graph_launches)]
+        ),
+        thread=np.concatenate(
+            [ranges.ints_at("thread", call_rows), calls.ints_at("thread", graph_launches)]
+        ),
+        found_by=Text(
+            np.repeat(np.array([0, 1], np.int32), [from_ranges, from_graphs]),
+            ("range", "graph-launch"),
+        ),
         launch_api=Text.of([*names.list(), *apis.list()]),
         graph=np.repeat(np.array([False, True]), [from_ranges, from_graphs]),
     )
@@ -205,7 +278,9 @@ def _joined(first: _Executions, second: _Executions) -> _Executions:
     )
 
 
-def _summary(trace: Trace, executions: _Executions, of_call: IntArray, of_kernel: IntArray, empty_calls: int) -> Inferences:
+def _summary(
+    trace: Trace, executions: _Executions, of_call: IntArray, of_kernel: IntArray, empty_calls: int
+) -> Inferences:
     """Numbers the executions by start time and totals what each ran."""
     count = len(executions.start_ns)
     order = np.argsort(executions.start_ns, kind="stable")
@@ -214,7 +289,13 @@ def _summary(trace: Trace, executions: _Executions, of_call: IntArray, of_kernel
         renumber[order] = np.arange(count)
         of_call, of_kernel = gather(renumber, of_call), gather(renumber, of_kernel)
     ran = _ran(trace, of_call, of_kernel, count)
-    first_start, last_end, busy, kernels, shape = ran.first_ns, ran.last_ns, ran.busy_ns, ran.kernels, ran.sequence
+    first_start, last_end, busy, kernels, shape = (
+        ran.first_ns,
+        ran.last_ns,
+        ran.busy_ns,
+        ran.kernels,
+        ran.sequence,
+    )
     span = np.where(first_start == MISSING, np.int64(MISSING), last_end - first_start)
     (device, context, stream), position = ran.home, ran.position
     launch_of = of_call[ran.launched]
@@ -223,9 +304,15 @@ def _summary(trace: Trace, executions: _Executions, of_call: IntArray, of_kernel
     enqueue = end - start
     graph = executions.graph[order]
     complete = _complete(kernels, shape, thread, graph)
-    enqueues = Spans(thread, _enqueue_begin(thread, start, end, executions.found_by.take(order).equals("period")), end)
+    enqueues = Spans(
+        thread,
+        _enqueue_begin(thread, start, end, executions.found_by.take(order).equals("period")),
+        end,
+    )
     first_use = compilation(trace)
-    compiled = first_use.within(enqueues) if len(trace.api_calls) else np.full(count, MISSING, np.int64)
+    compiled = (
+        first_use.within(enqueues) if len(trace.api_calls) else np.full(count, MISSING, np.int64)
+    )
     compiles = _compiles(compiled, enqueue, thread, complete)
     tuning = np.zeros(count, np.bool_)
     tuning[distinct(of_kernel[tunes(trace.kernels) & (of_kernel >= 0)])] = True
@@ -264,7 +351,12 @@ def _summary(trace: Trace, executions: _Executions, of_call: IntArray, of_kernel
             "kernel_sequence": shape,
         },
     )
-    return Inferences(table, Table(MEMBERSHIP, {"inference": of_kernel, "position": position}), slim(of_call), empty_calls)
+    return Inferences(
+        table,
+        Table(MEMBERSHIP, {"inference": of_kernel, "position": position}),
+        slim(of_call),
+        empty_calls,
+    )
 
 
 @dataclass
@@ -276,13 +368,17 @@ class _Ran:
     busy_ns: IntArray
     kernels: IntArray
     hashes: NDArray[np.uint64]  # of the sequence of its kernels' names
-    home: tuple[IntArray, IntArray, IntArray]  # device, context and stream of most of its kernels, or of its whole-graph runs
+    home: tuple[
+        IntArray, IntArray, IntArray
+    ]  # device, context and stream of most of its kernels, or of its whole-graph runs
     position: IntArray  # of each kernel in its inference
     launched: BoolArray  # per API call: it launched a kernel of an inference
 
     @property
     def sequence(self) -> IntArray:
-        """A number per sequence of kernel names, by first appearance; MISSING for an inference without kernels."""
+        """A number per sequence of kernel names, by first appearance; MISSING for an inference
+        without kernels.
+        """
         shape = np.full(len(self.kernels), MISSING, np.int64)
         present = np.flatnonzero(self.kernels)
         if not len(present):
@@ -293,28 +389,53 @@ class _Ran:
 
 
 def _ran(trace: Trace, of_call: IntArray, of_kernel: IntArray, count: int) -> _Ran:
-    """What ran in each of that many inferences: worked out for as many inferences at a time as have some hundred thousand kernels."""
+    """What ran in each of that many inferences: worked out for as many inferences at a time as have
+    some hundred thousand kernels.
+    """
     table = trace.kernels
     numbers = [of_kernel, *(gather(of_call, one.ints("launch")) for one in gpu_work(trace)[1:])]
     kernels = np.bincount(of_kernel[of_kernel >= 0], minlength=count)
     home = tuple(np.full(count, MISSING, np.int64) for _ in range(3))
     none = np.full(count, MISSING, np.int64)
     hashes, position = np.zeros(count, np.uint64), np.full(len(table), MISSING, np.int64)
-    ran = _Ran(none, none.copy(), none.copy(), kernels, hashes, (home[0], home[1], home[2]), position, np.zeros(len(of_call), np.bool_))
+    ran = _Ran(
+        none,
+        none.copy(),
+        none.copy(),
+        kernels,
+        hashes,
+        (home[0], home[1], home[2]),
+        position,
+        np.zeros(len(of_call), np.bool_),
+    )
     codes = table.held_text("name").codes
     blocks = [Blocks.of(number, number) for number in numbers]
     cuts = np.flatnonzero(np.diff(np.cumsum(kernels) // _AT_ONCE)) + 1
     for first, last in pairwise([0, *cuts.tolist(), count]):
-        parts = [_of_inferences(number, block, first, last) for number, block in zip(numbers, blocks, strict=True)]
+        parts = [
+            _of_inferences(number, block, first, last)
+            for number, block in zip(numbers, blocks, strict=True)
+        ]
         here = slice(first, last)
-        work = _gpu_work(trace, parts, [number[rows] - first for number, rows in zip(numbers, parts, strict=True)])
+        work = _gpu_work(
+            trace,
+            parts,
+            [number[rows] - first for number, rows in zip(numbers, parts, strict=True)],
+        )
         ran.first_ns[here], ran.last_ns[here], ran.busy_ns[here] = _gpu_times(work, last - first)
         for table_rows, number, work_table in zip(
-            (parts[-1], parts[0]), (numbers[-1], of_kernel), (trace.cuda_graph_traces, table), strict=True
+            (parts[-1], parts[0]),
+            (numbers[-1], of_kernel),
+            (trace.cuda_graph_traces, table),
+            strict=True,
         ):
             if not len(table_rows):
                 continue
-            for target, column in zip(ran.home, _home(work_table, table_rows, number[table_rows] - first, last - first), strict=True):
+            for target, column in zip(
+                ran.home,
+                _home(work_table, table_rows, number[table_rows] - first, last - first),
+                strict=True,
+            ):
                 target[here] = np.where(column == MISSING, target[here], column)
         rows = parts[0]
         if not len(rows):
@@ -343,10 +464,17 @@ class _Work:
 
 
 def _gpu_work(trace: Trace, rows: Sequence[IntArray], numbers: Sequence[IntArray]) -> _Work:
-    """These kernels, and the copies, memsets and whole-graph runs launched inside their inferences; sorted by inference, then start."""
+    """These kernels, and the copies, memsets and whole-graph runs launched inside their inferences;
+    sorted by inference, then start.
+    """
     number = np.concatenate(numbers)
     start, end = (
-        np.concatenate([table.held_ints(name).take(at) for table, at in zip(gpu_work(trace), rows, strict=True)])
+        np.concatenate(
+            [
+                table.held_ints(name).take(at)
+                for table, at in zip(gpu_work(trace), rows, strict=True)
+            ]
+        )
         for name in ("start_ns", "end_ns")
     )
     if is_sorted(number, start):
@@ -356,14 +484,22 @@ def _gpu_work(trace: Trace, rows: Sequence[IntArray], numbers: Sequence[IntArray
 
 
 def _gpu_times(work: _Work, count: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Of each inference the first start and the last end on the GPU, and how long it was busy in between."""
+    """Of each inference the first start and the last end on the GPU, and how long it was busy in
+    between.
+    """
     first_start = _extreme(np.minimum, work.start_ns, work.inference, count)
     last_end = _extreme(np.maximum, work.end_ns, work.inference, count)
-    return first_start, last_end, union_ns_by_group(work.inference, (work.start_ns, work.end_ns), count)
+    return (
+        first_start,
+        last_end,
+        union_ns_by_group(work.inference, (work.start_ns, work.end_ns), count),
+    )
 
 
 def _extreme(reduce: np.ufunc, values: IntArray, group: IntArray, count: int) -> IntArray:
-    """Per group the least or greatest of the values (groups sorted), MISSING for a group without any."""
+    """Per group the least or greatest of the values (groups sorted), MISSING for a group without
+    any.
+    """
     result = np.full(count, MISSING, np.int64)
     if len(values):
         present, first, _ = runs(group)
@@ -372,7 +508,9 @@ def _extreme(reduce: np.ufunc, values: IntArray, group: IntArray, count: int) ->
 
 
 def sequence_hashes(codes: CodeArray, first: IntArray, size: IntArray) -> NDArray[np.uint64]:
-    """A hash of each run of codes (from ``first``, ``size`` long): equal for equal runs, for different ones almost surely not."""
+    """A hash of each run of codes (from ``first``, ``size`` long): equal for equal runs, for
+    different ones almost surely not.
+    """
     of_code = scattered(int(codes.max()) + 1, 1)
     of_place = scattered(int(size.max()), 1 << 32) | np.uint64(1)  # beyond all codes
     place = np.arange(len(codes)) - np.repeat(first, size)
@@ -380,7 +518,9 @@ def sequence_hashes(codes: CodeArray, first: IntArray, size: IntArray) -> NDArra
     return result
 
 
-def _home(work: Table, rows: IntArray, of_row: IntArray, count: int) -> tuple[IntArray, IntArray, IntArray]:
+def _home(
+    work: Table, rows: IntArray, of_row: IntArray, count: int
+) -> tuple[IntArray, IntArray, IntArray]:
     """Device, context and stream of most of each inference's work, which are these rows."""
     result = tuple(np.full(count, MISSING, np.int64) for _ in range(3))
     columns = (taken(work.columns[name], rows) for name in ("device", "context", "stream"))
@@ -393,7 +533,9 @@ def _home(work: Table, rows: IntArray, of_row: IntArray, count: int) -> tuple[In
 
 
 def _complete(kernels: IntArray, shape: IntArray, thread: IntArray, graph: BoolArray) -> BoolArray:
-    """False for the first or last inference of a thread that has fewer kernels than the thread's usual, and a shape of its own."""
+    """False for the first or last inference of a thread that has fewer kernels than the thread's
+    usual, and a shape of its own.
+    """
     complete = np.ones(len(kernels), np.bool_)
     for key in distinct(thread).tolist():
         for replayed in (False, True):
@@ -407,8 +549,12 @@ def _complete(kernels: IntArray, shape: IntArray, thread: IntArray, graph: BoolA
     return complete
 
 
-def _warmup(enqueue: IntArray, busy: IntArray, sequence: IntArray, thread: IntArray, complete: BoolArray) -> BoolArray:
-    """The leading inferences of a thread that are slower than what follows, at most half of them."""
+def _warmup(
+    enqueue: IntArray, busy: IntArray, sequence: IntArray, thread: IntArray, complete: BoolArray
+) -> BoolArray:
+    """The leading inferences of a thread that are slower than what follows, at most half of
+    them.
+    """
     warmup = np.zeros(len(enqueue), np.bool_)
     for key in distinct(thread).tolist():
         rows = np.flatnonzero((thread == key) & complete)
@@ -421,10 +567,13 @@ def _warmup(enqueue: IntArray, busy: IntArray, sequence: IntArray, thread: IntAr
     return warmup
 
 
-def _enqueue_begin(thread: IntArray, start: IntArray, end: IntArray, repeated: BoolArray) -> IntArray:
+def _enqueue_begin(
+    thread: IntArray, start: IntArray, end: IntArray, repeated: BoolArray
+) -> IntArray:
     """When the host's work for each inference began.
 
-    Repetitions that nothing marks begin with their first launch: what is done before it, since the one before them, is theirs.
+    Repetitions that nothing marks begin with their first launch: what is done before it, since the
+    one before them, is theirs.
     """
     begin = start.copy()
     for key in distinct(thread[repeated]).tolist():
@@ -434,8 +583,12 @@ def _enqueue_begin(thread: IntArray, start: IntArray, end: IntArray, repeated: B
     return begin
 
 
-def _compiles(compile_ns: IntArray, enqueue: IntArray, thread: IntArray, complete: BoolArray) -> BoolArray:
-    """The inferences of a thread that compile kernels, or load their code, for long, if they are not most of them."""
+def _compiles(
+    compile_ns: IntArray, enqueue: IntArray, thread: IntArray, complete: BoolArray
+) -> BoolArray:
+    """The inferences of a thread that compile kernels, or load their code, for long, if they are
+    not most of them.
+    """
     found = np.zeros(len(thread), np.bool_)
     for key in distinct(thread).tolist():
         rows = np.flatnonzero((thread == key) & complete)
@@ -446,9 +599,11 @@ def _compiles(compile_ns: IntArray, enqueue: IntArray, thread: IntArray, complet
 
 
 def _start_up(made: BoolArray, thread: IntArray) -> BoolArray:
-    """All inferences of a thread up to the last in which kernels are made, if they are made in most of these and later ones follow.
+    """All inferences of a thread up to the last in which kernels are made, if they are made in most
+    of these and later ones follow.
 
-    What is compiled and tried out before the first step repeats as well, often more times than the steps.
+    What is compiled and tried out before the first step repeats as well, often more times than the
+    steps.
     """
     found = np.zeros(len(made), np.bool_)
     for key in distinct(thread[made]).tolist():
@@ -460,8 +615,10 @@ def _start_up(made: BoolArray, thread: IntArray) -> BoolArray:
 
 
 def _slow(took: IntArray, sequence: IntArray, times: float) -> BoolArray:
-    """Which of the first half of these inferences took so many times as long as the later ones of the same kernels, or as all later ones if
-    none launches the same; none if they become faster throughout."""
+    """Which of the first half of these inferences took so many times as long as the later ones of
+    the same kernels, or as all later ones if none launches the same; none if they become faster
+    throughout.
+    """
     half = len(took) // 2
     later = took[half:]
     usual = np.full(len(took), float(np.median(later)))
@@ -472,21 +629,33 @@ def _slow(took: IntArray, sequence: IntArray, times: float) -> BoolArray:
     return slow & (not (slow.any() and falls_throughout(ratio)))
 
 
-# --- when hosts enqueue -----------------------------------------------------------------------------------------------
+# --- when hosts enqueue
+# -----------------------------------------------------------------------------------------------
 
 
 def enqueue_spans(trace: Trace, inferences: Table) -> Spans:
     """When threads were enqueuing these inferences (see schema.INFERENCES).
 
-    Of repetitions that neither ranges nor engine files mark, that is from a first launch to a last one between which the host never waited:
-    what it did between a wait and the next launch may be anything.
+    Of repetitions that neither ranges nor engine files mark, that is from a first launch to a last
+    one between which the host never waited: what it did between a wait and the next launch may be
+    anything.
     """
-    known = (inferences.ints("enqueue_start_ns") != MISSING) & (inferences.ints("thread") != MISSING)
-    thread, start, end = (inferences.ints(name)[known] for name in ("thread", "enqueue_start_ns", "enqueue_end_ns"))
-    unmarked = (inferences.text("found_by").equals("period") & (inferences.ints("engine") == MISSING))[known]
+    known = (inferences.ints("enqueue_start_ns") != MISSING) & (
+        inferences.ints("thread") != MISSING
+    )
+    thread, start, end = (
+        inferences.ints(name)[known] for name in ("thread", "enqueue_start_ns", "enqueue_end_ns")
+    )
+    unmarked = (
+        inferences.text("found_by").equals("period") & (inferences.ints("engine") == MISSING)
+    )[known]
     parts = [(thread[~unmarked], start[~unmarked], end[~unmarked])]
     calls, kind = trace.api_calls, trace.api_calls.text("kind")
-    waits = kind.equals("sync") | blocking_copies(trace) if unmarked.any() else np.zeros(len(calls), np.bool_)
+    waits = (
+        kind.equals("sync") | blocking_copies(trace)
+        if unmarked.any()
+        else np.zeros(len(calls), np.bool_)
+    )
     launches = kind.equals("launch") | kind.equals("graph-launch")
     for key in distinct(thread[unmarked]).tolist():
         mine = np.flatnonzero(unmarked & (thread == key))
@@ -496,11 +665,16 @@ def enqueue_spans(trace: Trace, inferences: Table) -> Spans:
         begun, ended = calls.ints("start_ns")[own], calls.ints("end_ns")[own]
         of = np.searchsorted(start[mine], begun, side="right") - 1
         inside = (of >= 0) & (begun <= end[mine[np.maximum(of, 0)]])
-        waited = np.searchsorted(np.sort(calls.ints("start_ns")[waits & (calls.ints("thread") == key)]), begun)
+        waited = np.searchsorted(
+            np.sort(calls.ints("start_ns")[waits & (calls.ints("thread") == key)]), begun
+        )
         begun, ended, of, waited = (values[inside] for values in (begun, ended, of, waited))
         first = np.flatnonzero((np.diff(of, prepend=-1) != 0) | (np.diff(waited, prepend=-1) != 0))
         last = np.append(first[1:], len(of))[: len(first)] - 1
         without = np.setdiff1d(np.arange(len(mine)), of)  # launched before the trace began
-        begins, ends = (np.concatenate(pair) for pair in ((begun[first], start[mine[without]]), (ended[last], end[mine[without]])))
+        begins, ends = (
+            np.concatenate(pair)
+            for pair in ((begun[first], start[mine[without]]), (ended[last], end[mine[without]]))
+        )
         parts.append((np.full(len(begins), key), begins, ends))
     return Spans(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))

@@ -1,4 +1,6 @@
-"""The order in which kernels were launched, and each one's position in its inference: defined here, once."""
+"""The order in which kernels were launched, and each one's position in its inference: defined here,
+once.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +13,28 @@ from nsysmap.core.table import MISSING, IntArray, Table
 def launch_order(kernels: Table, rows: IntArray, group: IntArray) -> IntArray:
     """These rows, sorted by their ``group`` (one number per row), then by launch.
 
-    A graph launch launches its kernels in the order of their graph nodes, in which stream capture created them.  A kernel whose
-    launch is not in the trace counts as launched when it began.
+    A graph launch launches its kernels in the order of their graph nodes, in which stream capture
+    created them.  A kernel whose launch is not in the trace counts as launched when it began.
     """
-    launched, start = (kernels.held_ints(name).take(rows) for name in ("launch_start_ns", "start_ns"))
+    launched, start = (
+        kernels.held_ints(name).take(rows) for name in ("launch_start_ns", "start_ns")
+    )
     np.copyto(launched, start, where=launched == MISSING)
     node = kernels.held_ints("graph_node_id").take(rows)
     node = np.where(node == MISSING, start, node)
     if is_sorted(group, launched, node, start):
         return rows
-    # mostly they are in order of launch already, group by group: two quick sorts of nearly sorted rows
+    # mostly they are in order of launch already, group by group: two quick sorts of nearly sorted
+    # rows
     by_launch = sorted_order(launched, node, start)
     by_group: IntArray = np.argsort(group[by_launch], kind="stable")
     return rows[by_launch[by_group]]
 
 
 def launch_time(work: Table) -> IntArray:
-    """When each piece of GPU work was launched, in nanoseconds; when it began if its launch is not in the trace."""
+    """When each piece of GPU work was launched, in nanoseconds; when it began if its launch is not
+    in the trace.
+    """
     launched = work.ints("launch_start_ns")
     return np.where(launched == MISSING, work.ints("start_ns"), launched)
 

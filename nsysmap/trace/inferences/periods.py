@@ -1,5 +1,6 @@
-"""Finds the inferences of a trace without ranges or graph launches that show them, by what repeats on its streams; and which of what
-repeats is a program's unit of work."""
+"""Finds the inferences of a trace without ranges or graph launches that show them, by what repeats
+on its streams; and which of what repeats is a program's unit of work.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +14,25 @@ from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.inferences.find import Inferences
 from nsysmap.trace.inferences.launch_order import launch_order, launch_time
-from nsysmap.trace.inferences.repeats import Launches, Pieces, candidates, cut_inferences, is_like, is_part
+from nsysmap.trace.inferences.repeats import (
+    Launches,
+    Pieces,
+    candidates,
+    cut_inferences,
+    is_like,
+    is_part,
+)
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
 
-_OVERLAP = 0.5  # two streams of one thread run one engine if that part of the inferences on one overlap one on the other
-_LEAST = 3  # times: of fewer there are no two intervals, and whether they come at a rate cannot be seen
-_CHANCE = 1e-3  # … unless they are so long that kernels in random order would hold them twice less often than that
+# two streams of one thread run one engine if that part of the inferences on one overlap one on the
+# other
+_OVERLAP = 0.5
+_LEAST = (
+    3  # times: of fewer there are no two intervals, and whether they come at a rate cannot be seen
+)
+# … unless they are so long that kernels in random order would hold them twice less often than that
+_CHANCE = 1e-3
 _MOST = 0.5  # of the kernels, and of their time
 _NEARLY_ALL = 0.9  # of the GPU's time: what else repeats is no step of the program
 _KNOWN = 64  # sequences that others are compared with
@@ -28,10 +41,14 @@ _GRID = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 
 @dataclass(frozen=True)
 class Periods:
-    """Inferences found by what repeats: two columns with one row per kernel, two with one row per inference."""
+    """Inferences found by what repeats: two columns with one row per kernel, two with one row per
+    inference.
+    """
 
     inference: IntArray  # MISSING: belongs to none
-    slot: IntArray  # place in the full sequence of its inference's shape, from 0; a cut first inference begins later; MISSING for none
+    # place in the full sequence of its inference's shape, from 0; a cut first inference begins
+    # later; MISSING for none
+    slot: IntArray
     shape: IntArray  # inferences with the same number launch the same kernels in the same order
     complete: BoolArray
 
@@ -44,11 +61,15 @@ class _Group:
     pieces: Pieces
 
 
-def find_periods(trace: Trace, rows: IntArray | None = None, *, expected: int | None = None) -> Periods:
-    """The inferences among these kernels (rows of the kernels table; all of them if not given), numbered by their first launch.
+def find_periods(
+    trace: Trace, rows: IntArray | None = None, *, expected: int | None = None
+) -> Periods:
+    """The inferences among these kernels (rows of the kernels table; all of them if not given),
+    numbered by their first launch.
 
-    Streams of one process, context and thread whose inferences overlap are one engine's; others are kept apart.
-    ``expected``, the kernels that one inference of the engine launches, decides only what the trace leaves open.
+    Streams of one process, context and thread whose inferences overlap are one engine's; others are
+    kept apart. ``expected``, the kernels that one inference of the engine launches, decides only
+    what the trace leaves open.
     """
     kernels = trace.kernels
     asked = np.arange(len(kernels)) if rows is None else rows
@@ -65,7 +86,9 @@ def find_periods(trace: Trace, rows: IntArray | None = None, *, expected: int | 
         of = pieces.inference
         inside = of >= 0
         inference[group.rows[inside]] = of[inside] + done
-        slot[group.rows[inside]] = (np.arange(len(of)) - pieces.start[of] + pieces.offset[of])[inside]
+        slot[group.rows[inside]] = (np.arange(len(of)) - pieces.start[of] + pieces.offset[of])[
+            inside
+        ]
         begins.append(launch_time(kernels)[group.rows[pieces.start]])
         shapes.append(pieces.shape + shapes_done)
         complete.append(pieces.complete)
@@ -95,23 +118,35 @@ def _groups(trace: Trace, rows: IntArray, expected: int | None) -> list[_Group]:
         if len(members) == 1:
             groups.append(alone[members[0]])
         else:
-            groups.append(_group(trace, np.concatenate([alone[member].rows for member in members]), expected))
+            groups.append(
+                _group(trace, np.concatenate([alone[member].rows for member in members]), expected)
+            )
     return groups
 
 
 def _together(trace: Trace, alone: list[_Group]) -> list[list[int]]:
-    """Which streams belong to one engine: fed by the same one thread, with inferences that overlap in launch time."""
+    """Which streams belong to one engine: fed by the same one thread, with inferences that overlap
+    in launch time.
+    """
     kernels = trace.kernels
     time = launch_time(kernels)
     feeder: list[tuple[int, int, int] | None] = []
     for group in alone:
         threads = distinct(kernels.ints("thread")[group.rows])
-        key = (int(kernels.ints("process")[group.rows[0]]), int(kernels.ints("context")[group.rows[0]]), int(threads[0]))
+        key = (
+            int(kernels.ints("process")[group.rows[0]]),
+            int(kernels.ints("context")[group.rows[0]]),
+            int(threads[0]),
+        )
         feeder.append(key if len(threads) == 1 and threads[0] != MISSING else None)
     sets: list[list[int]] = []
     for at, fed_by in enumerate(feeder):
         for members in sets:
-            if fed_by is not None and feeder[members[0]] == fed_by and any(_overlap(time, alone[at], alone[other]) for other in members):
+            if (
+                fed_by is not None
+                and feeder[members[0]] == fed_by
+                and any(_overlap(time, alone[at], alone[other]) for other in members)
+            ):
                 members.append(at)
                 break
         else:
@@ -125,7 +160,9 @@ def _overlap(time: IntArray, one: _Group, other: _Group) -> bool:
         return False
     first, last = _window(time, few)
     begin, end = _window(time, many)
-    at = np.searchsorted(begin, last, side="right") - 1  # the latest inference that begins before this one ends
+    at = (
+        np.searchsorted(begin, last, side="right") - 1
+    )  # the latest inference that begins before this one ends
     meets = (at >= 0) & (end[np.maximum(at, 0)] >= first)
     return bool(meets.mean() >= _OVERLAP)
 
@@ -144,7 +181,9 @@ def _group(trace: Trace, rows: IntArray, expected: int | None) -> _Group:
     gap = np.diff(time[rows], prepend=time[rows[:1]])
     launch = kernels.ints("launch")[rows]
     replayed = (kernels.ints("graph_node_id")[rows] != MISSING) & (launch != MISSING)
-    fresh = np.concatenate([[True], launch[1:] != launch[:-1]]) & replayed  # a graph launch runs an inference
+    fresh = (
+        np.concatenate([[True], launch[1:] != launch[:-1]]) & replayed
+    )  # a graph launch runs an inference
     syncs = calls_between(trace, rows, waits_of(trace)) + fresh
     copies = calls_between(trace, rows, copies_of(trace))
     found = Launches(codes, syncs, copies, gap, replayed=bool(replayed.all()))
@@ -172,7 +211,9 @@ def copies_of(trace: Trace) -> BoolArray:
 
 
 def calls_between(trace: Trace, rows: IntArray, calls: BoolArray) -> IntArray:
-    """How many of these calls the launching thread made between the launch of the kernel before and this one's."""
+    """How many of these calls the launching thread made between the launch of the kernel before and
+    this one's.
+    """
     kernels = trace.kernels
     thread, launched = kernels.ints("thread")[rows], kernels.ints("launch_start_ns")[rows]
     made = trace.api_calls.ints("start_ns")[calls]
@@ -185,7 +226,8 @@ def calls_between(trace: Trace, rows: IntArray, calls: BoolArray) -> IntArray:
     return count
 
 
-# --- what a program does over and over --------------------------------------------------------------------------------
+# --- what a program does over and over
+# --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -194,17 +236,22 @@ class Recurring:
 
     codes: IntArray  # its kernels
     numbers: IntArray  # of its inferences, in order of time
-    times: int  # that it comes on any stream of its thread and GPU; of a single kernel, with its most frequent grid
+    # that it comes on any stream of its thread and GPU; of a single kernel, with its most frequent
+    # grid
+    times: int
 
 
 def unit_of_work(trace: Trace, found: Inferences, *, turns: bool) -> IntArray:
-    """For each kernel the number of the repetition of its process's unit of work that it is in, MISSING for none; ``found`` is what was
-    found to repeat, ``turns`` whether one repetition is all that comes in the same turn over and over (`whole_turns`).
+    """For each kernel the number of the repetition of its process's unit of work that it is in,
+    MISSING for none; ``found`` is what was found to repeat, ``turns`` whether one repetition is all
+    that comes in the same turn over and over (`whole_turns`).
 
-    A repetition comes at least three times, or is too long to come twice by chance (`which_repeat`).  Those of a process are its unit of
-    work if they are most of what it runs on GPUs between the first of them and the last; where there are two, or the host neither waits nor
-    copies between them, which is how a loop inside a piece of work looks, if they are most of all that it runs.  That is not asked of a
-    process of which ranges or graph launches show inferences too.
+    A repetition comes at least three times, or is too long to come twice by chance
+    (`which_repeat`).  Those of a process are its unit of work if they are most of what it runs on
+    GPUs between the first of them and the last; where there are two, or the host neither waits nor
+    copies between them, which is how a loop inside a piece of work looks, if they are most of all
+    that it runs.  That is not asked of a process of which ranges or graph launches show inferences
+    too.
     """
     kernels, number = trace.kernels, found.membership.ints("inference")
     result = np.zeros(len(kernels), np.bool_)
@@ -215,13 +262,24 @@ def unit_of_work(trace: Trace, found: Inferences, *, turns: bool) -> IntArray:
     which = number[order[begin]]
     columns = found.table.take(which)
     home = numbered(*(columns.ints(name) for name in ("process", "context", "stream")))[1]
-    sequence = numbered(*(columns.ints(name) for name in ("process", "thread", "device", "kernel_sequence")))[1]
-    times = np.array([_times(trace, order[begin[mine]], int(size[mine[0]])) for _, mine in rows_by_value(sequence)])
+    sequence = numbered(
+        *(columns.ints(name) for name in ("process", "thread", "device", "kernel_sequence"))
+    )[1]
+    times = np.array(
+        [
+            _times(trace, order[begin[mine]], int(size[mine[0]]))
+            for _, mine in rows_by_value(sequence)
+        ]
+    )
     begins = np.zeros(len(kernels), np.bool_)
     for _, members in rows_by_value(home):
         shapes, places = [], [members[rows] for _, rows in rows_by_value(sequence[members])]
         for mine in places:
-            codes = kernels.text("name").codes[order[begin[mine[0]] + np.arange(size[mine[0]])]].astype(np.int64)
+            codes = (
+                kernels.text("name")
+                .codes[order[begin[mine[0]] + np.arange(size[mine[0]])]]
+                .astype(np.int64)
+            )
             shapes.append(Recurring(codes, which[mine], int(times[sequence[mine[0]]])))
         for mine, yes in zip(places, which_repeat(shapes), strict=True):
             if yes:
@@ -233,7 +291,11 @@ def unit_of_work(trace: Trace, found: Inferences, *, turns: bool) -> IntArray:
             result[rows] &= _most(trace, rows, result[rows], marked=_marked(trace, rows, begins))
     kept = np.zeros(len(found.table), np.bool_)
     kept[number[result]] = True
-    unit = np.where(kept & found.table.text("found_by").equals("period"), np.arange(len(kept)), np.int64(MISSING))
+    unit = np.where(
+        kept & found.table.text("found_by").equals("period"),
+        np.arange(len(kept)),
+        np.int64(MISSING),
+    )
     if turns:
         _join_turns(found.table, unit, shown)
         _main_kind(trace, found, unit, shown)
@@ -243,7 +305,9 @@ def unit_of_work(trace: Trace, found: Inferences, *, turns: bool) -> IntArray:
 
 
 def _join_turns(inferences: Table, unit: IntArray, shown: IntArray) -> None:
-    """Gives inferences of one turn the same number, and those outside all turns none, on each stream where most of the work is in turns."""
+    """Gives inferences of one turn the same number, and those outside all turns none, on each
+    stream where most of the work is in turns.
+    """
     rows = np.flatnonzero((unit != MISSING) & ~np.isin(inferences.ints("process"), shown))
     home = numbered(*(inferences.ints(name)[rows] for name in ("process", "context", "stream")))[1]
     for _, members in rows_by_value(home):
@@ -253,19 +317,25 @@ def _join_turns(inferences: Table, unit: IntArray, shown: IntArray) -> None:
             continue
         first, size, count = turns
         inside = mine[first : first + size * count]
-        if all(inferences.ints(name)[inside].sum() > _MOST * inferences.ints(name)[mine].sum() for name in ("kernels", "gpu_busy_ns")):
+        if all(
+            inferences.ints(name)[inside].sum() > _MOST * inferences.ints(name)[mine].sum()
+            for name in ("kernels", "gpu_busy_ns")
+        ):
             unit[mine] = MISSING
             unit[inside] = np.repeat(inside[::size], size)
 
 
 def _main_kind(trace: Trace, found: Inferences, unit: IntArray, shown: IntArray) -> None:
-    """Keeps, of what repeats on a stream, the kind that takes nearly all of the GPU's time, and its like: a program's step.
+    """Keeps, of what repeats on a stream, the kind that takes nearly all of the GPU's time, and its
+    like: a program's step.
 
     Kinds that come in turns are one (`_join_turns`).  Where no kind takes nearly all, each is kept.
     """
     table, kernels = found.table, trace.kernels
     number = found.membership.ints("inference")
-    rows = np.flatnonzero((unit != MISSING) & (unit == np.arange(len(unit))) & ~np.isin(table.ints("process"), shown))
+    rows = np.flatnonzero(
+        (unit != MISSING) & (unit == np.arange(len(unit))) & ~np.isin(table.ints("process"), shown)
+    )
     home = numbered(*(table.ints(name)[rows] for name in ("process", "context", "stream")))[1]
     for _, members in rows_by_value(home):
         mine = rows[members]
@@ -278,7 +348,9 @@ def _main_kind(trace: Trace, found: Inferences, unit: IntArray, shown: IntArray)
             continue
         codes = [_codes_of(kernels, number, int(mine[of == kind][0])) for kind in range(len(kinds))]
         main = int(busy.argmax())
-        like = np.array([kind == main or is_like(codes[kind], codes[main]) for kind in range(len(kinds))])
+        like = np.array(
+            [kind == main or is_like(codes[kind], codes[main]) for kind in range(len(kinds))]
+        )
         if busy[like].sum() >= _NEARLY_ALL * busy.sum() and np.count_nonzero(like[of]) >= _LEAST:
             unit[mine[~like[of]]] = MISSING
 
@@ -288,7 +360,9 @@ def _codes_of(kernels: Table, number: IntArray, inference: int) -> IntArray:
 
 
 def whole_turns(words: IntArray) -> tuple[int, int, int] | None:
-    """Where most of a sequence is turns of the same different words: the first, how many words a turn has, and how many turns there are."""
+    """Where most of a sequence is turns of the same different words: the first, how many words a
+    turn has, and how many turns there are.
+    """
     for size in candidates(words):
         if size == 1 or _LEAST * size > len(words):
             continue
@@ -310,7 +384,9 @@ def _within(size: IntArray) -> IntArray:
 
 
 def _times(trace: Trace, first: IntArray, size: int) -> int:
-    """How often a sequence of that many kernels comes that begins with these; one kernel with another grid is other work."""
+    """How often a sequence of that many kernels comes that begins with these; one kernel with
+    another grid is other work.
+    """
     if size > 1:
         return len(first)
     _, grid = numbered(*(trace.kernels.ints(name)[first] for name in _GRID))
@@ -318,36 +394,54 @@ def _times(trace: Trace, first: IntArray, size: int) -> int:
 
 
 def _marked(trace: Trace, rows: IntArray, begins: BoolArray) -> bool:
-    """Whether a process has so many repetitions, beginning with these kernels, and the host waits or copies between most of them."""
+    """Whether a process has so many repetitions, beginning with these kernels, and the host waits
+    or copies between most of them.
+    """
     own = launch_order(trace.kernels, rows, np.zeros(len(rows), np.int64))
     asked = np.cumsum(calls_between(trace, own, waits_of(trace) | copies_of(trace)))[begins[own]]
     return len(asked) >= _LEAST and float((np.diff(asked) > 0).mean()) >= _MOST
 
 
 def _most(trace: Trace, rows: IntArray, repeated: BoolArray, *, marked: bool) -> bool:
-    """Whether most of these kernels, and of their time, are repetitions: between the first and the last if those are marked."""
+    """Whether most of these kernels, and of their time, are repetitions: between the first and the
+    last if those are marked.
+    """
     start, end = (trace.kernels.ints(name)[rows] for name in ("start_ns", "end_ns"))
     if not repeated.any():
         return False
-    scope = (start >= start[repeated].min()) & (start <= start[repeated].max()) if marked else np.ones(len(rows), np.bool_)
+    scope = (
+        (start >= start[repeated].min()) & (start <= start[repeated].max())
+        if marked
+        else np.ones(len(rows), np.bool_)
+    )
     took = (end - start)[scope]
-    return bool(repeated[scope].mean() >= _MOST) and int(took[repeated[scope]].sum()) > _MOST * int(took.sum())
+    return bool(repeated[scope].mean() >= _MOST) and int(took[repeated[scope]].sum()) > _MOST * int(
+        took.sum()
+    )
 
 
 def which_repeat(shapes: Sequence[Recurring]) -> list[bool]:
     """Which sequences of one stream are repetitions.
 
-    What comes too seldom is one if it is like what recurs, or cut off from it.  Where most kernels between the first repetition and the
-    last are of none, nothing repeats.
+    What comes too seldom is one if it is like what recurs, or cut off from it.  Where most kernels
+    between the first repetition and the last are of none, nothing repeats.
     """
     codes = np.concatenate([shape.codes for shape in shapes])
-    often = np.bincount(codes, weights=np.repeat([len(shape.numbers) for shape in shapes], [len(shape.codes) for shape in shapes]))
+    often = np.bincount(
+        codes,
+        weights=np.repeat(
+            [len(shape.numbers) for shape in shapes], [len(shape.codes) for shape in shapes]
+        ),
+    )
     alike = float(np.square(often / often.sum()).sum())
     enough = [_enough(shape, int(often.sum()), alike) for shape in shapes]
     recurring = [shape.codes for shape, yes in zip(shapes, enough, strict=True) if yes][:_KNOWN]
     if not recurring:
         return [False] * len(shapes)
-    ends = [min(int(shape.numbers[0]) for shape in shapes), max(int(shape.numbers[-1]) for shape in shapes)]
+    ends = [
+        min(int(shape.numbers[0]) for shape in shapes),
+        max(int(shape.numbers[-1]) for shape in shapes),
+    ]
     repeated = [
         yes
         or any(is_like(shape.codes, usual) for usual in recurring)
@@ -358,18 +452,24 @@ def which_repeat(shapes: Sequence[Recurring]) -> list[bool]:
         )
         for shape, yes in zip(shapes, enough, strict=True)
     ]
-    begin, end = (reach(int(reach(shape.numbers)) for shape, yes in zip(shapes, repeated, strict=True) if yes) for reach in (min, max))
+    begin, end = (
+        reach(int(reach(shape.numbers)) for shape, yes in zip(shapes, repeated, strict=True) if yes)
+        for reach in (min, max)
+    )
     count = [0, 0]
     for shape, yes in zip(shapes, repeated, strict=True):
-        count[yes] += len(shape.codes) * int(((shape.numbers >= begin) & (shape.numbers <= end)).sum())
+        count[yes] += len(shape.codes) * int(
+            ((shape.numbers >= begin) & (shape.numbers <= end)).sum()
+        )
     return repeated if count[True] >= count[False] else [False] * len(shapes)
 
 
 def _enough(shape: Recurring, kernels: int, alike: float) -> bool:
     """Whether a sequence comes often enough.
 
-    Of two: whether as many kernels in random order, of which any two are alike with that probability, would hold any sequence of its length
-    twice with a probability below `_CHANCE`.  There are so many pairs of places.
+    Of two: whether as many kernels in random order, of which any two are alike with that
+    probability, would hold any sequence of its length twice with a probability below `_CHANCE`.
+    There are so many pairs of places.
     """
     if len(shape.numbers) > 1 and shape.times >= _LEAST:
         return True

@@ -1,4 +1,6 @@
-"""Cuts a sequence of kernels, in launch order, into what repeats in it: the inferences of one engine."""
+"""Cuts a sequence of kernels, in launch order, into what repeats in it: the inferences of one
+engine.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,17 @@ _GRAMS = (1, 4, 16, 64, 256)  # lengths of the runs of kernels whose distances s
 _RARE = 12  # how many of the rarest runs of kernels are asked
 _LIKE = 0.5  # an odd inference shares at least that much of its kernels with the usual one …
 _SIZE = (0.5, 1.5)  # … and is that many times as long
-_CONTRAST = 1.5  # the host is that much longer between inferences than anywhere within them, to tell where they begin
+# the host is that much longer between inferences than anywhere within them, to tell where they
+# begin
+_CONTRAST = 1.5
 _PAUSE = 3.0  # … to tell inferences from the blocks of one
 _CLEAR = 2.0  # … to overrule that the sequence is a whole number of periods
 _BORDER = 0.5  # a period seen less than twice is believed if at least that part of it is seen again
 _EACH = 0.9  # waits a kernel: from here on the host waits for each …
 _SEVERAL = 4  # … of that many kernels or more, which one inference then has
-_LEAST_RUN = 3  # stretches between waits that are alike, after others that are not: two may be by chance
+_LEAST_RUN = (
+    3  # stretches between waits that are alike, after others that are not: two may be by chance
+)
 _KNOWN = 64  # sequences of kernels that others are compared with
 _MANY = 20  # repeats that make an unlike beginning believable as a warm-up
 
@@ -36,26 +42,32 @@ class Launches:
     syncs: IntArray  # how often the host waited for the GPU since it launched the kernel before
     copies: IntArray  # how many copies from or to the host it asked for since then
     gap_ns: IntArray  # host time since then
-    replayed: bool = False  # all of them from CUDA graphs; each graph launch counts as a wait: it is a whole inference
+    # all of them from CUDA graphs; each graph launch counts as a wait: it is a whole inference
+    replayed: bool = False
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """The inferences of one sequence, in order; one entry per inference, but ``inference`` has one entry per kernel."""
+    """The inferences of one sequence, in order; one entry per inference, but ``inference`` has one
+    entry per kernel.
+    """
 
     inference: IntArray  # -1: belongs to none
     start: IntArray  # its first kernel
     size: IntArray  # how many kernels
     shape: IntArray  # inferences with the same number launch the same kernels
-    offset: IntArray  # where in its shape's full sequence it begins; not 0 for a first one that is cut
+    offset: (
+        IntArray  # where in its shape's full sequence it begins; not 0 for a first one that is cut
+    )
     complete: BoolArray
 
 
 def cut_inferences(launches: Launches, *, expected: int | None = None) -> Pieces:
     """The inferences in a sequence of kernels.
 
-    They end where the host waited for the GPU, if what lies between repeats; otherwise the sequence's own period tells.
-    ``expected`` (kernels of one inference, from the engine) decides only between readings that the sequence allows.
+    They end where the host waited for the GPU, if what lies between repeats; otherwise the
+    sequence's own period tells. ``expected`` (kernels of one inference, from the engine) decides
+    only between readings that the sequence allows.
     """
     n = len(launches.codes)
     if n == 0:
@@ -70,16 +82,25 @@ def cut_inferences(launches: Launches, *, expected: int | None = None) -> Pieces
 
 
 def _after_each_kernel(launches: Launches) -> bool:
-    """Whether the host waits for nearly every kernel, of several (as with CUDA_LAUNCH_BLOCKING=1): such waits bound no inference."""
+    """Whether the host waits for nearly every kernel, of several (as with CUDA_LAUNCH_BLOCKING=1):
+    such waits bound no inference.
+    """
     waits = int(np.count_nonzero(launches.syncs))
-    return not launches.replayed and waits >= _EACH * len(launches.codes) and len(np.unique(launches.codes)) >= _SEVERAL
+    return (
+        not launches.replayed
+        and waits >= _EACH * len(launches.codes)
+        and len(np.unique(launches.codes)) >= _SEVERAL
+    )
 
 
-# --- by what the host does -------------------------------------------------------------------------------------------
+# --- by what the host does
+# -------------------------------------------------------------------------------------------
 
 
 def _by_syncs(launches: Launches, expected: int | None) -> IntArray | None:
-    """First kernels of the inferences where the host's waits bound them; None if they bound nothing that repeats."""
+    """First kernels of the inferences where the host's waits bound them; None if they bound nothing
+    that repeats.
+    """
     codes = launches.codes
     starts = distinct(np.concatenate([[0], np.flatnonzero(launches.syncs > 0)]))
     if len(starts) < 2 or launches.replayed:
@@ -87,14 +108,29 @@ def _by_syncs(launches: Launches, expected: int | None) -> IntArray | None:
     ends = np.append(starts[1:], len(codes))
     size = ends - starts
     word, first, count = _words(codes, starts)
-    inner = np.bincount(word[1:-1], minlength=len(first)) if len(starts) > 2 else np.zeros(len(first), np.int64)
+    inner = (
+        np.bincount(word[1:-1], minlength=len(first))
+        if len(starts) > 2
+        else np.zeros(len(first), np.int64)
+    )
     recurs = (count >= 2) | (inner > 0) if len(starts) <= 4 else count >= 2
-    known = [codes[starts[first[w]] : ends[first[w]]] for w in np.flatnonzero(recurs)[:_KNOWN].tolist()]
+    known = [
+        codes[starts[first[w]] : ends[first[w]]] for w in np.flatnonzero(recurs)[:_KNOWN].tolist()
+    ]
     covered = int(size[recurs[word]].sum())
-    for at, end in ((0, False), (len(starts) - 1, True)):  # a cut first or last one is part of another
-        if not recurs[word[at]] and any(is_part(codes[starts[at] : ends[at]], full, front=end) for full in known):
+    for at, end in (
+        (0, False),
+        (len(starts) - 1, True),
+    ):  # a cut first or last one is part of another
+        if not recurs[word[at]] and any(
+            is_part(codes[starts[at] : ends[at]], full, front=end) for full in known
+        ):
             covered += int(size[at])
-    if len(starts) > 4 and covered < 0.5 * len(codes) and np.count_nonzero(recurs[word]) < 0.6 * len(starts):
+    if (
+        len(starts) > 4
+        and covered < 0.5 * len(codes)
+        and np.count_nonzero(recurs[word]) < 0.6 * len(starts)
+    ):
         return None
     if expected is not None and _parts_of_more(launches, size, expected):
         return None
@@ -106,32 +142,52 @@ def _by_syncs(launches: Launches, expected: int | None) -> IntArray | None:
     blocks = _blocks(launches, starts, size, np.array([periods[w] for w in word.tolist()]))
     if blocks is not None:
         unit, often = blocks
-        cut = [periods[w] == unit and not at % (often * unit) for w, at in zip(word.tolist(), size.tolist(), strict=True)]
+        cut = [
+            periods[w] == unit and not at % (often * unit)
+            for w, at in zip(word.tolist(), size.tolist(), strict=True)
+        ]
         parts = zip(starts.tolist(), ends.tolist(), cut, strict=True)
-        return np.concatenate([np.arange(start, end, often * unit if whole else end - start) for start, end, whole in parts])
-    units = [codes[starts[first[w]] : starts[first[w]] + p] for w, p in periods.items() if p < size[first[w]] or recurs[w]][:_KNOWN]
+        return np.concatenate(
+            [
+                np.arange(start, end, often * unit if whole else end - start)
+                for start, end, whole in parts
+            ]
+        )
+    units = [
+        codes[starts[first[w]] : starts[first[w]] + p]
+        for w, p in periods.items()
+        if p < size[first[w]] or recurs[w]
+    ][:_KNOWN]
     for at in range(len(starts)):
         period = periods[int(word[at])]
         if period == size[at] and at in (0, len(starts) - 1) and not recurs[word[at]]:
-            fine.append(starts[at] + _split_by_unit(codes[starts[at] : ends[at]], units, from_end=at == 0))
+            fine.append(
+                starts[at] + _split_by_unit(codes[starts[at] : ends[at]], units, from_end=at == 0)
+            )
         else:
             fine.append(np.arange(starts[at], ends[at], period))
     return np.concatenate(fine)
 
 
 def _parts_of_more(launches: Launches, size: IntArray, expected: int) -> bool:
-    """Whether the host waits several times within one inference, judged by the kernels that the engine should launch."""
+    """Whether the host waits several times within one inference, judged by the kernels that the
+    engine should launch.
+    """
     if len(size) < 4 or float(np.median(size)) > 0.7 * expected:
         return False
     steady = steady_period(launches.codes)
     return steady is not None and abs(steady[0] - expected) <= 0.25 * expected
 
 
-def _blocks(launches: Launches, starts: IntArray, size: IntArray, period: IntArray) -> tuple[int, int] | None:
-    """A period and how often it repeats between any two waits, if always as often and without a copy in between: blocks of a network.
+def _blocks(
+    launches: Launches, starts: IntArray, size: IntArray, period: IntArray
+) -> tuple[int, int] | None:
+    """A period and how often it repeats between any two waits, if always as often and without a
+    copy in between: blocks of a network.
 
-    But for the first and the last stretch between waits, which may be cut (of three they count); and for set-up and warm-up before that,
-    of fewer stretches, in which something else runs or as many blocks as several inferences have.
+    But for the first and the last stretch between waits, which may be cut (of three they count);
+    and for set-up and warm-up before that, of fewer stretches, in which something else runs or as
+    many blocks as several inferences have.
     """
     if len(size) < 3:
         return None
@@ -150,7 +206,9 @@ def _blocks(launches: Launches, starts: IntArray, size: IntArray, period: IntArr
 
 
 def _power(codes: IntArray, expected: int | None) -> int:
-    """The length of the word whose repetition the sequence is (its own length where it is no repetition)."""
+    """The length of the word whose repetition the sequence is (its own length where it is no
+    repetition).
+    """
     n = len(codes)
     period = _whole_period(codes)
     if period is None or n % period:
@@ -160,7 +218,9 @@ def _power(codes: IntArray, expected: int | None) -> int:
 
 
 def _split_by_unit(codes: IntArray, units: list[IntArray], *, from_end: bool) -> IntArray:
-    """Where a cut stretch of whole inferences and a part of one is to be divided, as positions in it."""
+    """Where a cut stretch of whole inferences and a part of one is to be divided, as positions in
+    it.
+    """
     n = len(codes)
     for unit in units:
         p = len(unit)
@@ -184,15 +244,17 @@ def is_part(part: IntArray, full: IntArray, *, front: bool) -> bool:
     return size == 0 or np.array_equal(part, full[:size] if front else full[len(full) - size :])
 
 
-# --- by the sequence itself ------------------------------------------------------------------------------------------
+# --- by the sequence itself
+# ------------------------------------------------------------------------------------------
 
 
 def steady_period(codes: IntArray, gap_ns: IntArray | None = None) -> tuple[int, int] | None:
-    """The smallest period of (nearly) the whole sequence, and from which kernel on it holds; None if nothing repeats.
+    """The smallest period of (nearly) the whole sequence, and from which kernel on it holds; None
+    if nothing repeats.
 
-    A network repeats its blocks inside one inference.  What tells them from inferences is that a period of the whole must
-    hold to the very end, and that what comes before it must be like it: an embedding or a head is not.  A host that pauses once a
-    period (``gap_ns``) makes up for that.
+    A network repeats its blocks inside one inference.  What tells them from inferences is that a
+    period of the whole must hold to the very end, and that what comes before it must be like it: an
+    embedding or a head is not.  A host that pauses once a period (``gap_ns``) makes up for that.
     """
     n = len(codes)
     whole = _whole_period(codes)
@@ -210,7 +272,9 @@ def steady_period(codes: IntArray, gap_ns: IntArray | None = None) -> tuple[int,
 
 
 def _whole_period(codes: IntArray) -> int | None:
-    """The smallest period of all of the sequence, if it holds at least twice: its first half comes again after one period."""
+    """The smallest period of all of the sequence, if it holds at least twice: its first half comes
+    again after one period.
+    """
     n = len(codes)
     if n < 2:
         return None
@@ -233,7 +297,9 @@ def _pauses(gap_ns: IntArray, period: int) -> bool:
 def _believable(codes: IntArray, period: int, before: int) -> bool:
     n = len(codes)
     steady = n - before
-    if steady < 2 * period:  # seen less than twice: what is seen again must be long enough, and nothing may precede it
+    if (
+        steady < 2 * period
+    ):  # seen less than twice: what is seen again must be long enough, and nothing may precede it
         return before == 0 and steady - period >= max(4, _BORDER * period)
     if before == 0:
         return True
@@ -251,7 +317,9 @@ def _believable(codes: IntArray, period: int, before: int) -> bool:
 
 
 def _covered(head: IntArray, steady: IntArray, period: int) -> BoolArray:
-    """Which kernels of the head lie in a repetition of the steady part's period, in whatever rotation."""
+    """Which kernels of the head lie in a repetition of the steady part's period, in whatever
+    rotation.
+    """
     covered = np.zeros(len(head), np.bool_)
     if len(head) < period:
         return covered
@@ -266,12 +334,16 @@ def _covered(head: IntArray, steady: IntArray, period: int) -> BoolArray:
 
 
 def candidates(codes: IntArray) -> Iterator[int]:
-    """Distances at which rare runs of kernels come again, ascending: a period is among them; longer runs are asked only if need be."""
+    """Distances at which rare runs of kernels come again, ascending: a period is among them; longer
+    runs are asked only if need be.
+    """
     seen: set[int] = set()
     for gram in _GRAMS:
         if 2 * gram > max(len(codes), 2):
             return
-        fresh = {part for step in _distances(codes, gram) for part in (step, *_divisors(step))} - seen
+        fresh = {
+            part for step in _distances(codes, gram) for part in (step, *_divisors(step))
+        } - seen
         seen |= fresh
         yield from sorted(fresh)
 
@@ -282,16 +354,22 @@ def _distances(codes: IntArray, gram: int) -> set[int]:
         count = np.bincount(codes)
         order = np.argsort(codes.astype(np.uint16) if len(count) < 2**16 else codes, kind="stable")
     else:
-        _, inverse, count = np.unique(_windows(codes, gram), return_inverse=True, return_counts=True)
+        _, inverse, count = np.unique(
+            _windows(codes, gram), return_inverse=True, return_counts=True
+        )
         order = np.argsort(inverse, kind="stable")
     begin = np.concatenate([[0], np.cumsum(count)[:-1]])
     again = np.flatnonzero(count >= 2)
     if len(again) == 0:
         return found
     reach = order[begin[again] + count[again] - 1] - order[begin[again]]
-    wide = again[reach >= 0.4 * reach.max()]  # a kernel of the warm-up alone says nothing about the rest
+    wide = again[
+        reach >= 0.4 * reach.max()
+    ]  # a kernel of the warm-up alone says nothing about the rest
     for which in wide[np.argsort(count[wide], kind="stable")][:_RARE].tolist():
-        steps, often = np.unique(np.diff(order[begin[which] : begin[which] + count[which]]), return_counts=True)
+        steps, often = np.unique(
+            np.diff(order[begin[which] : begin[which] + count[which]]), return_counts=True
+        )
         found.update(steps[np.argsort(-often, kind="stable")][:4].tolist())
         found.add(int(steps[-1]))
     return found
@@ -302,13 +380,17 @@ def _divisors(number: int) -> list[int]:
 
 
 def _by_period(launches: Launches, expected: int | None) -> IntArray:
-    """First kernels of the inferences, from the sequence alone; one inference where nothing repeats."""
+    """First kernels of the inferences, from the sequence alone; one inference where nothing
+    repeats.
+    """
     codes = launches.codes
     n = len(codes)
     steady = steady_period(codes, launches.gap_ns)
     if steady is None or (expected is not None and 3 * steady[0] < expected):
         marked = _by_marker(launches)
-        if marked is None or (expected is not None and 3 * float(np.median(np.diff(marked))) < expected):
+        if marked is None or (
+            expected is not None and 3 * float(np.median(np.diff(marked))) < expected
+        ):
             return np.zeros(1, np.int64)
         return marked
     period, before = steady
@@ -316,24 +398,33 @@ def _by_period(launches: Launches, expected: int | None) -> IntArray:
     starts = np.concatenate([np.arange(first, n, period) for first in begins])
     head = int(min(begins))
     if head > _SIZE[1] * period:
-        part = Launches(codes[:head], launches.syncs[:head], launches.copies[:head], launches.gap_ns[:head])
+        part = Launches(
+            codes[:head], launches.syncs[:head], launches.copies[:head], launches.gap_ns[:head]
+        )
         return distinct(np.concatenate([_by_period(part, expected), starts]))
     return distinct(np.concatenate([[0], starts]))
 
 
 def _phase(launches: Launches, period: int, before: int) -> list[int]:
-    """Where in the steady part inferences begin (one place, or two where two shapes take turns), first occurrence of each."""
+    """Where in the steady part inferences begin (one place, or two where two shapes take turns),
+    first occurrence of each.
+    """
     n = len(launches.codes)
     count = (n - before) // period
     whole = before == 0 and n % period == 0
     if count == 0:
         return [before]
     block = slice(before, before + count * period)
-    rows = np.arange(count) > 0 if before == 0 and count > 1 else np.ones(count, np.bool_)  # before the first kernel is nothing
+    rows = (
+        np.arange(count) > 0 if before == 0 and count > 1 else np.ones(count, np.bool_)
+    )  # before the first kernel is nothing
     for counted in (launches.syncs, launches.copies):
         share = (counted[block].reshape(count, period)[rows] > 0).mean(axis=0)
         if share.max(initial=0.0) >= 0.5:
-            return [before + int(at) for at in np.flatnonzero(share >= max(0.5, 0.8 * float(share.max())))]
+            return [
+                before + int(at)
+                for at in np.flatnonzero(share >= max(0.5, 0.8 * float(share.max())))
+            ]
     gaps: FloatArray = np.median(launches.gap_ns[block].reshape(count, period)[rows], axis=0)
     order = np.argsort(-gaps, kind="stable")
     longest = float(gaps[order[0]])
@@ -346,7 +437,9 @@ def _phase(launches: Launches, period: int, before: int) -> list[int]:
 
 
 def _by_marker(launches: Launches) -> IntArray | None:
-    """First kernels of the inferences where several shapes take turns irregularly: they all run one kernel exactly once."""
+    """First kernels of the inferences where several shapes take turns irregularly: they all run one
+    kernel exactly once.
+    """
     codes = launches.codes
     n = len(codes)
     count = np.bincount(codes)
@@ -354,7 +447,9 @@ def _by_marker(launches: Launches) -> IntArray | None:
     for marker in rare[np.argsort(count[rare], kind="stable")][:_RARE].tolist():
         places = np.flatnonzero(codes == marker)
         lead = int(places[0])
-        if lead and not all(np.array_equal(codes[at - lead : at], codes[:lead]) for at in places.tolist()):
+        if lead and not all(
+            np.array_equal(codes[at - lead : at], codes[:lead]) for at in places.tolist()
+        ):
             continue
         starts = places - lead
         if (np.diff(starts) <= lead).any():
@@ -363,22 +458,29 @@ def _by_marker(launches: Launches) -> IntArray | None:
         ends = np.append(starts[1:], n)
         last = codes[starts[-1] :]
         tail = often[word[-1]] >= 2 or any(
-            is_part(last, codes[starts[f] : ends[f]], front=True) for f in first.tolist() if starts[f] != starts[-1]
+            is_part(last, codes[starts[f] : ends[f]], front=True)
+            for f in first.tolist()
+            if starts[f] != starts[-1]
         )
         inner = word[:-1]
         seen = np.bincount(inner, minlength=len(first))
-        if tail and int((ends - starts)[:-1][seen[inner] >= 2].sum()) >= 0.75 * (starts[-1] - starts[0]):
+        if tail and int((ends - starts)[:-1][seen[inner] >= 2].sum()) >= 0.75 * (
+            starts[-1] - starts[0]
+        ):
             return starts
     return None
 
 
 def is_like(codes: IntArray, usual: IntArray) -> bool:
-    """Whether an odd inference is like the usual one: of similar length, with many of the same kernels."""
+    """Whether an odd inference is like the usual one: of similar length, with many of the same
+    kernels.
+    """
     near = _SIZE[0] * len(usual) <= len(codes) <= _SIZE[1] * len(usual)
     return near and float(np.isin(codes, usual).mean()) >= _LIKE
 
 
-# --- words -----------------------------------------------------------------------------------------------------------
+# --- words
+# --------------------------------------------------------------------------------------------------
 
 
 def _windows(codes: IntArray, size: int) -> Hashes:
@@ -397,7 +499,9 @@ def _windows(codes: IntArray, size: int) -> Hashes:
 
 
 def _words(codes: IntArray, starts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Numbers the words between starts: of each stretch, by first appearance; of each word its first stretch, and how often it comes."""
+    """Numbers the words between starts: of each stretch, by first appearance; of each word its
+    first stretch, and how often it comes.
+    """
     n = len(codes)
     size = np.append(starts[1:], n) - starts
     place = np.arange(starts[0], n) - np.repeat(starts, size)
@@ -411,7 +515,9 @@ def _words(codes: IntArray, starts: IntArray) -> tuple[IntArray, IntArray, IntAr
 
 
 def _pieces(launches: Launches, starts: IntArray) -> Pieces:
-    """The inferences that begin at these kernels, with the cut ones told from those that are merely different."""
+    """The inferences that begin at these kernels, with the cut ones told from those that are merely
+    different.
+    """
     codes = launches.codes
     n = len(codes)
     word, first, count = _words(codes, starts)
@@ -420,7 +526,9 @@ def _pieces(launches: Launches, starts: IntArray) -> Pieces:
     offset = np.zeros(len(starts), np.int64)
     complete = np.ones(len(starts), np.bool_)
     shape = word.copy()
-    usual = [w for w in np.argsort(-count, kind="stable").tolist() if count[w] >= 2 or len(starts) <= 3][:_KNOWN]
+    usual = [
+        w for w in np.argsort(-count, kind="stable").tolist() if count[w] >= 2 or len(starts) <= 3
+    ][:_KNOWN]
     none = np.zeros(len(starts), np.bool_)
     for at, front in ((0, False), (len(starts) - 1, True)):
         if len(starts) == 1 or count[word[at]] >= 2:
@@ -436,7 +544,9 @@ def _pieces(launches: Launches, starts: IntArray) -> Pieces:
             others = [w for w in usual if w != word[at]]
             if others:
                 typical = int(size[first[others[0]]])
-                near = np.isin(part, codes[starts[first[others[0]]] : ends[first[others[0]]]]).mean()
+                near = np.isin(
+                    part, codes[starts[first[others[0]]] : ends[first[others[0]]]]
+                ).mean()
                 # something else that ran before or after
                 none[at] = count[others[0]] >= 2 and len(part) < _SIZE[0] * typical and near < _LIKE
                 complete[at] = not (front and len(part) < typical and near >= _LIKE)
@@ -446,4 +556,11 @@ def _pieces(launches: Launches, starts: IntArray) -> Pieces:
     number[kept] = np.arange(len(kept))
     inference = np.full(n, -1, np.int64)
     inference[starts[0] :] = np.repeat(number, size)
-    return Pieces(inference, starts[kept], size[kept], shape[kept].astype(np.int64), offset[kept], complete[kept])
+    return Pieces(
+        inference,
+        starts[kept],
+        size[kept],
+        shape[kept].astype(np.int64),
+        offset[kept],
+        complete[kept],
+    )

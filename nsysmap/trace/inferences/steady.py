@@ -1,4 +1,6 @@
-"""The steady-state inferences, the part of the trace that they cover, how long each takes, and the phases and the drift of a run."""
+"""The steady-state inferences, the part of the trace that they cover, how long each takes, and the
+phases and the drift of a run.
+"""
 
 from __future__ import annotations
 
@@ -16,35 +18,46 @@ OUTLIER = 1.5
 """Times the median time of inferences that are alike, from which one is an outlier."""
 
 FEW = 0.1
-"""Share of the inferences of a kind: those that take longer are outliers if they are no more, and a phase of its own if they are."""
+"""Share of the inferences of a kind: those that take longer are outliers if they are no more, and a
+phase of its own if they are.
+"""
 
 SHORTEST_PHASE = 8
-"""Consecutive inferences that a phase has at least: in any order, 16 inferences of two times are 8 of one, then 8 of the other, in one case
-of 6,435."""
+"""Consecutive inferences that a phase has at least: in any order, 16 inferences of two times are 8
+of one, then 8 of the other, in one case of 6,435.
+"""
 
 _APART = 1.25
-"""Ratio between the times of two phases, between the slow ones of one and the fast ones of the other.  Clocks that ramp up leave no such
-gap: the steps of a GTX 1070 were up to 1.21."""
+"""Ratio between the times of two phases, between the slow ones of one and the fast ones of the
+other.  Clocks that ramp up leave no such gap: the steps of a GTX 1070 were up to 1.21.
+"""
 
-_BETWEEN = 0.02  # share of the inferences whose time may lie in that gap: the first of a phase, and outliers
+# share of the inferences whose time may lie in that gap: the first of a phase, and outliers
+_BETWEEN = 0.02
 
 
 def steady_windows(inferences: Table) -> Table:
-    """One row per device that ran complete inferences after the warm-up: when, how many, how long (see schema.STEADY_STATE)."""
+    """One row per device that ran complete inferences after the warm-up: when, how many, how long
+    (see schema.STEADY_STATE).
+    """
     rows = inferences.take(inferences.bools("complete") & ~inferences.bools("warmup"))
     starts, ends = rows.ints("start_ns"), rows.ints("end_ns")
     excluded = excluded_spans(inferences)
     parts = []
     for device in distinct(rows.ints("device")).tolist():
         mine = rows.ints("device") == device
-        spans = rows.take(mine & (rows.ints("gpu_start_ns") != MISSING) & (rows.ints("gpu_end_ns") != MISSING))
+        spans = rows.take(
+            mine & (rows.ints("gpu_start_ns") != MISSING) & (rows.ints("gpu_end_ns") != MISSING)
+        )
         start, end = int(starts[mine].min()), int(ends[mine].max())
         parts.append(
             {
                 "device": None if device == MISSING else int(device),
                 "start_ns": start,
                 "end_ns": end,
-                "window_ns": end - start - sum(stop - begin for begin, stop in excluded.get(device, ())),
+                "window_ns": (
+                    end - start - sum(stop - begin for begin, stop in excluded.get(device, ()))
+                ),
                 "inferences": int(mine.sum()),
                 "span_ns": union_ns(spans.ints("gpu_start_ns"), spans.ints("gpu_end_ns")),
             }
@@ -53,10 +66,12 @@ def steady_windows(inferences: Table) -> Table:
 
 
 def excluded_spans(inferences: Table) -> dict[int, list[tuple[int, int]]]:
-    """By device, when inferences ran that do not count, between two of their loop that do: from the end of the one before to their own.
+    """By device, when inferences ran that do not count, between two of their loop that do: from the
+    end of the one before to their own.
 
-    Not those beside which an inference of another loop that counts ran for long: the GPU worked for that.  Nor does the time count in which
-    one loop has ended and the next has not begun, which has pauses and the warm-up of that.
+    Not those beside which an inference of another loop that counts ran for long: the GPU worked for
+    that.  Nor does the time count in which one loop has ended and the next has not begun, which has
+    pauses and the warm-up of that.
     """
     loops = in_loops(inferences)
     steady = inferences.bools("complete") & ~inferences.bools("warmup")
@@ -68,7 +83,13 @@ def excluded_spans(inferences: Table) -> dict[int, list[tuple[int, int]]]:
         inner = np.arange(counting[0], counting[-1]) if len(counting) else counting
         for at in inner[~steady[rows[inner]]].tolist():
             begin, stop = int(loops.end_ns[rows[at - 1]]), int(loops.end_ns[rows[at]])
-            others = steady & (loops.loop != loops.loop[rows[at]]) & (device == device[rows[at]]) & (start < stop) & (end > begin)
+            others = (
+                steady
+                & (loops.loop != loops.loop[rows[at]])
+                & (device == device[rows[at]])
+                & (start < stop)
+                & (end > begin)
+            )
             beside = union_ns(np.maximum(start[others], begin), np.minimum(end[others], stop))
             if stop > begin and beside <= FEW * (stop - begin):
                 found.setdefault(int(device[rows[at]]), []).append((begin, stop))
@@ -77,14 +98,24 @@ def excluded_spans(inferences: Table) -> dict[int, list[tuple[int, int]]]:
     return {one: _merged(spans) for one, spans in found.items()}
 
 
-def _between_loops(loops: InLoops, steady: BoolArray, when: tuple[IntArray, IntArray, IntArray]) -> dict[int, list[tuple[int, int]]]:
-    """By device, the times between the steady-state part of one loop, of several inferences, and that of the next."""
+def _between_loops(
+    loops: InLoops, steady: BoolArray, when: tuple[IntArray, IntArray, IntArray]
+) -> dict[int, list[tuple[int, int]]]:
+    """By device, the times between the steady-state part of one loop, of several inferences, and
+    that of the next.
+    """
     start, end, device = when
     parts: dict[int, list[tuple[int, int]]] = {}
     for _, rows in rows_by_value(np.where(steady, loops.loop, np.int64(MISSING))):
         if steady[rows[0]] and len(rows) > 1:
-            parts.setdefault(int(device[rows[0]]), []).append((int(start[rows].min()), int(end[rows].max())))
-    return {one: [(stop, begin) for (_, stop), (begin, _) in pairwise(_merged(spans))] for one, spans in parts.items() if len(spans) > 1}
+            parts.setdefault(int(device[rows[0]]), []).append(
+                (int(start[rows].min()), int(end[rows].max()))
+            )
+    return {
+        one: [(stop, begin) for (_, stop), (begin, _) in pairwise(_merged(spans))]
+        for one, spans in parts.items()
+        if len(spans) > 1
+    }
 
 
 def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -100,13 +131,16 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def steady_inferences(inferences: Table) -> IntArray:
     """The numbers of the complete inferences after the warm-up."""
-    rows: IntArray = inferences.ints("inference")[inferences.bools("complete") & ~inferences.bools("warmup")]
+    rows: IntArray = inferences.ints("inference")[
+        inferences.bools("complete") & ~inferences.bools("warmup")
+    ]
     return rows
 
 
 def only_repeats(inferences: Table, *, tensorrt: bool) -> bool:
-    """Whether nothing shows that these are inferences: they are repetitions of the same kernels, which no range or engine file marks, or
-    launches of CUDA graphs, which are inferences only where ``tensorrt`` says that something shows it.
+    """Whether nothing shows that these are inferences: they are repetitions of the same kernels,
+    which no range or engine file marks, or launches of CUDA graphs, which are inferences only where
+    ``tensorrt`` says that something shows it.
     """
     found_by = inferences.text("found_by")
     repeated, launched = found_by.equals("period"), found_by.equals("graph-launch")
@@ -118,7 +152,8 @@ _LONGEST_TURN = 8  # inferences of a pass
 
 
 def inferences_a_pass(sequence: IntArray) -> int:
-    """How many inferences make a pass: kinds of inferences (numbers, in order of time) that come in the same turn throughout; else 1.
+    """How many inferences make a pass: kinds of inferences (numbers, in order of time) that come in
+    the same turn throughout; else 1.
 
     One that does not count (MISSING: it compiled kernels) holds its place in the turn.
     """
@@ -134,17 +169,22 @@ def inferences_a_pass(sequence: IntArray) -> int:
     return 1
 
 
-# --- time per inference, and phases -----------------------------------------------------------------------------------
+# --- time per inference, and phases
+# -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class InLoops:
-    """The rows of INFERENCES in their loops: a loop is the inferences that one thread of a process enqueues for one device."""
+    """The rows of INFERENCES in their loops: a loop is the inferences that one thread of a process
+    enqueues for one device.
+    """
 
     loop: IntArray  # number of the loop, by its first row
     order: IntArray  # the rows by loop, then by end
     end_ns: IntArray  # end of the inference's GPU work, or of its host call if it has none
-    time_ns: IntArray  # from the end of the one before it in its loop to its own; MISSING for the first
+    time_ns: (
+        IntArray  # from the end of the one before it in its loop to its own; MISSING for the first
+    )
 
 
 def in_loops(inferences: Table) -> InLoops:
@@ -160,10 +200,12 @@ def in_loops(inferences: Table) -> InLoops:
 
 
 def phases(inferences: Table, loops: InLoops, copies: Text) -> IntArray:
-    """For each row of INFERENCES the number of its phase among those of its loop, engine and kernel sequence; 0 where there is one phase.
+    """For each row of INFERENCES the number of its phase among those of its loop, engine and kernel
+    sequence; 0 where there is one phase.
 
-    ``copies`` is the host memory of the copies of each (`copies.copied_memory`).  Repetitions that nothing marks as inferences have phases
-    only where nothing else repeats in their loop: what takes turns with them in an unknown order is part of their time.
+    ``copies`` is the host memory of the copies of each (`copies.copied_memory`).  Repetitions that
+    nothing marks as inferences have phases only where nothing else repeats in their loop: what
+    takes turns with them in an unknown order is part of their time.
     """
     result = np.zeros(len(inferences), np.int64)
     if not len(inferences):
@@ -179,15 +221,18 @@ def phases(inferences: Table, loops: InLoops, copies: Text) -> IntArray:
             continue
         found = phases_of(loops.time_ns[rows[timed]], copies.codes[rows[timed]].astype(np.int64))
         if found.any():  # the others are of the phase of the next one
-            result[rows] = found[np.minimum(np.searchsorted(timed, np.arange(len(rows))), len(timed) - 1)]
+            result[rows] = found[
+                np.minimum(np.searchsorted(timed, np.arange(len(rows))), len(timed) - 1)
+            ]
     return result
 
 
 def phases_of(time_ns: IntArray, copies: IntArray) -> IntArray:
-    """For each of the inferences of one kind, in order of time, the number of its phase by first appearance; all 0 if there is one phase.
+    """For each of the inferences of one kind, in order of time, the number of its phase by first
+    appearance; all 0 if there is one phase.
 
-    A phase copies from and to other memory (a number for each inference), or takes a time that is apart from those of the others
-    (`_levels`).
+    A phase copies from and to other memory (a number for each inference), or takes a time that is
+    apart from those of the others (`_levels`).
     """
     by_copies, level = _stretches(copies), np.zeros(len(time_ns), np.int64)
     for one in np.unique(by_copies):
@@ -197,24 +242,32 @@ def phases_of(time_ns: IntArray, copies: IntArray) -> IntArray:
 
 
 def _stretches(label: IntArray) -> IntArray:
-    """These labels of inferences in order of time, where nearly all are in stretches of equal ones; otherwise all 0.
+    """These labels of inferences in order of time, where nearly all are in stretches of equal ones;
+    otherwise all 0.
 
-    Those between two stretches get the label of the later one: a time counts from the end of the inference before, so the first of a
-    phase has the pause before it in its own, and its warm-up follows.
+    Those between two stretches get the label of the later one: a time counts from the end of the
+    inference before, so the first of a phase has the pause before it in its own, and its warm-up
+    follows.
     """
     bounds = [0, *(np.flatnonzero(np.diff(label)) + 1).tolist(), len(label)]
-    stretches = [(first, last) for first, last in pairwise(bounds) if last - first >= SHORTEST_PHASE]
+    stretches = [
+        (first, last) for first, last in pairwise(bounds) if last - first >= SHORTEST_PHASE
+    ]
     if sum(last - first for first, last in stretches) < (1 - FEW) * len(label) or not stretches:
         return np.zeros(len(label), np.int64)
     between = [end for _, end in stretches[:-1]]
     found = np.empty(len(label), np.int64)
-    for (first, _), (begin, end) in zip(stretches, pairwise([0, *between, len(label)]), strict=True):
+    for (first, _), (begin, end) in zip(
+        stretches, pairwise([0, *between, len(label)]), strict=True
+    ):
         found[begin:end] = label[first]
     return found
 
 
 def _levels(time_ns: IntArray) -> IntArray:
-    """For each time the number of its level: levels are apart, with few times in between, and none has few."""
+    """For each time the number of its level: levels are apart, with few times in between, and none
+    has few.
+    """
     least = max(SHORTEST_PHASE, FEW * len(time_ns))
     ordered, few = np.sort(np.maximum(time_ns, 1)), int(_BETWEEN * len(time_ns)) + 1
     ratio = ordered[few:] / ordered[:-few] if len(ordered) > few else np.zeros(0)
@@ -232,10 +285,13 @@ def _levels(time_ns: IntArray) -> IntArray:
     return level
 
 
-# --- drift ------------------------------------------------------------------------------------------------------------
+# --- drift
+# --------------------------------------------------------------------------------------------------
 
 _CHANCE_DEVIATIONS = 3.1
-"""Standard deviations of the rank correlation of values in random order, beyond which one in a thousand is on one side."""
+"""Standard deviations of the rank correlation of values in random order, beyond which one in a
+thousand is on one side.
+"""
 
 _ENDS = 10  # a run's first and last that part of its inferences are what it drifts from and to
 
@@ -249,10 +305,11 @@ class Drift:
 
 
 def drift(time_ns: IntArray) -> Drift | None:
-    """How far the times of the inferences of one kind, in order of time, drift over the run; None if they do not.
+    """How far the times of the inferences of one kind, in order of time, drift over the run; None
+    if they do not.
 
-    They do if they rise or fall more than by chance, a straight line explains their logarithms better than any one step does, and the two
-    ends differ as much as phases do.
+    They do if they rise or fall more than by chance, a straight line explains their logarithms
+    better than any one step does, and the two ends differ as much as phases do.
     """
     if not abs(trend(time_ns)) > _CHANCE_DEVIATIONS or not _a_line(time_ns, len(time_ns)):
         return None
@@ -263,13 +320,17 @@ def drift(time_ns: IntArray) -> Drift | None:
 
 
 def falls_throughout(times: FloatArray | IntArray) -> bool:
-    """Whether times that are longer at first do not settle: they still fall in their later half, and a straight line explains them better
-    than a step in the first half does, which is how a warm-up looks that ends there."""
+    """Whether times that are longer at first do not settle: they still fall in their later half,
+    and a straight line explains them better than a step in the first half does, which is how a
+    warm-up looks that ends there.
+    """
     return trend(times[len(times) // 2 :]) < -_CHANCE_DEVIATIONS and _a_line(times, len(times) // 2)
 
 
 def trend(values: FloatArray | IntArray) -> float:
-    """The rank correlation of values with their place (Spearman's), in its standard deviations for a random order."""
+    """The rank correlation of values with their place (Spearman's), in its standard deviations for
+    a random order.
+    """
     if len(values) < 3:
         return 0.0
     rank = np.empty(len(values))
@@ -278,8 +339,9 @@ def trend(values: FloatArray | IntArray) -> float:
 
 
 def _a_line(values: FloatArray | IntArray, last: int) -> bool:
-    """Whether a straight line leaves less of the variance of the logarithms than one step does, after any but the last of the first
-    ``last`` values."""
+    """Whether a straight line leaves less of the variance of the logarithms than one step does,
+    after any but the last of the first ``last`` values.
+    """
     off = np.log(np.maximum(values, 1e-9))
     off = off - off.mean()
     count, place = len(off), np.arange(len(off)) - (len(off) - 1) / 2

@@ -1,4 +1,6 @@
-"""Which NVTX ranges are TensorRT's, and what each is: a call of the engine, a layer, a Myelin node."""
+"""Which NVTX ranges are TensorRT's, and what each is: a call of the engine, a layer, a Myelin
+node.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,11 @@ from nsysmap.core.table import MISSING, BoolArray, IntArray, Table, Text, slim
 TENSORRT = "TensorRT"
 MYELIN = "myelin-exec"
 _CALL = re.compile(r"ExecutionContext::(enqueue|execute)")
-# Range texts of both domains that name no layer: the API's own calls, Myelin's calls (`myelinGraphExecute ` has a trailing space).
-_NO_LAYER = re.compile(r"ExecutionContext::|IExecutionContext::|ICudaEngine::|IRuntime::|Runtime::|CudaEngine::|myelin[A-Z]\w*\s*$")
+# Range texts of both domains that name no layer: the API's own calls, Myelin's calls
+# (`myelinGraphExecute ` has a trailing space).
+_NO_LAYER = re.compile(
+    r"ExecutionContext::|IExecutionContext::|ICudaEngine::|IRuntime::|Runtime::|CudaEngine::|myelin[A-Z]\w*\s*$"
+)
 
 
 @dataclass(frozen=True)
@@ -35,11 +40,15 @@ class TensorRtRanges:
 
     @property
     def call_of_layer(self) -> IntArray:
-        """For each of `layers` the position in `calls` of the call around it, MISSING if none is."""
+        """For each of `layers` the position in `calls` of the call around it, MISSING if none
+        is.
+        """
         return whole(self.held_calls)
 
     def outer(self, places: IntArray) -> IntArray:
-        """For these positions in `layers` the position of the layer range directly around each, MISSING if none is."""
+        """For these positions in `layers` the position of the layer range directly around each,
+        MISSING if none is.
+        """
         layers = self.layers
         return _around(self.ranges, layers, layers[places], strictly=True)
 
@@ -49,11 +58,20 @@ def tensorrt_ranges(ranges: Table) -> TensorRtRanges:
     domain = ranges.text("domain")
     name = ranges.text("name")
     is_call_name = _match(name, _CALL)
-    # Files that lost their domain rows still show TensorRT's calls, and with them which domain is TensorRT's.
+    # Files that lost their domain rows still show TensorRT's calls, and with them which domain is
+    # TensorRT's.
     domain_codes = {code for code, value in enumerate(domain.values) if value in (TENSORRT, MYELIN)}
     if not any(domain.values[code] == TENSORRT for code in domain_codes):
-        domain_codes |= {code for code in np.unique(domain.codes[is_call_name]).tolist() if domain.values[code] != ""}
-    inside = np.isin(domain.codes, sorted(domain_codes)) & ranges.bools("push_pop") & ranges.bools("one_thread")
+        domain_codes |= {
+            code
+            for code in np.unique(domain.codes[is_call_name]).tolist()
+            if domain.values[code] != ""
+        }
+    inside = (
+        np.isin(domain.codes, sorted(domain_codes))
+        & ranges.bools("push_pop")
+        & ranges.bools("one_thread")
+    )
     calls = np.flatnonzero(is_call_name & ranges.bools("one_thread"))
     endless = _never_closed(ranges, calls)
     calls = calls[~endless]
@@ -69,7 +87,9 @@ def tensorrt_ranges(ranges: Table) -> TensorRtRanges:
 
 
 def _never_closed(ranges: Table, calls: IntArray) -> BoolArray:
-    """Which calls last to the end of all ranges, where they are given an end, and hold later calls of their own name one by one."""
+    """Which calls last to the end of all ranges, where they are given an end, and hold later calls
+    of their own name one by one.
+    """
     end, name = ranges.ints_at("end_ns", calls), ranges.text("name").codes[calls]
     thread, start = ranges.ints_at("thread", calls), ranges.ints_at("start_ns", calls)
     endless = np.zeros(len(calls), np.bool_)
@@ -83,19 +103,29 @@ def spans(table: Table, rows: IntArray | None = None) -> Spans:
     """The threads and times of these rows; of all rows where none are given."""
     if rows is None:
         return Spans(table.ints("thread"), table.ints("start_ns"), table.ints("end_ns"))
-    return Spans(table.ints_at("thread", rows), table.ints_at("start_ns", rows), table.ints_at("end_ns", rows))
+    return Spans(
+        table.ints_at("thread", rows),
+        table.ints_at("start_ns", rows),
+        table.ints_at("end_ns", rows),
+    )
 
 
 def _around(ranges: Table, outer: IntArray, inner: IntArray, *, strictly: bool) -> IntArray:
-    """The position in ``outer`` of the row directly around each row of ``inner``, MISSING if none is; strictly: not the row itself."""
+    """The position in ``outer`` of the row directly around each row of ``inner``, MISSING if none
+    is; strictly: not the row itself.
+    """
     every = Timed.of(ranges)
     wanted = np.zeros(len(ranges), np.bool_)
     wanted[outer] = True
-    position = np.cumsum(np.append(wanted, False), dtype=np.int32) - 1  # of each wanted row among them
+    position = (
+        np.cumsum(np.append(wanted, False), dtype=np.int32) - 1
+    )  # of each wanted row among them
     found = [np.zeros(0, np.int64)]
     for _, rows in in_pieces(inner):
         asked = every.take(rows)
-        if strictly:  # a range that holds more than the row's own instant; equal ones count by row order
+        if (
+            strictly
+        ):  # a range that holds more than the row's own instant; equal ones count by row order
             asked = Spans(asked.thread, asked.start_ns - 1, asked.end_ns)
         around = every.around(asked, wanted)
         found.append(np.where(around >= 0, position.take(around, mode="clip"), np.int64(MISSING)))
