@@ -60,9 +60,10 @@ def sql_command(
 
     \b
     Examples:
-      nsysmap sql report.nsys-rep engine.json nsysmap sql kernels nsysmap sql report.nsys-rep
-      engine.json "SELECT name, time_ns FROM layers ORDER BY time_ns DESC LIMIT 5" nsysmap sql
-      report.nsys-rep "FROM inferences" -o inferences.parquet
+      nsysmap sql report.nsys-rep engine.json
+      nsysmap sql kernels
+      nsysmap sql report.nsys-rep engine.json "SELECT name, time_ns FROM layers ORDER BY 2 DESC LIMIT 5"
+      nsysmap sql report.nsys-rep "FROM inferences" -o inferences.parquet
     """
     from nsysmap.core.output_file import check_output
     from nsysmap.output.query import SUFFIXES, table_text, tables_text

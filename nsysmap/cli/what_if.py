@@ -51,7 +51,8 @@ def what_if_command(
     """Predict what a change to the program would save, by replaying the timeline with and without
     it.
 
-    \b REPORT is an .nsys-rep or what `nsys export` made of one, taken with the kernels visible
+    \b
+    REPORT is an .nsys-rep or what `nsys export` made of one, taken with the kernels visible
     (--cuda-graph-trace=node).  ENGINE is the file of trtexec --exportLayerInfo; aux-streams and
     join-kernels need it; the files can be given in any order.  docs/what-if.md explains each change
     and how to read the figures.
