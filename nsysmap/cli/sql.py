@@ -62,7 +62,7 @@ def sql_command(
     Examples:
       nsysmap sql report.nsys-rep engine.json
       nsysmap sql kernels
-      nsysmap sql report.nsys-rep engine.json "SELECT name, time_ns FROM layers ORDER BY 2 DESC LIMIT 5"
+      nsysmap sql report.nsys-rep engine.json "SELECT name, time_ns FROM layers ORDER BY time_ns"
       nsysmap sql report.nsys-rep "FROM inferences" -o inferences.parquet
     """
     from nsysmap.core.output_file import check_output
