@@ -44,9 +44,8 @@ TIMELINES = (
     "decode_loop/sync.nsys-rep",
 )
 HERTZ = (10_000, 20_000, 100_000, 200_000)
-FEWEST_RUNS = (
-    5  # of a kernel: the errors of others, in rare inferences, do not tell how many would do
-)
+# of a kernel: the errors of others, in rare inferences, do not tell how many would do
+FEWEST_RUNS = 5
 MOST = 95.0  # the highest rate
 MOST_IDLE = 0.4  # of a kernel's time, at its end
 FEWEST = 30  # values: the mean of fewer is not printed
@@ -55,12 +54,13 @@ FEWEST = 30  # values: the mean of fewer is not printed
 ALONE = 0.05
 LAYER = 3  # kernels, one after another
 LENGTHS_US = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1e9)
+# an H100's noise is 0.03 to 2 points: the lower, the less it blurs rounding
 OFFSET_NS, DRIFT, NOISE, WILD = (
     900.0,
     3e-6,
     0.4,
     0.002,
-)  # an H100's noise is 0.03 to 2 points: the lower, the less it blurs rounding
+)
 
 
 @dataclass(frozen=True)

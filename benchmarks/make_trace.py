@@ -144,9 +144,8 @@ def calls(plan: list[Step], thread: int, inferences: int, random: np.random.Gene
     gap = random.integers(150, 600, (inferences, len(plan)))
     step_end = begin + 2_000 + np.cumsum(length + gap, axis=1)
     step_start = step_end - length
-    first = np.flatnonzero(
-        np.diff(launched_by, prepend=-1)
-    )  # the first launch of each step that has one
+    # the first launch of each step that has one
+    first = np.flatnonzero(np.diff(launched_by, prepend=-1))
     before = np.cumsum(call + asked + 300, axis=1) - (call + asked + 300)
     within = (
         before
@@ -237,9 +236,8 @@ def ranges(
         dtype=object,
     )
     number = {text: i for i, text in enumerate(texts)}
-    blocks: list[
-        tuple[Ints, Ints, int, int, Ints, int]
-    ] = []  # start, end, type, domain, text, thread
+    # start, end, type, domain, text, thread
+    blocks: list[tuple[Ints, Ints, int, int, Ints, int]] = []
     for made in per_thread:
         tid = tids[made.thread]
 

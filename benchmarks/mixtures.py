@@ -69,10 +69,11 @@ WORDS = (
     "roi",
 )
 ENDINGS = ("_kernel", "Kernel<float>", "<int, 4>", "", "::apply<__half>(int)")
+# ns before a kernel; before the first one of an inference
 PAUSES, FIRST_PAUSES = (
     (300, 800, 2000, 9000),
     (2000, 9000, 30_000),
-)  # ns before a kernel; before the first one of an inference
+)
 TURNS = 16
 BINS = (0.0, 0.5, 0.7, 0.9, 0.99, 1.01)
 

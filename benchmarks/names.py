@@ -179,9 +179,8 @@ def classes(rows: list[Row]) -> None:
         (row.name, str(row.decoded.fields.get("operation")), layer_kind("x", kind))
         for row, kind in tactics
     ]
-    told = [
-        triple for triple in told if triple[2] != "myelin_kernel"
-    ]  # a fusion of what, the type does not say
+    # a fusion of what, the type does not say
+    told = [triple for triple in told if triple[2] != "myelin_kernel"]
     share(
         [ours == true or (ours, true) == ("gemv", "gemm") for _, ours, true in told],
         "tactics: operation = LayerType",

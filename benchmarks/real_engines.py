@@ -38,9 +38,8 @@ ONE_SHAPE = ("graph", "sync_nonvtx")
 """Modes in which every inference runs what those of the mode sync do."""
 OTHER_NAMES = {"gm_bert": "bert_eager", "cpp_bert_eager": "bert_eager", "cpp_edsr": "edsr"}
 WORDS = {"ran": "accepted", "did-not-run": "refused", "cannot-tell": "cannot be told"}
-Truth = dict[
-    tuple[int, int, int], int
-]  # start, stream and device of a kernel -> layer index in its engine, -1 for none
+# start, stream and device of a kernel -> layer index in its engine, -1 for none
+Truth = dict[tuple[int, int, int], int]
 
 
 @dataclass

@@ -82,9 +82,8 @@ class Analysis:
     tables: Tables
     notes: tuple[Note, ...]
     outcomes: tuple[Outcome, ...] = ()  # one a rule
-    gpu_metrics: GpuMetrics = field(
-        default_factory=GpuMetrics
-    )  # hardware counters as they were sampled
+    # hardware counters as they were sampled
+    gpu_metrics: GpuMetrics = field(default_factory=GpuMetrics)
 
     @cached_property
     def kernels(self) -> pandas.DataFrame:
@@ -200,9 +199,8 @@ class EngineRun:
     times: Measured | None
     notes: tuple[Note, ...]  # beside the engines' own
     summary: Summary | None = None  # the answer of the report, if asked for
-    kinds: tuple[
-        KindTimes, ...
-    ] = ()  # times of each kind of its inferences, where there are several
+    # times of each kind of its inferences, where there are several
+    kinds: tuple[KindTimes, ...] = ()
     titles: tuple[str, ...] = ()  # what its layers are called
 
 

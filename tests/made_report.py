@@ -68,9 +68,8 @@ class Made:
     machine: list[tuple[int, object]] = field(default_factory=list)
     version: str = "2025.3.1.90-253135822126v0"
     per_block: int = 7000
-    counts: dict[int, int] = field(
-        default_factory=dict
-    )  # field of the registry → what it says instead of the truth
+    # field of the registry → what it says instead of the truth
+    counts: dict[int, int] = field(default_factory=dict)
     line: bytes = b"NVIDIA Tegra Profiler Report 1.\n"
     sections: dict[str, bytes] = field(default_factory=dict)  # further ones
 

@@ -15,9 +15,8 @@ from tests.nsys_file import NsysFile, Row
 
 _FACTS = Path(__file__).with_suffix(".tsv")
 _TYPES = {"": ("INTEGER", 0), "text": ("TEXT", ""), "real": ("REAL", 0.0)}
-_BEFORE_3_24 = {
-    "CUDA_GRAPH_NODE_EVENTS": "CUDA_GRAPH_EVENTS"
-}  # which is another table from then on
+# which is another table from then on
+_BEFORE_3_24 = {"CUDA_GRAPH_NODE_EVENTS": "CUDA_GRAPH_EVENTS"}
 
 
 @cache

@@ -128,9 +128,10 @@ def test_the_notebook_runs_and_every_cell_shows_something(tmp_path: Path) -> Non
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")
     notebook = nbformat.read(NOTEBOOK, as_version=4)
+    # none that may be stale
     assert [
         cell["outputs"] for cell in notebook.cells if cell.cell_type == "code" and cell["outputs"]
-    ] == []  # none that may be stale
+    ] == []
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("IPYTHONDIR", str(tmp_path))
         patch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))

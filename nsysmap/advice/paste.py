@@ -91,9 +91,8 @@ _ALL_OF_PYTHON = {
     PYTORCH: (_COMPILED,),
 }
 _PROVIDER = 'providers=[("TensorrtExecutionProvider", {{"{}": {}}})]'
-_TWO_MODELS = _line(
-    "with torch.cuda.stream(streams[i % 2]): out[i] = models[i % 2](batch[i])"
-)  # a context runs one at a time
+# a context runs one at a time
+_TWO_MODELS = _line("with torch.cuda.stream(streams[i % 2]): out[i] = models[i % 2](batch[i])")
 _TWO_GRAPHS = _line(
     "with torch.cuda.stream(streams[i % 2]): graphs[i % 2].replay()  # each with tensors of its own"
 )
@@ -103,9 +102,8 @@ _LAUNCHED_GRAPHS = _line(
 _OPSET_17 = 'torch.onnx.export(model, inputs, "model.onnx", opset_version=17)'
 _COPY = "cudaMemcpyAsync(next, host, bytes, cudaMemcpyHostToDevice, copies);"
 _LAYER_NORM = _line("y = torch.nn.functional.layer_norm(x, shape, weight, bias)")
-_TORCH_86 = (  # the first whose compile() takes them; it has TensorRT 8.6
-    "from Torch-TensorRT 2.2 on"
-)
+# the first whose compile() takes them; it has TensorRT 8.6
+_TORCH_86 = "from Torch-TensorRT 2.2 on"
 _PLAIN_NORM = _say("keep casts, reshapes and transposes out of each norm in the model")
 _PATTERN = (
     "scale Q or K rather than the scores, use head sizes of a multiple of 8, and keep casts out of"

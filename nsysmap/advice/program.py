@@ -33,13 +33,13 @@ made: Python's, Julia's, OpenACC's.
 KINDS = (TENSORRT, TENSORRT_LLM, ONNX_RUNTIME, TORCH_TENSORRT, TORCH_ENGINES, PYTORCH, CUDA, OTHER)
 
 _LLM_KERNEL, _LLM_LAYER = "tensorrt_llm::", re.compile(r"PLUGIN_V[23]_(GPT|Bert)Attention_")
+# the latter begins the names of the engines that it caches
 _ORT_KERNEL, _ORT_ENGINE = (
     "onnxruntime::",
     "TensorrtExecutionProvider_",
-)  # the latter begins the names of the engines that it caches
-_TORCH_LAYER = re.compile(
-    r"\[(aten_ops|acc_ops)\.|\[aten::"
-)  # Torch-TensorRT names layers after PyTorch's operators
+)
+# Torch-TensorRT names layers after PyTorch's operators
+_TORCH_LAYER = re.compile(r"\[(aten_ops|acc_ops)\.|\[aten::")
 _TENSORRT_FAMILIES = frozenset(
     {"myelin", "trt", "native-pointwise", "reformat", "tensorrt", "plugin"}
 )
@@ -72,20 +72,15 @@ class Program:
 
     kind: str = TENSORRT
     tensorrt: Version | None = None  # None if unknown, or if engine files tell of several
-    since: Version | None = (
-        # where it is unknown: the first version that it can be, as names of Myelin's layers tell
-        None
-    )
+    # where it is unknown: the first version that it can be, as names of Myelin's layers tell
+    since: Version | None = None
     before: Version | None = None  # and the first later than it
     assumed: bool = False  # nothing shows what ran
-    rtx: bool = (
-        False  # its TensorRT is TensorRT for RTX, whose versions (1.x), tool and flags are its own
-    )
-    host: str | None = (
-        # what called it, as processes are named: trtexec, tensorrt_rtx, python or other; None if
-        # that is unknown
-        None
-    )
+    # its TensorRT is TensorRT for RTX, whose versions (1.x), tool and flags are its own
+    rtx: bool = False
+    # what called it, as processes are named: trtexec, tensorrt_rtx, python or other; None if that
+    # is unknown
+    host: str | None = None
     collectives: bool = False  # its inferences exchange data with other GPUs, by NCCL
 
     def at_least(self, version: Version) -> bool | None:

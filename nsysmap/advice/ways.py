@@ -57,9 +57,8 @@ _WAYS: Mapping[str, tuple[str, ...]] = {
 an ONNX model.
 """
 _SENTENCES = 2  # about findings of different evidence
-_VERSIONED = frozenset(
-    {TENSORRT, ONNX_RUNTIME, TORCH_ENGINES}
-)  # kinds whose ways follow TensorRT's version
+# kinds whose ways follow TensorRT's version
+_VERSIONED = frozenset({TENSORRT, ONNX_RUNTIME, TORCH_ENGINES})
 
 
 def _ways(kind: str, program: Program) -> tuple[str, ...]:
@@ -88,9 +87,8 @@ class Way:
     text: str
     since: Version = ()
     paste: bool = True
-    release: str = (
-        ""  # the release of what makes the change, if not TensorRT's, that goes with that version
-    )
+    # the release of what makes the change, if not TensorRT's, that goes with that version
+    release: str = ""
 
     def fits(self, program: Program) -> bool:
         """Whether the program can go this way where trtexec makes the change.
@@ -116,9 +114,8 @@ class Change:
     ways: Mapping[str, tuple[Way, ...]]
     # it changes the program around the engine: where that is PyTorch, only PyTorch's way applies
     around: bool = False
-    unsure: str | None = (
-        None  # the sentence for engines of an unknown version, where no way fits all
-    )
+    # the sentence for engines of an unknown version, where no way fits all
+    unsure: str | None = None
 
     def way(self, kind: str, program: Program) -> Way | None:
         """The way that a program of this kind, with this one's TensorRT, makes the change; None if

@@ -97,9 +97,8 @@ class Runs:
     """What runs: the facts that decide what to do and which line to paste."""
 
     program: Program
-    host_gaps: float = (
-        0.0  # per inference: how often the GPU is idle while the host is busy elsewhere
-    )
+    # per inference: how often the GPU is idle while the host is busy elsewhere
+    host_gaps: float = 0.0
     host_work: str | None = None  # where most of that time was, an NVTX range or a call
     uploads: bool = False  # data is copied to a GPU while inferences run
     # inferences are known by their repetition only: one may hold several engines, and Python's work
@@ -107,9 +106,8 @@ class Runs:
     repeats: bool = False
     graphs: bool = False  # most inferences are replayed from CUDA graphs
     data_loader: bool = False  # NVTX ranges show PyTorch's DataLoader
-    kinds: int = (
-        1  # the most kernel sequences that inferences of one engine have, as of several shapes
-    )
+    # the most kernel sequences that inferences of one engine have, as of several shapes
+    kinds: int = 1
 
 
 def runs(tables: Mapping[str, Table], program: Program) -> Runs:
@@ -205,9 +203,8 @@ def actions(
     takes; ``idle`` is the idle time of one without the profiler.
     """
     findings = [one for one in tables["findings"] if one.maybe_integer("inside") is None]
-    reformats = _evidence(
-        tables["findings"], _REFORMATS
-    )  # also of those that are told inside another finding
+    # also of those that are told inside another finding
+    reformats = _evidence(tables["findings"], _REFORMATS)
     changes = [
         _change(row, runs, findings, idle, reformats) for row in tables["whatif"] if _pays(row)
     ]
@@ -223,9 +220,8 @@ def actions(
         is not None
     ]
     rules.sort(key=lambda one: -one.saving.ns)
-    titles = [
-        one.title for one in rules
-    ]  # of two rules that ask for the same, the one that prices more
+    # of two rules that ask for the same, the one that prices more
+    titles = [one.title for one in rules]
     priced = [one for place, one in enumerate(rules) if one.title not in titles[:place]]
     largest = max((one.saving.ns for one in changes if not one.throughput_only), default=0)
     first = [one for one in priced if one.name == _WHOLE_ENGINE and one.saving.ns > largest]
@@ -365,9 +361,8 @@ def _idle_behind(change: str, saving_ns: int, idle: Sequence[IdleCause]) -> tupl
         return ()
     if total >= saving_ns:
         by_cause = {one.cause: one.ns or 0 for one in found}
-        queued = by_cause.get("dispatch", 0) > by_cause.get(
-            "launch", 0
-        )  # nobody expects a graph to shorten these
+        # nobody expects a graph to shorten these
+        queued = by_cause.get("dispatch", 0) > by_cause.get("launch", 0)
         return tuple(sorted(found, key=lambda one: -(one.ns or 0))) if queued else ()
     for one in sorted((one for one in idle if one.cause in others), key=lambda one: -(one.ns or 0)):
         if total >= saving_ns:

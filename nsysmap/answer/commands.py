@@ -11,9 +11,8 @@ from nsysmap.answer.model import Summary
 from nsysmap.answer.words import of_fusion
 from nsysmap.text.terminal import columns, pasted
 
-_ONE_OF = re.compile(
-    r" \(engine \d+ of \d+\)$"
-)  # after the name of a file that lists several engines
+# after the name of a file that lists several engines
+_ONE_OF = re.compile(r" \(engine \d+ of \d+\)$")
 _NAME = 69  # columns of a kernel's name in a command: it fits a line of the narrowest terminal
 _SLOW = 1.1  # ratio to the median from which the slowest inference is worth a look
 

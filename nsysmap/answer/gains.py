@@ -40,10 +40,11 @@ _INSTEAD = {
     ("no-host-gap", "one-graph"): "one-graph takes that work away too",
 }
 """Why a change that pays is not among the actions, where another one is."""
+# a graph that has less than all that is launched (by Python)
 _ALONE = (
     "of each inference alone",
     "without Python's work",
-)  # a graph that has less than all that is launched (by Python)
+)
 _NO_CALL = "no CUDA call"  # as the table `gaps` says it
 _LEAST_SHARE = 0.03  # share of the time per inference for a second and third action
 _ACTION_LINES = 6
@@ -246,9 +247,8 @@ def order(
         and not (one.filled is not None and one.basis == "rule")
     ]
     large.sort(key=lambda one: (one.throughput_only, -(one.share or 0.0)))
-    unknown = [
-        one for one in first_actions(summary) if one in left and one not in large
-    ]  # of unknown gain, for throughput
+    # of unknown gain, for throughput
+    unknown = [one for one in first_actions(summary) if one in left and one not in large]
     large = [*unknown, *large]
     more = sum(1 for one in left if one in large or not one.throughput_only)
     forms = (
@@ -408,9 +408,8 @@ def graph(summary: Summary, *, alone: bool = False) -> str:
     saves = (
         f"saves {figure(whole.saving)}" if sure else f"may save up to {rounded(whole.saving.ns)}"
     )
-    told = re.sub(
-        r"cannot tell: .*: (?=it may save )", "cannot tell: ", told
-    )  # the reason is Python's work, which this one removes
+    # the reason is Python's work, which this one removes
+    told = re.sub(r"cannot tell: .*: (?=it may save )", "cannot tell: ", told)
     python = whole.title == PYTHON_BETWEEN.title
     enqueues = told if told.startswith("of ") else f"{_ALONE[python]}: {told}"
     if alone:

@@ -74,9 +74,8 @@ class IdleCause:
     # of that share, in which the thread was in no CUDA call; of programs whose launches nothing
     # encloses
     outside_calls: float = 0.0
-    inferred: bool = (
-        False  # no row of the trace shows most of it: it follows from what is known of the calls
-    )
+    # no row of the trace shows most of it: it follows from what is known of the calls
+    inferred: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,11 +90,8 @@ class GpuTime:
     busy_ns: int | None  # per unit
     copies_share: float  # of the busy time: copies while nothing else ran
     idle: tuple[IdleCause, ...]  # the most first
-    collectives_ns: int | None = (
-        # NCCL's kernels in inferences, per unit: waiting for other GPUs is in that; None without
-        # any
-        None
-    )
+    # NCCL's kernels in inferences, per unit: waiting for other GPUs is in that; None without any
+    collectives_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -106,11 +102,9 @@ class UnitUse:
 
     unit: str  # SMs active, tensor cores active, device memory (reads and writes)
     percent: float  # of the peak
-    known_share: (
-        float | None
-        # of the kernel time: the kernels whose value is known; None: of the GPU in samples that
-        # kernels fill
-    )
+    # of the kernel time: the kernels whose value is known; None: of the GPU in samples that kernels
+    # fill
+    known_share: float | None
 
 
 @dataclass(frozen=True)
@@ -122,9 +116,8 @@ class HardwareUse:
     units: tuple[UnitUse, ...]  # none if nothing is known of any kernel
     # of the kernel time, during which other work ran too, with which a kernel shares its samples
     concurrent_share: float
-    reason: (
-        str | None
-    )  # why nothing is known, otherwise why the value of the longest kernel without one is not
+    # why nothing is known, otherwise why the value of the longest kernel without one is not
+    reason: str | None
 
 
 @dataclass(frozen=True)
@@ -165,11 +158,8 @@ class Outside:
     # share of kernels that only TensorRT has by their names: of an engine that is not given
     tensorrt: float
     pytorch: float
-    span_ns: (
-        int | None
-        # from an inference's first kernel to its last, the median; None where there are several
-        # kinds
-    )
+    # from an inference's first kernel to its last, the median; None where there are several kinds
+    span_ns: int | None
 
 
 @dataclass(frozen=True)
@@ -212,12 +202,10 @@ class Wait:
     """One idle interval of the GPU."""
 
     ns: int
-    in_calls_ns: (
-        int | None
-    )  # of that, how long the thread that ended it was in CUDA calls; None if unknown
-    call: str = (
-        ""  # the single call of that thread that more than half of it is in; empty if there is none
-    )
+    # of that, how long the thread that ended it was in CUDA calls; None if unknown
+    in_calls_ns: int | None
+    # the single call of that thread that more than half of it is in; empty if there is none
+    call: str = ""
     in_call_ns: int = 0  # of the interval, how long it was in that call
     call_ns: int = 0  # how long that call took
 
@@ -232,17 +220,15 @@ class Slowest:
     times_median: float
     usual: int  # the inference with the median time, which it is compared with
     usual_ns: int
-    more: tuple[
-        tuple[str, int], ...
-    ]  # what it spent more on, the most first: work (of the GPU), and causes of idle time
+    # what it spent more on, the most first: work (of the GPU), and causes of idle time
+    more: tuple[tuple[str, int], ...]
     # all earlier ones of its kind after the warm-up are outliers too, or there are none: it may be
     # warm-up itself
     early: bool
     later: bool  # most of its excess had passed before it began
     artefact: bool  # most of its excess is the profiler's own work
-    longest: (
-        Wait | None
-    )  # the longest idle interval of the first cause, if most of its excess is in that
+    # the longest idle interval of the first cause, if most of its excess is in that
+    longest: Wait | None
     device: int | None = None  # its GPU, where inferences ran on several
     kind: str = ""  # what only inferences of its kind have, where its engine has several
     whose: str = ""  # whose median that is: of its phase, or its thread, where there are several
@@ -297,28 +283,18 @@ class Action:
     basis: str  # replay (of the timeline) or rule (at most the GPU time of its findings)
     throughput_only: bool  # several requests at once finish sooner; no single inference gets faster
     places: int  # findings of that rule; 0 for a change
-    paste: (
-        str | None
-        # one line to paste for the program that ran and its version of TensorRT; None if no line
-        # does it
-    )
+    # one line to paste for the program that ran and its version of TensorRT; None if no line does
+    # it
+    paste: str | None
     paste_pytorch: str | None  # the same for PyTorch if both run
     change: str | None = None  # what to change, in a sentence, where there is no line to paste
     rules: tuple[str, ...] = ()  # whose findings are about the same
-    idle: tuple[
-        IdleCause,
-        ...,
-        # without the profiler, that the saving is made of, where it is more than the change is
-        # about
-    ] = ()
-    filled: float | None = (
-        # share of the SMs that have a block while kernels run, where most kernels have too few
-        None
-    )
-    host_work: str | None = (
-        # where most of the host's own work was that the GPU waits for: an NVTX range, or a call
-        None
-    )
+    # without the profiler, that the saving is made of, where it is more than the change is about
+    idle: tuple[IdleCause, ...] = ()
+    # share of the SMs that have a block while kernels run, where most kernels have too few
+    filled: float | None = None
+    # where most of the host's own work was that the GPU waits for: an NVTX range, or a call
+    host_work: str | None = None
     # the phase of the run in which nearly all of it is saved, and what an inference of that takes
     # then
     in_phase: str = ""
@@ -349,9 +325,8 @@ class RuleAnswer:
     places: int  # its own findings, without those inside other rules' findings
     at_most_ns: int | None  # its findings' cost, per unit
     message: str | None  # message of its costliest finding
-    where: str | None = (
-        None  # the layers, blocks or parts that its findings are about; None if they are about none
-    )
+    # the layers, blocks or parts that its findings are about; None if they are about none
+    where: str | None = None
     in_pieces: str = ""  # which blocks its findings are about, where they say it (see `in_pieces`)
 
 
@@ -392,20 +367,16 @@ class EngineRan:
     verdict: str | None  # verdict in the table `engine_fits`; None if nothing could be compared
     how: str | None
     in_doubt: int = 0  # of its inferences: may be of another engine
-    other_kernels: int = (
-        0  # of its inferences: run other kernels in its layers than those that the file describes
-    )
+    # of its inferences: run other kernels in its layers than those that the file describes
+    other_kernels: int = 0
     tactics: int = 0  # layers with a tactic that could be compared with the kernel that ran
-    other_tactics: int = (
-        0  # of them: layers whose tactic names another kernel than the one that ran
-    )
+    # of them: layers whose tactic names another kernel than the one that ran
+    other_tactics: int = 0
     lacking: int = 0  # layers that must run kernels, and ran none
-    by_order: bool = (
-        False  # no range names its layers: another engine of the same structure would fit as well
-    )
-    unknown_layers: int = (
-        0  # layers named by the ranges of its inferences that the file does not have
-    )
+    # no range names its layers: another engine of the same structure would fit as well
+    by_order: bool = False
+    # layers named by the ranges of its inferences that the file does not have
+    unknown_layers: int = 0
 
 
 @dataclass(frozen=True)
@@ -414,11 +385,8 @@ class Mapped:
 
     kernels: int
     with_layer: int
-    share_of_time: (
-        float | None
-        # share of the kernel time that the table of layers divides; None if the trace shows no
-        # kernels
-    )
+    # share of the kernel time that the table of layers divides; None if the trace shows no kernels
+    share_of_time: float | None
     methods: tuple[str, ...]  # the one with the most kernels first
 
 
@@ -427,9 +395,8 @@ class Summary:
     """The answer of one analysis; times are in nanoseconds, per unit unless noted otherwise."""
 
     source: str
-    unit: (
-        str  # the unit of times: "inference", "repetition", "pass of 2 inferences", or PASS_OF_ONE
-    )
+    # the unit of times: "inference", "repetition", "pass of 2 inferences", or PASS_OF_ONE
+    unit: str
     inferences: int
     steady: int
     tensorrt: bool  # whether ranges, kernels or a given engine file show TensorRT
@@ -437,9 +404,8 @@ class Summary:
     pytorch: bool
     program: str  # one of nsysmap.advice.program.KINDS: what the lines to paste are for
     engines: tuple[EngineRan, ...]
-    traced: (
-        Figure | None
-    )  # time per unit in the trace, profiler included: the inverse of throughput
+    # time per unit in the trace, profiler included: the inverse of throughput
+    traced: Figure | None
     traced_gpu: int | None  # the GPU that it is of, where other GPUs take another time
     unprofiled: Figure | None  # the same without the profiler, predicted
     trtexec_ns: int | None  # the same without the profiler, measured by trtexec (--times)
@@ -447,13 +413,11 @@ class Summary:
     gpus: tuple[GpuTime, ...]
     gpu_unprofiled: GpuTime | None  # the same of one GPU without the profiler, as replayed
     counters: tuple[HardwareUse, ...]  # by GPU; none if no hardware counters were sampled
-    counted_limits: tuple[
-        tuple[str, float], ...
-    ]  # verdicts that rest on counters, with their share of the layers' time
+    # verdicts that rest on counters, with their share of the layers' time
+    counted_limits: tuple[tuple[str, float], ...]
     layers: tuple[LayerGroup, ...]  # the most time first
-    other_kernels: tuple[
-        OtherKernels, ...
-    ]  # the same; their shares and the layers' add up to 1, their times to kernel_ns
+    # the same; their shares and the layers' add up to 1, their times to kernel_ns
+    other_kernels: tuple[OtherKernels, ...]
     outside: Outside | None  # what runs outside the inferences; None if unknown
     # time of all kernels, with a layer or without; kernels side by side count each, copies not
     kernel_ns: int
@@ -463,53 +427,38 @@ class Summary:
     units: float  # of how many units the rules' costs are; 0 if no inference is known
     hidden: bool  # the trace hides kernels, inside CUDA graphs traced as a whole
     kernels: tuple[KernelShare, ...]  # the ten with the most time
-    kernel_kinds: tuple[
-        tuple[str, float], ...
-    ]  # kinds of layers, or families of kernels, with their share of kernel time
+    # kinds of layers, or families of kernels, with their share of kernel time
+    kernel_kinds: tuple[tuple[str, float], ...]
     slowest: Slowest | None
     regions: tuple[Region, ...]
     rules: tuple[RuleAnswer, ...]  # the most costly first
     graph: GraphVerdict
-    replayed_ns: (
-        int | None
-        # time per unit in the trace of those inferences that are replayed: outliers and long pauses
-        # are left out
-    )
-    replay_error: (
-        float | None
-    )  # difference between the replay without a change and the trace, as a share
-    actions: tuple[
-        Action,
-        ...,
-        # actions that shorten one inference, the largest saving first; then those for throughput
-        # only
-    ]
+    # time per unit in the trace of those inferences that are replayed: outliers and long pauses are
+    # left out
+    replayed_ns: int | None
+    # difference between the replay without a change and the trace, as a share
+    replay_error: float | None
+    # actions that shorten one inference, the largest saving first; then those for throughput only
+    actions: tuple[Action, ...]
     doubts: tuple[Doubt, ...]
     mapped: Mapped
     blocked: tuple[str, ...]  # errors: why there is no answer, or a wrong one
     warnings: tuple[str, ...]  # what else the reader must know before trusting the figures
     next_steps: tuple[NextStep, ...]
-    opaque_layers: int | None = (
-        None  # {ForeignNode[…]} layers of the engines that ran; None if no given engine did
-    )
+    # {ForeignNode[…]} layers of the engines that ran; None if no given engine did
+    opaque_layers: int | None = None
     selected: str | None = None  # the part of the report that all figures cover; None for the whole
     collectives: bool = False  # inferences exchange data with other GPUs, by NCCL
-    in_turn: bool = (
-        False  # the loops of a GPU, of several processes or threads, do not run at the same time
-    )
-    in_step: bool | None = (
-        # whether those of the GPUs are joint inferences, their collectives ending together; None if
-        # unknown
-        None
-    )
+    # the loops of a GPU, of several processes or threads, do not run at the same time
+    in_turn: bool = False
+    # whether those of the GPUs are joint inferences, their collectives ending together; None if
+    # unknown
+    in_step: bool | None = None
     disturbance: Disturbance | None = None  # of the host; None if nothing shows one
-    first_use: FirstUse | None = (
-        None  # compilation in the run; None if no inference was excluded for it
-    )
-    tensorrt_bound: str | None = (
-        # where its version is unknown: "before 10" or "10 or later", as names tell; or "for RTX"
-        None
-    )
+    # compilation in the run; None if no inference was excluded for it
+    first_use: FirstUse | None = None
+    # where its version is unknown: "before 10" or "10 or later", as names tell; or "for RTX"
+    tensorrt_bound: str | None = None
 
     @property
     def one_a_unit(self) -> bool:

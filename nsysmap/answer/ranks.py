@@ -37,9 +37,8 @@ def in_step(tables: Mapping[str, Table]) -> bool | None:
     inference, rows = kernels.ints("inference"), _collectives(tables)
     rows = rows[np.isin(inference[rows], numbers)]
     rows = rows[np.lexsort((kernels.ints("end_ns")[rows], inference[rows]))]
-    last = (
-        rows[np.append(np.diff(inference[rows]) != 0, True)] if len(rows) else rows
-    )  # of each inference
+    # of each inference
+    last = rows[np.append(np.diff(inference[rows]) != 0, True)] if len(rows) else rows
     own = [
         last[devices[np.searchsorted(numbers, inference[last])] == device]
         for device in np.unique(devices[devices != MISSING]).tolist()

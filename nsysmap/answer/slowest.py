@@ -25,9 +25,8 @@ def slowest(tables: Mapping[str, Table]) -> Slowest | None:
     """
     rows = [row for row in tables["inference_times"] if row.maybe_real("times_median") is not None]
     alike = Counter(row.integer("group_id") for row in rows)
-    rows = [
-        row for row in rows if alike[row.integer("group_id")] > 2
-    ]  # the median of two lies between them: none of both is usual
+    # the median of two lies between them: none of both is usual
+    rows = [row for row in rows if alike[row.integer("group_id")] > 2]
     rows = _without_begins(tables, rows) if len(alike) > 1 else rows
     worst = max(rows, key=lambda row: row.real("times_median"), default=None)
     if worst is None:

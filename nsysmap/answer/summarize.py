@@ -223,9 +223,8 @@ def _traced(
     per_second = {device: rate.per_second for device, rate in rates(tables).items()}
     fastest = max(per_second.values(), default=0.0)
     if fastest:
-        known = [
-            rate for device, rate in per_second.items() if device is not None
-        ]  # launches of hidden CUDA graphs have none
+        # launches of hidden CUDA graphs have none
+        known = [rate for device, rate in per_second.items() if device is not None]
         alike = len(known) < 2 or all(rate >= (1 - _SAME_RATE) * fastest for rate in known)
         told = (min if slowest_counts or alike else max)(known or [fastest])
         one = next(

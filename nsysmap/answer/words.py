@@ -62,15 +62,13 @@ _ONE_PERCENT = 0.01
 # times the replayed inferences' time that all take on average, from which pauses too are left out
 # of the replay
 _LEFT_OUT = 1.25
-_OF_ONE_ENGINE = re.compile(
-    rf"(?:\bwith|^{OF_SO_MANY}) (?:profile )?\d"
-)  # what tells its kinds apart: a profile, or how many kernels
+# what tells its kinds apart: a profile, or how many kernels
+_OF_ONE_ENGINE = re.compile(rf"(?:\bwith|^{OF_SO_MANY}) (?:profile )?\d")
 _PLACE = re.compile(r"\b(process|GPU|thread) (\d+)\b")  # in the summary's wording
 _FUSION = "fusion"
 _NOT_FUSED = ("unfused-quantize",)  # rules of other groups about missing fusions
-_ALONGSIDE = (
-    "parallel-small-kernels",
-)  # rules of that group about something else: what could run at the same time
+# rules of that group about something else: what could run at the same time
+_ALONGSIDE = ("parallel-small-kernels",)
 _NO_TENSORRT = "only TensorRT is checked, and the trace shows none"
 NOT_ABOUT_THIS = "they are about TensorRT, and the trace shows none"
 """Why rules about engines could not tell in a program without them."""
@@ -185,9 +183,8 @@ def _sequences(summary: Summary) -> str:
     whole = [
         kind for kind in summary.kinds if kind.inferences > kind.cut + kind.warmup
     ] or summary.kinds
-    phases = {
-        kind.what: kind for kind in whole if kind.phase
-    }  # phases of one sequence are called the same
+    # phases of one sequence are called the same
+    phases = {kind.what: kind for kind in whole if kind.phase}
     kinds = Counter(
         tuple(_PLACE.findall(kind.what))
         for kind in (*(kind for kind in whole if not kind.phase), *phases.values())
@@ -532,9 +529,8 @@ def _gpu(summary: Summary, gpu: GpuTime, without: GpuTime | None) -> list[str]:
         and summary.traced is not None
         and _unlike(summary, gpu, work_ns / max(summary.traced.ns, 1))
     ):
-        work_ns = (
-            None  # the mean over different kinds of inferences, while the time is that of some
-        )
+        # the mean over different kinds of inferences, while the time is that of some
+        work_ns = None
     elif (
         len(summary.gpus) == 1
         and summary.traced is not None
@@ -757,11 +753,12 @@ def slowest(summary: Summary, *, why: bool = True, usual: bool = True, held_up: 
             if summary.inferences
             else ""
         )
+    # 1.47 is not called 1.5
     ratio = (
         min(found.times_median, OUTLIER - 0.1)
         if found.times_median < OUTLIER
         else found.times_median
-    )  # 1.47 is not called 1.5
+    )
     kind, median = (f" with {found.kind}", "their median") if found.kind else ("", "median")
     median = f"median of {found.whose}" if found.whose else median
     which = f"{each(summary)} {found.inference}{whose_slowest(summary, found)}{found.where}{kind}"

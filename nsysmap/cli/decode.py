@@ -124,9 +124,8 @@ def _copy(*, every_line: bool) -> None:
 
     on_terminal = sys.stdout.isatty()
     for raw in sys.stdin.buffer:
-        whole = raw.decode(
-            "utf-8", "surrogateescape"
-        )  # bytes that are no UTF-8 are kept as they are
+        # bytes that are no UTF-8 are kept as they are
+        whole = raw.decode("utf-8", "surrogateescape")
         line = whole.rstrip("\r\n")
         if not every_line and line and is_name(line):
             _explain(line.strip(), as_json=False)

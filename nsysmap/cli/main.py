@@ -86,12 +86,10 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             signal.signal(number, _stop)
-    gc.set_threshold(
-        100_000
-    )  # hundreds of thousands of small values are made, hardly one of them in a cycle
-    os.environ.setdefault(
-        "OPENBLAS_NUM_THREADS", "1"
-    )  # numpy's import starts a thread a core; nothing here multiplies matrices
+    # hundreds of thousands of small values are made, hardly one of them in a cycle
+    gc.set_threshold(100_000)
+    # numpy's import starts a thread a core; nothing here multiplies matrices
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _open_streams()
     try:
         _run()

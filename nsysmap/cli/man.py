@@ -13,9 +13,8 @@ import click
 from nsysmap import __version__
 from nsysmap.text.terminal import escaped
 
-PATH = click.Path(
-    readable=False
-)  # plain text to us, which shells complete as a path; our own errors say what is wrong with it
+# plain text to us, which shells complete as a path; our own errors say what is wrong with it
+PATH = click.Path(readable=False)
 _PATHS = frozenset({"FILE", "MODEL", "REPORT", "ENGINE", "DIR", "LOG", "BEFORE", "AFTER"})
 _STATUS = (
     ("0", "The command did what was asked."),

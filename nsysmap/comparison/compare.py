@@ -49,9 +49,8 @@ class Timed:
     engines: tuple[str, ...]
     runs: int = 0  # captures
     inferences: int = 0  # counted inferences; the number of runs if the side has several captures
-    held_up: int = (
-        0  # inferences excluded because they took far longer than the median of their kind
-    )
+    # inferences excluded because they took far longer than the median of their kind
+    held_up: int = 0
     held_up_ns: int | None = None  # what these would add to the mean as recorded
     time_ns: int | None = None  # without the profiler
     low_ns: int | None = None  # on a faster host and driver
@@ -61,13 +60,11 @@ class Timed:
     effective: float | None = None  # effective number of independent inferences
     drift_ns: int | None = None
     profiled: str = ""  # why the profiler's overhead is included; empty if it is not
-    gpu_ns: int | None = (
-        None  # the time in which the GPU works for it, as recorded; None where that is not known
-    )
+    # the time in which the GPU works for it, as recorded; None where that is not known
+    gpu_ns: int | None = None
     enqueue_ns: int | None = None  # that of its enqueue on the host, as recorded, mean
-    with_outliers_ns: int | None = (
-        None  # the mean of all steady-state inferences as the trace has it, held up or not
-    )
+    # the mean of all steady-state inferences as the trace has it, held up or not
+    with_outliers_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -95,9 +92,8 @@ class Comparison:
     conditions: tuple[Condition, ...]
     predictions: tuple[Prediction, ...]
     notes: tuple[str, ...]
-    precision: tuple[
-        PrecisionReason, ...
-    ] = ()  # of the difference, where layers compute in another type; they add up to it
+    # of the difference, where layers compute in another type; they add up to it
+    precision: tuple[PrecisionReason, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.before.source} with {self.after.source}: {self.verdict}>"

@@ -33,12 +33,10 @@ _FEWEST_KERNELS = 5
 _FREQUENT = 0.1
 _NAMED = 4  # numbers of kernels that are named; otherwise their mean is given
 _WHOLE_NORM = "layernorm"  # a kernel with all of a norm
-ANOTHER_LENGTH = (
-    1.5  # ratio of kernels per inference from which on repetitions may be different units of work
-)
-_ANOTHER_NETWORK = (
-    0.1  # share of the kernel time with a counterpart, below which these are different networks
-)
+# ratio of kernels per inference from which on repetitions may be different units of work
+ANOTHER_LENGTH = 1.5
+# share of the kernel time with a counterpart, below which these are different networks
+_ANOTHER_NETWORK = 0.1
 
 
 @dataclass(frozen=True)

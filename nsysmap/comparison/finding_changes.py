@@ -23,9 +23,8 @@ class FindingChange:
     change: str  # gone, new, worse, better, same; cannot-tell if the rule was skipped on one side
     rule: str
     severity: str
-    place: (
-        str  # layer of AFTER (of BEFORE if it is gone); empty if the finding is not about a layer
-    )
+    # layer of AFTER (of BEFORE if it is gone); empty if the finding is not about a layer
+    place: str
     before: int  # findings
     after: int
     before_ns: int | None  # their cost per inference

@@ -46,9 +46,8 @@ nothing.
 Another version of nsys may round times differently: one tick per kernel.
 """
 
-_INDEX = re.compile(
-    r"(?<![A-Za-z])\d+|(?<=__mye)\d+"
-)  # of a block, node or region; fc1 and fc2 are two layers of one block
+# of a block, node or region; fc1 and fc2 are two layers of one block
+_INDEX = re.compile(r"(?<![A-Za-z])\d+|(?<=__mye)\d+")
 _ORDINAL = re.compile(r"_\d+(?=[/|:,+() ]|$)")  # of all but the first of a name: up, up_1, up_2
 # layers that run the same kernels, from which on what they have in common is taken for the
 # profiler's
@@ -65,9 +64,8 @@ class JoinedGroup:
     after: tuple[int, ...]
     relation: str
     joined_by: str
-    other_nodes: bool = (
-        False  # one layer per side, and one of them computes operations that the other does not
-    )
+    # one layer per side, and one of them computes operations that the other does not
+    other_nodes: bool = False
 
 
 def joined_groups(before: Side, after: Side) -> tuple[JoinedGroup, ...]:

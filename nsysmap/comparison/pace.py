@@ -67,9 +67,8 @@ class Pace:
     quick: float  # the same on a faster host and driver, and on a slower one
     slow: float
     profiled: str  # why the profiler's overhead could not be subtracted; empty if it was
-    hidden: (
-        bool  # CUDA graphs were traced as a whole: little overhead, and their contents are unknown
-    )
+    # CUDA graphs were traced as a whole: little overhead, and their contents are unknown
+    hidden: bool
     noise: Mean  # of `likely`
     recorded_noise: Mean  # of `recorded`
     parts: FloatArray  # parts of `likely`, by column of `kinds`; they add up to it
@@ -394,12 +393,10 @@ class _Estimate:
 class _Without:
     """The replay without the profiler."""
 
-    parts: dict[
-        int, FloatArray
-    ]  # where each replayed inference's time went, by its row in REPLAYED_INFERENCES
-    replay_error: (
-        float  # how much longer the replay with the profiler is than the trace, as a share
-    )
+    # where each replayed inference's time went, by its row in REPLAYED_INFERENCES
+    parts: dict[int, FloatArray]
+    # how much longer the replay with the profiler is than the trace, as a share
+    replay_error: float
 
 
 def _estimate(one: _Measured, replayed: Table, without: _Without | None, kinds: Kinds) -> _Estimate:
@@ -436,9 +433,8 @@ def _estimate(one: _Measured, replayed: Table, without: _Without | None, kinds: 
     slope = _slope(was, likely, weight)
     shift = slope * (recorded_parts - weight @ one.parts[one.at])
     parts = weight @ np.array([without.parts[int(row)] for row in rows.tolist()]) + shift
-    parts[kinds.idle("launch")] += parts[
-        kinds.idle("profiler")
-    ]  # of the shift: without the profiler there is none
+    # of the shift: without the profiler there is none
+    parts[kinds.idle("launch")] += parts[kinds.idle("profiler")]
     parts[kinds.idle("profiler")] = 0.0
     missed = -replay_error * recorded
     parts[kinds.idle("unknown")] += missed

@@ -57,9 +57,8 @@ class Grid:
     rows: tuple[tuple[str, ...], ...]
     align: str
     more: int = 0  # rows that are not shown
-    places: tuple[
-        tuple[str, str], ...
-    ] = ()  # of each row its layers on both sides: layer ids separated by dots, or empty
+    # of each row its layers on both sides: layer ids separated by dots, or empty
+    places: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

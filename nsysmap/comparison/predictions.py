@@ -28,11 +28,8 @@ class Prediction:
     measured_ns: int
     measured_low_ns: int  # of its interval
     measured_high_ns: int
-    inside: (
-        bool | None
-        # whether the measured interval overlaps the predicted range; None if AFTER also does other
-        # work
-    )
+    # whether the measured interval overlaps the predicted range; None if AFTER also does other work
+    inside: bool | None
     told: str
 
 

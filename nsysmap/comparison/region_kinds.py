@@ -18,9 +18,8 @@ from nsysmap.trace.inferences.launch_order import launch_order
 
 _REGION = "foreign_node"
 _NONE = (0.0, 0)
-_Kinds = dict[
-    str, tuple[int, int]
-]  # number and time of kernels, over all counted inferences, by what they do
+# number and time of kernels, over all counted inferences, by what they do
+_Kinds = dict[str, tuple[int, int]]
 
 
 def region_kinds(before: Side, after: Side, groups: Sequence[JoinedGroup], joined: Table) -> Table:

@@ -36,26 +36,21 @@ class Side:
 
     source: str
     engines: tuple[Engine, ...]
-    tables: Mapping[
-        str, Table
-    ]  # of the analysis; for an engine file alone only those that need no trace
+    # of the analysis; for an engine file alone only those that need no trace
+    tables: Mapping[str, Table]
     outcomes: tuple[Outcome, ...]
     traced: bool
-    analysis: Analysis | None = (
-        # the source of all of it (the first capture's if there are several); None for an engine
-        # file alone
-        None
-    )
+    # the source of all of it (the first capture's if there are several); None for an engine file
+    # alone
+    analysis: Analysis | None = None
     of_model: bool = False  # whether the layers' nodes are those of the ONNX model that was given
     by_kernel: bool = False  # kernel names stand in for its layers
     gpus: tuple[str, ...] = ()  # if the side has several captures that differ in it
     merged: Pace | None = None  # of several captures
-    device: int | None = (
-        None  # the GPU whose inferences are compared, if that is not the one with the most
-    )
-    compute_ns: int | None = (
-        None  # median GPU compute time of a query in trtexec's log, for an engine file alone
-    )
+    # the GPU whose inferences are compared, if that is not the one with the most
+    device: int | None = None
+    # median GPU compute time of a query in trtexec's log, for an engine file alone
+    compute_ns: int | None = None
 
     @cached_property
     def pace(self) -> Pace:

@@ -133,9 +133,8 @@ def hidden_contributions(
         sum(int(one[pace.kinds.idle(cause)]) for cause in CAUSES)
         for pace, one in zip(paces, parts, strict=True)
     ]
-    outside = (
-        [cause for cause in CAUSES if cause not in _INSIDE] if all(idle) else []
-    )  # otherwise one trace shows no GPU work at all
+    # otherwise one trace shows no GPU work at all
+    outside = [cause for cause in CAUSES if cause not in _INSIDE] if all(idle) else []
     found = [
         _sum(
             paces[0].kinds.name(paces[0].kinds.idle(cause)),

@@ -116,9 +116,8 @@ def sorted_in_groups(group: IntArray, values: IntArray) -> IntArray:
     span = int(values.max(initial=0)) - least + 1
     if (int(group.max(initial=0)) + 1) * span >= 2**62:
         return values[np.lexsort((values, group))]
-    both = group * span + (
-        values - least
-    )  # one number per pair: sorting these takes a tenth of lexsort's time
+    # one number per pair: sorting these takes a tenth of lexsort's time
+    both = group * span + (values - least)
     both.sort()
     result: IntArray = both % span + least
     return result
@@ -166,9 +165,8 @@ def numbered(*columns: IntArray) -> tuple[tuple[IntArray, ...], IntArray]:
         first = np.array([np.argmax(number == one) for one in range(count)], np.int64)
         return tuple(column[first] for column in columns), number
     first = np.empty(count, np.int64)
-    first[number[::-1]] = np.arange(
-        len(number) - 1, -1, -1
-    )  # the first row of a number is written last
+    # the first row of a number is written last
+    first[number[::-1]] = np.arange(len(number) - 1, -1, -1)
     return tuple(column[first] for column in columns), number
 
 
@@ -177,9 +175,8 @@ def in_first_order(number: IntArray, count: int) -> tuple[IntArray, IntArray]:
     and for each new one its first row.
     """
     first = np.empty(count, np.int64)
-    first[number[::-1]] = np.arange(
-        len(number) - 1, -1, -1
-    )  # the first row of a number is written last
+    # the first row of a number is written last
+    first[number[::-1]] = np.arange(len(number) - 1, -1, -1)
     order = np.argsort(first)
     rank = np.empty(count, np.int64)
     rank[order] = np.arange(count)
@@ -222,14 +219,12 @@ def like_texts(words: NDArray[Any], first: IntArray, size: IntArray) -> IntArray
     position on, as big-endian numbers.
     """
     longest = min(int(size.max(initial=0)), _MAX_WORDS * 8)
-    before = np.maximum(
-        64 - 8 * size, 0
-    )  # bits of a word that are not in the text, if that is shorter
+    # bits of a word that are not in the text, if that is shorter
+    before = np.maximum(64 - 8 * size, 0)
     held = []
     for offset in range(0, longest, 8):
-        word = words[first + np.minimum(offset, size - 8)].astype(
-            np.int64
-        )  # the text's last 8 bytes, when it is at its end
+        # the text's last 8 bytes, when it is at its end
+        word = words[first + np.minimum(offset, size - 8)].astype(np.int64)
         word <<= before
         held.append(word.view(np.uint64))
     return _like_rows(size, held, size <= longest)

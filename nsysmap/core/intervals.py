@@ -100,9 +100,8 @@ class Timed:
         order = np.argsort(idle.start_ns, kind="stable")
         start, reached = idle.start_ns[order], np.maximum.accumulate(idle.end_ns[order])
         rows = self.blocks.near(int(start[0]), int(reached[-1]))
-        last = (
-            np.searchsorted(start, self.end_ns.take(rows), side="left") - 1
-        )  # the last idle time that begins before the span ends
+        # the last idle time that begins before the span ends
+        last = np.searchsorted(start, self.end_ns.take(rows), side="left") - 1
         found: IntArray = rows[
             (last >= 0) & (reached[np.maximum(last, 0)] > self.start_ns.take(rows))
         ]
@@ -208,9 +207,8 @@ def _last_started(starts: IntArray, moments: IntArray) -> IntArray:
     """
     if 2 * len(starts) > len(moments) or not is_sorted(moments):
         return np.searchsorted(starts, moments, side="right") - 1
-    since = np.searchsorted(
-        moments, starts, side="left"
-    )  # few starts among many sorted times: finding the starts is faster
+    # few starts among many sorted times: finding the starts is faster
+    since = np.searchsorted(moments, starts, side="left")
     return np.repeat(np.arange(-1, len(starts)), np.diff(since, prepend=0, append=len(moments)))
 
 

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 _MISSING = int(np.iinfo(np.int64).min)  # as in base.table
 _KINDS = (np.uint8, np.uint16, np.uint32)
+# malloc.h of glibc
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = (
     -1,
     -2,
     -3,
     -4,
     -8,
-)  # malloc.h of glibc
+)
 _KEPT_BYTES = 2**31 - 1  # the largest value that the call accepts
 _AT_ONCE_BYTES = 2**26
 _LARGEST_KEPT_BYTES = 2**25  # the largest value that glibc accepts
@@ -37,9 +38,8 @@ class Narrow:
 
     codes: NDArray[Any]  # unsigned
     least: int
-    near: (
-        NDArray[np.int64] | None
-    )  # another column to which this one is always close, such as the start of an end
+    # another column to which this one is always close, such as the start of an end
+    near: NDArray[np.int64] | None
     missing: bool  # the greatest code stands for a missing value
 
     def __len__(self) -> int:
@@ -84,9 +84,8 @@ def narrowed(values: NDArray[np.int64], near: NDArray[np.int64] | None) -> Narro
 def _coded(
     values: NDArray[np.int64], known: NDArray[np.bool_] | None, near: NDArray[np.int64] | None
 ) -> Narrow | None:
-    offsets = (
-        values if near is None else values - near
-    )  # a missing value may overflow and is ignored
+    # a missing value may overflow and is ignored
+    offsets = values if near is None else values - near
     if known is None:
         least, greatest = int(offsets.min()), int(offsets.max())
     else:

@@ -112,18 +112,16 @@ class Text:
         """True if the row's text passes the test, which runs once per distinct text; ``missing``
         where there is no text.
         """
-        passes = np.array(
-            [*(test(value) for value in self.values), missing], np.bool_
-        )  # code -1 reads the last one
+        # code -1 reads the last one
+        passes = np.array([*(test(value) for value in self.values), missing], np.bool_)
         return mapped(self.codes, lambda codes: passes[codes])
 
     def numbers(self, number: Callable[[str], int], *, missing: int) -> IntArray:
         """The number for each row's text, computed once per distinct text; ``missing`` where there
         is no text.
         """
-        found = np.array(
-            [*(number(value) for value in self.values), missing], np.int64
-        )  # code -1 reads the last one
+        # code -1 reads the last one
+        found = np.array([*(number(value) for value in self.values), missing], np.int64)
         return mapped(self.codes, lambda codes: found[codes])
 
     def equals(self, value: str) -> BoolArray:
@@ -156,9 +154,8 @@ Held = Data | Narrow
 # place in memory (stride 0); it cannot be written into.
 
 _MANY_ROWS = 1 << 16  # number of rows from which on a table looks for such columns
-_LARGE = (
-    1 << 19
-)  # number of rows from which on memory matters more than the time to widen integers at each use
+# number of rows from which on memory matters more than the time to widen integers at each use
+_LARGE = 1 << 19
 
 Values = TypeVar("Values", bound=np.generic)
 Other = TypeVar("Other", bound=np.generic)
@@ -524,9 +521,8 @@ def stacked(parts: Iterable[Table]) -> Table:
         return held[0]
     columns: dict[str, Held] = {}
     for name in sorted(held[0].columns, key=lambda name: name != "start_ns"):
-        pieces = [
-            part.columns.pop(name) for part in held
-        ]  # each is released before the next is made
+        # each is released before the next is made
+        pieces = [part.columns.pop(name) for part in held]
         if isinstance(pieces[0], Text):
             texts = [piece for piece in pieces if isinstance(piece, Text)]
             assert all(text.values == texts[0].values for text in texts)

@@ -308,10 +308,11 @@ def dram_bytes(kernel: NcuKernel) -> float | None:
     read, wrote = (_in(kernel, "byte", f"dram__bytes_{way}.sum") for way in ("read", "write"))
     if read is not None and wrote is not None:
         return read + wrote
+    # the page "details"
     rate, took_ns = (
         _in(kernel, "byte/s", "dram__bytes.sum.per_second"),
         _in(kernel, "ns", "gpu__time_duration.sum"),
-    )  # the page "details"
+    )
     return None if rate is None or took_ns is None else rate * took_ns / 1e9
 
 

@@ -64,9 +64,8 @@ _FIRST = 200
 _MOST_HOPEFUL = 12
 _HOPELESS = 10.0
 _BESIDE_SAMPLES = 3  # the first search moves samples by less than that many of their lengths
-_SHORTEST_PART_NS = (
-    1000.0  # parts are coarser than those of the estimate: whole kernels determine the offset …
-)
+# parts are coarser than those of the estimate: whole kernels determine the offset …
+_SHORTEST_PART_NS = 1000.0
 # … but their blocks start and end within µs: with parts of a quarter of a sample, another kernel's
 # begin, 2 µs
 _LONGEST_PART_NS = 1500.0
@@ -79,9 +78,8 @@ _FINE_NS = 20.0  # a smaller move of the offset ends the search …
 _USUAL_NS = 500.0
 _MOST_MOVES = 12
 _SEARCHES = 3
-_TICK_NS = (
-    32.0 / 12.0**0.5
-)  # standard deviation of one kernel's timestamps, which are on ticks of 32 ns
+# standard deviation of one kernel's timestamps, which are on ticks of 32 ns
+_TICK_NS = 32.0 / 12.0**0.5
 _CERTAIN = 4.0  # ratio to its error: a smaller drift counts as none
 _LEAST_BENT = 0.2  # share of the curvature without misfits: no less is taken
 _CLOSE = 0.25  # … as does this share of its error
@@ -171,9 +169,8 @@ class _Scene:
             looked.used
         )
         moved = np.stack([change.applied(row) for row in rates])
-        follows = factor.solve(
-            np.stack([looked.shares.gathered(row) for row in moved])
-        )  # change of the rates
+        # change of the rates
+        follows = factor.solve(np.stack([looked.shares.gathered(row) for row in moved]))
         alone = np.where(
             looked.used, moved - np.stack([looked.shares.applied(row) for row in follows]), 0.0
         )
@@ -273,9 +270,8 @@ def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shif
         if abs(slope) <= _CERTAIN * error:
             return found
         drifting = Shift(found.offset_ns, found.drift + slope, origin, found.error_ns)
-        shift, begun = _searched(
-            looks, samples.period_ns, drifting
-        )  # without the drift the search may have been misled
+        # without the drift the search may have been misled
+        shift, begun = _searched(looks, samples.period_ns, drifting)
     return found
 
 
@@ -293,11 +289,12 @@ def _closed_in(
             float(pulled.score.sum()) - 2.0 * best / (best**2 + _USUAL_NS**2),
             pulled.certainty.sum(),
         )
+        # secant: misfits bend it
         bend = (
             certainty
             if before is None or best == before[0]
             else (before[1] - slope) / (best - before[0])
-        )  # secant: misfits bend it
+        )
         bend = float(np.clip(bend, _LEAST_BENT * certainty, certainty)) + 1e-12
         before, move = (best, slope), slope / bend
         best = float(round(best + np.clip(move, -step, step)))
@@ -382,9 +379,8 @@ def _near(work: Work, inside: BoolArray, samples: Samples, margin: float) -> Boo
         else (work.start_ns[inside], work.end_ns[inside])
     )
     end = np.maximum.accumulate(end)
-    apart = np.flatnonzero(
-        start[1:] - end[:-1] >= 2 * margin
-    )  # with more than that time around it between the work on either side
+    # with more than that time around it between the work on either side
+    apart = np.flatnonzero(start[1:] - end[:-1] >= 2 * margin)
     begins, ends = start[np.append(0, apart + 1)] - margin, end[np.append(apart, -1)] + margin
     from_sample, to_sample = (
         np.searchsorted(samples.end_ns, begins, "right"),

@@ -254,9 +254,8 @@ def _outliers(
             continue
         entries = whole.shares.kept(some)
         sample, column = entries.sample, entries.column
-        own = (
-            entries.share * problem.used[sample]
-        )  # in a fit without a sample, others alone say what is usual
+        # in a fit without a sample, others alone say what is usual
+        own = entries.share * problem.used[sample]
         total = (
             problem.shares.gathered(np.where(problem.used, away, 0.0))[column] - own * away[sample]
         )

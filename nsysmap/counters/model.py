@@ -23,11 +23,10 @@ class Samples:
     values: FloatArray | tuple[FloatArray, ...]  # one row per metric, one column per sample
     metrics: tuple[str, ...]
     percent: tuple[bool, ...]  # metrics in percent, from 0 to 100
+    # by metric: the row of the clock of whose cycles it is a share; None if it is a share of time
     per_cycle: tuple[
         int | None,
         ...,
-        # by metric: the row of the clock of whose cycles it is a share; None if it is a share of
-        # time
     ]
 
     @property

@@ -27,9 +27,8 @@ class Near:
     # weights in the next block (as if there were one after the last), then in the border: [unknown,
     # across]
     outer: FloatArray
-    ends: (
-        tuple[IntArray, IntArray] | None
-    )  # the first and the last unknown of each sum, if none has more than these two
+    # the first and the last unknown of each sum, if none has more than these two
+    ends: tuple[IntArray, IntArray] | None
 
     def own(self, inverse: FloatArray) -> FloatArray:
         """w'M⁻¹w within the block, for each matrix and sum."""
@@ -103,9 +102,8 @@ def spreads(factor: Factor, *asked: Weighted) -> tuple[FloatArray, ...]:
     count, size = len(factor.inverses), factor.size
     for each, sums in zip(found, asked, strict=True):
         each[:, sums.near[count].sums] = sums.near[count].own(factor.last)
-    following = np.zeros(
-        (metrics, size + border, size + border)
-    )  # the inverse of the next block and the border
+    # the inverse of the next block and the border
+    following = np.zeros((metrics, size + border, size + border))
     following[:, size:, size:] = factor.last
     for at in range(count - 1, -1, -1):
         pushed = factor.pushed[at]

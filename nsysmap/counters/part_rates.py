@@ -202,9 +202,8 @@ def _round(sums: Sums, layout: Layout, steps: _Steps, state: State) -> None:
     jumps = ((rates[:, steps.left + 1] - rates[:, steps.left]) ** 2 / _variance(steps, state)).sum(
         axis=1
     )
-    undetermined = (
-        vague * each[0].sum(axis=1) if each else 0.0
-    )  # number of kernels that take no degrees of freedom, by metric
+    # number of kernels that take no degrees of freedom, by metric
+    undetermined = vague * each[0].sum(axis=1) if each else 0.0
     free = np.maximum(sums.samples - (layout.columns - count) - told + undetermined, 1.0)
     state.rates = rates
     state.noise2 = np.maximum(_residual(sums, rates) / free, sums.rounding2)
@@ -296,9 +295,8 @@ def _steps_of(matrix: Gram, layout: Layout, *, few: bool) -> _Steps:
         np.repeat([-1.0, 1.0], count),
         count,
     )
-    distance = np.where(
-        layout.duration_ns > 0, layout.duration_ns / layout.parts, 1000.0
-    )  # any, for kernels that did not run
+    # any, for kernels that did not run
+    distance = np.where(layout.duration_ns > 0, layout.duration_ns / layout.parts, 1000.0)
     every = np.arange(layout.columns)
     each = weighted(matrix, every, every, np.ones(layout.columns), layout.columns) if few else None
     return _Steps(left, group, distance[group] / 1e3, apart, each)

@@ -81,9 +81,8 @@ class Problem:
     means: Means
     cluster: IntArray  # cluster of whole repetitions of each sample
     clusters: int
-    phase: (
-        IntArray  # place in the sequence at which each sample begins, in steps of parts of a sample
-    )
+    # place in the sequence at which each sample begins, in steps of parts of a sample
+    phase: IntArray
     # effective number of clusters over which the time of each group, and of each set, is spread
     spread: FloatArray
     used: BoolArray

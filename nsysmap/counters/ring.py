@@ -168,9 +168,8 @@ class Systems:
         full = np.empty((len(target), unknowns + 1, unknowns + 1))
         full[:, :-1, :-1] = _with(self.gram.blocks.border, self.own, self.beside)
         full[:, :-1, -1] = full[:, -1, :-1] = target
-        scale = 2 * np.maximum(
-            squares, 1.0
-        )  # makes the last diagonal element positive whatever rounding does
+        # makes the last diagonal element positive whatever rounding does
+        scale = 2 * np.maximum(squares, 1.0)
         full[:, -1, -1] = squares + scale
         diagonal = np.diagonal(np.linalg.cholesky(full), axis1=1, axis2=2)
         return diagonal[:, -1] ** 2 - scale, 2 * np.log(diagonal[:, :-1]).sum(axis=1)
@@ -184,9 +183,8 @@ class Systems:
 class Factor:
     """Factorised matrices on a ring, by block and metric."""
 
-    inverses: (
-        FloatArray  # of the blocks, with earlier ones eliminated: [block, metric, row, column]
-    )
+    # of the blocks, with earlier ones eliminated: [block, metric, row, column]
+    inverses: FloatArray
     # of each block with the next (0 for the last), and then with the border, with earlier ones
     # eliminated
     coupling: FloatArray

@@ -193,19 +193,16 @@ def overlapping(
     work: Work, start_ns: FloatArray | IntArray, end_ns: FloatArray | IntArray
 ) -> BoolArray:
     """Which of the work overlaps any of the samples."""
-    first = np.append(True, start_ns[1:] != end_ns[:-1])[
-        : len(start_ns)
-    ]  # samples follow one another, but where some were lost
+    # samples follow one another, but where some were lost
+    first = np.append(True, start_ns[1:] != end_ns[:-1])[: len(start_ns)]
     begins, ends = start_ns[first], end_ns[np.append(first[1:], True)[: len(end_ns)]]
-    past = np.searchsorted(
-        work.start_ns, ends
-    )  # the first work that begins after each stretch of samples
+    # the first work that begins after each stretch of samples
+    past = np.searchsorted(work.start_ns, ends)
     following = np.repeat(
         np.append(begins, _NEVER), np.diff(past, prepend=0, append=len(work.start_ns))
     )
-    some: BoolArray = (
-        following < work.end_ns
-    )  # the begin of the first stretch that ends after the work begins
+    # the begin of the first stretch that ends after the work begins
+    some: BoolArray = following < work.end_ns
     return some
 
 
@@ -374,9 +371,8 @@ def _band_by_pairs(shares: Shares) -> FloatArray:
     """
     sample, column, share, ring = shares.sample, shares.column, shares.share, shares.columns
     size = np.diff(np.flatnonzero(np.diff(sample, prepend=-1, append=-1)))
-    following = np.repeat(size, size) - _counted(
-        size
-    )  # entries of the sample from each one on, itself included
+    # entries of the sample from each one on, itself included
+    following = np.repeat(size, size) - _counted(size)
     left, after = np.repeat(np.arange(len(following)), following), _counted(following)
     right = left + after
     return band_of_pairs(column[left], column[right], share[left] * share[right], after == 0, ring)

@@ -37,9 +37,8 @@ _SURE = 2.0
 # inferences, six timelines)
 _MOST_EXECUTIONS = 100_000  # that are asked for
 _TOLD_SHARE = 0.9  # share of kernel time: a frequency that determines this much is enough
-_TOGETHER = (
-    0.9  # share of a kernel's time: with more concurrent work, more samples cannot separate it
-)
+# share of a kernel's time: with more concurrent work, more samples cannot separate it
+_TOGETHER = 0.9
 _BESIDE = 0.05  # share of a kernel's time: with less concurrent work it counts as alone
 
 
@@ -148,9 +147,8 @@ def remedies_for(estimates: Estimates, estimate: Estimate, group: int) -> tuple[
     """
     layout, values, period = estimates.layout, estimate.groups, estimates.period_ns
     executions = int(layout.executions[group])
-    falls2 = (
-        values.sampling[group] ** 2 + values.shape[group] ** 2 + values.timing[group] ** 2
-    )  # more samples tell the clocks' offset too
+    # more samples tell the clocks' offset too
+    falls2 = values.sampling[group] ** 2 + values.shape[group] ** 2 + values.timing[group] ** 2
     error = float(falls2) ** 0.5
     floor2 = WELL_KNOWN**2 - float(values.rounding[group] ** 2 + values.edges[group] ** 2)
     if (

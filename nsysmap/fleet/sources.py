@@ -186,9 +186,8 @@ def _remote(url: str) -> list[str]:
     if "::" in url and not _is_glob(url):
         return [url]
     system, path = file_system(url)
-    marked = _is_glob(
-        path.partition("?")[0] if path.startswith(("http://", "https://")) else path
-    )  # in a URL it begins the query
+    # in a URL it begins the query
+    marked = _is_glob(path.partition("?")[0] if path.startswith(("http://", "https://")) else path)
     try:
         if marked:
             found = system.glob(path)

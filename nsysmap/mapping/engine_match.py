@@ -82,9 +82,8 @@ class Explained:
 
     inferences: int
     in_doubt: int  # of them: may be another engine's
-    other_kernels: (
-        int  # of them: run other kernels than those that the file describes, or than the others
-    )
+    # of them: run other kernels than those that the file describes, or than the others
+    other_kernels: int
     refused: int  # inferences with the names of its layers that are not its
     kernels: int
     # layers with a tactic that ran a kernel in their range which can be compared with it, but for
@@ -124,9 +123,8 @@ def whose_inferences(
     """
     (layer, by_range), named = layers, {fit.engine: fit.named for fit in fits}
     offsets = np.array(first_layers(engines))
-    of_layer = np.append(
-        np.repeat(np.arange(len(engines)), np.diff(offsets)), len(engines)
-    )  # the last one of kernels without a layer
+    # the last one of kernels without a layer
+    of_layer = np.append(np.repeat(np.arange(len(engines)), np.diff(offsets)), len(engines))
     number = found.membership.held_ints("inference")
     engine = _of_most_kernels(in_pieces(number, layer), of_layer, (len(found.table), len(engines)))
     doubt, texts = np.full(len(engine), -1, np.int32), dict[str, int]()
@@ -265,14 +263,12 @@ class _Group:
 
     kinds: tuple[int, ...]
     recurs: bool
-    least: Counter[
-        tuple[str, ...]
-    ]  # the operations of Myelin's kernels, how often each inference has them at least …
+    # the operations of Myelin's kernels, how often each inference has them at least …
+    least: Counter[tuple[str, ...]]
     most: Counter[tuple[str, ...]]  # … and at most
     tactics: int  # layers whose tactic names their kernel, less those whose tactic names another
-    tokens: (
-        str | None
-    )  # that its attention kernels work on, if the file tells how many its layers work on
+    # that its attention kernels work on, if the file tells how many its layers work on
+    tokens: str | None
     fits: bool  # tactics or tokens show that the engine ran them
     strange: int  # kernels in layers that no given file has
 

@@ -43,9 +43,8 @@ class GraphNode:
 
     graph: int | None
     graph_node: int
-    created: tuple[
-        NodeCreation, ...
-    ]  # its own creation first, then that of the node it was cloned from, …
+    # its own creation first, then that of the node it was cloned from, …
+    created: tuple[NodeCreation, ...]
     # the last of them is the captured node itself; otherwise the chain leads out of the trace
     complete: bool
 
@@ -88,14 +87,12 @@ class EngineEvidence:
     verdict: str
     how: str
     ran_this: bool  # it ran most of this inference
-    placed: (
-        float | None
-    )  # share of the kernels that find a layer; these four are None where ranges decided
+    # share of the kernels that find a layer; these four are None where ranges decided
+    placed: float | None
     used: float | None  # share of the layers that must run kernels and got one
     tactics: float | None  # share of the tactics that ran
-    margin: (
-        float | None
-    )  # nats a kernel that the kernels as they ran are better than in random order
+    # nats a kernel that the kernels as they ran are better than in random order
+    margin: float | None
 
 
 @dataclass(frozen=True)

@@ -44,12 +44,13 @@ from nsysmap.trace.model import Trace
 
 METHODS = ("nvtx", "graph-node", "tactic", "order", "region", "none")
 _NVTX, _GRAPH_NODE, _TACTIC, _ORDER, _REGION, _NONE = range(len(METHODS))
+# kinds whose layers need no tactic to be known as such
 _NO_KERNELS = (
     "constant",
     "noop",
     "shape",
     "signal",
-)  # kinds whose layers need no tactic to be known as such
+)
 
 _OUTSIDE_TENSORRT = "launched outside any TensorRT range"
 _OUTSIDE_LAYERS = "launched inside ExecutionContext:: but outside any layer range"

@@ -178,9 +178,8 @@ def select(
     )
     cut_here = kept[np.isin(kept, cut)]
     capture = capture_facts(trace, tensorrt, None)
-    lacks = lacking(
-        trace, capture.only().text("cuda_graph_trace")
-    )  # of the whole: the part has launches whose work is not chosen
+    # of the whole: the part has launches whose work is not chosen
+    lacks = lacking(trace, capture.only().text("cuda_graph_trace"))
     notes = (*trace.notes, *lacks, *_notes(trace, smaller, selection, cut_here))
     return Selected(selection, replace(smaller, notes=notes), part, capture, kept, cut_here)
 

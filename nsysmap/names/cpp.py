@@ -23,9 +23,8 @@ _RETURN = re.compile(
 _READ = 400  # characters in which the words that tell are looked for: they stand in front
 _TENSORRT_NAMESPACE = re.compile(r"cu[A-Z]")  # cuEltwise, cuDepthwise, …: TensorRT's own layers
 _OPEN = {")": "(", "]": "[", ">": "<", "}": "{"}
-_STORED = re.compile(
-    r"Vector(Read|Write)\w*TensorView<(?:\([^()]*\)\d+, )*\w+, (\w+)"
-)  # cuTENSOR's views: computed in, stored in
+# cuTENSOR's views: computed in, stored in
+_STORED = re.compile(r"Vector(Read|Write)\w*TensorView<(?:\([^()]*\)\d+, )*\w+, (\w+)")
 _VIEWS = {"Read": "input", "Write": "output"}
 _NO_CORES = re.compile(
     r"(?<![a-z])[sdh]gemm|winograd|gemmSN|gemmk1|wgrad_alg|dgrad_engine|direct_kernel|simt|SIMT"

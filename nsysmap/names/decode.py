@@ -45,15 +45,13 @@ _DOMAIN = (
 )
 _API = r"(ExecutionContext::|myelin(?:Graph|Tensor)\w+|cublas(?:Lt)?[A-Z]\w+|cudnn[A-Z]\w+|nccl(?!(?:Dev)?Kernel_)[A-Z]\w+$|Nv[A-Z]\w+::)"  # noqa: E501
 _LAST_CODE = r"[A-Z][a-z0-9]*$"
-_FUSION = (  # XLA's
-    r"(?:loop|input|wrapped|gemm|transpose|concatenate|scatter)_\w*fusion|fusion(?:_\d+)?$"
-)
+# XLA's
+_FUSION = r"(?:loop|input|wrapped|gemm|transpose|concatenate|scatter)_\w*fusion|fusion(?:_\d+)?$"
 _CALLERS = ("ExecutionContext", "myelin", "cublas", "cudnn", "nccl", "Nv")
 _SYMBOLS = ("triton_", "nccl", "_Z", "nvkernel_", "__omp_offloading_")
 _CUT = ("…", "...")
-_REMEMBERED = (
-    1 << 19
-)  # names, at some 1.2 kB: a program has hundreds, and each is asked about three or four times
+# names, at some 1.2 kB: a program has hundreds, and each is asked about three or four times
+_REMEMBERED = 1 << 19
 _LONGEST_REMEMBERED = 4096  # characters: names of more are no kernels' of real programs
 _MATRIX = frozenset(("gemm", "convolution", "attention", "cut", "unknown"))
 

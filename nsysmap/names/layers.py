@@ -13,9 +13,8 @@ from nsysmap.names.onnx_words import LAYER_TYPES, MAIN_KINDS, NODES, NodeRow
 
 _AROUND_ROW = NODES["reshape"]
 _CONSTANT = NODES["constant"]
-_LAST_KINDS = frozenset(
-    ("constant", "shape", "reformat")
-)  # they name a layer's class only where nothing else does
+# they name a layer's class only where nothing else does
+_LAST_KINDS = frozenset(("constant", "shape", "reformat"))
 _NODE_OPS = {row.word: Op(row.op, row.op, row.kind, "likely") for row in NODES.values()}
 
 
@@ -38,9 +37,8 @@ _UNNAMED = r"\(Unnamed (?:Layer|Loop)\* \d{1,9}\) ?\[(\w{1,60})[^\]]{0,60}\]"
 _TORCH = r"\[([A-Z_]{1,60})\]-\[aten_ops\.([a-z0-9_]{1,60})"
 # the same, and the node's name
 _TORCH_NODE = r"\[[A-Z_]{1,60}\]-\[(?:aten_ops|acc_ops)\.[^\[\]]{0,80}\]-\[([^\[\]]{1,200})\]"
-_STEPS = frozenset(
-    ("ELEMENTWISE", "UNARY", "SHUFFLE", "SLICE")
-)  # … that may be one of several for it
+# … that may be one of several for it
+_STEPS = frozenset(("ELEMENTWISE", "UNARY", "SHUFFLE", "SLICE"))
 _CLONE = r"_clone_\d+$"
 _CONVERTED = r"[A-Za-z0-9]__\d{1,9}$"  # tf2onnx: a node put in beside the one it is named after
 _OUTPUT = r"_output_\d+$"
@@ -307,11 +305,12 @@ _NODE_SHAPE = (
     r"/|^\[|\(Unnamed |^onnx::|^node_|_\d+$|^PWN\(|_output_\d|\.weight|_clone_\d| \+ | \|\|"
     r" |\[profile \d"
 )
+# nodes that the ONNX parser puts in
 _HELPERS = (
     ("castHelper", "cast"),
     ("queezeTensor", "shuffle"),
     ("Shape", "shape"),
-)  # nodes that the ONNX parser puts in
+)
 _PWN = r"PWN\(|, | \+ | \|\| "
 _TENSOR = r"__mye\d+(?:[A-Za-z]\w*|_dconst)$|__myln|__tran\d"
 _MYELIN_MADE = (

@@ -143,9 +143,8 @@ def _unit(base: str, form: str) -> str:
         return "ratio"
     if form:
         return "percent" if form.endswith("%") else "count"
-    return (
-        "count" if base.startswith("pcie") and "requests" in base else "percent"
-    )  # nsys up to 2022: whole percents
+    # nsys up to 2022: whole percents
+    return "count" if base.startswith("pcie") and "requests" in base else "percent"
 
 
 PREFERRED = (

@@ -46,9 +46,8 @@ class KernelName:
     family: str
     kind: str  # kernel, layer, range, unknown
     ops: tuple[Op, ...]
-    generation: (
-        int | None
-    )  # letters of a Myelin op code: 3 (up to TensorRT 10.8), 4 (from 10.9), None: cannot tell
+    # letters of a Myelin op code: 3 (up to TensorRT 10.8), 4 (from 10.9), None: cannot tell
+    generation: int | None
     patterns: tuple[Pattern, ...]
     fields: dict[str, str | int]
     tensor_cores: str  # yes, no, unknown

@@ -315,9 +315,8 @@ def _into_layout(found: dict[str, list[str]], numbers: list[str]) -> list[str]:
     words = found["layout"]
     for i, word in enumerate(words):
         layout.append(word)
-        glued = (
-            i + 1 < len(words) and words[i + 1][0].isdigit()
-        )  # 32kcrs: the number stands at the next word
+        # 32kcrs: the number stands at the next word
+        glued = i + 1 < len(words) and words[i + 1][0].isdigit()
         if word == "c" and not glued and taken < len(numbers):
             layout.append(numbers[taken])
             taken += 1
@@ -424,9 +423,8 @@ def _operation(found: dict[str, list[str]], math: list[str], family: str) -> str
         return "gemm"  # gemm_as_conv1x1: what it is, by way of what
     if "convolution" in found.get("operation", ()):
         return "convolution"
-    trained = (
-        "cudnn" in found.get("launcher", [""])[0]
-    )  # a gradient; TensorRT's dgrad is a deconvolution
+    # a gradient; TensorRT's dgrad is a deconvolution
+    trained = "cudnn" in found.get("launcher", [""])[0]
     if "deconvolution" in found.get("operation", ()) or (
         direction == "dgrad" and family == "xmma" and not trained
     ):

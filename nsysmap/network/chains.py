@@ -21,9 +21,8 @@ from nsysmap.network.operations import Operations, converts, operations
 _PIECES = 4
 _NORMS = ("layernorm", "rmsnorm", "groupnorm", "normalize", "rms-normalize")
 _SOFTMAXES = ("softmax", "log-softmax")
-_MOVES = (
-    3  # between a product and its epilogue: a squeeze or transpose, with the reformats around it
-)
+# between a product and its epilogue: a squeeze or transpose, with the reformats around it
+_MOVES = 3
 _EPILOGUE_OPS = 8  # longer ones have not been seen in an epilogue
 
 
@@ -85,9 +84,8 @@ def engine_chains(engine: Engine) -> list[Chain]:
     of an attention block only a softmax in pieces is a chain, the rest is in `attention`.
     """
     flow = flow_of(engine)
-    blocks = attention_blocks(
-        engine, compute=(7, 5)
-    )  # any: why they are not fused does not matter here
+    # any: why they are not fused does not matter here
+    blocks = attention_blocks(engine, compute=(7, 5))
     attention = {index for block in blocks for index, _ in block.layers}
     pieces = [_with_peer(engine, chain) for chain in _pieces(engine, flow, attention)]
     taken = attention | {index for chain in pieces for index, _ in chain.layers}
@@ -180,9 +178,8 @@ def _pattern_over(ops: Sequence[Op], first_end: int, last_begin: int) -> str | N
     """norm or softmax where one of their patterns begins before `first_end` and ends at or after
     `last_begin`.
     """
-    moving = [
-        index for index, op in enumerate(ops) if op.cls != "data movement"
-    ]  # a layout change between the pieces does not part them
+    # a layout change between the pieces does not part them
+    moving = [index for index, op in enumerate(ops) if op.cls != "data movement"]
     text = "__myl_" + "".join(ops[index].code for index in moving)
     for pattern in decode(text).patterns:
         begin, end = moving[pattern.first], moving[pattern.last]

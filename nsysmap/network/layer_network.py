@@ -38,9 +38,8 @@ _HEAVY, _LIGHT = 10, 1  # weight of a node when two layers share some
 _ATTENTION_OPS = ("MatMul", "Softmax", "MatMul")
 
 _UNNAMED = re.compile(r"\(Unnamed Layer\* \d+\)")
-_NUMBER = re.compile(
-    r"\d+(?:_clone_\d+)?$"
-)  # a tensor's name in PyTorch's ONNX export; TensorRT numbers the clones in each build
+# a tensor's name in PyTorch's ONNX export; TensorRT numbers the clones in each build
+_NUMBER = re.compile(r"\d+(?:_clone_\d+)?$")
 _SHAPE_PARAMETERS = (
     "Kernel", "Stride", "Dilation", "Groups", "OutMaps", "WindowSize", "PoolingType", "Axis",
     "ReduceAxes", "Operation",
@@ -58,9 +57,8 @@ class Piece:
     typed: bool = True  # whether its file says what it is; else its kind is only read from its name
     part: str | None = None  # the part's label; None for a whole layer
     nodes: tuple[str, ...] = ()  # ONNX nodes that it computes
-    nodes_by: str = (
-        ""  # their source: onnx (Metadata or the model) or name; empty if there are none
-    )
+    # their source: onnx (Metadata or the model) or name; empty if there are none
+    nodes_by: str = ""
     constants: tuple[str, ...] = ()  # of the model, mainly weights, that its name contains
     ops: tuple[str, ...] = ()  # its operations in ONNX terms; empty if unknown
     shapes: tuple[tuple[int, ...], ...] = ()  # of its outputs, see `_shape`
@@ -109,9 +107,8 @@ class Network:
     pieces: tuple[Piece, ...]
     readers: tuple[tuple[tuple[int, int], ...], ...]  # (piece, slot)
     writers: tuple[tuple[tuple[int, int], ...], ...]
-    of_model: bool = (
-        False  # whether its nodes are those of the ONNX model that is given for both sides
-    )
+    # whether its nodes are those of the ONNX model that is given for both sides
+    of_model: bool = False
 
     @cached_property
     def flows(self) -> bool:
@@ -204,9 +201,8 @@ def _nodes(layer: Layer) -> tuple[tuple[str, ...], str]:
     if split.node.startswith(("__my", "_gem", "Reformatting CopyNode")):
         return (), ""
     found = tuple(node for node in dict.fromkeys(nodes_of(split.node)) if _computes(node))
-    found = (
-        tuple(node for node in found if not _NUMBER.match(node)) or found
-    )  # constants folded into the layer
+    # constants folded into the layer
+    found = tuple(node for node in found if not _NUMBER.match(node)) or found
     return found, "name" if found else ""
 
 

@@ -26,30 +26,29 @@ _NODES, _WEIGHTS, _PLACES, _NAMES, _TENSORS = 60.0, 60.0, 40.0, 40.0, 15.0
 """Scores of full agreement: tensors score more than similarity and structure together (14), names
 more than all of these.
 """
+# of equal surroundings within 1, 2, 4, 8 steps, independent of fusion
 _AROUND = (
     1.0,
     1.0,
     0.8,
     0.8,
-)  # of equal surroundings within 1, 2, 4, 8 steps, independent of fusion
+)
 _EXACT = 1.5  # if everything before it, or everything after it, is the same
 _SAME_COLOUR = 2.0  # if everything around it is the same, at any distance
 _WORDING = 3.0  # of names with the same words
 _TRUST = 0.7  # share of the pieces with a common name that must be similar for names to be trusted
+# how similar: shapes may differ only if the name is more than a number
 _AGREE, _AGREE_NUMBERED = (
     1.0,
     2.0,
-)  # how similar: shapes may differ only if the name is more than a number
+)
 _NEARLY = 0.9
-_LEAST_COVERED = (
-    0.3  # share of the pieces with a common numbered name above which this is more than chance
-)
-_OF_OTHER_NODES = (
-    2.0  # penalty for nodes that the other side does not have, while other pieces share theirs
-)
-_NUMBERED = re.compile(
-    r"(?:[A-Za-z]\w*?[_.]?|onnx::\w+?_)?\d+(?:$| \+ )"
-)  # Conv_24, input.8, onnx::MaxPool_125, 239
+# share of the pieces with a common numbered name above which this is more than chance
+_LEAST_COVERED = 0.3
+# penalty for nodes that the other side does not have, while other pieces share theirs
+_OF_OTHER_NODES = 2.0
+# Conv_24, input.8, onnx::MaxPool_125, 239
+_NUMBERED = re.compile(r"(?:[A-Za-z]\w*?[_.]?|onnx::\w+?_)?\d+(?:$| \+ )")
 _MOST_WORDS = 4_000
 _COUNTED = re.compile(r"(.*?[^\d])\d+", re.DOTALL)
 _FEWEST_COUNTED = 3  # names of one counter on both sides, from which on they are judged together
@@ -64,13 +63,11 @@ class Likeness:
     first: tuple[int, ...]  # the pieces' indices in their networks
     second: tuple[int, ...]
     scores: Scores
-    nodes: Mapping[
-        tuple[int, int], float
-    ]  # common nodes as a share of the smaller piece's nodes, by row and column
+    # common nodes as a share of the smaller piece's nodes, by row and column
+    nodes: Mapping[tuple[int, int], float]
     tensors: Mapping[tuple[int, int], float]
-    names: frozenset[
-        tuple[int, int]
-    ]  # the same name or weights, or nodes at the same place in the model
+    # the same name or weights, or nodes at the same place in the model
+    names: frozenset[tuple[int, int]]
     around: Scores  # score of surroundings and of what they compute alone
 
 
@@ -91,9 +88,8 @@ def likeness(first: Network, second: Network) -> Likeness:
         np.array([piece.kind == "foreign_node" for piece in side], np.bool_)
         for side in (mine, yours)
     ]
-    evidence = np.where(
-        regions[0][:, None] != regions[1][None, :], np.float32(np.nan), alike
-    )  # a layer may have moved into a region
+    # a layer may have moved into a region
+    evidence = np.where(regions[0][:, None] != regions[1][None, :], np.float32(np.nan), alike)
     held: tuple[_Names, _Names] = (
         [piece.weights for piece in mine],
         [piece.weights for piece in yours],
@@ -578,9 +574,8 @@ _WORD = re.compile(r"[a-z]+|\d+")
 _SPLIT = re.compile(r"[/.]+")
 # what TensorFlow's quantization-aware training puts before the name of a layer that it wraps
 _WRAPPED = "quant_"
-_BRACKETED = re.compile(
-    r"\[(/[^\[\]]+)\]"
-)  # [CONVOLUTION]-[aten_ops.convolution.default]-[/layer1/0/conv1/convolution_1]
+# [CONVOLUTION]-[aten_ops.convolution.default]-[/layer1/0/conv1/convolution_1]
+_BRACKETED = re.compile(r"\[(/[^\[\]]+)\]")
 
 
 def _places(pieces: Sequence[Piece]) -> _Names:

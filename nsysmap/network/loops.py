@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from nsysmap.inputs.engine.model import Layer
 
 _JUMP = "cjmp"
-_CONSTANT = re.compile(
-    r"__d\^(-?\d+)i\d+(?:_|$)"
-)  # Myelin's name of a constant that the host holds has its value
+# Myelin's name of a constant that the host holds has its value
+_CONSTANT = re.compile(r"__d\^(-?\d+)i\d+(?:_|$)")
 _LONGEST = 20_000  # layers, written out
 
 

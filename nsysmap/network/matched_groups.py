@@ -20,9 +20,8 @@ ONNX, NAME, TENSORS, STRUCTURE, POSITION = "onnx", "name", "tensors", "structure
 _INSIDE = 0.5  # a piece is part of another that has this share of its nodes
 _REGION = "foreign_node"
 _PRODUCTS_OF_ATTENTION = 2
-_OPAQUE = frozenset(
-    {"plugin", "unknown", "other"}
-)  # kinds of which a name does not say what the layer does
+# kinds of which a name does not say what the layer does
+_OPAQUE = frozenset({"plugin", "unknown", "other"})
 
 
 @dataclass(frozen=True)
@@ -72,9 +71,8 @@ class _Work:
     second: Network
     found: Match
     open: list[_Open] = field(default_factory=list)
-    of: tuple[dict[int, int], dict[int, int]] = field(
-        default_factory=lambda: ({}, {})
-    )  # piece's index to group's index in `open`, by side
+    # piece's index to group's index in `open`, by side
+    of: tuple[dict[int, int], dict[int, int]] = field(default_factory=lambda: ({}, {}))
     neighbours: tuple[tuple[Neighbours, Neighbours], tuple[Neighbours, Neighbours]] = field(
         init=False
     )
@@ -333,9 +331,8 @@ class _Work:
             for part in self._connected(side):
                 wholes = regions
                 if any(self._piece(side, place).kind == _REGION for place in part):
-                    wholes = [
-                        region for region in regions if region in self.of[1 - side]
-                    ]  # a smaller region was part of one that is known
+                    # a smaller region was part of one that is known
+                    wholes = [region for region in regions if region in self.of[1 - side]]
                 before, behind = self._around(side, part)
                 near = [
                     region for region in wholes if self._beside(1 - side, region, before, behind)
@@ -507,9 +504,8 @@ class _Work:
             self._piece(side, one.sides[side][0]).told_nodes if one.sides[side] else {}
             for side in (0, 1)
         ]
-        ops = [
-            Counter(each.values()) for each in nodes
-        ]  # not the nodes: another export may number them differently
+        # not the nodes: another export may number them differently
+        ops = [Counter(each.values()) for each in nodes]
         told_alike = (
             len({self._piece(side, place).nodes_by for side in (0, 1) for place in one.sides[side]})
             == 1

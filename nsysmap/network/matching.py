@@ -21,12 +21,13 @@ from nsysmap.network.likeness import (
     likeness,
 )
 
+# the margin over the second best with which the best is taken outright
 _MARGINS = (
     2.0,
     1.0,
     0.5,
     0.2,
-)  # the margin over the second best with which the best is taken outright
+)
 _BESIDE = 0.8  # what a pair gains from each pair of neighbours in the same direction
 _IN_LINE = 0.4  # … from the piece before or after it in execution order
 _LEAST = 1.5  # pairs with a lower score are not matched

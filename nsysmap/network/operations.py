@@ -20,12 +20,10 @@ _FUSABLE = (
     | _MOVEMENT
 )
 _SOFTMAX_PATTERNS = frozenset({"softmax", "softmax-statistics", "log-softmax"})
-_OF_ITS_OWN = frozenset(
-    {"sort", "scan", "index"}
-)  # what needs all of its input before it writes: it shares a kernel with no neighbour
-_SCATTERS = frozenset(
-    {"ScatterND", "ScatterElements", "Scatter"}
-)  # what follows must wait for all that they write
+# what needs all of its input before it writes: it shares a kernel with no neighbour
+_OF_ITS_OWN = frozenset({"sort", "scan", "index"})
+# what follows must wait for all that they write
+_SCATTERS = frozenset({"ScatterND", "ScatterElements", "Scatter"})
 _ARITHMETIC = frozenset({"pointwise", "compare", "logical", "pointwise or reduction"})
 
 
@@ -37,9 +35,8 @@ class Operations:
     patterns: tuple[str, ...]
     product: bool  # a matrix product or convolution, with or without more
     softmax: bool  # a softmax or the first half of one
-    pointwise: (
-        bool  # element by element only, casts among them; at least one operation that is no cast
-    )
+    # element by element only, casts among them; at least one operation that is no cast
+    pointwise: bool
     movement: bool  # moves or views data only
     cast: bool  # converts the type only, moving data or not
     fusable: bool  # limited by memory: could in principle share a kernel with a neighbour

@@ -98,9 +98,8 @@ def _merges(engine: Engine, flow: Flow) -> Iterable[Siblings]:
 def _matrix_product(layer: Layer) -> bool:
     """A linear layer: a product of one activation with weights that the file hides."""
     shape = layer.outputs[0].dimensions
-    batched = (
-        shape is not None and len(shape) > 3 and prod(shape[:-2]) != 1
-    )  # heads: a product of two activations that is listed once
+    # heads: a product of two activations that is listed once
+    batched = shape is not None and len(shape) > 3 and prod(shape[:-2]) != 1
     return layer.kind in ("gemm", "myelin_kernel") and operations(layer).product and not batched
 
 
@@ -144,9 +143,8 @@ def _parallel(engine: Engine, flow: Flow) -> Iterable[Siblings]:
     where the file does not tell who writes what it reads.
     """
     group: list[Layer] = []
-    behind: dict[
-        int, frozenset[int]
-    ] = {}  # of a layer that does nothing: the layers that it passes the results of
+    # of a layer that does nothing: the layers that it passes the results of
+    behind: dict[int, frozenset[int]] = {}
     for layer in engine.layers:
         direct = flow.writers.get(layer.index, ())
         writers = frozenset(direct).union(*(behind.get(index, ()) for index in direct))

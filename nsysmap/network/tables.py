@@ -13,6 +13,7 @@ from nsysmap.inputs.engine.onnx_model import OnnxModel
 from nsysmap.inputs.engine.tensor_formats import tensor_bytes
 from nsysmap.network.titles import layer_titles
 
+# kinds of layers that the model does not name
 _NOT_NODES = (
     "foreign_node",
     "reformat",
@@ -20,7 +21,7 @@ _NOT_NODES = (
     "noop",
     "signal",
     "shape",
-)  # kinds of layers that the model does not name
+)
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,8 @@ _LAST = 2
 
 _NAMED = 3  # of what else a layer does that is named, not counted
 _BESIDE = 3  # products side by side that are named
-_LONGEST = (
-    20  # characters of such a name; PyTorch's run to 40 (_native_batch_norm_legit_no_training)
-)
+# characters of such a name; PyTorch's run to 40 (_native_batch_norm_legit_no_training)
+_LONGEST = 20
 _WIDEST = 64  # characters of one component of a path that are shown
 _PLAIN = ("dense", "linear", "activation", "act")
 _WEIGHTS = ".weight"
@@ -71,12 +70,13 @@ _HALVES = {
 _WHOLE = (*_NORMS, "softmax", "log-softmax", "normalize", "rms-normalize")
 _ADDS = ("Add", "Sum")
 _PRODUCTS = ("convolution", "deconvolution", "gemm")
+# kinds of nodes that say little of what a layer is for
 _STILL = (
     "cast",
     "constant",
     "shape",
     "reformat",
-)  # kinds of nodes that say little of what a layer is for
+)
 _ORDER = (
     "gemm",
     "convolution",
@@ -93,10 +93,11 @@ _ORDER = (
 data.
 """
 _MOVES = ("concat", "slice", "shuffle", "resize")
+# of the decoder's operations, for people
 _WORDS = {
     "Identity": "copy",
     "MaxPool or AveragePool": "Pool",
-}  # of the decoder's operations, for people
+}
 
 
 @dataclass(frozen=True)
@@ -184,13 +185,14 @@ _EXACT = {
 """Nodes that a generated kernel computes only if its name has one of these operations; others may
 be there in another form.
 """
+# kinds of nodes that name a layer rather than a fold does
 _ABOVE_FOLDS = (
     "softmax",
     "topk",
     "nms",
     "pooling",
     "normalization",
-)  # kinds of nodes that name a layer rather than a fold does
+)
 _FOLDED_MAIN = ("LayerNorm", "RMSNorm", "GroupNorm")
 
 Scopes = Mapping[tuple[str, ...], "Counter[str]"]
@@ -486,9 +488,8 @@ def _of_products(  # what the words are about
     more = _more(items, folds, layer, scopes, main=main)
     if len(products) == 1:
         return _shown(main, "", more, weights)
-    beside = (
-        _beside(products) if decoded is None else None
-    )  # one behind the other in a generated kernel
+    # one behind the other in a generated kernel
+    beside = _beside(products) if decoded is None else None
     if beside is None:
         return _shown(
             main, "", (*(f"+ {_cut(node.last)}" for node in products[1:2]), *more), weights
@@ -692,19 +693,19 @@ def _shown(
     """The path and words of a layer that is named after a node."""
     parts = (*node.path, _PLUGIN.sub("", node.last.removesuffix(_WEIGHTS)))
     if len(parts) == 1 and weights is not None and weights != node.name:
+        # features.0.0.weight + Conv_12: the module that the node lies in
         parts = (
             weights.removesuffix(_WEIGHTS),
             *parts,
-        )  # features.0.0.weight + Conv_12: the module that the node lies in
+        )
     return _of_parts(parts, what, more)
 
 
 def _of_parts(
     parts: tuple[str, ...], what: str, more: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    shown = _LAST + (
-        len(parts) > _LAST and (parts[-_LAST].isdigit() or _tells_nothing(parts))
-    )  # layers/0/Add
+    # layers/0/Add
+    shown = _LAST + (len(parts) > _LAST and (parts[-_LAST].isdigit() or _tells_nothing(parts)))
     cut = [_cut(part) for part in parts]
     return tuple(cut[:-shown]), (*cut[-shown:-1], cut[-1] + what, *more)
 

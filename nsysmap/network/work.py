@@ -44,10 +44,11 @@ bilinear.
 """
 
 Shape = tuple[int, ...]
+# attention works on as many tokens as each request has, which no engine file shows
 _TOLD_BY_PLUGIN = {
     "gemm",
     "normalization",
-}  # attention works on as many tokens as each request has, which no engine file shows
+}
 _LARGEST = 2**58  # operations or weights, far from what 64 bits hold
 
 
@@ -518,9 +519,8 @@ def _attention(layer: Layer) -> _Count:
         for tensor in layer.outputs
         if (shape := _shape(tensor)) is not None and len(shape) > 1
     ]
-    result = max(
-        shapes, key=prod, default=None
-    )  # besides it, a decoding step writes its new keys and values
+    # besides it, a decoding step writes its new keys and values
+    result = max(shapes, key=prod, default=None)
     inputs = [shape for tensor in layer.inputs if (shape := _shape(tensor)) is not None]
     if result is None or len(inputs) != len(layer.inputs) or len(result) < 2:
         return _Count(reason="a dimension is dynamic or not in the file")

@@ -35,13 +35,14 @@ COLUMNS = {
     "part_by": "part_by", "layer_title": "layer_title",
 }  # fmt: skip
 """The map's columns, in order, and which column of schema.KERNELS each is."""
+# formatted row by row; the others repeat and are looked up
 _DISTINCT = (
     "kernel_id",
     "start_ns",
     "end_ns",
     "inference",
     "position",
-)  # formatted row by row; the others repeat and are looked up
+)
 _BATCH_ROWS = 16_384
 _GROUP_ROWS = 1 << 18  # of a Parquet file
 _WORKERS = 2
@@ -55,9 +56,8 @@ class _Form:
 
     begin: str
     end: str
-    before: Callable[
-        [int, str], str
-    ]  # what stands before the value of column number i, and its name
+    # what stands before the value of column number i, and its name
+    before: Callable[[int, str], str]
     after: str
     nothing: str
     quoted: Callable[[str], str]
@@ -86,9 +86,8 @@ def write_rows(kernels: Table, file: BinaryIO, *, as_json: bool = False) -> None
     """
     form = _JSON if as_json else _CSV
     file.write(form.begin.encode())
-    skip = (
-        len(",\n") if as_json else 0
-    )  # every JSON row begins with the comma that parts it from the one before
+    # every JSON row begins with the comma that parts it from the one before
+    skip = len(",\n") if as_json else 0
     for batch in _batches(kernels, form):
         file.write(batch[skip:])
         skip = 0
@@ -131,9 +130,8 @@ def csv_cell(text: str) -> str:
         text = "'" + text
     if text and not any(char in text for char in ',"'):
         return text
-    return (
-        '"' + text.replace('"', '""') + '"'
-    )  # "" where the text is empty: a cell of nothing at all is no value
+    # "" where the text is empty: a cell of nothing at all is no value
+    return '"' + text.replace('"', '""') + '"'
 
 
 _CSV = _Form(",".join(COLUMNS) + "\n", "", lambda i, _name: "," if i else "", "\n", "", csv_cell)
@@ -168,9 +166,8 @@ def _batches(kernels: Table, form: _Form) -> Iterator[memoryview]:
             run = []
         if name in _DISTINCT:
             parts.append((kernels.arrow([COLUMNS[name]]).column(0).chunk(0), None))
-            fixed.append(
-                "" if fixed and parts[-2][1] is not None else form.before(i, name)
-            )  # the texts end with it
+            # the texts end with it
+            fixed.append("" if fixed and parts[-2][1] is not None else form.before(i, name))
         elif name:
             run.append((i, name))
 
@@ -233,10 +230,11 @@ def _rounded(data: Data) -> Data:
 def _cells(data: Data, rows: IntArray, form: _Form) -> list[str]:
     chosen = data.take(rows)
     if isinstance(chosen, Text):
+        # code -1 reads the last one
         quoted = [
             *(form.quoted(value) for value in chosen.values),
             form.nothing,
-        ]  # code -1 reads the last one
+        ]
         return [quoted[code] for code in chosen.codes.tolist()]
     if chosen.dtype == np.float64:
         return [form.nothing if math.isnan(value) else f"{value:g}" for value in chosen.tolist()]

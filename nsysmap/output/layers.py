@@ -47,11 +47,8 @@ class OfTrace:
     times: Measured
     notes: tuple[Note, ...]
     number: int = 0  # of the engine among those that were measured
-    kinds: tuple[
-        KindTimes,
-        ...,
-        # its kinds of inferences, as of several shapes: the times above are means over all of them
-    ] = ()
+    # its kinds of inferences, as of several shapes: the times above are means over all of them
+    kinds: tuple[KindTimes, ...] = ()
 
     @property
     def layers(self) -> dict[int, Row]:
@@ -188,9 +185,8 @@ def precision_text(
     room = _room(width)
     rows = _precision(engine, measured)
     header: tuple[str, ...] = ("share", "µs", "layers", *report_precision.TYPES_HEADER)
-    skip = (
-        0 if any(row["time_ns"] is not None for row in rows) else 2
-    )  # without times there is no share and no µs
+    # without times there is no share and no µs
+    skip = 0 if any(row["time_ns"] is not None for row in rows) else 2
     cells = [cell[skip:] for cell in report_precision.type_cells(rows)]
     parts = [_heading(engine, measured, room)]
     parts.append(

@@ -203,9 +203,8 @@ def _tensor(tensor: Tensor) -> dict[str, object]:
     row: dict[str, object] = {"Name": tensor.name}
     if tensor.location is not None:
         row["Location"] = tensor.location
-    row["Dimensions"] = (
-        [-1] if tensor.dimensions is None else list(tensor.dimensions)
-    )  # trex computes with them: -1 is not known
+    # trex computes with them: -1 is not known
+    row["Dimensions"] = [-1] if tensor.dimensions is None else list(tensor.dimensions)
     row["Format/Datatype"] = both
     if (data_type(both), layout(both)) != (tensor.datatype, tensor.format):
         row |= {"Datatype": tensor.datatype or "", "Format": tensor.format or ""}

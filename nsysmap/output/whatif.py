@@ -100,10 +100,11 @@ def _common(texts: list[str]) -> str:
     """The sentences with which all texts (two or more) begin."""
     if len(texts) < 2:
         return ""
+    # what these two have in common, all texts between them have too
     first, last = (
         min(texts),
         max(texts),
-    )  # what these two have in common, all texts between them have too
+    )
     same = next(
         (place for place, (a, b) in enumerate(zip(first, last, strict=False)) if a != b),
         min(len(first), len(last)),

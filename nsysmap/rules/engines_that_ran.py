@@ -25,9 +25,8 @@ class OfThisRun:
     tables: Mapping[str, Table]
     left_out: frozenset[str] = frozenset()  # the tables that lost rows
     why: str = ""  # which files did not run, in words
-    unsure: Mapping[tuple[int, str], str] = field(
-        default_factory=dict
-    )  # layers (index, name) of files that may not have run: the file
+    # layers (index, name) of files that may not have run: the file
+    unsure: Mapping[tuple[int, str], str] = field(default_factory=dict)
 
 
 def of_this_run(tables: Mapping[str, Table]) -> OfThisRun:

@@ -30,19 +30,13 @@ class Finding:
     layer: str | None
     evidence: Mapping[str, int | float | str | bool | None]
     advice: str
-    about: tuple[
-        str,
-        ...,
-        # all that it is about: ids of `layers`, or names in its rule's words; empty if it is about
-        # its device
-    ] = ()
+    # all that it is about: ids of `layers`, or names in its rule's words; empty if it is about its
+    # device
+    about: tuple[str, ...] = ()
     command: str | None = None  # the what-if command that works out this finding's saving
     layer_title: str | None = None  # what its layer is called
-    also: tuple[
-        Finding,
-        ...,
-        # what other rules found of the same problem at the same place; its cost counts there only
-    ] = ()
+    # what other rules found of the same problem at the same place; its cost counts there only
+    also: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,12 +49,10 @@ class Outcome:
     findings: tuple[Finding, ...] = ()
     skipped: str | None = None
     more: int = 0  # findings beyond the most costly that are kept
-    folded: tuple[
-        Finding, ...
-    ] = ()  # found too, and told under another rule's findings (their ``also``)
-    cost_ns: int | None = (
-        None  # of its findings together, each place counted once; None if no cost is known
-    )
+    # found too, and told under another rule's findings (their ``also``)
+    folded: tuple[Finding, ...] = ()
+    # of its findings together, each place counted once; None if no cost is known
+    cost_ns: int | None = None
     share_of_window: float | None = None  # that cost's
 
     @property

@@ -142,9 +142,10 @@ def _root_of(
     whole = any(other.about is None for other in candidates)
     if not candidates or not (whole or one.about is None or one.about <= covered):
         return None
+    # stable: then by cost
     candidates.sort(
         key=lambda other: -len((other.about or frozenset()) & (one.about or frozenset()))
-    )  # stable: then by cost
+    )
     for other in candidates:
         at: Placed | None = other
         while at is not None and at is not one:

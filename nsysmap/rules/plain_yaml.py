@@ -33,9 +33,8 @@ def plain_yaml(path: Path, *, without: re.Pattern[str] | None = None) -> object:
     """
     import yaml
 
-    safe = getattr(
-        yaml, "CSafeLoader", yaml.SafeLoader
-    )  # the first where libyaml is there: ten times as fast
+    # the first where libyaml is there: ten times as fast
+    safe = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         with path.open("rb") as file:
             raw = file.read(LARGEST_BYTES + 1)

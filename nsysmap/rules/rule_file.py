@@ -121,9 +121,8 @@ class Rule:
     supersedes: tuple[str, ...]  # rules whose findings at the same place its own stand for
     takes_back: tuple[str, ...]  # those of them whose findings its own show to be no problem
     what_if: str | None  # the change of `nsysmap what-if` that works out its saving
-    seen: (
-        str | None
-    )  # traces and engine files of real GPUs in which it was found, and checked by hand
+    # traces and engine files of real GPUs in which it was found, and checked by hand
+    seen: str | None
     params: Mapping[str, Value]
     query: Query
     columns: tuple[str, ...]  # none known where it is not checked

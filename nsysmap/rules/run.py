@@ -329,9 +329,8 @@ def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> Placed:
         )
     if "share_of_window" not in row:
         of = window.windows.of({row.get("device")}) or window.end_ns - window.start_ns
-        row["share_of_window"] = (
-            min(cost / of, 1.0) if of and cost is not None else None
-        )  # a cost outside cannot be more than all of it
+        # a cost outside cannot be more than all of it
+        row["share_of_window"] = min(cost / of, 1.0) if of and cost is not None else None
     share, layer_index, layer, places = (row.get(name) for name in OPTIONAL)
     if isinstance(layer_index, int) and not -1 < layer_index < _BEYOND:
         raise NsysmapError(

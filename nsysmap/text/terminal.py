@@ -157,10 +157,11 @@ def between_words(text: str, width: int) -> str:
     head, _, tail = cut.partition("…")
     most = width // 4
     whole_head, whole_tail = _ALNUMS_BEHIND.sub("", head), _ALNUMS_BEFORE.sub("", tail)
+    # the characters next to what is left
     inside = (
         text[len(head) : len(head) + 1],
         text[-len(tail) - 1 : -len(tail) or None],
-    )  # the characters next to what is left
+    )
     if inside[0].isalnum() and len(head) - len(whole_head) <= most and whole_head:
         head = whole_head
     if inside[1].isalnum() and len(tail) - len(whole_tail) <= most and whole_tail:

@@ -139,9 +139,8 @@ def ranged(time_ns: int, low_ns: int, high_ns: int) -> str:
     tenth = max(high_ns - low_ns, 1) / 10 / size
     digits = max(0, min(2, math.floor(-math.log10(tenth / 2)))) if size > 1 else 0
     finest = _MOVES * max(abs(time_ns), abs(low_ns), abs(high_ns), 1) / size
-    step = 10 ** max(
-        0, math.floor(math.log10(min(tenth, finest)))
-    )  # whole tens and hundreds, where the range is as wide
+    # whole tens and hundreds, where the range is as wide
+    step = 10 ** max(0, math.floor(math.log10(min(tenth, finest))))
     shown = [
         _plain(round(value / size / step) * step if step > 1 else value / size, digits)
         for value in (time_ns, low_ns, high_ns)

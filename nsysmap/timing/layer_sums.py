@@ -16,9 +16,8 @@ from nsysmap.network.titles import called
 NUMBER = re.compile(r"\d+")
 _COMPONENT = re.compile(r"([/|:,+() ]+)")
 _ORDINAL = re.compile(r"_(?:\d+|\*)$")
-_LISTED = (
-    3  # numbers of a row that its name lists, where another row's name is the same but for them
-)
+# numbers of a row that its name lists, where another row's name is the same but for them
+_LISTED = 3
 _ALIKE = 2.0  # largest ratio of the times of layers in one row
 
 
@@ -45,11 +44,12 @@ def repeated_layers(layers: Table, totals: IntArray, whole_ns: int) -> Table:
     that of all kernels in it (see totals.layer_totals).
     """
     timed = alike(layers)
+    # in incomplete inferences
     others = [
         [row]
         for row in layers
         if not row.maybe_integer("time_ns") and totals[row.integer("layer_id")]
-    ]  # in incomplete inferences
+    ]
     groups = [*timed, *others]
     names = [*names_of(timed), *(row.text("name") for (row,) in others)]
     titles = [*titles_of(timed), *(called(row) for (row,) in others)]

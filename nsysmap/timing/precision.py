@@ -213,9 +213,8 @@ def _moving(
     )
     cast = cast or (layer is not None and alone and layer.kind in ("cast", "quantize"))
     if cast and source is not None and source == target:
-        source = (
-            None  # the name says that the type changes, so what it reads is not what the file shows
-        )
+        # the name says that the type changes, so what it reads is not what the file shows
+        source = None
     converts = source != target if source is not None and target is not None else cast
     told = told_by if source is not None else None
     return (

@@ -213,10 +213,11 @@ def peak_of(need: Needed) -> tuple[str | None, bool]:
     """The data type whose peak rate limits the layer, and whether it is that of tensor cores."""
     if not need.macs:
         return need.precision or "FP32", False
+    # unknown: the higher rate, so that the bound remains a lower one
     return (
         need.precision,
         need.tensor_cores != "no",
-    )  # unknown: the higher rate, so that the bound remains a lower one
+    )
 
 
 def _verdict(

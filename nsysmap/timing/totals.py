@@ -56,9 +56,8 @@ def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
         )
         runs[here] = np.where(own > 0, ran, 0)
         median_time[here] = _between(*_padded_middles(of_layer, time, runs[here]))
-        median_kernels[here], _ = _padded_middles(
-            of_layer, size, runs[here]
-        )  # the lower of two middle values: there is no half kernel
+        # the lower of two middle values: there is no half kernel
+        median_kernels[here], _ = _padded_middles(of_layer, size, runs[here])
         np.add.at(totals[here], layer, end - start)
     engine_total = engines.total_of(engine_of_layer)
     measured = runs > 0
@@ -206,9 +205,8 @@ class _Engines:
         )
         of_inference = np.full(inferences + 2, -1, np.int64)
         for _, inference, engine in in_pieces(*columns):
-            np.maximum.at(
-                of_inference, np.maximum(inference, -1), np.maximum(engine, -1)
-            )  # -1 is the last entry, which no engine has
+            # -1 is the last entry, which no engine has
+            np.maximum.at(of_inference, np.maximum(inference, -1), np.maximum(engine, -1))
         known = _Engines(
             of_inference,
             np.zeros(engines + 2, np.int64),

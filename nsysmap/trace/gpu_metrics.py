@@ -26,9 +26,8 @@ _GPU = 0xFF
 _END = "EndTimestamp"
 _MOST_APART = 1.5  # times the usual distance of samples: more is a hole
 _WRAP = 1 << 32
-_MOST_PERCENT = (
-    200.0  # peaks are nominal and can be passed a little; more, or less than nothing, is no sample
-)
+# peaks are nominal and can be passed a little; more, or less than nothing, is no sample
+_MOST_PERCENT = 200.0
 _CLOSE = 1 << 20
 _MOST_TYPES = 1 << 10  # a GPU has two, and there are at most 256
 _LONG = 2  # times as many samples as are wanted: of fewer, all are read
@@ -53,9 +52,8 @@ class GpuSamples:
     values: FloatArray  # one row per metric
     holes: int  # stretches without samples within the run
     mistrusted: int  # samples left out because nsys says so
-    lost_share: float = (
-        0.0  # of the time from the first sample to the last, how much those holes take
-    )
+    # of the time from the first sample to the last, how much those holes take
+    lost_share: float = 0.0
     number: int = 0  # nsys's own of this GPU, for its options
     part_of: PartOf | None = None  # None: these are all
 
@@ -145,9 +143,8 @@ class _Moments:
     """
 
     which: IntArray | None = None  # the metrics of a moment, in the order of its rows
-    regular: list[tuple[IntArray, IntArray]] = field(
-        default_factory=list
-    )  # moments, and for each the values in that order
+    # moments, and for each the values in that order
+    regular: list[tuple[IntArray, IntArray]] = field(default_factory=list)
     others: list[_Rows] = field(default_factory=list)  # rows that are in no such order
     rest: _Rows | None = None  # the begin of a moment
     latest: int = MISSING  # moment of any row but those of ``rest``
@@ -164,9 +161,8 @@ class _Moments:
             self.add(_some(rows, 0, len(rows[0]) // 2))
             self.add(_some(rows, len(rows[0]) // 2, None))
             return
-        whole = int(
-            np.argmax(rows[0] != rows[0][0])
-        )  # where the next moment begins, of which nothing may be missing
+        # where the next moment begins, of which nothing may be missing
+        whole = int(np.argmax(rows[0] != rows[0][0]))
         if whole:
             self._leave(_some(rows, 0, whole))
             rows = _some(rows, whole, None)

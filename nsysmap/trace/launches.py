@@ -49,9 +49,8 @@ class Launches:
         if (
             high - low < 8 * len(self.keys) + 1_000_000
         ):  # ids are dense: a direct table beats a search
-            table = np.full(
-                high - low + 2, MISSING, np.int64
-            )  # the last place is for all that are not in it
+            # the last place is for all that are not in it
+            table = np.full(high - low + 2, MISSING, np.int64)
             table[self.keys - low] = self.order
             if wanted.min() >= low and wanted.max() <= high:
                 return table[wanted - low]

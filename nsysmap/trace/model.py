@@ -42,8 +42,7 @@ class Trace:
     dropped: tuple[Dropped, ...]
     absent: tuple[str, ...]  # which of these tables the report does not have at all
     gpu_metrics: GpuMetrics = field(default_factory=GpuMetrics)
-    recording: Recording = field(
-        default_factory=Recording
-    )  # what the report says of how it was captured
+    # what the report says of how it was captured
+    recording: Recording = field(default_factory=Recording)
     hosts: Mapping[int, str] = field(default_factory=dict)  # what each process is, see host_program
     notes: tuple[Note, ...] = ()  # what the reader must know of how it was read

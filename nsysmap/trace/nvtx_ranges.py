@@ -59,9 +59,8 @@ def ranges_table(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -
     rows = np.flatnonzero(is_range)
     held: dict[str, Any] = raw
     if len(rows) < len(event):
-        held = {
-            key: taken(raw.pop(key), rows) for key in list(raw)
-        }  # each is let go of before the next is made
+        # each is let go of before the next is made
+        held = {key: taken(raw.pop(key), rows) for key in list(raw)}
     held = _with_mpi(tables, held)
     # never closed: lasts as long as the trace; 0 until 2021
     open_ended = (held["end"] == MISSING) | ((held["end"] == 0) & (held["start"] > 0))

@@ -177,7 +177,8 @@ def none_for_zero(values: IntArray) -> IntArray:
 def recoded(text: Text, replacement: list[str], missing: str = "other") -> Text:
     """The column with every distinct value replaced; rows without a value get ``missing``."""
     index: dict[str, int] = {}
+    # code -1 reads the last
     lookup = np.array(
         [index.setdefault(value, len(index)) for value in (*replacement, missing)], np.int32
-    )  # code -1 reads the last
+    )
     return Text(mapped(text.codes, lambda codes: lookup[codes]), tuple(index))

@@ -545,9 +545,8 @@ def _overheads(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -> 
 
 def _osrt_calls(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -> Table:
     raw = tables.read("OSRT_API", ("start", "end", "globalTid", "nameId", "eventClass"))
-    plain = (raw["eventClass"] == 27) | (
-        raw["eventClass"] == MISSING
-    )  # 31 and 32 are begin and finish pseudo rows
+    # 31 and 32 are begin and finish pseudo rows
+    plain = (raw["eventClass"] == 27) | (raw["eventClass"] == MISSING)
     raw = kept("osrt_calls", {key: value[plain] for key, value in raw.items()}, dropped, gpu=False)
     names = strings.text(raw["nameId"])
     thread = zero_for_missing(raw["globalTid"])

@@ -104,23 +104,20 @@ class Recording:
     """How a trace came to be, as far as it says so."""
 
     form: str = "SQLite"  # of the file, see NsysTables.form
-    nsys_version: str | None = (
-        None  # of the nsys that captured it, else of the one that exported it
-    )
+    # of the nsys that captured it, else of the one that exported it
+    nsys_version: str | None = None
     exported_by: str | None = None
     schema_version: str | None = None
-    traced: frozenset[str] = (
-        frozenset()
-    )  # nsys's event types (Cuda, NvtxEvents, OSRuntime, …); empty if it does not say
+    # nsys's event types (Cuda, NvtxEvents, OSRuntime, …); empty if it does not say
+    traced: frozenset[str] = frozenset()
     cuda_graph_trace: str | None = None  # node or graph, as nsys was told to
     wsl: bool = False  # captured under WSL2
     warnings: tuple[str, ...] = ()  # what nsys warned of, in our words
     began_at_ns: int | None = None  # when the session began, since 1970
     counters_asked_for: bool = False  # nsys was told to sample hardware counters
     no_counters: str | None = None  # why it could not
-    environment_tensorrt: str | None = (
-        None  # TENSORRT_VERSION of the program, as containers of NVIDIA have it
-    )
+    # TENSORRT_VERSION of the program, as containers of NVIDIA have it
+    environment_tensorrt: str | None = None
 
 
 def recording_of(tables: NsysTables) -> Recording:

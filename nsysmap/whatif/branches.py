@@ -27,12 +27,9 @@ _MOST_LOST = 0.05  # of the kernels' time
 class Needs:
     """What a layer waits for."""
 
-    layers: tuple[
-        int,
-        ...,
-        # layer_ids of layers with kernels from which it reads, directly or through layers without
-        # kernels
-    ]
+    # layer_ids of layers with kernels from which it reads, directly or through layers without
+    # kernels
+    layers: tuple[int, ...]
     unwritten: tuple[str, ...]
     """Tensors that no layer in the file writes and that are not engine inputs: anything that ran
     before may write them.
@@ -107,9 +104,8 @@ class _Streams:
     tail: dict[int, int] = field(default_factory=dict)  # per queue its last kernel
     of_layer: dict[int, int] = field(default_factory=dict)  # per layer its last kernel
     queue_of: dict[int, int] = field(default_factory=dict)
-    at_tensor: dict[str, set[int]] = field(
-        default_factory=dict
-    )  # the work launched before the first read of an unwritten tensor
+    # the work launched before the first read of an unwritten tensor
+    at_tensor: dict[str, set[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -38,12 +38,10 @@ _DEFAULTS = Costs(
 """Medians over the captures; of memsets in graphs over four with TensorRT and one with PyTorch,
 which do not differ.
 """
-_SLACK_NS = (
-    4_000  # work whose launch returned this long before the GPU was free waited only for dispatch
-)
-_BESIDE_NS = (
-    190  # nodes of kernels that spin: 0.29 us apart in a graph with branches, 0.1 in one without
-)
+# work whose launch returned this long before the GPU was free waited only for dispatch
+_SLACK_NS = 4_000
+# nodes of kernels that spin: 0.29 us apart in a graph with branches, 0.1 in one without
+_BESIDE_NS = 190
 _FEW = 5  # fewest examples for a median
 _LATE_NS = 20_000  # a longer wait had another cause
 

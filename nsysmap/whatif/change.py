@@ -23,10 +23,11 @@ ABOUT_LAYERS = frozenset({"drop-layers", "join-kernels"})
 REFORMATS = ("Reformatting CopyNode*",)
 """TensorRT's name for layers that it inserted to change a layout."""
 
+# origins of copies that another layout would avoid; SLICE, QDQ and CAST are part of the network
 _PUT_IN = (
     "REFORMAT",
     "CONCAT",
-)  # origins of copies that another layout would avoid; SLICE, QDQ and CAST are part of the network
+)
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,8 @@ _NOTHING_BETWEEN = (
     " each"
 )
 
-EMPTY_KERNEL_NS = (
-    140  # duration that CUPTI reports for an empty kernel (640 on an H200), minus CUPTI's excess
-)
+# duration that CUPTI reports for an empty kernel (640 on an H200), minus CUPTI's excess
+EMPTY_KERNEL_NS = 140
 
 
 BESIDE_NS = 300
@@ -442,9 +441,8 @@ def _on_queue(step: Step, queue: int, timeline: Timeline) -> Step:
         )
         lead = node_lead_ns(placed, works[-1:], timeline.costs) if step.graph else work.lead_ns
         works.append(placed._replace(lead_ns=lead))
-    call_ns = (
-        min(step.call_ns, timeline.costs.graph_launch_ns) if step.graph else step.call_ns
-    )  # a graph without branches
+    # a graph without branches
+    call_ns = min(step.call_ns, timeline.costs.graph_launch_ns) if step.graph else step.call_ns
     return step._replace(queue=queue if works else step.queue, works=tuple(works), call_ns=call_ns)
 
 

@@ -64,9 +64,8 @@ class Observed:
     inferences: Table
     membership: Table
     mapping: Table | None
-    device: int | None = (
-        None  # the GPU whose inferences are replayed; None: the one of window.steady_window
-    )
+    # the GPU whose inferences are replayed; None: the one of window.steady_window
+    device: int | None = None
 
 
 @dataclass(frozen=True)
@@ -411,9 +410,8 @@ def lost_share(trace: Trace, window: Window, timeline: Timeline) -> float:
     upto = np.maximum.accumulate(end)
 
     def taken_ns(start: IntArray, stop: IntArray) -> int:
-        at = (
-            np.searchsorted(begin, stop) - 1
-        )  # begins are not part of a span: they are the end of the one before
+        # begins are not part of a span: they are the end of the one before
+        at = np.searchsorted(begin, stop) - 1
         return int((stop - start)[(at >= 0) & (stop <= upto[np.maximum(at, 0)])].sum())
 
     whole = 0

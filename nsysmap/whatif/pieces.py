@@ -19,9 +19,8 @@ _NEAR = 12  # number of nodes that ended last before another began: its dependen
 # by which a node begins at most before the one ends that launched it early (programmatic dependent
 # launch)
 _EARLY_NS = 2_000
-_TOGETHER_NS = (
-    1_500  # ends this close before a node's begin, in every replay, may all be dependencies
-)
+# ends this close before a node's begin, in every replay, may all be dependencies
+_TOGETHER_NS = 1_500
 
 
 @dataclass(frozen=True)
@@ -36,15 +35,13 @@ class Pieces:
     row: IntArray  # kernel_id, MISSING for other work
     kind: IntArray  # position in KINDS
     stream: IntArray
-    pinned_ns: (
-        IntArray  # a copy's duration if its host memory were pinned; of other work its duration
-    )
+    # a copy's duration if its host memory were pinned; of other work its duration
+    pinned_ns: IntArray
     node: IntArray  # node of a graph, MISSING otherwise
+    # positions of the dependencies of each, beside the previous work in its stream; see Work.after
     after: tuple[
         tuple[int, ...],
         ...,
-        # positions of the dependencies of each, beside the previous work in its stream; see
-        # Work.after
     ]
 
 
@@ -111,12 +108,10 @@ def _stream_waits(
     )
     last: dict[int, int] = {}  # per stream the last piece so far
     pending: dict[int, set[int]] = defaultdict(set)
-    at_event: dict[
-        int, tuple[int, int]
-    ] = {}  # per event: its stream, and the last piece there when it was recorded
-    unmet: list[
-        tuple[int, int]
-    ] = []  # the same for records whose event is not in the trace, oldest first
+    # per event: its stream, and the last piece there when it was recorded
+    at_event: dict[int, tuple[int, int]] = {}
+    # the same for records whose event is not in the trace, oldest first
+    unmet: list[tuple[int, int]] = []
     latest_stream = MISSING
     for _, is_event, row in moments:
         if not is_event:

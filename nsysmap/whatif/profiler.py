@@ -47,9 +47,8 @@ class Machine:
     """Properties of the machine without the profiler that the trace does not show."""
 
     launch: float  # duration of a launch relative to the estimate
-    node_saved_ns: (
-        int  # how much less than recorded a node of a graph takes, with the gap before it
-    )
+    # how much less than recorded a node of a graph takes, with the gap before it
+    node_saved_ns: int
     queued_saved_ns: int  # the same of a kernel launched by itself
     # how much more than Costs.made_node_ns two of them are apart in a graph that is made of them
     node_ns: int

@@ -22,13 +22,14 @@ from nsysmap.whatif.profiler import OWN_CALLS, ProfilerCosts, profiler_parts
 from nsysmap.whatif.timeline import ALL_QUEUES, Costs, Step, StepKind, Timeline, Work
 from nsysmap.whatif.window import Window
 
+# kinds of calls that are steps even without known GPU work
 _ACTS = (
     "sync",
     "launch",
     "graph-launch",
     "copy",
     "memset",
-)  # kinds of calls that are steps even without known GPU work
+)
 _EVENTS = ("event", "stream-wait")
 Reached = Callable[[IntArray], FloatArray]
 
@@ -166,9 +167,8 @@ class _Source:
         by = calls.held_ints("thread").take(rows)
         rows, by = rows[np.isin(by, threads)], by[np.isin(by, threads)]
         start, end = calls.held_ints("start_ns").take(rows), calls.held_ints("end_ns").take(rows)
-        entered = begins[
-            np.minimum(np.searchsorted(begins, window.begin_ns), len(begins) - 1)
-        ]  # per stretch: the thread's first inference
+        # per stretch: the thread's first inference
+        entered = begins[np.minimum(np.searchsorted(begins, window.begin_ns), len(begins) - 1)]
         stretch = np.searchsorted(window.begin_ns, start, side="right") - 1
         inside = start >= entered[stretch]
         rows, by, start, end, stretch = (
@@ -200,9 +200,8 @@ class _Source:
         fresh = np.ones(len(mine), np.bool_)
         fresh[1:] = stretch[mine][1:] != stretch[mine][:-1]
         previous = np.where(fresh, entered[stretch[mine]], reached[: len(taken)])
-        begun = np.maximum(
-            begun, np.minimum(previous, ended)
-        )  # of calls of two threads at once the later one takes only what is left
+        # of calls of two threads at once the later one takes only what is left
+        begun = np.maximum(begun, np.minimum(previous, ended))
         between = (np.minimum(previous, begun), begun)
         profiler = self._profiler_time(threads, rows, between)
         spans = enqueue_spans(self.trace, self.inferences.take(own))

@@ -28,15 +28,12 @@ class _Gpu:
     tail: dict[int, int] = field(default_factory=dict)  # end of each queue's last work
     tail_copy: dict[int, bool] = field(default_factory=dict)
     done: dict[int, int] = field(default_factory=dict)  # end of each work, by number
-    busy: dict[int, tuple[list[int], list[int], list[float]]] = field(
-        default_factory=dict
-    )  # per queue: starts, ends, needs
-    copying: dict[str, tuple[list[int], list[int]]] = field(
-        default_factory=dict
-    )  # per direction: starts, ends of copies, by time
-    placed: list[tuple[Work, int, int]] | None = (
-        None  # every piece of work with its start and end, if requested
-    )
+    # per queue: starts, ends, needs
+    busy: dict[int, tuple[list[int], list[int], list[float]]] = field(default_factory=dict)
+    # per direction: starts, ends of copies, by time
+    copying: dict[str, tuple[list[int], list[int]]] = field(default_factory=dict)
+    # every piece of work with its start and end, if requested
+    placed: list[tuple[Work, int, int]] | None = None
 
     def run(self, work: Work, ready: int) -> int:
         """The end of this work, which could begin at ``ready`` if its queue were empty."""
@@ -154,9 +151,8 @@ def replay(timeline: Timeline, *, placed: list[tuple[Work, int, int]] | None = N
     ]
     locked = timeline.locked if len(waiting) > 1 else 0.0
     serial = timeline.serial if len(waiting) > 1 else 0.0
-    lock = (
-        MISSING  # the time until which another thread holds the driver's lock, or the interpreter's
-    )
+    # the time until which another thread holds the driver's lock, or the interpreter's
+    lock = MISSING
     waited = [False] * len(timeline.threads)
     heapq.heapify(waiting)
     turn = heapq.heappop(waiting) if waiting else None
@@ -259,9 +255,8 @@ def period_ns(timeline: Timeline, finished: Finished) -> float:
 def lengths_ns(timeline: Timeline, finished: Finished) -> list[dict[int, tuple[int, int]]]:
     """Per thread the counted inferences, each with the end of the previous one and its own."""
     found = []
-    together = min(
-        (max(ends.values()) for ends in finished if ends), default=0
-    )  # later one thread has the GPU to itself
+    # later one thread has the GPU to itself
+    together = min((max(ends.values()) for ends in finished if ends), default=0)
     for ends, weights in zip(finished, timeline.weights, strict=True):
         before = dict(zip(sorted(ends)[1:], sorted(ends), strict=False))
         counting = [one for one in weights if one in ends and one in before]

@@ -31,19 +31,15 @@ class Work(
     # for a graph's node: from the end of its dependencies (for the first ones: from the graph's
     # begin) to its start
     lead_ns: int
-    after: tuple[
-        int,
-        ...,
-        # numbers of the work in other queues for which it waits; for a graph's node: of all nodes
-        # for which it waits
-    ]
+    # numbers of the work in other queues for which it waits; for a graph's node: of all nodes for
+    # which it waits
+    after: tuple[int, ...]
     need: float  # share of the GPU that it uses while it runs, and others cannot
     most_need: float  # the same at most
     pinned: float = 1.0  # what its duration would be multiplied by if its host memory were pinned
     sms: float = 0.0  # share of the SMs that it keeps busy, see gpu_share.Needs
-    early: bool = (
-        False  # it may begin before the end of the kernel before it in its stream (see early)
-    )
+    # it may begin before the end of the kernel before it in its stream (see early)
+    early: bool = False
 
 
 class Step(NamedTuple):
@@ -77,9 +73,8 @@ class Costs:
     # otherwise MISSING
     graph_start_ns: int
     dispatch_ns: int  # between two kernels of a queue, the second queued in time
-    early_ns: (
-        int  # the same where the second may begin early: negative; MISSING if the trace shows none
-    )
+    # the same where the second may begin early: negative; MISSING if the trace shows none
+    early_ns: int
     to_copy_ns: int  # from a kernel to a queued copy
     from_copy_ns: int  # from a copy to a queued kernel
     node_ns: int  # between two nodes of a graph; MISSING as recorded if none is
@@ -102,20 +97,15 @@ class Timeline:
 
     threads: tuple[tuple[Step, ...], ...]
     costs: Costs
-    weights: tuple[
-        dict[int, float], ...
-    ]  # per thread, for each counted inference: how many inferences of the trace it represents
+    # per thread, for each counted inference: how many inferences of the trace it represents
+    weights: tuple[dict[int, float], ...]
+    # per thread, the phase of the run that each inference is of; empty if there is one phase
     phases: tuple[
         Mapping[int, int],
         ...,
-        # per thread, the phase of the run that each inference is of; empty if there is one phase
     ] = ()
-    present: tuple[
-        float,
-        ...,
-        # per thread, the share of the time of the run in which it runs inferences; empty: all the
-        # time
-    ] = ()
+    # per thread, the share of the time of the run in which it runs inferences; empty: all the time
+    present: tuple[float, ...] = ()
     locked: float = 0.0  # share of a launch call in which no other thread of the process can launch
     # host work is one thread's at a time, but for waits, and takes so many times as long; 0: of all
     # at once

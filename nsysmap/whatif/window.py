@@ -41,23 +41,18 @@ class Window:
     process: int
     device: int
     threads: tuple[int, ...]
-    inferences: tuple[
-        IntArray, ...
-    ]  # per thread the rows in INFERENCES, by time, including those that only precede a counted one
-    weights: tuple[
-        dict[int, float], ...
-    ]  # per thread: for each counted position in `inferences`, how many of the trace it represents
+    # per thread the rows in INFERENCES, by time, including those that only precede a counted one
+    inferences: tuple[IntArray, ...]
+    # per thread: for each counted position in `inferences`, how many of the trace it represents
+    weights: tuple[dict[int, float], ...]
     begin_ns: IntArray  # of each stretch; they do not overlap
     end_ns: IntArray
-    phases: tuple[
-        dict[int, int], ...
-    ]  # per thread the phase of each position in `inferences`, see steady.phases
-    present: tuple[
-        float, ...
-    ]  # per thread, the share of the time in which any of them runs inferences that it does
-    inferences_a_pass: (
-        int  # inferences per pass, if engines always take turns in the same order; 1 otherwise
-    )
+    # per thread the phase of each position in `inferences`, see steady.phases
+    phases: tuple[dict[int, int], ...]
+    # per thread, the share of the time in which any of them runs inferences that it does
+    present: tuple[float, ...]
+    # inferences per pass, if engines always take turns in the same order; 1 otherwise
+    inferences_a_pass: int
     notes: tuple[str, ...]  # what was left out, in sentences
     # mean time of all inferences of the run that count, divided by that of the replayed ones
     of_all: float
@@ -287,9 +282,8 @@ def _held_up(took: IntArray, own: IntArray) -> tuple[BoolArray, IntArray]:
     )
     left = np.flatnonzero(~odd)
     while len(left):
-        slow = took[left] > OUTLIER * max(
-            float(np.median(took[left])), 0.0
-        )  # below 0 where the GPU works off what waited for long
+        # below 0 where the GPU works off what waited for long
+        slow = took[left] > OUTLIER * max(float(np.median(took[left])), 0.0)
         if np.count_nonzero(slow) <= FEW * len(took):
             odd[left[slow]] = True
             break

@@ -92,9 +92,8 @@ def test_a_shortened_text_fits_and_keeps_both_ends(text: str, width: int) -> Non
     if columns(text) <= width:
         assert short == text
     else:
-        cuts = [
-            at for at, char in enumerate(short) if char == "…"
-        ]  # the text may hold one of its own
+        # the text may hold one of its own
+        cuts = [at for at, char in enumerate(short) if char == "…"]
         assert any(text.startswith(short[:at]) and text.endswith(short[at + 1 :]) for at in cuts)
 
 

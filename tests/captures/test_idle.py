@@ -158,9 +158,8 @@ def test_the_800_us_of_host_work_between_inferences_are_host_and_are_named() -> 
     )
     named = np.array([text == "range preprocess" for text in gaps.text("evidence").list()])
     host = int(gaps.ints("dur_ns")[named].sum())
-    assert host == pytest.approx(
-        preprocess - first, rel=0.03
-    )  # the first one is before the first GPU work
+    # the first one is before the first GPU work
+    assert host == pytest.approx(preprocess - first, rel=0.03)
     assert 780_000 < host / (inferences - 1) < 900_000
     assert set(np.array(gaps.text("cause").list())[named]) == {"host"}
     assert ns_by_cause(gaps)["host"] < 1.01 * host
@@ -170,9 +169,8 @@ def test_blocking_pageable_copies_hold_the_gpu_idle_and_are_called_copy() -> Non
     path = exported("bert_split_trt10/pageable")
     gaps, _ = gaps_of(path)
     direct = Direct(path)
-    before_the_call = direct.overlap_ns(
-        "cudaMemcpy"
-    )  # the tail of one copy holds up the next launch
+    # the tail of one copy holds up the next launch
+    before_the_call = direct.overlap_ns("cudaMemcpy")
     holding = sum(
         end - max(start, launch[0])
         for start, end, launch in direct.holes()
@@ -198,9 +196,8 @@ def test_between_the_nodes_of_a_graph_it_is_dispatch_before_a_graph_launch_graph
     assert found["dispatch"] == within
     assert found["profiler"] == pytest.approx(calls, rel=0.03)
     assert found["graph"] + found["profiler"] == pytest.approx(launching, rel=0.03)
-    assert (
-        found["graph"] < 0.25 * launching
-    )  # un-profiled, a graph launch takes 11 us where this one took 68
+    # un-profiled, a graph launch takes 11 us where this one took 68
+    assert found["graph"] < 0.25 * launching
 
 
 @pytest.mark.parametrize("name", ["bert_split_trt10/sync", "bert_trt86/sync", "bert_trt103/sync"])

@@ -309,9 +309,10 @@ def test_no_secret_of_the_machine_is_in_any_output_of_comparison_gate_plots_sql_
     for status, command in commands:
         done = run(capfd, *command)
         assert done.status == status, (command, done.err)
+        # where the user asked for it
         printed = (
             beside(done.out, command).replace(f"page: {folder}", "page: ").replace(f"→ {out}", "→ ")
-        )  # where the user asked for it
+        )
         assert leaked(printed, done.err.replace(str(out), "")) == [], command
     written = sorted(
         path
@@ -319,9 +320,8 @@ def test_no_secret_of_the_machine_is_in_any_output_of_comparison_gate_plots_sql_
         for path in where.rglob("*")
         if path.is_file()
     )
-    assert (
-        len(written) == 4 + (3 + 2) + (3 + 2) + 1 + 4 + 5 + 3 + 2 * 5 + 3
-    )  # a comparison's page has one of each side beside it
+    # a comparison's page has one of each side beside it
+    assert len(written) == 4 + (3 + 2) + (3 + 2) + 1 + 4 + 5 + 3 + 2 * 5 + 3
     for path in written:
         assert leaked(contents(path)) == [], path.name
 

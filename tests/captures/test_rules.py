@@ -112,9 +112,10 @@ def test_a_whole_graph_trace_is_blind_not_healthy() -> None:
         for outcome in analysis("bert_trt10", "graph_whole.sqlite", rules=True).outcomes
     }
     assert all(outcomes[rule].skipped for rule in WHOLE_GRAPH_CANNOT_TELL)
+    # they are CUDA graphs already
     assert all(
         outcomes[rule].clean for rule in ("cuda-graph-would-help", "cuda-graph-would-not-help")
-    )  # they are CUDA graphs already
+    )
     (finding,) = outcomes["whole-graph-trace"].findings
     assert finding.severity == "error"
     assert "--cuda-graph-trace=node" in finding.advice

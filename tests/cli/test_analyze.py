@@ -133,9 +133,8 @@ def test_the_map_is_the_golden_one(tmp_path: Path, capfd: pytest.CaptureFixture[
     done = run(capfd, "map", SYNC, ENGINE, "-o", tmp_path / "map.csv")
     assert (done.status, done.out) == (0, "")
     assert done.err == "2,800 of 2,800 kernels have a layer, 100% of kernel time (nvtx 2,800)\n"
-    held(
-        "map_head.csv", "".join((tmp_path / "map.csv").read_text().splitlines(keepends=True)[:58])
-    )  # the first inference
+    # the first inference
+    held("map_head.csv", "".join((tmp_path / "map.csv").read_text().splitlines(keepends=True)[:58]))
     assert run(capfd, "map", SYNC, ENGINE, "-o", "-").out == (tmp_path / "map.csv").read_text()
 
 

@@ -44,9 +44,8 @@ def test_in_a_pipe_no_name_is_cut(capfd: pytest.CaptureFixture[str]) -> None:
         ENGINE,
     )
     layers = run(capfd, "compare", *files).out.split("Layers, kernel time")[1].split("\n\n")[0]
-    assert "…" not in layers.replace("… and", "").replace(
-        " … ", ""
-    )  # a name has " … " for modules that it leaves out itself
+    # a name has " … " for modules that it leaves out itself
+    assert "…" not in layers.replace("… and", "").replace(" … ", "")
 
 
 def test_json_has_the_figures(capfd: pytest.CaptureFixture[str]) -> None:

@@ -505,9 +505,8 @@ def test_what_a_full_disk_cuts_short_is_one_line_and_leaves_nothing(
     with small_files(1024):
         done = nsysmap(*arguments, "-o", f"reports/{name}")
     assert (done.status, done.err.count("\n")) == (2, 1)
-    first = (
-        "out.before.html" if (arguments[0], name) == ("compare", "out.html") else name
-    )  # a comparison's page has one of each side
+    # a comparison's page has one of each side
+    first = "out.before.html" if (arguments[0], name) == ("compare", "out.html") else name
     assert done.err.startswith(f"nsysmap: reports/{first}: cannot be written (")
     assert contents(Path()) == before
 
@@ -605,9 +604,8 @@ def test_a_file_with_unfinished_changes_beside_it_is_not_read_as_if_they_were_no
         f"unfinished changes beside it (report.sqlite{suffix})",
         "close the program that writes it",
     )
-    Path(f"report.sqlite{suffix}").write_bytes(
-        bytes(512)
-    )  # what a finished transaction leaves behind
+    # what a finished transaction leaves behind
+    Path(f"report.sqlite{suffix}").write_bytes(bytes(512))
     assert "unfinished" not in nsysmap("map", "report.sqlite", ENGINE).err
 
 
@@ -645,6 +643,5 @@ def test_a_file_given_as_a_name_is_not_explained_as_one(nsysmap: Command, tmp_pa
     hidden = nsysmap("decode", str(FIXTURES / "bert_trt10" / "graph_whole.sqlite"))
     assert (hidden.status, hidden.out) == (2, "")
     assert "shows no kernels; see why: nsysmap analyze" in hidden.err
-    assert (
-        nsysmap("decode", "/bert/encoder/layer.0/" + "x/" * 3000).status == 0
-    )  # too long to be a path
+    # too long to be a path
+    assert nsysmap("decode", "/bert/encoder/layer.0/" + "x/" * 3000).status == 0

@@ -92,11 +92,9 @@ def test_an_example_runs(
         )
     arguments = words[1 : min(ends, default=len(words))]
     done = run(capfd, *arguments)
-    assert done.status == (1 if "gate" in arguments else 0), (
-        done.err
-    )  # the launches take more than the example's budget allows
+    # the launches take more than the example's budget allows
+    assert done.status == (1 if "gate" in arguments else 0), done.err
     written = [Path(name) for option, name in pairwise(arguments) if option in ("-o", "--trex")]
     assert all(path.exists() for path in written)
-    assert (
-        done.out or done.err or written or line.startswith("nsysmap cache list")
-    )  # which is empty
+    # which is empty
+    assert done.out or done.err or written or line.startswith("nsysmap cache list")

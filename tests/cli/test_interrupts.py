@@ -73,9 +73,10 @@ def test_nothing_is_left_wherever_it_is_interrupted(
     out, cache, temporary = tmp_path / "out", tmp_path / "cache", tmp_path / "tmp"
     for folder in (out, cache, temporary):
         folder.mkdir()
+    # an impatient user
     program = code(
         MOMENTS[moment], f"os.kill(os.getpid(), {int(number)}); os.kill(os.getpid(), {int(number)})"
-    )  # an impatient user
+    )
     outputs = [
         item for suffix in ("json", "html") for item in ("-o", str(out / f"report.{suffix}"))
     ]
@@ -87,11 +88,12 @@ def test_nothing_is_left_wherever_it_is_interrupted(
         start_new_session=True,
     )
     said = process.communicate(timeout=120)
+    # click ends the line of a terminal's ^C
     assert (process.returncode, *(text.strip() for text in said)) == (
         status,
         b"",
         b"",
-    )  # click ends the line of a terminal's ^C
+    )
     assert {path.name for path in out.iterdir()} <= {
         "report.json",
         "report.html",

@@ -143,10 +143,11 @@ def test_of_several_engines_each_has_its_own_layers_inferences_and_sum() -> None
     assert first.name in told.stdout.splitlines()[1]  # what the first screen names
     assert f" {rounded(first.time_ns)} " in told.stdout.splitlines()[1]
     pages = re.split(r"^(?=\w+\.engine\.json: 44 layers)", told.stdout, flags=re.MULTILINE)[1:]
+    # the more costly first
     assert [page.partition(".")[0] for page in pages] == [
         "generation",
         "context",
-    ]  # the more costly first
+    ]
     for engine, page, count in zip((1, 0), pages, (96, 3), strict=True):
         assert f"times of sync.nsys-rep: mean of {count} inferences" in page
         rows = re.findall(r"^ +\d+ +<?([\d.]+)% +([\d.]+)  \w+ ", page, re.MULTILINE)[:44]

@@ -182,9 +182,8 @@ def test_a_failure_that_nobody_can_be_told_is_still_exit_status_2() -> None:
 def test_characters_that_the_terminal_lacks_are_escaped(encoding: str) -> None:
     done = shell("$NSYSMAP decode 漢", PYTHONIOENCODING=encoding)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.startswith(
-        b"\\u6f22" if encoding == "latin-1" else "漢".encode()
-    )  # click writes UTF-8 in place of ASCII
+    # click writes UTF-8 in place of ASCII
+    assert done.stdout.startswith(b"\\u6f22" if encoding == "latin-1" else "漢".encode())
 
 
 @pytest.mark.parametrize(

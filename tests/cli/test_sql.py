@@ -137,9 +137,8 @@ def test_an_answer_without_end_is_stopped_at_its_size_and_its_time(
             "SELECT count(*) AS n FROM range(100000000) a, range(1000000) b", {}, time_limit_s=0.2
         )
     assert time.monotonic() - started < 30
-    check_select(
-        "SELECT count(*) AS n FROM range(100000000) a, range(1000000) b"
-    )  # a fine statement that takes long is no mistake
+    # a fine statement that takes long is no mistake
+    check_select("SELECT count(*) AS n FROM range(100000000) a, range(1000000) b")
     assert threading.active_count() < 10
 
 

@@ -43,9 +43,8 @@ def test_the_slowest_is_the_slowest_and_the_median_one_is_in_the_middle() -> Non
     assert told("slowest").rank == 1
     middle = told(str(told("slowest").usual))
     assert middle.time_ns == middle.usual_ns
-    assert {row["extra_ns"] for row in middle.kernels.records()} != {
-        0
-    }  # beside the medians at each place, not beside itself
+    # beside the medians at each place, not beside itself
+    assert {row["extra_ns"] for row in middle.kernels.records()} != {0}
 
 
 def test_the_first_of_a_thread_has_no_rank_among_those_that_follow_another() -> None:

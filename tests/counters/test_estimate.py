@@ -292,9 +292,8 @@ def test_samples_printed_as_1_are_not_taken_for_1() -> None:
     printed = np.where((exact > 0) & (exact < 1), 1.0, np.round(exact))
     found = estimate(replace(samples, values=printed), work, Shift()).by_metric[0].groups
     assert (np.abs(found.value - rates) < 2.5 * found.error).all()
-    plain = (
-        estimate(replace(samples, values=printed + 1e-9), work, Shift()).by_metric[0].groups
-    )  # not whole: taken as they are
+    # not whole: taken as they are
+    plain = estimate(replace(samples, values=printed + 1e-9), work, Shift()).by_metric[0].groups
     assert (np.abs(found.value - rates)[1:] < np.abs(plain.value - rates)[1:]).all()
 
 

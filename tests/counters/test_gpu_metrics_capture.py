@@ -133,9 +133,8 @@ def test_counters_are_those_of_nsight_compute(captures: dict[str, Capture], mode
     assert np.median(np.abs(from_samples - found.tensor_as_printed)) < 1.0
     assert np.median(np.abs(from_samples - found.tensor)) < 0.6
     assert np.sqrt(np.mean(((from_samples - found.tensor) / tensor.error[:KERNELS]) ** 2)) < 1.5
-    assert (
-        np.median(np.abs(dram - found.dram_as_printed)) < 8.0
-    )  # of peak, each over its own duration
+    # of peak, each over its own duration
+    assert np.median(np.abs(dram - found.dram_as_printed)) < 8.0
     in_ncus_time = dram * duration_ns / found.ncu_duration_ns
     assert np.median(np.abs(in_ncus_time - found.dram_as_printed)) < 8.0  # ncu's caches are cold
 

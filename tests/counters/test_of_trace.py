@@ -133,9 +133,8 @@ def test_each_kernel_gets_the_activity_that_it_had(bert: MappedTrace) -> None:
     assert rows[stated].low.notna().all() and rows[rows.low.isna()].high.isna().all()
     active = rows[(rows.metric == "sm_active") & rows.known]
     true = np.where(active.duration_ns > 5_000, LONG, SHORT)
-    clear = (
-        active.duration_ns - 5_000
-    ).abs() > 500  # a kernel that is now longer, now shorter has no one true value
+    # a kernel that is now longer, now shorter has no one true value
+    clear = (active.duration_ns - 5_000).abs() > 500
     assert clear.sum() > 20
     inside = (active.low <= true + 0.5) & (active.high >= true - 0.5)
     assert inside[clear].mean() >= 0.85
@@ -180,9 +179,8 @@ def test_another_gpu_than_the_one_with_the_kernels_is_said_to_have_been_sampled(
     assert run.text("reason").startswith(
         "the trace shows no kernel on GPU 1, which was sampled, but on GPU 0: nsys profile"
     )
-    assert "--gpu-metrics-device=0 " in run.text(
-        "reason"
-    )  # as nsys 2023.4, which captured it, spells it
+    # as nsys 2023.4, which captured it, spells it
+    assert "--gpu-metrics-device=0 " in run.text("reason")
 
 
 def test_metrics_whose_names_are_not_known_are_named(bert: MappedTrace) -> None:

@@ -105,9 +105,8 @@ def test_rates_noise_and_errors_are_those_of_whole_matrices(period: int) -> None
     rates, whole, stiff, noise = dense_fit(problem)
     assert problem.matrix.blocks.count > 0
     assert fit.noise[0] == pytest.approx(noise, rel=1e-6)
-    assert np.allclose(
-        fit.rates[0], rates, atol=1e-3
-    )  # of percent: couplings of hardly any weight are left out
+    # of percent: couplings of hardly any weight are left out
+    assert np.allclose(fit.rates[0], rates, atol=1e-3)
     means = means_of(problem.layout, np.array([0, 0, 1, 1, -1] * 4)[np.argsort(problem.place)], 2)
     plain = np.stack([means.of(row) for row in np.eye(problem.layout.columns)])
     inverse = np.linalg.inv(whole)

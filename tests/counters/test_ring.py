@@ -101,10 +101,11 @@ def test_spreads_of_sums_are_those_of_the_whole_inverse(size: int, reach: int, s
         + np.arange(len(number))
         - np.repeat(np.cumsum(length) - length, length)
     )
+    # a sum over what lies far apart
     number, column = (
         np.append(number, [12, 12]),
         np.append(column, [0, size // 2]),
-    )  # a sum over what lies far apart
+    )
     number, column = (
         np.append(number, [3, 4, 5]),
         np.append(column, [size - 1, size - 1, size - 2]),
@@ -119,10 +120,11 @@ def test_spreads_of_sums_are_those_of_the_whole_inverse(size: int, reach: int, s
 def test_solutions_are_exact_where_long_samples_hardly_determine_the_rates_of_short_kernels() -> (
     None
 ):
+    # each sample covers 90 columns, as one of 100 µs does where kernels take 3 µs
     size, long = (
         500,
         90,
-    )  # each sample covers 90 columns, as one of 100 µs does where kernels take 3 µs
+    )
     random = np.random.default_rng(1)
     share = np.zeros((400, size))
     for row in range(len(share)):

@@ -155,10 +155,11 @@ def test_pieces_of_what_runs_are_those_of_the_obvious_loop(
             of_set = (tuple(sorted(row[2] for row in running)), any(row[0] == begin for row in own))
             pieces.append((begin, end, running, latest, of_set))
     often = Counter(piece[-1] for piece in pieces)
+    # by the first one
     usual = {
         each[-1]: len(each[2]) == 1 or 2 * often[each[-1]] >= executions[each[3][2]]
         for each in reversed(pieces)
-    }  # by the first one
+    }
     expected: list[tuple[int, int, object, int]] = []
     for begin, end, running, latest, of_set in pieces:
         rest = [(begin, end, row[2], row[3]) for row in running]

@@ -338,9 +338,8 @@ def test_a_division_by_the_sums_that_comes_after_the_second_product_belongs_to_t
 
 
 def test_a_mask_that_the_softmax_computes_for_other_blocks_too_is_no_reader_of_the_scores() -> None:
-    engine = read_engine(
-        FIXTURES / "real_trt" / "p_softmax.engine.json"
-    )  # the first block writes the mask that all use
+    # the first block writes the mask that all use
+    engine = read_engine(FIXTURES / "real_trt" / "p_softmax.engine.json")
     assert [
         (found.fused, found.conditions.unmet) for found in attention_blocks(engine, compute=(9, 0))
     ] == [(False, ())] * 4

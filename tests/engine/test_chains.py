@@ -145,18 +145,16 @@ def test_a_view_or_transpose_between_a_product_and_its_bias_is_what_keeps_them_a
     second = row(
         "Other{}", "NoOp", [("t", [-1, 32, 16, 16], "Float")], [("w", [-1, 32, 256], "Float")]
     )
-    assert not [
-        chain for chain in found(conv, view, bias, second) if chain[0] == "epilogue"
-    ]  # somebody else reads the product's result
+    # somebody else reads the product's result
+    assert not [chain for chain in found(conv, view, bias, second) if chain[0] == "epilogue"]
     part = row(
         "Slice-0{}",
         "Slice",
         [("t", [-1, 32, 16, 16], "Float")],
         [("u", [-1, 1, 32, 16, 16], "Float")],
     )
-    assert not [
-        chain for chain in found(conv, part, bias) if chain[0] == "epilogue"
-    ]  # a part of it is no view of all
+    # a part of it is no view of all
+    assert not [chain for chain in found(conv, part, bias) if chain[0] == "epilogue"]
 
 
 def test_what_needs_all_of_its_input_shares_a_kernel_with_no_neighbour() -> None:

@@ -202,9 +202,8 @@ def test_a_tool_runs_engines_for_nobody_who_calls_the_api_himself() -> None:
     assert Program(host=TRTEXEC).trtexec
     assert not Program(host=TRTEXEC).own_calls
     assert Program(host=PYTHON).own_calls
-    assert Program(
-        host=PYTHON
-    ).trtexec  # it can, for it is TensorRT's engine; whether it does is another thing
+    # it can, for it is TensorRT's engine; whether it does is another thing
+    assert Program(host=PYTHON).trtexec
     assert not Program(rtx=True).trtexec
     assert not Program(ONNX_RUNTIME, host=PYTHON).own_calls
 

@@ -24,9 +24,8 @@ def test_layers_that_are_alike_are_told_apart_by_where_they_lie() -> None:
     assert found[5] == "layer.0/attention/output/dense/MatMul + bias"
     assert found[7] == "layer.0/intermediate/dense/MatMul + bias + GELU"
     assert found[12] == "layer.1/attention/output/dense/MatMul + bias"
-    assert (
-        found[19] == "layer.2 … self/MatMul"
-    )  # the only ones of their kind, but not the only block
+    # the only ones of their kind, but not the only block
+    assert found[19] == "layer.2 … self/MatMul"
     assert found[56] == "reformat output 0 of pooled"
 
 
@@ -177,10 +176,11 @@ def test_the_main_operator_names_a_layer_and_not_what_follows_it() -> None:
         == "m/conv/Conv + SiLU"
     )
     gate = ("/se/fc/Conv", "/se/Sigmoid", "/se/Mul", "/se/ReduceMean")
+    # x * sigmoid(y)
     assert (
         title("/se/fc/Conv{}", *gate[:3], kind="correlation", more=gate)
         == "fc/Conv + Mul + Sigmoid"
-    )  # x * sigmoid(y)
+    )
 
 
 def test_norms_are_named_by_their_node_or_by_what_their_nodes_are_together() -> None:
@@ -245,9 +245,8 @@ def test_a_name_of_a_stranger_stays_short_and_harmless_names_stay_as_they_are() 
     assert len(title("__myl_" + "Mul" * 30_000 + "{}")) < 200
     assert title("/MatMul_3{}", "/MatMul_3", kind="gemm") == "MatMul_3"
     assert title("/{}", "/", kind="gemm") == "/"
-    assert (
-        name_title("<b>\x1b[2J/Conv") == "<b>\x1b[2J/Conv"
-    )  # escaped where it is shown, as every name
+    # escaped where it is shown, as every name
+    assert name_title("<b>\x1b[2J/Conv") == "<b>\x1b[2J/Conv"
 
 
 def test_what_metadata_adds_behind_a_node_is_no_part_of_its_name() -> None:

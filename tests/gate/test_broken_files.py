@@ -91,9 +91,8 @@ def test_a_baseline_whose_error_rests_on_nothing_is_an_error(freedom: str, tmp_p
     path.write_text(BASELINE.replace('"freedom": 1', f'"freedom": {freedom}', 1))
     with pytest.raises(NsysmapError, match="is a baseline that was edited"):
         read_baseline(path)
-    path.write_text(
-        BASELINE.replace('"error": 1, "freedom": 1', '"error": null, "freedom": 0')
-    )  # too few values for an error
+    # too few values for an error
+    path.write_text(BASELINE.replace('"error": 1, "freedom": 1', '"error": null, "freedom": 0'))
     assert read_baseline(path).time.freedom == 0
 
 

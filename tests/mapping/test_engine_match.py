@@ -154,10 +154,11 @@ def test_inferences_of_another_number_of_tokens_are_another_engine_s_where_regio
     assert [found.refused for found in judge(both, engine(tokens=(1,)))] == [False, True]
     assert [found.refused for found in judge(both, engine())] == [False, False]
     assert doubtful(judge(both, engine())) == [True, True]
+    # one engine may do both
     same = [
         kind("a", attention=one, inferences=96),
         kind("b", attention=many, inferences=3),
-    ]  # one engine may do both
+    ]
     found = judge(same, engine(tokens=(64,)))
     assert ([verdict.refused for verdict in found], doubtful(found)) == (
         [False, False],
@@ -202,9 +203,8 @@ def test_a_file_of_whose_layers_too_few_ran_is_in_doubt() -> None:
     more = tuple(Layer(at, f"conv{at}", "convolution") for at in range(4, 12))
     longer = Engine("longer.json", (*engine().layers, *more), detailed=True)
     assert doubtful(judge([kind("a")], longer)) == [True]
-    assert doubtful(judge([kind("a", strange=8)], longer)) == [
-        False
-    ]  # they may be those, by other names
+    # they may be those, by other names
+    assert doubtful(judge([kind("a", strange=8)], longer)) == [False]
     assert doubtful(judge([kind("a", complete=False)], longer)) == [False]
 
 
@@ -312,9 +312,8 @@ def test_inferences_of_no_given_file_are_counted(report: str) -> None:
         [note.text for note in mapped(report, files).mapped.notes if note.level == "info"]
         for files in ((both[0],), both)
     ]
-    runs = (
-        80 if report == "torch_mixed/sync" else 40
-    )  # without ranges only inferences of given files are found
+    # without ranges only inferences of given files are found
+    runs = 80 if report == "torch_mixed/sync" else 40
     assert told == [
         (
             [

@@ -38,9 +38,8 @@ def test_what_a_layer_ran_is_its_tactic_or_code_that_may_be_the_same_or_another(
     assert outcome([RESHAPE], MOVE, known) == EQUAL_CODE  # another layer's symbol
     assert outcome([RESHAPE], MOVE, frozenset((MOVE,))) == OTHER
     assert outcome([], MOVE, known) == OTHER
-    assert (
-        outcome([ANOTHER], LIBRARY, frozenset((LIBRARY, ANOTHER))) == OTHER
-    )  # a library's kernels share no code
+    # a library's kernels share no code
+    assert outcome([ANOTHER], LIBRARY, frozenset((LIBRARY, ANOTHER))) == OTHER
 
 
 def test_one_symbol_that_the_file_lacks_does_not_refute_it_and_many_do() -> None:

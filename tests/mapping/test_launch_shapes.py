@@ -84,13 +84,11 @@ def test_persistent_kernels_launch_no_more_blocks_than_run_at_once() -> None:
     persistent = (
         "cudnn_generated_fort_native_sm90_convFwd_pointwise_pointwise_knob_26_256x64x32_8_0"
     )
-    assert (
-        _answer(persistent, (66, 2, 1), _layer((64, 64, 56, 56))) is None
-    )  # 784 tiles for 132 SMs
+    # 784 tiles for 132 SMs
+    assert _answer(persistent, (66, 2, 1), _layer((64, 64, 56, 56))) is None
     assert _answer(persistent, (66, 2, 1), _layer((64, 64, 8, 8))) is False  # 16 tiles
-    assert (
-        _answer(persistent, (20, 1, 1), _layer((64, 64, 56, 56))) is False
-    )  # no GPU of that kind is so small
+    # no GPU of that kind is so small
+    assert _answer(persistent, (20, 1, 1), _layer((64, 64, 56, 56))) is False
     assert (
         _answer(persistent.replace("sm90", "sm80"), (66, 2, 1), _layer((64, 64, 56, 56))) is False
     )

@@ -76,9 +76,8 @@ def test_kernels_that_are_missing_here_and_there_cost_no_others_their_layers(
     (tmp_path / "whole").mkdir()
     whole, truth = _mapped(tmp_path / "whole", 0.0)
     found = whole.kernels.ints("layer_index")
-    usual = dict(
-        zip(truth.tolist(), found.tolist(), strict=True)
-    )  # what the whole sequence says, right or wrong
+    # what the whole sequence says, right or wrong
+    usual = dict(zip(truth.tolist(), found.tolist(), strict=True))
     some, truth = _mapped(tmp_path, 0.02)
     found, sure = some.kernels.ints("layer_index"), some.kernels.floats("confidence")
     expected = np.array([usual[layer] for layer in truth.tolist()])

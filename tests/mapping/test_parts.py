@@ -172,9 +172,8 @@ def test_parts_by_name_group_the_kernels_of_tensorrt_8_6_as_its_tags_do() -> Non
         for pair in zip((part for part, _ in with_tags), (part for part, _ in without), strict=True)
         if pair[0]
     }
-    assert (
-        len(pairs) == len({tag for tag, _ in pairs}) == len({part for _, part in pairs})
-    )  # one to one: the same groups
+    # one to one: the same groups
+    assert len(pairs) == len({tag for tag, _ in pairs}) == len({part for _, part in pairs})
     with (FIXTURES / "bert_trt86" / "truth.tsv").open(newline="") as file:
         tags = list(
             dict.fromkeys(

@@ -195,10 +195,11 @@ def test_products_of_weights_alone_are_no_kernels() -> None:
 
 def test_parts_of_tensorrt_8_6_on_the_model_are_its_own_tags(model: OnnxModel) -> None:
     truth = FIXTURES / "bert_trt86" / "truth.tsv"
+    # the same network, without tags
     trace, engines = (
         open_trace(TRT85 / "sync.sqlite"),
         read_engines([TRT85 / "engine.json"]),
-    )  # the same network, without tags
+    )
     with truth.open(newline="") as file:
         tags = [
             row["part"].removeprefix("$$myelin$$")
@@ -244,6 +245,5 @@ def test_the_commands_name_nodes_with_a_model(
     assert "/encoder/layer.*/intermediate/MatMul" in done.out
     assert "Nodes come from the ONNX model" in " ".join(done.out.split())
     assert run(capfd, "analyze", *files, "--onnx", path).status == 0
-    assert (
-        run(capfd, "map", *files, "--onnx", path, "-o", path).status == 2
-    )  # not over its own input
+    # not over its own input
+    assert run(capfd, "map", *files, "--onnx", path, "-o", path).status == 2

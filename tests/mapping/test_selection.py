@@ -142,9 +142,8 @@ def three_inferences(folder: Path) -> Path:
 
 def test_a_moment_inside_an_inference_cuts_it_and_says_so(tmp_path: Path) -> None:
     trace = read_trace(three_inferences(tmp_path))
-    part = map_trace(
-        trace, [], selection=Selection(since_ns=1225)
-    )  # between the launches of the second
+    # between the launches of the second
+    part = map_trace(trace, [], selection=Selection(since_ns=1225))
     assert part.as_in_report(part.kernels).ints("kernel_id").tolist() == [3, 4, 5]
     assert part.as_in_report(part.kernels).ints("inference").tolist() == [1, 2, 2]
     assert part.inferences.bools("complete").tolist() == [False, True]

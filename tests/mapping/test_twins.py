@@ -73,10 +73,11 @@ def test_the_longer_sequence_is_the_larger_engine_s() -> None:
 def test_what_nothing_tells_is_not_told() -> None:
     assert which_ran([ran(), ran()], [engine(1), engine(64)]) == [None, None]  # as long
     assert which_ran([ran()], [engine(1), engine(64)]) == [None]  # nothing to compare with
+    # equal tensors
     assert which_ran([ran(scale=3.0), ran()], [engine(8), engine(8)]) == [
         None,
         None,
-    ]  # equal tensors
+    ]
     assert which_ran([ran(scale=3.0), ran()], [engine(1, dims=False), engine(64, dims=False)]) == [
         None,
         None,

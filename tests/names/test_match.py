@@ -84,9 +84,10 @@ def test_of_the_public_tactics_no_two_match_each_other() -> None:
         names = [
             row["name"] for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         ]
+    # f8: a kernel's spelling
     tactics = [
         name for name in names if "launcher" not in decode(name).fields and "_f8_" not in name
-    ]  # f8: a kernel's spelling
+    ]
     assert len(tactics) > 150
     assert [pair for pair in permutations(tactics, 2) if matches_tactic(*pair)] == []
 

@@ -79,6 +79,5 @@ def test_every_metric_of_blackwell_boards_is_known() -> None:
     assert len(metrics) == 25
     assert all(each.meaning for each in metrics)
     percents = [each.meaning for each in metrics if each.unit == "percent"]
-    assert len(percents) == len(
-        set(percents)
-    )  # a meaning has one percentage; its other forms are counts
+    # a meaning has one percentage; its other forms are counts
+    assert len(percents) == len(set(percents))

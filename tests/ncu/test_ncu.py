@@ -450,13 +450,14 @@ def test_tensors_that_the_cache_still_holds_are_not_read_from_memory_in_the_prog
         return _from_cache(profiled, [0, 1, 2, 3, 3], edges, l2_bytes)
 
     assert told("emptied", 10_000) == [None, 900, 550, None, None]
+    # 2000 bytes were moved since layer 0: its 400 are gone
     assert told("emptied", 1200) == [
         None,
         900,
         950,
         None,
         None,
-    ]  # 2000 bytes were moved since layer 0: its 400 are gone
+    ]
     assert told("emptied", None) == told("left alone", 10_000) == told(None, 10_000) == [None] * 5
 
 

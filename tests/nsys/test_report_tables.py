@@ -324,9 +324,8 @@ def test_of_the_environment_in_the_session_only_the_version_of_tensorrt_is_read(
     assert held.read("META_DATA_CAPTURE", (), ("name", "value"))["value"].list() == [
         "TENSORRT_VERSION=8.2.1"
     ]
-    held = opened(
-        kernel(1, 2), session=[(2, [(26, [(30, 7)])]), (17, 1000), (18, 2000)]
-    )  # something else there
+    # something else there
+    held = opened(kernel(1, 2), session=[(2, [(26, [(30, 7)])]), (17, 1000), (18, 2000)])
     assert held.read("META_DATA_CAPTURE", (), ("value",))["value"].list() == []
 
 

@@ -476,9 +476,8 @@ def test_a_damaged_file_gives_what_sqlite_gives_or_an_error(
     except NsysmapError:
         return
     for column in database.columns.get("t", ()):
-        agrees(
-            database, "t", column
-        )  # where SQLite reports the damage and the pages do not, `told` raises
+        # where SQLite reports the damage and the pages do not, `told` raises
+        agrees(database, "t", column)
 
 
 def test_mutants_of_whole_files_are_read_as_sqlite_reads_them_or_left_to_it(tmp_path: Path) -> None:

@@ -229,6 +229,5 @@ def test_the_bar_without_the_profiler_stands_below_that_of_the_trace(
     )
     assert round(widths[0]) == int(told[2])
     assert sum(widths) == pytest.approx(100, abs=0.01)
-    assert (
-        page.locator("#answer .replayed [data-cause]").count() == 0
-    )  # the timeline has no such idle time to show
+    # the timeline has no such idle time to show
+    assert page.locator("#answer .replayed [data-cause]").count() == 0

@@ -95,9 +95,8 @@ def test_idle_time_of_an_inference_is_that_of_its_gpu(
 def test_idle_time_says_how_much_of_it_the_host_was_in_cuda_calls(
     browser: Browser, written: Callable[..., Path]
 ) -> None:
-    page = opened(
-        browser, written(*CAPTURES["two engines in turns"]), "inference=16"
-    )  # most of whose idle time is in no call
+    # most of whose idle time is in no call
+    page = opened(browser, written(*CAPTURES["two engines in turns"]), "inference=16")
     lanes = page.locator("#lanes canvas")
     shares = {}
     for at in range(200, 1000, 15):

@@ -80,9 +80,8 @@ def test_what_an_inference_waited_before_it_began_is_part_of_its_time(
     assert "from the end of the one before on its thread to its own" in details
     within = re.search(r"within the selection \(([\d.]+ µs)\)", page.inner_text("#idle .said"))
     assert within is not None
-    assert (
-        within[1] in details
-    )  # the time of the inference is what the figures of the selection are of
+    # the time of the inference is what the figures of the selection are of
+    assert within[1] in details
 
 
 def test_an_inference_just_below_an_outlier_is_not_called_one(

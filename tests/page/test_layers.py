@@ -50,9 +50,8 @@ def test_layers_are_filtered_sorted_and_put_together(
 ) -> None:
     page = opened(browser, bert(written))
     rows = page.locator("#layers tbody tr")
-    assert (
-        together := rows.count()
-    ) < 30  # layers that repeat are one row, unless each is asked for
+    # layers that repeat are one row, unless each is asked for
+    assert (together := rows.count()) < 30
     page.locator("#layers tbody").get_by_text("4 ×").first.click()
     assert rows.count() == together + 4
     assert page.locator("#layers tr.member").count() == 4

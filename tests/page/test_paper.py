@@ -87,9 +87,8 @@ def test_paper_has_no_words_about_the_mouse_and_no_heads_that_are_buttons(
         " one.getBoundingClientRect().width)"
     )
     assert len(page.evaluate(boxes)) > 5
-    assert set(page.evaluate(boxes)) == {
-        0
-    }  # Chromium repeats the heads of a table on the next sheet only if none of them has such a box
+    # Chromium repeats the heads of a table on the next sheet only if none of them has such a box
+    assert set(page.evaluate(boxes)) == {0}
     assert "of roofline" in page.locator("#layers thead").inner_text()
 
 

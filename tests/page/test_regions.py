@@ -46,9 +46,8 @@ def test_parts_of_a_region_are_named_without_myelin_s_mark(
     assert "part known from\ta tag of the trace" in details.replace("\n", "\t").replace(
         "\t\t", "\t"
     )
-    shown = (
-        page.inner_text("main") + details.partition("NVTX ranges")[0]
-    )  # the ranges stand as the trace has them
+    # the ranges stand as the trace has them
+    shown = page.inner_text("main") + details.partition("NVTX ranges")[0]
     assert "$$myelin$$" not in shown
 
 

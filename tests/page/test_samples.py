@@ -102,11 +102,12 @@ def test_what_is_never_but_zero_has_no_track_unless_its_absence_says_something(
     (one,) = sampled_of(
         sampled(bare, gpu(events.origin_ns, [[1.0], [0.0], [0.0], [1.5e9]])), windows, events
     )
+    # PCIe is left out, idle tensor cores are not
     assert one.titles == (
         "SMs active",
         "tensor cores active",
         "SM clock",
-    )  # PCIe is left out, idle tensor cores are not
+    )
     assert one.values[2].tolist() == [1500]
 
 
@@ -190,9 +191,8 @@ def test_the_page_shows_counters_below_the_streams_and_beside_kernel_and_layer(
     page.keyboard.press("0")
     box = canvas.bounding_box()
     assert box is not None
-    page.mouse.click(
-        box["x"] + box["width"] / 2, box["y"] + 22 + 21 + 23 + 37 + 10
-    )  # below inferences, idle time and the stream
+    # below inferences, idle time and the stream
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + 22 + 21 + 23 + 37 + 10)
     told = page.inner_text("#details")
     assert "Hardware counters of GPU 0" in told
     assert re.search(r"SM clock\s+1,900 MHz", told)
@@ -259,9 +259,10 @@ def test_of_an_engine_s_trace_counters_are_estimated_and_shown_by_kernel_layer_a
     heads = page.locator("#layers thead th").all_inner_texts()
     assert "DRAM read" in heads
     rows = page.locator("#layers tbody tr")
+    # the costliest take 8 µs each
     told = [
         rows.nth(at).locator("td").nth(heads.index("DRAM read")).inner_text() for at in range(5)
-    ]  # the costliest take 8 µs each
+    ]
     assert all(abs(int(text.rstrip("%")) - LONG / 2) <= 3 for text in told), told
     rows.first.locator("button").click()
     assert re.search(r"DRAM read\s+4\d% ± \d", page.inner_text("#details"))

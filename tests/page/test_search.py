@@ -67,9 +67,8 @@ def test_a_match_is_shown_beside_its_details_and_escape_leaves_the_search(
     page.keyboard.press("Enter")
     assert page.locator("#hits").is_hidden()  # it would cover the details
     assert 0 <= top(page, "#lanes") < 400
-    assert page.inner_text("#count").endswith(
-        " of 150, first in view"
-    )  # the search goes on from what the timeline shows
+    # the search goes on from what the timeline shows
+    assert page.inner_text("#count").endswith(" of 150, first in view")
     page.keyboard.press("Escape")
     assert page.evaluate("document.activeElement.id !== 'find'")
     page.keyboard.press("?")

@@ -24,9 +24,10 @@ def test_what_all_changes_assume_stands_once(
     page = opened(browser, bert(written))
     assert page.inner_text("#whatif").count("Replay of") == 1
     assert "Does not apply" in page.inner_text("#whatif")
+    # as what to do first says it
     assert (
         page.inner_text("#change-cuda-graph td:first-child") == "cuda-graph\nrun it as a CUDA graph"
-    )  # as what to do first says it
+    )
 
 
 def test_what_if_is_of_the_selected_inferences_and_layers(

@@ -275,12 +275,13 @@ def test_inferences_stand_by_gpu_and_are_called_what_they_are(tmp_path: Path) ->
         for name, one in described.items()
         if name.startswith("thread ")
     )
+    # those that run inferences first
     assert [name for _, name in threads] == [
         "thread 37",
         "thread 38",
         "thread 25",
         "thread 32",
-    ]  # those that run inferences first
+    ]
     write_trace(
         analyze(FIXTURES / "torch_encoder" / "eager.nsys-rep", rules=()),
         tmp_path / "torch.perfetto-trace",

@@ -80,9 +80,8 @@ def test_boxes_are_the_layers_with_their_kind_type_and_measured_time() -> None:
     assert re.fullmatch(r"gemm FP16 · 5\.\d\d µs 2\.\d%", view.boxes[3].subtitle)
     assert view.boxes[0].subtitle == "shape"
     assert "mean of 50 inferences in sync.sqlite" in view.legends["time"].title
-    assert (
-        legend(drawn, "time")[-1] == "no time measured"
-    )  # the shape call ran no kernel: that is not 0 µs
+    # the shape call ran no kernel: that is not 0 µs
+    assert legend(drawn, "time")[-1] == "no time measured"
 
 
 def test_edges_are_the_tensors_between_the_layers() -> None:
@@ -333,9 +332,8 @@ def test_the_page_names_nothing_outside_itself(tmp_path: Path) -> None:
     text = (tmp_path / "x.html").read_text(encoding="utf-8")
     assert "default-src 'none'" in text
     assert not re.search(r"(?:src|href)\s*=|@import|url\(", text)
-    assert set(re.findall(r"\w+://[^\"]*", text)) == {
-        "http://www.w3.org/2000/svg"
-    }  # a name, not an address
+    # a name, not an address
+    assert set(re.findall(r"\w+://[^\"]*", text)) == {"http://www.w3.org/2000/svg"}
 
 
 def test_the_page_s_data_has_every_layer_with_kernels_and_tensors(tmp_path: Path) -> None:
@@ -393,9 +391,8 @@ def test_the_command_says_where_a_trace_has_no_times(
     )
     assert done.status == 0
     assert "shows no kernel of this engine" in done.err
-    assert "Time: none given" not in (tmp_path / "x.svg").read_text(
-        encoding="utf-8"
-    )  # the colour is the kind then
+    # the colour is the kind then
+    assert "Time: none given" not in (tmp_path / "x.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

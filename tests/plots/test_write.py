@@ -269,9 +269,8 @@ def test_a_figure_says_what_ran_where(analysis: Analysis, kind: str, tmp_path: P
         said
     )
     write_plot(named(analysis, "sync " * 500), kind, tmp_path / "y.svg")
-    assert (tmp_path / "y.svg").stat().st_size < (
-        tmp_path / "x.svg"
-    ).stat().st_size + 3000  # a long name is cut
+    # a long name is cut
+    assert (tmp_path / "y.svg").stat().st_size < (tmp_path / "x.svg").stat().st_size + 3000
 
 
 def test_changes_that_make_no_single_inference_faster_say_so(

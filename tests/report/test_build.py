@@ -51,9 +51,8 @@ def inferences_by_sql() -> list[tuple[int, int, list[Row]]]:
 def test_the_figures_of_an_inference_are_those_of_plain_sql() -> None:
     found = inferences_by_sql()
     figures = report("bert_trt10", "sync.sqlite").inferences
-    busy = [
-        sum(end - start for start, end, _ in kernels) for _, _, kernels in found
-    ]  # one stream: kernels never overlap
+    # one stream: kernels never overlap
+    busy = [sum(end - start for start, end, _ in kernels) for _, _, kernels in found]
     span = [kernels[-1][1] - kernels[0][0] for _, _, kernels in found]
     enqueue = [end - start for start, end, _ in found]
     assert figures.count == len(found) == 50
@@ -201,9 +200,10 @@ def test_hidden_replays_are_measured_from_the_host_s_side() -> None:
         "SELECT r.start, r.end, s.value FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds s ON s.id"
         " = r.nameId ORDER BY r.start",
     )
+    # the first is the warm-up
     launches = [(start, end) for start, end, name in calls if name.startswith("cudaGraphLaunch")][
         1:
-    ]  # the first is the warm-up
+    ]
     syncs = [
         (start, end) for start, end, name in calls if name.startswith("cudaStreamSynchronize")
     ][1:]

@@ -131,11 +131,12 @@ def test_units_are_in_the_names() -> None:
         for name in names(report_json(report("bert_trt10", "sync.sqlite")))
         if timed.search(name)
     }
+    # what the layers' figures are; a number of gaps; a ratio
     plain = {
         "layer_time",
         "gaps",
         "times_median",
-    }  # what the layers' figures are; a number of gaps; a ratio
+    }
     assert {
         name
         for name in held - plain

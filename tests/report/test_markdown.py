@@ -103,9 +103,10 @@ def test_plain_text_holds_no_mark_that_is_not_escaped(text: str) -> None:
 def test_markdown_says_the_same_figures_as_the_terminal() -> None:
     for held in (report("bert_trt10", "sync.sqlite"), report("bert_trt10", "graph_whole.sqlite")):
         marked, text = report_markdown(held), report_text(held)
+        # after fewer rows
         told = "\n".join(
             line for line in text.split("Findings")[0].splitlines() if "(all others)" not in line
-        )  # after fewer rows
+        )
         for figure in re.findall(r"\d[\d,]*\.\d+ [mµ]?s\b", told):
             assert figure in marked, figure
 

@@ -105,9 +105,8 @@ def test_whatever_the_answer_depends_on_makes_another_question(
     options: tuple[str, ...] = ()
     if change == "report":
         with (here / "sync.sqlite").open("r+b") as file:
-            file.seek(
-                68
-            )  # the application id in the header of SQLite: the same tables, another content
+            # the application id in the header of SQLite: the same tables, another content
+            file.seek(68)
             file.write(b"\0\0\0\1")
     elif change == "engine":
         (here / "engine.json").write_bytes((here / "engine.json").read_bytes() + b"\n")

@@ -65,9 +65,8 @@ def test_what_is_written_reads_back_as_the_same_engine_with_the_measured_times(
     )
     assert same(again, of.engines[0])
     times = [row["median_ns"] for row in measured(of).layers.records()]
-    assert list(again.trtexec_ns) == [
-        0 if time is None else time for time in times
-    ]  # a layer without kernels took 0, as trtexec says
+    # a layer without kernels took 0, as trtexec says
+    assert list(again.trtexec_ns) == [0 if time is None else time for time in times]
 
 
 @pytest.mark.parametrize(

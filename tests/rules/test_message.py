@@ -47,9 +47,10 @@ def test_a_list_without_a_value_takes_its_part_of_the_message_along() -> None:
 def test_a_predicted_time_is_rounded_as_its_range_allows() -> None:
     values = {"t_ns": 384_540, "low_t_ns": 371_000, "high_t_ns": 433_000}
     assert fill("{t_ns:about}; {t_ns:ranged}", values) == "385 µs; 385 µs (371 to 433)"
+    # no range is known
     assert (
         fill("{t_ns:about}; {t_ns:ranged}", {"t_ns": 384_540, "low_t_ns": None}) == "380 µs; 380 µs"
-    )  # no range is known
+    )
     assert fill("{t_ns:about}", {"t_ns": None}) == "unknown"
     check_template("{t_ns:ranged}", {"t_ns": "int"})
     with pytest.raises(ValueError, match="formats a number"):

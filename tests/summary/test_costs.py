@@ -96,12 +96,10 @@ def table_of(lines: Sequence[str]) -> tuple[float, list[tuple[float, float]]]:
 def test_the_printed_rows_add_up_to_the_time_in_their_heading(name: str, width: int) -> None:
     whole, rows = table_of(rendered(screen(held(name).summary, width), colour=False).splitlines())
     assert len(rows) > 1
-    assert sum(share for share, _ in rows) == pytest.approx(
-        1, abs=0.005 * len(rows)
-    )  # as rounded to a percent
-    assert sum(time for _, time in rows) == pytest.approx(
-        whole, rel=0.01
-    )  # as rounded to three digits
+    # as rounded to a percent
+    assert sum(share for share, _ in rows) == pytest.approx(1, abs=0.005 * len(rows))
+    # as rounded to three digits
+    assert sum(time for _, time in rows) == pytest.approx(whole, rel=0.01)
     for share, time in rows:
         assert time == pytest.approx(share * whole, abs=0.0051 * whole + 0.005 * time)
 

@@ -35,11 +35,12 @@ from nsysmap.whatif.change import CHANGE_NAMES
 from tests.places import FIXTURES
 from tests.summary.test_costs import CAPTURES
 
+# whose actions are those of rules too
 WITH_RULES = (
     "a decode loop",
     "two engines in turn",
     "two shapes without ranges",
-)  # whose actions are those of rules too
+)
 SIZES = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
 NUMBER = r"-?[\d,]+(?:\.\d+)?"
 TIME = rf"({NUMBER}) (ns|µs|ms|s)\b"
@@ -304,9 +305,8 @@ def test_the_same_label_has_the_same_figure_wherever_it_is_shown(name: str) -> N
         assert forms - {"page"} <= places["busy without the profiler"]
         for action in gains.first_actions(analysis.summary):
             if action.throughput_only and action.basis == "replay":
-                assert (
-                    forms - {"json", "narrow"} <= places[f"rate with {action.name}"]
-                )  # the narrow one may not have room for it
+                # the narrow one may not have room for it
+                assert forms - {"json", "narrow"} <= places[f"rate with {action.name}"]
         assert forms <= places["time in the trace"]
         assert (
             "compare" in places["time in the trace"]
@@ -340,9 +340,8 @@ def test_every_form_names_the_same_actions(name: str) -> None:
             missing = [
                 title for title in titles.values() if title not in text and plain(title) not in text
             ]
-            left_out = [
-                int(number) for number in re.findall(r"(\d+) more: --full", text)
-            ]  # those and others
+            # those and others
+            left_out = [int(number) for number in re.findall(r"(\d+) more: --full", text)]
             named = (
                 where == "narrow"
                 and bool(missing)

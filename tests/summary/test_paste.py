@@ -68,12 +68,13 @@ EVERYTHING = {
     "two-graphs": TWO_GRAPHS,
     "engine-file": ENGINE_FILE,
 }
+# of some programs
 ONLY_SOME = (
     "python-between",
     "python-alone",
     "with-data-loader",
     "engine-file",
-)  # of some programs
+)
 _SINCE = re.compile(r"# from TensorRT ([\d.]+) on$")
 _RELEASE = re.compile(r"# from (TensorRT-LLM|Torch-TensorRT) [\d.]+")
 
@@ -100,9 +101,8 @@ def test_no_line_has_an_option_that_the_version_lacks(name: str) -> None:
             for text in said(how(EVERYTHING[name], Program(kind, version))):
                 since = _SINCE.search(text)
                 later = since or _RELEASE.search(text)
-                assert version is None or later is None, (
-                    text
-                )  # where it is known, a line that it does not have yet is not given
+                # where it is known, a line that it does not have yet is not given
+                assert version is None or later is None, text
                 told = tuple(map(int, since.group(1).split("."))) if since else (10, 0)
                 assert not lacking(text, version or told), (kind, version, text)
                 options = (
@@ -241,9 +241,8 @@ def test_a_graph_of_tensorrt_llm_has_the_release_that_the_user_can_check() -> No
 
 
 def test_what_a_version_cannot_do_is_a_sentence_of_what_it_can() -> None:
-    assert (
-        how(CHANGES["join-kernels"], Program(TENSORRT, (8, 5))).paste is None
-    )  # its parser has no LayerNormalization
+    # its parser has no LayerNormalization
+    assert how(CHANGES["join-kernels"], Program(TENSORRT, (8, 5))).paste is None
     assert "before 8.6" in (how(CHANGES["aux-streams"], Program(TENSORRT, (8, 5))).change or "")
     assert "in this version" in (
         how(RULES["split-inside-region"], Program(TENSORRT, (8, 6))).change or ""

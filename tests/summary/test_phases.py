@@ -170,9 +170,8 @@ def test_an_inference_within_which_others_end_does_not_take_the_time_since_the_l
         == "mean with waits: thread 1: 18.0 µs (10x), thread 0: 3,000 µs from first to last GPU"
         " work, others within (10x)"
     )
-    waits = replace(
-        within, mean_ns=1_500_000, median_ns=1_700_000
-    )  # short ones pull the mean below what most of them work
+    # short ones pull the mean below what most of them work
+    waits = replace(within, mean_ns=1_500_000, median_ns=1_700_000)
     assert "1,500 µs (10x)" in words.kinds(
         replace(analysis("bert_trt10", "sync.sqlite").summary, kinds=(others, waits))
     )

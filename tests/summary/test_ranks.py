@@ -74,10 +74,11 @@ def test_time_in_collectives_is_the_mean_of_each_gpu_over_steady_state_inference
         Spec("inference_times", "", (integer("inference", ""),)),
         [{"inference": at} for at in range(1, 12)],
     )
+    # of no collective, of no steady-state inference
     kernels += [
         {**kernels[-1], "name": "gemm"},
         {**kernels[-1], "inference": 0},
-    ]  # of no collective, of no steady-state inference
+    ]
     found = collective_times(
         {**held, "kernels": Table.of_rows(KERNELS, kernels), "inference_times": times}
     )
@@ -104,18 +105,16 @@ def test_of_as_many_inferences_no_more_is_known_where_nothing_is_exchanged_or_so
 def test_the_first_lines_of_joint_inferences_are_of_all_gpus_together() -> None:
     summary = analysis("two_gpus", "tp_sync.nsys-rep", engine=False).summary
     assert summary.collectives
-    assert (
-        summary.in_step is False
-    )  # the fixture's GPUs are up to 0.6 ms apart from one inference to the next
+    # the fixture's GPUs are up to 0.6 ms apart from one inference to the next
+    assert summary.in_step is False
     assert "H100 80GB HBM3 that exchange data (NCCL), though not in step" in words.title(summary)
     joint = replace(summary, in_step=True, traced_gpu=1)
     assert "H100 80GB HBM3 that exchange data (NCCL): 40 joint inferences" in words.title(joint)
     assert "H100 80GB HBM3 that exchange data (NCCL): 40 joint repetitions" in words.title(
         replace(joint, unit="repetition")
     )
-    assert words.times(joint)[0].endswith(
-        " per second on all 2 GPUs together"
-    )  # their collectives take as long
+    # their collectives take as long
+    assert words.times(joint)[0].endswith(" per second on all 2 GPUs together")
     first, last = summary.gpus
     late = replace(
         joint, gpus=(replace(first, collectives_ns=90_000), replace(last, collectives_ns=50_000))
@@ -152,9 +151,8 @@ def test_of_gpus_that_exchange_data_the_slower_leads() -> None:
     told = words.times(graph)
     assert told[0].endswith(" per second on GPU 0") and graph.traced is not None
     assert graph.traced.ns == max(kind.mean_ns or 0 for kind in graph.kinds)
-    assert "outliers" not in told[1] and told[1].endswith(
-        " per second on GPU 1"
-    )  # of which more inferences are steady-state
+    # of which more inferences are steady-state
+    assert "outliers" not in told[1] and told[1].endswith(" per second on GPU 1")
     sync = analysis("two_gpus", "tp_sync.nsys-rep", engine=False).summary
     assert sync.traced is not None and sync.traced.ns == max(
         kind.mean_ns or 0 for kind in sync.kinds

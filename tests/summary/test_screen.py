@@ -224,9 +224,8 @@ def test_nothing_is_cut_in_a_pipe() -> None:
     )
     assert "attention 31.2 µs (2 places: /bert/encoder/layer.{2,5}/attention/self), " in text
     assert "layer.* … query|key|value/MatMul + bias" in text
-    assert "…" not in text.replace(
-        " … ", ""
-    )  # which stands for the modules that all such layers are in
+    # which stands for the modules that all such layers are in
+    assert "…" not in text.replace(" … ", "")
 
 
 def golden_names() -> list[str]:

@@ -113,9 +113,8 @@ def test_a_change_for_throughput_says_how_many_a_second_and_what_that_takes() ->
     )
     assert told is not None
     rate, each_us = (float(one.replace(",", "")) for one in told.groups())
-    assert rate * each_us / 1e6 == pytest.approx(
-        2, rel=0.02
-    )  # Little's law: that many are in flight
+    # Little's law: that many are in flight
+    assert rate * each_us / 1e6 == pytest.approx(2, rel=0.02)
     assert re.fullmatch(
         rf"{told[1]} \(4,\d00 to 6,\d00\)/s, each {told[2]} µs",
         gains.gain(summary, more, brief=True),
@@ -176,9 +175,8 @@ def test_the_slowest_is_an_outlier_from_1_5_times_the_median_and_an_early_one_ma
     said = words.slowest(
         summarize({**found, "inference_times": Table.of_rows(INFERENCE_TIMES, rows)})
     )
-    assert (
-        re.sub(r": \+[^;]*|; mostly before it began", "", said) == told
-    )  # what it waited for is that of the capture
+    # what it waited for is that of the capture
+    assert re.sub(r": \+[^;]*|; mostly before it began", "", said) == told
 
 
 INFERENCE_ROW = {
@@ -301,12 +299,13 @@ def test_of_a_wait_for_launches_that_is_one_interval_it_is_told_how_long_the_hos
     assert within.longest == Wait(2000, 2000, "cudaLaunchKernel", 2000, 2200)
     why = "(2.00 µs at once, in one cudaLaunchKernel of 2.20 µs: preempted or blocked?)"
     assert words.slowest(replace(summary, slowest=within)) == f"{told} {why}"
+    # it launches
     assert (
         words.slowest(
             replace(summary, slowest=slow_third(one, ((2900, 3700), (3700, 4300), (4300, 5100))))
         )
         == told
-    )  # it launches
+    )
     assert "at once" not in words.slowest(
         replace(summary, slowest=slow_third(one, ((2900, 3100),), cause="sync"))
     )
@@ -516,9 +515,8 @@ def test_kernels_of_one_template_are_told_apart_by_the_words_of_its_arguments() 
         "elementwise_kernel … BinaryFunctor MulFunctor",
     ]
     assert functions([add, add, "gemm"]) == ["elementwise_kernel", "elementwise_kernel", "gemm"]
-    more = nested.format(
-        "CUDAFunctor_add<at::native::detail::MulFunctor<BinaryFunctor>>"
-    )  # no word of the first two is theirs alone
+    # no word of the first two is theirs alone
+    more = nested.format("CUDAFunctor_add<at::native::detail::MulFunctor<BinaryFunctor>>")
     told = functions([add, mul, more])
     assert len({*told}) == 3
     same = "pytorch pointwise kernel: FP32"
@@ -656,9 +654,8 @@ def test_two_in_flight_of_a_program_that_runs_cuda_graphs_are_two_graphs() -> No
     graphs = analysis("bert_trt103", "graph.sqlite", rules=True).summary
     assert (line(graphs) or "").startswith("cudaGraphLaunch(exec[i % 2], streams[i % 2]);")
     given = how(TWO_GRAPHS, Program(tensorrt=(11,)))
-    assert (
-        given.paste == "trtexec --loadEngine=model.plan --infStreams=2"
-    )  # whose default are graphs
+    # whose default are graphs
+    assert given.paste == "trtexec --loadEngine=model.plan --infStreams=2"
 
 
 def test_where_an_upper_bound_is_larger_than_a_replayed_saving_before_it_the_order_is_explained() -> (  # noqa: E501
@@ -724,9 +721,8 @@ def test_an_action_that_pays_is_named_even_where_there_is_no_room_for_it() -> No
     told = gains.order(replace(summary, actions=(graph, copies, *others)), (graph,))
     assert told == "also: other 0, 5%; other 1, 5%; 2 more: --full"
     most = replace(others[2], share=0.07)
-    told = gains.order(
-        replace(summary, actions=(graph, copies, most)), (graph,)
-    )  # what shortens an inference first
+    # what shortens an inference first
+    told = gains.order(replace(summary, actions=(graph, copies, most)), (graph,))
     assert told == "also: other 2, 7%; for throughput: synchronise once, at the end, +11%: --full"
     assert (
         gains.order(replace(summary, actions=(graph, *others[:2], most)), (graph,), room=40)
@@ -878,9 +874,8 @@ def test_two_in_flight_are_at_most_twice_as_many_per_second_as_one_after_another
         analysis("bert_trt10", "sync.sqlite").summary, unprofiled=Figure(1000, 800, 1300)
     )
     told = gains.gain(summary, action)
-    assert "1,820,000" in told and "2,500,000) per second" in told, (
-        told
-    )  # 2 / 800 ns, and not 1 / (1000 - 800) ns
+    # 2 / 800 ns, and not 1 / (1000 - 800) ns
+    assert "1,820,000" in told and "2,500,000) per second" in told, told
 
 
 def test_an_action_without_a_line_to_paste_says_what_to_change() -> None:
@@ -991,9 +986,8 @@ def test_hidden_replays_between_ranges_take_turns_with_them() -> None:
         analysed.tables.inference_times.ints("time_ns"),
         next(iter(analysed.tables.inferences)),
     )
-    own_ns = first.integer("end_ns") - first.integer(
-        "start_ns"
-    )  # its time is unknown: it follows none
+    # its time is unknown: it follows none
+    own_ns = first.integer("end_ns") - first.integer("start_ns")
     assert loop.integer("window_ns") - own_ns == pytest.approx(
         times[times != MISSING].sum(), rel=0.001
     )

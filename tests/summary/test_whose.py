@@ -73,9 +73,8 @@ def test_with_one_of_two_engines_and_no_ranges_a_pass_is_not_called_an_inference
     assert found.outside.kernels == pytest.approx(len(others) / 39)
     assert found.outside.share == pytest.approx(sum(took for took, _ in others) / whole)
     other_engine = sum(took for took, engine in others if engine == 1 - number) / whole
-    assert (
-        0.4 * other_engine < found.outside.tensorrt <= other_engine
-    )  # at least, as the names tell
+    # at least, as the names tell
+    assert 0.4 * other_engine < found.outside.tensorrt <= other_engine
     assert found.outside.pytorch <= sum(took for took, engine in others if engine < 0) / whole
     assert found.outside.span_ns == pytest.approx(np.median(spans), rel=0.001)
     assert words.title(found).startswith(
@@ -114,11 +113,12 @@ def test_little_outside_the_inferences_is_not_told(report: str, engines: Sequenc
 
 @pytest.mark.parametrize("report", ["torch_mixed/sync", "decode_loop/sync", "decode_loop/nonvtx"])
 def test_each_kind_of_inferences_has_its_engine_or_none(report: str) -> None:
+    # that count
     engine, own, others = (
         ("head", 40, 40)
         if "mixed" in report
         else ("generation", 96, 2 if "nonvtx" in report else 3)
-    )  # that count
+    )
     told = words.kinds(summary(report, engine))
     assert f"{engine}.engine.json: " in told and f"({own}x)" in told
     assert f"{whose.NO_GIVEN}: " in told and f"({others}x)" in told

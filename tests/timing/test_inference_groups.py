@@ -89,9 +89,8 @@ def test_warm_up_and_cut_ones_are_counted_and_have_no_time() -> None:
         1,
         2,
     ]
-    assert (
-        group.integer("median_ns") == 100
-    )  # the first steady one's time begins with the warm-up's end
+    # the first steady one's time begins with the warm-up's end
+    assert group.integer("median_ns") == 100
 
 
 def test_each_thread_device_and_kernel_sequence_has_a_row_of_its_own() -> None:

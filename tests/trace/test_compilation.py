@@ -64,10 +64,11 @@ def test_a_thread_that_waits_for_a_compiler_s_thread_compiles_from_its_last_call
     of = found(run_of(4), tmp_path)
     mine = of.thread == THREAD
     begin = MS + 4 * (MS + 100_000)
+    # its enqueue, to the load
     assert (of.start_ns[mine].tolist(), of.end_ns[mine].tolist()) == (
         [begin + 2000],
         [begin + 49 * MS],
-    )  # its enqueue, to the load
+    )
     assert of.before[mine].tolist() == [True]
 
 
@@ -148,10 +149,11 @@ def test_the_slow_first_launches_of_kernels_load_them(tmp_path: Path) -> None:
     file = NsysFile()
     launches(file, [900_000, 300_000, 5000, 5000, 400_000, *[5000] * 7], "abab" + "cabcabca")
     of = found(file, tmp_path)
+    # the first of the thread: nsys begins there, and nothing is loaded
     assert (of.end_ns - of.start_ns).tolist() == [
         300_000,
         400_000,
-    ]  # the first of the thread: nsys begins there, and nothing is loaded
+    ]
     file.call("cuModuleLoadData", -100_000, -50_000, 99)
     (tmp_path / "loads").mkdir()
     of = found(file, tmp_path / "loads")

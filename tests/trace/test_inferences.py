@@ -162,9 +162,8 @@ def test_what_is_slower_than_other_kernels_but_not_than_the_same_later_is_no_war
     order = [long, *[short] * 6, long, *[short] * 6]
     assert warmup(tmp_path, [5] * len(order), order) == []
     (tmp_path / "once").mkdir()
-    assert warmup(tmp_path / "once", [5] * 12, [long, *[short] * 11]) == [
-        0
-    ]  # nothing later shows that it is always so long
+    # nothing later shows that it is always so long
+    assert warmup(tmp_path / "once", [5] * 12, [long, *[short] * 11]) == [0]
 
 
 def test_times_that_fall_over_the_whole_run_are_no_warm_up(tmp_path: Path) -> None:

@@ -513,9 +513,8 @@ def test_what_launched_is_told_by_the_name_of_its_process(
         alter(small, made, f"INSERT INTO PROCESSES VALUES ({PROCESS}, {PID}, '{name}')")
     )
     assert host_program(trace, {PROCESS}) == host
-    assert (
-        host_program(trace, {PROCESS, PROCESS + (1 << 24)}) is None
-    )  # another process, of which nothing is known
+    # another process, of which nothing is known
+    assert host_program(trace, {PROCESS, PROCESS + (1 << 24)}) is None
     assert name not in str(trace.hosts) or name in HOSTS
 
 

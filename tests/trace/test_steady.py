@@ -133,9 +133,8 @@ def test_other_copies_make_a_phase_whatever_the_time_and_the_one_between_two_str
 
 
 def test_a_pause_and_the_warm_up_after_it_are_of_the_phase_that_they_begin() -> None:
-    times = (
-        [1_000] * 20 + [9_000, 6_500] + [2_000] * 20
-    )  # a time counts from the end of the inference before
+    # a time counts from the end of the inference before
+    times = [1_000] * 20 + [9_000, 6_500] + [2_000] * 20
     assert phases_of(array(times), array([0] * 42)).tolist() == [0] * 20 + [1] * 22
 
 

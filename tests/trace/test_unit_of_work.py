@@ -312,9 +312,8 @@ def test_kernels_that_are_tried_out_before_the_first_step_are_start_up(tmp_path:
     assert found.bools("warmup").tolist() == [True] * 20 + [False] * 8
     assert set(found.text("compile_evidence").list()[:20]) == {"kernels that are tried out"}
     (tmp_path / "always").mkdir()
-    always = (
-        Program().run(*trial * 20).mapped(tmp_path / "always").inferences
-    )  # nothing follows: it is all that the program does
+    # nothing follows: it is all that the program does
+    always = Program().run(*trial * 20).mapped(tmp_path / "always").inferences
     assert not always.text("compile_evidence").list()[-1]
 
 

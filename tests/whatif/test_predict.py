@@ -67,9 +67,8 @@ def test_times_are_of_all_inferences_of_a_run_whose_replayed_ones_are_not_like_t
     assert steady.of_all == pytest.approx(1, abs=0.01)
     replayed = np.isin(observed.inferences.ints("inference"), steady.inferences[0])
     end = observed.inferences.ints("gpu_end_ns")
-    later = np.cumsum(
-        ~replayed * np.diff(end, prepend=end[0]) * 4 // 10
-    )  # all but the replayed ones take 40 % longer
+    # all but the replayed ones take 40 % longer
+    later = np.cumsum(~replayed * np.diff(end, prepend=end[0]) * 4 // 10)
     moments = [f"{part}{edge}_ns" for part in ("", "enqueue_", "gpu_") for edge in ("start", "end")]
     drifting = observed.inferences.with_columns(
         INFERENCES, {name: observed.inferences.ints(name) + later for name in moments}
@@ -101,9 +100,8 @@ def test_inferences_that_take_long_are_outliers_where_they_are_few_and_count_whe
     end = inferences.ints("gpu_end_ns")
     took = np.diff(end, prepend=end[0])
     back = len(end) - 1 - np.arange(len(end))
-    later = np.cumsum(
-        np.where((back <= slow * every) & (back % every == 0), 2 * took, 0)
-    )  # the last of them take three times as long
+    # the last of them take three times as long
+    later = np.cumsum(np.where((back <= slow * every) & (back % every == 0), 2 * took, 0))
     before = np.concatenate([[0], later[:-1]])
     moved = {
         f"{part}{edge}_ns": by
@@ -113,9 +111,8 @@ def test_inferences_that_take_long_are_outliers_where_they_are_few_and_count_whe
     slowed = inferences.with_columns(
         INFERENCES, {name: inferences.ints(name) + by for name, by in moved.items()}
     )
-    trace = replace(
-        observed.trace, overheads=Table.empty(OVERHEADS)
-    )  # which do not move with the inferences
+    # which do not move with the inferences
+    trace = replace(observed.trace, overheads=Table.empty(OVERHEADS))
     plain, window = (steady_window(trace, one) for one in (inferences, slowed))
     assert isinstance(plain, Window)
     assert isinstance(window, Window)
@@ -180,9 +177,8 @@ def test_of_gpus_that_exchange_data_the_slowest_is_replayed_and_of_those_as_slow
     found = steady_window(replace(observed.trace, kernels=earlier), inferences)
     assert isinstance(found, Window)
     assert found.device == device
-    later = np.where(
-        inferences.ints("device") == device, 0, np.arange(len(inferences)) * 20_000
-    )  # the other one takes longer
+    # the other one takes longer
+    later = np.where(inferences.ints("device") == device, 0, np.arange(len(inferences)) * 20_000)
     slower = inferences.with_columns(
         INFERENCES, {"gpu_end_ns": inferences.ints("gpu_end_ns") + later}
     )
@@ -233,9 +229,8 @@ def test_work_that_another_thread_launches_is_in_the_replay() -> None:
 def test_a_replay_without_all_gpu_work_of_its_inferences_is_none() -> None:
     observed, facts = observed_of(mapped("bert_trt10/sync"))
     kernels = observed.trace.kernels
-    launch = np.where(
-        np.arange(len(kernels)) % 20 == 0, np.int64(MISSING), kernels.ints("launch")
-    )  # in no stream that it waits for
+    # in no stream that it waits for
+    launch = np.where(np.arange(len(kernels)) % 20 == 0, np.int64(MISSING), kernels.ints("launch"))
     less = replace(
         observed,
         trace=replace(
@@ -515,9 +510,8 @@ def test_no_prediction_leaves_less_than_what_the_kernels_take_or_more_than_was_r
     assert isinstance(model, Model)
     for timeline in model.without.values():
         for was, now in zip(all_works(model.timeline), all_works(timeline), strict=True):
-            assert (
-                was.dur_ns - 400 <= now.dur_ns <= was.dur_ns
-            )  # recording costs a kernel 0.1 to 0.3 us
+            # recording costs a kernel 0.1 to 0.3 us
+            assert was.dur_ns - 400 <= now.dur_ns <= was.dur_ns
     assert max(model.before.values()) <= model.recorded_ns
 
 
@@ -613,9 +607,8 @@ def test_graphs_of_two_threads_slow_each_other_as_measured() -> None:
     graph = next(row for row in found if row.text("change") == "cuda-graph")
     measured = real_ns("bert_eager", "graph_threads") / 2
     assert graph.integer("low_after_ns") < measured < graph.integer("high_after_ns")
-    assert graph.integer("after_ns") == pytest.approx(
-        measured, rel=0.2
-    )  # its nodes' costs were learnt on other engines since: 17 % off
+    # its nodes' costs were learnt on other engines since: 17 % off
+    assert graph.integer("after_ns") == pytest.approx(measured, rel=0.2)
 
 
 def test_a_second_thread_of_a_python_program_that_launches_all_the_time_gains_nothing() -> None:
@@ -722,9 +715,8 @@ def test_a_graph_is_not_advised_where_there_is_one(name: str) -> None:
 @pytest.mark.parametrize("name", ["bert_trt10/graph_whole", "decode_loop/graph_whole"])
 def test_hidden_kernels_are_said_to_be_hidden_and_nothing_is_made_up(name: str) -> None:
     for change, row in answers(name).items():
-        known = (
-            change == "cuda-graph" and name == "bert_trt10/graph_whole"
-        )  # decode_loop launches its context engine without one
+        # decode_loop launches its context engine without one
+        known = change == "cuda-graph" and name == "bert_trt10/graph_whole"
         assert row["answer"] == ("does-not-apply" if known else "cannot-tell")
         assert ("already run as a CUDA graph" if known else "--cuda-graph-trace=node") in str(
             row["reason"]
@@ -859,14 +851,12 @@ def test_where_python_sets_the_pace_a_change_is_answered_only_if_it_saves_more_t
     assert int(str(two["saving_ns"])) < 0.02 * int(str(two["before_ns"]))
     row = mixed["no-host-gap"]
     assert row["answer"] == "answered"
-    assert (
-        int(str(row["low_before_ns"])) < 829_810 < int(str(row["high_before_ns"]))
-    )  # timings_h100.tsv: 745 to 909 us
+    # timings_h100.tsv: 745 to 909 us
+    assert int(str(row["low_before_ns"])) < 829_810 < int(str(row["high_before_ns"]))
     eager = answers("torch_encoder/eager")["cuda-graph"]  # 2.8 ms of launches for 0.2 ms of kernels
     assert eager["answer"] == "answered"
-    assert int(str(eager["low_saving_ns"])) > 0.65 * int(
-        str(eager["low_before_ns"])
-    )  # of a host that was slowed down
+    # of a host that was slowed down
+    assert int(str(eager["low_saving_ns"])) > 0.65 * int(str(eager["low_before_ns"]))
 
 
 def test_knowing_less_of_a_python_program_gives_no_narrower_range() -> None:
@@ -895,9 +885,8 @@ def test_what_the_replay_misses_of_the_trace_is_in_no_prediction() -> None:
     length, weight = replayed.ints("end_ns") - replayed.ints("begin_ns"), replayed.floats("weight")
     missed = float(str(row["replay_error"])) * int(str(row["recorded_ns"]))
     assert abs(missed) > 200
-    moved = 2e-3 * int(
-        str(row["before_ns"])
-    )  # at most, for how the others differ from those replayed
+    # at most, for how the others differ from those replayed
+    moved = 2e-3 * int(str(row["before_ns"]))
     assert int(str(row["before_ns"])) == pytest.approx(
         (length * weight).sum() / weight.sum() - missed, abs=min(moved, abs(missed) / 2)
     )

@@ -215,9 +215,8 @@ def test_a_node_that_begins_before_the_end_of_the_one_before_it_waits_for_that_o
     stream = np.array([[7, 7, 7, 8]] * 3)
     assert waited_for(start, end, stream)[:3] == [(), (0,), (1,)]
     assert 1 not in waited_for(start, end, stream)[3]  # of another stream: it was still running
-    later = (
-        end + np.array([0, 0, 0, 0]) + 2_500 * (np.arange(4) == 0)
-    )  # too much of an overlap for a launch before the end
+    # too much of an overlap for a launch before the end
+    later = end + np.array([0, 0, 0, 0]) + 2_500 * (np.arange(4) == 0)
     assert waited_for(start, later, stream)[1] == ()
 
 

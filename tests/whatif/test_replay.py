@@ -327,9 +327,8 @@ def test_host_work_between_inferences_is_paid_in_full_and_its_removal_saves_it()
     *earlier, last = timeline.threads[0]
     assert not last.enqueue
     trailing = replace(timeline, threads=((*earlier, last._replace(outside_ns=10**9)),))
-    assert (
-        outside_ns(trailing) == 800_000
-    )  # nor one after the last of a stretch, which is of the next one's time
+    # nor one after the last of a stretch, which is of the next one's time
+    assert outside_ns(trailing) == 800_000
     between = tuple(
         step._replace(outside_ns=70_000) if step.inference == 2 and not step.enqueue else step
         for step in timeline.threads[0]
@@ -378,9 +377,8 @@ def test_what_the_gpu_needs_is_its_kernels_by_the_share_that_they_take_or_its_co
     few, copied = program(kernels=[20_000, 5_000], need=0.4), program(kernels=[1_000], copies=True)
     for timeline, needed in ((few, 0.4 * 25_000), (copied, COPY_NS)):
         assert least_now(timeline, timeline) == pytest.approx(needed)
-        assert least_now(two_in_flight(timeline, locked=0), timeline) == pytest.approx(
-            needed
-        )  # of one inference, however many run
+        # of one inference, however many run
+        assert least_now(two_in_flight(timeline, locked=0), timeline) == pytest.approx(needed)
 
 
 def test_copies_of_one_phase_do_not_hide_behind_kernels_of_another() -> None:
@@ -476,9 +474,8 @@ def test_two_threads_launch_no_faster_than_the_driver_s_lock_allows() -> None:
 
 def test_branches_run_at_once_and_join_where_a_kernel_waits_for_both() -> None:
     fork = 1_000 + LATENCY + 5_000
-    longer = (
-        2_000 + 20_000 + DISPATCH + 5_000
-    )  # in its own stream: dispatch gaps only, both of them after launches in time
+    # in its own stream: dispatch gaps only, both of them after launches in time
+    longer = 2_000 + 20_000 + DISPATCH + 5_000
     assert period(branching()) == pytest.approx(fork + longer + RETURN, abs=2_000)
     assert period(branching(one_ns=15_000, other_ns=20_000)) > period(branching())
 

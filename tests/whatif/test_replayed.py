@@ -57,9 +57,8 @@ def test_what_every_change_is_compared_with_is_their_mean_moved_as_far_as_all_ot
 ) -> None:
     tables = tables_of(name)
     was, now, slope = means_and_slope(tables)
-    alone = (
-        len(np.unique(tables.replayed_inferences.ints("thread"))) == 1
-    )  # of several, other inferences may end the replay than the trace
+    # of several, other inferences may end the replay than the trace
+    alone = len(np.unique(tables.replayed_inferences.ints("thread"))) == 1
     for row in tables.whatif:  # what the replay misses of the trace is left out
         expected = now - row.real("replay_error") * was + slope * (row.integer("recorded_ns") - was)
         assert row.integer("before_ns") == pytest.approx(
@@ -106,9 +105,8 @@ def test_what_changes_make_of_single_inferences_is_on_average_what_they_save(nam
     of = {row.integer("inference"): row for row in tables.replayed_inferences}
     told = set()
     was, _, _ = means_and_slope(tables)
-    others = abs(
-        tables.whatif.ints("recorded_ns")[0] / was - 1
-    )  # by which all differ from those replayed
+    # by which all differ from those replayed
+    others = abs(tables.whatif.ints("recorded_ns")[0] / was - 1)
     for answer in tables.whatif:
         mine = [
             row for row in tables.whatif_inferences if row.text("change") == answer.text("change")

@@ -170,9 +170,8 @@ def _mean(value: Mapping[str, Any]) -> Mean:
     known = not math.isnan(numbers["error"])
     below = any(numbers[name] < 0 for name in _FIELDS if name != "freedom")
     if below or (known and not numbers["freedom"] >= 1):
-        raise ValueError(
-            value
-        )  # no times have such a mean; a test against it would pass or fail by chance
+        # no times have such a mean; a test against it would pass or fail by chance
+        raise ValueError(value)
     return Mean(
         numbers["value"],
         numbers["error"],

@@ -104,9 +104,8 @@ def runs(engine: Engine, flow: Flow, member: Callable[[Layer], bool]) -> list[tu
     }
     leading: dict[int, int] = {}
     for index in sorted(following):
-        leading.setdefault(
-            following[index], index
-        )  # two branches into one reader: the run goes along the first
+        # two branches into one reader: the run goes along the first
+        leading.setdefault(following[index], index)
     found: list[tuple[int, ...]] = []
     for first in sorted(index for index in following if index not in leading):
         run = [first]

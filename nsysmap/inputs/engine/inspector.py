@@ -122,9 +122,8 @@ class _Attempt:
 
     path: Path
     header: PlanHeader
-    answer: dict[
-        str, Any
-    ]  # what it wrote: `missing`, or `version` and, where all went well, `engine`
+    # what it wrote: `missing`, or `version` and, where all went well, `engine`
+    answer: dict[str, Any]
     log: str
     status: int
 
@@ -289,9 +288,8 @@ def _main(path: Path, answer: Path, modules: list[str]) -> int:
     plan = without_wrapper(path.read_bytes())
     validity = getattr(runtime, "get_engine_validity", None)
     if validity is not None:
-        validity(
-            plan
-        )  # TensorRT for RTX says there why an engine is for another GPU, and only there
+        # TensorRT for RTX says there why an engine is for another GPU, and only there
+        validity(plan)
     engine = runtime.deserialize_cuda_engine(plan)
     if engine is None:
         return 1

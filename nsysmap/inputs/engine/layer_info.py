@@ -31,9 +31,8 @@ _MOST_VALUES = 1000  # engines in one file
 _REGION = re.compile(r"_myl(\d{1,18})_(\d{1,18})(?:\s*\[profile \d+\])?$")
 _COPIED = re.compile(r"Reformatting CopyNode for (?:Input|Output) Tensor \d+ to (.*)")
 _SEPARATORS = re.compile("[\x1e\x1f]|(?<=\\])\\s*(?=\\[)")
-_WRAPPED = re.compile(
-    r"\[[A-Za-z][\w .-]*? Layer: (.*)\](?:__\w+)?$", re.DOTALL
-)  # …]__gemm_from_conv1x1
+# …]__gemm_from_conv1x1
+_WRAPPED = re.compile(r"\[[A-Za-z][\w .-]*? Layer: (.*)\](?:__\w+)?$", re.DOTALL)
 _SEPARATED = re.compile(r"[,\s]*")
 _BARE_NUMBER = re.compile(r"(:\s*)(-?(?:nan|inf))\b", re.IGNORECASE)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")

@@ -67,9 +67,8 @@ def documents_in_log(text: str) -> list[Document]:
     for detail, document in found:
         names = _layer_names(document)
         if detail == finest:
-            before = different.pop(
-                names, document
-            )  # the last listing of an engine counts, and is where it stands
+            # the last listing of an engine counts, and is where it stands
+            before = different.pop(names, document)
             different[names] = replace(
                 document, bindings=document.bindings or before.bindings, tensorrt_version=version
             )

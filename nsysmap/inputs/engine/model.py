@@ -55,9 +55,8 @@ class Layer:
     type: str | None = None
     inputs: tuple[Tensor, ...] = ()
     outputs: tuple[Tensor, ...] = ()
-    constants: tuple[
-        Tensor, ...
-    ] = ()  # weights and the like, where the file lists them apart (TensorRT 11.3)
+    # weights and the like, where the file lists them apart (TensorRT 11.3)
+    constants: tuple[Tensor, ...] = ()
     precision: str | None = None  # data type it computes in, where the file tells
     tactic: str | None = None
     stream: int | None = None
@@ -66,9 +65,8 @@ class Layer:
     optimization_profile: int | None = None
     onnx: tuple[str, ...] = ()  # ONNX nodes, from Metadata
     origin: str | None = None  # of a reformat
-    parameters: dict[str, object] = field(
-        default_factory=dict
-    )  # everything else the row holds, as in the file
+    # everything else the row holds, as in the file
+    parameters: dict[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

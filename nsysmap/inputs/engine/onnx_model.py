@@ -12,9 +12,8 @@ from typing import Any
 
 from nsysmap.core.errors import NsysmapError, named_path
 
-_MOST_BYTES = (
-    2**31
-)  # protobuf reads no more; larger models keep their weights in files of their own
+# protobuf reads no more; larger models keep their weights in files of their own
+_MOST_BYTES = 2**31
 _MOST_NODES = 1_000_000
 _DEEPEST_CALL = 100
 _RANDOM = frozenset(
@@ -45,11 +44,9 @@ class OnnxModel:
 
     source: str  # file name, for messages
     nodes: tuple[OnnxNode, ...]  # each behind all that it reads from, else in the file's order
-    constants: frozenset[
-        str
-        # tensors that are known when the engine is built: weights, constants and what is made of
-        # them alone
-    ]
+    # tensors that are known when the engine is built: weights, constants and what is made of them
+    # alone
+    constants: frozenset[str]
 
     @cached_property
     def producer(self) -> Mapping[str, int]:

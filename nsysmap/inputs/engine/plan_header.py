@@ -21,10 +21,8 @@ class PlanHeader:
     """What a plan says of itself; None is unknown."""
 
     for_rtx: bool | None  # TensorRT for RTX, or TensorRT
-    version: str | None = (
-        # of the library that built it, in the four numbers of the package; only TensorRT for RTX
-        None
-    )
+    # of the library that built it, in the four numbers of the package; only TensorRT for RTX
+    version: str | None = None
     length: int | None = None  # bytes of the whole plan; only TensorRT for RTX
 
 

@@ -46,9 +46,8 @@ _WIDE = re.compile(
 _MULTIPLE = re.compile(r"\b(?:channel|c)\s*%\s*(\d{1,6})\s*==\s*0", re.IGNORECASE)
 _EXACT = re.compile(r"\bchannel\s*==\s*(\d{1,6})", re.IGNORECASE)
 _ROW_STRIDE = re.compile(r"\bcolumn stride\s*%\s*(\d{1,6})\s*==\s*0", re.IGNORECASE)
-_LARGEST = (
-    2**48
-)  # elements: beyond any memory, and far from what 64 bits hold when some are added up
+# elements: beyond any memory, and far from what 64 bits hold when some are added up
+_LARGEST = 2**48
 
 
 def data_type(text: str | None) -> str | None:

@@ -74,9 +74,8 @@ class TrtexecTimes:
     tensorrt_version: str | None = None
     cuda_graph: bool | None = None  # queries were replays of a CUDA graph
     streams: int | None = None
-    by_layer: bool = (
-        False  # measured while layers were timed one by one, which makes everything longer
-    )
+    # measured while layers were timed one by one, which makes everything longer
+    by_layer: bool = False
 
 
 def read_times(path: str | Path) -> TrtexecTimes:

@@ -49,9 +49,8 @@ def missing_columns(tables: NsysTables) -> Iterator[Note]:
         lacking = [
             column for column in needed if tables.has(table) and not tables.has(table, column)
         ]
-        read = table == "StringIds" or tables.has(
-            table, "start"
-        )  # one without times is not, which is said elsewhere
+        # one without times is not, which is said elsewhere
+        read = table == "StringIds" or tables.has(table, "start")
         if lacking and read:
             unknown = " and ".join(dict.fromkeys(needed[column] for column in lacking))
             columns = f"column{'' if len(lacking) == 1 else 's'} {', '.join(lacking)}"

@@ -183,9 +183,8 @@ def _watched(command: Sequence[str | Path], folder: Path | None, watch: _Watch) 
         quiet, said = _follow(process, watch)
     finally:
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(
-                process.pid, signal.SIGKILL
-            )  # it is not reaped yet, so the number is still its own
+            # it is not reaped yet, so the number is still its own
+            os.killpg(process.pid, signal.SIGKILL)
         assert process.stdout is not None
         process.stdout.close()
         process.wait()

@@ -67,12 +67,13 @@ def capture_command(
 ) -> list[str]:
     """The command line that captures ``program`` into ``report``."""
     version = nsys.version
+    # no answer rests on samples of the CPU
     flags = [
         "-t",
         "cuda,nvtx,osrt",
         "--sample=none",
         "--cpuctxsw=none",
-    ]  # no answer rests on samples of the CPU
+    ]
     if not older(version, _GRAPH_TRACE_SINCE):
         flags.append(
             "--cuda-graph-trace=node"

@@ -34,9 +34,8 @@ _EVENTS, _OFFSETS, _ABOUT, _CLOCKS = (
 _MOST_TABLE = 1 << 20  # bytes of the table of sections, which has some seven rows
 _MOST_MESSAGE = 1 << 28  # bytes of a message that is read in one piece
 _MOST_BLOCK = 1 << 28  # bytes of a block once it is decompressed: 7,000 events, or all strings
-_MOST_RATIO = (
-    32  # of the event blocks together: real ones take 2 to 6 times as much when decompressed
-)
+# of the event blocks together: real ones take 2 to 6 times as much when decompressed
+_MOST_RATIO = 32
 _SAVE_AGAIN = "copy the report again from where it was captured, or capture it again"
 _OTHER_READER = "export it with the nsys that wrote it (nsys export -t sqlite) and give the .sqlite"
 

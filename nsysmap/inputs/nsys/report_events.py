@@ -38,13 +38,11 @@ _BATCH_BYTES = 4 << 20
 class Events:
     """All events of a report."""
 
-    tables: Mapping[
-        str, Mapping[str, IntArray | Text]
-    ]  # nsys's names; a table is there where it has rows
+    # nsys's names; a table is there where it has rows
+    tables: Mapping[str, Mapping[str, IntArray | Text]]
     generic: tuple[Generic, ...]
-    unread: Mapping[
-        tuple[int, int], int
-    ]  # body and class of events that no table has → how many there are
+    # body and class of events that no table has → how many there are
+    unread: Mapping[tuple[int, int], int]
 
 
 @dataclass(frozen=True)

@@ -16,16 +16,14 @@ from nsysmap.inputs.nsys.report_wire import Message, WireError, signed
 
 GPU_METRICS, METRIC_NAMES = "GPU_METRICS", "TARGET_INFO_GPU_METRICS"
 _SOURCE = "GpuMetrics"
-_SESSION_CLOCK = (
-    3  # of a source of generic events whose times count from the beginning of the session
-)
+# of a source of generic events whose times count from the beginning of the session
+_SESSION_CLOCK = 3
 _SAMPLES_AT_ONCE = 2048
 _FORM, _OLD_FORM = 8, 4  # fields of a counter that say which type it is, since 2023 and before
+# both are numbers with the least byte first, which nsys takes for signed: it exports fd ff ff as -3
 _INTEGER, _OLD_INTEGER = (
     1,
     0,
-    # both are numbers with the least byte first, which nsys takes for signed: it exports fd ff ff
-    # as -3
 )
 
 

@@ -50,12 +50,10 @@ class Report:
     graph_trace: str | None  # node, graph, or None if the report does not say
     tensorrt: str | None  # TENSORRT_VERSION in the environment of the program
     collected: tuple[str, ...]  # what the capture was asked for: Cuda, NvtxEvents, OSRuntime …
-    unread: Mapping[
-        str, int
-    ]  # what kinds of events there are that are not known → how many of each
-    disagreements: tuple[
-        str, ...
-    ]  # where nsys's own count of what it collected is not that of the rows
+    # what kinds of events there are that are not known → how many of each
+    unread: Mapping[str, int]
+    # where nsys's own count of what it collected is not that of the rows
+    disagreements: tuple[str, ...]
 
     def table(self, name: str) -> Mapping[str, IntArray | Text]:
         """All columns of one table; none if the report does not have it.  GPU_METRICS is made anew

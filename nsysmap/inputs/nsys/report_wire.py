@@ -191,9 +191,8 @@ def split(buffer: Bytes, begin: int, end: int, tags: tuple[int, ...]) -> tuple[I
     fits = (length <= np.uint64(end - begin)) & (first <= end)
     following = np.where(fits, first + np.where(fits, length, 0).astype(np.int64), end + 1)
     count = len(candidates)
-    place = np.full(
-        end - begin + 2, count + 1, np.int32
-    )  # of every position: which candidate; `count` is the end, `count + 1` is nowhere
+    # of every position: which candidate; `count` is the end, `count + 1` is nowhere
+    place = np.full(end - begin + 2, count + 1, np.int32)
     place[candidates - begin] = np.arange(count, dtype=np.int32)
     place[end - begin] = count
     jump = np.append(
@@ -203,9 +202,8 @@ def split(buffer: Bytes, begin: int, end: int, tags: tuple[int, ...]) -> tuple[I
     while path[-1] < count:
         path = np.concatenate((path, jump[path]))
         jump = jump[jump]
-    path = path[
-        : int(np.searchsorted(path >= count, True)) + 1
-    ]  # once at the end, or nowhere, it stays there
+    # once at the end, or nowhere, it stays there
+    path = path[: int(np.searchsorted(path >= count, True)) + 1]
     if path[-1] != count:
         last = int(candidates[path[-2]]) if len(path) > 1 else begin
         raise WireError(
@@ -373,9 +371,8 @@ def _numbers(buffer: Bytes, at: IntArray) -> tuple[Words, IntArray | int]:
     word = words[at]
     stop = ~word
     stop &= _TOP
-    lowest = stop & (
-        ~stop + _U1
-    )  # the top bit of the last byte; 0 if none of the 8 bytes is the last
+    # the top bit of the last byte; 0 if none of the 8 bytes is the last
+    lowest = stop & ~stop + _U1
     same = int(lowest[0])
     if same and (lowest == lowest[0]).all():
         word &= np.uint64((same - 1) & 0x7F7F7F7F7F7F7F7F)

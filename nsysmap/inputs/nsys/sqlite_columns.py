@@ -46,17 +46,17 @@ if TYPE_CHECKING:
 SQLITE_MAGIC = b"SQLite format 3\0"
 _BATCH_ROWS, _BATCH_BYTES = 1024, 1 << 20
 _LEAST_BYTES = 6  # that a row takes in a page: a pointer to it, and itself
+# of SQLite's machine: reading 14 columns of a row of 6 bytes takes 3 steps a byte
 _STEPS, _STEPS_A_BYTE = (
     10_000_000,
     8,
-)  # of SQLite's machine: reading 14 columns of a row of 6 bytes takes 3 steps a byte
+)
 _STEPS_BETWEEN = 100_000  # looks at the clock
 _WHOLE_REAL = 2**53  # beyond it, a real number stands for several integers
 _INTEGER_TEXT = re.compile(rb"-?\d{1,18}")
 _PLAIN_TABLE = "CREATE TABLE "  # as SQLite itself writes it, whatever was typed
-_MEMORY_COUNTS_BYTES = (
-    2 << 30
-)  # some 9 million kernels: from there on memory may run out, below it time counts for more
+# some 9 million kernels: from there on memory may run out, below it time counts for more
+_MEMORY_COUNTS_BYTES = 2 << 30
 _NSYS_TABLE = re.compile(
     r"CUPTI_ACTIVITY_KIND_|NVTX_EVENTS|StringIds|CUDA_GRAPH_|OSRT_API|TARGET_INFO_|META_DATA_",
     re.IGNORECASE,
@@ -71,9 +71,8 @@ class Database:
     """
 
     path: Path
-    columns: Mapping[
-        str, tuple[str, ...]
-    ]  # of every plain table; views and virtual tables are not trusted
+    # of every plain table; views and virtual tables are not trusted
+    columns: Mapping[str, tuple[str, ...]]
     stored: Mapping[str, Stored]  # the tables whose pages can be decoded here
     views: tuple[str, ...] = ()  # views and virtual tables, which are not read
     passed: Passed | None = None
@@ -296,12 +295,10 @@ def _stored(
     """The columns of a table that are stored and not computed, and how they are stored, if that is
     in the plainest way.
     """
-    rows = connection.execute(
-        f"PRAGMA table_xinfo({_quoted(table)})"
-    ).fetchall()  # number, name, type, not null, default, key, hidden
-    columns = tuple(
-        row[1] for row in rows if row[6] == 0
-    )  # hidden != 0: generated, computed on reading
+    # number, name, type, not null, default, key, hidden
+    rows = connection.execute(f"PRAGMA table_xinfo({_quoted(table)})").fetchall()
+    # hidden != 0: generated, computed on reading
+    columns = tuple(row[1] for row in rows if row[6] == 0)
     keys = [row for row in rows if row[5]]
     if len(columns) < len(rows) or not isinstance(root, int):
         return columns, None
@@ -338,9 +335,8 @@ def _check_length(path: Path) -> None:
         )
     page = int.from_bytes(header[16:18], "big")
     told = (65536 if page == 1 else page) * int.from_bytes(header[28:32], "big")
-    out_of_date = (
-        header[24:28] != header[92:96]
-    )  # written by SQLite before 3.7: the file's own size counts
+    # written by SQLite before 3.7: the file's own size counts
+    out_of_date = header[24:28] != header[92:96]
     if len(header) < 100 or (told > size and not out_of_date):
         raise NsysmapError(
             str(path),
@@ -361,9 +357,8 @@ def _check_finished(path: Path) -> None:
         (b"-wal", (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")),
         (b"-journal", (b"\xd9\xd5\x05\xf9",)),
     ):
-        beside = Path(
-            os.fsdecode(os.fsencode(path.resolve()) + suffix)
-        )  # where SQLite looks: beside the file, not beside a link to it
+        # where SQLite looks: beside the file, not beside a link to it
+        beside = Path(os.fsdecode(os.fsencode(path.resolve()) + suffix))
         try:
             with beside.open("rb") as file:
                 unfinished = file.read(4) in magics

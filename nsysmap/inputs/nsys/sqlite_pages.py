@@ -24,10 +24,11 @@ from nsysmap.inputs.nsys.tables import decoded, filled, grown, numbering
 _MAGIC = b"SQLite format 3\0"
 _INTERIOR, _LEAF = 0x05, 0x0D
 _MAX_DEPTH, _MAX_HEADER = 20, 98307  # SQLite's own limits
+# that is the serial type of a value longer than any record
 _MAX_RECORD, _MAX_TYPE = (
     1 << 26,
     1 << 28,
-)  # that is the serial type of a value longer than any record
+)
 _BATCH_BYTES = 1 << 20
 _SPARE = 152  # zero bytes behind the pages, which a read at the last cell or value may run into
 
@@ -35,9 +36,8 @@ _SPARE = 152  # zero bytes behind the pages, which a read at the last cell or va
 _LENGTH = np.array(
     [0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0, *((kind - 12) // 2 for kind in range(12, 128))], np.int64
 )
-_UNSTORED = np.array(
-    [MISSING, 0, 0, 0, 0, 0, 0, 0, 0, 1], np.int64
-)  # by serial type, the value of those of no length
+# by serial type, the value of those of no length
+_UNSTORED = np.array([MISSING, 0, 0, 0, 0, 0, 0, 0, 0, 1], np.int64)
 _REAL, _EMPTY_TEXT = 7, 13  # odd types from 13 on are text, the even ones between are blobs
 
 Bytes = NDArray[np.uint8]
@@ -57,9 +57,8 @@ class Stored:
     columns: tuple[str, ...]  # in the order of the record
     rowid: str | None  # the INTEGER PRIMARY KEY: it is the row's number, and not in the record
     reals: frozenset[str]  # columns of REAL affinity, in which 3.0 is stored as the integer 3
-    defaults: frozenset[
-        str
-    ]  # columns that are not NULL where a record ends before them, by ALTER TABLE ADD COLUMN
+    # columns that are not NULL where a record ends before them, by ALTER TABLE ADD COLUMN
+    defaults: frozenset[str]
     leaves: IntArray | None = None  # the pages that are read: those of all rows, if none are given
 
 
@@ -149,9 +148,8 @@ def read_table(
     The file is only read, a piece at a time.  UnsupportedError where SQLite must be asked.
     """
     columns: dict[str, NDArray[Any]] = {name: np.empty(0, np.int64) for name in integers}
-    columns.update(
-        {name: np.empty(0, np.int32) for name in texts}
-    )  # of one value as long as no other has come (see base.table)
+    # of one value as long as no other has come (see base.table)
+    columns.update({name: np.empty(0, np.int32) for name in texts})
     seen = {name: numbering() for name in texts}
     rows = room = 0
     for batch in _batches(path, stored, integers, seen, passed):
@@ -263,9 +261,8 @@ def _pages(path: Path, file: FileIO) -> _Pages:
     ):
         raise UnsupportedError("not a plain UTF-8 database")
     in_file = path.stat().st_size // size
-    told = (
-        int.from_bytes(head[28:32], "big") if head[24:28] == head[92:96] else 0
-    )  # out of date unless both counters agree
+    # out of date unless both counters agree
+    told = int.from_bytes(head[28:32], "big") if head[24:28] == head[92:96] else 0
     return _Pages(file, size, min(told or in_file, in_file))
 
 
@@ -411,9 +408,8 @@ def _beginnings(
     if not numbered:
         first = buffer.take(cells)
         before, longest = _before(_Places(buffer, cells[:1])), int(first.max())
-        apart = (
-            (before + longest + 15) // 8 * 8
-        )  # with 8 spare bytes, which a read at the last value may run into
+        # with 8 spare bytes, which a read at the last value may run into
+        apart = (before + longest + 15) // 8 * 8
         if before and longest < 0x80 and apart * len(cells) <= room:
             own = np.ndarray((len(buffer) - apart + 1,), f"V{apart}", buffer, 0, (1,))[cells].view(
                 np.uint8
@@ -510,10 +506,11 @@ def _walked(
             " damage"
         )
     away, shift = (0, end) if isinstance(end, int) else (end, 0)
+    # a byte that reads as NULL, for headers that have ended
     ended, zero = (
         np.zeros(len(start), np.bool_),
         len(buffer) - 1,
-    )  # a byte that reads as NULL, for headers that have ended
+    )
     reached: Amount
     for place in range(max(places) + 1):
         if short:

@@ -82,9 +82,8 @@ class NsysTables:
 
     path: Path  # for messages
     form: str  # SQLite, Parquet, Arrow, JSON lines, nsys-rep
-    spelled: Mapping[
-        str, tuple[str, Mapping[str, str]]
-    ]  # nsys's name, in small letters → the file's, and so for its columns
+    # nsys's name, in small letters → the file's, and so for its columns
+    spelled: Mapping[str, tuple[str, Mapping[str, str]]]
     fetch: Fetch
     written_by: str | None = None  # version of the nsys that captured it, where this form tells
     notes: tuple[Note, ...] = ()  # what the reader must know of this form

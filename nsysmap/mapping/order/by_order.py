@@ -65,9 +65,8 @@ class EngineVerdict:
     engine: int
     match: EngineMatch
     chosen: bool
-    several: bool = (
-        False  # another file explains them as well, and nothing tells which of the two ran
-    )
+    # another file explains them as well, and nothing tells which of the two ran
+    several: bool = False
 
 
 @dataclass(frozen=True)

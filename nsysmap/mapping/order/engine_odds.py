@@ -66,11 +66,9 @@ class Odds:
     """How a file's tactics fit the kernels that its layers ran."""
 
     probability: float  # that this engine ran, given that its layers fit the kernels
-    tactics: (
-        float | None
-        # share of the layers with a tactic that ran it, or code that may be the same; None if there
-        # are none
-    )
+    # share of the layers with a tactic that ran it, or code that may be the same; None if there are
+    # none
+    tactics: float | None
     named: int  # layers with a tactic
 
 
@@ -82,9 +80,8 @@ def engine_odds(
     """
     known = frozenset(layer.tactic for layer in engine.layers if layer.tactic)
     found: dict[str, list[str]] = defaultdict(list)
-    strange: set[str] = (
-        set()
-    )  # symbols that the file does not have, in layers whose tactic is a symbol
+    # symbols that the file does not have, in layers whose tactic is a symbol
+    strange: set[str] = set()
     for layer in layers:
         if layer.tactic:
             names = [kernel.name for kernel in ran.get(layer.index, ())]

@@ -45,13 +45,13 @@ _ROUNDS = 2  # alignments that learn from the one before
 _DOUBTFUL = 0.9  # below this confidence the reason says what else it could be
 _PINNED = 50.0  # nats: what is known by other evidence
 _SHUFFLES = 3
-_LIKELIER = (
-    0.5  # least probability that the file's engine ran, and not another of the same structure
-)
+# least probability that the file's engine ran, and not another of the same structure
+_LIKELIER = 0.5
+# nats over the whole inference, and for each of its kernels
 _BETTER_THAN_CHANCE, _BETTER_PER_KERNEL = (
     5.0,
     0.3,
-)  # nats over the whole inference, and for each of its kernels
+)
 _SPEAKS = 0.25  # nats a kernel: on the whole the names must speak for their layers
 
 
@@ -65,12 +65,10 @@ class Alignment:
     rival_confidence: FloatArray
     explained: BoolArray  # the kernel's name speaks for that layer; otherwise its place alone does
     by_tactic: BoolArray  # the kernel's name is that layer's tactic
-    foreign: (
-        BoolArray  # left out, and nothing in its name speaks of TensorRT: the application's own
-    )
-    order: tuple[
-        int, ...
-    ]  # indexes of the layers that it was aligned with, in the order in which they run
+    # left out, and nothing in its name speaks of TensorRT: the application's own
+    foreign: BoolArray
+    # indexes of the layers that it was aligned with, in the order in which they run
+    order: tuple[int, ...]
     # log of the sum over all alignments, nats: comparable between engines for the same kernels
     evidence: float
 
@@ -255,11 +253,9 @@ class EngineMatch:
     # they suit by name
     placed: float
     used: float  # of the layers that must run kernels: got one
-    tactics: (
-        float | None
-        # of the layers with a tactic: got a kernel of that name, or of code that may be the same;
-        # None without tactics
-    )
+    # of the layers with a tactic: got a kernel of that name, or of code that may be the same; None
+    # without tactics
+    tactics: float | None
     evidence: float  # nats a kernel, for the kernels as they ran
     by_chance: float  # the same for the kernels in random order, mean of several
     accepted: bool

@@ -29,9 +29,8 @@ class Costs:
     skip: FloatArray  # m
     more: FloatArray  # distinct items x m
     drop: FloatArray  # distinct items
-    open_start: bool = (
-        False  # the first items may be missing: slots before the first one used cost nothing
-    )
+    # the first items may be missing: slots before the first one used cost nothing
+    open_start: bool = False
     open_end: bool = False
 
 
@@ -149,9 +148,8 @@ def likeliest(costs: Costs) -> tuple[IntArray, float]:
     total, start, end = _skipped(costs)
     best = np.full(m, -np.inf)  # of the items so far, the last slot used being j
     unused = 0.0  # no slot used yet
-    came = np.full(
-        (n, m), -3, np.int32
-    )  # where item i in slot j came from: the slot before it, or -1 for none yet
+    # where item i in slot j came from: the slot before it, or -1 for none yet
+    came = np.full((n, m), -3, np.int32)
     dropped = np.zeros((n, m), np.bool_)  # with j the last slot used, item i is better dropped
     slots = np.arange(m)
     for i in range(n):

@@ -40,9 +40,8 @@ _ONE_TOKEN = re.compile(
 
 _MANY_TOKENS = re.compile(r"fmha|flash_fwd|context|prefill", re.IGNORECASE)
 _ATTENTION = re.compile("attention", re.IGNORECASE)
-_PADDED = (
-    3  # dimensions of an attention layer's output where the sequences are padded to one length
-)
+# dimensions of an attention layer's output where the sequences are padded to one length
+_PADDED = 3
 
 
 @dataclass(frozen=True)

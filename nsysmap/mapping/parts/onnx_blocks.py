@@ -70,15 +70,10 @@ class Block:
     # product, convolution, deconvolution, layernorm, rmsnorm, groupnorm, softmax, log-softmax,
     # attention, gelu, tanh, …
     kind: str
-    nodes: tuple[
-        int,
-        ...,
-        # positions in the model, ascending; the inside of an attention block stays with its own
-        # blocks
-    ]
-    siblings: tuple[
-        tuple[int, ...], ...
-    ] = ()  # products of one input that may run as one, each by its nodes; else empty
+    # positions in the model, ascending; the inside of an attention block stays with its own blocks
+    nodes: tuple[int, ...]
+    # products of one input that may run as one, each by its nodes; else empty
+    siblings: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,9 +94,8 @@ class ModelGraph:
     @cached_property
     def by_name(self) -> dict[str, int]:
         """Position of each node by its name, and by its outputs where no node has that name."""
-        named = {
-            node.name: number for number, node in reversed(list(enumerate(self.model.nodes)))
-        }  # of equal names the first counts
+        # of equal names the first counts
+        named = {node.name: number for number, node in reversed(list(enumerate(self.model.nodes)))}
         return {**self.model.producer, **named}
 
     def computed(self, node: OnnxNode) -> list[str]:

@@ -218,9 +218,8 @@ def _sequences(kernels: Table, settled: Settled, rows: IntArray) -> list[_Sequen
     size = np.diff(np.append(begin, len(order)))
     codes = kernels.text("name").codes[order].astype(np.int64)
     stream = kernels.ints("stream")[order]
-    beside = stream - np.repeat(
-        stream[begin], size
-    )  # auxiliary streams count, which stream is the main one does not
+    # auxiliary streams count, which stream is the main one does not
+    beside = stream - np.repeat(stream[begin], size)
     combined = codes
     for column in (layer, beside):
         values = distinct(column)

@@ -63,12 +63,13 @@ _KINDS = {  # what a part's word can be in the model
     "geglu": ("gelu", "tanh"),
     "silu": ("sigmoid",), "swiglu": ("sigmoid",), "sigmoid": ("sigmoid",), "topk": ("topk",),
 }  # fmt: skip
+# operations that tell, in a part named by its operations
 _IN_WORDS = {
     "Tanh": "tanh",
     "Sigmoid": "sigmoid",
     "TopK": "topk",
     "Erf": "gelu",
-}  # operations that tell, in a part named by its operations
+}
 _UNNAMED = re.compile(r"^\(Unnamed Layer\* \d+\)$")
 
 

@@ -77,9 +77,8 @@ def _spots(
     layers = tensorrt.layers
     of_layer, of_call = (np.zeros(len(ranges), np.bool_) for _ in range(2))
     of_layer[layers], of_call[tensorrt.calls] = True, True
-    position = (
-        np.cumsum(np.append(of_layer, False), dtype=np.int32) - 1
-    )  # of each layer's range among them
+    # of each layer's range among them
+    position = np.cumsum(np.append(of_layer, False), dtype=np.int32) - 1
     place, in_call = np.full(len(replayed), MISSING, np.int64), np.zeros(len(replayed), np.bool_)
     for rows, launch in in_pieces(trace.kernels.held_ints("launch")):
         asked = (launch >= 0) & ~replayed[rows]

@@ -109,9 +109,8 @@ def resolve_ranges(
 
 @dataclass(frozen=True)
 class _Lookup:
-    found: tuple[
-        tuple[int, ...], ...
-    ]  # for each distinct range text the engine's layers that it can stand for
+    # for each distinct range text the engine's layers that it can stand for
+    found: tuple[tuple[int, ...], ...]
     split: bool  # Myelin regions are split into their nodes
     layers: int
     named: frozenset[int]  # its layers that ranges name
@@ -191,17 +190,14 @@ def _choose(
     each engine fits.
     """
     call = tensorrt.call_of_layer
-    group = np.where(
-        call >= 0, call, len(tensorrt.calls)
-    )  # ranges outside any call share one group
+    # ranges outside any call share one group
+    group = np.where(call >= 0, call, len(tensorrt.calls))
     distinct = len(lookups[0].found)
-    probe = (
-        used if len(used) else _innermost_of_all(tensorrt)
-    )  # no kernels in the trace: every innermost range
+    # no kernels in the trace: every innermost range
+    probe = used if len(used) else _innermost_of_all(tensorrt)
     pairs = _pairs(group, codes, probe, distinct)
-    outer_of_code = np.full(
-        distinct, -1, np.int64
-    )  # a part's region: `$$myelin$$…` tags are known by the range around them
+    # a part's region: `$$myelin$$…` tags are known by the range around them
+    outer_of_code = np.full(distinct, -1, np.int64)
     has_outer = np.flatnonzero(outer >= 0)
     outer_of_code[codes[has_outer]] = codes[outer[has_outer]]
     names = tensorrt.ranges.text("name").take(tensorrt.layers).values
@@ -229,9 +225,8 @@ def _choose(
             )
     share = np.divide(known, total, out=np.zeros(total.shape), where=total > 0)
     size = np.array([lookup.layers for lookup in lookups])
-    covered = (
-        known / size[:, None]
-    )  # of two engines that know all, the one with fewer layers left over
+    # of two engines that know all, the one with fewer layers left over
+    covered = known / size[:, None]
     best = (
         np.lexsort((covered.T, share.T), axis=-1)[:, -1]
         if len(lookups) > 1
@@ -312,9 +307,8 @@ def _by_order(
             )
             candidates[code, payload] = narrowed or found
         layers = candidates[code, payload]
-        cut = (
-            len(group) < len(layers) and int(call[group[0]]) in last_call
-        )  # the trace ended within this call
+        # the trace ended within this call
+        cut = len(group) < len(layers) and int(call[group[0]]) in last_call
         if len(group) == len(layers) or cut:
             chosen[group] = layers[: len(group)]
         elif len(layers) == 1:

@@ -22,23 +22,27 @@ from nsysmap.mapping.streams.stream_alignment import Runs, Track
 
 _READ = 40  # runs that it is learnt from
 _USUALLY = 0.5  # share of the runs that have a kernel, for it to be one of the layer's own
+# of the log of a kernel's time: more says nothing, less is not believed
 _STEADY, _LEAST_SPREAD = (
     0.5,
     0.1,
-)  # of the log of a kernel's time: more says nothing, less is not believed
+)
 _ENOUGH = 4  # values that a usual one can be told from
+# share of a kernel's runs with its most frequent grid; with one that is not its own
 _VARIES, _OTHER_GRID = (
     0.5,
     0.3,
-)  # share of a kernel's runs with its most frequent grid; with one that is not its own
+)
+# that so many runs lack a kernel which all of them launch: else it comes and goes
 _CHANCE, _CHANCE_AT_END = (
     1e-3,
     1e-2,
-)  # that so many runs lack a kernel which all of them launch: else it comes and goes
+)
+# share of the runs, and runs, that lack a block of kernels, for it to be one that comes and goes
 _BLOCK_RUNS, _BLOCK_RUNS_LEAST = (
     0.15,
     3,
-)  # share of the runs, and runs, that lack a block of kernels, for it to be one that comes and goes
+)
 # share of a kind's kernels that another one has, with so many more, mostly in one place: it is that
 # one among others
 _PART, _BLOCK = 0.8, 3
@@ -47,25 +51,29 @@ _GRID_ONLY = 0.25  # what a kernel counts that differs in its grid only
 # sequence
 _WHOLE = 0.9
 _PART_RUNS = 0.1  # … if it has many runs for each of the other's
+# nats for how often a kernel is in a slot: slope, the share that says nothing, least, most
 _PRESENCE = (
     1.5,
     0.25,
     -2.5,
     2.0,
-)  # nats for how often a kernel is in a slot: slope, the share that says nothing, least, most
+)
+# nats for a kernel in its usual place: besides what its name says, and at least
 _USUAL, _USUAL_LEAST = (
     2.0,
     3.0,
-)  # nats for a kernel in its usual place: besides what its name says, and at least
+)
+# … for one of that name, for one like it, for any other
 _SAME_NAME, _SAME_WORK, _ELSE = (
     0.5,
     -1.5,
     -6.0,
-)  # … for one of that name, for one like it, for any other
+)
+# one more kernel, where there never was; in an opaque layer that is the first or the last
 _NEVER_SEEN, _AT_AN_END = (
     -3.0,
     -8.0,
-)  # one more kernel, where there never was; in an opaque layer that is the first or the last
+)
 _MISSING_IN_BLOCK = 0.03  # … at least, where one asks whether many in a row are missing by chance
 _MISSING = (0.01, 0.5)  # probability that a kernel is missing, at least and at most
 _EMPTY = -0.3  # nats at least for a layer without a kernel that mostly has none
@@ -339,9 +347,8 @@ def usual_track(scores: Scores, layers: Sequence[Layer], usual: Usual) -> Track:
         usual.slot
     ).tolist():  # a layer's usual kernels are that in their own places only
         often[by_name[:, usual.slot == slot].any(axis=1), slot] = 0.0
-    often = np.where(scores.foreign[:, None], 0.0, often)[
-        :, whole
-    ]  # what comes at no fixed place is not the layer's
+    # what comes at no fixed place is not the layer's
+    often = np.where(scores.foreign[:, None], 0.0, often)[:, whole]
     at = np.flatnonzero(taken)
     told = np.where(by_name, _SAME_NAME, np.where(by_work, _SAME_WORK, _ELSE))
     added = habit(often)

@@ -57,20 +57,22 @@ from nsysmap.network.loops import unrolled
 
 _TOGETHER = 64  # runs that what most of them launch is taken from
 _ROUNDS = 4  # alignments, each of which learns from the one before
+# runs that tell what is usual; runs of a track that habits can be learnt from
 _SEVERAL, _ENOUGH = (
     2,
     4,
-)  # runs that tell what is usual; runs of a track that habits can be learnt from
+)
+# a kernel that need not be TensorRT's is in its slot in so many runs, …
 _SELDOM, _SELDOM_IN_PLUGIN = (
     0.85,
     0.5,
-)  # a kernel that need not be TensorRT's is in its slot in so many runs, …
+)
 _FOREIGN_SELDOM = -8.0  # … or costs that
+# share of the runs in which a slot has a kernel, for it to be taken as one that always, that never
+# has
 _FILLED, _EMPTY = (
     0.7,
     0.15,
-    # share of the runs in which a slot has a kernel, for it to be taken as one that always, that
-    # never has
 )
 _SKIP_FILLED, _SKIP_EMPTY = -5.0, -0.3
 _SAME_SHARE = 0.5  # share of the kernels, of two kinds of runs of a network that do the same
@@ -78,26 +80,30 @@ _LIKE = 0.2  # runs that differ in less than that share of their kernels ran the
 # share of kernels placed and layers used of a single run whose tactics are not the file's: a
 # warm-up, another profile
 _NEAR = 0.9
+# … of a run of which there is one, and that differs from the others in at most that share
 _DAMAGED, _DAMAGED_LIKE = (
     0.6,
     0.5,
-)  # … of a run of which there is one, and that differs from the others in at most that share
+)
 _POOLED = 0.25  # … of which one learns what they usually launch
+# nats for a kernel between two runs that recurs so often outside all of them, and never within
 _OUTSIDE, _RECURS = (
     -1.0,
     3,
-)  # nats for a kernel between two runs that recurs so often outside all of them, and never within
+)
 _REFINED = 2  # alignments with what runs usually launch
 _ROUNDED = 200  # runs, at most, that chance is reckoned with
 _NEW_RUN, _AT_ONCE = -5.0, -0.5  # nats: a run begins anywhere, and at most where the host paused
+# times the median time between two kernels, and at least so long
 _PAUSE, _SHORTEST_PAUSE_NS = (
     4.0,
     1000,
-)  # times the median time between two kernels, and at least so long
+)
+# nats that a pause of the host says, a wait for the GPU: the less the more there are
 _PAUSE_TELLS, _WAIT_TELLS = (
     (0.0, 6.0),
     (3.0, 8.0),
-)  # nats that a pause of the host says, a wait for the GPU: the less the more there are
+)
 
 
 @dataclass(frozen=True)
@@ -128,9 +134,8 @@ class Form:
 
     lane: int
     usual: Usual | None = None
-    chance: FloatArray | None = (
-        None  # per layer of the lane: how sure it is that these kernels are its
-    )
+    # per layer of the lane: how sure it is that these kernels are its
+    chance: FloatArray | None = None
 
 
 @dataclass(frozen=True)
@@ -143,9 +148,8 @@ class Found:
     sure: Sureness
     kind: IntArray  # per run: the group of runs that launch the same
     kinds: tuple[RunKind, ...]
-    chance: tuple[
-        FloatArray | None, ...
-    ] = ()  # per lane, and of those behind None: of each layer, that its kernels are its
+    # per lane, and of those behind None: of each layer, that its kernels are its
+    chance: tuple[FloatArray | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,9 +161,8 @@ class RunKind:
     match: EngineMatch  # of what most of them launch
     believed: bool
     unproved: bool  # nothing speaks against the engine, or for it
-    several: tuple[
-        int, ...
-    ] = ()  # the engines that have the same layers, where nothing tells which of them ran
+    # the engines that have the same layers, where nothing tells which of them ran
+    several: tuple[int, ...] = ()
 
 
 def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None:
@@ -743,9 +746,8 @@ def _is_near(
     """
     explained = min(kind.match.placed, kind.match.used)
     if kind.runs > 1 or explained >= _NEAR:
-        return explained >= (
-            ACCEPTED if kind.runs > 1 else _NEAR
-        )  # what several runs have in common lacks nothing by chance
+        # what several runs have in common lacks nothing by chance
+        return explained >= (ACCEPTED if kind.runs > 1 else _NEAR)
     mine = group.consensus()
     like = {
         believed: min(

@@ -29,15 +29,11 @@ class Track:
     more: FloatArray  # D x m: besides, where the slot has an item already
     skip: FloatArray  # m: the slot has no item
     prior: float = 0.0  # of the track itself
-    usual: FloatArray | None = (
-        None  # m: what the item's value mostly is in that slot, nan where not known
-    )
+    # m: what the item's value mostly is in that slot, nan where not known
+    usual: FloatArray | None = None
     spread: FloatArray | None = None  # m: of the value there
-    whole: IntArray | None = (
-        # m: the slot that is reported for this one, ascending; of several kernels each may have its
-        # own
-        None
-    )
+    # m: the slot that is reported for this one, ascending; of several kernels each may have its own
+    whole: IntArray | None = None
 
 
 @dataclass(frozen=True)
@@ -216,9 +212,8 @@ def _traced(back: _Back, inside: int, slots: int, worth: float) -> Runs:
     runs: list[tuple[int, int, int]] = []
     i, at = n - 1, inside
     while i >= 0:
-        closed = (
-            at < 0
-        )  # a run ends with an item in a slot, even where that one would better be in none
+        # a run ends with an item in a slot, even where that one would better be in none
+        closed = at < 0
         if closed:
             at = int(ended[i])
             if at < 0:
@@ -354,9 +349,8 @@ def _posterior(stream: Stream, track: Track, begin: IntArray, end: IntArray) -> 
         last = np.where(real[:, i : i + 1], np.logaddexp(placed[:, i], going + inside[:, i]), last)
         before = before + between[:, i]
     # backwards: what is left to come after each item, and the sum over everything
-    rest = np.where((end == n)[:, None], _CUT, -np.inf) + np.zeros(
-        (count, slots)
-    )  # within the run, behind the last item
+    # within the run, behind the last item
+    rest = np.where((end == n)[:, None], _CUT, -np.inf) + np.zeros((count, slots))
     after = np.zeros((count, 1))  # behind the run
     whole = np.full((count, 1), -np.inf)
     close = until[-1] - high

@@ -46,9 +46,8 @@ _SIDES = ("before", "after")
 _OURS = b"nsysmap</title>"  # in the head of a page that nsysmap wrote
 _HEAD_BYTES = 1 << 16
 _WORK = "work"
-_CAUSE_OF = {
-    f"idle: {words}": cause for cause, (words, _) in IDLE_CAUSES.items()
-}  # by a contribution's name
+# by a contribution's name
+_CAUSE_OF = {f"idle: {words}": cause for cause, (words, _) in IDLE_CAUSES.items()}
 _LEAST_SHOWN = 0.002  # share of the longer side from which on a part is in the legend
 _BARS = '<th class="c">← less · more →</th>'
 _HALF = 70  # of a bar's picture, in its own units
@@ -62,10 +61,8 @@ class Beside:
     file: str
     one: str = "layer"  # key before the number of a layer
     title: str = ""
-    several: str | None = (
-        # … before those of several, separated by dots; None if the page shows one at a time
-        "layers"
-    )
+    # … before those of several, separated by dots; None if the page shows one at a time
+    several: str | None = "layers"
 
     def address(self, places: str) -> str:
         """The address of these layers; ``places`` are their ids, separated by dots."""

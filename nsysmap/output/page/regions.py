@@ -59,9 +59,8 @@ def regions_of(tables: Tables, unit: Unit) -> Regions:
                 row.text("summary"),
             )
             time = mean if mean is not None else row.integer("time_ns")
-            inferences = (
-                max(1, round(row.integer("time_ns") / time)) if time else 1
-            )  # of the part's engine
+            # of the part's engine
+            inferences = max(1, round(row.integer("time_ns") / time)) if time else 1
             time, kernels = (
                 unit.of(time, key[0]),
                 row.integer("kernels") / (inferences / unit.runs.get(key[0], 1)),

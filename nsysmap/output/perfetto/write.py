@@ -39,9 +39,8 @@ _GPU_WORK = ("kernels", "copies", "fills", "graphs")
 _ON_HOST = {"ranges": "NVTX", "calls": "CUDA", "osrt": "OS runtime", "overheads": "profiler"}
 _ALL = 1 << 62  # kernels up to which all events are written
 _ROWS_AT_ONCE = 65536
-_MOST_ID = (
-    2**31 - 1
-)  # of processes and threads in Perfetto, to which 0 is the idle thread of any process
+# of processes and threads in Perfetto, to which 0 is the idle thread of any process
+_MOST_ID = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -144,9 +143,8 @@ def write_trace(analysis: Analysis, path: Path) -> None:
     )
     of_gpus = len(made.slices)
     _threads(made, events)
-    made.slices = (
-        made.slices[of_gpus:] + made.slices[:of_gpus]
-    )  # at the same time, the call that begins a flow must be read first
+    # at the same time, the call that begins a flow must be read first
+    made.slices = made.slices[of_gpus:] + made.slices[:of_gpus]
     with replacing(path) as fresh, fresh.open("wb") as file:
         made.put(file, _flows(events))
 

@@ -225,9 +225,8 @@ def _by_order(layers: Sequence[Layer]) -> tuple[Group, ...]:
                 )
             )
         taken = slice(first, first + repeats * period)
-        codes[taken] = -1 - np.arange(
-            first, first + repeats * period
-        )  # unique, so that it is not found again
+        # unique, so that it is not found again
+        codes[taken] = -1 - np.arange(first, first + repeats * period)
     return tuple(sorted(groups, key=lambda group: group.layers))
 
 

@@ -145,9 +145,8 @@ class _Page:
     grid: _Grid
     x: dict[int, float] = field(default_factory=dict)
     lanes: dict[tuple[_Trunk, int], float] = field(default_factory=dict)
-    gutters: dict[tuple[_Trunk, int], tuple[float, int]] = field(
-        default_factory=dict
-    )  # x and number of the way into that column
+    # x and number of the way into that column
+    gutters: dict[tuple[_Trunk, int], tuple[float, int]] = field(default_factory=dict)
     feet: dict[_Trunk, int] = field(default_factory=dict)
 
     def top(self, row: int) -> float:
@@ -203,9 +202,8 @@ def _rows_of(boxes: int, links: Sequence[Link]) -> list[int]:
             readers[low].append(high)
     row = [0] * boxes
     held: dict[int, int] = defaultdict(int)
-    beyond: dict[
-        int, int
-    ] = {}  # for a full row, a lower row such that all rows in between are full
+    # for a full row, a lower row such that all rows in between are full
+    beyond: dict[int, int] = {}
     for box in range(boxes):
         alone = box > 0 and not writers[box] and not readers[box]
         first = at = (
@@ -332,9 +330,8 @@ def _page(grid: _Grid, trunks: Mapping[tuple[int, str], _Trunk]) -> _Page:
     """
     page = _Page(grid)
     entering: dict[int, list[_Trunk]] = defaultdict(list)
-    spans: dict[int, list[tuple[int, int, _Trunk]]] = defaultdict(
-        list
-    )  # for each column, the first and last row that a trunk passes
+    # for each column, the first and last row that a trunk passes
+    spans: dict[int, list[tuple[int, int, _Trunk]]] = defaultdict(list)
     tracks: list[int] = []  # for each track at the bottom, the last column that it reaches
     for trunk in sorted(trunks.values(), key=lambda one: (grid.row[one.top], one.top, one.name)):
         own = grid.column[trunk.top]
@@ -440,9 +437,8 @@ def _apart(wanted: Sequence[float]) -> list[float]:
     ones.
     """
     width = BOX_WIDTH + _BOX_GAP
-    blocks: list[
-        tuple[float, int]
-    ] = []  # sum and number of wanted positions minus offsets, pooled until they increase
+    # sum and number of wanted positions minus offsets, pooled until they increase
+    blocks: list[tuple[float, int]] = []
     for number, want in enumerate(wanted):
         value, count = want - number * width, 1
         while blocks and blocks[-1][0] / blocks[-1][1] > value / count:

@@ -100,9 +100,8 @@ class Trunk:
     order: bool
     segments: tuple[Segment, ...]
     before: tuple[int, ...]
-    ends: tuple[
-        tuple[int, int, int], ...
-    ]  # source and target box, and the last segment of the way between them
+    # source and target box, and the last segment of the way between them
+    ends: tuple[tuple[int, int, int], ...]
     heads: tuple[tuple[Point, bool], ...]  # arrow tips, and whether they point up
 
 
@@ -156,9 +155,8 @@ def times_of(
                 if runs
                 else f"total over {source}"
             )
-            first = min(
-                (row.integer("layer_id") for row in rows), default=0
-            )  # the layers of an engine are contiguous
+            # the layers of an engine are contiguous
+            first = min((row.integer("layer_id") for row in rows), default=0)
             spent, precision = (
                 _by_index(_of_engine(table, number), first)
                 for table in (measured.kernel_time, measured.precision)
@@ -291,9 +289,8 @@ def _groups(engine: Engine, collapse: str) -> tuple[str, tuple[Group, ...]]:
         name: len(engine.layers) - sum(len(group.layers) - 1 for group in groups)
         for name, groups in found.items()
     }
-    telling = [
-        name for name in found if found[name] and boxes[name] > 1
-    ]  # a single box for everything would show nothing
+    # a single box for everything would show nothing
+    telling = [name for name in found if found[name] and boxes[name] > 1]
     few = [name for name in telling if boxes[name] <= MANY]
     if not telling:
         return _EVERY, ()
@@ -390,9 +387,8 @@ def _box(engine: Engine, shades: _Shades, title: str | None, layers: tuple[int, 
             if times and layer.kind == "foreign_node"
             else 0
         )
-        kind = (
-            "" if inside else layer.kind
-        )  # a region's title already says so, and its kernels need the space
+        # a region's title already says so, and its kernels need the space
+        kind = "" if inside else layer.kind
         words = [
             " ".join(part for part in (kind, layer.precision) if part),
             counted(inside, "kernel") if inside else None,
@@ -546,9 +542,8 @@ def _types(engine: Engine, times: Times | None) -> list[Swatch]:
     tactic or tensors.
     """
     best: dict[int, Row] = {}
-    profiled = (
-        times is not None and not times.kernels
-    )  # in this case its rows are those of the engine file
+    # in this case its rows are those of the engine file
+    profiled = times is not None and not times.kernels
     for rows in (
         () if profiled else engine_precision_table(engine),
         times.precision if times else (),

@@ -180,9 +180,8 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
             _DETAILED,
         )
     per_byte = np.array([row.integer("flops") / row.integer("bytes") for row in rows])
-    rate = np.array(
-        [row.integer("flops") / row.integer("time_ns") for row in rows]
-    )  # operations per ns are 10⁹ per second
+    # operations per ns are 10⁹ per second
+    rate = np.array([row.integer("flops") / row.integer("time_ns") for row in rows])
     for verdict, colour in _VERDICTS.items():
         mine = np.array([row.text("verdict") == verdict for row in rows])
         if mine.any():
@@ -226,9 +225,8 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     axes.set_xscale("log")
     axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(
-            lambda value, _: f"{value:,.10g}"
-        )  # matplotlib's own labels would typeset parts of a name as formulas
+        # matplotlib's own labels would typeset parts of a name as formulas
+        axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
     axes.set_xlim(left, right)
     axes.set_xlabel("operations per byte read and written")
     axes.set_ylabel("10⁹ operations per second")
@@ -262,9 +260,8 @@ def draw_roofline(axes: Axes, analysis: Analysis) -> str:
     below(axes)
     axes.figure.draw_without_rendering()  # type: ignore[union-attr]  # fixes the position of the axes
     for peak, words in peaks.items():
-        _along(
-            axes, words, right, peak / 1e9, (3,) if peak == max(peaks) else (-10, 3)
-        )  # the line of the memory runs above the lower ones
+        # the line of the memory runs above the lower ones
+        _along(axes, words, right, peak / 1e9, (3,) if peak == max(peaks) else (-10, 3))
     _named(axes, points)
     what = "visible kernel time" if analysis.summary.hidden else "kernel time"
     return (

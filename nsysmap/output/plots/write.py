@@ -55,9 +55,8 @@ def write_plot(analysis: Analysis, kind: str, path: Path) -> None:
         ),
         warnings.catch_warnings(),
     ):
-        warnings.filterwarnings(
-            "ignore", "Glyph .* missing"
-        )  # a name in letters that the font lacks: .png has boxes, .svg the letters
+        # a name in letters that the font lacks: .png has boxes, .svg the letters
+        warnings.filterwarnings("ignore", "Glyph .* missing")
         figure = Figure(figsize=inches, dpi=150, layout="constrained", facecolor="white")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()

@@ -44,9 +44,8 @@ _FIGURES = 28  # width of the columns before a kernel's name in its table
 _ENGINE = 14  # width of an engine's name in a table
 _KINDS_FROM = 100  # width below which the layers' kinds give way to the names
 _GAP = 2  # columns between those of a table
-_LEAST_LAYER = (
-    0.02  # share of the kernel time; if a region has the rest, its parts are listed instead
-)
+# share of the kernel time; if a region has the rest, its parts are listed instead
+_LEAST_LAYER = 0.02
 
 
 def screen(summary: Summary, width: int, given: Sequence[str] = ()) -> list[Line]:
@@ -125,9 +124,8 @@ def _answer(
     if summary.selected:
         lines += wrapped(summary.selected, width, indent=0)
     for text in summary.blocked:
-        told = (
-            text.partition(_CAPTURE)[0] if summary.next_steps else text
-        )  # the command follows as what to do first
+        # the command follows as what to do first
+        told = text.partition(_CAPTURE)[0] if summary.next_steps else text
         lines += wrapped(f"error: {told}", width, indent=0, style="red")
     doubt = _fitting([answer.first_doubt(summary, brief=brief) for brief in (False, True)], width)
     lines += _said("doubt", [doubt] if doubt else [], width)

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     import pyarrow
 
 _LARGEST = 1 << 40  # bytes of a request: the parent is to be trusted
-_CPU_S = (
-    30  # of processor time beyond a statement's limit on two threads: should nsysmap itself be gone
-)
+# of processor time beyond a statement's limit on two threads: should nsysmap itself be gone
+_CPU_S = 30
 
 
 def _main(memory_bytes: int) -> int:

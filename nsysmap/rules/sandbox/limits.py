@@ -85,23 +85,20 @@ nth_value
 """  # noqa: E501
 _JOINING = frozenset({"||", "concat"})
 _MOST_JOINED = 24  # operands of the above in one statement
-_TABLE_FUNCTIONS = frozenset(
-    {"unnest", "range", "generate_series"}
-)  # as scalars, the last two would make lists of any length
+# as scalars, the last two would make lists of any length
+_TABLE_FUNCTIONS = frozenset({"unnest", "range", "generate_series"})
 _CLASSES = frozenset(_EXPRESSIONS.split())
 _NODES = frozenset(_STRUCTURE.split())
 _FUNCTIONS = frozenset({*_FUNCTION_NAMES.split(), "unnest"})
-_SYSTEM_NAME = re.compile(
-    r"(duckdb|pg|pragma|sqlite|information)_"
-)  # views that every database has
+# views that every database has
+_SYSTEM_NAME = re.compile(r"(duckdb|pg|pragma|sqlite|information)_")
 _UNSPOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)  # texts and comments
 _ALL_COLUMNS = re.compile(
     r"(select|distinct|columns\s*\(|[,.])\s*\*|(^|\(|union|all)\s*from\b|\bnatural\b"
 )
 # SELECT *, t.*, COLUMNS(*), FROM t, NATURAL JOIN
-_DISGUISED = re.compile(
-    r"(current_\w+|session_user|user|localtime\w*)$", re.IGNORECASE
-)  # functions that are written without brackets
+# functions that are written without brackets
+_DISGUISED = re.compile(r"(current_\w+|session_user|user|localtime\w*)$", re.IGNORECASE)
 _KINDS: tuple[tuple[str, Kind], ...] = (
     (r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?$|INT\d+$", "int"),
     (r"FLOAT|DOUBLE|REAL|DECIMAL|NUMERIC", "float"),
@@ -140,9 +137,8 @@ class Query:
     sql: str
     parameters: frozenset[str]
     tables: frozenset[str]
-    columns: (
-        frozenset[str] | None
-    )  # names it mentions, of whichever table; None if it may read all of them
+    # names it mentions, of whichever table; None if it may read all of them
+    columns: frozenset[str] | None
     own: bool = False  # comes with nsysmap and was not parsed: see own_query
 
 
@@ -384,11 +380,12 @@ class Sandbox:
 
         with self._connected(query, tables, time_limit_s) as running:
             relation = running.connection.sql(query.sql)
+            # before 2.0
             read = (
                 relation.to_arrow_reader
                 if hasattr(relation, "to_arrow_reader")
                 else relation.fetch_record_batch
-            )  # before 2.0
+            )
             with read(_BATCH_ROWS) as reader:
                 batches, held = [], 0
                 for batch in reader:
@@ -479,9 +476,8 @@ def _put(connection: Any, name: str, table: pyarrow.Table) -> None:
             f'CREATE TEMP VIEW "{name}" AS SELECT {selected(table)} FROM "{_GIVEN}: {name}"'
         )
         return
-    connection.register(
-        _GIVEN, _Stream(table)
-    )  # of a stream DuckDB 1.3 reads once only, and no version knows the number of rows
+    # of a stream DuckDB 1.3 reads once only, and no version knows the number of rows
+    connection.register(_GIVEN, _Stream(table))
     connection.execute(f'CREATE TEMP TABLE "{name}" AS SELECT {selected(table)} FROM "{_GIVEN}"')
     connection.unregister(_GIVEN)
 

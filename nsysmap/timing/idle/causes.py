@@ -24,6 +24,7 @@ LAUNCH, HOST, SYNC, COPY, DISPATCH, SWITCH, GRAPH, COMPILE, PROFILER, NO_WORK, U
     len(CAUSES)
 )
 
+# not part of launching, even inside an enqueue
 _ELSEWHERE = (
     "alloc",
     "free",
@@ -31,7 +32,7 @@ _ELSEWHERE = (
     "module-load",
     "graph-build",
     "capture",
-)  # not part of launching, even inside an enqueue
+)
 _LAUNCHING = ("launch", "graph-launch", "copy", "memset", "event", "stream-wait")
 # a shorter call that neither launches nor blocks counts as part of the surrounding host work
 _WORTH_NAMING_NS = 5_000
@@ -43,6 +44,7 @@ _WAITS = (
     "nanosleep", "clock_nanosleep",
     "usleep", "sleep", "sigwait", "mq_receive",
 )  # fmt: skip
+# causes that compiling or loading takes the place of
 _OF_THE_HOST = (
     LAUNCH,
     HOST,
@@ -50,7 +52,7 @@ _OF_THE_HOST = (
     COPY,
     GRAPH,
     NO_WORK,
-)  # causes that compiling or loading takes the place of
+)
 NO_CALL = "no CUDA call"
 
 

@@ -80,9 +80,8 @@ GRAPH_CALL_NS = 2_000
 per node (eight captures).
 """
 
-_AT_ONCE = (
-    1 << 18
-)  # pieces of GPU work at a time: the data about the interval before each takes some hundred bytes
+# pieces of GPU work at a time: the data about the interval before each takes some hundred bytes
+_AT_ONCE = 1 << 18
 _NO_LAUNCH = "its launch call is not in the trace"
 _HELD_BACK = "queued in time, then delayed: another stream, a dependency or a lock"
 _TIME_SLICE = "queued in time; the GPU switched from one process to another"

@@ -28,9 +28,8 @@ _MORE_OFTEN = 5.0
 """Times as often first launches must be slow as others, to be slow because they are the first: a
 trace that begins in the middle of a run has first launches too.
 """
-_FUNCTION = re.compile(
-    r"cu(da)?((Func|Kernel)(Get|Set)|Occupancy)"
-)  # calls about a function, the first of which loads it
+# calls about a function, the first of which loads it
+_FUNCTION = re.compile(r"cu(da)?((Func|Kernel)(Get|Set)|Occupancy)")
 _COMPILING = re.compile(r"Xla(Compile|Autotun)|_?compile_(inner|fx)|_compile\.")
 """Begin the names of ranges in which XLA, Dynamo and Inductor compile.  A range of the program's
 own, such as "torch.compile", may be its run.
@@ -171,9 +170,8 @@ def compilation(trace: Trace) -> Compilation:
     thread, start, end, call, of_range = (
         column[kept] for column in (thread, start, end, call, of_range)
     )
-    reached = np.concatenate(
-        [[0], end[:-1]]
-    )  # one that begins within the one before it goes on where that ends
+    # one that begins within the one before it goes on where that ends
+    reached = np.concatenate([[0], end[:-1]])
     begins = (
         np.where(
             np.concatenate([[False], thread[1:] == thread[:-1]]) & (reached > start), reached, start
@@ -197,9 +195,8 @@ def _outermost(thread: IntArray, end: IntArray) -> BoolArray:
         return np.zeros(0, np.bool_)
     first = np.concatenate([[True], thread[1:] != thread[:-1]])
     number = np.cumsum(first) - 1
-    lift = number * (
-        int(end.max()) - min(int(end.min()), 0) + 1
-    )  # the ends of a later thread are above all of an earlier one
+    # the ends of a later thread are above all of an earlier one
+    lift = number * (int(end.max()) - min(int(end.min()), 0) + 1)
     reached = np.maximum.accumulate(end + lift)
     kept: BoolArray = first | (end + lift > np.concatenate([[0], reached[:-1]]))
     return kept
@@ -293,9 +290,8 @@ def _own_work(trace: Trace, loads: IntArray) -> _Part:
             for at, load in zip(start[mine].tolist(), loads[mine].tolist(), strict=True)
         ]
     first = _first_of_names(trace)
-    others = ~np.isin(
-        loader, np.array([thread for _, thread in first], np.int64)
-    )  # threads that launch nothing
+    # threads that launch nothing
+    others = ~np.isin(loader, np.array([thread for _, thread in first], np.int64))
     for (owner, key), fresh in first.items():
         compiled = np.flatnonzero(others & (process == owner))
         if len(compiled):

@@ -46,9 +46,8 @@ from nsysmap.trace.inferences.tensorrt_ranges import TensorRtRanges, spans
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
 
-_SLOW_ENQUEUE = (
-    1.5  # a warm-up inference takes that much longer to enqueue than the median of the later ones …
-)
+# a warm-up inference takes that much longer to enqueue than the median of the later ones …
+_SLOW_ENQUEUE = 1.5
 _SLOW_GPU = 1.25  # … or that much longer on the GPU
 # … or compiles kernels, or loads their code, for that part of the median; more than that is no
 # noise
@@ -121,9 +120,8 @@ def find_inferences(
         joined = distinct(process[trace.kernels.ints("launch") != MISSING])
         unjoined = np.setdiff1d(distinct(process), joined)
         graph_launches = graph_launches[~np.isin(calls.ints("process")[graph_launches], unjoined)]
-        told = trace.kernels.ints("launch")[
-            periods != MISSING
-        ]  # the caller found several inferences in what one of them launched
+        # the caller found several inferences in what one of them launched
+        told = trace.kernels.ints("launch")[periods != MISSING]
         graph_launches = graph_launches[~np.isin(graph_launches, told)]
     of_call[graph_launches] = len(used) + np.arange(len(graph_launches))
     executions = _executions(trace, tensorrt.calls[used], graph_launches)
@@ -204,9 +202,8 @@ def _captures(trace: Trace) -> Spans:
     """What each thread did between the begin and the end of a stream's capture."""
     calls = trace.api_calls
     api = calls.text("api")
-    begins = np.flatnonzero(
-        api.where(lambda name: "StreamBeginCapture" in name)
-    )  # of the runtime and the driver, of any version
+    # of the runtime and the driver, of any version
+    begins = np.flatnonzero(api.where(lambda name: "StreamBeginCapture" in name))
     ends = np.flatnonzero(api.where(lambda name: "StreamEndCapture" in name))
     thread, start = calls.ints("thread"), calls.ints("start_ns")
     found = []
@@ -368,9 +365,8 @@ class _Ran:
     busy_ns: IntArray
     kernels: IntArray
     hashes: NDArray[np.uint64]  # of the sequence of its kernels' names
-    home: tuple[
-        IntArray, IntArray, IntArray
-    ]  # device, context and stream of most of its kernels, or of its whole-graph runs
+    # device, context and stream of most of its kernels, or of its whole-graph runs
+    home: tuple[IntArray, IntArray, IntArray]
     position: IntArray  # of each kernel in its inference
     launched: BoolArray  # per API call: it launched a kernel of an inference
 

@@ -28,9 +28,8 @@ from nsysmap.trace.model import Trace
 # two streams of one thread run one engine if that part of the inferences on one overlap one on the
 # other
 _OVERLAP = 0.5
-_LEAST = (
-    3  # times: of fewer there are no two intervals, and whether they come at a rate cannot be seen
-)
+# times: of fewer there are no two intervals, and whether they come at a rate cannot be seen
+_LEAST = 3
 # … unless they are so long that kernels in random order would hold them twice less often than that
 _CHANCE = 1e-3
 _MOST = 0.5  # of the kernels, and of their time
@@ -160,9 +159,8 @@ def _overlap(time: IntArray, one: _Group, other: _Group) -> bool:
         return False
     first, last = _window(time, few)
     begin, end = _window(time, many)
-    at = (
-        np.searchsorted(begin, last, side="right") - 1
-    )  # the latest inference that begins before this one ends
+    # the latest inference that begins before this one ends
+    at = np.searchsorted(begin, last, side="right") - 1
     meets = (at >= 0) & (end[np.maximum(at, 0)] >= first)
     return bool(meets.mean() >= _OVERLAP)
 
@@ -181,9 +179,8 @@ def _group(trace: Trace, rows: IntArray, expected: int | None) -> _Group:
     gap = np.diff(time[rows], prepend=time[rows[:1]])
     launch = kernels.ints("launch")[rows]
     replayed = (kernels.ints("graph_node_id")[rows] != MISSING) & (launch != MISSING)
-    fresh = (
-        np.concatenate([[True], launch[1:] != launch[:-1]]) & replayed
-    )  # a graph launch runs an inference
+    # a graph launch runs an inference
+    fresh = np.concatenate([[True], launch[1:] != launch[:-1]]) & replayed
     syncs = calls_between(trace, rows, waits_of(trace)) + fresh
     copies = calls_between(trace, rows, copies_of(trace))
     found = Launches(codes, syncs, copies, gap, replayed=bool(replayed.all()))

@@ -25,9 +25,8 @@ _CLEAR = 2.0  # … to overrule that the sequence is a whole number of periods
 _BORDER = 0.5  # a period seen less than twice is believed if at least that part of it is seen again
 _EACH = 0.9  # waits a kernel: from here on the host waits for each …
 _SEVERAL = 4  # … of that many kernels or more, which one inference then has
-_LEAST_RUN = (
-    3  # stretches between waits that are alike, after others that are not: two may be by chance
-)
+# stretches between waits that are alike, after others that are not: two may be by chance
+_LEAST_RUN = 3
 _KNOWN = 64  # sequences of kernels that others are compared with
 _MANY = 20  # repeats that make an unlike beginning believable as a warm-up
 
@@ -56,9 +55,8 @@ class Pieces:
     start: IntArray  # its first kernel
     size: IntArray  # how many kernels
     shape: IntArray  # inferences with the same number launch the same kernels
-    offset: (
-        IntArray  # where in its shape's full sequence it begins; not 0 for a first one that is cut
-    )
+    # where in its shape's full sequence it begins; not 0 for a first one that is cut
+    offset: IntArray
     complete: BoolArray
 
 
@@ -363,9 +361,8 @@ def _distances(codes: IntArray, gram: int) -> set[int]:
     if len(again) == 0:
         return found
     reach = order[begin[again] + count[again] - 1] - order[begin[again]]
-    wide = again[
-        reach >= 0.4 * reach.max()
-    ]  # a kernel of the warm-up alone says nothing about the rest
+    # a kernel of the warm-up alone says nothing about the rest
+    wide = again[reach >= 0.4 * reach.max()]
     for which in wide[np.argsort(count[wide], kind="stable")][:_RARE].tolist():
         steps, often = np.unique(
             np.diff(order[begin[which] : begin[which] + count[which]]), return_counts=True
@@ -415,9 +412,8 @@ def _phase(launches: Launches, period: int, before: int) -> list[int]:
     if count == 0:
         return [before]
     block = slice(before, before + count * period)
-    rows = (
-        np.arange(count) > 0 if before == 0 and count > 1 else np.ones(count, np.bool_)
-    )  # before the first kernel is nothing
+    # before the first kernel is nothing
+    rows = np.arange(count) > 0 if before == 0 and count > 1 else np.ones(count, np.bool_)
     for counted in (launches.syncs, launches.copies):
         share = (counted[block].reshape(count, period)[rows] > 0).mean(axis=0)
         if share.max(initial=0.0) >= 0.5:

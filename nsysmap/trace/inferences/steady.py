@@ -182,9 +182,8 @@ class InLoops:
     loop: IntArray  # number of the loop, by its first row
     order: IntArray  # the rows by loop, then by end
     end_ns: IntArray  # end of the inference's GPU work, or of its host call if it has none
-    time_ns: (
-        IntArray  # from the end of the one before it in its loop to its own; MISSING for the first
-    )
+    # from the end of the one before it in its loop to its own; MISSING for the first
+    time_ns: IntArray
 
 
 def in_loops(inferences: Table) -> InLoops:

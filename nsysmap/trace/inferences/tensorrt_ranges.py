@@ -117,9 +117,8 @@ def _around(ranges: Table, outer: IntArray, inner: IntArray, *, strictly: bool) 
     every = Timed.of(ranges)
     wanted = np.zeros(len(ranges), np.bool_)
     wanted[outer] = True
-    position = (
-        np.cumsum(np.append(wanted, False), dtype=np.int32) - 1
-    )  # of each wanted row among them
+    # of each wanted row among them
+    position = np.cumsum(np.append(wanted, False), dtype=np.int32) - 1
     found = [np.zeros(0, np.int64)]
     for _, rows in in_pieces(inner):
         asked = every.take(rows)
