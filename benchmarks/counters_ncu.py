@@ -18,7 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from nsysmap.analysis import Analysis, analyze
+from nsysmap.analysis import Analysis
+from nsysmap.api import analyze
 from nsysmap.core.table import FloatArray, IntArray
 from nsysmap.inputs.ncu.report_file import read_ncu
 

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from nsysmap.analysis import analyze
+from nsysmap.api import analyze
 
 ROOT = Path(__file__).parents[1]
 NOTHING = 0.01

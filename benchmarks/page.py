@@ -22,7 +22,8 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
-from nsysmap.analysis import Analysis, analyze
+from nsysmap.analysis import Analysis
+from nsysmap.api import analyze
 from nsysmap.output.build import report_of
 from nsysmap.output.page.windows import MOST_KERNELS
 from nsysmap.output.page.write import write_page

@@ -30,7 +30,6 @@ from nsysmap.inputs.engine.onnx_model import read_model as onnx_model
 from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.inputs.engine.trtexec_times import TrtexecTimes, read_times, times_in
 from nsysmap.inputs.ncu.printed import NcuKernel
-from nsysmap.inputs.ncu.report_file import read_ncu
 from nsysmap.mapping.mapped_trace import MappedTrace, Progress, map_report, read_engines, silent
 from nsysmap.mapping.selection import Selection
 from nsysmap.names.decode import names_table
@@ -148,43 +147,6 @@ class Analysis:
             f" with {', '.join(engine.source for engine in self.engines)}" if self.engines else ""
         )
         return f"<Analysis of {self.source}{engines}: {in_short(self.summary)}>"
-
-
-def analyze(  # one parameter a file or an option
-    report: str | Path,
-    engine: str | Path | Sequence[str | Path] | None = None,
-    *,
-    profile: str | Path | None = None,
-    times: str | Path | None = None,
-    onnx: str | Path | None = None,
-    ncu: str | Path | None = None,
-    rules: Sequence[Rule] | None = None,
-    reader: Reader = "auto",
-    selection: Selection | None = None,
-    progress: Progress | None = None,
-) -> Analysis:
-    """Analyse one report with the files of the engines that ran in it (without any, layers come
-    from the trace's ranges).
-
-    ``profile`` is trtexec's --exportProfile file.  ``times`` is a file of trtexec's times without
-    the profiler (see :func:`unprofiled_times`).  ``onnx`` is the model that the engine was built
-    from: its nodes name the kernels inside opaque regions. ``ncu`` is Nsight Compute's printed
-    output (--csv) or its report.  ``rules`` defaults to rules.packs.chosen_rules(): the built-in
-    rules, with the parameters set in nsysmap.toml or pyproject.toml of the current folder; an empty
-    list runs none. ``selection`` restricts all figures to a part of the report.  ``progress`` is
-    called with the name of each step. Raises NsysmapError for input that cannot be used.
-    """
-    paths = [] if engine is None else [engine] if isinstance(engine, (str, Path)) else list(engine)
-    engines = read_engines(paths, profile=profile)
-    measured_times = unprofiled_times(times, paths)
-    model = onnx_model(onnx) if onnx is not None else None
-    profiled = read_ncu(Path(ncu)) if ncu is not None else ()
-    mapped = map_report(
-        report, engines, model=model, reader=reader, selection=selection, progress=progress
-    )
-    return analyze_mapped(
-        mapped, rules=rules, times=measured_times, ncu=profiled, progress=progress
-    )
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsysmap import analysis
+from nsysmap.inputs.engine.onnx_model import read_model as onnx_model
+from nsysmap.inputs.ncu.report_file import read_ncu
+from nsysmap.mapping.mapped_trace import map_report, read_engines
 from nsysmap.output.notebook import notebook_html
 
 if TYPE_CHECKING:
@@ -41,7 +44,7 @@ class Analysis(analysis.Analysis):
         return notebook_html(self.summary)
 
 
-def analyze(  # one parameter a file or an option
+def analyze(
     report: str | Path,
     engine: str | Path | Sequence[str | Path] | None = None,
     *,
@@ -54,24 +57,28 @@ def analyze(  # one parameter a file or an option
     selection: Selection | None = None,
     progress: Progress | None = None,
 ) -> Analysis:
-    """Analyse one report with the files of the engines that ran in it: see
-    :func:`nsysmap.analysis.analyze`, which says what each is.
+    """Analyse one report with the files of the engines that ran in it (without any, layers come
+    from the trace's ranges).
+
+    ``profile`` is trtexec's --exportProfile file.  ``times`` is a file of trtexec's times without
+    the profiler (see :func:`nsysmap.analysis.unprofiled_times`).  ``onnx`` is the model that the
+    engine was built from: its nodes name the kernels inside opaque regions. ``ncu`` is Nsight
+    Compute's printed output (--csv) or its report.  ``rules`` defaults to
+    rules.packs.chosen_rules(): the built-in rules, with the parameters set in nsysmap.toml or
+    pyproject.toml of the current folder; an empty list runs none. ``selection`` restricts all
+    figures to a part of the report.  ``progress`` is called with the name of each step.
+
+    Raises NsysmapError for input that cannot be used.
     """
-    done = analysis.analyze(
-        report,
-        engine,
-        profile=profile,
-        times=times,
-        onnx=onnx,
-        ncu=ncu,
-        rules=rules,
-        reader=reader,
-        selection=selection,
-        progress=progress,
+    paths = [] if engine is None else [engine] if isinstance(engine, (str, Path)) else list(engine)
+    engines = read_engines(paths, profile=profile)
+    measured_times = analysis.unprofiled_times(times, paths)
+    model = onnx_model(onnx) if onnx is not None else None
+    profiled = read_ncu(Path(ncu)) if ncu is not None else ()
+    mapped = map_report(
+        report, engines, model=model, reader=reader, selection=selection, progress=progress
     )
-    return shown(done)
-
-
-def shown(done: analysis.Analysis) -> Analysis:
-    """The same analysis, which shows and writes itself."""
+    done = analysis.analyze_mapped(
+        mapped, rules=rules, times=measured_times, ncu=profiled, progress=progress
+    )
     return Analysis(*(getattr(done, field.name) for field in fields(done)))

@@ -175,7 +175,7 @@ def analyze_command(  # one parameter an option
 def _analysis(
     question: Question, params: Sequence[str], reader: Reader, tell: Progress
 ) -> Analysis:
-    from nsysmap.analysis import analyze
+    from nsysmap.api import analyze
     from nsysmap.rules.packs import chosen_rules
     from nsysmap.rules.parameters import parse_params
 

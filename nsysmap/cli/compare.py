@@ -215,7 +215,7 @@ def inference_command(
     """
     import json
 
-    from nsysmap.analysis import analyze
+    from nsysmap.api import analyze
     from nsysmap.comparison.inference import one_inference
     from nsysmap.comparison.inference_page import inference_json, inference_text
     from nsysmap.core.errors import NsysmapError

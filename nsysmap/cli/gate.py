@@ -94,7 +94,7 @@ def gate_command(  # one parameter an option
     """
     import datetime
 
-    from nsysmap.analysis import analyze
+    from nsysmap.api import analyze
     from nsysmap.comparison.gate.baseline import read_baseline
     from nsysmap.comparison.gate.budget import read_budget
     from nsysmap.comparison.gate.checks import held_to
@@ -157,7 +157,7 @@ def baseline_command(
     """
     import json
 
-    from nsysmap.analysis import analyze
+    from nsysmap.api import analyze
     from nsysmap.comparison.gate.baseline import baseline_json, baseline_of
     from nsysmap.comparison.side import side_of
     from nsysmap.core.output_file import check_output, replacing

@@ -107,7 +107,8 @@ def layers(  # one parameter an option
     """
     from dataclasses import replace
 
-    from nsysmap.analysis import analyze, engine_outcomes, engine_runs
+    from nsysmap.analysis import engine_outcomes, engine_runs
+    from nsysmap.api import analyze
     from nsysmap.mapping.given_files import engines_and_report
     from nsysmap.output.layers import OfTrace, costs_text, layers_json, layers_text, precision_text
 

@@ -59,7 +59,7 @@ def plot_command(  # one parameter an option
     Example:
       nsysmap plot report.nsys-rep engine.json idle -o idle.png
     """
-    from nsysmap.analysis import analyze
+    from nsysmap.api import analyze
     from nsysmap.core.output_file import check_output
     from nsysmap.mapping.given_files import given_files
     from nsysmap.output.plots.write import SUFFIXES, write_plot

@@ -94,7 +94,7 @@ def sql_command(
 
 def _tables(files: Sequence[str], onnx_file: str | None, reader: Reader) -> Mapping[str, Table]:
     """The tables of the analysis of these files, by name."""
-    from nsysmap.analysis import analyze
+    from nsysmap.api import analyze
     from nsysmap.mapping.given_files import given_files
 
     given = given_files(files)

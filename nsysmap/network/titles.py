@@ -226,15 +226,6 @@ def layer_titles(layers: Sequence[Layer]) -> tuple[str, ...]:
     )
 
 
-def name_title(name: str, nodes: Sequence[str] = ()) -> str:
-    """What a layer of that name, which computes these nodes, is called by itself: its whole path,
-    and what it does.
-    """
-    layer = Layer(0, name, "unknown", onnx=tuple(nodes))
-    path, words = _split(layer, _scopes([layer]))
-    return _joined(path, range(len(path)), words)
-
-
 def called(row: Row) -> str:
     """What a layer of the table `layers` is called: its title, or its name where a table has
     none.

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsysmap.analysis import ENGINE_GROUPS, analyze, engine_outcomes
+from nsysmap.analysis import ENGINE_GROUPS, engine_outcomes
+from nsysmap.api import analyze
 from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.rules.finding import Finding, Outcome
 from tests.captures.test_rules import shared

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.analysis import Analysis, analyze
+from nsysmap.analysis import Analysis
+from nsysmap.api import analyze
 from nsysmap.rules.finding import Outcome
 from tests.exports import exported
 from tests.places import CAPTURES, FIXTURES

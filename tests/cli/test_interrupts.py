@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.analysis import analyze
+from nsysmap.api import analyze
 from nsysmap.cli.console import step_line
 from tests.places import FIXTURES
 

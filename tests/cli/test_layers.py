@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.analysis import analyze
 from nsysmap.answer.costs import cost_rows
+from nsysmap.api import analyze
 from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.output.layers import layers_json, layers_text
 from nsysmap.text.units import rounded

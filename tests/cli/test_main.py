@@ -16,7 +16,7 @@ import click
 import pytest
 
 from nsysmap import __version__
-from nsysmap.analysis import analyze
+from nsysmap.api import analyze
 from nsysmap.cli.main import cli
 from tests.places import FIXTURES
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsysmap.analysis import analyze
+from nsysmap.api import analyze
 from nsysmap.comparison.compare import Comparison, compare
 from nsysmap.comparison.conditions import conditions
 from nsysmap.comparison.finding_changes import FindingChange, finding_changes

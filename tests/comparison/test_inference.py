@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsysmap.analysis import Analysis, analyze
+from nsysmap.analysis import Analysis
+from nsysmap.api import analyze
 from nsysmap.comparison.inference import OneInference, one_inference
 from nsysmap.comparison.inference_page import inference_text
 from nsysmap.comparison.pages import Grid, grid_lines

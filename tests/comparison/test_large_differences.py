@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsysmap.analysis import analyze
+from nsysmap.api import analyze
 from nsysmap.comparison.compare import compare, compare_sides
 from nsysmap.comparison.pages import comparison_text
 from nsysmap.comparison.side import Side, side_of

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsysmap.analysis import analyze
+from nsysmap.api import analyze
 from nsysmap.core.table import MISSING, IntArray, Table, Text
 from nsysmap.counters import problem
 from nsysmap.counters.of_trace import Counters, counters_of, sampling_notes

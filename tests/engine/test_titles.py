@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from nsysmap.inputs.engine.reader import read_engine
-from nsysmap.network.titles import layer_titles, name_title
+from nsysmap.network.titles import layer_titles
 from tests.graph_engines import decoder
 from tests.made_engines import made, row
 from tests.places import FIXTURES
@@ -92,23 +92,20 @@ def test_a_plugin_of_tensorrt_llm_has_its_own_name() -> None:
         "layers/0/attention/Gemm_0",
         "layers/1/attention/Gemm_0",
     )
-    assert name_title("lm_head/PLUGIN_V2_Gemm_0") == "lm_head/Gemm_0"
-    assert (
-        name_title("Reformatting CopyNode for Output Tensor 0 to lm_head/PLUGIN_V2_Gemm_0")
-        == "reformat output 0 of lm_head/Gemm_0"
+    assert titles("lm_head/PLUGIN_V2_Gemm_0") == ("lm_head/Gemm_0",)
+    assert titles("Reformatting CopyNode for Output Tensor 0 to lm_head/PLUGIN_V2_Gemm_0") == (
+        "reformat output 0 of lm_head/Gemm_0",
     )
-    assert name_title("m/PLUGIN_V2_") == "m/PLUGIN_V2_"
+    assert titles("m/PLUGIN_V2_") == ("m/PLUGIN_V2_",)
 
 
-def test_a_name_by_itself_keeps_its_whole_path() -> None:
-    assert (
-        name_title("/inception*/branch*/conv*/Conv + /inception*/branch*/relu*/Relu")
-        == "inception*/branch*/conv*/Conv + Relu"
+def test_names_that_stand_for_several_layers_keep_their_stars() -> None:
+    assert titles("/inception*/branch*/conv*/Conv + /inception*/branch*/relu*/Relu") == (
+        "conv*/Conv + Relu",
     )
-    assert name_title("__myl_AddMul_myl0_*") == "__myl_AddMul_myl0_*"
-    assert (
-        name_title("Reformatting CopyNode for Input Tensor 0 to /conv*/Conv")
-        == "reformat input 0 of conv*/Conv"
+    assert titles("__myl_AddMul_myl0_*") == ("__myl_AddMul_myl0_*",)
+    assert titles("Reformatting CopyNode for Input Tensor 0 to /conv*/Conv") == (
+        "reformat input 0 of conv*/Conv",
     )
 
 
@@ -246,7 +243,7 @@ def test_a_name_of_a_stranger_stays_short_and_harmless_names_stay_as_they_are() 
     assert title("/MatMul_3{}", "/MatMul_3", kind="gemm") == "MatMul_3"
     assert title("/{}", "/", kind="gemm") == "/"
     # escaped where it is shown, as every name
-    assert name_title("<b>\x1b[2J/Conv") == "<b>\x1b[2J/Conv"
+    assert titles("<b>\x1b[2J/Conv") == ("<b>\x1b[2J/Conv",)
 
 
 def test_what_metadata_adds_behind_a_node_is_no_part_of_its_name() -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.analysis import Analysis, analyze
+from nsysmap.analysis import Analysis
+from nsysmap.api import analyze
 from nsysmap.core.errors import NsysmapError
 from nsysmap.inputs.engine.trtexec_times import Measure, read_times, times_in
 from tests.places import FIXTURES

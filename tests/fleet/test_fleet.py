@@ -19,7 +19,7 @@ import duckdb
 import pandas as pd
 import pytest
 
-from nsysmap.analysis import analyze
+from nsysmap.api import analyze
 from nsysmap.core.errors import NsysmapError
 from nsysmap.fleet.child import run_task
 from nsysmap.fleet.dataset import open_dataset, part, sweep

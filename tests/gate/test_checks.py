@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from nsysmap.analysis import analyze
+from nsysmap.api import analyze
 from nsysmap.comparison.gate.baseline import Baseline, baseline_json, baseline_of, read_baseline
 from nsysmap.comparison.gate.budget import Limit
 from nsysmap.comparison.gate.checks import BROKEN, KEPT, UNKNOWN, Verdict, held_to

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.analysis import analyze
+from nsysmap.api import analyze
 from nsysmap.core.engine_schema import EDGES
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.result_schema import KERNELS

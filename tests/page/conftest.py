@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysmap.analysis import analyze
+from nsysmap.api import analyze
 from nsysmap.output.build import report_of
 from nsysmap.output.page.write import write_page
 from tests.places import FIXTURES

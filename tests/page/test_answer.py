@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysmap.analysis import analyze
 from nsysmap.answer.costs import functions
 from nsysmap.answer.words import idle_words, unprofiled
+from nsysmap.api import analyze
 from nsysmap.output.page.answer import bars_of
 from nsysmap.output.page.unit import unit_of
 from tests.browser import Browser

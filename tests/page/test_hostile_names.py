@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsysmap.analysis import analyze
+from nsysmap.api import analyze
 from nsysmap.core.table import Table, Text
 from nsysmap.output.build import report_of
 from nsysmap.output.page.write import write_page

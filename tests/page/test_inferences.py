@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsysmap.analysis import analyze
+from nsysmap.api import analyze
 from tests.browser import Browser
 from tests.places import FIXTURES
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from nsysmap.analysis import analyze
+from nsysmap.api import analyze
 from nsysmap.core.table import Text
 from nsysmap.output.build import report_of
 from nsysmap.output.page.write import write_page

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysmap.analysis import analyze
+from nsysmap.api import analyze
 from tests.browser import Browser
 from tests.places import FIXTURES
 

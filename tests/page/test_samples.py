@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsysmap.analysis import Analysis, analyze, analyze_mapped
+from nsysmap.analysis import Analysis, analyze_mapped
+from nsysmap.api import analyze
 from nsysmap.core.counter_schema import GPU_SAMPLING, KERNEL_COUNTERS, LAYER_COUNTERS
 from nsysmap.core.table import MISSING, Table
 from nsysmap.mapping.mapped_trace import map_report, read_engines

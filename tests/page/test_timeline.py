@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsysmap.analysis import analyze
+from nsysmap.api import analyze
 from nsysmap.core.table import IntArray, Text
 from nsysmap.output.build import report_of
 from nsysmap.output.page.write import write_page

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nsysmap.analysis import Analysis, analyze
+from nsysmap.analysis import Analysis
+from nsysmap.api import analyze
 from nsysmap.core.table import Table
 from nsysmap.output.page.events import events_of
 from nsysmap.output.page.windows import windows_of

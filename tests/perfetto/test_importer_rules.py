@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nsysmap.analysis import Analysis, analyze
+from nsysmap.analysis import Analysis
+from nsysmap.api import analyze
 from nsysmap.core.table import Text
 from nsysmap.names.metric_names import metric
 from nsysmap.output.perfetto.write import write_trace

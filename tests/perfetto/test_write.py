@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nsysmap.analysis import Analysis, analyze
+from nsysmap.analysis import Analysis
+from nsysmap.api import analyze
 from nsysmap.core.result_schema import IDLE_CAUSES
 from nsysmap.core.table import Table
 from nsysmap.names.metric_names import metric

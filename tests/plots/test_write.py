@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.analysis import Analysis, analyze
+from nsysmap.analysis import Analysis
 from nsysmap.answer.costs import cost_rows
 from nsysmap.answer.words import idle_words
+from nsysmap.api import analyze
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.result_schema import IDLE_CAUSES
 from nsysmap.core.table import Table

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.analysis import analyze
+from nsysmap.api import analyze
 from nsysmap.output import markdown
 from nsysmap.output.build import report_of
 from nsysmap.output.markdown import report_markdown

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap import analysis
+from nsysmap import api
 from nsysmap.inputs.nsys import export_cache
 from nsysmap.output import result_cache
 from nsysmap.output.result_cache import Place, Question, place_of
@@ -54,13 +54,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def worked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The reports that were analysed."""
     seen: list[str] = []
-    real = analysis.analyze
+    real = api.analyze
 
     def analyze(report: str, *args: object, **named: object) -> object:
         seen.append(Path(report).name)
         return real(report, *args, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(analysis, "analyze", analyze)
+    monkeypatch.setattr(api, "analyze", analyze)
     return seen
 
 

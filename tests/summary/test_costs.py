@@ -12,11 +12,12 @@ from functools import cache
 
 import pytest
 
-from nsysmap.analysis import Analysis, analyze
+from nsysmap.analysis import Analysis
 from nsysmap.answer import words
 from nsysmap.answer.commands import commands
 from nsysmap.answer.costs import cost_rows, costs_heading
 from nsysmap.answer.model import WORK, Summary
+from nsysmap.api import analyze
 from nsysmap.comparison.inference import one_inference
 from nsysmap.comparison.inference_page import inference_text
 from nsysmap.output.text.screen import screen

@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nsysmap.analysis import analyze
 from nsysmap.answer import words
 from nsysmap.answer.ranks import collective_times, in_step
+from nsysmap.api import analyze
 from nsysmap.core.columns import integer, text
 from nsysmap.core.table import Spec, Table
 from tests.places import FIXTURES

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.analysis import analyze
 from nsysmap.answer.commands import commands
+from nsysmap.api import analyze
 from nsysmap.output.build import report_of
 from nsysmap.output.model import Report
 from nsysmap.output.text.report import report_text

@@ -15,13 +15,13 @@ import pytest
 from nsysmap.advice.paste import TWO_GRAPHS
 from nsysmap.advice.program import Program
 from nsysmap.advice.ways import how
-from nsysmap.analysis import analyze
 from nsysmap.answer import gains, words
 from nsysmap.answer.actions import Runs, UnitTime, actions
 from nsysmap.answer.costs import functions, inside, kernel_titles
 from nsysmap.answer.model import Figure, IdleCause, Part, Region, RuleAnswer, Slowest, Summary, Wait
 from nsysmap.answer.slowest import slowest
 from nsysmap.answer.summarize import summarize
+from nsysmap.api import analyze
 from nsysmap.core.report_schema import (
     DEVICE_TIMES,
     FINDINGS,

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsysmap.analysis import analyze
 from nsysmap.answer import whose, words
 from nsysmap.answer.model import PASS_OF_ONE, Summary
+from nsysmap.api import analyze
 from nsysmap.cli.main import cli
 from nsysmap.output.build import report_of
 from nsysmap.output.page.answer import told_of

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-from nsysmap.analysis import analyze
 from nsysmap.answer import gains, next_steps, words
 from nsysmap.answer.actions import LEAST_SHARE, UnitTime, actions
 from nsysmap.answer.costs import kernel_titles
 from nsysmap.answer.model import Doubt, Figure, NextStep, Summary
 from nsysmap.answer.summarize import summarize
+from nsysmap.api import analyze
 from nsysmap.comparison.inference import one_inference
 from nsysmap.comparison.inference_page import inference_text
 from nsysmap.core.report_schema import INFERENCE_LOOPS, INFERENCE_TIMES

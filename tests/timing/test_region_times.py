@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.analysis import analyze, measured
+from nsysmap.analysis import measured
+from nsysmap.api import analyze
 from nsysmap.core.engine_schema import LAYERS
 from nsysmap.core.result_schema import KERNELS
 from nsysmap.core.table import MISSING, Table

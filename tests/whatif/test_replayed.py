@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nsysmap.analysis import analyze
+from nsysmap.api import analyze
 from nsysmap.core.schema import Tables
 from tests.places import FIXTURES
 
