@@ -93,6 +93,12 @@ if TYPE_CHECKING:
     "--no-cache", is_flag=True, help="Neither use nor store cached results of a large report."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@click.option(
+    "--json-brief",
+    "as_brief",
+    is_flag=True,
+    help="Print the answer alone as JSON of at most 4 kB. Also written --json=brief.",
+)
 @quiet_option
 @reader_option
 @selecting
@@ -110,6 +116,7 @@ def analyze_command(  # one parameter an option
     full: bool,
     no_cache: bool,
     as_json: bool,
+    as_brief: bool,
     quiet: bool,
     reader: Reader,
 ) -> int:
@@ -137,11 +144,12 @@ def analyze_command(  # one parameter an option
             output_suffixes(),
             [Path(one) for one in (*files, profile, times, onnx_file, ncu) if one],
         )
-    shown = "shown json" if as_json else f"shown {width()} {full} {colour()} {list(files)}"
+    as_text = f"shown {width()} {full} {colour()} {list(files)}"
+    shown = "shown brief" if as_brief else "shown json" if as_json else as_text
     failed = f"failed {fail_on}"
     wanted = {
         *(path.suffix.lower() for path in written),
-        *((shown,) if as_json or not quiet else ()),
+        *((shown,) if as_json or as_brief or not quiet else ()),
         *((failed,) if fail_on else ()),
     }
     beside = {"profile": profile, "times": times, "onnx": onnx_file, "ncu": ncu}
@@ -157,7 +165,9 @@ def analyze_command(  # one parameter an option
             analysis = _analysis(question, params, reader, tell)
             content = _written(analysis, written, tell)
             text = (
-                _json(content)
+                _brief(content)
+                if as_brief
+                else _json(content)
                 if as_json
                 else _text(content, (given.report, *given.engines), full=full)
             )
@@ -209,6 +219,12 @@ def _json(content: Report) -> str:
     from nsysmap.output.json import json_pieces, report_json
 
     return "".join(json_pieces(report_json(content)))
+
+
+def _brief(content: Report) -> str:
+    from nsysmap.output.brief import brief_text
+
+    return brief_text(content.summary) + "\n"
 
 
 def _failures(analysis: Analysis) -> dict[str, bytes]:

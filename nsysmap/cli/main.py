@@ -31,6 +31,8 @@ from nsysmap.cli.graph import graph_command
 from nsysmap.cli.layers import layers
 from nsysmap.cli.man import complete_paths, completion_command, man_command
 from nsysmap.cli.map import map_command
+from nsysmap.cli.mcp import mcp_command
+from nsysmap.cli.nsys_plugin import nsys_plugin
 from nsysmap.cli.plot import plot_command
 from nsysmap.cli.record import record_command
 from nsysmap.cli.rules import rules_group
@@ -76,6 +78,8 @@ for command in (
     completion_command,
     man_command,
     fleet_command,
+    mcp_command,
+    nsys_plugin,
 ):
     cli.add_command(command)
 complete_paths(cli)
@@ -154,9 +158,16 @@ def _run() -> None:
 
 
 def _with_sides(arguments: list[str]) -> list[str]:
-    """The arguments, with what parts the two sides of compare kept for it."""
+    """The arguments, with what parts the two sides of compare kept for it, and --json=brief as the
+    flag that it stands for: click has no option whose value may be left out.
+    """
     return [
-        BETWEEN_SIDES if one == "--" and arguments[0] == "compare" else one for one in arguments
+        BETWEEN_SIDES
+        if one == "--" and arguments[0] == "compare"
+        else "--json-brief"
+        if one == "--json=brief"
+        else one
+        for one in arguments
     ]
 
 

@@ -135,17 +135,17 @@ def write_json(answer: pyarrow.Table, file: TextIO) -> None:
     before = "\n"
     for batch in answer.to_batches(max_chunksize=10_000):
         for row in batch.to_pylist():
-            file.write(before + json.dumps(_plain(row), allow_nan=False))
+            file.write(before + json.dumps(json_value(row), allow_nan=False))
             before = ",\n"
     file.write("\n]\n")
 
 
-def _plain(value: object) -> object:
+def json_value(value: object) -> object:
     """The value as JSON has them: whole numbers of any length, no number where there is none."""
     if isinstance(value, dict):
-        return {str(key): _plain(held) for key, held in value.items()}
+        return {str(key): json_value(held) for key, held in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(held) for held in value]
+        return [json_value(held) for held in value]
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, float) and not math.isfinite(value):
@@ -154,7 +154,7 @@ def _plain(value: object) -> object:
 
 
 def _csv_cell(value: object) -> str:
-    plain = _plain(value)
+    plain = json_value(value)
     if plain is None:
         return ""
     if isinstance(plain, dict | list):
@@ -163,7 +163,7 @@ def _csv_cell(value: object) -> str:
 
 
 def _cell(value: object) -> str:
-    plain = _plain(value)
+    plain = json_value(value)
     if plain is None:
         return "NULL"
     if isinstance(plain, bool):
