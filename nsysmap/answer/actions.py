@@ -304,6 +304,7 @@ def _change(
         idle=_idle_behind(name, saving, idle),
         filled=_filled(findings) if name == "two-in-flight" else None,
         host_work=runs.host_work if name in _OF_THE_HOST else None,
+        beside=row.flag("kernels_beside"),
     )
 
 

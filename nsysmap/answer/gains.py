@@ -24,7 +24,7 @@ from nsysmap.answer.words import (
 )
 from nsysmap.core.table import Row
 from nsysmap.text.terminal import columns
-from nsysmap.text.units import counted, percent, ranged, ranged_rate, rate, rounded
+from nsysmap.text.units import counted, percent, ranged, ranged_rate, rate, rate_up_to, rounded
 
 ACTIONS = 3
 """How many actions the answer names."""
@@ -157,11 +157,14 @@ def _more_per_second(summary: Summary, action: Action, *, brief: bool) -> str:
     ):  # at most twice as many as one after another
         high = max(min(high, 2e9 / summary.unprofiled.low_ns), after)
     faster = (
-        ranged_rate(after, low, high)
-        if action.basis == "replay"
-        else f"may reach up to {rate(after)}"
+        f"may reach up to {rate(after)}"
+        if action.basis == "rule"
+        else rate_up_to(after, low, high)
+        if action.beside
+        else ranged_rate(after, low, high)
     )
-    told = [f"{faster}{rate_unit(summary, brief=brief)}{'' if brief else f', up from {now}'}"]
+    up = f", {'now' if action.beside else 'up from'} {now}"
+    told = [f"{faster}{rate_unit(summary, brief=brief)}{'' if brief else up}"]
     told += [_INDEPENDENT] if summary.unit == REPETITION or action.name == "async" else []
     told += (
         [f"kernels are on {percent(action.filled, 1, 0)} of the SMs"]

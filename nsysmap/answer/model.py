@@ -295,6 +295,7 @@ class Action:
     filled: float | None = None
     # where most of the host's own work was that the GPU waits for: an NVTX range, or a call
     host_work: str | None = None
+    beside: bool = False  # kernels then run beside others, and slow each other by an unknown factor
     # the phase of the run in which nearly all of it is saved, and what an inference of that takes
     # then
     in_phase: str = ""

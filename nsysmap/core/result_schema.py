@@ -345,6 +345,11 @@ WHATIF = Spec(
             "error of the replay without a change: replayed time divided by recorded time, minus 1",
             null=True,
         ),
+        flag(
+            "kernels_beside",
+            "with the change, kernels run beside others that in the trace they run before or after:"
+            " how much they slow each other is not known, and the range covers it",
+        ),
     ),
     key=("change",),
 )

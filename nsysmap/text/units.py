@@ -180,13 +180,27 @@ def ranged_rate(per_second: float, low: float, high: float) -> str:
     """A predicted rate with its range, such as "5,700 (4,700 to 6,300)": rounded as `ranged` does,
     at most three digits.
     """
+    likely, least, most = _rates(per_second, low, high)
+    return f"{likely} ({least} to {most})"
+
+
+def rate_up_to(per_second: float, low: float, high: float) -> str:
+    """The same where only its upper end is certain: "up to 6,300 (likely 5,700, down to 4,700)"."""
+    likely, least, most = _rates(per_second, low, high)
+    return f"up to {most} (likely {likely}, down to {least})"
+
+
+def _rates(per_second: float, low: float, high: float) -> tuple[str, str, str]:
+    """A rate and the ends of its range, rounded alike."""
     coarsest = min(max(high - low, 1e-9) / 5, _MOVES * max(per_second, high, 1e-9))
     step = 10.0 ** max(
         math.floor(math.log10(coarsest)), math.floor(math.log10(max(per_second, 1e-9))) - 2
     )
     digits = max(0, -math.floor(math.log10(step)))
-    shown = [_plain(round(value / step) * step, digits) for value in (per_second, low, high)]
-    return f"{shown[0]} ({shown[1]} to {shown[2]})"
+    likely, least, most = (
+        _plain(round(value / step) * step, digits) for value in (per_second, low, high)
+    )
+    return likely, least, most
 
 
 def _plain(value: float, digits: int) -> str:

@@ -70,6 +70,7 @@ class Plan:
     makes: tuple[Make, ...]
     assumptions: str
     also_in_a_graph: tuple[Make, ...] = ()  # more ways, for the program run as a CUDA graph
+    beside: bool = False  # kernels run beside others that in the trace they run before or after
 
 
 def plan_of(model: Model, change: Change) -> Plan | DoesNotApply:
@@ -248,13 +249,19 @@ def _two_in_flight(model: Model) -> Plan | DoesNotApply:
             else "While one thread launches, the driver makes the other wait."
         )
         + (kept if already else ""),
+        beside=not _fills(model.likely),
     )
+
+
+def _fills(timeline: Timeline) -> bool:
+    """Whether kernels leave no room for others."""
+    return share_needed(timeline)[0] >= _NEARLY_ALL
 
 
 def _room_for_two(timeline: Timeline) -> str:
     """What is assumed of kernels of two inferences that run at the same time."""
     least, own, most = share_needed(timeline)
-    if least >= _NEARLY_ALL:
+    if _fills(timeline):
         return "Kernels fill the GPU: those of the two run one after another."
     return (
         "Kernels of the two run concurrently as far as the GPU has room: their blocks are on"
@@ -296,6 +303,7 @@ def _aux_streams(model: Model) -> Plan:
         " tensors allow, with an event for each wait between streams; TensorRT itself decides"
         " which layers run on auxiliary streams (IBuilderConfig::setMaxAuxStreams). The range"
         f" covers {_FEWER_STREAMS} more streams too.",
+        beside=True,
     )
 
 

@@ -216,6 +216,7 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
         "low_saving_ns": round(low),
         "high_saving_ns": round(high if high < before[likely] else most * before[likely]),
         "assumptions": assumptions,
+        "kernels_beside": plan.beside,
     }
 
 
@@ -263,11 +264,14 @@ def _period(
     model: Model, change: Change, timeline: Timeline, before_ns: int, finished: Finished | None
 ) -> int:
     """Time per inference or pass of the changed timeline: where more kernels run at once, no less
-    than the hardware needs for one.
+    than the hardware needs for one, as long as the GPU works for one in the mean of the whole
+    run.
     """
     more = change.name in _MORE_AT_ONCE
     needed = (
-        least_ns(timeline, (model.likely, model.finished)) * model.window.inferences_a_pass
+        least_ns(timeline, (model.likely, model.finished))
+        * model.window.inferences_a_pass
+        * model.window.work_of_all
         if more
         else 0
     )

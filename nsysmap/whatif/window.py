@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,6 +56,9 @@ class Window:
     notes: tuple[str, ...]  # what was left out, in sentences
     # mean time of all inferences of the run that count, divided by that of the replayed ones
     of_all: float
+    # mean GPU work of the inferences that count, and of those like them that take much longer,
+    # divided by that of the replayed ones
+    work_of_all: float = 1.0
 
     @property
     def unit(self) -> str:
@@ -200,6 +203,7 @@ class _Thread:
     lead: int
     uneven: str  # why its inferences cannot be averaged; empty if they can
     notes: tuple[str, ...]
+    alike: IntArray  # as `counting`, with those that were held up
 
     @staticmethod
     def of(
@@ -250,6 +254,7 @@ class _Thread:
                 ),
             )
         keep &= np.isin(kind[following], common)
+        alike = following[keep]
         for number in common.tolist():
             mine = np.flatnonzero((kind[following] == number) & keep)
             odd, slower = _held_up(took[mine], own[mine])
@@ -262,7 +267,7 @@ class _Thread:
                     " too many to be outliers, they count."
                 )
                 notes = (*notes, told)
-        return _Thread(rows, following[keep], like, kind, phase[rows], lead, uneven, notes)
+        return _Thread(rows, following[keep], like, kind, phase[rows], lead, uneven, notes, alike)
 
 
 def _held_up(took: IntArray, own: IntArray) -> tuple[BoolArray, IntArray]:
@@ -391,6 +396,7 @@ def _window(
         a_pass,
         notes,
         rate / rate_of_all,
+        _work_of_all(inferences, threads, zip(kept, weights, strict=True)),
     )
     foreign = _foreign_share(trace, window)
     if foreign > _FOREIGN_BUSY:
@@ -399,6 +405,25 @@ def _window(
             " caused cannot be separated"
         )
     return window
+
+
+def _work_of_all(
+    inferences: Table,
+    threads: Sequence[_Thread],
+    replayed: Iterable[tuple[IntArray, Mapping[int, float]]],
+) -> float:
+    """How much longer the GPU works for an inference in the mean than for those that are replayed:
+    it runs at other clocks in other parts of the run, and in those that take much longer.
+    """
+    busy = inferences.ints("gpu_busy_ns")
+    alike = np.concatenate([busy[one.rows[one.alike]] for one in threads])
+    work, number = 0.0, 0.0
+    for rows, weights in replayed:
+        work += sum(float(busy[rows[place]]) * weight for place, weight in weights.items())
+        number += sum(weights.values())
+    if (alike == MISSING).any() or work <= 0:
+        return 1.0
+    return float(alike.mean()) * number / work
 
 
 def _present(inferences: Table, threads: Sequence[_Thread]) -> list[float]:

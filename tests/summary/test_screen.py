@@ -219,7 +219,7 @@ def test_layers_of_repeated_blocks_are_one_row_with_their_count() -> None:
 def test_nothing_is_cut_in_a_pipe() -> None:
     text = report_text(held("bert_trt10"))
     assert (
-        "per second, up from 3,020; kernels are on 53% of the SMs; each takes 350 µs, up from"
+        "per second, now 3,020; kernels are on 53% of the SMs; each takes 350 µs, up from"
         " 331 µs" in " ".join(text.split())
     )
     assert "attention 31.2 µs (2 places: /bert/encoder/layer.{2,5}/attention/self), " in text
