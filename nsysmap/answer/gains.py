@@ -56,8 +56,8 @@ def gain(summary: Summary, action: Action, per: str = "", *, brief: bool = False
     condition.
 
     A rule's price is what may be saved at most, and perhaps nothing is; ``per`` follows the
-    figures; ``brief`` leaves out which idle time that is, and of a rate the one before it and the
-    reason.
+    figures; ``brief`` leaves out which idle time that is, and of a rate the one before it, the
+    reason, and (of an upper bound) what each inference takes.
     """
     if action.throughput_only and action.share:
         return _more_per_second(summary, action, brief=brief)
@@ -171,6 +171,8 @@ def _more_per_second(summary: Summary, action: Action, *, brief: bool) -> str:
         if action.filled is not None and not brief
         else []
     )
+    if brief and action.beside:
+        return "; ".join(told)
     takes = _each_takes(action, before_ns, (after, low, high))
     if brief and ", " in takes:
         return f"{'; '.join(told)}, {takes.partition(', ')[0].replace('takes ', '')}"

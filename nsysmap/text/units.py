@@ -185,9 +185,9 @@ def ranged_rate(per_second: float, low: float, high: float) -> str:
 
 
 def rate_up_to(per_second: float, low: float, high: float) -> str:
-    """The same where only its upper end is certain: "up to 6,300 (likely 5,700, down to 4,700)"."""
-    likely, least, most = _rates(per_second, low, high)
-    return f"up to {most} (likely {likely}, down to {least})"
+    """The same where it is at most its upper end: "up to 6,300 (likely 5,700)"."""
+    likely, _, most = _rates(per_second, low, high)
+    return f"up to {most} (likely {likely})"
 
 
 def _rates(per_second: float, low: float, high: float) -> tuple[str, str, str]:

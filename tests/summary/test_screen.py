@@ -196,7 +196,7 @@ def test_throughput_is_predicted_in_a_line_of_its_own(width: int) -> None:
     )
     (line,) = re.findall(r"^throughput .*", told, re.MULTILINE)
     assert re.search(
-        r"keep two inferences in flight.*: [\d,]+ \([\d,]+ to [\d,]+\)( per second|/s)", line
+        r"keep two inferences in flight.*: up to [\d,]+ \(likely [\d,]+\)( per second|/s)", line
     )
 
 
