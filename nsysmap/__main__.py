@@ -1,6 +1,6 @@
 """`python -m nsysmap` is `nsysmap`."""
 
-from nsysmap.cli.main import main
+from nsysmap.cli.start import main
 
 if __name__ == "__main__":
     main()

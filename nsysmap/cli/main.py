@@ -8,12 +8,9 @@ import errno
 import gc
 import io
 import os
-import signal
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import NoReturn
 
 import click
@@ -38,6 +35,7 @@ from nsysmap.cli.record import record_command
 from nsysmap.cli.rules import rules_group
 from nsysmap.cli.sql import sql_command
 from nsysmap.cli.what_if import what_if_command
+from nsysmap.core.ending import end_at_signals, hold_where_stopped
 from nsysmap.core.errors import NsysmapError
 from nsysmap.text.terminal import escaped
 
@@ -87,9 +85,7 @@ complete_paths(cli)
 
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit status 2."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
-            signal.signal(number, _stop)
+    end_at_signals()
     # hundreds of thousands of small values are made, hardly one of them in a cycle
     gc.set_threshold(100_000)
     # numpy's import starts a thread a core; nothing here multiplies matrices
@@ -98,11 +94,7 @@ def main() -> None:
     try:
         _run()
     finally:
-        if _stopped_by:  # whatever it became on the way: DuckDB makes an error of its own of it
-            if sys.stderr.isatty():
-                with suppress(OSError):
-                    click.echo("nsysmap: interrupted", err=True)
-            sys.exit(128 + _stopped_by[0][0])
+        hold_where_stopped()  # whatever became of it on the way
         if "duckdb" not in sys.modules:  # which calls what is not freed at the end a leak
             # Python need not search everything for cycles before it ends: all of it is given back
             # anyway
@@ -197,19 +189,7 @@ def _drop_output() -> None:
 
 
 def _fail(line: str) -> NoReturn:
-    if not _stopped_by:
-        with suppress(OSError):  # standard error may be full or closed too
-            click.echo("nsysmap: " + escaped(" ".join(line.split())), err=True)
+    hold_where_stopped()
+    with suppress(OSError):  # standard error may be full or closed too
+        click.echo("nsysmap: " + escaped(" ".join(line.split())), err=True)
     sys.exit(2)
-
-
-_TIDYING_S = 1.0  # a second Ctrl-C within that is part of the first
-_stopped_by: list[tuple[int, float]] = []
-
-
-def _stop(number: int, _frame: FrameType | None) -> None:
-    now = time.monotonic()
-    if _stopped_by and now < _stopped_by[-1][1] + _TIDYING_S:
-        return
-    _stopped_by.append((number, now))
-    raise KeyboardInterrupt  # so that everything on the way out tidies up after itself

@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from nsysmap.core.ending import folder_noted
+
 MARK = "made-by-nsysmap"
 MARK_TEXT = b"nsysmap works in this folder, and removes it: keep nothing here.\n"
 
@@ -28,25 +30,18 @@ def marked_folder(folder: Path) -> Iterator[Path]:
     """
     if is_abandoned(folder):
         shutil.rmtree(folder, ignore_errors=True)
+    with folder_noted(lambda: _new(folder)) as made, _marked(made):
+        yield made
+
+
+def _new(folder: Path) -> Path:
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:
-        folder = Path(
+        return Path(
             tempfile.mkdtemp(prefix=f"{folder.stem}.", suffix=folder.suffix, dir=folder.parent)
         )
-    try:
-        with _marked(folder):
-            yield folder
-    finally:
-        _remove(folder)
-
-
-def _remove(folder: Path) -> None:
-    try:
-        shutil.rmtree(folder, ignore_errors=True)
-    except KeyboardInterrupt:  # which was created while it was being removed
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+    return folder
 
 
 def _marked(folder: Path) -> IO[bytes]:

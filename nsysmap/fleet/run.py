@@ -5,6 +5,8 @@ alone.
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.marked_folder import marked_folder
 from nsysmap.core.output_file import replacing
 from nsysmap.fleet.child import Outcome, run_task
 from nsysmap.fleet.dataset import open_dataset, superseded, sweep
@@ -172,11 +175,15 @@ def _client(settings: Settings) -> Iterator[Any]:
                 )
             yield client
         return
-    with dask.config.set(
-        {
-            "distributed.scheduler.allowed-failures": _KILLS - 1,
-            "distributed.admin.log-format": "%(message)s",
-        }
+    with (
+        marked_folder(Path(tempfile.gettempdir()) / f"nsysmap-workers.{os.getpid()}") as scratch,
+        dask.config.set(
+            {
+                "distributed.scheduler.allowed-failures": _KILLS - 1,
+                "distributed.admin.log-format": "%(message)s",
+                "temporary-directory": str(scratch),
+            }
+        ),
     ):
         cluster = LocalCluster(
             n_workers=settings.workers,
@@ -184,6 +191,7 @@ def _client(settings: Settings) -> Iterator[Any]:
             memory_limit=_WORKER_MEMORY,
             dashboard_address=":0",
             silence_logs=50,
+            local_directory=str(scratch),
         )
         with cluster, Client(cluster, set_as_default=False) as client:
             yield client

@@ -18,10 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nsysmap.core.ending import finished, process_noted
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.marked_folder import marked_folder
 from nsysmap.inputs.engine.plan_header import PlanHeader, plan_header, without_wrapper
 
 TIME_LIMIT_S = 300.0
+_SAID_BYTES = 1 << 20  # of what TensorRT logs
 
 
 @dataclass(frozen=True)
@@ -154,8 +157,11 @@ def inspect_plan(path: Path, *, seconds: float = TIME_LIMIT_S) -> Inspection:
 
 
 def _opened(path: Path, header: PlanHeader, *, seconds: float) -> _Attempt:
-    with tempfile.TemporaryDirectory(prefix="nsysmap-") as folder:
-        answer = Path(folder) / "answer.json"
+    with (
+        marked_folder(Path(tempfile.gettempdir()) / f"nsysmap-{os.getpid()}") as folder,
+        (folder / "printed").open("w+b") as printed,
+    ):
+        answer = folder / "answer.json"
         command = [
             sys.executable,
             "-P",
@@ -168,27 +174,17 @@ def _opened(path: Path, header: PlanHeader, *, seconds: float) -> _Attempt:
         paths = [os.environ.get("PYTHONPATH", ""), str(Path(__file__).parents[3])]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(item for item in paths if item)}
         try:
-            done = subprocess.run(
-                command,
-                capture_output=True,
-                env=environment,
-                timeout=seconds,
-                check=False,
-                stdin=subprocess.DEVNULL,
-            )
+            with process_noted(command, env=environment, stdout=printed, stderr=printed) as process:
+                status = finished(process, seconds)
         except subprocess.TimeoutExpired:
             export = _export(_RTX if header.for_rtx else _TENSORRT)
             raise NsysmapError(
                 str(path), f"TensorRT took more than {seconds:g} s to open it", export
             ) from None
         held = json.loads(answer.read_text(encoding="utf-8")) if answer.exists() else {}
-    return _Attempt(
-        path,
-        header,
-        held,
-        (done.stdout + b"\n" + done.stderr).decode(errors="replace"),
-        done.returncode,
-    )
+        printed.seek(0)
+        said = printed.read(_SAID_BYTES).decode(errors="replace")
+    return _Attempt(path, header, held, said, status)
 
 
 def _modules(header: PlanHeader) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from nsysmap.core.ending import finished, process_noted
 from nsysmap.core.errors import NsysmapError, named_path
 from nsysmap.inputs.ncu.printed import Conditions, NcuKernel, parse_ncu_csv, read_ncu_csv
 
@@ -85,14 +86,8 @@ def _printed(path: Path, page: str) -> str:
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as said:
         command = [str(program), "--import", str(path.absolute()), "--csv", "--page", page]
         try:
-            process = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=said,
-                timeout=_LIMIT_S,
-                check=False,
-            )
+            with process_noted(command, stdout=out, stderr=said) as process:
+                status = finished(process, _LIMIT_S)
         except subprocess.TimeoutExpired:
             raise NsysmapError(
                 str(path), f"ncu did not print it within {_LIMIT_S:.0f} s", _THERE
@@ -104,12 +99,12 @@ def _printed(path: Path, page: str) -> str:
                 "repair that installation of ncu",
             ) from error
         text, told = (_text(file) for file in (out, said))
-    if process.returncode:
+    if status:
         lines = [line for line in (told + "\n" + text).splitlines() if line.strip()]
         why = f": {lines[-1].strip()[:200]}" if lines else ""
         raise NsysmapError(
             str(path),
-            f"ncu cannot read it (status {process.returncode}){why}",
+            f"ncu cannot read it (status {status}){why}",
             f"use an ncu as new as the report, or {_THERE}",
         )
     return text

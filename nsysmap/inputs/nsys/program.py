@@ -7,14 +7,13 @@ import os
 import re
 import selectors
 import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from nsysmap.core.ending import process_noted
 from nsysmap.core.errors import NsysmapError
 
 INSTALL_FOLDERS = (
@@ -170,24 +169,13 @@ class _Watch:
 
 
 def _watched(command: Sequence[str | Path], folder: Path | None, watch: _Watch) -> Ended:
-    process = subprocess.Popen(
-        list(command),
+    with process_noted(
+        command,
         cwd=folder,  # whatever else nsys writes lands in our own folder
-        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        start_new_session=True,  # Ctrl-C reaches us, and we end nsys with all that it started
-    )
-    quiet, said = True, ""
-    try:
+    ) as process:
         quiet, said = _follow(process, watch)
-    finally:
-        with suppress(ProcessLookupError, PermissionError):
-            # it is not reaped yet, so the number is still its own
-            os.killpg(process.pid, signal.SIGKILL)
-        assert process.stdout is not None
-        process.stdout.close()
-        process.wait()
     return Ended(process.returncode, said, watch.quiet_limit_s if quiet else None)
 
 

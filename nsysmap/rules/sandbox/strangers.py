@@ -12,12 +12,13 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from nsysmap.core.ending import process_noted
 from nsysmap.core.schema import RULE_TABLES
 from nsysmap.core.table import Kind
 from nsysmap.rules.sandbox.limits import Answer, LimitError, Query, QueryError, Sandbox, Value
@@ -202,13 +203,14 @@ class _Child:
             "PYTHONPATH": os.pathsep.join(item for item in paths if item),
             "ARROW_DEFAULT_MEMORY_POOL": "system",
         }
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "nsysmap.rules.sandbox.child", str(MEMORY_BYTES)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            start_new_session=True,  # an interrupt of the terminal is for nsysmap, which ends it
+        self._until_its_end = ExitStack()
+        self._process = self._until_its_end.enter_context(
+            process_noted(
+                [sys.executable, "-P", "-m", "nsysmap.rules.sandbox.child", str(MEMORY_BYTES)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=environment,
+            )
         )
         self._answers: queue.Queue[bytes | None] = queue.Queue()
         self._tables: list[pyarrow.Table] = []  # those that the process has, by number
@@ -275,12 +277,7 @@ class _Child:
 
     def end(self) -> None:
         """Kill it, and wait until it is gone."""
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with suppress(OSError):
-                    stream.close()
+        self._until_its_end.close()
 
 
 def receive(stream: IO[bytes], *, longest: int) -> bytes | None:
