@@ -239,8 +239,8 @@ def test_an_interrupt_is_for_nsys_which_then_writes_its_report(stand_in: StandIn
     analysed.
     """
     stand_in(
-        "signal.signal(signal.SIGINT, lambda *_: None); open('up', 'w').close(); signal.pause();"
-        " capture()"
+        "import time; came = []; signal.signal(signal.SIGINT, lambda *_: came.append(1));"
+        " open('up', 'w').close()\nwhile not came: time.sleep(0.01)\ncapture()"
     )
     command = [
         sys.executable,
