@@ -1,11 +1,11 @@
-"""Runs every step of an analysis in order, from a report and engine files to the rules'
-findings.
+"""The steps of an analysis, from a report and engine files to the rules' findings: each is done
+when its result is first asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,76 +13,62 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysmap.advice.program import program_of
-from nsysmap.answer.gains import in_short
-from nsysmap.answer.model import Summary
-from nsysmap.answer.summarize import summarize
-from nsysmap.core.engine_schema import LAYERS
 from nsysmap.core.note import Note, notes_table
 from nsysmap.core.report_schema import HIDDEN_REPLAYS
 from nsysmap.core.result_schema import KERNELS
 from nsysmap.core.schema import ANSWER_TABLES, Tables
 from nsysmap.core.table import MISSING, Row, Table, Text
 from nsysmap.core.trace_schema import CAPTURE, DEVICES
-from nsysmap.counters.beside_ncu import ncu_notes, ncu_table
-from nsysmap.counters.of_trace import Counters, counters_of, sampling_notes
 from nsysmap.inputs.engine.model import Engine
-from nsysmap.inputs.engine.onnx_model import read_model as onnx_model
-from nsysmap.inputs.engine.reader import read_engine
-from nsysmap.inputs.engine.trtexec_times import TrtexecTimes, read_times, times_in
-from nsysmap.inputs.ncu.printed import NcuKernel
 from nsysmap.mapping.mapped_trace import MappedTrace, Progress, map_report, read_engines, silent
-from nsysmap.mapping.selection import Selection
-from nsysmap.names.decode import names_table
-from nsysmap.network.tables import EngineTables, engine_tables, engine_titles, layers_table
-from nsysmap.rules.finding import Finding, Outcome, by_cost
-from nsysmap.rules.packs import chosen_rules
-from nsysmap.rules.result_tables import findings_table, outcomes_table
-from nsysmap.rules.run import run_rules
-from nsysmap.rules.select import select
 from nsysmap.text.units import counted, of_repetitions, rounded
-from nsysmap.timing import totals
-from nsysmap.timing.device_times import device_times, hides_work, idle_totals
-from nsysmap.timing.idle.intervals import find_gaps
-from nsysmap.timing.idle.replayed import replayed_times
-from nsysmap.timing.inference_groups import inference_figures
-from nsysmap.timing.kernel_runs import hidden_layers, kernel_runs
-from nsysmap.timing.layer_sums import layer_kinds, repeated_layers
-from nsysmap.timing.layer_times import profiled_layer_times
-from nsysmap.timing.measured import KindTimes, Measured, by_kind, measure
-from nsysmap.timing.precision import engine_precision_table
-from nsysmap.timing.roofline import roofline_table
-from nsysmap.timing.unprofiled import trtexec_notes, trtexec_table
-from nsysmap.trace.capture_facts import capture_facts
 from nsysmap.trace.gpu_metrics import GpuMetrics
 from nsysmap.trace.inferences.steady import excluded_spans, only_repeats, steady_inferences
-from nsysmap.trace.inferences.whole_graph import hidden_replays
-from nsysmap.trace.lacking import lacking
-from nsysmap.trace.open_report import Reader
-from nsysmap.whatif.change import chosen_changes
-from nsysmap.whatif.engine_facts import EngineFacts
-from nsysmap.whatif.model import Observed, read_model
-from nsysmap.whatif.predict import predicted, what_if
-from nsysmap.whatif.profiler import MACHINES
-from nsysmap.whatif.replayed import replayed_tables
-from nsysmap.whatif.selection import check_named
 
 if TYPE_CHECKING:
     import pandas
 
+    from nsysmap.answer.model import Summary
+    from nsysmap.counters.of_trace import Counters
+    from nsysmap.inputs.engine.trtexec_times import TrtexecTimes
+    from nsysmap.inputs.ncu.printed import NcuKernel
+    from nsysmap.mapping.selection import Selection
+    from nsysmap.network.tables import EngineTables
+    from nsysmap.rules.finding import Finding, Outcome
     from nsysmap.rules.rule_file import Rule
+    from nsysmap.timing.inference_groups import InferenceFigures
+    from nsysmap.timing.measured import KindTimes, Measured
+    from nsysmap.trace.open_report import Reader
+    from nsysmap.whatif.engine_facts import EngineFacts
+    from nsysmap.whatif.model import Model, NoModel, Observed
+    from nsysmap.whatif.predict import Predicted
+    from nsysmap.whatif.replayed import Replayed
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """The result of analysing one report: declared tables, notes and what the rules answered."""
+    """The result of analysing one report: declared tables, notes and what the rules answered.
+
+    The report has been read and its kernels are mapped; everything else is worked out when it is
+    first asked for, and then kept.
+    """
 
     source: str  # the report's file name
     engines: tuple[Engine, ...]
     tables: Tables
-    notes: tuple[Note, ...]
-    outcomes: tuple[Outcome, ...] = ()  # one a rule
+    steps: Steps
     # hardware counters as they were sampled
     gpu_metrics: GpuMetrics = field(default_factory=GpuMetrics)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What the reader must know before believing the figures."""
+        return self.steps.notes
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """What each rule answered."""
+        return self.steps.outcomes
 
     @cached_property
     def kernels(self) -> pandas.DataFrame:
@@ -119,6 +105,8 @@ class Analysis:
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         """The findings of all rules, the costliest first."""
+        from nsysmap.rules.finding import by_cost
+
         return by_cost(self.outcomes)
 
     @cached_property
@@ -131,6 +119,8 @@ class Analysis:
         """The answer on top of every report: time per inference, where it goes, what to do first,
         and how certain that is.
         """
+        from nsysmap.answer.summarize import summarize
+
         return summarize(self.tables.by_name())
 
     def query(self, sql: str) -> pandas.DataFrame:
@@ -139,10 +129,14 @@ class Analysis:
 
         Raises NsysmapError if the statement is invalid, not allowed, or takes longer than a minute.
         """
+        from nsysmap.rules.select import select
+
         frame: pandas.DataFrame = select(sql, self.tables.by_name()).to_pandas()
         return frame
 
     def __repr__(self) -> str:
+        from nsysmap.answer.gains import in_short
+
         engines = (
             f" with {', '.join(engine.source for engine in self.engines)}" if self.engines else ""
         )
@@ -184,6 +178,11 @@ def engine_runs(  # one parameter a file or an option
 
     Raises NsysmapError for input that cannot be used.
     """
+    from nsysmap.inputs.engine.onnx_model import read_model as onnx_model
+    from nsysmap.inputs.engine.reader import read_engine
+    from nsysmap.network.tables import engine_titles
+    from nsysmap.timing.measured import by_kind
+
     model = onnx_model(onnx) if onnx is not None else None
     if report is None:
         found = [
@@ -229,6 +228,8 @@ def unprofiled_times(
     They come from this file (--exportTimes, or its log), else from an engine file that is such a
     log.
     """
+    from nsysmap.inputs.engine.trtexec_times import read_times, times_in
+
     if path is not None:
         return read_times(path)
     return next((found for file in engine_files if (found := times_in(file)) is not None), None)
@@ -236,6 +237,8 @@ def unprofiled_times(
 
 def measured(mapped: MappedTrace) -> Measured:
     """The times of the engines' layers and kernels in a mapped trace."""
+    from nsysmap.timing.measured import measure
+
     return measure(
         mapped.kernels, mapped.inferences, mapped.mapped.layers, mapped.steady, mapped.engines
     )
@@ -258,6 +261,8 @@ def _capture(mapped: MappedTrace) -> Table:
     """The facts about the trace (CAPTURE); for a selection, its counts are of the part, and what is
     shown or hidden is of the whole.
     """
+    from nsysmap.trace.capture_facts import capture_facts
+
     version = next(
         (engine.tensorrt_version for engine in mapped.engines if engine.tensorrt_version), None
     )
@@ -282,116 +287,394 @@ def analyze_mapped(  # what else is known, and what is asked
     progress: Progress | None = None,
 ) -> Analysis:
     """The analysis of a mapped trace: totals, idle time, predictions, the rules' findings, and
-    notes.
+    notes, each worked out when it is first asked for.
 
     What is predicted is of the inferences on ``device``; if it is None, on the GPU with the most.
+    ``progress`` is told of each step when it is done.
     """
-    tell = progress or silent
-    tell("adding up")
-    trace, kernels, inferences = mapped.trace, mapped.kernels, mapped.inferences
-    names = names_table(kernels.text("name").values)
-    spent = measured(mapped)
-    inside = engine_tables(mapped.engines, compute=_compute_capability(trace.devices, kernels))
-    gaps = find_gaps(trace, inferences, mapped.found.membership, mapped.mapped.table, progress)
-    tell("adding up by layer and kernel")
-    capture = _capture(mapped)
-    excluded = excluded_spans(inferences)
-    busy = device_times(trace, spent.steady_state, excluded, hidden=hides_work(capture))
-    by_name = totals.by_kernel_name(kernels, names)
-    counted = _counters(mapped, tell)
-    observed, facts = _observed(
-        mapped, spent, inside, (counted.layer_counters, counted.gpu_sampling)
+    steps = Steps(
+        mapped,
+        rules=None if rules is None else tuple(rules),
+        times=times,
+        ncu=ncu,
+        device=device,
+        progress=progress,
+        settings=Path.cwd(),
     )
-    tell("replaying the timeline")
-    figures = inference_figures(inferences, gaps, trace.memcpys, (trace.api_calls, trace.overheads))
-    model = read_model(replace(observed, device=device), facts, MACHINES)
-    answers, replay = predicted(model, chosen_changes((), (), facts)), replayed_tables(model)
-    answers = replace(answers, whatif=_worded(answers.whatif, mapped))
-    before_ns = next((row.maybe_integer("before_ns") for row in answers.whatif), None)
-    tables = Tables(
-        api_calls=trace.api_calls,
-        nvtx_ranges=trace.nvtx_ranges,
-        memcpys=trace.memcpys,
-        memsets=trace.memsets,
-        syncs=trace.syncs,
-        cuda_graph_nodes=trace.cuda_graph_nodes,
-        cuda_graph_traces=trace.cuda_graph_traces,
-        overheads=trace.overheads,
-        osrt_calls=trace.osrt_calls,
-        devices=trace.devices,
-        capture=capture,
-        inferences=inferences,
-        kernels=kernels,
-        names=names,
-        engine_fits=mapped.mapped.engine_fits,
-        kernel_runs=kernel_runs(
-            kernels,
-            inferences,
-            mapped.steady,
-            hidden_layers(spent.layers, inside.engines_with_tensors),
-        ),
-        roofline=facts.roofline,
-        coverage=totals.coverage(kernels),
-        unmapped=totals.unmapped(kernels),
-        kernel_totals=by_name,
-        kernel_families=totals.by_family(by_name),
-        layer_kinds=layer_kinds(spent.layers),
-        repeated_layers=repeated_layers(
-            spent.layers, *totals.layer_totals(kernels, len(spent.layers), mapped.steady)
-        ),
-        other_kernels=totals.other_kernels(kernels, names, mapped.steady),
-        gaps=gaps,
-        device_times=busy,
-        idle_totals=idle_totals(gaps, busy, excluded),
-        hidden_replays=_hidden(mapped, capture),
-        trtexec_times=trtexec_table(times, figures.inference_groups),
-        ncu_kernels=ncu_table(ncu, kernels, inferences, trace.devices, inside.edges),
-        **vars(counted),
-        **vars(answers),
-        **vars(replay),
-        replayed_times=replayed_times(
-            replay.replayed_work, replay.replayed_inferences, inferences, gaps, before_ns
-        ),
-        **vars(figures),
-        **vars(spent),
-        **vars(inside),
-        **{spec.name: Table.empty(spec) for spec in ANSWER_TABLES},
+    return Analysis(
+        mapped.trace.source, mapped.engines, steps.tables, steps, mapped.trace.gpu_metrics
     )
-    if mapped.selected is not None:
-        tables = Tables(
-            **{name: mapped.as_in_report(table) for name, table in tables.by_name().items()}
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps of the analysis of one mapped trace: each is a property that is worked out of
+    others when it is first asked for, and then kept.
+    """
+
+    mapped: MappedTrace
+    rules: tuple[Rule, ...] | None  # None: those that come with nsysmap
+    times: TrtexecTimes | None
+    ncu: tuple[NcuKernel, ...]
+    device: int | None
+    progress: Progress | None
+    settings: Path  # where the parameters of rules are looked for
+
+    def __repr__(self) -> str:
+        done = [name for name in vars(self) if name not in {one.name for one in fields(self)}]
+        return f"<Steps of {self.mapped!r}: {', '.join(done) or 'none'} done>"
+
+    def _tell(self, doing: str) -> None:
+        (self.progress or silent)(doing)
+
+    @cached_property
+    def tables(self) -> Tables:
+        """Every declared table, each worked out when it is first asked for."""
+        made = {
+            **self._of_the_trace(),
+            **self._totals(),
+            **{
+                name: self._of_record(step, name)
+                for step, names in MADE_TOGETHER.items()
+                for name in names
+            },
+            "rule_outcomes": lambda: self._answered("rule_outcomes"),
+            "findings": lambda: self._answered("findings"),
+            "notes": lambda: notes_table(self.notes),
+        }
+        return Tables({name: self._as_in_report(name, make) for name, make in made.items()})
+
+    def _as_in_report(self, name: str, make: Callable[[], Table]) -> Callable[[], Table]:
+        if self.mapped.selected is None or name in _ANSWERED:
+            return make
+        return lambda: self.mapped.as_in_report(make())
+
+    def _of_the_trace(self) -> dict[str, Callable[[], Table]]:
+        mapped, trace = self.mapped, self.mapped.trace
+        return {
+            "api_calls": lambda: trace.api_calls,
+            "nvtx_ranges": lambda: trace.nvtx_ranges,
+            "memcpys": lambda: trace.memcpys,
+            "memsets": lambda: trace.memsets,
+            "syncs": lambda: trace.syncs,
+            "cuda_graph_nodes": lambda: trace.cuda_graph_nodes,
+            "cuda_graph_traces": lambda: trace.cuda_graph_traces,
+            "overheads": lambda: trace.overheads,
+            "osrt_calls": lambda: trace.osrt_calls,
+            "devices": lambda: trace.devices,
+            "capture": lambda: self.capture,
+            "inferences": lambda: mapped.inferences,
+            "kernels": lambda: mapped.kernels,
+            "names": lambda: self.names,
+            "engine_fits": lambda: mapped.mapped.engine_fits,
+        }
+
+    def _totals(self) -> dict[str, Callable[[], Table]]:
+        mapped = self.mapped
+        return {
+            "kernel_runs": self._kernel_runs,
+            "roofline": lambda: self.engine_facts.roofline,
+            "coverage": self._coverage,
+            "unmapped": self._unmapped,
+            "kernel_totals": lambda: self.kernel_totals,
+            "kernel_families": self._kernel_families,
+            "layer_kinds": self._layer_kinds,
+            "repeated_layers": self._repeated_layers,
+            "other_kernels": self._other_kernels,
+            "gaps": lambda: self.gaps,
+            "device_times": lambda: self.device_times,
+            "idle_totals": self._idle_totals,
+            "hidden_replays": lambda: _hidden(mapped, self.capture),
+            "trtexec_times": self._trtexec_times,
+            "ncu_kernels": self._ncu_kernels,
+            "replayed_times": self._replayed_times,
+        }
+
+    def _of_record(self, step: str, name: str) -> Callable[[], Table]:
+        def table() -> Table:
+            found = getattr(getattr(self, step), name)
+            assert isinstance(found, Table)
+            return found
+
+        return table
+
+    @cached_property
+    def capture(self) -> Table:
+        """The facts about the trace (CAPTURE)."""
+        return _capture(self.mapped)
+
+    @cached_property
+    def names(self) -> Table:
+        """The decoded names of the kernels."""
+        from nsysmap.names.decode import names_table
+
+        return names_table(self.mapped.kernels.text("name").values)
+
+    @cached_property
+    def measured(self) -> Measured:
+        """Times by layer and kernel."""
+        self._tell("adding up")
+        return measured(self.mapped)
+
+    @cached_property
+    def kernel_totals(self) -> Table:
+        """Times by kernel name."""
+        from nsysmap.timing import totals
+
+        return totals.by_kernel_name(self.mapped.kernels, self.names)
+
+    @cached_property
+    def engine_tables(self) -> EngineTables:
+        """What follows from the engine files, for the GPU that ran the kernels."""
+        from nsysmap.network.tables import engine_tables
+
+        mapped = self.mapped
+        return engine_tables(
+            mapped.engines, compute=_compute_capability(mapped.trace.devices, mapped.kernels)
         )
-    tell("running the rules")
-    outcomes = run_rules(
-        chosen_rules() if rules is None else rules, tables.by_name(), progress=progress
-    )
-    notes = (
-        *notes_of(mapped),
-        *trtexec_notes(times, tables.trtexec_times),
-        *(
-            replace(note, text=_of_what_repeats(note.text, mapped))
-            for note in sampling_notes(tables.gpu_sampling)
-        ),
-        *ncu_notes(tables.ncu_kernels),
-    )
-    tables = replace(
-        tables,
-        rule_outcomes=outcomes_table(outcomes),
-        findings=findings_table(outcomes, tables.layers),
-        notes=notes_table(notes),
-    )
-    return Analysis(trace.source, mapped.engines, tables, notes, outcomes, trace.gpu_metrics)
+
+    @cached_property
+    def gaps(self) -> Table:
+        """The idle time between GPU work, each interval with its cause."""
+        from nsysmap.timing.idle.intervals import find_gaps
+
+        mapped = self.mapped
+        return find_gaps(
+            mapped.trace,
+            mapped.inferences,
+            mapped.found.membership,
+            mapped.mapped.table,
+            self.progress,
+        )
+
+    @cached_property
+    def device_times(self) -> Table:
+        """How long each GPU was busy."""
+        from nsysmap.timing.device_times import device_times, hides_work
+
+        return device_times(
+            self.mapped.trace,
+            self.measured.steady_state,
+            excluded_spans(self.mapped.inferences),
+            hidden=hides_work(self.capture),
+        )
+
+    @cached_property
+    def counters(self) -> Counters:
+        """The hardware counters of the trace; no rows if none were sampled."""
+        from nsysmap.counters.of_trace import counters_of
+
+        mapped = self.mapped
+        if mapped.trace.gpu_metrics.tables is not None:
+            self._tell("reading hardware counters")
+        return counters_of(mapped.trace, mapped.kernels, mapped.inferences, mapped.found.of_call)
+
+    @cached_property
+    def engine_facts(self) -> EngineFacts:
+        """What predictions need to know of the engines."""
+        counted = (self.counters.layer_counters, self.counters.gpu_sampling)
+        return _engine_facts(self.mapped, self.measured, self.engine_tables, counted)
+
+    @cached_property
+    def inference_figures(self) -> InferenceFigures:
+        """The tables about inferences."""
+        from nsysmap.timing.inference_groups import inference_figures
+
+        trace = self.mapped.trace
+        return inference_figures(
+            self.mapped.inferences, self.gaps, trace.memcpys, (trace.api_calls, trace.overheads)
+        )
+
+    @cached_property
+    def model(self) -> Model | NoModel:
+        """The timeline that predictions replay."""
+        from nsysmap.whatif.model import read_model
+        from nsysmap.whatif.profiler import MACHINES
+
+        facts = self.engine_facts
+        self._tell("replaying the timeline")
+        return read_model(replace(_seen(self.mapped), device=self.device), facts, MACHINES)
+
+    @cached_property
+    def predicted(self) -> Predicted:
+        """What each change would save."""
+        from nsysmap.whatif.change import chosen_changes
+        from nsysmap.whatif.predict import predicted
+
+        answers = predicted(self.model, chosen_changes((), (), self.engine_facts))
+        return replace(answers, whatif=_worded(answers.whatif, self.mapped))
+
+    @cached_property
+    def replayed(self) -> Replayed:
+        """The timeline without the profiler."""
+        from nsysmap.whatif.replayed import replayed_tables
+
+        return replayed_tables(self.model)
+
+    @cached_property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """What each rule answers.  Raises NsysmapError for rules that cannot be run."""
+        from nsysmap.rules.packs import chosen_rules
+        from nsysmap.rules.run import run_rules
+
+        rules = chosen_rules(settings=self.settings) if self.rules is None else self.rules
+        return run_rules(rules, self.tables.by_name(), progress=self.progress) if rules else ()
+
+    @cached_property
+    def notes(self) -> tuple[Note, ...]:
+        """What the reader must know before believing the figures."""
+        from nsysmap.counters.beside_ncu import ncu_notes
+        from nsysmap.counters.of_trace import sampling_notes
+        from nsysmap.timing.unprofiled import trtexec_notes
+
+        mapped, tables = self.mapped, self.tables
+        return (
+            *mapped.mapped.notes,
+            *_notes(mapped, self.capture.only()),
+            *trtexec_notes(self.times, tables.trtexec_times),
+            *(
+                replace(note, text=_of_what_repeats(note.text, mapped))
+                for note in sampling_notes(tables.gpu_sampling)
+            ),
+            *ncu_notes(tables.ncu_kernels),
+        )
+
+    def _coverage(self) -> Table:
+        from nsysmap.timing.totals import coverage
+
+        return coverage(self.mapped.kernels)
+
+    def _unmapped(self) -> Table:
+        from nsysmap.timing.totals import unmapped
+
+        return unmapped(self.mapped.kernels)
+
+    def _kernel_families(self) -> Table:
+        from nsysmap.timing.totals import by_family
+
+        return by_family(self.kernel_totals)
+
+    def _other_kernels(self) -> Table:
+        from nsysmap.timing.totals import other_kernels
+
+        return other_kernels(self.mapped.kernels, self.names, self.mapped.steady)
+
+    def _kernel_runs(self) -> Table:
+        from nsysmap.timing.kernel_runs import hidden_layers, kernel_runs
+
+        mapped = self.mapped
+        hidden = hidden_layers(self.measured.layers, self.engine_tables.engines_with_tensors)
+        return kernel_runs(mapped.kernels, mapped.inferences, mapped.steady, hidden)
+
+    def _layer_kinds(self) -> Table:
+        from nsysmap.timing.layer_sums import layer_kinds
+
+        return layer_kinds(self.measured.layers)
+
+    def _repeated_layers(self) -> Table:
+        from nsysmap.timing import totals
+        from nsysmap.timing.layer_sums import repeated_layers
+
+        layers, mapped = self.measured.layers, self.mapped
+        return repeated_layers(
+            layers, *totals.layer_totals(mapped.kernels, len(layers), mapped.steady)
+        )
+
+    def _idle_totals(self) -> Table:
+        from nsysmap.timing.device_times import idle_totals
+
+        return idle_totals(self.gaps, self.device_times, excluded_spans(self.mapped.inferences))
+
+    def _trtexec_times(self) -> Table:
+        from nsysmap.timing.unprofiled import trtexec_table
+
+        return trtexec_table(self.times, self.inference_figures.inference_groups)
+
+    def _ncu_kernels(self) -> Table:
+        from nsysmap.counters.beside_ncu import ncu_table
+
+        mapped = self.mapped
+        return ncu_table(
+            self.ncu,
+            mapped.kernels,
+            mapped.inferences,
+            mapped.trace.devices,
+            self.engine_tables.edges,
+        )
+
+    def _replayed_times(self) -> Table:
+        from nsysmap.timing.idle.replayed import replayed_times
+
+        whatif = self.predicted.whatif
+        before_ns = next((row.maybe_integer("before_ns") for row in whatif), None)
+        return replayed_times(
+            self.replayed.replayed_work,
+            self.replayed.replayed_inferences,
+            self.mapped.inferences,
+            self.gaps,
+            before_ns,
+        )
+
+    def _answered(self, name: str) -> Table:
+        from nsysmap.rules.result_tables import findings_table, outcomes_table
+
+        if name == "findings":
+            return findings_table(self.outcomes, self.tables.layers)
+        return outcomes_table(self.outcomes)
 
 
-def _counters(mapped: MappedTrace, tell: Progress) -> Counters:
-    """The hardware counters of the trace; no rows if none were sampled."""
-    if mapped.trace.gpu_metrics.tables is not None:
-        tell("reading hardware counters")
-    return counters_of(mapped.trace, mapped.kernels, mapped.inferences, mapped.found.of_call)
+_ANSWERED = frozenset(spec.name for spec in ANSWER_TABLES)
+"""Made of tables that have the report's numbers already."""
+
+
+MADE_TOGETHER = {
+    "measured": (
+        "layers",
+        "layer_times",
+        "kernel_time",
+        "precision",
+        "region_parts",
+        "steady_state",
+    ),
+    "engine_tables": (
+        "engines",
+        "tensors",
+        "edges",
+        "work",
+        "engines_with_tensors",
+        "chains",
+        "chain_layers",
+        "attention",
+        "attention_layers",
+        "siblings",
+        "sibling_layers",
+        "reformats",
+        "quantizers",
+    ),
+    "counters": (
+        "gpu_sampling",
+        "kernel_counters",
+        "kernel_ends",
+        "layer_counters",
+        "device_counters",
+        "copy_counters",
+    ),
+    "inference_figures": (
+        "engine_inferences",
+        "inference_loops",
+        "inference_groups",
+        "inference_times",
+    ),
+    "predicted": ("whatif", "whatif_inferences"),
+    "replayed": ("replayed_inferences", "replayed_work"),
+}
+"""The steps that make several tables, which are the fields of a record."""
 
 
 def _hidden(mapped: MappedTrace, capture: Table) -> Table:
     """What is known about graph launches with hidden kernels; no rows if there are none."""
+    from nsysmap.trace.inferences.whole_graph import hidden_replays
+
     if capture.only().text("cuda_graph_trace") != "graph":
         return Table.empty(HIDDEN_REPLAYS)
     starts = mapped.inferences.ints("start_ns")[
@@ -414,6 +697,10 @@ def predict_changes(
     Raises NsysmapError for a change that does not exist, and for a name that no layer, part of a
     layer or kernel has.
     """
+    from nsysmap.whatif.change import chosen_changes
+    from nsysmap.whatif.predict import what_if
+    from nsysmap.whatif.selection import check_named
+
     observed, facts = observed_of(mapped)
     names, layers = ([given] if isinstance(given, str) else given for given in (names, layers))
     known = [facts.layers.text(name) for name in ("name", "title")]
@@ -443,21 +730,30 @@ def _worded(whatif: Table, mapped: MappedTrace) -> Table:
 
 def observed_of(mapped: MappedTrace) -> tuple[Observed, EngineFacts]:
     """The inputs of a replay."""
-    times, inside = measured(mapped), engine_tables(mapped.engines)
-    return _observed(mapped, times, inside, None)
+    from nsysmap.network.tables import engine_tables
+
+    facts = _engine_facts(mapped, measured(mapped), engine_tables(mapped.engines), None)
+    return _seen(mapped), facts
 
 
-def _observed(
+def _seen(mapped: MappedTrace) -> Observed:
+    """What a replay is made of."""
+    from nsysmap.whatif.model import Observed
+
+    return Observed(mapped.trace, mapped.inferences, mapped.found.membership, mapped.mapped.table)
+
+
+def _engine_facts(
     mapped: MappedTrace, times: Measured, inside: EngineTables, counters: tuple[Table, Table] | None
-) -> tuple[Observed, EngineFacts]:
+) -> EngineFacts:
+    from nsysmap.timing.roofline import roofline_table
+    from nsysmap.whatif.engine_facts import EngineFacts
+
     roofline = roofline_table(
         times.layers, inside.work, mapped.trace.devices, mapped.kernels, counters=counters
     )
     bindings = tuple(name for engine in mapped.engines for name in engine.bindings)
-    observed = Observed(
-        mapped.trace, mapped.inferences, mapped.found.membership, mapped.mapped.table
-    )
-    return observed, EngineFacts(
+    return EngineFacts(
         times.layers,
         inside.tensors,
         inside.edges,
@@ -485,6 +781,9 @@ def _compute_capability(devices: Table, kernels: Table) -> tuple[int, int] | Non
 
 def _notes(mapped: MappedTrace, capture: Row) -> list[Note]:
     """What the reader must know before believing the figures."""
+    from nsysmap.timing import totals
+    from nsysmap.trace.lacking import lacking
+
     trace = mapped.trace
     notes = [note for engine in mapped.engines for note in engine.notes]
     lacks = lacking(trace, capture.text("cuda_graph_trace")) if mapped.selected is None else []
@@ -559,6 +858,12 @@ def engine_tables_with_profile(engine: Engine) -> dict[str, Table]:
     """The tables of one engine by name; ``layers`` and ``layer_times`` have its profile's times, if
     any, in ns per inference.
     """
+    from nsysmap.core.engine_schema import LAYERS
+    from nsysmap.network.tables import engine_tables, layers_table
+    from nsysmap.timing.layer_times import profiled_layer_times
+    from nsysmap.timing.precision import engine_precision_table
+    from nsysmap.timing.roofline import roofline_table
+
     times = profiled_layer_times([engine])
     layers = layers_table([engine])
     ids = times.ints("layer_id")
@@ -582,6 +887,9 @@ def engine_outcomes(engine: Engine, *, rules: Sequence[Rule] | None = None) -> t
 
     Rules that need a trace, or times, are skipped with the reason.
     """
+    from nsysmap.rules.packs import chosen_rules
+    from nsysmap.rules.run import run_rules
+
     chosen = chosen_rules() if rules is None else rules
     return run_rules(
         [rule for rule in chosen if rule.group in ENGINE_GROUPS], engine_tables_with_profile(engine)

@@ -8,10 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsysmap import analysis
-from nsysmap.inputs.engine.onnx_model import read_model as onnx_model
-from nsysmap.inputs.ncu.report_file import read_ncu
 from nsysmap.mapping.mapped_trace import map_report, read_engines
-from nsysmap.output.notebook import notebook_html
 
 if TYPE_CHECKING:
     from nsysmap.mapping.mapped_trace import Progress
@@ -41,6 +38,8 @@ class Analysis(analysis.Analysis):
         write_analysis(self, Path(path))
 
     def _repr_html_(self) -> str:
+        from nsysmap.output.notebook import notebook_html
+
         return notebook_html(self.summary)
 
 
@@ -66,15 +65,25 @@ def analyze(
     Compute's printed output (--csv) or its report.  ``rules`` defaults to
     rules.packs.chosen_rules(): the built-in rules, with the parameters set in nsysmap.toml or
     pyproject.toml of the current folder; an empty list runs none. ``selection`` restricts all
-    figures to a part of the report.  ``progress`` is called with the name of each step.
+    figures to a part of the report.
+
+    The files are read and kernels mapped at once; everything else is worked out when it is first
+    asked for.  ``progress`` is called with the name of each step, then too.
 
     Raises NsysmapError for input that cannot be used.
     """
     paths = [] if engine is None else [engine] if isinstance(engine, (str, Path)) else list(engine)
     engines = read_engines(paths, profile=profile)
     measured_times = analysis.unprofiled_times(times, paths)
-    model = onnx_model(onnx) if onnx is not None else None
-    profiled = read_ncu(Path(ncu)) if ncu is not None else ()
+    model, profiled = None, ()
+    if onnx is not None:
+        from nsysmap.inputs.engine.onnx_model import read_model
+
+        model = read_model(onnx)
+    if ncu is not None:
+        from nsysmap.inputs.ncu.report_file import read_ncu
+
+        profiled = read_ncu(Path(ncu))
     mapped = map_report(
         report, engines, model=model, reader=reader, selection=selection, progress=progress
     )

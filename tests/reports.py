@@ -52,7 +52,7 @@ NASTY = (
 
 def with_tables(report: Report, **tables: Table) -> Report:
     """The report of an analysis that has these tables in place of its own."""
-    return replace(report, tables=replace(report.tables, **tables))
+    return replace(report, tables=report.tables.with_tables(**tables))
 
 
 def numbered(table: Table, name: str, **columns: str) -> Table:
@@ -82,8 +82,7 @@ def hostile() -> Report:
         real,
         trace=replace(real.trace, source=NASTY, nsys_version=NASTY),
         gpus=tuple(replace(gpu, name=NASTY) for gpu in real.gpus),
-        tables=replace(
-            tables,
+        tables=tables.with_tables(
             layers=numbered(tables.layers, NASTY, tactic=NASTY, type=NASTY),
             kernel_totals=numbered(tables.kernel_totals, NASTY, summary=NASTY, rest=NASTY),
             unmapped=Table.of_rows(

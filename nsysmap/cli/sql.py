@@ -17,7 +17,8 @@ from nsysmap.text.terminal import escaped
 if TYPE_CHECKING:
     import pyarrow
 
-    from nsysmap.core.table import Table
+    from nsysmap.core.table import Spec, Table
+    from nsysmap.mapping.mapped_trace import Progress
     from nsysmap.trace.open_report import Reader
 
 
@@ -66,7 +67,7 @@ def sql_command(
       nsysmap sql report.nsys-rep "FROM inferences" -o inferences.parquet
     """
     from nsysmap.core.output_file import check_output
-    from nsysmap.output.query import SUFFIXES, table_text, tables_text
+    from nsysmap.output.query import SUFFIXES
     from nsysmap.rules.select import asked_among, check_select, select
 
     asked = asked_among(arguments)
@@ -80,28 +81,47 @@ def sql_command(
         check_select(sql)
         if not asked.files:
             raise click.UsageError("a SELECT needs a REPORT to read.")
-    tables = _tables(asked.files, onnx_file, reader) if asked.files else None
-    if sql is None or tables is None:
-        rows = None if tables is None else {name: len(table) for name, table in tables.items()}
-        if asked.table is not None:
-            held = None if rows is None else rows[asked.table.name]
-            click.echo(table_text(asked.table, held, width=width() or 100), nl=False)
-        else:
-            click.echo(tables_text(rows, width=width() or 100), nl=False)
+    if not asked.files:
+        click.echo(_described(asked.table, None), nl=False)
         return
-    _show(select(sql, tables), form, written)
+    with progress() as tell:
+        tables = _tables(asked.files, onnx_file, reader, tell)
+        if sql is None:
+            text = _described(asked.table, tables)
+        else:
+            answer = select(sql, tables)
+    if sql is None:
+        click.echo(text, nl=False)
+    else:
+        _show(answer, form, written)
 
 
-def _tables(files: Sequence[str], onnx_file: str | None, reader: Reader) -> Mapping[str, Table]:
-    """The tables of the analysis of these files, by name."""
+def _tables(
+    files: Sequence[str], onnx_file: str | None, reader: Reader, tell: Progress
+) -> Mapping[str, Table]:
+    """The tables of the analysis of these files, by name; each is worked out when it is asked
+    for.
+    """
     from nsysmap.api import analyze
     from nsysmap.mapping.given_files import given_files
 
     given = given_files(files)
-    with progress() as tell:
-        return analyze(
-            given.report, given.engines, onnx=onnx_file, reader=reader, progress=tell
-        ).tables.by_name()
+    return analyze(
+        given.report, given.engines, onnx=onnx_file, reader=reader, progress=tell
+    ).tables.by_name()
+
+
+def _described(table: Spec | None, tables: Mapping[str, Table] | None) -> str:
+    """One table and its columns, or all of them; with the numbers of their rows where there are
+    any.
+    """
+    from nsysmap.output.query import table_text, tables_text
+
+    columns = width() or 100
+    if table is not None:
+        return table_text(table, None if tables is None else len(tables[table.name]), width=columns)
+    rows = None if tables is None else {name: len(held) for name, held in tables.items()}
+    return tables_text(rows, width=columns)
 
 
 def _show(answer: pyarrow.Table, form: str | None, written: Sequence[Path]) -> None:

@@ -9,7 +9,8 @@ where ``pid``, ``device``, ``stream`` and ``correlation`` are not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from nsysmap.core import counter_schema as counter
 from nsysmap.core import engine_schema as engine
@@ -52,10 +53,11 @@ ALL_TABLES = (*RULE_TABLES, *ANSWER_TABLES)
 """Every table of an analysis."""
 
 
-@dataclass(frozen=True)
-class Tables:
-    """Every declared table of an analysis; docs/rules/tables.md describes them. A field has the
-    name of its table in SQL.
+class Tables(Mapping[str, Table]):
+    """Every declared table of an analysis; docs/rules/tables.md describes them. An attribute has
+    the name of its table in SQL.
+
+    A table is made when it is first asked for, and then kept.
     """
 
     # the trace, and what it says by itself
@@ -131,13 +133,40 @@ class Tables:
     findings: Table
     notes: Table
 
-    def by_name(self) -> dict[str, Table]:
+    def __init__(self, made: Mapping[str, Table | Callable[[], Table]]) -> None:
+        """Of each table, or of what makes it, by name."""
+        wrong = set(made) ^ {spec.name for spec in ALL_TABLES}
+        assert not wrong, f"not exactly the declared tables: {sorted(wrong)}"
+        self._made = {name: made[name] for name in Tables.__annotations__}
+
+    def __getitem__(self, name: str) -> Table:
+        held = self._made[name]
+        if not isinstance(held, Table):
+            held = self._made[name] = held()
+        return held
+
+    if not TYPE_CHECKING:  # else every attribute would be a table, declared or not
+
+        def __getattr__(self, name: str) -> Table:
+            if name == "_made" or name not in self._made:
+                raise AttributeError(name)
+            return self[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def by_name(self) -> Mapping[str, Table]:
         """The tables by their names in SQL."""
-        return dict(vars(self))
+        return self
+
+    def with_tables(self, **tables: Table) -> Tables:
+        """The same with these tables in place of those of their names."""
+        return Tables({**self._made, **tables})
 
     def __repr__(self) -> str:
-        return (
-            "<Tables:"
-            f" {', '.join(f'{name} {len(table):,}' for name, table in self.by_name().items() if len(table))}"  # noqa: E501
-            " rows>"
-        )
+        rows = {name: len(held) for name, held in self._made.items() if isinstance(held, Table)}
+        told = ", ".join(f"{name} {count:,}" for name, count in rows.items() if count)
+        return f"<Tables: {told or 'none'} rows; {len(self) - len(rows)} not worked out yet>"

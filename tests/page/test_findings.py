@@ -82,7 +82,7 @@ def test_a_rule_of_many_places_shows_the_first_and_opens_the_others(
             "inside": np.full(7, MISSING),
         },
     )
-    many = replace(whole, tables=replace(whole.tables, findings=several))
+    many = replace(whole, tables=whole.tables.with_tables(findings=several))
     write_page(many, report_of(whole), tmp_path / "x.html")
     page = opened(browser, tmp_path / "x.html")
     rest = page.locator(".finding .rest")

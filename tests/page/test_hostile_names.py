@@ -37,7 +37,7 @@ def test_names_are_never_run(browser: Browser, tmp_path: Path) -> None:
         name: spoiled(getattr(tables, name))
         for name in ("kernels", "layers", "nvtx_ranges", "api_calls", "gaps", "repeated_layers")
     }
-    bad = replace(analysis, source=RUNS, tables=replace(tables, **changed))
+    bad = replace(analysis, source=RUNS, tables=tables.with_tables(**changed))
     write_page(
         bad,
         replace(report_of(analysis), trace=replace(report_of(analysis).trace, source=RUNS)),

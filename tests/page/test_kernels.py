@@ -89,7 +89,7 @@ def test_a_kernel_for_an_older_gpu_and_of_another_data_type_is_remarked(
         np.int32
     )
     renamed = kernels.with_columns(kernels.spec, {"name": Text(codes, (*text.values, name))})
-    own = replace(whole, tables=replace(tables, kernels=renamed))
+    own = replace(whole, tables=tables.with_tables(kernels=renamed))
     write_page(own, report_of(whole), tmp_path / "x.html")
     page = opened(browser, tmp_path / "x.html", f"find={name}")
     page.get_by_text(re.compile(r"kernels of 1 layer")).first.wait_for()

@@ -94,7 +94,7 @@ def test_the_page_of_a_trace_of_nothing_opens(browser: Browser, tmp_path: Path) 
         for name, table in whole.tables.by_name().items()
         if name not in ("capture", "devices")
     }
-    empty = replace(whole, tables=replace(whole.tables, **nothing))
+    empty = replace(whole, tables=whole.tables.with_tables(**nothing))
     write_page(empty, report_of(empty), tmp_path / "x.html")
     page = opened(browser, tmp_path / "x.html")
     assert "none recognised" in page.inner_text("#answer")

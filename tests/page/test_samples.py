@@ -72,7 +72,7 @@ def sampled(analysis: Analysis, samples: GpuSamples, *, offset_ns: float | None 
     return replace(
         analysis,
         gpu_metrics=held,
-        tables=replace(tables, gpu_sampling=Table.of_rows(GPU_SAMPLING, facts)),
+        tables=tables.with_tables(gpu_sampling=Table.of_rows(GPU_SAMPLING, facts)),
     )
 
 
@@ -170,8 +170,7 @@ def test_the_page_shows_counters_below_the_streams_and_beside_kernel_and_layer(
     count = int(events.duration_ns // 10_000)
     wave = (50 + 40 * np.sin(np.arange(count) / 9)).tolist()
     analysis = sampled(bare, gpu(events.origin_ns, [wave, wave, [0.0] * count, [1.9e9] * count]))
-    tables = replace(
-        analysis.tables,
+    tables = analysis.tables.with_tables(
         kernel_counters=Table.of_rows(KERNEL_COUNTERS, by_kernel),
         layer_counters=Table.of_rows(LAYER_COUNTERS, [known, doubtful]),
     )

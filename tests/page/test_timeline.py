@@ -58,7 +58,7 @@ def test_ranges_in_ranges_are_all_there_however_deep(browser: Browser, tmp_path:
         np.arange(40, dtype=np.int32), tuple(f"depth {depth}" for depth in range(40))
     )
     deep = replace(
-        whole, tables=replace(whole.tables, nvtx_ranges=first.with_columns(first.spec, nested))
+        whole, tables=whole.tables.with_tables(nvtx_ranges=first.with_columns(first.spec, nested))
     )
     write_page(deep, report_of(deep), tmp_path / "x.html")
     page = opened(browser, tmp_path / "x.html")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -44,7 +42,7 @@ def test_a_trace_of_ranges_alone_lasts_as_long_as_they(analysis: Analysis) -> No
         "gaps",
         "inference_times",
     )
-    bare = replace(tables, **{name: Table.empty(getattr(tables, name).spec) for name in shown})
+    bare = tables.with_tables(**{name: Table.empty(getattr(tables, name).spec) for name in shown})
     events, ranges = events_of(bare, windows_of(bare)), tables.nvtx_ranges
     assert events.origin_ns == ranges.ints("start_ns").min()
     assert events.duration_ns == ranges.ints("end_ns").max() - events.origin_ns

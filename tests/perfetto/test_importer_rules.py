@@ -59,7 +59,8 @@ def test_hostile_names_obey_the_rules(analysis: Analysis, tmp_path: Path) -> Non
         }
         changed[name] = table.with_columns(table.spec, texts)
     assert (
-        broken(replace(analysis, tables=replace(tables, **changed)), tmp_path / "x.pftrace") == []
+        broken(replace(analysis, tables=tables.with_tables(**changed)), tmp_path / "x.pftrace")
+        == []
     )
 
 
@@ -95,7 +96,7 @@ def test_odd_ids_times_and_flows_obey_the_rules(analysis: Analysis, tmp_path: Pa
             0,
         ),
     )
-    odd = replace(analysis, gpu_metrics=held, tables=replace(tables, **changed))
+    odd = replace(analysis, gpu_metrics=held, tables=tables.with_tables(**changed))
     write_trace(odd, tmp_path / "x.pftrace")
     trace = whole(tmp_path / "x.pftrace")
     assert broken_rules(trace) == []

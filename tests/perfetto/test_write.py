@@ -231,8 +231,8 @@ def test_a_range_that_began_before_all_else_keeps_its_time(
     starts[0] = int(analysis.tables.api_calls.ints("start_ns").min()) - 5_000_000
     early = replace(
         analysis,
-        tables=replace(
-            analysis.tables, nvtx_ranges=ranges.with_columns(ranges.spec, {"start_ns": starts})
+        tables=analysis.tables.with_tables(
+            nvtx_ranges=ranges.with_columns(ranges.spec, {"start_ns": starts})
         ),
     )
     write_trace(early, tmp_path / "x.perfetto-trace")
@@ -251,7 +251,8 @@ def test_a_trace_of_nothing_is_a_trace(analysis: Analysis, tmp_path: Path) -> No
         if name not in ("capture", "devices")
     }
     write_trace(
-        replace(analysis, tables=replace(analysis.tables, **nothing)), tmp_path / "x.perfetto-trace"
+        replace(analysis, tables=analysis.tables.with_tables(**nothing)),
+        tmp_path / "x.perfetto-trace",
     )
     assert read(tmp_path / "x.perfetto-trace")[0] == []
 

@@ -144,7 +144,7 @@ def test_the_roofline_shows_measured_traffic_beside_the_modelled(
     ]
     some = [{**row, "dram_bytes": size} for row, size in zip(table.records(), moved, strict=True)]
     counted = replace(
-        analysis, tables=replace(analysis.tables, roofline=Table.of_rows(table.spec, some))
+        analysis, tables=analysis.tables.with_tables(roofline=Table.of_rows(table.spec, some))
     )
     number = sum(
         1 for at, row in enumerate(table) if known[at] and at % 2 and row.maybe_integer("time_ns")
@@ -196,7 +196,9 @@ def test_a_figure_of_nothing_is_refused_with_what_to_do(
     )
     bare = replace(
         analysis,
-        tables=replace(tables, **{name: Table.empty(getattr(tables, name).spec) for name in names}),
+        tables=tables.with_tables(
+            **{name: Table.empty(getattr(tables, name).spec) for name in names}
+        ),
     )
     with pytest.raises(NsysmapError, match=r"sync\.nsys-rep"):
         write_plot(bare, kind, tmp_path / "x.svg")
@@ -208,8 +210,8 @@ def test_without_layers_the_costliest_kernels_are_drawn_and_it_is_said(
 ) -> None:
     bare = replace(
         analysis,
-        tables=replace(
-            analysis.tables, repeated_layers=Table.empty(analysis.tables.repeated_layers.spec)
+        tables=analysis.tables.with_tables(
+            repeated_layers=Table.empty(analysis.tables.repeated_layers.spec)
         ),
     )
     said = texts(bare, "layers", tmp_path / "x.svg")
