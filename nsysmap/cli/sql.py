@@ -68,7 +68,7 @@ def sql_command(
     """
     from nsysmap.core.output_file import check_output
     from nsysmap.output.query import SUFFIXES
-    from nsysmap.rules.select import asked_among, check_select, select
+    from nsysmap.rules.select import asked_among, checked_select
 
     asked = asked_among(arguments)
     sql = sys.stdin.read() if asked.sql == "-" else asked.sql
@@ -77,23 +77,18 @@ def sql_command(
         check_output(path, SUFFIXES, [Path(one) for one in (*asked.files, onnx_file) if one])
     if sql is None and (written or form):
         raise click.UsageError("--csv, --json and -o need a SELECT.")
-    if sql is not None:
-        check_select(sql)
+    if sql is None:
+        with progress() as tell:
+            tables = _tables(asked.files, onnx_file, reader, tell) if asked.files else None
+            text = _described(asked.table, tables)
+        click.echo(text, nl=False)
+        return
+    with checked_select(sql) as statement:  # before a large report is read
         if not asked.files:
             raise click.UsageError("a SELECT needs a REPORT to read.")
-    if not asked.files:
-        click.echo(_described(asked.table, None), nl=False)
-        return
-    with progress() as tell:
-        tables = _tables(asked.files, onnx_file, reader, tell)
-        if sql is None:
-            text = _described(asked.table, tables)
-        else:
-            answer = select(sql, tables)
-    if sql is None:
-        click.echo(text, nl=False)
-    else:
-        _show(answer, form, written)
+        with progress() as tell:
+            answer = statement.over(_tables(asked.files, onnx_file, reader, tell))
+    _show(answer, form, written)
 
 
 def _tables(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.schema import ALL_TABLES
 from nsysmap.core.table import Spec, Table
-from nsysmap.rules.sandbox.limits import LimitError, QueryError, Sandbox
+from nsysmap.rules.sandbox.limits import LimitError, Query, QueryError, Sandbox
 
 if TYPE_CHECKING:
     import pyarrow
@@ -88,38 +88,26 @@ def _is_statement(argument: str) -> bool:
     return named or (len(words) > 1 and not argument.endswith(_FILE_SUFFIXES))
 
 
-def check_select(sql: str) -> None:
-    """Nothing, where the statement is one SELECT over declared tables.  Raises NsysmapError if it
-    is not.
-    """
-    with suppress(LimitError), Sandbox(ALL_TABLES) as sandbox:
+@dataclass(frozen=True)
+class Select:
+    """A statement that is known to be one SELECT over declared tables."""
+
+    sandbox: Sandbox
+    query: Query
+
+    def over(
+        self, tables: Mapping[str, Table], *, time_limit_s: float = TIME_LIMIT_S
+    ) -> pyarrow.Table:
+        """All rows that the statement returns over these tables (by the names of
+        schema.ALL_TABLES); those that it does not read are not looked up.
+
+        Sums of integers are integers, and no two columns have one name.
+        Raises NsysmapError if it fails, or runs into the limit of time or memory.
+        """
         try:
-            query = sandbox.parse(sql)
-            empty = {
-                spec.name: Table.empty(spec).arrow()
-                for spec in ALL_TABLES
-                if spec.name in query.tables
-            }
-            sandbox.whole(query, empty, time_limit_s=1.0, max_bytes=1 << 20)
-        except QueryError as error:
-            raise NsysmapError("query", str(error), _REMEDY) from None
-
-
-def select(
-    sql: str, tables: Mapping[str, Table], *, time_limit_s: float = TIME_LIMIT_S
-) -> pyarrow.Table:
-    """All rows that the statement returns over these tables (by the names of schema.ALL_TABLES).
-
-    Sums of integers are integers, and no two columns have one name.
-    Raises NsysmapError if it is no single SELECT, reads anything else, fails, or runs into the
-    limit of time or memory.
-    """
-    with Sandbox(ALL_TABLES, memory_limit_bytes=MEMORY_LIMIT_BYTES) as sandbox:
-        try:
-            query = sandbox.parse(sql)
-            given = {name: tables[name].arrow() for name in query.tables}
-            answer = sandbox.whole(
-                query, given, time_limit_s=time_limit_s, max_bytes=ANSWER_LIMIT_BYTES
+            given = {name: tables[name].arrow() for name in self.query.tables}
+            answer = self.sandbox.whole(
+                self.query, given, time_limit_s=time_limit_s, max_bytes=ANSWER_LIMIT_BYTES
             )
         except QueryError as error:
             raise NsysmapError("query", str(error), _REMEDY) from None
@@ -129,7 +117,35 @@ def select(
                 str(error),
                 "ask for less: fewer rows, a LIMIT, or a condition on what is joined",
             ) from None
-    return _whole_numbers(answer.rename_columns(_distinct(answer.column_names)))
+        return _whole_numbers(answer.rename_columns(_distinct(answer.column_names)))
+
+
+@contextmanager
+def checked_select(sql: str) -> Iterator[Select]:
+    """The statement, ready to run.  Raises NsysmapError if it is no single SELECT, or reads more
+    than declared tables and their columns.
+    """
+    with Sandbox(ALL_TABLES, memory_limit_bytes=MEMORY_LIMIT_BYTES) as sandbox:
+        try:
+            query = sandbox.parse(sql)
+            empty = {
+                spec.name: Table.empty(spec).arrow()
+                for spec in ALL_TABLES
+                if spec.name in query.tables
+            }
+            with suppress(LimitError):
+                sandbox.whole(query, empty, time_limit_s=1.0, max_bytes=1 << 20)
+        except QueryError as error:
+            raise NsysmapError("query", str(error), _REMEDY) from None
+        yield Select(sandbox, query)
+
+
+def select(
+    sql: str, tables: Mapping[str, Table], *, time_limit_s: float = TIME_LIMIT_S
+) -> pyarrow.Table:
+    """The rows of this statement, checked and run: see :class:`Select`."""
+    with checked_select(sql) as checked:
+        return checked.over(tables, time_limit_s=time_limit_s)
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

@@ -20,7 +20,7 @@ from nsysmap.core.errors import NsysmapError
 from nsysmap.core.schema import ALL_TABLES
 from nsysmap.output.query import SHOWN_ROWS, answer_text, rest_words, write_answer
 from nsysmap.rules import select as select_module
-from nsysmap.rules.select import asked_among, check_select, select
+from nsysmap.rules.select import asked_among, checked_select, select
 from nsysmap.text.terminal import columns
 from tests.commands import run
 from tests.places import FIXTURES
@@ -138,7 +138,8 @@ def test_an_answer_without_end_is_stopped_at_its_size_and_its_time(
         )
     assert time.monotonic() - started < 30
     # a fine statement that takes long is no mistake
-    check_select("SELECT count(*) AS n FROM range(100000000) a, range(1000000) b")
+    with checked_select("SELECT count(*) AS n FROM range(100000000) a, range(1000000) b"):
+        pass
     assert threading.active_count() < 10
 
 

@@ -223,7 +223,7 @@ class Sandbox:
 
         text = sql.strip().rstrip(";").strip()
         try:
-            row = self._empty.execute(
+            row = self._engine.execute(
                 "SELECT json_serialize_sql(CAST($sql AS VARCHAR))", {"sql": text}
             ).fetchone()
         except duckdb.Error as error:
