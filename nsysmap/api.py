@@ -11,6 +11,8 @@ from nsysmap import analysis
 from nsysmap.mapping.mapped_trace import map_report, read_engines
 
 if TYPE_CHECKING:
+    from nsysmap.inputs.engine.onnx_model import OnnxModel
+    from nsysmap.inputs.ncu.printed import NcuKernel
     from nsysmap.mapping.mapped_trace import Progress
     from nsysmap.mapping.selection import Selection
     from nsysmap.rules.rule_file import Rule
@@ -75,7 +77,8 @@ def analyze(
     paths = [] if engine is None else [engine] if isinstance(engine, (str, Path)) else list(engine)
     engines = read_engines(paths, profile=profile)
     measured_times = analysis.unprofiled_times(times, paths)
-    model, profiled = None, ()
+    model: OnnxModel | None = None
+    profiled: tuple[NcuKernel, ...] = ()
     if onnx is not None:
         from nsysmap.inputs.engine.onnx_model import read_model
 
