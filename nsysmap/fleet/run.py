@@ -155,7 +155,7 @@ def _client(settings: Settings) -> Iterator[Any]:
         from distributed import Client, LocalCluster
     except ImportError as error:
         raise NsysmapError(
-            "fleet", "needs the package distributed", "pip install 'nsysmap[fleet]'"
+            "fleet", "needs the package distributed", "pip install distributed fsspec"
         ) from error
     if settings.scheduler is not None:
         try:

@@ -210,7 +210,7 @@ def file_system(url: str) -> tuple[Any, str]:
         import fsspec
     except ImportError as error:
         raise NsysmapError(
-            url, "needs the package fsspec", "pip install 'nsysmap[fleet]'"
+            url, "needs the package fsspec", "pip install distributed fsspec"
         ) from error
     try:
         system, path = fsspec.core.url_to_fs(url)

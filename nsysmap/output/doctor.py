@@ -142,7 +142,7 @@ def _onnx() -> Found:
         "onnx",
         "no",
         "the Python package onnx is not installed",
-        "--onnx MODEL does not work: pip install 'nsysmap[onnx]'",
+        "--onnx MODEL does not work: pip install onnx",
     )
 
 
@@ -153,7 +153,7 @@ def _fleet() -> Found:
         "Dask",
         "no",
         "the Python package distributed is not installed",
-        "no nsysmap fleet: pip install 'nsysmap[fleet]'",
+        "no nsysmap fleet: pip install distributed fsspec",
     )
 
 

@@ -207,7 +207,7 @@ def _not_installed(attempt: _Attempt) -> NsysmapError:
         )
     if not attempt.header.for_rtx:
         what = "is a serialized engine, and the tensorrt package is not installed"
-        return NsysmapError(path, what, f"pip install nsysmap[tensorrt], or {export}")
+        return NsysmapError(path, what, f"pip install tensorrt, or {export}")
     what = (
         f"is an engine of TensorRT for RTX{f' {version}' if version else ''}, and the tensorrt_rtx"
         " package is not installed"

@@ -73,7 +73,7 @@ def read_model(path: str | Path) -> OnnxModel:
         import onnx
     except ImportError:
         raise NsysmapError(str(file), "the onnx package, which reads models, is not installed",
-                           "install it: pip install 'nsysmap[onnx]'") from None  # fmt: skip
+                           "install it: pip install onnx") from None  # fmt: skip
     from google.protobuf.message import DecodeError
 
     remedy = "give the .onnx file that the engine was built from"
