@@ -183,6 +183,7 @@ def _spread(
     event call, and of a graph's branches.
     """
     inference, streams = -1, _Streams()
+    beside = replace(costs[0], node_ns=costs[0].node_ns + _BESIDE_NS)
     result = []
     for step in steps:
         if not step.enqueue or not step.works:
@@ -193,7 +194,6 @@ def _spread(
         works: list[Work] = []
         here: dict[int, Work] = {}
         waits = 0
-        beside = replace(costs[0], node_ns=costs[0].node_ns + _BESIDE_NS)
         for work in step.works:
             placed = _placed(work, queues, dependencies, streams)
             crossing = tuple(one for one in placed.after if streams.queue_of[one] != placed.queue)
@@ -207,7 +207,8 @@ def _spread(
                     )
                 )
             else:
-                works.append(placed._replace(after=crossing))
+                same = crossing == placed.after
+                works.append(placed if same else placed._replace(after=crossing))
             here[placed.number] = placed
         if step.graph:
             result.append(

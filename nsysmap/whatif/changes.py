@@ -61,18 +61,15 @@ def as_cuda_graph(timeline: Timeline, *, branches_ns: int) -> Changed:
     """Every inference's enqueue captured once and replayed by one graph launch, which takes longer
     for a graph with branches.
     """
-    enqueues = [step for step in all_steps(timeline) if step.enqueue and step.works]
-    if enqueues and all(step.graph for step in enqueues):
-        return DoesNotApply(ALREADY_A_GRAPH)
+    if (refused := _not_captured(timeline)) is not None:
+        return refused
     threads = []
     for steps in timeline.threads:
         changed: list[Step] = []
         pending: list[Step] = []
-        last = {
-            step.inference: place for place, step in enumerate(steps) if step.enqueue and step.works
-        }
+        last = _last_work(steps)
         for place, step in enumerate((*steps, None)):
-            captured = step is not None and step.enqueue and place <= last.get(step.inference, -1)
+            captured = step is not None and _is_captured(step, place, last)
             if pending and (step is None or not captured or step.inference != pending[0].inference):
                 changed.append(_graph_step(pending, timeline, branches_ns))
                 pending = []
@@ -80,30 +77,53 @@ def as_cuda_graph(timeline: Timeline, *, branches_ns: int) -> Changed:
                 break
             # including the wait at the end of ExecutionContext::execute, which would follow the
             # graph launch
-            if not captured:
+            if captured:
+                pending.append(step)
+            else:
                 changed.append(step._replace(own_ns=step.outside_ns))
+        threads.append(tuple(changed))
+    return replace(timeline, threads=tuple(threads))
+
+
+def _not_captured(timeline: Timeline) -> DoesNotApply | None:
+    """Why the enqueues are not captured as graphs; None if they can be."""
+    enqueues = [step for step in all_steps(timeline) if step.enqueue and step.works]
+    if enqueues and all(step.graph for step in enqueues):
+        return DoesNotApply(ALREADY_A_GRAPH)
+    for steps in timeline.threads:
+        last = _last_work(steps)
+        for place, step in enumerate(steps):
+            if step.kind not in ("sync", "block") or not _is_captured(step, place, last):
                 continue
             if step.kind == "sync":
                 return DoesNotApply(
                     f"{step.api} is called inside the enqueue and cannot be captured"
                 )
-            if step.kind == "block":
-                return DoesNotApply(
-                    f"{step.api} inside the enqueue copies pageable memory or blocks, and cannot be"
-                    " captured"
-                )
-            pending.append(step)
-        threads.append(tuple(changed))
-    return replace(timeline, threads=tuple(threads))
+            return DoesNotApply(
+                f"{step.api} inside the enqueue copies pageable memory or blocks, and cannot be"
+                " captured"
+            )
+    return None
+
+
+def _last_work(steps: Sequence[Step]) -> dict[int, int]:
+    """Of each inference the place of the last step of its enqueue that has GPU work."""
+    return {
+        step.inference: place for place, step in enumerate(steps) if step.enqueue and step.works
+    }
+
+
+def _is_captured(step: Step, place: int, last: Mapping[int, int]) -> bool:
+    return step.enqueue and place <= last.get(step.inference, -1)
 
 
 def as_one_graph(timeline: Timeline, *, a_pass: int, branches_ns: int) -> Changed:
     """All that the host launches from one wait or blocking copy to the next as one graph, also what
     lies between enqueues; where it waits for nothing, all of ``a_pass`` inferences.
     """
-    each = as_cuda_graph(timeline, branches_ns=branches_ns)
-    if not isinstance(each, Timeline) and each != DoesNotApply(ALREADY_A_GRAPH):
-        return each
+    refused = _not_captured(timeline)
+    if refused is not None and refused != DoesNotApply(ALREADY_A_GRAPH):
+        return refused
     free = 1 + max((work.queue for work in all_works(timeline)), default=0)
     threads, more = [], False
     for steps in timeline.threads:
@@ -163,9 +183,11 @@ def _graph_step(steps: Sequence[Step], timeline: Timeline, branches_ns: int) -> 
     here: dict[int, Work] = {}
     for step in steps:
         for work in step.works:
-            before = [last[work.queue]] if work.queue in last else []
-            after = tuple(
-                dict.fromkeys([*(other for other in work.after if other in here), *before])
+            before = (last[work.queue],) if work.queue in last else ()
+            after = (
+                tuple(dict.fromkeys([*(other for other in work.after if other in here), *before]))
+                if work.after
+                else before
             )
             works.append(
                 work._replace(
@@ -330,7 +352,7 @@ def two_in_flight(
             work._replace(
                 queue=work.queue + queues,
                 number=work.number + numbers,
-                after=tuple(one + numbers for one in work.after),
+                after=tuple([one + numbers for one in work.after]) if work.after else (),
             )
             for work in step.works
         )
@@ -372,13 +394,15 @@ def beside_others(timeline: Timeline, by_ns: int) -> Timeline:
     """
 
     def step(old: Step) -> Step:
+        if not old.graph:
+            return old
         works = tuple(
             work._replace(lead_ns=work.lead_ns + by_ns) if work.after else work
             for work in old.works
         )
-        return old._replace(works=works) if old.graph else old
+        return old._replace(works=works)
 
-    return each_step(timeline, step)
+    return each_step(timeline, step) if by_ns else timeline
 
 
 def on_own_sms(timeline: Timeline) -> Timeline:

@@ -162,7 +162,7 @@ class Model:
         for the error of the replay, and for how the replayed inferences differ from all as
         recorded.
         """
-        ends = finished or replay(timeline)
+        ends = finished or self._ends(timeline)
         return round(
             self._replayed_ns(timeline, ends) * self._correction + self._of_all_ns(timeline, ends)
         )
@@ -196,6 +196,11 @@ class Model:
         )
 
     @cached_property
+    def _as_recorded(self) -> list[dict[int, tuple[int, int]]]:
+        """Begin and end of each counted inference as recorded."""
+        return lengths_ns(self.timeline, recorded(self.timeline))
+
+    @cached_property
     def _slope_now(self) -> float:
         """The slope without a change on the likely machine."""
         return self._slope(self.likely, self.finished)
@@ -205,8 +210,10 @@ class Model:
         differ by one.
         """
         was, now, weight = [np.zeros(0)], [np.zeros(0)], [np.zeros(0)]
-        lengths = lengths_ns(self.timeline, recorded(self.timeline)), lengths_ns(timeline, finished)
-        for before, after, weights in zip(*lengths, self.timeline.weights, strict=True):
+        lengths = lengths_ns(timeline, finished)
+        for before, after, weights in zip(
+            self._as_recorded, lengths, self.timeline.weights, strict=True
+        ):
             mine = [one for one in before if one in after]
             if sum(weights[one] for one in mine) > 0:
                 weight.append(np.array([weights[one] for one in mine]))
@@ -216,7 +223,11 @@ class Model:
         return regression_slope(*(np.concatenate(each) for each in (was, now, weight)))
 
     def _replayed_ns(self, timeline: Timeline, finished: Finished | None = None) -> float:
-        return period_ns(timeline, finished or replay(timeline)) * self.window.inferences_a_pass
+        ends = finished or self._ends(timeline)
+        return period_ns(timeline, ends) * self.window.inferences_a_pass
+
+    def _ends(self, timeline: Timeline) -> Finished:
+        return self.finished if timeline is self.likely else replay(timeline)
 
     def outside_share(self, timeline: Timeline) -> float:
         """The share of the time that the host spends on its own work between inferences."""

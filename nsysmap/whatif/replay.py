@@ -37,19 +37,21 @@ class _Gpu:
 
     def run(self, work: Work, ready: int) -> int:
         """The end of this work, which could begin at ``ready`` if its queue were empty."""
-        costs, queue, copy = self.costs, work.queue, work.kind in COPIES
-        start = ready
-        if queue in self.tail:
-            if copy:
+        costs, queue, start = self.costs, work.queue, ready
+        tail = self.tail.get(queue)
+        if tail is not None:
+            if work.kind in COPIES:
                 gap = costs.dispatch_ns if self.tail_copy[queue] else costs.to_copy_ns
+            elif work.early and costs.early_ns != MISSING:
+                gap = costs.early_ns
             else:
                 gap = costs.from_copy_ns if self.tail_copy[queue] else costs.dispatch_ns
-                if work.early and costs.early_ns != MISSING:
-                    gap = costs.early_ns
-            start = max(start, self.tail[queue] + gap)
-        for other in work.after:
-            if other in self.done:
-                start = max(start, self.done[other] + costs.dispatch_ns + costs.crossing_ns)
+            start = max(start, tail + gap)
+        if work.after:
+            crossing_ns = costs.dispatch_ns + costs.crossing_ns
+            for other in work.after:
+                if other in self.done:
+                    start = max(start, self.done[other] + crossing_ns)
         return self.place(work, start)
 
     def run_graph(self, step: Step, ready: int) -> int:
@@ -59,30 +61,31 @@ class _Gpu:
             max(ready, self.tail[queue] + self.costs.dispatch_ns) if queue in self.tail else ready
         )
         reached = MISSING
+        done = self.done
         for work in step.works:
-            start = max(
-                [
-                    begin + (0 if work.after else work.lead_ns),
-                    *(self.done[other] + work.lead_ns for other in work.after),
-                ]
-            )
-            reached = max(reached, self.place(work, start))
+            start = begin
+            if work.after:
+                for other in work.after:
+                    start = max(start, done[other] + work.lead_ns)
+            else:
+                start += work.lead_ns
+            end = self.place(work, start)
+            reached = max(reached, end)
         self.tail[queue] = max(reached, self.tail.get(queue, MISSING))
         self.tail_copy[queue] = False
         return reached
 
     def place(self, work: Work, start: int) -> int:
-        queue = work.queue
-        if work.kind in _ONE_AT_A_TIME:
-            start = self._link_free(work, start)
-        end = (
-            self._end_beside_others(work, start)
-            if self.shared and work.kind == "kernel"
-            else start + work.dur_ns
-        )
+        queue, kind = work.queue, work.kind
+        if kind == "kernel":
+            end = self._end_beside_others(work, start) if self.shared else start + work.dur_ns
+        else:
+            if kind in _ONE_AT_A_TIME:
+                start = self._link_free(work, start)
+            end = start + work.dur_ns
         if end > self.tail.get(queue, MISSING):
             self.tail[queue] = end
-        self.tail_copy[queue] = work.kind in COPIES
+        self.tail_copy[queue] = kind in COPIES
         self.done[work.number] = end
         if self.placed is not None:
             self.placed.append((work, start, end))
@@ -198,7 +201,8 @@ def _may_share(timeline: Timeline) -> bool:
 
 def _take(step: Step, now: int, gpu: _Gpu) -> tuple[int, int]:
     """When the call returns, and the end of the GPU work that it queued (MISSING for none)."""
-    if step.kind == "sync":
+    kind = step.kind
+    if kind == "sync":
         target = (
             gpu.done.get(step.target, MISSING)
             if step.target != MISSING
@@ -208,7 +212,7 @@ def _take(step: Step, now: int, gpu: _Gpu) -> tuple[int, int]:
             max(now + step.call_ns, target + gpu.costs.return_ns if target != MISSING else MISSING),
             MISSING,
         )
-    if step.kind == "block":
+    if kind == "block":
         begin = max(now, gpu.drained(step.queue))
         end, delay = MISSING, 0
         for work in step.works:
@@ -225,7 +229,8 @@ def _take(step: Step, now: int, gpu: _Gpu) -> tuple[int, int]:
     end = MISSING
     ready = returned + gpu.costs.latency_ns
     for work in step.works:
-        end = max(end, gpu.run(work, ready))
+        ends = gpu.run(work, ready)
+        end = max(end, ends)
     return returned, end
 
 
