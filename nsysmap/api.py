@@ -40,9 +40,11 @@ class Analysis(analysis.Analysis):
         write_analysis(self, Path(path))
 
     def _repr_html_(self) -> str:
+        from nsysmap.output.build import report_of
         from nsysmap.output.notebook import notebook_html
+        from nsysmap.output.sections import sections_of
 
-        return notebook_html(self.summary)
+        return notebook_html(self.summary, sections_of(report_of(self)))
 
 
 def analyze(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from nsysmap.comparison.inference import OneInference
-from nsysmap.comparison.pages import Grid, Page, contribution_rows, page_text, signed_microseconds
+from nsysmap.comparison.pages import contribution_rows, signed_microseconds
 from nsysmap.core.result_schema import IDLE_CAUSES
 from nsysmap.core.table import Row
+from nsysmap.text.page import Page, Section, tabled
+from nsysmap.text.page_lines import page_text
 from nsysmap.text.terminal import escaped
 from nsysmap.text.units import counted, duration, microseconds, multiple, percent
 
@@ -60,9 +62,9 @@ def page_of_inference(found: OneInference) -> Page:
         )
     )
     header = ("difference", "median", "this one", "")
-    grids = [Grid(WENT_TO, header, tuple(rows), "rrrn")]
+    sections = [tabled("went-to", WENT_TO, header, rows, "rrrn")]
     if _began_late(found):
-        grids.append(_waits(found))
+        sections.append(_waits(found))
     kernels = sorted(found.kernels, key=lambda row: -abs(row.integer("extra_ns")))
     cells = tuple(
         (
@@ -89,12 +91,13 @@ def page_of_inference(found: OneInference) -> Page:
             "layer",
         )
         heading = "Kernels and the gaps before them, the largest differences first, µs"
-        grids.append(Grid(heading, header2, cells, "rrrrnn", len(kernels) - len(cells)))
+        sections.append(
+            tabled("kernels", heading, header2, cells, "rrrrnn", more=len(kernels) - len(cells))
+        )
     return Page(
         f"{found.source}, {found.one} {found.inference}",
         tuple(_answer(found, extra)),
-        tuple(grids),
-        (),
+        tuple(sections),
     )
 
 
@@ -178,7 +181,7 @@ def _began_late(found: OneInference) -> bool:
     )
 
 
-def _waits(found: OneInference) -> Grid:
+def _waits(found: OneInference) -> Section:
     """The idle intervals before it began."""
     cells = tuple(
         (
@@ -188,12 +191,13 @@ def _waits(found: OneInference) -> Grid:
         )
         for one in found.waits[:TOP]
     )
-    return Grid(
+    return tabled(
+        "waits",
         "Idle before it began, the longest first, µs",
         ("idle", "cause", "ended by"),
         cells,
         "rnn",
-        len(found.waits) - len(cells),
+        more=len(found.waits) - len(cells),
     )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from nsysmap.comparison.compare import (
     CANNOT_TELL,
@@ -26,8 +26,10 @@ from nsysmap.comparison.waterfall import Contribution
 from nsysmap.core.comparison_schema import JOINED_LAYERS, REGION_KINDS, REGION_PARTS
 from nsysmap.core.json_schema import TEXTS, Schema, columns_of, fields_of, list_of, object_of
 from nsysmap.core.table import Row, sum_of
-from nsysmap.text.lines import WHOLE, Line, Style, heading, rendered, styled, table, wrapped
-from nsysmap.text.terminal import escaped, plain, shortened, told_apart
+from nsysmap.text.page import Page, Section, grid_of, notes_section, tabled
+from nsysmap.text.page_lines import page_text
+from nsysmap.text.page_markdown import page_markdown
+from nsysmap.text.terminal import escaped, shortened, told_apart
 from nsysmap.text.units import counted, duration, microseconds, percent, unit_words
 
 _LONGEST_NAME = 30  # of a file
@@ -46,30 +48,6 @@ _CHANGES = (
     ("new", "New layers"),
     ("gone", "Layers that are gone"),
 )
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A table as it is shown; ``align`` has one letter per column, as in `lines.table`."""
-
-    heading: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    align: str
-    more: int = 0  # rows that are not shown
-    # of each row its layers on both sides: layer ids separated by dots, or empty
-    places: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True)
-class Page:
-    """What every form of the comparison contains: the answer, tables, notes."""
-
-    title: str
-    answer: tuple[str, ...]
-    grids: tuple[Grid, ...]
-    notes: tuple[str, ...]
-    style: Style = "bold"  # of the first line of the answer
 
 
 def comparison_json(found: Comparison) -> dict[str, object]:
@@ -148,13 +126,12 @@ def page_of(found: Comparison) -> Page:
     return Page(
         f"{found.before.source} → {found.after.source}",
         tuple(_answer(found)),
-        tuple(grid for grid in _grids(found) if grid.rows),
-        tuple(_notes(found)),
+        (*(one for one in _sections(found) if grid_of(one)), *notes_section(list(_notes(found)))),
         "red" if found.verdict == SLOWER else "bold",
     )
 
 
-def _grids(found: Comparison) -> Iterator[Grid]:
+def _sections(found: Comparison) -> Iterator[Section]:
     yield from (
         _times(found),
         _conditions(found),
@@ -343,7 +320,7 @@ def _notes(found: Comparison) -> Iterator[str]:
 # --------------------------------------------------------------------------------------------------
 
 
-def _times(found: Comparison) -> Grid:
+def _times(found: Comparison) -> Section:
     sides = (found.before, found.after)
     rows: list[tuple[str, ...]] = []
 
@@ -373,7 +350,7 @@ def _times(found: Comparison) -> Grid:
         "runs" if found.before.runs > 1 else "inferences counted",
         [f"{side.inferences:,}" if side.inferences else "–" for side in sides],
     )
-    return Grid("Before and after", ("", "before", "after"), tuple(rows), "lrr")
+    return tabled("times", "Before and after", ("", "before", "after"), tuple(rows), "lrr")
 
 
 def _range(side: Timed) -> str:
@@ -382,7 +359,7 @@ def _range(side: Timed) -> str:
     return f"{duration(side.low_ns)} to {duration(side.high_ns)}"
 
 
-def _waterfall(found: Comparison) -> Grid:
+def _waterfall(found: Comparison) -> Section:
     shown, rest = found.contributions[:TOP_CONTRIBUTIONS], found.contributions[TOP_CONTRIBUTIONS:]
     rows = contribution_rows(shown)
     if rest:
@@ -407,10 +384,12 @@ def _waterfall(found: Comparison) -> Grid:
                 "total",
             )
         )
-    return Grid(WATERFALL, ("difference", "before", "after", ""), tuple(rows), "rrrn")
+    return tabled(
+        "waterfall", WATERFALL, ("difference", "before", "after", ""), tuple(rows), "rrrn"
+    )
 
 
-def _precision(found: Comparison) -> Grid:
+def _precision(found: Comparison) -> Section:
     """What layers that compute in another type add to the difference, and the rest: at most four
     rows, which add up to it.
     """
@@ -432,7 +411,8 @@ def _precision(found: Comparison) -> Grid:
                 escaped(f"the rest: {', '.join(words)}"),
             )
         )
-    return Grid(
+    return tabled(
+        "precision",
         "What the other precision does to the time, µs",
         ("difference", "computes in", "why"),
         tuple(cells),
@@ -458,7 +438,7 @@ def signed_microseconds(time_ns: int | None) -> str:
     return "–" if time_ns is None else f"{time_ns / 1e3:+,.2f}"
 
 
-def _layers(found: Comparison) -> Grid:
+def _layers(found: Comparison) -> Section:
     blocks = blocks_of(
         row
         for row in found.layers
@@ -482,13 +462,14 @@ def _layers(found: Comparison) -> Grid:
     )
     header = ("difference", "", "before", "after", "layers", "joined by", "layer")
     left = sum(map(len, blocks)) - sum(map(len, shown))
-    return Grid(
+    return tabled(
+        "layers",
         "Layers, kernel time in µs as recorded (* beyond the noise)",
         header,
         cells,
         "rlrrrln",
-        left,
-        _places(shown),
+        more=left,
+        places=_places(shown),
     )
 
 
@@ -521,7 +502,7 @@ def _pair(rows: list[Row]) -> str:
     )
 
 
-def _regions(found: Comparison) -> Iterator[Grid]:
+def _regions(found: Comparison) -> Iterator[Section]:
     layers = found.layers.records()
     for group in dict.fromkeys(row.integer("group") for row in found.regions):
         name = shortened(
@@ -546,12 +527,13 @@ def _regions(found: Comparison) -> Iterator[Grid]:
             "kernels after",
             "what they do",
         )
-        yield Grid(
+        yield tabled(
+            "region-kinds",
             f"Inside {name}, by what its kernels do, µs",
             header,
             tuple(kinds[:_TOP_CHANGES]),
             "rrrrrn",
-            _more(kinds),
+            more=_more(kinds),
         )
         parts = [
             (
@@ -566,12 +548,13 @@ def _regions(found: Comparison) -> Iterator[Grid]:
             if row["group"] == group
         ]
         header = ("difference", "before", "after", "places", "before", "after")
-        yield Grid(
+        yield tabled(
+            "region-parts",
             f"Inside {name}, what became what, µs",
             header,
             tuple(parts[:_TOP_CHANGES]),
             "rrrrnn",
-            _more(parts),
+            more=_more(parts),
         )
 
 
@@ -584,7 +567,7 @@ def _more(rows: Sequence[object]) -> int:
     return max(len(rows) - _TOP_CHANGES, 0)
 
 
-def _changed(found: Comparison) -> Iterator[Grid]:
+def _changed(found: Comparison) -> Iterator[Section]:
     layers = list(found.layers)
     for change, heading_ in _CHANGES:
         changed = [row for row in layers if row.text("change") == change]
@@ -602,13 +585,14 @@ def _changed(found: Comparison) -> Iterator[Grid]:
         )
         header = ("µs", "layers", *(["joined by"] if how else []), "before", "after")
         left = sum(map(len, blocks)) - sum(map(len, shown))
-        yield Grid(
+        yield tabled(
+            change,
             f"{heading_}: {len(changed)}",
             header,
             cells,
             "rrlnn" if how else "rrnn",
-            left,
-            _places(shown),
+            more=left,
+            places=_places(shown),
         )
 
 
@@ -622,7 +606,7 @@ def _what(change: str, rows: list[Row]) -> tuple[str, str]:
     return before, after
 
 
-def _findings(found: Comparison) -> Grid:
+def _findings(found: Comparison) -> Section:
     alike: dict[tuple[str, str], list[FindingChange]] = {}
     for one in found.findings:
         alike.setdefault((one.change, one.rule), []).append(one)
@@ -632,12 +616,13 @@ def _findings(found: Comparison) -> Grid:
         for row in (map(_finding, held) if len(held) < _FOLDED else [_folded(held)])
     ]
     header = ("", "rule", "before", "after", "")
-    return Grid(
+    return tabled(
+        "findings",
         "Findings, µs per inference",
         header,
         tuple(rows[:_TOP_FINDINGS]),
         "llrrw",
-        max(len(rows) - _TOP_FINDINGS, 0),
+        more=max(len(rows) - _TOP_FINDINGS, 0),
     )
 
 
@@ -675,16 +660,16 @@ def _sentence(one: FindingChange) -> str:
     return escaped(text if not place or place[:_TOLD_PLACE] in text else f"{place}: {text}")
 
 
-def _conditions(found: Comparison) -> Grid:
+def _conditions(found: Comparison) -> Section:
     cells = tuple(
         (one.what, escaped(one.before), escaped(one.after))
         for one in found.conditions
         if one.before and one.after
     )
-    return Grid("What else is different", ("", "before", "after"), cells, "lnn")
+    return tabled("conditions", "What else is different", ("", "before", "after"), cells, "lnn")
 
 
-def _predictions(found: Comparison) -> Grid:
+def _predictions(found: Comparison) -> Section:
     cells = tuple(
         (
             one.change,
@@ -696,7 +681,8 @@ def _predictions(found: Comparison) -> Grid:
         )
         for one in found.predictions
     )
-    return Grid(
+    return tabled(
+        "predictions",
         "What what-if predicted for BEFORE",
         ("change", "predicted", "range", "measured", "its range", "result"),
         cells,
@@ -719,48 +705,6 @@ def comparison_text(found: Comparison, width: int | None = None, *, colour: bool
     return page_text(page_of(found), width, colour=colour)
 
 
-def page_text(page: Page, width: int | None, *, colour: bool = False) -> str:
-    """A page for a terminal of ``width`` columns; names are not cut if it is None."""
-    room = WHOLE if width is None else width
-    lines = heading(f"nsysmap: {page.title}", room)
-    for number, text in enumerate(page.answer):
-        lines += [
-            *([styled("")] if number == 0 else []),
-            *wrapped(text, room, indent=0, style=page.style if number == 0 else ""),
-        ]
-    for grid in page.grids:
-        lines += [styled(""), *grid_lines(grid, room)]
-    if page.notes:
-        lines += [styled(""), *heading("Notes", room)]
-        lines += [line for text in page.notes for line in wrapped(f"· {text}", room)]
-    return rendered(lines, colour=colour).rstrip("\n")
-
-
-def grid_lines(grid: Grid, width: int) -> list[Line]:
-    """The table as lines of at most that width."""
-    lines = [*heading(grid.heading, width), *table(grid.header, grid.rows, width, grid.align)]
-    return [*lines, styled(f"  … and {grid.more:,} more", "dim")] if grid.more else lines
-
-
 def comparison_markdown(found: Comparison) -> str:
     """The comparison as Markdown."""
     return page_markdown(page_of(found))
-
-
-def page_markdown(page: Page) -> str:
-    """A page as Markdown."""
-    lines = [
-        f"# {plain(page.title)}",
-        "",
-        f"**{plain(page.answer[0])}**",
-        "",
-        *(plain(text) + "\n" for text in page.answer[1:]),
-    ]
-    for grid in page.grids:
-        lines += [f"## {plain(grid.heading)}", "", "| " + " | ".join(grid.header) + " |"]
-        lines.append("|" + "|".join("---:" if kind == "r" else "---" for kind in grid.align) + "|")
-        lines += ["| " + " | ".join(plain(cell) for cell in row) + " |" for row in grid.rows]
-        lines += ["", *([f"… and {grid.more:,} more", ""] if grid.more else [])]
-    if page.notes:
-        lines += ["## Notes", "", *(f"- {plain(text)}" for text in page.notes), ""]
-    return "\n".join(lines)

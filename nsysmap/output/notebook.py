@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from html import escape
+from collections.abc import Iterable, Iterator, Sequence
 
-from nsysmap.answer import gains, hardware, next_steps, words
+from nsysmap.answer import gains, words
 from nsysmap.answer.costs import cost_rows, costs_heading
 from nsysmap.answer.model import Action, Summary
 from nsysmap.answer.whose import engine_names
-from nsysmap.text.terminal import escaped
+from nsysmap.output.answers import Answer, above_actions, below_actions
+from nsysmap.text.page import Section
+from nsysmap.text.page_html import HtmlLook, folded_html, inert
 from nsysmap.text.units import percent, rounded
 
 _MOST = 5  # layers or kernels
@@ -19,49 +20,57 @@ _HEAD = ' style="text-align:left;vertical-align:top;white-space:nowrap"'
 _WORDS = ' style="text-align:left;vertical-align:top;overflow-wrap:break-word"'
 _CELL = ' style="text-align:left;vertical-align:top;overflow-wrap:anywhere"'
 
+_MOST_ROWS = 20  # of a table in a section
+_LOOK = HtmlLook(
+    left=' style="text-align:left"', right=' style="text-align:right"', most=_MOST_ROWS
+)
 
-def notebook_html(summary: Summary) -> str:
-    """The sentences of the first screen as one table, without style sheets and scripts."""
+
+def notebook_html(summary: Summary, sections: Iterable[Section] = ()) -> str:
+    """The sentences of the first screen as one table, and the sections below it, closed until they
+    are opened; without style sheets and scripts.
+    """
     rows = "".join(
-        f"<tr><th{_HEAD}>{_text(head)}</th><td{_CELL}>{body}</td></tr>"
+        f"<tr><th{_HEAD}>{inert(head)}</th><td{_CELL}>{body}</td></tr>"
         for head, body in _rows(summary)
         if body
     )
-    return f"<p><b>{_text(words.title(summary))}</b></p><table>{rows}</table>{_costliest(summary)}"
+    below = "".join(folded_html(section, _LOOK) for section in sections)
+    head = f"<p><b>{inert(words.title(summary))}</b></p>"
+    return f"{head}<table>{rows}</table>{_costliest(summary)}{below}"
 
 
 def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
     if summary.selected:
-        yield "part", _text(summary.selected)
+        yield "part", inert(summary.selected)
     for text in summary.blocked:
-        yield "error", f"<b>{_text(text)}</b>"
+        yield "error", f"<b>{inert(text)}</b>"
     first = gains.first_actions(summary)
     shorter = [
         _action(summary, one, f"{number}. ")
         for number, one in enumerate([one for one in first if not one.throughput_only], 1)
     ]
-    steps = [f"{_text(step.why)}:{_code(step.command)}" for step in summary.next_steps]
-    for head, told in (
-        ("doubt", [words.first_doubt(summary)]),
-        ("time", [*words.times(summary), words.kinds(summary)]),
-        ("GPU", words.where(summary)),
-        ("counters", hardware.told(summary)),
-    ):
-        yield head, _lines(told)
-    yield "do first", "<br>".join([*shorter, *steps]) or _text(gains.no_action(summary))
+    steps = [f"{inert(step.why)}:{_code(step.command)}" for step in summary.next_steps]
+    yield from _answers(above_actions(summary))
+    yield "do first", "<br>".join([*shorter, *steps]) or inert(gains.no_action(summary))
     yield "throughput", "<br>".join(_action(summary, one) for one in first if one.throughput_only)
-    for head, text in (
-        ("not fused", words.not_fused(summary) if summary.rules else ""),
-        ("slowest", words.slowest(summary)),
-        ("how sure", words.certainty(summary)),
-        ("unknown", next_steps.doubts(summary, " (skipped lists them)")),
-    ):
-        yield head, _lines([text])
+    yield from _answers(below_actions(summary, " (skipped lists them)"))
+
+
+def _answers(answers: Iterable[Answer]) -> Iterator[tuple[str, str]]:
+    """Those with the same word, or with none, beside each other in one row."""
+    rows: list[tuple[str, list[str]]] = []
+    for one in answers:
+        if not rows or one.word not in ("", rows[-1][0]):
+            rows.append((one.word, []))
+        rows[-1][1].extend(one.texts)
+    for word, texts in rows:
+        yield word, "<br>".join(map(inert, texts))
 
 
 def _action(summary: Summary, action: Action, number: str = "") -> str:
-    told = f"{number}{_text(gains.action_title(action))}: {_text(gains.gain(summary, action))}"
-    return told + ("".join(map(_code, gains.ways(action))) or f"; {_text(action.change or '')}")
+    told = f"{number}{inert(gains.action_title(action))}: {inert(gains.gain(summary, action))}"
+    return told + ("".join(map(_code, gains.ways(action))) or f"; {inert(action.change or '')}")
 
 
 def _costliest(summary: Summary) -> str:
@@ -111,27 +120,20 @@ def _table(heads: Sequence[str | None], rows: Sequence[Sequence[str | None]]) ->
     lines = []
     for row in rows:
         tips = [""] * (len(heads) - 1) + [
-            f' title="{_text(tip)}"' if (tip := "".join(filter(None, row[len(heads) :]))) else ""
+            f' title="{inert(tip)}"' if (tip := "".join(filter(None, row[len(heads) :]))) else ""
         ]
         cells = zip(styles, tips, row[: len(heads)], strict=True)
         lines.append(
             "".join(
-                f"<td{style}{tip}>{_text(cell)}</td>"
+                f"<td{style}{tip}>{inert(cell)}</td>"
                 for style, tip, cell in cells
                 if cell is not None
             )
         )
     body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return f"<table><tr>{''.join(f'<th{_HEAD}>{_text(head)}</th>' for head in heads if head is not None)}</tr>{body}</table>"  # noqa: E501
-
-
-def _lines(texts: Sequence[str]) -> str:
-    return "<br>".join(_text(text) for text in texts if text)
+    head = "".join(f"<th{_HEAD}>{inert(head)}</th>" for head in heads if head is not None)
+    return f"<table><tr>{head}</tr>{body}</table>"
 
 
 def _code(text: str | None) -> str:
-    return f"<br><code>{_text(text)}</code>" if text else ""
-
-
-def _text(text: str) -> str:
-    return escape(escaped(text))
+    return f"<br><code>{inert(text)}</code>" if text else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from nsysmap.advice.conditions import joined
 from nsysmap.advice.paste import CHANGES, RULES
@@ -304,12 +304,10 @@ def _spread_cells(*rows: tuple[str, Spread | None, str]) -> list[tuple[str, ...]
     ]
 
 
-def mapping_cells(report: Report, shown: Callable[[str], str]) -> list[tuple[str, ...]]:
-    """Share, time and number of kernels by mapping method, and by the reason why they have none,
-    which ``shown`` makes inert.
-    """
+def mapping_cells(report: Report) -> list[tuple[str, ...]]:
+    """Share, time and number of kernels by mapping method, and by the reason why they have none."""
     rows = [(row, row.text("method")) for row in report.mapped]
-    rows += [(row, f"none: {shown(row.text('reason'))}") for row in report.tables.unmapped]
+    rows += [(row, f"none: {row.text('reason')}") for row in report.tables.unmapped]
     return [
         (
             percent(time := row.integer("time_ns"), report.kernel_time_ns, 2),

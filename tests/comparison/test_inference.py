@@ -14,10 +14,11 @@ from nsysmap.analysis import Analysis
 from nsysmap.api import analyze
 from nsysmap.comparison.inference import OneInference, one_inference
 from nsysmap.comparison.inference_page import inference_text
-from nsysmap.comparison.pages import Grid, grid_lines
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.table import Table
 from nsysmap.text.lines import rendered
+from nsysmap.text.page import Grid
+from nsysmap.text.page_lines import grid_lines
 from tests.commands import run
 from tests.places import FIXTURES
 
@@ -160,8 +161,8 @@ def test_names_that_differ_are_cut_so_that_they_still_differ() -> None:
         f"/layer.{number}/attention/self/a_long_name_of_a_convolution/LeakyRelu)"
         for number in range(12)
     ]
-    grid = Grid("Kernels", ("µs", "layer"), tuple(("1.00", name) for name in names), "rn")
-    _, _, *lines = rendered(grid_lines(grid, 40), colour=False).splitlines()
+    grid = Grid(("µs", "layer"), tuple(("1.00", name) for name in names), "rn")
+    _, *lines = rendered(grid_lines(grid, 40), colour=False).splitlines()
     assert len(set(lines)) == len(names)
     assert all(len(line) <= 40 for line in lines)
 

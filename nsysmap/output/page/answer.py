@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from nsysmap.answer import gains, hardware, next_steps, whose, words
+from nsysmap.answer import gains, whose, words
 from nsysmap.answer.costs import Cost, cost_rows, costs_heading, functions, inside
 from nsysmap.answer.model import REPLAY, GpuTime, LayerGroup, Summary
+from nsysmap.output.answers import above_actions, below_actions
 from nsysmap.output.picture.swatches import CAUSES
 from nsysmap.output.words import CAUSES as CAUSE_WORDS
 from nsysmap.text.terminal import escaped, told_apart
@@ -147,29 +148,42 @@ def _short(costs: Sequence[Cost]) -> tuple[str, ...]:
     return tuple(told_apart([escaped(cost.name) for cost in costs], _NAME))
 
 
+OWN_ANSWERS = frozenset({"time", "kinds", "gpu", "sure"})
+"""Answers that the page shows in a way of its own: figures, bars, a table, and the evidence of each
+engine.
+"""
+
+
 def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iterator[Answered]:
-    yield Answered("doubt", words.first_doubt(summary), "inferences", f"all {words.each(summary)}s")
+    each = f"all {words.each(summary)}s"
+    links = {
+        "doubt": ("inferences", each),
+        "graph": ("whatif", "all changes"),
+        "slowest": ("inferences", each),
+        "unknown": ("sure", "all of it"),
+    }
+    for one in (*above_actions(summary), *below_actions(summary)):
+        if one.key == "sure":
+            yield from _sure(summary, proofs)
+        if one.key in OWN_ANSWERS:
+            continue
+        slowest = summary.slowest if one.key == "slowest" else None
+        for text in one.texts:
+            place, link = links.get(one.key, ("", ""))
+            inference = slowest.inference if slowest else None
+            yield Answered(one.word, text, place, link, inference)
     yield Answered("other kernels", whose.outside(summary), "sure", "how each layer is known")
-    for text in hardware.told(summary):
-        yield Answered("counters", text)
-    if summary.inferences:
-        yield Answered("CUDA graph", gains.graph(summary), "whatif", "all changes")
     yield Answered(
         "inside regions" if len(summary.regions) > 1 else "inside the region",
         inside(summary),
         "regions" if regions else "",
         "all parts",
     )
-    if summary.rules:
-        yield Answered("not fused", words.not_fused(summary))
-    slowest = summary.slowest
-    yield Answered(
-        "slowest",
-        words.slowest(summary),
-        "inferences",
-        f"all {words.each(summary)}s",
-        slowest.inference if slowest else None,
-    )
+    yield Answered("do first", gains.cut_off(summary), "whatif", "all changes")
+
+
+def _sure(summary: Summary, proofs: Mapping[int, str]) -> Iterator[Answered]:
+    """How sure the answer is, with what shows that each engine ran."""
     for number, engine in enumerate(summary.engines):
         verdict = whose.engine_ran(summary, engine)
         told = (
@@ -178,18 +192,9 @@ def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iter
             else verdict or f"{engine.source} was not compared"
         )
         yield Answered("engine", "; ".join(part for part in (told, proofs.get(number, "")) if part))
-    sure = "; ".join(
-        part
-        for part in (
-            words.with_layer(summary),
-            *whose.other_engines(summary),
-            words.replayed(summary),
-        )
-        if part
-    )
-    yield Answered("how sure", sure, "sure", "how each layer is known")
-    yield Answered("unknown", next_steps.doubts(summary, ""), "sure", "all of it")
-    yield Answered("do first", gains.cut_off(summary), "whatif", "all changes")
+    sure = (words.with_layer(summary), *whose.other_engines(summary), words.replayed(summary))
+    told = "; ".join(part for part in sure if part)
+    yield Answered("how sure", told, "sure", "how each layer is known")
 
 
 def bars_of(summary: Summary) -> tuple[Bar, ...]:

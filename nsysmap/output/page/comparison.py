@@ -14,15 +14,11 @@ from urllib.parse import quote
 from nsysmap.answer.words import idle_words
 from nsysmap.comparison.compare import Comparison
 from nsysmap.comparison.inference import OneInference
-from nsysmap.comparison.inference_page import TOP, WENT_TO, inference_json, page_of_inference
+from nsysmap.comparison.inference_page import TOP, inference_json, page_of_inference
 from nsysmap.comparison.pages import (
     TOP_CONTRIBUTIONS,
-    WATERFALL,
-    Grid,
-    Page,
     comparison_json,
     comparison_markdown,
-    page_markdown,
     page_of,
 )
 from nsysmap.comparison.side import Side
@@ -37,7 +33,9 @@ from nsysmap.output.picture.html import html
 from nsysmap.output.picture.inline import inlined
 from nsysmap.output.picture.model import picture, times_of
 from nsysmap.output.picture.swatches import CAUSES
-from nsysmap.text.terminal import escaped
+from nsysmap.text.page import Grid, Page, Section
+from nsysmap.text.page_html import HtmlColumn, HtmlLook, block_html, grid_html, inert
+from nsysmap.text.page_markdown import page_markdown
 from nsysmap.text.units import rounded
 
 SUFFIXES = (".html", ".json", ".md")
@@ -50,6 +48,12 @@ _WORK = "work"
 _CAUSE_OF = {f"idle: {words}": cause for cause, (words, _) in IDLE_CAUSES.items()}
 _LEAST_SHOWN = 0.002  # share of the longer side from which on a part is in the legend
 _BARS = '<th class="c">← less · more →</th>'
+_LOOK = HtmlLook(
+    left=' class="l"',
+    right=' class="r"',
+    dim=' class="dim"',
+    elsewhere=", not on this page: <code>-o FILE.json</code> writes all",
+)
 _HALF = 70  # of a bar's picture, in its own units
 
 
@@ -77,7 +81,7 @@ def comparison_html(found: Comparison, beside: Sequence[Beside | None] = (None, 
     """The page as HTML, with links to the pages of both sides if they are known; its policy lets
     the browser load and run nothing.
     """
-    differences = {WATERFALL: [one.ns for one in found.contributions[:TOP_CONTRIBUTIONS]]}
+    differences = {"waterfall": [one.ns for one in found.contributions[:TOP_CONTRIBUTIONS]]}
     went_to = list(_went_to(found.contributions, _SIDES))
     if went_to and found.before.inferences and not found.before.profiled:
         told = (
@@ -95,17 +99,17 @@ def page_html(
     *,
     beside: Sequence[Beside | None] = (None, None),
 ) -> str:
-    """A page as HTML; ``differences`` has, by a table's heading, the lengths of the bars in its
+    """A page as HTML; ``differences`` has, by a section's key, the lengths of the bars in its
     first rows.
 
     ``went_to`` are lines of HTML below the answer.
     """
     code = inlined([_STYLE])
     links = " ".join(
-        f'<a href="#t{at}">{_inert(grid.heading)}</a>' for at, grid in enumerate(page.grids)
+        f'<a href="#t{at}">{inert(section.heading)}</a>' for at, section in enumerate(page.sections)
     )
     pages = " · ".join(
-        f'<a href="{_inert(quote(one.file))}">{one.title or f"full analysis of {one.word}"}</a>'
+        f'<a href="{inert(quote(one.file))}">{one.title or f"full analysis of {one.word}"}</a>'
         for one in beside
         if one is not None
     )
@@ -114,57 +118,42 @@ def page_html(
         '<html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{escape(str(code.policy))}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>nsysmap: {_inert(page.title)}</title>",
+        f"<title>nsysmap: {inert(page.title)}</title>",
         f"<style>{code.style}</style></head><body>",
-        f"<h1>{_inert(page.title)}</h1>",
+        f"<h1>{inert(page.title)}</h1>",
         *([f'<p class="pages">{pages}</p>'] if pages else []),
-        f'<p class="answer">{_inert(page.answer[0])}</p>',
+        f'<p class="answer">{inert(page.answer[0])}</p>',
         *went_to,
-        *(f"<p>{_inert(text)}</p>" for text in page.answer[1:]),
+        *(f"<p>{inert(text)}</p>" for text in page.answer[1:]),
         f"<nav>{links}</nav>",
     ]
-    for at, grid in enumerate(page.grids):
-        bars = list(differences.get(grid.heading, ()))
-        lines += [f'<h2 id="t{at}">{_inert(grid.heading)}</h2>', *_table(grid, bars, beside)]
-    if page.notes:
-        lines += [
-            "<h2>Notes</h2><ul>",
-            *(f"<li>{_inert(text)}</li>" for text in page.notes),
-            "</ul>",
-        ]
+    for at, section in enumerate(page.sections):
+        lines += _section(at, section, differences.get(section.key, ()), beside)
     return "\n".join([*lines, "</body></html>", ""])
 
 
-def _inert(text: str) -> str:
-    """The text made inert for HTML: no elements, control characters or changes of the writing
-    direction.
-    """
-    return escape(escaped(text))
+def _section(
+    at: int, section: Section, bars: Sequence[int], beside: Sequence[Beside | None]
+) -> Iterator[str]:
+    yield f'<h2 id="t{at}">{inert(section.heading)}</h2>'
+    for block in section.blocks:
+        if isinstance(block, Grid):
+            yield from grid_html(block, _LOOK, list(_further(block, bars, beside)))
+        else:
+            yield block_html(block, _LOOK)
 
 
-def _table(grid: Grid, bars: list[int], beside: Sequence[Beside | None]) -> Iterator[str]:
-    kinds = [f' class="{kind}"' if kind in "lr" else "" for kind in grid.align]
-    linked = bool(grid.places) and any(beside)
-    yield "<table>"
-    if any(grid.header):
-        cells = "".join(
-            f"<th{kind}>{_inert(text)}</th>" for kind, text in zip(kinds, grid.header, strict=True)
-        )
-        yield f"<tr>{cells}{_BARS if bars else ''}{'<th>show</th>' if linked else ''}</tr>"
-    most = max(map(abs, bars), default=0) or 1
-    for place, row in enumerate(grid.rows):
-        cells = "".join(
-            f"<td{kind}>{_inert(text)}</td>" for kind, text in zip(kinds, row, strict=True)
-        )
-        bar = _bar(bars[place] / most) if place < len(bars) else ""
-        shown = f'<td class="r">{_links(grid.places[place], beside)}</td>' if linked else ""
-        yield f"<tr>{cells}{f'<td>{bar}</td>' if bars else ''}{shown}</tr>"
-    yield "</table>"
-    if grid.more:
-        yield (
-            f'<p class="dim">… and {grid.more:,} more, not on this page: <code>-o FILE.json</code>'
-            " writes all</p>"
-        )
+def _further(
+    grid: Grid, bars: Sequence[int], beside: Sequence[Beside | None]
+) -> Iterator[HtmlColumn]:
+    """The bars of a table's first rows, and links to the layers of its rows on other pages."""
+    if bars:
+        most = max(map(abs, bars)) or 1
+        drawn = [_bar(bars[at] / most) if at < len(bars) else "" for at in range(len(grid.rows))]
+        yield HtmlColumn(_BARS, [f"<td>{bar}</td>" for bar in drawn])
+    if grid.places and any(beside):
+        links = [f'<td class="r">{_links(*ids, beside)}</td>' for ids in grid.places]
+        yield HtmlColumn("<th>show</th>", links)
 
 
 def _went_to(contributions: Sequence[Contribution], sides: tuple[str, str]) -> Iterator[str]:
@@ -187,7 +176,7 @@ def _went_to(contributions: Sequence[Contribution], sides: tuple[str, str]) -> I
         left, drawn = 0.0, []
         for name in (_WORK, *shown):
             wide = 100 * max(parts[name][side], 0) / max(whole)
-            told = _inert(f"{_said(name)}: {rounded(parts[name][side])}")
+            told = inert(f"{_said(name)}: {rounded(parts[name][side])}")
             drawn.append(
                 f'<rect x="{left:.3f}" y="0" width="{wide:.3f}" height="6"'
                 f' fill="{_fill(name)}"><title>{told}</title></rect>'
@@ -198,14 +187,14 @@ def _went_to(contributions: Sequence[Contribution], sides: tuple[str, str]) -> I
             f' preserveAspectRatio="none">{"".join(drawn)}</svg>'
         )
         yield (
-            f"<tr><th>{_inert(word)}</th><td"
-            f' class="r">{_inert(rounded(whole[side]))}</td><td>{bar}</td></tr>'
+            f"<tr><th>{inert(word)}</th><td"
+            f' class="r">{inert(rounded(whole[side]))}</td><td>{bar}</td></tr>'
         )
     yield "</table>"
     keys = (
         '<span><svg class="key" viewBox="0 0 1 1" aria-hidden="true"><rect width="1" height="1"'
-        f' fill="{_fill(name)}"/></svg> {_inert(_said(name))}: {_inert(rounded(parts[name][0]))} →'
-        f" {_inert(rounded(parts[name][1]))}</span>"
+        f' fill="{_fill(name)}"/></svg> {inert(_said(name))}: {inert(rounded(parts[name][0]))} →'
+        f" {inert(rounded(parts[name][1]))}</span>"
         for name in (_WORK, *shown)
         if max(parts[name]) >= _LEAST_SHOWN * max(whole)
     )
@@ -220,11 +209,11 @@ def _fill(part: str) -> str:
     return BUSY if part == _WORK else CAUSES.get(part, CAUSES["unknown"])
 
 
-def _links(places: tuple[str, str], beside: Sequence[Beside | None]) -> str:
+def _links(before: str, after: str, beside: Sequence[Beside | None]) -> str:
     """Links to a row's layers on the page of each side."""
-    pairs = zip(places, beside, strict=True)
+    pairs = zip((before, after), beside, strict=True)
     return " ".join(
-        f'<a href="{_inert(one.address(ids))}">{one.word}</a>'
+        f'<a href="{inert(one.address(ids))}">{one.word}</a>'
         for ids, one in pairs
         if ids and one is not None
     )
@@ -312,7 +301,7 @@ def write_inference(found: OneInference, path: Path) -> None:
     """Write one inference beside the median one to a file, in the form that its suffix names."""
     page, suffix = page_of_inference(found), path.suffix.lower()
     if suffix == ".html":
-        differences = {WENT_TO: [one.ns for one in found.contributions if one.ns][:TOP]}
+        differences = {"went-to": [one.ns for one in found.contributions if one.ns][:TOP]}
         text = page_html(
             page, differences, tuple(_went_to(found.contributions, ("median", "this one")))
         )

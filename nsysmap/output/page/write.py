@@ -26,8 +26,11 @@ from nsysmap.output.page.unit import run_words, unit_of
 from nsysmap.output.page.windows import MOST_KERNELS, windows_of
 from nsysmap.output.picture.html import CODE
 from nsysmap.output.picture.inline import inlined
+from nsysmap.output.sections import sections_of
 from nsysmap.output.whatif import assumptions, change_figures, unanswered
 from nsysmap.output.words import captured, mapping_words
+from nsysmap.text.page import Section
+from nsysmap.text.page_html import HtmlLook, section_html
 from nsysmap.text.terminal import escaped
 from nsysmap.text.units import duration, percent, rate, rounded
 
@@ -48,6 +51,28 @@ _SCRIPTS = (
     "graphs.js",
     "page.js",
 )
+
+
+OWN_SECTIONS = frozenset({
+    "captured", "inferences", "idle", "mapping", "layers", "families", "kernels", "whatif",
+    "findings", "notes",
+})  # fmt: skip
+"""Sections of the report that the page shows in a way of its own, which scripts filter; it lays out
+all others as they are.
+"""
+
+_LOOK = HtmlLook(
+    table=' class="rows"',
+    left=' class="text"',
+    right=' class="right"',
+    dim=' class="note"',
+    scroll=' class="scroll"',
+)
+
+
+def further_sections(report: Report) -> list[Section]:
+    """The sections that the page lays out as they are."""
+    return [one for one in sections_of(report) if one.key not in OWN_SECTIONS]
 
 
 def write_page(
@@ -166,6 +191,7 @@ def page(
     return pages.get_template("page.html.j2").render(
         title=escaped(report.trace.source),
         links=links,
+        sections=[(one.key, section_html(one, _LOOK)) for one in further_sections(report)],
         summary=analysis.summary,
         first=gains.first_actions(analysis.summary),
         told=told_of(analysis.summary, proofs(analysis.tables), regions=bool(content["regions"])),

@@ -7,13 +7,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from nsysmap.answer import gains, hardware, next_steps
+from nsysmap.answer import gains, next_steps
 from nsysmap.answer import words as answer
 from nsysmap.answer.commands import commands
 from nsysmap.answer.costs import Cost, cost_rows, costs_heading, inside, kernel_titles, other_costs
 from nsysmap.answer.model import Action, Region, Summary
 from nsysmap.answer.whose import engine_names
 from nsysmap.names.layers import short_nodes
+from nsysmap.output.answers import above_actions, below_actions
 from nsysmap.text.lines import WHOLE, Line, prose_width, styled, table, wrapped
 from nsysmap.text.terminal import columns, escaped, told_apart
 from nsysmap.text.units import percent, rounded
@@ -127,41 +128,28 @@ def _answer(
         # the command follows as what to do first
         told = text.partition(_CAPTURE)[0] if summary.next_steps else text
         lines += wrapped(f"error: {told}", width, indent=0, style="red")
-    doubt = _fitting([answer.first_doubt(summary, brief=brief) for brief in (False, True)], width)
-    lines += _said("doubt", [doubt] if doubt else [], width)
-    times = zip(answer.times(summary), answer.times(summary, brief=True), strict=True)
-    lines += _said("time", [_fitting(forms, width) for forms in times], width)
-    lines += _kinds(summary, width)
-    lines += _said("GPU", answer.where(summary), width)
-    lines += _said("counters", hardware.told(summary), width)
+    for one in above_actions(summary):
+        if one.key == "kinds":
+            lines += _kinds(summary, width)
+        else:
+            lines += _said(one.word, [_fitting(forms, width) for forms in one.sentences], width)
     lines += _actions(summary, shown, width, left_out)
     lines += _next_steps(summary, shown, width) if summary.blocked else []
     named = {action.name for action in shown}
     hidden = summary.blocked and summary.graph.answer == "cannot-tell"
-    if summary.inferences and not hidden and not named & {"cuda-graph", "launch-bound"}:
-        alone = any(map(gains.of_all_launches, shown))
-        lines += _said("CUDA graph", [gains.graph(summary, alone=alone)], width)
-    why, held_up = "slowest" not in left_out, "held up" not in left_out
-    few = [
-        answer.not_fused(summary, places=places, counts=counts)
-        for places, counts in ((True, True), (False, True), (False, False))
-    ]
-    rows = [("not fused", few)] if summary.rules else []
-    rows += [
-        (
-            "slowest",
-            [
-                answer.slowest(summary, why=why, usual=usual, held_up=held_up)
-                for usual in (True, False)
-            ],
-        )
-    ]
-    rows += [
-        ("how sure", [answer.certainty(summary, methods=methods) for methods in (True, False)])
-    ]
-    for word, forms in rows:
-        text = _fitting(forms, width)
-        lines += _said(word, [text] if text else [], width)
+    # the table of costs, and what the terminal shows below it, stand between this and the unknown
+    elsewhere = {"unknown"}
+    if hidden or named & {"cuda-graph", "launch-bound"}:
+        elsewhere.add("graph")
+    below = below_actions(
+        summary,
+        why="slowest" not in left_out,
+        held_up="held up" not in left_out,
+        alone=any(map(gains.of_all_launches, shown)),
+    )
+    for one in below:
+        if one.key not in elsewhere:
+            lines += _said(one.word, [_fitting(forms, width) for forms in one.sentences], width)
     return lines
 
 

@@ -1,0 +1,109 @@
+"""The parts of a page, laid out as HTML without scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from nsysmap.text.page import (
+    Block,
+    Bullets,
+    Grid,
+    Pairs,
+    Paragraph,
+    Section,
+    Subheading,
+    cut_rows,
+    more_words,
+)
+from nsysmap.text.terminal import escaped
+
+
+@dataclass(frozen=True)
+class HtmlLook:
+    """The attributes that make the parts look as the page around them does."""
+
+    table: str = ""
+    left: str = ""  # of cells with text …
+    right: str = ""  # … and with figures
+    dim: str = ""
+    scroll: str = ""  # of what lies around a wide table
+    most: int = 0  # rows of a table, 0 for all
+    elsewhere: str = ""  # where the rows are that are not shown, in HTML
+
+
+@dataclass(frozen=True)
+class HtmlColumn:
+    """A further column of a table, already in HTML."""
+
+    heading: str
+    cells: Sequence[str]
+
+
+def inert(text: str) -> str:
+    """The text made inert for HTML: no elements, control characters or changes of the writing
+    direction.
+    """
+    return escape(escaped(text))
+
+
+def folded_html(section: Section, look: HtmlLook) -> str:
+    """The section, closed until it is opened."""
+    body = "".join(block_html(block, look) for block in section.blocks)
+    return f"<details><summary>{inert(section.heading)}</summary>{body}</details>"
+
+
+def section_html(section: Section, look: HtmlLook) -> str:
+    """The section, with its key as the id to link to."""
+    body = "\n".join(block_html(block, look) for block in section.blocks)
+    head = f'<section id="{inert(section.key)}">\n<h2>{inert(section.heading)}</h2>'
+    return "\n".join((head, body, "</section>"))
+
+
+def block_html(block: Block, look: HtmlLook) -> str:
+    """A block as HTML."""
+    if isinstance(block, Grid):
+        lines = "\n".join(grid_html(block, look))
+        return f"<div{look.scroll}>{lines}</div>" if look.scroll else lines
+    if isinstance(block, Bullets):
+        items = "".join(f"<li>{inert(item)}</li>" for item in block.items)
+        more = f"<li{look.dim}>{inert(more_words(block))}</li>" if block.more else ""
+        return f"<ul>{items}{more}</ul>"
+    if isinstance(block, Pairs):
+        rows = "".join(
+            f"<tr><th{look.left}>{inert(word)}</th><td{look.left}>{inert(text)}</td></tr>"
+            for word, text in block.rows
+        )
+        return f"<table{look.table}>{rows}</table>"
+    if isinstance(block, Paragraph):
+        return f"<p>{inert(block.text)}</p>"
+    if isinstance(block, Subheading):
+        return f"<h3>{inert(block.text)}</h3>"
+    lines = "<br>".join(inert(line) for line in block.text.splitlines())
+    return f"<p{look.dim}>{lines}</p>"
+
+
+def grid_html(grid: Grid, look: HtmlLook, further: Sequence[HtmlColumn] = ()) -> list[str]:
+    """The table as lines of HTML, with further columns behind its own."""
+    shown = cut_rows(grid, look.most) if look.most else grid
+    assert isinstance(shown, Grid)
+    kinds = [
+        look.right if kind == "r" else look.left if kind == "l" else "" for kind in shown.align
+    ]
+    lines = [f"<table{look.table}>"]
+    if any(shown.header):
+        cells = "".join(
+            f"<th{kind}>{inert(text)}</th>" for kind, text in zip(kinds, shown.header, strict=True)
+        )
+        lines.append(f"<thead><tr>{cells}{''.join(one.heading for one in further)}</tr></thead>")
+    lines.append("<tbody>")
+    for at, row in enumerate(shown.rows):
+        cells = "".join(
+            f"<td{kind}>{inert(text)}</td>" for kind, text in zip(kinds, row, strict=True)
+        )
+        lines.append(f"<tr>{cells}{''.join(one.cells[at] for one in further)}</tr>")
+    lines.append("</tbody></table>")
+    if shown.more:
+        lines.append(f"<p{look.dim}>{inert(more_words(shown))}{look.elsewhere}</p>")
+    return lines
