@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from nsysmap.comparison.inference import OneInference
+from nsysmap.comparison.json_keys import COMPARISON
 from nsysmap.comparison.pages import contribution_rows, signed_microseconds
+from nsysmap.core.json_record import record
 from nsysmap.core.result_schema import IDLE_CAUSES
 from nsysmap.core.table import Row
 from nsysmap.text.page import Page, Section, tabled
@@ -23,17 +23,12 @@ TOP = 12
 
 def inference_json(found: OneInference) -> dict[str, object]:
     """One JSON object; times in nanoseconds as recorded, profiler included."""
-    values = {
-        name: value
-        for name, value in vars(found).items()
-        if name not in ("contributions", "waits", "kernels")
-    }
     return {
         "schema": SCHEMA,
-        **values,
+        **record(found, COMPARISON),
         "difference_ns": found.time_ns - found.usual_ns,
-        "contributions": [asdict(one) for one in found.contributions],
-        "waits": [asdict(one) for one in found.waits],
+        "contributions": record(found.contributions, COMPARISON),
+        "waits": record(found.waits, COMPARISON),
         "kernels": found.kernels.records(),
     }
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 
 from nsysmap.comparison.compare import (
     CANNOT_TELL,
@@ -20,11 +19,13 @@ from nsysmap.comparison.compare import (
 from nsysmap.comparison.conditions import Condition
 from nsysmap.comparison.finding_changes import FindingChange
 from nsysmap.comparison.joined import RUNS_NOTHING, blocks_of, group_name
+from nsysmap.comparison.json_keys import COMPARISON
 from nsysmap.comparison.precision import OUTSIDE, SAME_TYPE, PrecisionReason
 from nsysmap.comparison.predictions import Prediction
 from nsysmap.comparison.waterfall import Contribution
 from nsysmap.core.comparison_schema import JOINED_LAYERS, REGION_KINDS, REGION_PARTS
-from nsysmap.core.json_schema import TEXTS, Schema, columns_of, fields_of, list_of, object_of
+from nsysmap.core.json_record import record, record_schema
+from nsysmap.core.json_schema import TEXTS, Schema, columns_of, list_of, object_of
 from nsysmap.core.table import Row, sum_of
 from nsysmap.text.page import Page, Section, grid_of, notes_section, tabled
 from nsysmap.text.page_lines import page_text
@@ -57,8 +58,8 @@ def comparison_json(found: Comparison) -> dict[str, object]:
     layers = found.layers.records()
     return {
         "schema": SCHEMA,
-        "before": asdict(found.before),
-        "after": asdict(found.after),
+        "before": record(found.before, COMPARISON),
+        "after": record(found.after, COMPARISON),
         "before_ns": found.before.time_ns,
         "after_ns": found.after.time_ns,
         "difference_ns": found.difference_ns,
@@ -70,14 +71,14 @@ def comparison_json(found: Comparison) -> dict[str, object]:
         "test": found.test,
         "run_to_run_ns": found.run_to_run_ns,
         "inferences_a_pass": found.inferences_a_pass,
-        "contributions": [asdict(one) for one in found.contributions],
+        "contributions": record(found.contributions, COMPARISON),
         "layers": layers,
         "region_kinds": found.regions.records(),
         "region_parts": found.region_parts.records(),
-        "findings": [asdict(one) for one in found.findings],
-        "conditions": [asdict(one) for one in found.conditions],
-        "predictions": [asdict(one) for one in found.predictions],
-        "precision": [{**asdict(one), "names": list(one.names)} for one in found.precision],
+        "findings": record(found.findings, COMPARISON),
+        "conditions": record(found.conditions, COMPARISON),
+        "predictions": record(found.predictions, COMPARISON),
+        "precision": record(found.precision, COMPARISON),
         "notes": list(found.notes),
     }
 
@@ -94,8 +95,8 @@ def json_schema() -> Schema:
     verdicts = [FASTER, SLOWER, NO_DIFFERENCE, TOO_FEW, CANNOT_TELL]
     properties: Schema = {
         "schema": {"const": SCHEMA},
-        "before": object_of(fields_of(Timed)),
-        "after": object_of(fields_of(Timed)),
+        "before": object_of(record_schema(Timed, COMPARISON)),
+        "after": object_of(record_schema(Timed, COMPARISON)),
         **dict.fromkeys(("before_ns", "after_ns", "difference_ns", "run_to_run_ns"), time),
         "interval_ns": interval,
         "noise_interval_ns": interval,
@@ -104,14 +105,14 @@ def json_schema() -> Schema:
         "p": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
         "test": text,
         "inferences_a_pass": {"type": "integer", "minimum": 1},
-        "contributions": _items(fields_of(Contribution)),
+        "contributions": _items(record_schema(Contribution, COMPARISON)),
         "layers": _items(columns_of(JOINED_LAYERS)),
         "region_kinds": _items(columns_of(REGION_KINDS)),
         "region_parts": _items(columns_of(REGION_PARTS)),
-        "findings": _items(fields_of(FindingChange)),
-        "conditions": _items(fields_of(Condition)),
-        "predictions": _items(fields_of(Prediction)),
-        "precision": _items(fields_of(PrecisionReason)),
+        "findings": _items(record_schema(FindingChange, COMPARISON)),
+        "conditions": _items(record_schema(Condition, COMPARISON)),
+        "predictions": _items(record_schema(Prediction, COMPARISON)),
+        "precision": _items(record_schema(PrecisionReason, COMPARISON)),
         "notes": TEXTS,
     }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **object_of(properties)}

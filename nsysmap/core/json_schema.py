@@ -1,13 +1,11 @@
-"""JSON Schema of values: of frozen dataclasses from their types and the declared tables'
-comments.
-"""
+"""JSON Schema of values and of the declared tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin
 
 from nsysmap.core.table import Spec
 
@@ -52,41 +50,29 @@ def columns_of(spec: Spec) -> Schema:
     return found
 
 
-def fields_of(
-    value: type, spec: Spec | None = None, known: Mapping[object, Schema] | None = None
+def schema_of_hint(
+    hint: Any, known: Mapping[object, Schema], fields_of: Callable[[type], Schema]
 ) -> Schema:
-    """Each field of a dataclass with its type, and with its column's comment if ``spec`` declares
-    it; ``known`` gives the types of some.
+    """The schema of values of an annotated type: ``known`` gives those of some types, and
+    ``fields_of`` the properties of a dataclass.
     """
-    meanings = {} if spec is None else {column.name: column.comment for column in spec.columns}
-    hints = get_type_hints(value)
-    found = {}
-    for field in fields(value):
-        told = _typed(hints[field.name], known or {})
-        found[field.name] = (
-            {**told, "description": meanings[field.name]} if field.name in meanings else told
-        )
-    return found
 
+    def typed(held: Any) -> Schema:
+        return schema_of_hint(held, known, fields_of)
 
-def _typed(hint: Any, known: Mapping[object, Schema]) -> Schema:
     if hint in known:
         return known[hint]
     if hint in _TYPES:
         return {"type": _TYPES[hint]}
     if is_dataclass(hint) and isinstance(hint, type):
-        return object_of(fields_of(hint, known=known))
+        return object_of(fields_of(hint))
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (UnionType, Union):
-        return or_null(_typed(next(one for one in arguments if one is not type(None)), known))
+        return or_null(typed(next(one for one in arguments if one is not type(None))))
     if origin is Literal:
         return {"enum": list(arguments)}
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
-        return list_of(_typed(arguments[0], known))
+        return list_of(typed(arguments[0]))
     if origin is tuple:
-        return {
-            "type": "array",
-            "prefixItems": [_typed(one, known) for one in arguments],
-            "items": False,
-        }
+        return {"type": "array", "prefixItems": [typed(one) for one in arguments], "items": False}
     return {"type": "object"}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
+from nsysmap.core.json_record import Declared, keys, record
 from nsysmap.mapping.explain import (
+    Answer,
     ByOrder,
     Candidate,
     EngineEvidence,
     Explanation,
     GraphNode,
     InInference,
+    Launch,
+    NodeCreation,
     RangeAround,
 )
 from nsysmap.text.lines import folded
@@ -43,6 +45,29 @@ PART_BY = {
 """The evidence for a kernel's part, by `part_by`."""
 
 
+_KEYS: Declared = {
+    Launch: keys("api start_ns end_ns thread correlation"),
+    NodeCreation: keys("graph_node start_ns thread"),
+    GraphNode: keys("graph graph_node created complete"),
+    RangeAround: keys("domain name start_ns end_ns names decides"),
+    InInference: keys(
+        "inference position kernels found_by launch_api complete same same_name engine_doubt"
+    ),
+    EngineEvidence: keys("engine source verdict how ran_this placed used tactics margin"),
+    Candidate: keys("engine layer_index layer match chance"),
+    ByOrder: keys(
+        "chosen chance rival rival_chance by_tactic explained before after inferences kernels "
+        "layers"
+    ),
+    Answer: keys("layer layer_title layer_index engine part part_by method confidence reason"),
+    Explanation: keys(
+        "source kernel_id name says start_ns end_ns device context stream pid grid block "
+        "launch graph ranges inference engines tactics order answer"
+    ),
+}
+"""The objects in the JSON."""
+
+
 def explain_text(held: Explanation) -> str:
     """The explanation for people, at most 80 columns wide."""
     took = duration(held.end_ns - held.start_ns)
@@ -66,7 +91,8 @@ def explain_text(held: Explanation) -> str:
 
 def explain_json(held: Explanation) -> dict[str, object]:
     """The same as one JSON object; times in nanoseconds."""
-    return asdict(held)
+    values: dict[str, object] = record(held, _KEYS)
+    return values
 
 
 def _said(label: str, text: str, *, indent: int = 0, whole: bool = False) -> list[str]:

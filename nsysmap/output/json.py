@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -14,11 +13,11 @@ from typing import Any
 
 from nsysmap.answer.model import Summary
 from nsysmap.core import engine_schema, report_schema, result_schema, trace_schema
+from nsysmap.core.json_record import record, record_schema
 from nsysmap.core.json_schema import (
     TEXTS,
     Schema,
     columns_of,
-    fields_of,
     list_of,
     object_of,
     or_null,
@@ -27,7 +26,8 @@ from nsysmap.core.note import Note
 from nsysmap.core.table import Row, Spec
 from nsysmap.network.titles import called
 from nsysmap.output import model
-from nsysmap.output.model import InferenceFigures, Report
+from nsysmap.output.json_keys import REPORT
+from nsysmap.output.model import Report
 from nsysmap.output.precision import precision_json
 from nsysmap.rules.finding import Finding
 from nsysmap.text.terminal import inert_json
@@ -40,22 +40,22 @@ def report_json(report: Report) -> dict[str, Any]:
     """The report as JSON values; times in ns, sizes in bytes, shares from 0 to 1, null if there is
     no value.
     """
-    engines = [asdict(engine) for engine in report.engines]
+    engines = _record(report.engines)
     tables = report.tables
     return {
         "schema": SCHEMA,
-        "answer": asdict(report.summary),
-        "trace": {**asdict(report.trace), "gpus": [asdict(gpu) for gpu in report.gpus]},
+        "answer": _record(report.summary),
+        "trace": {**_record(report.trace), "gpus": _record(report.gpus)},
         "engine": engines[0] if engines else None,
         "engines": engines,
         "inferences": {
-            **_inferences(report.inferences),
+            **_record(report.inferences),
             "busy_share": report.busy_share,
             "busy_window": report.busy_window,
-            "by_engine": [_inferences(figures) for figures in report.by_engine],
+            "by_engine": _record(report.by_engine),
         },
-        "graph_replays": None if report.replays is None else _spreads(asdict(report.replays)),
-        "idle": [asdict(row) for row in report.idle],
+        "graph_replays": _record(report.replays),
+        "idle": _record(report.idle),
         "coverage": {
             "kernels": int(tables.coverage.ints("kernels").sum()),
             "mapped": int(report.mapped.ints("kernels").sum()),
@@ -74,9 +74,9 @@ def report_json(report: Report) -> dict[str, Any]:
         "kernels": [_kernel(row) for row in tables.kernel_totals],
         "whatif": [_shown(row) for row in tables.whatif],
         "findings": [finding_json(finding) for finding in report.findings],
-        "skipped": [asdict(one) for one in report.skipped],
+        "skipped": _record(report.skipped),
         "clean": list(report.clean),
-        "notes": [asdict(note) for note in report.notes],
+        "notes": _record(report.notes),
     }
 
 
@@ -148,28 +148,15 @@ def finding_json(finding: Finding) -> dict[str, Any]:
     share = None if finding.share_of_window is None else rounded_share(finding.share_of_window)
     also = [finding_json(one) for one in finding.also]
     return {
-        **vars(finding),
+        **{key: getattr(finding, attribute) for key, attribute in REPORT[Finding].items()},
         "share_of_window": share,
         "evidence": dict(finding.evidence),
         "also": also,
     }
 
 
-def _inferences(figures: InferenceFigures) -> dict[str, Any]:
-    return _spreads(asdict(figures))
-
-
-def _spreads(values: dict[str, Any]) -> dict[str, Any]:
-    """Spreads under keys that end in _ns need no unit of their own."""
-    names = {f"{name}_ns": name for name in ("median", "p95")}
-    return {
-        key: (
-            {names[inner]: number for inner, number in value.items()}
-            if isinstance(value, dict) and set(value) == set(names)
-            else value
-        )
-        for key, value in values.items()
-    }
+def _record(value: object) -> Any:
+    return record(value, REPORT)
 
 
 def _shown(row: Row) -> dict[str, Any]:
@@ -218,7 +205,6 @@ _SPECS: Mapping[type, Spec] = {
 }
 """The table whose columns say what the fields of a value mean."""
 _KNOWN: Mapping[object, Schema] = {
-    model.Spread: object_of({"median": {"type": "integer"}, "p95": {"type": "integer"}}),
     Finding: {"$ref": "#/$defs/finding"},
 }
 _NOT_OF_A_LAYER = (
@@ -247,10 +233,14 @@ def schema() -> Schema:
     layers = columns_of(engine_schema.LAYERS)
     inferences = _fields(model.InferenceFigures)
     skipped = {name: {"type": "string"} for name in ("rule", "group", "reason")}
+    gpus = list_of(object_of(_fields(model.Gpu)))
+    count: Schema = {"type": "integer", "minimum": 0}
+    coverage = _without(columns_of(result_schema.COVERAGE), "method")
+    kernels = columns_of(result_schema.KERNEL_TOTALS)
     properties: Schema = {
         "schema": {"const": SCHEMA},
         "answer": object_of(_fields(Summary)),
-        "trace": object_of({**_fields(model.TraceFacts), "gpus": list_of(object_of(_fields(model.Gpu)))}),  # noqa: E501
+        "trace": object_of({**_fields(model.TraceFacts), "gpus": gpus}),
         "engine": or_null(object_of(_fields(model.EngineFacts))),
         "engines": list_of(object_of(_fields(model.EngineFacts))),
         "inferences": object_of({
@@ -262,19 +252,23 @@ def schema() -> Schema:
         "graph_replays": or_null(object_of(_fields(model.ReplayFigures))),
         "idle": list_of(object_of(_fields(model.IdleRow))),
         "coverage": object_of({
-            **{name: {"type": "integer", "minimum": 0} for name in ("kernels", "mapped", "time_ns", "mapped_time_ns")},  # noqa: E501
+            **dict.fromkeys(("kernels", "mapped", "time_ns", "mapped_time_ns"), count),
             "by_method": {
                 "type": "object",
-                "additionalProperties": object_of(_without(columns_of(result_schema.COVERAGE), "method")),  # noqa: E501
+                "additionalProperties": object_of(coverage),
             },
             "unmapped": _rows_of(result_schema.UNMAPPED),
         }),
         "layer_time": {"enum": ["mean per inference of the engine", "total over the trace"]},
-        "layers": list_of(object_of({"index": layers["layer_index"], **_without(layers, *_NOT_OF_A_LAYER), "onnx": TEXTS})),  # noqa: E501
+        "layers": list_of(object_of({
+            "index": layers["layer_index"],
+            **_without(layers, *_NOT_OF_A_LAYER),
+            "onnx": TEXTS,
+        })),
         "kinds": _rows_of(report_schema.LAYER_KINDS),
         "precision": object_of({**precision, "layers": list_of(object_of(precision_layer))}),
         "families": list_of(object_of(_family(columns_of(report_schema.KERNEL_FAMILIES)))),
-        "kernels": list_of(object_of({**columns_of(result_schema.KERNEL_TOTALS), "ops": TEXTS, "patterns": TEXTS})),  # noqa: E501
+        "kernels": list_of(object_of({**kernels, "ops": TEXTS, "patterns": TEXTS})),
         "whatif": _rows_of(result_schema.WHATIF),
         "findings": list_of({"$ref": "#/$defs/finding"}),
         "skipped": list_of(object_of(skipped)),
@@ -320,4 +314,4 @@ def _without(columns: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _fields(value: type) -> Schema:
-    return fields_of(value, _SPECS.get(value), _KNOWN)
+    return record_schema(value, REPORT, spec=_SPECS.get(value), known=_KNOWN)

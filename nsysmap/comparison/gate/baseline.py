@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from nsysmap.comparison.noise import Mean
 from nsysmap.comparison.pace import Pace
 from nsysmap.comparison.side import Side
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.json_record import Declared, keys, record
 from nsysmap.network.titles import called
 from nsysmap.timing.idle.causes import CAUSES
 
@@ -93,9 +94,19 @@ def _mapped(side: Side) -> float | None:
     return 1.0 - float(coverage.floats("share_of_kernel_time")[none].sum())
 
 
+_KEYS: Declared = {
+    Baseline: keys(
+        "source gpu tensorrt_version cuda_graph profiled time recorded idle layers mapped findings "
+        "titles"
+    ),
+    Mean: keys(" ".join(_FIELDS)),
+}
+"""The objects in the JSON of a baseline."""
+
+
 def baseline_json(baseline: Baseline) -> dict[str, Any]:
     """The baseline as JSON values; null if there is no value."""
-    values = asdict(baseline)
+    values: dict[str, Any] = record(baseline, _KEYS)
     values["layers"] = {name: _mean_json(mean) for name, mean in baseline.layers.items()}
     values["time"], values["recorded"] = _mean_json(baseline.time), _mean_json(baseline.recorded)
     values["idle"] = {cause: round(value, 1) for cause, value in baseline.idle.items()}

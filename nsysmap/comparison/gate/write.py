@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from nsysmap.comparison.gate.checks import BROKEN, KEPT, Verdict
+from nsysmap.comparison.gate.checks import BROKEN, KEPT, Check, Verdict
 from nsysmap.comparison.gate.junit import junit_xml
 from nsysmap.comparison.gate.sarif import sarif
+from nsysmap.core.json_record import Declared, keys, record
 from nsysmap.core.output_file import replacing
 from nsysmap.rules.finding import Finding
 from nsysmap.text.terminal import escaped, plain
@@ -78,13 +78,17 @@ def verdict_markdown(verdict: Verdict) -> str:
     return "\n".join(lines) + "\n"
 
 
+_KEYS: Declared = {Check: keys("name limit value status told")}
+"""The objects in the JSON of a verdict, version 1."""
+
+
 def verdict_json(verdict: Verdict) -> dict[str, Any]:
     """The verdict as JSON values."""
     return {
         "schema": "nsysmap/gate/1",
         "source": verdict.source,
         "passed": verdict.passed,
-        "checks": [asdict(check) for check in verdict.checks],
+        "checks": record(verdict.checks, _KEYS),
         "findings": [_finding(one) for one in verdict.findings],
         "ignored": [_finding(one.finding) | {"reason": one.reason} for one in verdict.ignored],
         "notes": list(verdict.notes),

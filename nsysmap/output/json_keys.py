@@ -1,0 +1,119 @@
+"""The keys of the JSON report: which the object of each value has, and what they hold.
+
+A key that is removed, renamed or means something else is a new version of the schema, written in
+CHANGELOG.md; a new key is none.
+"""
+
+from __future__ import annotations
+
+from nsysmap.answer.model import (
+    Action,
+    Disturbance,
+    Doubt,
+    EngineRan,
+    Figure,
+    FirstUse,
+    GpuTime,
+    GraphVerdict,
+    HardwareUse,
+    IdleCause,
+    InferenceKind,
+    KernelShare,
+    LayerGroup,
+    Mapped,
+    NextStep,
+    OtherKernels,
+    Outside,
+    Part,
+    Region,
+    RuleAnswer,
+    Slowest,
+    Summary,
+    UnitUse,
+    Wait,
+)
+from nsysmap.core.json_record import Declared, keys
+from nsysmap.core.note import Note
+from nsysmap.output.model import (
+    EngineFacts,
+    Gpu,
+    IdleRow,
+    InferenceFigures,
+    ReplayFigures,
+    Skipped,
+    Spread,
+    TraceFacts,
+)
+from nsysmap.rules.finding import Finding
+
+REPORT: Declared = {
+    EngineRan: keys(
+        "source tensorrt_version layers inferences verdict how in_doubt other_kernels tactics "
+        "other_tactics lacking by_order unknown_layers"
+    ),
+    Figure: keys("ns low_ns high_ns"),
+    InferenceKind: keys(
+        "what inferences warmup cut kernels mean_ns median_ns p95_ns gpu_time_ns enqueue_ns "
+        "gpu_span_ns steady phase group drift"
+    ),
+    IdleCause: keys("cause ns share_of_window outside_calls inferred"),
+    GpuTime: keys(
+        "device name window window_ns busy_share busy_ns copies_share idle collectives_ns"
+    ),
+    UnitUse: keys("unit percent known_share"),
+    HardwareUse: keys("device frequency_hz units concurrent_share reason"),
+    LayerGroup: keys(
+        "name title kind does engine layers kernels time_ns share_of_all_kernel_time opaque"
+    ),
+    OtherKernels: keys("family names kernels time_ns share_of_all_kernel_time"),
+    Outside: keys("kernels share tensorrt pytorch span_ns"),
+    KernelShare: keys("name what kernels time_ns share_of_kernel_time"),
+    Wait: keys("ns in_calls_ns call in_call_ns call_ns"),
+    Slowest: keys(
+        "inference engine time_ns times_median usual usual_ns more early later artefact "
+        "longest device kind whose"
+    ),
+    Part: keys("name does parts kernels time_ns share_of_region_time"),
+    Region: keys("name engine share_of_all_kernel_time parts"),
+    RuleAnswer: keys("rule group severity outcome places at_most_ns message where in_pieces"),
+    GraphVerdict: keys("answer saving share reason"),
+    Action: keys(
+        "name title saving share basis throughput_only places paste paste_pytorch change "
+        "rules idle filled host_work in_phase"
+    ),
+    Doubt: keys("what reason"),
+    Mapped: keys("kernels with_layer share_of_time methods"),
+    NextStep: keys("why command"),
+    Disturbance: keys("slow inferences first last share times_median quick_call slowdown"),
+    FirstUse: keys("inferences compile_ns longest_ns compiled tried_out remedy"),
+    Summary: keys(
+        "source unit inferences steady tensorrt tensorrt_version pytorch program engines "
+        "traced traced_gpu unprofiled trtexec_ns kinds gpus gpu_unprofiled counters "
+        "counted_limits layers other_kernels outside kernel_ns kernel_units units hidden "
+        "kernels kernel_kinds slowest regions rules graph replayed_ns replay_error actions "
+        "doubts mapped blocked warnings next_steps opaque_layers selected collectives in_turn "
+        "in_step disturbance first_use tensorrt_bound"
+    ),
+    TraceFacts: keys(
+        "source nsys_version schema_version form tensorrt_version duration_ns "
+        "cuda_graph_trace graph_launches kernels copies memsets processes threads streams "
+        "dropped_rows overhead_ns"
+    ),
+    Gpu: keys(
+        "device name chip compute sm_count memory_bytes bandwidth_bytes_per_s window_ns busy_ns"
+    ),
+    EngineFacts: keys("number source tensorrt_version layers detailed inferences"),
+    Spread: keys("median=median_ns p95=p95_ns"),
+    InferenceFigures: keys(
+        "engine count warmup cut measured found_by launch_api gpu_time_ns gpu_span_ns enqueue_ns"
+    ),
+    ReplayFigures: keys("launches runs gpu_time_ns launch_ns round_trip_ns gap_ns gaps_of_gpu"),
+    IdleRow: keys("device cause gaps time_ns share_of_window"),
+    Skipped: keys("rule group reason"),
+    Note: keys("level text"),
+    Finding: keys(
+        "rule group severity message start_ns end_ns cost_ns share_of_window layer_index "
+        "layer evidence advice about command layer_title also"
+    ),
+}
+"""The objects in the JSON report, version 1."""
