@@ -30,7 +30,7 @@ import numpy as np
 from nsysmap.core.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.clock_shift import clock_shift
 from nsysmap.counters.estimate import Estimates, Values, estimate
-from nsysmap.counters.model import Samples, Work
+from nsysmap.counters.model import GpuRan, Samples
 from nsysmap.counters.sampled_work import repeated_work
 from nsysmap.counters.told import WELL_KNOWN, bounded, may_be_bounded, told
 from nsysmap.mapping.mapped_trace import map_report
@@ -224,7 +224,7 @@ def label(at: int) -> str:
     )
 
 
-def recorded(report: Path) -> Work:
+def recorded(report: Path) -> GpuRan:
     """The repeated work of a report."""
     mapped = map_report(report, [])
     return repeated_work(
@@ -232,7 +232,7 @@ def recorded(report: Path) -> Work:
     ).work
 
 
-def repeated(report: Path, inferences: int) -> Work:
+def repeated(report: Path, inferences: int) -> GpuRan:
     """The repeated work of a report, its inferences one after another until there are that many."""
     work = recorded(report)
     random = np.random.default_rng(1)
@@ -248,10 +248,10 @@ def repeated(report: Path, inferences: int) -> Work:
     start, end, group = (np.concatenate([part[at] for part in parts]) for at in range(3))
     again = np.concatenate([np.full(len(part[0]), part[3]) for part in parts])
     order = np.argsort(start, kind="stable")
-    return Work(start[order], end[order], group[order], again[order], work.groups)
+    return GpuRan(start[order], end[order], group[order], again[order], work.groups)
 
 
-def one(work: Work, hertz: int, *, seed: int, sampling: Sampling = Sampling()) -> Found | None:
+def one(work: GpuRan, hertz: int, *, seed: int, sampling: Sampling = Sampling()) -> Found | None:
     """Samples of that frequency, and what is made of them."""
     random = np.random.default_rng(seed)
     most = sampling.most / int(beside(work)) * (1 - MOST_IDLE if sampling.idle_end_ns else 1.0)
@@ -294,7 +294,7 @@ def one(work: Work, hertz: int, *, seed: int, sampling: Sampling = Sampling()) -
     )
 
 
-def beside(work: Work) -> int:
+def beside(work: GpuRan) -> int:
     """How many kernels run at once at most: their rates add up to no more than 100 %."""
     moments = np.concatenate([work.start_ns, work.end_ns])
     change = np.repeat(np.array([1, -1]), len(work.start_ns))
@@ -302,7 +302,7 @@ def beside(work: Work) -> int:
 
 
 def made(
-    work: Work,
+    work: GpuRan,
     true: FloatArray,
     slope: FloatArray,
     hertz: int,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from nsysmap.network.tables import EngineTables
     from nsysmap.rules.finding import Finding, Outcome
     from nsysmap.rules.rule_file import Rule
-    from nsysmap.timing.inference_groups import InferenceFigures
+    from nsysmap.timing.inference_groups import InferenceTables
     from nsysmap.timing.measured import KindTimes, Measured
     from nsysmap.trace.open_report import Reader
     from nsysmap.whatif.engine_facts import EngineFacts
@@ -476,7 +476,7 @@ class Steps:
         return _engine_facts(self.mapped, self.measured, self.engine_tables, counted)
 
     @cached_property
-    def inference_figures(self) -> InferenceFigures:
+    def inference_figures(self) -> InferenceTables:
         """The tables about inferences."""
         from nsysmap.timing.inference_groups import inference_figures
 

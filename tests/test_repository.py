@@ -4,6 +4,7 @@ README and CI agree.
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -195,3 +196,14 @@ def test_the_architecture_page_names_every_module() -> None:
         for name, folder in folders.items()
     }
     assert {name: held[name] ^ told[name] for name in held if held[name] ^ told[name]} == {}
+
+
+def test_a_class_name_means_one_thing() -> None:
+    """The Python API's Analysis is the rooms' own, which also shows itself."""
+    homes: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "nsysmap").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    del homes["Analysis"]
+    assert {name: where for name, where in homes.items() if len(where) > 1} == {}

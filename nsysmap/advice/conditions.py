@@ -52,7 +52,7 @@ _HEADINGS = {
 
 
 @dataclass(frozen=True)
-class Part:
+class AdviceParagraph:
     """One paragraph of advice, and to whom it is given: None is everybody.
 
     "pytorch", "torch-tensorrt", "onnxruntime", "tensorrt-llm", "tensorrt" (all that run engines),
@@ -117,7 +117,9 @@ def is_condition(text: str) -> bool:
 
 
 def advice_to(
-    program: Program, parts: Sequence[Part], evidence: Mapping[str, object] = MappingProxyType({})
+    program: Program,
+    parts: Sequence[AdviceParagraph],
+    evidence: Mapping[str, object] = MappingProxyType({}),
 ) -> str:
     """What fits this program and a finding with this evidence, in the order of the rule's file;
     where its TensorRT is not known, both ways, each with its version.

@@ -30,8 +30,8 @@ from nsysmap.advice.ways import (
     RTX,
     RTX_CPP,
     RTX_PYTHON,
+    AdvisedChange,
     ByEvidence,
-    Change,
     Way,
 )
 
@@ -206,20 +206,22 @@ _ATTENTION = {
 }
 
 
-def _fused(operator: str) -> Change:
+def _fused(operator: str) -> AdvisedChange:
     """How to fuse attention where its operator has a condition, from TensorRT 10.14 on."""
-    return Change(
+    return AdvisedChange(
         "fuse attention", {**_ATTENTION, ONNX: (_say(operator, 10, 14), _FOLDED)}, unsure=operator
     )
 
 
 def _by_evidence(
-    column: str, title: str, changes: Mapping[str, str], otherwise: str | Change
+    column: str, title: str, changes: Mapping[str, str], otherwise: str | AdvisedChange
 ) -> ByEvidence:
     """Sentences by evidence."""
-    said = {name: Change(title, _model(text)) for name, text in changes.items()}
+    said = {name: AdvisedChange(title, _model(text)) for name, text in changes.items()}
     return ByEvidence(
-        column, said, Change(title, _model(otherwise)) if isinstance(otherwise, str) else otherwise
+        column,
+        said,
+        AdvisedChange(title, _model(otherwise)) if isinstance(otherwise, str) else otherwise,
     )
 
 
@@ -228,8 +230,8 @@ def _model(text: str) -> dict[str, tuple[Way, ...]]:
     return {ANY: (_say(text),)}
 
 
-CHANGES: Mapping[str, Change] = {
-    "cuda-graph": Change(
+CHANGES: Mapping[str, AdvisedChange] = {
+    "cuda-graph": AdvisedChange(
         "run it as a CUDA graph",
         {
             TENSORRT: (
@@ -290,7 +292,7 @@ CHANGES: Mapping[str, Change] = {
             ),
         },
     ),
-    "one-graph": Change(
+    "one-graph": AdvisedChange(
         "make one CUDA graph of all that is launched",
         {
             **_ALL_OF_PYTHON,
@@ -304,7 +306,7 @@ CHANGES: Mapping[str, Change] = {
             ),
         },
     ),
-    "two-in-flight": Change(
+    "two-in-flight": AdvisedChange(
         "keep two inferences in flight",
         {
             TENSORRT: (
@@ -337,7 +339,7 @@ CHANGES: Mapping[str, Change] = {
             ),
         },
     ),
-    "async": Change(
+    "async": AdvisedChange(
         "synchronise once, at the end",
         {
             ONNX_RUNTIME: (
@@ -355,7 +357,7 @@ CHANGES: Mapping[str, Change] = {
         },
         around=True,
     ),
-    "pinned-copies": Change(
+    "pinned-copies": AdvisedChange(
         "copy to and from pinned memory",
         {
             ONNX_RUNTIME: (
@@ -381,7 +383,7 @@ CHANGES: Mapping[str, Change] = {
         },
         around=True,
     ),
-    "no-host-gap": Change(
+    "no-host-gap": AdvisedChange(
         "move host work out of the loop",
         {
             ONNX_RUNTIME: (
@@ -409,7 +411,7 @@ CHANGES: Mapping[str, Change] = {
         },
         around=True,
     ),
-    "one-stream": Change(
+    "one-stream": AdvisedChange(
         "run all kernels on one stream",
         {
             TENSORRT: (_line("trtexec --onnx=model.onnx --maxAuxStreams=0", 8, 6), _ONE_STREAM),
@@ -437,15 +439,15 @@ CHANGES: Mapping[str, Change] = {
             ANY: (_ONE_STREAM,),
         },
     ),
-    "aux-streams": Change("run independent layers concurrently", _STREAMS),
-    "drop-layers": Change(
+    "aux-streams": AdvisedChange("run independent layers concurrently", _STREAMS),
+    "drop-layers": AdvisedChange(
         "avoid TensorRT's reformats",
         _model(
             "give neighbouring layers one type and one layout: NHWC for FP16 and INT8, channels in"
             " multiples of 8 or 32"
         ),
     ),
-    "join-kernels": Change(
+    "join-kernels": AdvisedChange(
         "fuse each norm or softmax into one kernel",
         {ONNX: (_line(_OPSET_17, 8, 6), _PLAIN_NORM), PYTORCH: (_LAYER_NORM,), ANY: (_PLAIN_NORM,)},
     ),
@@ -473,10 +475,10 @@ TWO_GRAPHS = replace(
 those.
 """
 
-PYTHON_BETWEEN = Change("make one CUDA graph of all that Python launches", _ALL_OF_PYTHON)
+PYTHON_BETWEEN = AdvisedChange("make one CUDA graph of all that Python launches", _ALL_OF_PYTHON)
 """Instead of `one-graph` where what is launched between the engines is PyTorch's."""
 
-PYTHON_ALONE = Change(
+PYTHON_ALONE = AdvisedChange(
     CHANGES["no-host-gap"].title,
     {
         PYTORCH: (
@@ -492,7 +494,7 @@ PYTHON_ALONE = Change(
 could be prepared earlier.
 """
 
-WITH_DATA_LOADER = Change(
+WITH_DATA_LOADER = AdvisedChange(
     CHANGES["no-host-gap"].title,
     {PYTORCH: (_line("for x in DataLoader(data, num_workers=4, pin_memory=True):"),)},
     around=True,
@@ -502,22 +504,24 @@ WITH_DATA_LOADER = Change(
 EACH_ENGINE = replace(CHANGES["cuda-graph"], title="run each engine as a CUDA graph")
 """Instead of `cuda-graph` where PyTorch has work of its own between engines."""
 
-RULES: Mapping[str, Change | ByEvidence] = {
+RULES: Mapping[str, AdvisedChange | ByEvidence] = {
     "attention-not-fused": ByEvidence(
         "operator",
         {
             "mask": _fused(f"{_AT_10_14}, but for some masks (NVIDIA/TensorRT issue 4705)"),
             "cache": _fused(f"{_AT_10_14}, with the KV cache concatenated before it"),
-            "branch": Change("fuse attention", {**_ATTENTION, ONNX: (_NOT_IN_A_BRANCH, _FOLDED)}),
+            "branch": AdvisedChange(
+                "fuse attention", {**_ATTENTION, ONNX: (_NOT_IN_A_BRANCH, _FOLDED)}
+            ),
         },
-        Change("fuse attention", _ATTENTION, unsure=f"{_AT_10_14}, outside branches of If"),
+        AdvisedChange("fuse attention", _ATTENTION, unsure=f"{_AT_10_14}, outside branches of If"),
         most=1,
     ),
-    "time-sliced-processes": Change(
+    "time-sliced-processes": AdvisedChange(
         "let the processes share the GPU at the same time (CUDA MPS)",
         {ANY: (_line("nvidia-cuda-mps-control -d  # before they start"),)},
     ),
-    "norm-split": Change("fuse each norm into one kernel", CHANGES["join-kernels"].ways),
+    "norm-split": AdvisedChange("fuse each norm into one kernel", CHANGES["join-kernels"].ways),
     "softmax-split": _by_evidence(
         "before_ranking",
         "fuse each softmax into one kernel",
@@ -529,7 +533,7 @@ RULES: Mapping[str, Change | ByEvidence] = {
         },
         "let nothing read anything but a softmax's final result, and keep its axis last",
     ),
-    "split-inside-region": Change(
+    "split-inside-region": AdvisedChange(
         "fuse attention or norms inside the region",
         {
             TENSORRT: (_line(_EXPORT, 10), _OLD_REGION),
@@ -550,7 +554,7 @@ RULES: Mapping[str, Change | ByEvidence] = {
             " them and shows the others"
         ),
     ),
-    "pointwise-chain": Change(
+    "pointwise-chain": AdvisedChange(
         "join element-wise kernels",
         {
             TENSORRT: (
@@ -583,25 +587,25 @@ RULES: Mapping[str, Change | ByEvidence] = {
             ANY: (_UNCHAINED,),
         },
     ),
-    "epilogue-missed": Change(
+    "epilogue-missed": AdvisedChange(
         "fuse element-wise work into the products before it",
         _model(
             "keep bias, activation or residual add directly after its product: no cast, reshape or"
             " other reader between them"
         ),
     ),
-    "qkv-not-merged": Change(
+    "qkv-not-merged": AdvisedChange(
         "merge the products of Q, K and V",
         _model("write Q, K and V as one product with concatenated weights, and split its result"),
     ),
-    "parallel-small-kernels": Change(CHANGES["aux-streams"].title, _STREAMS),
-    "cast-chain": Change(
+    "parallel-small-kernels": AdvisedChange(CHANGES["aux-streams"].title, _STREAMS),
+    "cast-chain": AdvisedChange(
         "remove casts that undo each other",
         _model(
             "remove each pair of casts, or let the layer between them run in its neighbours' type"
         ),
     ),
-    "data-movement": Change(
+    "data-movement": AdvisedChange(
         "remove kernels that only move data",
         _model(
             "keep one layout from end to end: no transposes back and forth, and constant reshapes"
@@ -640,7 +644,7 @@ RULES: Mapping[str, Change | ByEvidence] = {
         ),
         most=3,  # its saving is of all
     ),
-    "reformat-at-input": Change(
+    "reformat-at-input": AdvisedChange(
         "give the engine its input as its first layer needs it",
         {
             TENSORRT: (
@@ -654,7 +658,7 @@ RULES: Mapping[str, Change | ByEvidence] = {
             ANY: (_say("write the input in the type of that layer: declare the model's input so"),),
         },
     ),
-    "reformat-at-output": Change(
+    "reformat-at-output": AdvisedChange(
         "take the output as the last layer writes it",
         {
             TENSORRT: (
@@ -675,19 +679,21 @@ RULES: Mapping[str, Change | ByEvidence] = {
             ),
         },
     ),
-    "reformat-ping-pong": Change(
+    "reformat-ping-pong": AdvisedChange(
         "keep one layout across the layer between",
         _model(
             "let the layer between the two reformats run in its neighbours' layout, or replace it"
         ),
     ),
-    "dtype-converting-reformat": Change(
+    "dtype-converting-reformat": AdvisedChange(
         "compute neighbouring layers in one type",
         _model("make the layers on both sides of each conversion compute in one type"),
     ),
-    "fp32-in-reduced-engine": Change("run FP32 layers in half precision", _HALF, unsure=_TO_HALF),
-    "fp32-engine": Change("compute in half precision", _HALF, unsure=_TO_HALF),
-    "fp32-without-tf32": Change(
+    "fp32-in-reduced-engine": AdvisedChange(
+        "run FP32 layers in half precision", _HALF, unsure=_TO_HALF
+    ),
+    "fp32-engine": AdvisedChange("compute in half precision", _HALF, unsure=_TO_HALF),
+    "fp32-without-tf32": AdvisedChange(
         "let FP32 products use TF32",
         {
             PYTORCH: (_line('torch.set_float32_matmul_precision("high")'),),
@@ -711,7 +717,7 @@ RULES: Mapping[str, Change | ByEvidence] = {
             "builder": "look in the builder's verbose log for the tactics that were timed",
             "unknown": "make channels multiples of 8 for FP16 and BF16, of 16 for INT8 and FP8",
         },
-        Change("run products on tensor cores", _HALF, unsure=_TO_HALF),
+        AdvisedChange("run products on tensor cores", _HALF, unsure=_TO_HALF),
     ),
     "unfused-quantize": _by_evidence(
         "cause",
@@ -725,24 +731,24 @@ RULES: Mapping[str, Change | ByEvidence] = {
         },
         "let nothing but the layer that quantises read the tensor, with one per-tensor scale",
     ),
-    "int8-with-float-output": Change(
+    "int8-with-float-output": AdvisedChange(
         "quantise outputs too",
         _model(
             "put Q/DQ directly after the layer, with the same scale on every branch that reads it"
         ),
     ),
-    "channel-alignment": Change(
+    "channel-alignment": AdvisedChange(
         "align channels",
         _model(
             "raise channels to the next multiple: of 8 for FP16 and BF16, 16 for INT8 and FP8, 4"
             " for TF32"
         ),
     ),
-    "fp16-norm": Change(
+    "fp16-norm": AdvisedChange(
         "keep norms from overflowing in FP16",
         _model("compare the output with FP32; if it is off, use BF16 or cast around the norm"),
     ),
-    "under-filled-gpu": Change(
+    "under-filled-gpu": AdvisedChange(
         "use a larger batch",
         {
             TENSORRT: (_line("trtexec --onnx=model.onnx --shapes=INPUT:2xDIMS"),),
@@ -766,7 +772,7 @@ RULES: Mapping[str, Change | ByEvidence] = {
         },
         around=True,
     ),
-    "copy-not-overlapped": Change(
+    "copy-not-overlapped": AdvisedChange(
         "copy while kernels run",
         {
             PYTORCH: (
@@ -788,7 +794,7 @@ RULES: Mapping[str, Change | ByEvidence] = {
 rule itself how.
 """
 
-ENGINE_FILE = Change(
+ENGINE_FILE = AdvisedChange(
     "No engine file was given; one comes from the build",
     {
         TENSORRT: (_line(_EXPORT, 8, 2), _say("TensorRT writes no engine file before 8.2")),

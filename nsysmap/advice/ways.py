@@ -105,7 +105,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Change:
+class AdvisedChange:
     """Something to do: what, and how in each kind of program; the ways of one kind begin with that
     of the newest version.
     """
@@ -144,8 +144,8 @@ class ByEvidence:
     """
 
     column: str
-    changes: Mapping[str, Change]
-    otherwise: Change  # what to do about others; all have its title
+    changes: Mapping[str, AdvisedChange]
+    otherwise: AdvisedChange  # what to do about others; all have its title
     most: int = _SENTENCES  # sentences that are told
 
     @property
@@ -164,7 +164,9 @@ class How:
 
 
 def how(
-    action: Change | ByEvidence, program: Program, evidence: Sequence[Mapping[str, object]] = ()
+    action: AdvisedChange | ByEvidence,
+    program: Program,
+    evidence: Sequence[Mapping[str, object]] = (),
 ) -> How:
     """How this program makes a change; with PyTorch's line beside TensorRT's where either may be
     what runs the engine.

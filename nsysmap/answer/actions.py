@@ -20,7 +20,7 @@ from nsysmap.advice.paste import (
     WITH_DATA_LOADER,
 )
 from nsysmap.advice.program import Program
-from nsysmap.advice.ways import Change, How, how
+from nsysmap.advice.ways import AdvisedChange, How, how
 from nsysmap.answer.model import IN_A_REGION, Action, Figure, IdleCause, in_pieces
 from nsysmap.core.table import BoolArray, IntArray, Row, Table
 from nsysmap.trace.inferences.steady import only_repeats
@@ -93,7 +93,7 @@ _MANY_GAPS = 3
 
 
 @dataclass(frozen=True)
-class Runs:
+class RunFacts:
     """What runs: the facts that decide what to do and which line to paste."""
 
     program: Program
@@ -110,7 +110,7 @@ class Runs:
     kinds: int = 1
 
 
-def runs(tables: Mapping[str, Table], program: Program) -> Runs:
+def runs(tables: Mapping[str, Table], program: Program) -> RunFacts:
     """What runs, in the steady-state part of a trace."""
     gaps, copies = tables["gaps"], tables["memcpys"]
     rows = np.flatnonzero(_steady(tables, gaps) & gaps.text("cause").equals("host"))
@@ -125,7 +125,7 @@ def runs(tables: Mapping[str, Table], program: Program) -> Runs:
         if program.pytorch
         else False
     )
-    return Runs(
+    return RunFacts(
         program,
         gaps_each,
         _host_work(gaps.take(rows)),
@@ -190,7 +190,7 @@ class UnitTime:
 
 def actions(
     tables: Mapping[str, Table],
-    runs: Runs,
+    runs: RunFacts,
     *,
     units: float,
     unit_time: UnitTime | None,
@@ -229,7 +229,7 @@ def actions(
     return tuple(sorted(everything, key=lambda one: one.throughput_only))
 
 
-def _the_same(changes: Sequence[Action], runs: Runs) -> set[str]:
+def _the_same(changes: Sequence[Action], runs: RunFacts) -> set[str]:
     """Which of these changes another one is told instead of: what one graph of all that is launched
     takes away.
     """
@@ -269,7 +269,7 @@ def _pays(row: Row) -> bool:
 
 def _change(
     row: Row,
-    runs: Runs,
+    runs: RunFacts,
     findings: Sequence[Row],
     idle: Sequence[IdleCause],
     reformats: Sequence[Mapping[str, object]],
@@ -323,7 +323,7 @@ def _evidence(findings: Iterable[Row], rule: str) -> list[Mapping[str, object]]:
     ]
 
 
-def _what(change: str, runs: Runs) -> Change:
+def _what(change: str, runs: RunFacts) -> AdvisedChange:
     """What to do for a change of what-if: Python's own work between launches has its own way,
     unlike work between inferences.
     """
@@ -342,7 +342,7 @@ def _what(change: str, runs: Runs) -> Change:
     return CHANGES[change]
 
 
-def _unreplayed(rule: str, runs: Runs) -> Change:
+def _unreplayed(rule: str, runs: RunFacts) -> AdvisedChange:
     """What to do about what a rule prices where nothing can be replayed."""
     between = (
         runs.program.pytorch and runs.host_gaps >= _MANY_GAPS and _UNREPLAYED[rule] == "no-host-gap"
@@ -423,7 +423,7 @@ def _title(rule: str, title: str, evidence: Sequence[Mapping[str, object]]) -> s
 
 
 def _rule(
-    row: Row, runs: Runs, findings: Sequence[Row], at_most: int, unit_time: UnitTime | None
+    row: Row, runs: RunFacts, findings: Sequence[Row], at_most: int, unit_time: UnitTime | None
 ) -> Action | None:
     rule = row.text("rule")
     if (

@@ -174,7 +174,7 @@ class KernelShare:
 
 
 @dataclass(frozen=True)
-class Part:
+class RegionPart:
     """Parts of a Myelin region whose names differ only in numbers."""
 
     name: str
@@ -194,7 +194,7 @@ class Region:
     name: str
     engine: int | None
     share_of_all_kernel_time: float
-    parts: tuple[Part, ...]  # the most time first
+    parts: tuple[RegionPart, ...]  # the most time first
 
 
 @dataclass(frozen=True)
@@ -381,7 +381,7 @@ class EngineRan:
 
 
 @dataclass(frozen=True)
-class Mapped:
+class MappedCounts:
     """How many kernels have a layer, and by which methods."""
 
     kernels: int
@@ -442,7 +442,7 @@ class Summary:
     # actions that shorten one inference, the largest saving first; then those for throughput only
     actions: tuple[Action, ...]
     doubts: tuple[Doubt, ...]
-    mapped: Mapped
+    mapped: MappedCounts
     blocked: tuple[str, ...]  # errors: why there is no answer, or a wrong one
     warnings: tuple[str, ...]  # what else the reader must know before trusting the figures
     next_steps: tuple[NextStep, ...]

@@ -32,10 +32,10 @@ from nsysmap.answer.model import (
     InferenceKind,
     KernelShare,
     LayerGroup,
-    Mapped,
+    MappedCounts,
     OtherKernels,
-    Part,
     Region,
+    RegionPart,
     RuleAnswer,
     Summary,
     in_pieces,
@@ -501,7 +501,7 @@ def _regions(tables: Mapping[str, Table], units: float) -> tuple[Region, ...]:
     return tuple(found)
 
 
-def _parts(rows: Sequence[Row], scale: float) -> tuple[Part, ...]:
+def _parts(rows: Sequence[Row], scale: float) -> tuple[RegionPart, ...]:
     """The parts of a region; a time or number of kernels of theirs is multiplied by the scale to be
     that of one unit.
     """
@@ -517,7 +517,7 @@ def _parts(rows: Sequence[Row], scale: float) -> tuple[Part, ...]:
         shown = name if len(mine) > 1 else first
         does = _does(first) if first.startswith("__myl_") else ""
         found.append(
-            Part(
+            RegionPart(
                 shown,
                 does,
                 len(mine),
@@ -556,7 +556,7 @@ def _kernel_kinds(tables: Mapping[str, Table]) -> tuple[tuple[str, float], ...]:
     )
 
 
-def _mapped(tables: Mapping[str, Table]) -> Mapped:
+def _mapped(tables: Mapping[str, Table]) -> MappedCounts:
     rows = sorted(tables["coverage"], key=lambda row: -row.integer("kernels"))
     mapped = [row for row in rows if row.text("method") != "none" and row.integer("kernels")]
     total, shares = (
@@ -564,7 +564,7 @@ def _mapped(tables: Mapping[str, Table]) -> Mapped:
         tables["repeated_layers"].floats("share_of_all_kernel_time"),
     )
     of_all = sum(row.integer("time_ns") for row in mapped) / total if total else None
-    return Mapped(
+    return MappedCounts(
         kernels=sum(row.integer("kernels") for row in rows),
         with_layer=sum(row.integer("kernels") for row in mapped),
         share_of_time=min(float(shares.sum()), 1.0) if of_all and len(shares) else of_all,

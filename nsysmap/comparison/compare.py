@@ -42,7 +42,7 @@ differed by up to 5 % of it (benchmarks/compare.py).
 
 
 @dataclass(frozen=True)
-class Timed:
+class SideTime:
     """The time per inference (or pass) of one side, in nanoseconds."""
 
     source: str
@@ -73,8 +73,8 @@ class Comparison:
     ``inferences_a_pass`` inferences.
     """
 
-    before: Timed
-    after: Timed
+    before: SideTime
+    after: SideTime
     inferences_a_pass: int
     verdict: str
     difference_ns: int | None
@@ -281,12 +281,12 @@ def _recorded(pace: Pace) -> Pace:
     )
 
 
-def _timed(side: Side, scale: int, *, as_recorded: bool) -> Timed:
+def _timed(side: Side, scale: int, *, as_recorded: bool) -> SideTime:
     pace = side.pace
     time = pace.recorded if as_recorded else pace.likely
     value = _rounded(time * scale)
     ends = (pace.recorded, pace.recorded) if as_recorded else (pace.quick, pace.slow)
-    return Timed(
+    return SideTime(
         source=side.source,
         engines=tuple(engine.source for engine in side.engines),
         runs=pace.runs,
@@ -340,7 +340,7 @@ def _rounded(value: float) -> int | None:
     return None if math.isnan(value) else round(value)
 
 
-def _interval_of(side: Side, timed: Timed) -> tuple[int, int]:
+def _interval_of(side: Side, timed: SideTime) -> tuple[int, int]:
     """The 95 % interval of a side's own time, which includes the uncertainty of the profiler's
     overhead on that side only.
     """
@@ -360,7 +360,7 @@ def _interval_of(side: Side, timed: Timed) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class _Told:
+class _RecordedTold:
     verdict: str
     interval_ns: tuple[int, int] | None
     noise_ns: tuple[int, int] | None
@@ -369,16 +369,16 @@ class _Told:
     notes: list[str]
 
 
-def _told(before: Side, after: Side, scale: int) -> _Told:
+def _told(before: Side, after: Side, scale: int) -> _RecordedTold:
     ours, theirs = before.pace, after.pace
     for side in (before, after):
         if not side.pace.known:
-            return _Told(
+            return _RecordedTold(
                 CANNOT_TELL, None, None, None, f"no test: {side.source}: {side.pace.profiled}", []
             )
     other = _another_inference(before, after)
     if other:
-        return _Told(CANNOT_TELL, None, None, None, f"no test: {other}", [])
+        return _RecordedTold(CANNOT_TELL, None, None, None, f"no test: {other}", [])
     recorded = _as_recorded(before, after)
     noises = [_noise(pace, recorded=recorded) for pace in (ours, theirs)]
     found = difference(noises[0], noises[1], slack=_slack(before, after, recorded=recorded))
@@ -386,7 +386,7 @@ def _told(before: Side, after: Side, scale: int) -> _Told:
     if few:
         names = f"{' and '.join(few)} {'has' if len(few) == 1 else 'have'}"
         told = f"no test: {names} fewer than {FEWEST} counted inferences per thread; capture more"
-        return _Told(TOO_FEW, None, None, None, told, [])
+        return _RecordedTold(TOO_FEW, None, None, None, told, [])
     test = _test_words(ours, theirs)
     noise = round(found.low * scale), round(found.high * scale)
     apart = _run_to_run(before, after)
@@ -421,7 +421,7 @@ def _told(before: Side, after: Side, scale: int) -> _Told:
     # noise must not be called noise.
     beyond = _verdict((round((found.low - apart) * scale), round((found.high + apart) * scale)))
     verdict = CANNOT_TELL if _verdict(interval) == NO_DIFFERENCE != beyond else _verdict(interval)
-    return _Told(verdict, interval, noise, found.p, test, notes)
+    return _RecordedTold(verdict, interval, noise, found.p, test, notes)
 
 
 def _verdict(interval: tuple[int, int]) -> str:
@@ -503,7 +503,7 @@ def _told_recorded(
     p: float,
     intervals: tuple[tuple[int, int], tuple[int, int]],
     test: str,
-) -> _Told:
+) -> _RecordedTold:
     """The differences of times as recorded, by noise alone and with run-to-run differences; only if
     both sides have the same overhead.
     """
@@ -518,8 +518,8 @@ def _told_recorded(
                 " is different: the two are not compared."
             ),
         ]
-        return _Told(CANNOT_TELL, None, noise, p, test, notes)
-    return _Told(_verdict(interval), interval, noise, p, test, [told])
+        return _RecordedTold(CANNOT_TELL, None, noise, p, test, notes)
+    return _RecordedTold(_verdict(interval), interval, noise, p, test, [told])
 
 
 _BY_RUNS = " and by what two runs of one program may differ"
@@ -651,7 +651,7 @@ def _of_profiles(before: Side, after: Side, *, known: bool, by_layer: bool) -> t
     return (told,)
 
 
-def _profiled(side: Side, *, by_layer: bool) -> Timed:
+def _profiled(side: Side, *, by_layer: bool) -> SideTime:
     """The sum of the layers' times in a profile, or otherwise the time of the whole engine in
     trtexec's log.
     """
@@ -663,4 +663,4 @@ def _profiled(side: Side, *, by_layer: bool) -> Timed:
         if by_layer
         else side.compute_ns
     )
-    return Timed(side.source, tuple(engine.source for engine in side.engines), time_ns=value)
+    return SideTime(side.source, tuple(engine.source for engine in side.engines), time_ns=value)

@@ -34,7 +34,7 @@ SLOWEST, P99 = "slowest", "p99"
 
 
 @dataclass(frozen=True)
-class Wait:
+class WaitBefore:
     """An idle interval before an inference was enqueued."""
 
     ns: int
@@ -61,13 +61,13 @@ class OneInference:
     contributions: tuple[Contribution, ...]  # add up to the difference
     before_ns: int  # of its time, how much had passed before it was enqueued
     usual_before_ns: int
-    waits: tuple[Wait, ...]  # the idle intervals in that, the longest first
+    waits: tuple[WaitBefore, ...]  # the idle intervals in that, the longest first
     kernels: Table  # comparison_schema.INFERENCE_KERNELS
     phases: bool = False  # the run has several phases (steady.phases)
 
 
 @dataclass(frozen=True)
-class _Times:
+class _PeriodTimes:
     """Every inference with the time since the end of the previous one on its thread."""
 
     begin_ns: IntArray
@@ -139,7 +139,7 @@ def one_inference(tables: Mapping[str, Table], source: str, which: str) -> OneIn
     )
 
 
-def _times(tables: Mapping[str, Table]) -> _Times:
+def _times(tables: Mapping[str, Table]) -> _PeriodTimes:
     inferences = tables["inferences"]
     gpu_end = inferences.ints("gpu_end_ns")
     end = np.where(gpu_end != MISSING, gpu_end, inferences.ints("end_ns"))
@@ -150,7 +150,7 @@ def _times(tables: Mapping[str, Table]) -> _Times:
         follows &= column[order[1:]] == column[order[:-1]]
     begin = np.minimum(inferences.ints("start_ns"), end)
     begin[order[1:][follows]] = end[order[:-1][follows]]
-    return _Times(begin, end, inferences.bools("complete") & ~inferences.bools("warmup"))
+    return _PeriodTimes(begin, end, inferences.bools("complete") & ~inferences.bools("warmup"))
 
 
 def _row(tables: Mapping[str, Table], source: str, which: str) -> int:
@@ -187,7 +187,7 @@ def _same_kernels(inferences: Table, row: int) -> BoolArray:
     return same
 
 
-def _like(inferences: Table, times: _Times, phase: IntArray, row: int) -> IntArray:
+def _like(inferences: Table, times: _PeriodTimes, phase: IntArray, row: int) -> IntArray:
     """The steady-state inferences on the same device and of the same engine that launch the same
     kernels in the same phase.
     """
@@ -197,7 +197,7 @@ def _like(inferences: Table, times: _Times, phase: IntArray, row: int) -> IntArr
 
 
 def _contributions(
-    tables: Mapping[str, Table], times: _Times, rows: tuple[int, int]
+    tables: Mapping[str, Table], times: _PeriodTimes, rows: tuple[int, int]
 ) -> tuple[Contribution, ...]:
     """Where the time of the two inferences went; the contributions add up to the difference."""
     inferences, layers = tables["inferences"], tables["layers"]
@@ -229,7 +229,7 @@ def _contributions(
     return tuple(sorted(found, key=lambda one: (-abs(one.ns), one.name)))
 
 
-def _waits(tables: Mapping[str, Table], times: _Times, row: int) -> tuple[Wait, ...]:
+def _waits(tables: Mapping[str, Table], times: _PeriodTimes, row: int) -> tuple[WaitBefore, ...]:
     """The idle intervals from the end of the previous one until an inference was enqueued."""
     inferences, gaps, kernels = tables["inferences"], tables["gaps"], tables["kernels"]
     device = known_device(
@@ -251,7 +251,7 @@ def _waits(tables: Mapping[str, Table], times: _Times, row: int) -> tuple[Wait, 
             else str(kernels.text("layer_title")[kernel] or kernels.text("name")[kernel])
         )
         ns = min(gap.integer("end_ns"), end) - max(gap.integer("start_ns"), begin)
-        found.append(Wait(ns, gap.text("cause"), gap.text("evidence"), name))
+        found.append(WaitBefore(ns, gap.text("cause"), gap.text("evidence"), name))
     return tuple(sorted(found, key=lambda one: -one.ns))
 
 

@@ -30,7 +30,7 @@ from nsysmap.core.groups import rows_by_value
 from nsysmap.core.table import FloatArray, IntArray, Row, Table
 from nsysmap.inputs.engine.model import Layer
 from nsysmap.network.layer_network import Piece, network_of
-from nsysmap.network.matched_groups import GONE, NEW, ONE_TO_ONE, Group, groups_of
+from nsysmap.network.matched_groups import GONE, NEW, ONE_TO_ONE, MatchedGroup, groups_of
 from nsysmap.timing.layer_sums import common_name
 
 _NODE_NS = 120.0
@@ -87,7 +87,7 @@ def joined_groups(before: Side, after: Side) -> tuple[JoinedGroup, ...]:
     return tuple(found)
 
 
-def _by_ids(group: Group, pieces: Sequence[Sequence[Piece]]) -> JoinedGroup:
+def _by_ids(group: MatchedGroup, pieces: Sequence[Sequence[Piece]]) -> JoinedGroup:
     before, after = (
         tuple(own[place].layer_id for place in places)
         for own, places in zip(pieces, (group.before, group.after), strict=True)

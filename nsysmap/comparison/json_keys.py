@@ -7,17 +7,17 @@ CHANGELOG.md; a new key is none.
 
 from __future__ import annotations
 
-from nsysmap.comparison.compare import Timed
+from nsysmap.comparison.compare import SideTime
 from nsysmap.comparison.conditions import Condition
 from nsysmap.comparison.finding_changes import FindingChange
-from nsysmap.comparison.inference import OneInference, Wait
+from nsysmap.comparison.inference import OneInference, WaitBefore
 from nsysmap.comparison.precision import PrecisionReason
 from nsysmap.comparison.predictions import Prediction
 from nsysmap.comparison.waterfall import Contribution
 from nsysmap.core.json_record import Declared, keys
 
 COMPARISON: Declared = {
-    Timed: keys(
+    SideTime: keys(
         "source engines runs inferences held_up held_up_ns time_ns low_ns high_ns recorded_ns "
         "per_second effective drift_ns profiled gpu_ns enqueue_ns with_outliers_ns"
     ),
@@ -37,6 +37,6 @@ COMPARISON: Declared = {
         "source one inference like rank first warmup time_ns usual usual_ns before_ns "
         "usual_before_ns phases"
     ),
-    Wait: keys("ns cause evidence ended_by"),
+    WaitBefore: keys("ns cause evidence ended_by"),
 }
 """The objects in the JSON of `nsysmap compare` and `nsysmap inference`, version 1 of each."""

@@ -14,7 +14,7 @@ from nsysmap.comparison.compare import (
     SLOWER,
     TOO_FEW,
     Comparison,
-    Timed,
+    SideTime,
 )
 from nsysmap.comparison.conditions import Condition
 from nsysmap.comparison.finding_changes import FindingChange
@@ -95,8 +95,8 @@ def json_schema() -> Schema:
     verdicts = [FASTER, SLOWER, NO_DIFFERENCE, TOO_FEW, CANNOT_TELL]
     properties: Schema = {
         "schema": {"const": SCHEMA},
-        "before": object_of(record_schema(Timed, COMPARISON)),
-        "after": object_of(record_schema(Timed, COMPARISON)),
+        "before": object_of(record_schema(SideTime, COMPARISON)),
+        "after": object_of(record_schema(SideTime, COMPARISON)),
         **dict.fromkeys(("before_ns", "after_ns", "difference_ns", "run_to_run_ns"), time),
         "interval_ns": interval,
         "noise_interval_ns": interval,
@@ -354,7 +354,7 @@ def _times(found: Comparison) -> Section:
     return tabled("times", "Before and after", ("", "before", "after"), tuple(rows), "lrr")
 
 
-def _range(side: Timed) -> str:
+def _range(side: SideTime) -> str:
     if side.low_ns is None or side.high_ns is None or side.low_ns == side.high_ns:
         return "–"
     return f"{duration(side.low_ns)} to {duration(side.high_ns)}"

@@ -21,7 +21,7 @@ from nsysmap.names.fusion import NORM_PATTERNS
 
 
 @dataclass(frozen=True)
-class Part:
+class ComparedPart:
     """One or more kernels of a region that compute one thing together."""
 
     word: str  # gemm, layernorm, …
@@ -64,8 +64,8 @@ def region_parts(before: Side, after: Side, groups: Sequence[JoinedGroup], joine
 
 
 def joined_parts(
-    before: Sequence[Part], after: Sequence[Part]
-) -> list[tuple[Sequence[Part], Sequence[Part]]]:
+    before: Sequence[ComparedPart], after: Sequence[ComparedPart]
+) -> list[tuple[Sequence[ComparedPart], Sequence[ComparedPart]]]:
     """Corresponding parts of both sides, in order; nothing if the sides differ in their number of
     norms.
 
@@ -79,7 +79,7 @@ def joined_parts(
     ]
     if not marks[0] or [before[at].word for at in marks[0]] != [after[at].word for at in marks[1]]:
         return []
-    found: list[tuple[Sequence[Part], Sequence[Part]]] = []
+    found: list[tuple[Sequence[ComparedPart], Sequence[ComparedPart]]] = []
     at, other = 0, 0
     for row, column in [*zip(*marks, strict=True), (len(before), len(after))]:
         ours, theirs = before[at:row], after[other:column]
@@ -95,7 +95,7 @@ def joined_parts(
     return found
 
 
-def _parts(side: Side, ids: Sequence[int], whole: int) -> list[Part]:
+def _parts(side: Side, ids: Sequence[int], whole: int) -> list[ComparedPart]:
     """The parts in order of their start, for the kernel sequence that most inferences have; their
     times add up to ``whole``.
     """
@@ -111,10 +111,10 @@ def _parts(side: Side, ids: Sequence[int], whole: int) -> list[Part]:
     if not shares.sum():
         return []
     times = whole_parts(shares / shares.sum() * whole, whole)
-    return [Part(part.word, time) for part, time in zip(held, times.tolist(), strict=True)]
+    return [ComparedPart(part.word, time) for part, time in zip(held, times.tolist(), strict=True)]
 
 
-def _words(parts: Sequence[Part]) -> str:
+def _words(parts: Sequence[ComparedPart]) -> str:
     return " + ".join(
         word if count == 1 else f"{count} {word}"
         for word, count in Counter(part.word for part in parts).items()

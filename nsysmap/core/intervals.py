@@ -25,7 +25,7 @@ class Spans:
 
 
 @dataclass(frozen=True)
-class Blocks:
+class BlockBounds:
     """The bounds of each block of rows, with which rows between two numbers are found without
     reading most of the others.
     """
@@ -35,12 +35,12 @@ class Blocks:
     count: int  # of rows
 
     @staticmethod
-    def of(low: Ints, high: Ints) -> Blocks:
+    def of(low: Ints, high: Ints) -> BlockBounds:
         """The bounds of rows with the ends ``low`` and ``high``."""
         at = np.arange(0, len(low), _BLOCK)
         if not len(at):
-            return Blocks(at, at, 0)
-        return Blocks(
+            return BlockBounds(at, at, 0)
+        return BlockBounds(
             np.minimum.reduceat(whole(low), at), np.maximum.reduceat(whole(high), at), len(low)
         )
 
@@ -62,7 +62,7 @@ class Timed:
     thread: Ints
     start_ns: Ints
     end_ns: Ints
-    blocks: Blocks
+    blocks: BlockBounds
 
     @staticmethod
     def of(table: Table) -> Timed:
@@ -72,7 +72,7 @@ class Timed:
     @staticmethod
     def held(thread: Ints, start_ns: Ints, end_ns: Ints) -> Timed:
         """The same from columns, whatever their storage."""
-        return Timed(thread, start_ns, end_ns, Blocks.of(start_ns, end_ns))
+        return Timed(thread, start_ns, end_ns, BlockBounds.of(start_ns, end_ns))
 
     def __len__(self) -> int:
         return len(self.start_ns)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nsysmap.core.table import BoolArray, FloatArray, IntArray
-from nsysmap.counters.model import Samples, Shift, Work
-from nsysmap.counters.odds import Explained, explained, less_likely, likely, spread
+from nsysmap.counters.model import GpuRan, Samples, Shift
+from nsysmap.counters.odds import ExplainedSamples, explained, less_likely, likely, spread
 from nsysmap.counters.part_rates import Fit, State, Sums, fit_rates, quick_factor, quick_misfit
 from nsysmap.counters.problem import (
     FAR_SAMPLES,
@@ -22,8 +22,8 @@ from nsysmap.counters.ring import Gram
 from nsysmap.counters.series import ROUNDED2
 from nsysmap.counters.shares import (
     BusyTime,
-    Layout,
-    Parts,
+    ColumnLayout,
+    KernelParts,
     Shares,
     blurred,
     busy_time,
@@ -116,17 +116,17 @@ class _Scene:
     end_ns: IntArray
     values: FloatArray
     stretch: IntArray
-    work: Work
-    parts: Parts
+    work: GpuRan
+    parts: KernelParts
 
-    def at(self, shift: Shift, left_out: BoolArray | None = None) -> _Looked:
+    def at(self, shift: Shift, left_out: BoolArray | None = None) -> _ShiftedSamples:
         """The samples with their clock shifted, without those left out."""
         start, end = shift.moved(self.start_ns), shift.moved(self.end_ns)
         used = ~touched(self.work, self.work.group < 0, start, end)
         if left_out is not None:
             used &= ~left_out
         shares = shares_in(self.parts, start, end).kept(used)
-        return _Looked(self.values, used, shares, gram(shares))
+        return _ShiftedSamples(self.values, used, shares, gram(shares))
 
     def places(self, shift: Shift) -> IntArray:
         """The column of the part that runs, or ran last, where each sample begins, plus 1; 0 for
@@ -146,7 +146,7 @@ class _Scene:
         layout = self.parts.layout
         return np.append(0, np.repeat(np.arange(layout.groups) + 1, layout.parts))
 
-    def explained(self, looked: _Looked, like: Fit, place: IntArray) -> Explained:
+    def explained(self, looked: _ShiftedSamples, like: Fit, place: IntArray) -> ExplainedSamples:
         """How well rates explain these samples."""
         return explained(looked.values, looked.shares, looked.sums(), like, place)
 
@@ -196,7 +196,7 @@ class _Pulled:
 
 
 @dataclass(frozen=True)
-class _Looked:
+class _ShiftedSamples:
     """Samples at one shift, prepared for the fit."""
 
     values: FloatArray
@@ -204,10 +204,10 @@ class _Looked:
     shares: Shares
     matrix: Gram
 
-    def without(self, some: BoolArray) -> _Looked:
+    def without(self, some: BoolArray) -> _ShiftedSamples:
         """Without these samples."""
         shares = self.shares.kept(~some)
-        return _Looked(self.values, self.used & ~some, shares, gram(shares))
+        return _ShiftedSamples(self.values, self.used & ~some, shares, gram(shares))
 
     def sums(self) -> Sums:
         """The normal equations of the metrics' samples."""
@@ -217,7 +217,7 @@ class _Looked:
         return Sums(self.matrix, target, (used**2).sum(axis=1), used.shape[1], rounding2)
 
 
-def clock_shift(samples: Samples, work: Work, activity: tuple[int, ...]) -> Shift | None:
+def clock_shift(samples: Samples, work: GpuRan, activity: tuple[int, ...]) -> Shift | None:
     """The shift with which the samples fit the kernels best; None if nothing in the samples follows
     the kernels.
 
@@ -338,7 +338,7 @@ def _slope(scene: _Scene, pulled: _Pulled) -> tuple[float, float]:
     return slope, float(np.sqrt(scatter / (bend @ time**2)))
 
 
-def _stretches(samples: Samples, work: Work, activity: tuple[int, ...]) -> list[_Stretch]:
+def _stretches(samples: Samples, work: GpuRan, activity: tuple[int, ...]) -> list[_Stretch]:
     """Some stretches of samples, spread over the time in which the sequence runs; none if nsys lost
     nearly all samples.
     """
@@ -371,7 +371,7 @@ def _stretches(samples: Samples, work: Work, activity: tuple[int, ...]) -> list[
     return found
 
 
-def _near(work: Work, inside: BoolArray, samples: Samples, margin: float) -> BoolArray:
+def _near(work: GpuRan, inside: BoolArray, samples: Samples, margin: float) -> BoolArray:
     """The samples within that time of some of the work."""
     start, end = (
         (work.start_ns, work.end_ns)
@@ -412,7 +412,7 @@ def _best_explained(scene: _Scene, peaks: list[Shift], period: float) -> Shift:
     ]
 
 
-def _drift_of_busy_time(work: Work, stretches: list[_Stretch], period: float) -> float:
+def _drift_of_busy_time(work: GpuRan, stretches: list[_Stretch], period: float) -> float:
     """The drift at which activity correlates best with busy time; 0 if it does not correlate, as on
     a GPU that is never idle.
     """
@@ -446,7 +446,7 @@ def _drift_of_busy_time(work: Work, stretches: list[_Stretch], period: float) ->
 
 
 def _by_kernel(
-    work: Work, stretches: list[_Stretch], period: float, drifting: Shift
+    work: GpuRan, stretches: list[_Stretch], period: float, drifting: Shift
 ) -> list[Shift]:
     """The shifts, by half samples, at which the kernel in the middle of samples explains most of
     their variance: the likeliest first.
@@ -487,7 +487,7 @@ def _along(agreement: FloatArray, moved: IntArray) -> FloatArray:
     return along
 
 
-def _around(work: Work, stretch: _Stretch, margin: float) -> Work:
+def _around(work: GpuRan, stretch: _Stretch, margin: float) -> GpuRan:
     """The work near a stretch."""
     return work.some(
         (work.end_ns > stretch.start_ns[0] - margin) & (work.start_ns < stretch.end_ns[-1] + margin)
@@ -514,13 +514,15 @@ def _agreement(
 class _Look:
     """Kernels, their parts, and samples that offsets are tried with, so many steps apart."""
 
-    work: Work
-    layout: Layout
+    work: GpuRan
+    layout: ColumnLayout
     stretches: list[_Stretch]
     steps: int
 
 
-def _looks(work: Work, layout: Layout, stretches: list[_Stretch], period: float) -> list[_Look]:
+def _looks(
+    work: GpuRan, layout: ColumnLayout, stretches: list[_Stretch], period: float
+) -> list[_Look]:
     """Quick looks that rule out most offsets, if there are so many offsets and samples, and a
     closer one.
     """
@@ -652,7 +654,7 @@ def _scene(look: _Look, near: Shift | None = None) -> _Scene:
 
 def _without_wild(
     scene: _Scene, shift: Shift, begun: State | None = None
-) -> tuple[BoolArray, _Looked, Fit]:
+) -> tuple[BoolArray, _ShiftedSamples, Fit]:
     """Samples far from the usual ones of their kernels, in any metric; the others, and the fit to
     these.
 

@@ -12,7 +12,7 @@ from nsysmap.core.groups import numbered
 from nsysmap.core.table import FloatArray, IntArray, Table
 from nsysmap.counters.clock_shift import clock_shift
 from nsysmap.counters.estimate import Estimates, estimate
-from nsysmap.counters.model import Samples, Shift, Work
+from nsysmap.counters.model import GpuRan, Samples, Shift
 from nsysmap.counters.shares import busy_time
 from nsysmap.counters.told import Capture, told, why_not
 from nsysmap.trace.model import Trace
@@ -94,7 +94,7 @@ def _counted(
     }
 
 
-def _work(copies: Table) -> Work:
+def _work(copies: Table) -> GpuRan:
     """The copies as work with their kinds as groups, -1 for those beyond the maximum."""
     start, end = copies.ints("start_ns"), copies.ints("end_ns")
     codes = [copies.text(name).codes.astype(np.int64) for name in ("kind", "source", "target")]
@@ -103,7 +103,7 @@ def _work(copies: Table) -> Work:
     place = np.full(len(took), -1)
     kept = np.argsort(-took, kind="stable")[:MOST_KINDS]
     place[kept] = np.arange(len(kept))
-    return Work(start, end, place[kind], _turns(place[kind]), len(kept))
+    return GpuRan(start, end, place[kind], _turns(place[kind]), len(kept))
 
 
 def _turns(kind: IntArray) -> IntArray:
@@ -127,7 +127,7 @@ def _alone_ns(trace: Trace, copies: Table, device: int) -> FloatArray:
         return end - start
     none = np.full(len(mine), -1)
     time = busy_time(
-        Work(
+        GpuRan(
             trace.kernels.ints("start_ns")[mine], trace.kernels.ints("end_ns")[mine], none, none, 0
         )
     )

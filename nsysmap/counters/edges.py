@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.core.table import FloatArray, IntArray
-from nsysmap.counters.model import Work
-from nsysmap.counters.shares import Layout
+from nsysmap.counters.model import GpuRan
+from nsysmap.counters.shares import ColumnLayout
 
 SMEAR_NS = 150.0
 """Standard deviation between the begin and end of a kernel's activity and its timestamps, the same
@@ -28,7 +28,7 @@ _UNEVEN = 0.3
 
 
 @dataclass(frozen=True)
-class Beside:
+class GroupNeighbours:
     """Which group runs directly before and after each group, and how often; the last group stands
     for none.
     """
@@ -38,7 +38,7 @@ class Beside:
     often: FloatArray  # share of the executions of the group
 
 
-def beside(work: Work) -> Beside:
+def beside(work: GpuRan) -> GroupNeighbours:
     """The neighbours of each group's executions, on either side, if they are closer than activity
     smears.
     """
@@ -56,7 +56,7 @@ def beside(work: Work) -> Beside:
     found, count = np.unique(pairs, return_counts=True)
     group, other = found // (groups + 1), found % (groups + 1)
     executions = np.bincount(work.group[inside], minlength=groups)
-    return Beside(group, other, count / np.maximum(executions, 1)[group])
+    return GroupNeighbours(group, other, count / np.maximum(executions, 1)[group])
 
 
 def smear_ns(unevenness: float, *, memory: bool) -> float:
@@ -67,7 +67,7 @@ def smear_ns(unevenness: float, *, memory: bool) -> float:
 
 
 def smeared(
-    pairs: Beside, layout: Layout, values: FloatArray, idle: float, apart_ns: float
+    pairs: GroupNeighbours, layout: ColumnLayout, values: FloatArray, idle: float, apart_ns: float
 ) -> FloatArray:
     """Standard error of each group's value if its begin and its end are known to within
     ``apart_ns``.
@@ -76,7 +76,9 @@ def smeared(
     return _at_ends(pairs, layout, (known[pairs.group] - known[pairs.other]) * apart_ns)
 
 
-def refilled(pairs: Beside, layout: Layout, values: FloatArray, idle: float) -> FloatArray:
+def refilled(
+    pairs: GroupNeighbours, layout: ColumnLayout, values: FloatArray, idle: float
+) -> FloatArray:
     """Standard error of a metric of blocks resident on SMs: SMs drain and fill also between kernels
     that follow one another directly.
 
@@ -86,7 +88,7 @@ def refilled(pairs: Beside, layout: Layout, values: FloatArray, idle: float) -> 
     return _at_ends(pairs, layout, (values[pairs.group] - idle) * SMEAR_NS)
 
 
-def cached(work: Work, values: FloatArray, reach_ns: float, *, written: bool) -> FloatArray:
+def cached(work: GpuRan, values: FloatArray, reach_ns: float, *, written: bool) -> FloatArray:
     """Standard error of a kernel's traffic to memory, which depends on the contents of the level-2
     cache and on when it writes them back.
 
@@ -117,7 +119,7 @@ def cached(work: Work, values: FloatArray, reach_ns: float, *, written: bool) ->
     return error
 
 
-def _at_ends(pairs: Beside, layout: Layout, moved: FloatArray) -> FloatArray:
+def _at_ends(pairs: GroupNeighbours, layout: ColumnLayout, moved: FloatArray) -> FloatArray:
     """Standard error of each group from what its ends can gain or lose, in percent times ns."""
     error: FloatArray = np.sqrt(
         np.bincount(pairs.group, moved**2 * pairs.often, layout.groups)

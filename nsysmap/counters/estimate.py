@@ -17,13 +17,13 @@ from nsysmap.counters.both import both
 from nsysmap.counters.bounded import bounded_solution
 from nsysmap.counters.edges import cached, refilled, smear_ns, smeared
 from nsysmap.counters.limits import freedom_of, limits, log_variance, student
-from nsysmap.counters.model import Samples, Shift, Work
+from nsysmap.counters.model import GpuRan, Samples, Shift
 from nsysmap.counters.near_inverse import Weighted, spreads, weighted
 from nsysmap.counters.part_rates import FEW, Fit, State, Sums, fit_rates
 from nsysmap.counters.problem import Problem, problem_of, without
 from nsysmap.counters.ring import Factor
 from nsysmap.counters.series import LEFT_OPEN, ROUNDED2, Series, series_of
-from nsysmap.counters.shares import Layout, concurrent_share, summed
+from nsysmap.counters.shares import ColumnLayout, concurrent_share, summed
 
 _FAR = 10.0  # ratio to the usual deviation of the other samples of the same kernels: excluded
 # the same for a first look at few samples, which outliers pull to themselves: a fit without these
@@ -102,7 +102,7 @@ class Estimates:
 
     metrics: tuple[str, ...]
     by_metric: tuple[Estimate, ...]
-    layout: Layout
+    layout: ColumnLayout
     concurrent: FloatArray  # share of each group's time in which something else also ran
     samples: int  # used
     outliers: int  # excluded
@@ -117,7 +117,7 @@ class Estimates:
 
 def estimate(
     samples: Samples,
-    work: Work,
+    work: GpuRan,
     shift: Shift,
     *,
     member_of: IntArray | None = None,
@@ -156,7 +156,7 @@ def estimate(
     place, layout = problem.place, problem.layout
     return Estimates(
         samples.metrics, by_metric,
-        Layout(np.concatenate([[0], np.cumsum(layout.parts[place])]), layout.duration_ns[place], layout.executions[place]),  # noqa: E501
+        ColumnLayout(np.concatenate([[0], np.cumsum(layout.parts[place])]), layout.duration_ns[place], layout.executions[place]),  # noqa: E501
         concurrent_share(problem.work)[place], int(problem.used.sum()), int(outliers.sum()),
         problem.left_out, problem.thinned,
         problem.period_ns,

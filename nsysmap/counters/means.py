@@ -11,7 +11,7 @@ import numpy as np
 from nsysmap.core.table import FloatArray, IntArray
 from nsysmap.counters.near_inverse import Weighted, weighted
 from nsysmap.counters.ring import Gram
-from nsysmap.counters.shares import Layout
+from nsysmap.counters.shares import ColumnLayout
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Means:
         )
 
 
-def means_of(layout: Layout, member: IntArray, sets: int) -> Means:
+def means_of(layout: ColumnLayout, member: IntArray, sets: int) -> Means:
     """The means of the groups, and of the sets; ``member`` is the set of each group (-1 for
     none).
     """

@@ -36,7 +36,7 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class Work:
+class GpuRan:
     """What one GPU ran (kernels, copies, memsets), by start time."""
 
     start_ns: IntArray
@@ -59,9 +59,9 @@ class Work:
         ran = begin != _NEVER
         return begin[ran], end[ran]
 
-    def some(self, rows: BoolArray) -> Work:
+    def some(self, rows: BoolArray) -> GpuRan:
         """Only these rows; groups and repetitions keep their numbers."""
-        return Work(
+        return GpuRan(
             self.start_ns[rows], self.end_ns[rows], self.group[rows], self.repeat[rows], self.groups
         )
 

@@ -23,7 +23,7 @@ _NEAR_NS = 2000.0  # the blocks of a kernel begin and end within a µs
 
 
 @dataclass(frozen=True)
-class Explained:
+class ExplainedSamples:
     """How well rates of kernels explain the samples at one offset."""
 
     misfit: FloatArray  # by metric minus the logarithm of the likelihood
@@ -33,7 +33,7 @@ class Explained:
 
 def explained(
     values: FloatArray, shares: Shares, sums: Sums, like: Fit, place: IntArray
-) -> Explained:
+) -> ExplainedSamples:
     """How well the samples are explained by rates that are as even as in ``like``; ``place`` is
     where each sample begins, as the column of the part that runs, plus 1.
     """
@@ -47,10 +47,10 @@ def explained(
             like.left + 1, uneven, shares.columns
         )
     noise2 = np.maximum(squares.sum(axis=1) / max(sums.samples, 1), sums.rounding2)
-    return Explained(misfit, squares, noise2)
+    return ExplainedSamples(misfit, squares, noise2)
 
 
-def by_place(one: Explained, other: Explained) -> FloatArray:
+def by_place(one: ExplainedSamples, other: ExplainedSamples) -> FloatArray:
     """The difference of the misfits, by place."""
     apart: FloatArray = ((one.squares - other.squares) / (one.noise2 + other.noise2)[:, None]).sum(
         axis=0
@@ -58,7 +58,9 @@ def by_place(one: Explained, other: Explained) -> FloatArray:
     return apart
 
 
-def less_likely(each: Sequence[Explained], offset_ns: FloatArray, kernel: IntArray) -> FloatArray:
+def less_likely(
+    each: Sequence[ExplainedSamples], offset_ns: FloatArray, kernel: IntArray
+) -> FloatArray:
     """The logarithm of how much less probable each offset is than the best; ``kernel`` is that of
     each place.
 

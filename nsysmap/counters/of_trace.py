@@ -26,7 +26,7 @@ from nsysmap.counters.clock_shift import clock_shift
 from nsysmap.counters.copies import copy_rows
 from nsysmap.counters.estimate import Estimate, Estimates, Values, estimate
 from nsysmap.counters.kernel_ends import kernel_ends
-from nsysmap.counters.model import Samples, Shift, Work
+from nsysmap.counters.model import GpuRan, Samples, Shift
 from nsysmap.counters.problem import enough_of
 from nsysmap.counters.run_facts import (
     Joined,
@@ -321,7 +321,7 @@ def _times(count: int) -> str:
     return "one stretch" if count == 1 else f"{count} stretches"
 
 
-def _run(samples: Samples, moved: Joined, work: Work) -> dict[str, object]:
+def _run(samples: Samples, moved: Joined, work: GpuRan) -> dict[str, object]:
     """The facts about the whole run from the samples."""
     facts: dict[str, object] = {}
     if "gpc_clock" in samples.metrics:
@@ -346,7 +346,7 @@ def _filled(gpu: GpuSamples, samples: Samples, trace: Trace) -> dict[str, float 
     """What the GPU as a whole did in samples that kernels fill."""
     mine = np.flatnonzero(trace.kernels.ints("device") == gpu.device)
     none = np.full(len(mine), -1)
-    work = Work(
+    work = GpuRan(
         trace.kernels.ints("start_ns")[mine], trace.kernels.ints("end_ns")[mine], none, none, 0
     )
     moments = joined(samples.start_ns, samples.end_ns, work, Shift())

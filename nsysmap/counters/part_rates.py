@@ -17,7 +17,7 @@ from nsysmap.core.table import FloatArray, IntArray
 from nsysmap.counters.means import means_of
 from nsysmap.counters.near_inverse import Weighted, spreads, weighted
 from nsysmap.counters.ring import Factor, Gram, Systems
-from nsysmap.counters.shares import Layout
+from nsysmap.counters.shares import ColumnLayout
 
 _ROUNDS = (2, 3)  # with one level for all kernels, then with each its own
 _AGAIN = 2  # rounds if a fit to nearly the same samples is known
@@ -114,7 +114,7 @@ class State:
     level: FloatArray
 
 
-def fit_rates(sums: Sums, layout: Layout, *, like: State | None = None) -> Fit:
+def fit_rates(sums: Sums, layout: ColumnLayout, *, like: State | None = None) -> Fit:
     """The most probable rates, without bounds. ``like`` is what a fit to nearly the same samples
     ended with.
     """
@@ -182,7 +182,7 @@ def _misfit(sums: Sums, squares: FloatArray, determinant: FloatArray) -> FloatAr
     return misfit
 
 
-def _begun(sums: Sums, layout: Layout) -> State:
+def _begun(sums: Sums, layout: ColumnLayout) -> State:
     metrics = len(sums.target)
     level = np.repeat(sums.size[:, None], layout.groups, axis=1)
     start = np.full(metrics, _START)
@@ -191,7 +191,7 @@ def _begun(sums: Sums, layout: Layout) -> State:
     )
 
 
-def _round(sums: Sums, layout: Layout, steps: _Steps, state: State) -> None:
+def _round(sums: Sums, layout: ColumnLayout, steps: _Steps, state: State) -> None:
     """Solve, then estimate noise and unevenness from the solution."""
     weight, vague = _weights(sums, steps, state)
     factor = _systems(sums.matrix, steps.left, weight, vague).factor()
@@ -238,7 +238,7 @@ def _residual(sums: Sums, rates: FloatArray) -> FloatArray:
     return residual
 
 
-def _levels(sums: Sums, layout: Layout, steps: _Steps, state: State) -> FloatArray:
+def _levels(sums: Sums, layout: ColumnLayout, steps: _Steps, state: State) -> FloatArray:
     """The level of each kernel's rate, with its uncertainty."""
     means = means_of(layout, np.full(layout.groups, -1), 0)
     factor = _systems(sums.matrix, steps.left, *_weights(sums, steps, state)).factor()
@@ -280,7 +280,7 @@ def _variance(steps: _Steps, state: State) -> FloatArray:
     return variance
 
 
-def _steps_of(matrix: Gram, layout: Layout, *, few: bool) -> _Steps:
+def _steps_of(matrix: Gram, layout: ColumnLayout, *, few: bool) -> _Steps:
     """Every pair of neighbouring parts of one kernel."""
     group = np.repeat(np.arange(layout.groups), layout.parts - 1)
     last = np.zeros(layout.columns, np.bool_)

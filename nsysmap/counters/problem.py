@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nsysmap.core.table import BoolArray, FloatArray, IntArray
-from nsysmap.counters.edges import Beside, beside
+from nsysmap.counters.edges import GroupNeighbours, beside
 from nsysmap.counters.means import Means, means_of
-from nsysmap.counters.model import Samples, Shift, Work
+from nsysmap.counters.model import GpuRan, Samples, Shift
 from nsysmap.counters.ring import Gram
 from nsysmap.counters.shares import (
     MOST_PARTS,
-    Layout,
+    ColumnLayout,
     Shares,
     change_in,
     gram,
@@ -71,12 +71,12 @@ class Problem:
     """
 
     values: FloatArray  # one row per metric
-    work: Work
+    work: GpuRan
     place: IntArray  # index of each of the caller's groups
-    layout: Layout
+    layout: ColumnLayout
     shares: Shares
     change: Shares  # of the shares, per ns by which the samples are shifted later
-    beside: Beside
+    beside: GroupNeighbours
     matrix: Gram
     means: Means
     cluster: IntArray  # cluster of whole repetitions of each sample
@@ -93,7 +93,7 @@ class Problem:
 
 
 def problem_of(
-    samples: Samples, work: Work, shift: Shift, member_of: IntArray, sets: int
+    samples: Samples, work: GpuRan, shift: Shift, member_of: IntArray, sets: int
 ) -> Problem:
     """The problem with all samples near the sequence, or a representative part of them;
     ``member_of`` is the set of each group, -1 for none.
@@ -132,7 +132,7 @@ def without(problem: Problem, outliers: BoolArray) -> Problem:
     )
 
 
-def layout_for(work: Work, period_ns: float, samples: int) -> Layout:
+def layout_for(work: GpuRan, period_ns: float, samples: int) -> ColumnLayout:
     """Parts as fine as the samples resolve, twice as coarse if samples are few or kernels run at
     the same time, which leaves fine parts undetermined, and coarser still if there would be too
     many to solve for.
@@ -148,7 +148,7 @@ def layout_for(work: Work, period_ns: float, samples: int) -> Layout:
     )
 
 
-def coarse_enough(work: Work, part_ns: float, fewest: int) -> Layout:
+def coarse_enough(work: GpuRan, part_ns: float, fewest: int) -> ColumnLayout:
     """Parts of that length, and at least so many per kernel; longer and fewer if there would be too
     many to solve for.
     """
@@ -160,7 +160,7 @@ def coarse_enough(work: Work, part_ns: float, fewest: int) -> Layout:
     return layout
 
 
-def at_once(work: Work) -> bool:
+def at_once(work: GpuRan) -> bool:
     """Whether other work that began earlier is still running for more than a small share of the
     work's time.
     """
@@ -171,7 +171,7 @@ def at_once(work: Work) -> bool:
     return float(both.sum()) > _CROSSING * float((work.end_ns - work.start_ns).sum())
 
 
-def _crossing(work: Work) -> bool:
+def _crossing(work: GpuRan) -> bool:
     """Whether different repetitions run at the same time, as those of two threads do."""
     inside = np.flatnonzero(work.repeat >= 0)
     if len(inside) < 2:
@@ -181,7 +181,7 @@ def _crossing(work: Work) -> bool:
     return float(crossing.mean()) > _CROSSING
 
 
-def in_sequence_order(work: Work) -> tuple[Work, IntArray]:
+def in_sequence_order(work: GpuRan) -> tuple[GpuRan, IntArray]:
     """The work with its groups numbered in the order in which they run, and the new number of each
     group.
 
@@ -201,10 +201,10 @@ def in_sequence_order(work: Work) -> tuple[Work, IntArray]:
         np.arange(work.groups)
     )
     numbered = np.where(work.group >= 0, place[work.group], -1)
-    return Work(work.start_ns, work.end_ns, numbered, work.repeat, work.groups), place
+    return GpuRan(work.start_ns, work.end_ns, numbered, work.repeat, work.groups), place
 
 
-def _near(work: Work, samples: Samples, shift: Shift) -> range:
+def _near(work: GpuRan, samples: Samples, shift: Shift) -> range:
     """Samples from a little before the first kernel of the sequence to a little after the last."""
     inside = work.group >= 0
     if not inside.any():
@@ -225,7 +225,7 @@ def _near(work: Work, samples: Samples, shift: Shift) -> range:
     )
 
 
-def enough_of(work: Work, period_ns: float) -> Enough:
+def enough_of(work: GpuRan, period_ns: float) -> Enough:
     """The samples that suffice for estimates by kernel, for the clocks' offset, and for means over
     whole repetitions.
     """
@@ -245,7 +245,7 @@ def enough_of(work: Work, period_ns: float) -> Enough:
     )
 
 
-def _enough(work: Work, period_ns: float) -> int:
+def _enough(work: GpuRan, period_ns: float) -> int:
     """The number of samples that is enough for that many parts of kernels."""
     inside = work.group >= 0
     count = np.bincount(work.group[inside], minlength=work.groups)
@@ -266,7 +266,7 @@ def _thinned(near: range, most: int) -> tuple[IntArray, bool]:
     return (begins[:, None] + np.arange(length)).ravel(), True
 
 
-def _clusters(work: Work, start: FloatArray) -> tuple[IntArray, int]:
+def _clusters(work: GpuRan, start: FloatArray) -> tuple[IntArray, int]:
     """The cluster of whole repetitions of each sample; stretches of time if nothing is known to
     repeat.
     """
@@ -279,7 +279,7 @@ def _clusters(work: Work, start: FloatArray) -> tuple[IntArray, int]:
     return repeat * count // len(begins), count
 
 
-def _phase(work: Work, layout: Layout, start: FloatArray, step_ns: float) -> IntArray:
+def _phase(work: GpuRan, layout: ColumnLayout, start: FloatArray, step_ns: float) -> IntArray:
     """How far into the sequence each sample begins: that much work, in steps, of the kernels up to
     there; -1 before the first.
     """

@@ -117,13 +117,13 @@ class Gram:
         return found
 
     @cached_property
-    def blocks(self) -> Blocks:
+    def blocks(self) -> RingBlocks:
         """The matrix cut into blocks."""
         return _blocks_of(self)
 
 
 @dataclass(frozen=True)
-class Blocks:
+class RingBlocks:
     """The matrix cut: each block couples with the next and with the border, which is the rest of
     the ring and the common unknown.
     """
@@ -273,7 +273,7 @@ def trimmed(band: FloatArray) -> FloatArray:
     return band[:1]
 
 
-def _blocks_of(gram: Gram) -> Blocks:
+def _blocks_of(gram: Gram) -> RingBlocks:
     ring = gram.ring
     least, reach = max(gram.reach, LEAST_BLOCK), max(gram.reach, 1)
     size = min(range(least, 2 * least), key=lambda size: _cost(ring, reach, size))
@@ -302,7 +302,7 @@ def _blocks_of(gram: Gram) -> Blocks:
         edges[:, :, -1] = gram.edge[: count * size].reshape(count, size)
         for at in {0, count - 1}:
             edges[at, :, :-1] = gram.between(at * size + inside[:, None], rest)
-    return Blocks(size, own, nexts, edges, border)
+    return RingBlocks(size, own, nexts, edges, border)
 
 
 def _cost(ring: int, reach: int, size: int) -> int:
@@ -354,7 +354,7 @@ def _factored(systems: Systems, fixed: BoolArray | None) -> Factor:
     return Factor(inverses, coupling, pushed, rest)
 
 
-def _by_block(values: FloatArray, blocks: Blocks) -> FloatArray:
+def _by_block(values: FloatArray, blocks: RingBlocks) -> FloatArray:
     """[metric, unknown] without the border as [block, metric, unknown]."""
     return (
         values[:, : blocks.count * blocks.size]

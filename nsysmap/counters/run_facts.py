@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from nsysmap.core.table import BoolArray, FloatArray, IntArray
-from nsysmap.counters.model import Shift, Work
+from nsysmap.counters.model import GpuRan, Shift
 from nsysmap.counters.shares import busy_time
 
 # share of a sample from which on it counts as work; clocks are lower under load, within
@@ -64,7 +64,7 @@ class Joined:
     start: FloatArray
     end: FloatArray
     share: FloatArray
-    work: Work
+    work: GpuRan
 
     @cached_property
     def inside(self) -> tuple[IntArray, IntArray]:
@@ -96,7 +96,7 @@ class Joined:
         return idle
 
 
-def joined(start_ns: IntArray, end_ns: IntArray, work: Work, shift: Shift) -> Joined:
+def joined(start_ns: IntArray, end_ns: IntArray, work: GpuRan, shift: Shift) -> Joined:
     """The samples over these intervals of their own clock."""
     start, end = shift.moved(start_ns), shift.moved(end_ns)
     return Joined(
@@ -107,7 +107,7 @@ def joined(start_ns: IntArray, end_ns: IntArray, work: Work, shift: Shift) -> Jo
     )
 
 
-def clock_run(clock_hz: FloatArray, samples: Joined, work: Work) -> ClockRun | None:
+def clock_run(clock_hz: FloatArray, samples: Joined, work: GpuRan) -> ClockRun | None:
     """The clock over the repetitions, from samples that contain only work, or else from the busiest
     quarter; None if too few have any.
     """
@@ -175,7 +175,7 @@ def filled(samples: Joined, activity: FloatArray) -> BoolArray:
     return inner
 
 
-def others_work(sm_active: FloatArray, samples: Joined, work: Work) -> OthersWork | None:
+def others_work(sm_active: FloatArray, samples: Joined, work: GpuRan) -> OthersWork | None:
     """SM activity between the trace's work; None if there was hardly any time without work."""
     if not len(work.start_ns):
         return None

@@ -10,7 +10,7 @@ import numpy as np
 
 from nsysmap.core.groups import distinct, numbered, runs
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
-from nsysmap.counters.model import Work
+from nsysmap.counters.model import GpuRan
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.inferences.steady import steady_inferences
 from nsysmap.trace.model import Trace
@@ -25,7 +25,7 @@ excluded.
 class Repeated:
     """The repeated work of one GPU: group g is a kernel (or a copy or memset) of a sequence."""
 
-    work: Work
+    work: GpuRan
     # per group a representative row of the kernels table, MISSING for copies and memsets
     kernel: IntArray
     sequence: IntArray  # per group, and its position in the sequence
@@ -81,7 +81,7 @@ def repeated_work(
     if (start[1:] < start[:-1]).any():
         order = np.argsort(start, kind="stable")
         start, end, group, of_repeat = start[order], end[order], group[order], of_repeat[order]
-    work = Work(start, end, group, of_repeat, done)
+    work = GpuRan(start, end, group, of_repeat, done)
     return Repeated(
         work,
         np.concatenate(stand),

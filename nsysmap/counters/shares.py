@@ -11,7 +11,7 @@ import numpy as np
 
 from nsysmap.core.groups import scattered
 from nsysmap.core.table import BoolArray, FloatArray, IntArray
-from nsysmap.counters.model import Work
+from nsysmap.counters.model import GpuRan
 from nsysmap.counters.ring import Gram, band_of_pairs, gram_of_dense, trimmed
 
 MOST_PARTS = 24
@@ -29,7 +29,7 @@ _SHORT = 1.5
 
 
 @dataclass(frozen=True)
-class Layout:
+class ColumnLayout:
     """The columns of the groups: group g has the columns first[g] to first[g + 1]; the last column
     is time without work.
     """
@@ -53,14 +53,14 @@ class Layout:
         """The number of equal parts of each group's kernel."""
         return np.diff(self.first)
 
-    def halved(self) -> tuple[Layout, IntArray]:
+    def halved(self) -> tuple[ColumnLayout, IntArray]:
         """A layout with half as many parts, and the part of it that each part but idle time
         becomes.
         """
         parts = (self.parts + 1) // 2
         first = np.concatenate([[0], np.cumsum(parts)])
         into = np.repeat(first[:-1], self.parts) + _counted(self.parts) // 2
-        return Layout(first, self.duration_ns, self.executions), into
+        return ColumnLayout(first, self.duration_ns, self.executions), into
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def summed(index: IntArray, values: FloatArray, size: int) -> FloatArray:
     return total
 
 
-def layout_of(work: Work, part_ns: float, *, fewest: int) -> Layout:
+def layout_of(work: GpuRan, part_ns: float, *, fewest: int) -> ColumnLayout:
     """The number of parts of about ``part_ns`` for the kernels of each group, at least ``fewest``
     unless they are very short.
     """
@@ -118,35 +118,37 @@ def layout_of(work: Work, part_ns: float, *, fewest: int) -> Layout:
     if part_ns > 0:
         least = np.where(median < _SHORT * part_ns, min(fewest, 2), fewest)
         parts = np.clip(np.round(median / part_ns), least, MOST_PARTS).astype(np.int64)
-    return Layout(np.concatenate([[0], np.cumsum(parts)]), median, executions)
+    return ColumnLayout(np.concatenate([[0], np.cumsum(parts)]), median, executions)
 
 
 @dataclass(frozen=True)
-class Parts:
+class KernelParts:
     """The parts of all kernels of the sequence, and the time that work takes: all that shares of
     samples need.
     """
 
-    layout: Layout
+    layout: ColumnLayout
     column: IntArray
     begin_ns: FloatArray
     end_ns: FloatArray
     time: BusyTime
 
 
-def parts_of(work: Work, layout: Layout) -> Parts:
+def parts_of(work: GpuRan, layout: ColumnLayout) -> KernelParts:
     """The parts of this work's kernels."""
-    return Parts(layout, *_pieces(work, layout), busy_time(work))
+    return KernelParts(layout, *_pieces(work, layout), busy_time(work))
 
 
-def shares_of(work: Work, layout: Layout, start_ns: FloatArray, end_ns: FloatArray) -> Shares:
+def shares_of(
+    work: GpuRan, layout: ColumnLayout, start_ns: FloatArray, end_ns: FloatArray
+) -> Shares:
     """The matrix for samples over these intervals of the kernels' clock, by time and without
     overlap.
     """
     return shares_in(parts_of(work, layout), start_ns, end_ns)
 
 
-def shares_in(parts: Parts, start_ns: FloatArray, end_ns: FloatArray) -> Shares:
+def shares_in(parts: KernelParts, start_ns: FloatArray, end_ns: FloatArray) -> Shares:
     """The same for parts that are known already."""
     sample, entry, share = _overlaps(parts.begin_ns, parts.end_ns, start_ns, end_ns)
     idle = 1.0 - parts.time.share(start_ns, end_ns)
@@ -159,7 +161,7 @@ def shares_in(parts: Parts, start_ns: FloatArray, end_ns: FloatArray) -> Shares:
     )
 
 
-def change_in(parts: Parts, start_ns: FloatArray, end_ns: FloatArray) -> Shares:
+def change_in(parts: KernelParts, start_ns: FloatArray, end_ns: FloatArray) -> Shares:
     """The change of these shares per ns by which the samples are shifted later: what runs at a
     sample's end is added, what runs at its start is lost.
     """
@@ -190,7 +192,7 @@ def _by_sample(
 
 
 def overlapping(
-    work: Work, start_ns: FloatArray | IntArray, end_ns: FloatArray | IntArray
+    work: GpuRan, start_ns: FloatArray | IntArray, end_ns: FloatArray | IntArray
 ) -> BoolArray:
     """Which of the work overlaps any of the samples."""
     # samples follow one another, but where some were lost
@@ -206,7 +208,7 @@ def overlapping(
     return some
 
 
-def touched(work: Work, rows: BoolArray, start_ns: FloatArray, end_ns: FloatArray) -> BoolArray:
+def touched(work: GpuRan, rows: BoolArray, start_ns: FloatArray, end_ns: FloatArray) -> BoolArray:
     """The samples that these rows of the work overlap."""
     if not rows.any():
         return np.zeros(len(start_ns), np.bool_)
@@ -244,7 +246,7 @@ class BusyTime:
         return share
 
 
-def busy_time(work: Work) -> BusyTime:
+def busy_time(work: GpuRan) -> BusyTime:
     """The union of the work, which is ordered by start time."""
     reached = np.maximum.accumulate(work.end_ns)
     last = np.append(work.start_ns[1:] > reached[:-1], True)[: len(reached)]
@@ -257,7 +259,7 @@ def busy_time(work: Work) -> BusyTime:
     return BusyTime(moments.ravel(), busy.ravel())
 
 
-def concurrent_share(work: Work) -> FloatArray:
+def concurrent_share(work: GpuRan) -> FloatArray:
     """The share of each group's time in which something else also ran."""
     moments = np.concatenate([work.start_ns, work.end_ns])
     change = np.repeat(np.array([1, -1]), len(work.start_ns))
@@ -274,7 +276,7 @@ def concurrent_share(work: Work) -> FloatArray:
     return share
 
 
-def by_company(work: Work) -> Work:
+def by_company(work: GpuRan) -> GpuRan:
     """The work cut where something begins or ends, in groups of what runs: kernels that run at the
     same time slow one another down, and their rates do not add up.
 
@@ -316,10 +318,10 @@ def by_company(work: Work) -> Work:
         [work.repeat[own[latest[kept]]], work.repeat[own[kernel]], work.repeat[others]]
     )
     by_start = np.argsort(begin, kind="stable")
-    return Work(begin[by_start], finish[by_start], of_row[by_start], repeat[by_start], len(named))
+    return GpuRan(begin[by_start], finish[by_start], of_row[by_start], repeat[by_start], len(named))
 
 
-def blurred(work: Work, length_ns: float) -> Work:
+def blurred(work: GpuRan, length_ns: float) -> GpuRan:
     """The work with those kernels as one that begin within the same stretch of that length of their
     sequence.
     """
@@ -342,7 +344,7 @@ def blurred(work: Work, length_ns: float) -> Work:
         ]
     )
     end = np.maximum.reduceat(work.end_ns, first) if len(first) else work.end_ns
-    return Work(work.start_ns[first], end, number[first], work.repeat[first], named.shape[1])
+    return GpuRan(work.start_ns[first], end, number[first], work.repeat[first], named.shape[1])
 
 
 def gram(shares: Shares) -> Gram:
@@ -440,7 +442,7 @@ def _dense_gram(shares: Shares) -> FloatArray:
     return total
 
 
-def _pieces(work: Work, layout: Layout) -> tuple[IntArray, FloatArray, FloatArray]:
+def _pieces(work: GpuRan, layout: ColumnLayout) -> tuple[IntArray, FloatArray, FloatArray]:
     """Column, begin and end of every part of every kernel of the sequence."""
     inside = np.flatnonzero((work.group >= 0) & (work.end_ns > work.start_ns))
     parts = layout.parts[work.group[inside]]

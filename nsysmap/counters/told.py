@@ -8,7 +8,7 @@ import numpy as np
 
 from nsysmap.core.table import BoolArray, FloatArray
 from nsysmap.counters.estimate import Estimate, Estimates
-from nsysmap.counters.model import Work
+from nsysmap.counters.model import GpuRan
 from nsysmap.inputs.nsys.program import older
 
 WELL_KNOWN = 5.0
@@ -168,7 +168,7 @@ def remedies_for(estimates: Estimates, estimate: Estimate, group: int) -> tuple[
     return tuple(found)
 
 
-def frequency_for(work: Work) -> int:
+def frequency_for(work: GpuRan) -> int:
     """The lowest frequency at which the same number of repetitions would determine the kernels with
     most of the time: nsys loses the fewest samples there.
     """

@@ -24,7 +24,7 @@ _TOLD_BYTES = 4096  # characters kept of what a failed task wrote to standard er
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ReportOutcome:
     """The outcome of one report."""
 
     name: str
@@ -33,7 +33,7 @@ class Outcome:
     failed: str | None  # why
 
 
-def run_task(job: Mapping[str, Any], *, timeout_s: float, memory_bytes: int) -> Outcome:
+def run_task(job: Mapping[str, Any], *, timeout_s: float, memory_bytes: int) -> ReportOutcome:
     """Do the job of :mod:`task` in a new process, which is killed if it exceeds the time or memory
     limit.
     """
@@ -72,7 +72,9 @@ def run_task(job: Mapping[str, Any], *, timeout_s: float, memory_bytes: int) -> 
         failed = f"its task {_ended(process.returncode)}" + (
             f": {without_secrets(told[-1])}" if told else ""
         )
-    return Outcome(job["name"], None if failed else answer["key"], bool(answer.get("kept")), failed)
+    return ReportOutcome(
+        job["name"], None if failed else answer["key"], bool(answer.get("kept")), failed
+    )
 
 
 def _running(process: subprocess.Popen[bytes]) -> bool:

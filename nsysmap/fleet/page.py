@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nsysmap.core.output_file import replacing
 from nsysmap.fleet.run import FleetRun
-from nsysmap.fleet.summary import ROWS, Section
+from nsysmap.fleet.summary import ROWS, FleetTable
 from nsysmap.output.picture.inline import inlined
 from nsysmap.text.lines import heading, rendered, styled, table, wrapped
 from nsysmap.text.terminal import escaped
@@ -27,7 +27,7 @@ def headline(run: FleetRun) -> str:
     return ", ".join(parts)
 
 
-def fleet_text(run: FleetRun, sections: Sequence[Section], width: int = 100) -> str:
+def fleet_text(run: FleetRun, sections: Sequence[FleetTable], width: int = 100) -> str:
     """The whole summary in lines for a terminal of that width."""
     lines = [styled(headline(run))]
     lines += [
@@ -54,7 +54,7 @@ def fleet_text(run: FleetRun, sections: Sequence[Section], width: int = 100) -> 
     return rendered(lines, colour=False)
 
 
-def write_page(run: FleetRun, sections: Sequence[Section], folder: Path) -> Path:
+def write_page(run: FleetRun, sections: Sequence[FleetTable], folder: Path) -> Path:
     """Write the page into the dataset's folder; returns its path."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 

@@ -16,7 +16,7 @@ from typing import Any
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.marked_folder import marked_folder
 from nsysmap.core.output_file import replacing
-from nsysmap.fleet.child import Outcome, run_task
+from nsysmap.fleet.child import ReportOutcome, run_task
 from nsysmap.fleet.dataset import open_dataset, superseded, sweep
 from nsysmap.fleet.sources import Source
 from nsysmap.text.terminal import inert_json
@@ -45,10 +45,10 @@ class Settings:
 class FleetRun:
     """The outcomes of the reports, by name."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ReportOutcome, ...]
 
     @property
-    def failed(self) -> tuple[Outcome, ...]:
+    def failed(self) -> tuple[ReportOutcome, ...]:
         """Those that could not be analysed."""
         return tuple(outcome for outcome in self.outcomes if outcome.failed is not None)
 
@@ -63,7 +63,7 @@ def run_fleet(
     """
     open_dataset(settings.folder)
     sweep(settings.folder)
-    outcomes: list[Outcome] = []
+    outcomes: list[ReportOutcome] = []
     failures = 0
     with _client(settings) as client:
         for outcome in _outcomes(client, sources, settings):
@@ -101,7 +101,9 @@ def _job(source: Source, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _outcomes(client: Any, sources: Sequence[Source], settings: Settings) -> Iterator[Outcome]:
+def _outcomes(
+    client: Any, sources: Sequence[Source], settings: Settings
+) -> Iterator[ReportOutcome]:
     """The outcomes as they arrive; the scheduler has only some of the tasks at a time, however many
     reports there are.
     """
@@ -135,9 +137,9 @@ def _outcomes(client: Any, sources: Sequence[Source], settings: Settings) -> Ite
         try:
             yield future.result()
         except KilledWorker:
-            yield Outcome(name, None, False, f"its worker was killed, {_KILLS} times over")
+            yield ReportOutcome(name, None, False, f"its worker was killed, {_KILLS} times over")
         except (OSError, FutureCancelledError) as error:
-            yield Outcome(
+            yield ReportOutcome(
                 name, None, False, f"its worker could not run it ({type(error).__name__}: {error})"
             )
         more = submitted()

@@ -32,7 +32,7 @@ _MEMORY = "1GB"
 
 
 @dataclass(frozen=True)
-class Section:
+class FleetTable:
     """One table of the page, with an explanation."""
 
     title: str
@@ -45,7 +45,7 @@ class Section:
     more: int = 0  # rows that are not shown
 
 
-def sections(folder: Path) -> tuple[Section, ...]:
+def sections(folder: Path) -> tuple[FleetTable, ...]:
     """The sections of the dataset in this folder, in reading order."""
     import duckdb
 
@@ -92,7 +92,7 @@ def _shared_folder(database: duckdb.DuckDBPyConnection) -> str:
     return "".join(str(names[0])[:shared].rpartition("/")[:2])
 
 
-def _sections(database: duckdb.DuckDBPyConnection) -> Iterator[Section]:
+def _sections(database: duckdb.DuckDBPyConnection) -> Iterator[FleetTable]:
     yield _reports(database)
     yield _medians(database)
     yield _stragglers(database)
@@ -117,12 +117,12 @@ def _cut(
     columns: _Columns,
     rows: Sequence[tuple[str, ...]],
     said: tuple[str, str],
-) -> Section:
+) -> FleetTable:
     """A section with the first rows; ``said`` is its answer in a sentence, and the meaning of an
     empty table.
     """
     answer, nothing = said
-    return Section(
+    return FleetTable(
         title,
         words,
         columns.names,
@@ -134,7 +134,7 @@ def _cut(
     )
 
 
-def _reports(database: duckdb.DuckDBPyConnection) -> Section:
+def _reports(database: duckdb.DuckDBPyConnection) -> FleetTable:
     rows = database.execute(
         "WITH held AS (SELECT *, median(gpu_time_ns) OVER (PARTITION BY report_group) AS usual FROM"
         " reports) SELECT report, gpu, inferences, gpu_time_ns, enqueue_ns, busy_share,"
@@ -197,7 +197,7 @@ _OF_REPORT = """
 """  # noqa: E501
 
 
-def _medians(database: duckdb.DuckDBPyConnection) -> Section:
+def _medians(database: duckdb.DuckDBPyConnection) -> FleetTable:
     rows = database.execute(
         f"WITH one AS ({_OF_REPORT}) SELECT report_group, engine, count(*), sum(inferences),"
         " median(gpu_ns), min(gpu_ns), max(gpu_ns), median(enqueue_ns) FROM one GROUP BY"
@@ -239,7 +239,7 @@ def _spread_words(medians: Sequence[float]) -> str:
     )
 
 
-def _stragglers(database: duckdb.DuckDBPyConnection) -> Section:
+def _stragglers(database: duckdb.DuckDBPyConnection) -> FleetTable:
     rows = database.execute(
         f"WITH one AS ({_OF_REPORT}), held AS (SELECT *, median(gpu_ns) OVER same AS usual,"
         " count(*) OVER same AS n FROM one WINDOW same AS (PARTITION BY report_group, engine))"
@@ -281,7 +281,7 @@ def _stragglers(database: duckdb.DuckDBPyConnection) -> Section:
     )
 
 
-def _outliers(database: duckdb.DuckDBPyConnection) -> Section:
+def _outliers(database: duckdb.DuckDBPyConnection) -> FleetTable:
     rows = database.execute(
         "WITH held AS (SELECT report, coalesce(engine, '') AS engine, gpu_time_ns, start_ns,"
         " inference, median(gpu_time_ns) OVER (PARTITION BY report, engine) AS usual FROM"
@@ -320,7 +320,7 @@ def _outliers(database: duckdb.DuckDBPyConnection) -> Section:
     )
 
 
-def _drift(database: duckdb.DuckDBPyConnection) -> Section:
+def _drift(database: duckdb.DuckDBPyConnection) -> FleetTable:
     rows = database.execute(
         f"WITH one AS ({_OF_REPORT}) SELECT o.report_group, o.engine, r.captured_at_ns, o.gpu_ns"
         " FROM one o JOIN reports r USING (report) WHERE r.captured_at_ns IS NOT NULL ORDER BY 1,"
@@ -393,7 +393,7 @@ def _apart(time_ns: int) -> str:
     )
 
 
-def _findings(database: duckdb.DuckDBPyConnection) -> Section:
+def _findings(database: duckdb.DuckDBPyConnection) -> FleetTable:
     reports = _only(database, "SELECT count(*) FROM reports")
     rows = database.execute(
         "SELECT rule, any_value(severity), count(DISTINCT report) AS reports, count(*),"
@@ -425,7 +425,7 @@ def _findings(database: duckdb.DuckDBPyConnection) -> Section:
     )
 
 
-def _ranks(database: duckdb.DuckDBPyConnection) -> Section:
+def _ranks(database: duckdb.DuckDBPyConnection) -> FleetTable:
     rows = database.execute(
         "WITH one AS (SELECT report_group, coalesce(engine, '') AS engine, layer, rank,"
         " median(time_ns) AS took, max(share_of_kernel_time) AS share FROM layers WHERE rank IS NOT"
@@ -476,7 +476,7 @@ def _ranks(database: duckdb.DuckDBPyConnection) -> Section:
     )
 
 
-def _idle(database: duckdb.DuckDBPyConnection) -> Section:
+def _idle(database: duckdb.DuckDBPyConnection) -> FleetTable:
     rows = database.execute(
         "SELECT report_group, cause, count(DISTINCT report), median(share_of_window),"
         " max(share_of_window), arg_max(report, share_of_window) FROM idle GROUP BY report_group,"

@@ -258,7 +258,7 @@ def judge(kinds: Sequence[Kind], engine: Engine) -> list[Judged]:
 
 
 @dataclass(frozen=True)
-class _Group:
+class _AlikeKinds:
     """Kinds that launch mostly the same kernels."""
 
     kinds: tuple[int, ...]
@@ -273,7 +273,7 @@ class _Group:
     strange: int  # kernels in layers that no given file has
 
 
-def _groups(kinds: Sequence[Kind], engine: Engine) -> list[_Group]:
+def _groups(kinds: Sequence[Kind], engine: Engine) -> list[_AlikeKinds]:
     names = [Counter(ran.kernel for ran in kind.ran) for kind in kinds]
     members: list[list[int]] = []
     for at, mine in enumerate(names):
@@ -297,7 +297,7 @@ def _groups(kinds: Sequence[Kind], engine: Engine) -> list[_Group]:
         compiled = reduce(and_, whole, whole[0] if whole else never), reduce(or_, whole, never)
         strange = kinds[group[0]].strange
         found.append(
-            _Group(
+            _AlikeKinds(
                 tuple(group),
                 recurs,
                 *compiled,
@@ -318,7 +318,7 @@ def _compiled(sequence: Sequence[Ran]) -> Counter[tuple[str, ...]]:
     )
 
 
-def _differ(one: _Group, other: _Group) -> bool:
+def _differ(one: _AlikeKinds, other: _AlikeKinds) -> bool:
     """Whether each inference of one has more of a compiled kernel than any of the other."""
     return bool((one.least - other.most) or (other.least - one.most))
 

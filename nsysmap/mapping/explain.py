@@ -124,7 +124,7 @@ class ByOrder:
 
 
 @dataclass(frozen=True)
-class Answer:
+class MappedTo:
     """What the map says."""
 
     layer: str | None
@@ -161,7 +161,7 @@ class Explanation:
     engines: tuple[EngineEvidence, ...]
     tactics: tuple[Candidate, ...]  # layers whose tactic the name can be
     order: ByOrder | None  # None where ranges told, or nothing could be aligned
-    answer: Answer
+    answer: MappedTo
 
 
 def explain(mapped: MappedTrace, kernel_id: int) -> Explanation:
@@ -204,7 +204,7 @@ def explain(mapped: MappedTrace, kernel_id: int) -> Explanation:
         engines=_engines(mapped, None if inference is None else inference.inference),
         tactics=_tactics(mapped.engines, name),
         order=_order(mapped, kernel_id),
-        answer=Answer(
+        answer=MappedTo(
             layer=row.maybe_text("layer"),
             layer_title=row.maybe_text("layer_title"),
             layer_index=row.maybe_integer("layer_index"),

@@ -26,7 +26,7 @@ from nsysmap.core.table import (
 from nsysmap.inputs.engine.model import Engine, Layer, numbered_engines
 from nsysmap.inputs.engine.onnx_model import OnnxModel
 from nsysmap.mapping.engine_match import engine_fits, fit_notes, whose_inferences
-from nsysmap.mapping.order.by_order import Asked, Placed, place_by_order
+from nsysmap.mapping.order.by_order import AskedKernels, Placed, place_by_order
 from nsysmap.mapping.order.twins import SEVERAL, settle_ranges
 from nsysmap.mapping.parts.parts import Settled, find_parts
 from nsysmap.mapping.ranges.launch_ranges import Evidence, gather_evidence
@@ -346,7 +346,7 @@ def _by_order(
     known = np.where(exact, chosen.layer, np.int64(MISSING))
     open_ones = ~exact & ~chosen.several & (inferences.membership.ints("inference") >= 0)
     _by_tactic(trace, inferences, engines, chosen)
-    placed = place_by_order(trace, inferences, engines, Asked(open_ones, known), streams)
+    placed = place_by_order(trace, inferences, engines, AskedKernels(open_ones, known), streams)
     code = trace.kernels.text("name").where(is_generated)  # a symbol that stands for all equal code
     agreed = (placed.layer == chosen.layer) | ((placed.layer == MISSING) & ~placed.refused & ~code)
     by_tactic = (chosen.method == _TACTIC) & (agreed | (~code if sure else np.False_))

@@ -29,7 +29,7 @@ _TYPES = ("FP16", "BF16", "INT8", "FP8")
 
 
 @dataclass(frozen=True)
-class Conditions:
+class FusionConditions:
     """The known conditions for fusing, by what the files say about each."""
 
     met: tuple[str, ...]
@@ -38,7 +38,7 @@ class Conditions:
 
 
 @dataclass(frozen=True)
-class Block:
+class AttentionBlock:
     """One attention block; `layers` are (index in the file, role) in the order of the file."""
 
     layers: tuple[tuple[int, str], ...]
@@ -51,7 +51,7 @@ class Block:
     datatype: str | None = None
     score_bytes: int | None = None
     reference_layer: int | None = None  # index of a fused block with a result of the same size
-    conditions: Conditions = Conditions((), (), ())
+    conditions: FusionConditions = FusionConditions((), (), ())
 
 
 def attention_tables(
@@ -103,14 +103,16 @@ def attention_tables(
     return Table.of_rows(ATTENTION, blocks), Table.of_rows(ATTENTION_LAYERS, members)
 
 
-def attention_blocks(engine: Engine, *, compute: tuple[int, int] | None = None) -> list[Block]:
+def attention_blocks(
+    engine: Engine, *, compute: tuple[int, int] | None = None
+) -> list[AttentionBlock]:
     """The blocks in the order of the file; without tensors (a names-only file) only the fused ones
     can be seen.
     """
     flow = flow_of(engine)
     compute = compute or _built_for(engine)
     blocks = [
-        Block(((layer.index, "fused"),), layer.index, fused=True)
+        AttentionBlock(((layer.index, "fused"),), layer.index, fused=True)
         for layer in engine.layers
         if layer.kind == "attention"
     ]
@@ -127,7 +129,7 @@ def attention_blocks(engine: Engine, *, compute: tuple[int, int] | None = None) 
     )
 
 
-def _with_peer(engine: Engine, block: Block) -> Block:
+def _with_peer(engine: Engine, block: AttentionBlock) -> AttentionBlock:
     """With the nearest fused block whose result has as many elements."""
     if block.fused:
         return block
@@ -158,7 +160,7 @@ def _built_for(engine: Engine) -> tuple[int, int] | None:
 
 def _block(
     engine: Engine, flow: Flow, softmax: Layer, compute: tuple[int, int] | None
-) -> Block | None:
+) -> AttentionBlock | None:
     """The block around a softmax, with the products that write its scores and read its
     probabilities; None if one is missing.
     """
@@ -195,7 +197,7 @@ def _block(
     datatype = scores.inputs[0].datatype if scores.inputs else None
     rows, columns = shape[-2:] if shape is not None and len(shape) > 1 else (-1, -1)
     known = len(shape or ()) > 1 and elements(scores.outputs[0]) is not None
-    block = Block(
+    block = AttentionBlock(
         layers=tuple(sorted(roles.items())),
         softmax=softmax.index,
         fused=False,
@@ -348,8 +350,12 @@ def _head_size(engine: Engine, flow: Flow, scores: Layer, values: Layer) -> int 
 
 
 def _conditions(
-    block: Block, engine: Engine, compute: tuple[int, int] | None, *, scores_stay_inside: bool
-) -> Conditions:
+    block: AttentionBlock,
+    engine: Engine,
+    compute: tuple[int, int] | None,
+    *,
+    scores_stay_inside: bool,
+) -> FusionConditions:
     held: dict[str, bool | None] = {
         "compute capability 7.5 or newer": None if compute is None else compute >= (7, 5),
         f"data type FP16, BF16, INT8 or FP8 (here {block.datatype or 'not in the file'})": (
@@ -365,7 +371,7 @@ def _conditions(
     }
     if block.datatype == "INT8":
         held |= _int8_conditions(block, engine)
-    return Conditions(
+    return FusionConditions(
         *(
             tuple(text for text, state in held.items() if state is wanted)
             for wanted in (True, False, None)
@@ -373,7 +379,7 @@ def _conditions(
     )
 
 
-def _int8_conditions(block: Block, engine: Engine) -> dict[str, bool | None]:
+def _int8_conditions(block: AttentionBlock, engine: Engine) -> dict[str, bool | None]:
     longest = (
         None
         if block.query_length is None or block.key_length is None

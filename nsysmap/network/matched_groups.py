@@ -25,7 +25,7 @@ _OPAQUE = frozenset({"plugin", "unknown", "other"})
 
 
 @dataclass(frozen=True)
-class Group:
+class MatchedGroup:
     """Pieces of the first network and those of the second that compute the same, by index; one side
     is empty if the piece is new or gone.
     """
@@ -38,12 +38,12 @@ class Group:
     other_nodes: bool = False
 
 
-def groups_of(first: Network, second: Network) -> tuple[Group, ...]:
+def groups_of(first: Network, second: Network) -> tuple[MatchedGroup, ...]:
     """Groups that contain each piece of both networks once, in the order of the second network;
     pieces that are gone stay where they were.
     """
     found = match(first, second)
-    work = _Work(first, second, found)
+    work = _GroupsSoFar(first, second, found)
     work.by_own_names()
     work.by_nodes()
     work.by_tensors()
@@ -66,7 +66,7 @@ class _Open:
 
 
 @dataclass
-class _Work:
+class _GroupsSoFar:
     first: Network
     second: Network
     found: Match
@@ -488,17 +488,17 @@ class _Work:
     # --- the result
     # ----------------------------------------------------------------------------------------------
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[MatchedGroup]:
         """All groups, including those of single pieces without a counterpart."""
         found = [self._closed(one) for one in self.open]
         left = [
             [place for place in range(len(one.pieces)) if place not in self.of[side]]
             for side, one in enumerate(self.networks)
         ]
-        found += [Group((place,), (), GONE, "") for place in left[0]]
-        return found + [Group((), (place,), NEW, "") for place in left[1]]
+        found += [MatchedGroup((place,), (), GONE, "") for place in left[0]]
+        return found + [MatchedGroup((), (place,), NEW, "") for place in left[1]]
 
-    def _closed(self, one: _Open) -> Group:
+    def _closed(self, one: _Open) -> MatchedGroup:
         relation = self._relation(one)
         nodes = [
             self._piece(side, one.sides[side][0]).told_nodes if one.sides[side] else {}
@@ -516,7 +516,7 @@ class _Work:
             and ops[0] != ops[1]
             and bool(nodes[0].keys() & nodes[1].keys())
         )
-        return Group(
+        return MatchedGroup(
             tuple(sorted(one.sides[0])), tuple(sorted(one.sides[1])), relation, self._by(one), other
         )
 
@@ -553,7 +553,7 @@ class _Work:
             return ONE_TO_ONE
         return SPLIT if len(before) == 1 else MERGED if len(after) == 1 else REGROUPED
 
-    def rank(self, group: Group) -> tuple[float, int]:
+    def rank(self, group: MatchedGroup) -> tuple[float, int]:
         """Sort key: a group's position in the second network; a group that is gone follows the
         group of the piece before it.
         """

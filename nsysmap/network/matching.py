@@ -48,7 +48,7 @@ def match(first: Network, second: Network) -> Match:
     left out.
     """
     alike = likeness(first, second)
-    work = _Work(first, second, alike)
+    work = _PairsSoFar(first, second, alike)
     for margin in _MARGINS:
         while work.take_best(margin):
             pass
@@ -61,7 +61,7 @@ def match(first: Network, second: Network) -> Match:
     return Match(pairs, frozenset(alike.first[row] for row in work.pairs if row not in sure), alike)
 
 
-class _Work:
+class _PairsSoFar:
     """The pairs found so far; a pair's score grows when its neighbours are matched."""
 
     def __init__(self, first: Network, second: Network, alike: Likeness) -> None:

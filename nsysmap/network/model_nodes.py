@@ -27,7 +27,7 @@ def with_model_nodes(layers: Sequence[Layer], model: OnnxModel) -> tuple[Layer, 
     reads and writes: TensorRT keeps the names of the model's tensors.  The nodes of an opaque
     region are found in the same way, or from its last node if its tensors have other names.
     """
-    work = _Work(layers, _Graph(model))
+    work = _NodeSearch(layers, _Graph(model))
     return tuple(
         replace(layer, onnx=nodes) if nodes else layer
         for layer, nodes in zip(layers, work.nodes(), strict=True)
@@ -38,7 +38,7 @@ def of_model(layers: Sequence[Layer], model: OnnxModel) -> bool:
     """Whether the layers' names and tensors agree that they were built from this model; False if
     they do not tell.
     """
-    return _Work(layers, _Graph(model)).fits
+    return _NodeSearch(layers, _Graph(model)).fits
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class _Graph:
         return frozenset(named) - self.model.constants
 
 
-class _Work:
+class _NodeSearch:
     def __init__(self, layers: Sequence[Layer], graph: _Graph) -> None:
         self.layers, self.graph = layers, graph
         self.carried = _carried(layers, graph.tensors)

@@ -53,7 +53,7 @@ _LARGEST = 2**58  # operations or weights, far from what 64 bits hold
 
 
 @dataclass(frozen=True)
-class Work:
+class LayerWork:
     """What one execution of a layer needs at least; None if the file does not tell."""
 
     macs: int | None = None
@@ -84,16 +84,16 @@ class _Count:
     groups: int | None = None
 
 
-def layer_work(layer: Layer, written: Mapping[str, Shape] | None = None) -> Work:
+def layer_work(layer: Layer, written: Mapping[str, Shape] | None = None) -> LayerWork:
     """The work of one layer; `written` has the shapes in which its inputs were written, where those
     differ from how it reads them.
     """
     if layer.kind in _NO_WORK:
-        return Work(0, 0, 0, 0, 0)
+        return LayerWork(0, 0, 0, 0, 0)
     if not layer.inputs and not layer.outputs:
-        return Work(reason="the engine file has no tensors")
+        return LayerWork(reason="the engine file has no tensors")
     if layer.kind == "foreign_node":
-        return Work(
+        return LayerWork(
             None,
             None,
             _total(layer.inputs),
@@ -116,7 +116,7 @@ def layer_work(layer: Layer, written: Mapping[str, Shape] | None = None) -> Work
     if reason is None and (moved_in is None or moved_out is None):
         reason = "a dimension or type is not in the file"
     channels_in, channels_out = count.channels or (None, None)
-    return Work(
+    return LayerWork(
         count.macs,
         count.flops,
         moved_in,
@@ -161,7 +161,7 @@ def _multiple(tensors: Sequence[Tensor]) -> int | None:
     return channel_multiple(tensors[0].format) if tensors else None
 
 
-def engine_work(engine: Engine) -> Iterator[tuple[Layer, Work]]:
+def engine_work(engine: Engine) -> Iterator[tuple[Layer, LayerWork]]:
     """Every layer with its work, in the file's order."""
     written: dict[tuple[int | None, str], Shape] = {}
     for layer in engine.layers:

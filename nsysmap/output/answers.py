@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from nsysmap.answer import gains, hardware, next_steps, words
 from nsysmap.answer.costs import cost_rows, costs_heading
-from nsysmap.answer.model import Part, Region, Summary
+from nsysmap.answer.model import Region, RegionPart, Summary
 from nsysmap.answer.whose import engine_names
 from nsysmap.text.page import Block, Grid, Section, Subheading
 from nsysmap.text.units import percent, rounded
@@ -21,7 +21,7 @@ _TOP_GROUPS = 15
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerRow:
     """One answer: the word on its left, and its sentences."""
 
     key: str
@@ -34,7 +34,7 @@ class Answer:
         return tuple(forms[0] for forms in self.sentences)
 
 
-def above_actions(summary: Summary) -> Iterator[Answer]:
+def above_actions(summary: Summary) -> Iterator[AnswerRow]:
     """The answers above what to do first, those that say nothing left out."""
     doubts = tuple(words.first_doubt(summary, brief=brief) for brief in (False, True))
     times = zip(words.times(summary), words.times(summary, brief=True), strict=True)
@@ -52,7 +52,7 @@ def below_actions(
     why: bool = True,
     held_up: bool = True,
     alone: bool = False,
-) -> Iterator[Answer]:
+) -> Iterator[AnswerRow]:
     """The answers below what to do first; ``listed`` says where all that is unknown is listed.
 
     Without ``why`` and ``held_up`` less is said of the slowest inference; ``alone`` says that the
@@ -73,10 +73,10 @@ def below_actions(
     yield from _said("unknown", "unknown", [(next_steps.doubts(summary, listed),)])
 
 
-def _said(key: str, word: str, sentences: list[tuple[str, ...]]) -> Iterator[Answer]:
+def _said(key: str, word: str, sentences: list[tuple[str, ...]]) -> Iterator[AnswerRow]:
     told = tuple(forms for forms in sentences if forms[0])
     if told:
-        yield Answer(key, word, told)
+        yield AnswerRow(key, word, told)
 
 
 def costs_section(summary: Summary) -> Section | None:
@@ -130,7 +130,7 @@ def _insides(summary: Summary) -> Iterator[Block]:
         head = f"{len(mine)} × " if len(mine) > 1 else ""
         of = f" of {_engine(summary, mine[0].engine)}" if len(summary.engines) > 1 else ""
         yield Subheading(f"Inside {head}{common_name([region.name for region in mine])}{of}")
-        parts: dict[str, list[Part]] = {}
+        parts: dict[str, list[RegionPart]] = {}
         for part in (part for region in mine for part in region.parts):
             parts.setdefault(NUMBER.sub("*", part.name), []).append(part)
         spent = {name: sum(part.time_ns for part in same) for name, same in parts.items()}

@@ -9,7 +9,7 @@ from nsysmap.core.note import gravest_first
 from nsysmap.core.schema import Tables
 from nsysmap.core.table import Row
 from nsysmap.output.model import (
-    EngineFacts,
+    EngineFile,
     Gpu,
     IdleRow,
     InferenceFigures,
@@ -44,7 +44,7 @@ def report_of(analysis: Analysis) -> Report:
         ),
         gpus=gpus,
         engines=tuple(
-            EngineFacts(
+            EngineFile(
                 number,
                 file.source,
                 file.tensorrt_version,

@@ -28,7 +28,7 @@ State = Literal["yes", "no", "unknown"]
 
 
 @dataclass(frozen=True)
-class Found:
+class ToolFound:
     """One thing that was looked for."""
 
     thing: str
@@ -37,12 +37,12 @@ class Found:
     allows: str  # what it allows, or what is not possible without it and how to get it
 
 
-def doctor() -> tuple[Found, ...]:
+def doctor() -> tuple[ToolFound, ...]:
     """What was found, in the order in which a user meets it."""
     return (*_nsys(), _tensorrt(), _trtexec(), _onnx(), _fleet(), _browser(), *_gpu(), _cache())
 
 
-def doctor_text(found: Sequence[Found], *, width: int = 100) -> str:
+def doctor_text(found: Sequence[ToolFound], *, width: int = 100) -> str:
     """One paragraph per thing: whether it is there, what was found, what that allows."""
     rows = [
         row
@@ -52,7 +52,7 @@ def doctor_text(found: Sequence[Found], *, width: int = 100) -> str:
     return rendered(table(("", "", ""), rows, max(60, width), "kkw", indent=0), colour=False)
 
 
-def doctor_json(found: Sequence[Found]) -> list[dict[str, object]]:
+def doctor_json(found: Sequence[ToolFound]) -> list[dict[str, object]]:
     """The same as JSON; ``found`` is null if it is not known."""
     known = {"yes": True, "no": False, "unknown": None}
     return [
@@ -61,14 +61,14 @@ def doctor_json(found: Sequence[Found]) -> list[dict[str, object]]:
     ]
 
 
-def _nsys() -> Iterator[Found]:
+def _nsys() -> Iterator[ToolFound]:
     try:
         first = True
         for nsys in installed_nsys():
             used = (
                 "used first: exports reports up to this version, and captures for `nsysmap record`"
             )
-            yield Found(
+            yield ToolFound(
                 "nsys",
                 "yes",
                 f"{nsys.version} ({_shown(nsys.path)})",
@@ -80,7 +80,7 @@ def _nsys() -> Iterator[Found]:
             "Reports can be opened without it: nsysmap reads them itself. `nsysmap record` needs"
             " nsys"
         )
-        yield Found(
+        yield ToolFound(
             "nsys",
             "no",
             f"{error.where}: {error.what}",
@@ -88,7 +88,7 @@ def _nsys() -> Iterator[Found]:
         )
 
 
-def _tensorrt() -> Found:
+def _tensorrt() -> ToolFound:
     for package in (
         "tensorrt",
         "tensorrt_rtx",
@@ -102,12 +102,12 @@ def _tensorrt() -> Found:
                 "opens .engine and .plan files built by this version, on a GPU like the one they"
                 " were built for"
             )
-            return Found("TensorRT", "yes", f"{told} (Python package {package})", allows)
+            return ToolFound("TensorRT", "yes", f"{told} (Python package {package})", allows)
     without = (
         ".engine and .plan files cannot be opened: give the file of trtexec --exportLayerInfo, or"
         " pip install the tensorrt version"
     )
-    return Found(
+    return ToolFound(
         "TensorRT",
         "no",
         "the Python package tensorrt is not installed",
@@ -115,30 +115,30 @@ def _tensorrt() -> Found:
     )
 
 
-def _trtexec() -> Found:
+def _trtexec() -> ToolFound:
     path = shutil.which("trtexec")
     if path is None:
         without = (
             "not needed to read captures made elsewhere; it comes with TensorRT and exports an"
             " engine's layers (--exportLayerInfo)"
         )
-        return Found("trtexec", "no", "is not on PATH", without)
+        return ToolFound("trtexec", "no", "is not on PATH", without)
     allows = (
         "exports an engine's layers: trtexec --loadEngine=FILE --exportLayerInfo=engine.json"
         " --profilingVerbosity=detailed"
     )
-    return Found("trtexec", "yes", _shown(path), allows)
+    return ToolFound("trtexec", "yes", _shown(path), allows)
 
 
-def _onnx() -> Found:
+def _onnx() -> ToolFound:
     if told := _version("onnx"):
-        return Found(
+        return ToolFound(
             "onnx",
             "yes",
             told,
             "--onnx MODEL names the nodes of the model that run inside opaque regions",
         )
-    return Found(
+    return ToolFound(
         "onnx",
         "no",
         "the Python package onnx is not installed",
@@ -146,10 +146,10 @@ def _onnx() -> Found:
     )
 
 
-def _fleet() -> Found:
+def _fleet() -> ToolFound:
     if told := _version("distributed"):
-        return Found("Dask", "yes", told, "nsysmap fleet reads many reports at once")
-    return Found(
+        return ToolFound("Dask", "yes", told, "nsysmap fleet reads many reports at once")
+    return ToolFound(
         "Dask",
         "no",
         "the Python package distributed is not installed",
@@ -157,22 +157,22 @@ def _fleet() -> Found:
     )
 
 
-def _browser() -> Found:
+def _browser() -> ToolFound:
     path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if path is None:
-        return Found(
+        return ToolFound(
             "chromium",
             "no",
             "is not on PATH",
             "pages (.html) open in any browser, here or elsewhere; only their tests need this one",
         )
-    return Found("chromium", "yes", _shown(path), "opens pages (.html), and runs their tests")
+    return ToolFound("chromium", "yes", _shown(path), "opens pages (.html), and runs their tests")
 
 
-def _gpu() -> Iterator[Found]:
+def _gpu() -> Iterator[ToolFound]:
     driver = _text(_DRIVER / "version")
     if driver is None:
-        yield Found(
+        yield ToolFound(
             "GPU",
             "no",
             "no NVIDIA driver is loaded",
@@ -180,7 +180,7 @@ def _gpu() -> Iterator[Found]:
         )
         return
     told = re.search(r"\b(\d{3,}\.\d+(?:\.\d+)?)\b", driver)
-    yield Found(
+    yield ToolFound(
         "GPU",
         "yes",
         f"NVIDIA driver {told.group(1) if told else 'of an unknown version'}",
@@ -194,7 +194,7 @@ def _gpu() -> Iterator[Found]:
     )
     may = "hardware counters can be sampled: nsysmap record --gpu-metrics"
     if restricted is None:
-        yield Found(
+        yield ToolFound(
             "counters",
             "unknown",
             "the driver does not say who may read them",
@@ -206,9 +206,9 @@ def _gpu() -> Iterator[Found]:
             if restricted.group(1) == "0"
             else "root (you are root); a container may still forbid it"
         )
-        yield Found("counters", "yes", f"may be read by {whom}", may)
+        yield ToolFound("counters", "yes", f"may be read by {whom}", may)
     else:
-        yield Found(
+        yield ToolFound(
             "counters",
             "no",
             "may be read only by root (ERR_NVGPUCTRPERM)",
@@ -216,14 +216,14 @@ def _gpu() -> Iterator[Found]:
         )
 
 
-def _cache() -> Found:
+def _cache() -> ToolFound:
     folder = cache_folder()
     place = next(place for place in (folder, *folder.parents) if place.exists())
     if place.is_dir() and os.access(place, os.W_OK):
-        return Found(
+        return ToolFound(
             "cache", "yes", _shown(folder), "exports are kept: nsys exports each report only once"
         )
-    return Found(
+    return ToolFound(
         "cache",
         "no",
         f"{_shown(folder)} cannot be written",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from nsysmap.core.json_record import Declared, keys, record
 from nsysmap.mapping.explain import (
-    Answer,
     ByOrder,
     Candidate,
     EngineEvidence,
@@ -12,6 +11,7 @@ from nsysmap.mapping.explain import (
     GraphNode,
     InInference,
     Launch,
+    MappedTo,
     NodeCreation,
     RangeAround,
 )
@@ -59,7 +59,7 @@ _KEYS: Declared = {
         "chosen chance rival rival_chance by_tactic explained before after inferences kernels "
         "layers"
     ),
-    Answer: keys("layer layer_title layer_index engine part part_by method confidence reason"),
+    MappedTo: keys("layer layer_title layer_index engine part part_by method confidence reason"),
     Explanation: keys(
         "source kernel_id name says start_ns end_ns device context stream pid grid block "
         "launch graph ranges inference engines tactics order answer"

@@ -199,7 +199,7 @@ def _list(text: str | None) -> list[str]:
 _SPECS: Mapping[type, Spec] = {
     model.TraceFacts: trace_schema.CAPTURE,
     model.Gpu: trace_schema.DEVICES,
-    model.EngineFacts: engine_schema.ENGINES,
+    model.EngineFile: engine_schema.ENGINES,
     model.IdleRow: report_schema.IDLE_TOTALS,
     Finding: report_schema.FINDINGS,
 }
@@ -241,8 +241,8 @@ def schema() -> Schema:
         "schema": {"const": SCHEMA},
         "answer": object_of(_fields(Summary)),
         "trace": object_of({**_fields(model.TraceFacts), "gpus": gpus}),
-        "engine": or_null(object_of(_fields(model.EngineFacts))),
-        "engines": list_of(object_of(_fields(model.EngineFacts))),
+        "engine": or_null(object_of(_fields(model.EngineFile))),
+        "engines": list_of(object_of(_fields(model.EngineFile))),
         "inferences": object_of({
             **inferences,
             "busy_share": {"type": ["number", "null"]},

@@ -20,12 +20,12 @@ from nsysmap.answer.model import (
     InferenceKind,
     KernelShare,
     LayerGroup,
-    Mapped,
+    MappedCounts,
     NextStep,
     OtherKernels,
     Outside,
-    Part,
     Region,
+    RegionPart,
     RuleAnswer,
     Slowest,
     Summary,
@@ -35,7 +35,7 @@ from nsysmap.answer.model import (
 from nsysmap.core.json_record import Declared, keys
 from nsysmap.core.note import Note
 from nsysmap.output.model import (
-    EngineFacts,
+    EngineFile,
     Gpu,
     IdleRow,
     InferenceFigures,
@@ -73,7 +73,7 @@ REPORT: Declared = {
         "inference engine time_ns times_median usual usual_ns more early later artefact "
         "longest device kind whose"
     ),
-    Part: keys("name does parts kernels time_ns share_of_region_time"),
+    RegionPart: keys("name does parts kernels time_ns share_of_region_time"),
     Region: keys("name engine share_of_all_kernel_time parts"),
     RuleAnswer: keys("rule group severity outcome places at_most_ns message where in_pieces"),
     GraphVerdict: keys("answer saving share reason"),
@@ -82,7 +82,7 @@ REPORT: Declared = {
         "rules idle filled host_work in_phase"
     ),
     Doubt: keys("what reason"),
-    Mapped: keys("kernels with_layer share_of_time methods"),
+    MappedCounts: keys("kernels with_layer share_of_time methods"),
     NextStep: keys("why command"),
     Disturbance: keys("slow inferences first last share times_median quick_call slowdown"),
     FirstUse: keys("inferences compile_ns longest_ns compiled tried_out remedy"),
@@ -102,7 +102,7 @@ REPORT: Declared = {
     Gpu: keys(
         "device name chip compute sm_count memory_bytes bandwidth_bytes_per_s window_ns busy_ns"
     ),
-    EngineFacts: keys("number source tensorrt_version layers detailed inferences"),
+    EngineFile: keys("number source tensorrt_version layers detailed inferences"),
     Spread: keys("median=median_ns p95=p95_ns"),
     InferenceFigures: keys(
         "engine count warmup cut measured found_by launch_api gpu_time_ns gpu_span_ns enqueue_ns"

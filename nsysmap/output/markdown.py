@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nsysmap.answer import gains, words
 from nsysmap.answer.model import Summary
-from nsysmap.output.answers import Answer, above_actions, below_actions, costs_section
+from nsysmap.output.answers import AnswerRow, above_actions, below_actions, costs_section
 from nsysmap.output.model import Report
 from nsysmap.output.sections import sections_of
 from nsysmap.text.page import Bullets, Grid, Pairs, Section, cut_rows
@@ -93,13 +93,13 @@ def _answer(summary: Summary) -> Iterator[str]:
         yield plain(summary.selected)
     yield "\n".join(f"- **error:** {plain(text)}" for text in summary.blocked)
     ran = words.title(summary).removeprefix(f"{summary.source}: ")
-    yield _said([Answer("ran", "what ran", ((ran,),)), *above_actions(summary)])
+    yield _said([AnswerRow("ran", "what ran", ((ran,),)), *above_actions(summary)])
     yield "## Do first"
     yield "\n".join(_actions(summary))
     yield _said(below_actions(summary, " (all are listed below)"))
 
 
-def _said(answers: Iterator[Answer] | Sequence[Answer]) -> str:
+def _said(answers: Iterator[AnswerRow] | Sequence[AnswerRow]) -> str:
     rows = tuple((one.word, text) for one in answers for text in one.texts)
     return block_markdown(Pairs(rows))
 

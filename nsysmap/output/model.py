@@ -65,7 +65,7 @@ class TraceFacts:
 
 
 @dataclass(frozen=True)
-class EngineFacts:
+class EngineFile:
     """One engine file, and how many of the inferences ran it."""
 
     number: int
@@ -136,7 +136,7 @@ class Report:
     summary: Summary
     trace: TraceFacts
     gpus: tuple[Gpu, ...]
-    engines: tuple[EngineFacts, ...]
+    engines: tuple[EngineFile, ...]
     inferences: InferenceFigures
     by_engine: tuple[InferenceFigures, ...]  # empty if one engine, or none, ran
     busy_share: float | None  # busy_ns divided by window_ns, over the GPUs that worked

@@ -8,7 +8,7 @@ from nsysmap.answer import gains, words
 from nsysmap.answer.costs import cost_rows, costs_heading
 from nsysmap.answer.model import Action, Summary
 from nsysmap.answer.whose import engine_names
-from nsysmap.output.answers import Answer, above_actions, below_actions
+from nsysmap.output.answers import AnswerRow, above_actions, below_actions
 from nsysmap.text.page import Section
 from nsysmap.text.page_html import HtmlLook, folded_html, inert
 from nsysmap.text.units import percent, rounded
@@ -57,7 +57,7 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
     yield from _answers(below_actions(summary, " (skipped lists them)"))
 
 
-def _answers(answers: Iterable[Answer]) -> Iterator[tuple[str, str]]:
+def _answers(answers: Iterable[AnswerRow]) -> Iterator[tuple[str, str]]:
     """Those with the same word, or with none, beside each other in one row."""
     rows: list[tuple[str, list[str]]] = []
     for one in answers:

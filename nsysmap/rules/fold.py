@@ -11,7 +11,7 @@ from nsysmap.rules.finding import Finding, Outcome, order
 
 
 @dataclass(frozen=True, eq=False)  # the same only as itself: two findings may say the same
-class Placed:
+class PlacedFinding:
     """A finding with what it is about, in words of its rule's choice (layer ids, names of
     functions); None is its whole device.
     """
@@ -34,7 +34,7 @@ class _Inside:
 
 
 @dataclass(frozen=True)
-class Windows:
+class WindowLengths:
     """How long the steady-state part is, by device; what shares are of."""
 
     by_device: Mapping[int, int]
@@ -49,13 +49,13 @@ class Windows:
         return sum(known) if len(known) == len(devices) else sum(self.by_device.values())
 
 
-def alike_on_gpus(placed: Sequence[Placed], windows: Windows) -> list[Placed]:
+def alike_on_gpus(placed: Sequence[PlacedFinding], windows: WindowLengths) -> list[PlacedFinding]:
     """The findings of one rule, with those that several GPUs have alike as one: told of the GPU
     where it costs most, the cost that of all.
 
     Alike are those about the same, of which each of these GPUs has one.
     """
-    groups: dict[tuple[object, ...], list[Placed]] = {}
+    groups: dict[tuple[object, ...], list[PlacedFinding]] = {}
     for one in placed:
         groups.setdefault((one.about, one.finding.layer), []).append(one)
     result = []
@@ -88,9 +88,9 @@ def alike_on_gpus(placed: Sequence[Placed], windows: Windows) -> list[Placed]:
 
 def fold(
     outcomes: Sequence[Outcome],
-    placed: Mapping[str, Sequence[Placed]],
+    placed: Mapping[str, Sequence[PlacedFinding]],
     supersedes: Mapping[str, Sequence[str]],
-    windows: Windows,
+    windows: WindowLengths,
     takes_back: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> tuple[Outcome, ...]:
     """The outcomes with each superseded finding inside the one that stands for it, and what each
@@ -104,12 +104,12 @@ def fold(
     found = sorted(
         (one for mine in placed.values() for one in mine), key=lambda one: order(one.finding)
     )
-    above: dict[Placed, Placed] = {}
+    above: dict[PlacedFinding, PlacedFinding] = {}
     for one in found:
         root = _root_of(one, found, supersedes, above)
         if root is not None:
             above[one] = root
-    inside: dict[Placed, list[_Inside]] = {}
+    inside: dict[PlacedFinding, list[_Inside]] = {}
     for one in found:
         root = above.get(one)
         if root is not None:
@@ -125,11 +125,11 @@ def fold(
 
 
 def _root_of(
-    one: Placed,
-    found: Sequence[Placed],
+    one: PlacedFinding,
+    found: Sequence[PlacedFinding],
     supersedes: Mapping[str, Sequence[str]],
-    above: Mapping[Placed, Placed],
-) -> Placed | None:
+    above: Mapping[PlacedFinding, PlacedFinding],
+) -> PlacedFinding | None:
     """The finding that stands for this one; None if none does."""
     candidates = [
         other
@@ -147,7 +147,7 @@ def _root_of(
         key=lambda other: -len((other.about or frozenset()) & (one.about or frozenset()))
     )
     for other in candidates:
-        at: Placed | None = other
+        at: PlacedFinding | None = other
         while at is not None and at is not one:
             at = above.get(at)
         if at is None:  # else the two stand for each other
@@ -155,7 +155,7 @@ def _root_of(
     return None
 
 
-def _meets(one: Placed, other: Placed) -> bool:
+def _meets(one: PlacedFinding, other: PlacedFinding) -> bool:
     same_device = one.device is None or other.device is None or one.device == other.device
     return same_device and (
         one.about is None or other.about is None or not one.about.isdisjoint(other.about)
@@ -164,10 +164,10 @@ def _meets(one: Placed, other: Placed) -> bool:
 
 def _with_findings(
     outcome: Outcome,
-    mine: Sequence[Placed],
-    above: Mapping[Placed, Placed],
-    inside: Mapping[Placed, list[_Inside]],
-    windows: Windows,
+    mine: Sequence[PlacedFinding],
+    above: Mapping[PlacedFinding, PlacedFinding],
+    inside: Mapping[PlacedFinding, list[_Inside]],
+    windows: WindowLengths,
 ) -> Outcome:
     standing = [one for one in mine if one not in above]
     findings = []
@@ -196,7 +196,9 @@ def _with_findings(
 
 
 def _taken_back(
-    one: Placed, above: Mapping[Placed, Placed], takes_back: Mapping[str, Sequence[str]]
+    one: PlacedFinding,
+    above: Mapping[PlacedFinding, PlacedFinding],
+    takes_back: Mapping[str, Sequence[str]],
 ) -> bool:
     """Whether a finding, or one that stands for it, is shown to be no problem."""
     while one in above:
@@ -206,7 +208,7 @@ def _taken_back(
     return False
 
 
-def _together(placed: Sequence[Placed]) -> tuple[int | None, set[object]]:
+def _together(placed: Sequence[PlacedFinding]) -> tuple[int | None, set[object]]:
     """The cost of these findings of one rule, each place counted once, and their devices; no cost
     where none is known.
     """

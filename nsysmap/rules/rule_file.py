@@ -10,14 +10,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from nsysmap.advice.conditions import Part, is_condition
+from nsysmap.advice.conditions import AdviceParagraph, is_condition
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.note import Level
 from nsysmap.core.schema import RULE_TABLES
 from nsysmap.core.table import Kind
 from nsysmap.rules.message import check_template
 from nsysmap.rules.plain_yaml import plain_yaml
-from nsysmap.rules.sandbox.limits import Answer, Query, QueryError, Value, own_query
+from nsysmap.rules.sandbox.limits import Query, QueryError, SqlAnswer, Value, own_query
 from nsysmap.rules.sandbox.strangers import AnySandbox
 
 Group = Literal[
@@ -114,7 +114,7 @@ class Rule:
     severity: Level
     summary: str
     why: str
-    advice: tuple[Part, ...]
+    advice: tuple[AdviceParagraph, ...]
     needs: tuple[str, ...]  # table, or table.column
     requires: tuple[Requirement, ...]
     clean_if: tuple[Requirement, ...]  # must hold for "found nothing" to be an answer
@@ -217,21 +217,21 @@ def read_rule(path: Path, sandbox: AnySandbox | None) -> Rule:
     return rule
 
 
-def check_answer(rule: Rule, answer: Answer) -> None:
+def check_answer(rule: Rule, answer: SqlAnswer) -> None:
     """NsysmapError unless these rows are what the SQL of the rule has to return, and hold what its
     message shows.
     """
     _check_returned(_kinds(answer, f"{rule.source}: sql"), rule.message, rule.source)
 
 
-def check_requirement(requirement: Requirement, where: str, answer: Answer) -> None:
+def check_requirement(requirement: Requirement, where: str, answer: SqlAnswer) -> None:
     """NsysmapError unless this is the row that the SQL of the requirement has to return; ``where``
     is its place in the file.
     """
     _check_required(_kinds(answer, f"{where}: sql"), requirement.reason, where)
 
 
-def _kinds(answer: Answer, where: str) -> dict[str, Kind | None]:
+def _kinds(answer: SqlAnswer, where: str) -> dict[str, Kind | None]:
     """The kinds of the columns by their values; None for a column without any."""
     kinds: dict[str, Kind | None] = {}
     for place, name in enumerate(answer.columns):
@@ -412,7 +412,7 @@ def _check_required(columns: Mapping[str, Kind | None], reason: str, where: str)
     _check_message(reason, columns, f"{where}: reason")
 
 
-def _advice(value: object, columns: Set[str], where: str) -> tuple[Part, ...]:
+def _advice(value: object, columns: Set[str], where: str) -> tuple[AdviceParagraph, ...]:
     """Its parts: a text for everybody, or a list of texts that say to whom, and about which of the
     rule's findings.
     """
@@ -423,7 +423,7 @@ def _advice(value: object, columns: Set[str], where: str) -> tuple[Part, ...]:
                 "is missing" if value is None else "is not text",
                 "write advice: and text, or a list",
             )
-        return (Part(value.strip()),)
+        return (AdviceParagraph(value.strip()),)
     parts = []
     for place, item in enumerate(value, start=1):
         content = _mapping(item, f"{where} {place}", "a part of the advice")
@@ -436,7 +436,7 @@ def _advice(value: object, columns: Set[str], where: str) -> tuple[Part, ...]:
                 'write pytorch, "tensorrt < 11" or "tensorrt >= 10.14"',
             )
         parts.append(
-            Part(
+            AdviceParagraph(
                 content["say"].strip(),
                 content.get("to"),
                 _when(content.get("when"), columns, f"{where} {place}: when"),

@@ -19,7 +19,7 @@ from nsysmap.core.trace_schema import STEADY_STATE
 from nsysmap.network.titles import called
 from nsysmap.rules.engines_that_ran import OfThisRun, of_this_run
 from nsysmap.rules.finding import Finding, Outcome
-from nsysmap.rules.fold import Placed, Windows, alike_on_gpus, fold
+from nsysmap.rules.fold import PlacedFinding, WindowLengths, alike_on_gpus, fold
 from nsysmap.rules.message import Each, Shown, fill
 from nsysmap.rules.rule_file import (
     ABOUT_LAYERS,
@@ -31,7 +31,7 @@ from nsysmap.rules.rule_file import (
     check_requirement,
 )
 from nsysmap.rules.sandbox.given_tables import given_table
-from nsysmap.rules.sandbox.limits import Answer, LimitError, Query, QueryError
+from nsysmap.rules.sandbox.limits import LimitError, Query, QueryError, SqlAnswer
 from nsysmap.rules.sandbox.strangers import AnySandbox, Strangers
 from nsysmap.text.terminal import escaped
 from nsysmap.text.units import of_repetitions
@@ -177,9 +177,9 @@ class _Runner:
     arrow: Mapping[str, pyarrow.Table]
     time_limit_s: float
     told: OfThisRun
-    known: dict[tuple[object, ...], Answer] = field(default_factory=dict)
+    known: dict[tuple[object, ...], SqlAnswer] = field(default_factory=dict)
 
-    def run(self, rule: Rule, query: Query, part: str, *, max_rows: int) -> Answer:
+    def run(self, rule: Rule, query: Query, part: str, *, max_rows: int) -> SqlAnswer:
         """The answer of this statement of the rule; NsysmapError, with the part of the rule's file,
         where it fails on these rows.
         """
@@ -285,7 +285,7 @@ def _unmet(rule: Rule, key: Literal["requires", "clean_if"], runner: _Runner) ->
     return None
 
 
-def _answer(rule: Rule, about: _About, runner: _Runner) -> tuple[list[Placed], int]:
+def _answer(rule: Rule, about: _About, runner: _Runner) -> tuple[list[PlacedFinding], int]:
     """The most costly findings of the rule, and how many there are beyond them."""
     ordered = replace(
         rule.query,
@@ -309,7 +309,7 @@ def _answer(rule: Rule, about: _About, runner: _Runner) -> tuple[list[Placed], i
     return alike_on_gpus([_placed(rule, row, about) for row in rows], about.window.windows), more
 
 
-def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> Placed:
+def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> PlacedFinding:
     window = about.window
     start, end = (
         _nanoseconds(row[name], fallback)
@@ -366,7 +366,7 @@ def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> Placed:
         command=_command(rule, words, about),
         layer_title=None if layer is None else about.titles.get(str(layer), str(layer)),
     )
-    return Placed(finding, None if words is None else frozenset(words))
+    return PlacedFinding(finding, None if words is None else frozenset(words))
 
 
 def _command(rule: Rule, places: Sequence[str] | None, about: _About) -> str | None:
@@ -417,7 +417,7 @@ class _Window:
 
     start_ns: int
     end_ns: int
-    windows: Windows
+    windows: WindowLengths
 
 
 @dataclass(frozen=True)
@@ -524,7 +524,7 @@ def _window(tables: Mapping[str, Table]) -> _Window:
             zip(part.ints("device").tolist(), part.ints("window_ns").tolist(), strict=True)
         )
         return _Window(
-            int(part.ints("start_ns").min()), int(part.ints("end_ns").max()), Windows(lengths)
+            int(part.ints("start_ns").min()), int(part.ints("end_ns").max()), WindowLengths(lengths)
         )
     work = [
         tables[name]
@@ -533,7 +533,7 @@ def _window(tables: Mapping[str, Table]) -> _Window:
     ]
     start = min((int(table.ints("start_ns").min()) for table in work), default=0)
     end = max((int(table.ints("end_ns").max()) for table in work), default=start)
-    return _Window(start, end, Windows({}))
+    return _Window(start, end, WindowLengths({}))
 
 
 def _what_if(tables: Mapping[str, Table]) -> frozenset[str]:

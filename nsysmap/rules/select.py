@@ -36,7 +36,7 @@ _REMEDY = "write one SELECT over the tables that `nsysmap sql` lists"
 
 
 @dataclass(frozen=True)
-class Asked:
+class SqlQuestion:
     """What `nsysmap sql` was asked: a statement (- for standard input), a table to describe, or
     neither; over these files.
     """
@@ -46,7 +46,7 @@ class Asked:
     table: Spec | None = None
 
 
-def asked_among(arguments: Sequence[str]) -> Asked:
+def asked_among(arguments: Sequence[str]) -> SqlQuestion:
     """The statement or table name and the files among ``arguments``, in any order.
 
     Raises NsysmapError if there are two statements, or if one argument is neither a file nor a
@@ -72,9 +72,9 @@ def asked_among(arguments: Sequence[str]) -> Asked:
             "query", "is given twice", "give one SELECT, or the name of one table, in quotes"
         )
     if not statements:
-        return Asked(tuple(files))
+        return SqlQuestion(tuple(files))
     table = next((spec for spec in ALL_TABLES if spec.name == statements[0].strip().lower()), None)
-    return Asked(tuple(files), None if table else statements[0], table)
+    return SqlQuestion(tuple(files), None if table else statements[0], table)
 
 
 def _is_statement(argument: str) -> bool:

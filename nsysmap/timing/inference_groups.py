@@ -31,7 +31,7 @@ _SPREADS = {"gpu_time": "gpu_busy_ns", "gpu_span": "gpu_span_ns", "enqueue": "en
 
 
 @dataclass(frozen=True)
-class InferenceFigures:
+class InferenceTables:
     """The tables about inferences."""
 
     engine_inferences: Table
@@ -55,12 +55,12 @@ class _Inferences:
 
 def inference_figures(
     inferences: Table, gaps: Table, memcpys: Table, host: tuple[Table, Table]
-) -> InferenceFigures:
-    """The tables of `InferenceFigures`, from INFERENCES, GAPS and MEMCPYS, and of the host
+) -> InferenceTables:
+    """The tables of `InferenceTables`, from INFERENCES, GAPS and MEMCPYS, and of the host
     API_CALLS and OVERHEADS.
     """
     known = _numbered(inferences, memcpys)
-    return InferenceFigures(
+    return InferenceTables(
         _engines(known), _loops(known, host), _groups(known), _times(known, gaps)
     )
 

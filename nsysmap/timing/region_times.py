@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from nsysmap.core.groups import distinct, in_first_order, sorted_order
-from nsysmap.core.intervals import Blocks
+from nsysmap.core.intervals import BlockBounds
 from nsysmap.core.result_schema import REGION_PARTS
 from nsysmap.core.table import MISSING, IntArray, Table, Text
 from nsysmap.names.decode import decode, summary
@@ -131,7 +131,7 @@ def _in_launch_order(kernels: Table, region: Text, steady: IntArray) -> Iterator
         cuts[1:1] = (
             np.flatnonzero(np.diff(np.cumsum(np.bincount(inference)) // _AT_ONCE)) + 1
         ).tolist()
-    blocks = Blocks.of(inference, inference)
+    blocks = BlockBounds.of(inference, inference)
     for first, last in pairwise(sorted(set(cuts))):
         at = blocks.near(first, last - 1)
         at = at[(inference[at] >= first) & (inference[at] < last)]

@@ -50,7 +50,7 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Measured:
+class LayerSeen:
     """What the trace shows of a layer."""
 
     time_ns: int | None
@@ -71,7 +71,7 @@ class Needed:
 
 
 @dataclass(frozen=True)
-class Limit:
+class LayerBound:
     """Bounds and verdict of one layer."""
 
     bytes_bound_ns: int | None
@@ -192,10 +192,10 @@ def expected_tensor(counted: Counted, need: Needed, device: Device | None) -> fl
     return None if not peak else 2 * need.macs / (peak * counted.duration_ns / 1e9) * 100
 
 
-def limit_of(need: Needed, measured: Measured, device: Device | None) -> Limit:
+def limit_of(need: Needed, measured: LayerSeen, device: Device | None) -> LayerBound:
     """The bounds of one layer and what limits it."""
     if device is None:
-        return Limit(
+        return LayerBound(
             None, None, None, None, None, "unknown", "the trace does not describe the device"
         )
     precision, cores = peak_of(need)
@@ -206,7 +206,7 @@ def limit_of(need: Needed, measured: Measured, device: Device | None) -> Limit:
     floor = max(known) if known else None
     reached = floor / measured.time_ns if floor is not None and measured.time_ns else None
     verdict, reason = _verdict(need, measured, device, (bytes_ns, flops_ns))
-    return Limit(bytes_ns, flops_ns, floor, reached, peak, verdict, reason)
+    return LayerBound(bytes_ns, flops_ns, floor, reached, peak, verdict, reason)
 
 
 def peak_of(need: Needed) -> tuple[str | None, bool]:
@@ -221,7 +221,7 @@ def peak_of(need: Needed) -> tuple[str | None, bool]:
 
 
 def _verdict(
-    need: Needed, measured: Measured, device: Device, floors: tuple[int | None, int | None]
+    need: Needed, measured: LayerSeen, device: Device, floors: tuple[int | None, int | None]
 ) -> tuple[str, str]:
     bytes_ns, flops_ns = floors
     time_ns = measured.time_ns
@@ -282,10 +282,10 @@ def needed_of(row: Row) -> Needed:
 
 def _measured(
     time_ns: int | None, kernels: Table, row: int | None, device: Device | None
-) -> Measured:
+) -> LayerSeen:
     """Time of the layer, and the launch of its longest kernel."""
     if row is None:
-        return Measured(time_ns)
+        return LayerSeen(time_ns)
 
     def at(name: str) -> int:
         return int(kernels.ints(name)[row])
@@ -301,7 +301,7 @@ def _measured(
             at("static_shared_bytes") + at("dynamic_shared_bytes"),
         )
         waves = blocks / (held * device.sm_count) if held else None
-    return Measured(time_ns, blocks if blocks > 0 else None, waves)
+    return LayerSeen(time_ns, blocks if blocks > 0 else None, waves)
 
 
 def _longest_kernel(kernels: Table) -> dict[int, int]:

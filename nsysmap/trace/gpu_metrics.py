@@ -19,7 +19,7 @@ import numpy as np
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.groups import distinct
 from nsysmap.core.table import MISSING, BoolArray, FloatArray, IntArray, uniform
-from nsysmap.inputs.nsys.tables import ROW, NoPiecesError, NsysTables, Pieces
+from nsysmap.inputs.nsys.tables import ROW, NoPiecesError, NsysTables, TablePieces
 from nsysmap.names.metric_names import Metric, metric
 
 _GPU = 0xFF
@@ -428,7 +428,7 @@ class _Moment:
 class _Long:
     """A file that has moments of one GPU alone, all of the same metrics."""
 
-    pieces: Pieces
+    pieces: TablePieces
     time: str
     kind: int
     which: IntArray
@@ -517,7 +517,7 @@ def _part(tables: NsysTables, wanted: Callable[[int, float], Enough]) -> GpuSamp
 
 def _read_part(
     tables: NsysTables,
-    pieces: Pieces,
+    pieces: TablePieces,
     names: Mapping[tuple[int, int], str],
     wanted: Callable[[int, float], Enough],
 ) -> GpuSamples | None:

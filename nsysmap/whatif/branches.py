@@ -24,7 +24,7 @@ _MOST_LOST = 0.05  # of the kernels' time
 
 
 @dataclass(frozen=True)
-class Needs:
+class LayerNeeds:
     """What a layer waits for."""
 
     # layer_ids of layers with kernels from which it reads, directly or through layers without
@@ -36,7 +36,7 @@ class Needs:
     """
 
 
-Before = dict[int, Needs]
+Before = dict[int, LayerNeeds]
 
 
 def layers_before(facts: EngineFacts, running: set[int]) -> Before:
@@ -71,7 +71,7 @@ def layers_before(facts: EngineFacts, running: set[int]) -> Before:
                 continue
             tensors.update(dict.fromkeys(unwritten[one]))
             reached += writers[one]
-        found[layer] = Needs(tuple(before), tuple(tensors))
+        found[layer] = LayerNeeds(tuple(before), tuple(tensors))
     return found
 
 

@@ -35,7 +35,7 @@ from nsysmap.whatif.profiler import (
 )
 from nsysmap.whatif.read_timeline import read_timeline
 from nsysmap.whatif.replay import Finished, lengths_ns, period_ns, recorded, replay
-from nsysmap.whatif.selection import Selection
+from nsysmap.whatif.selection import KernelSelection
 from nsysmap.whatif.timeline import Step, Timeline, Work, all_works, host_time, inference_count
 from nsysmap.whatif.window import NoWindow, Window, steady_window
 
@@ -140,9 +140,9 @@ class Model:
         return round(busy / whole * self.before[self.machines[0]]) if whole else 0
 
     @cached_property
-    def selection(self) -> Selection:
+    def selection(self) -> KernelSelection:
         """Finds kernels by name."""
-        return Selection(self.observed.trace, self.observed.mapping, self.observed.membership)
+        return KernelSelection(self.observed.trace, self.observed.mapping, self.observed.membership)
 
     @property
     def machines(self) -> tuple[Machine, ...]:

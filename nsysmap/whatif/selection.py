@@ -16,7 +16,7 @@ _NEAR = 3  # suggestions for a misspelt name
 
 
 @dataclass(frozen=True)
-class Selection:
+class KernelSelection:
     """Kernels by the names of their layers or parts, or by their own names."""
 
     trace: Trace

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from nsysmap.comparison.compare import compare
-from nsysmap.comparison.region_parts import Part, joined_parts
+from nsysmap.comparison.region_parts import ComparedPart, joined_parts
 from tests.places import FIXTURES
 
 BLOCK = (
@@ -27,11 +27,11 @@ BLOCK = (
 )
 
 
-def parts(*words: str) -> list[Part]:
-    return [Part(word, 100) for word in words]
+def parts(*words: str) -> list[ComparedPart]:
+    return [ComparedPart(word, 100) for word in words]
 
 
-def told(before: list[Part], after: list[Part]) -> Counter[tuple[str, str]]:
+def told(before: list[ComparedPart], after: list[ComparedPart]) -> Counter[tuple[str, str]]:
     return Counter(
         (" ".join(one.word for one in ours), " ".join(one.word for one in theirs))
         for ours, theirs in joined_parts(before, after)

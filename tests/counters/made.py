@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from nsysmap.counters.model import Samples, Work
+from nsysmap.counters.model import GpuRan, Samples
 
 Array = NDArray[np.float64]
 
 
-def sequence(durations: list[int], gaps: list[int], repeats: int, *, seed: int = 0) -> Work:
+def sequence(durations: list[int], gaps: list[int], repeats: int, *, seed: int = 0) -> GpuRan:
     """Kernels of these lengths with these pauses before them, repeated with a little jitter in the
     pauses.
     """
@@ -26,11 +26,11 @@ def sequence(durations: list[int], gaps: list[int], repeats: int, *, seed: int =
             group.append(at)
             repeat.append(number)
         now += int(random.integers(200, 9000))
-    return Work(np.array(start), np.array(end), np.array(group), np.array(repeat), len(durations))
+    return GpuRan(np.array(start), np.array(end), np.array(group), np.array(repeat), len(durations))
 
 
 def sampled(
-    work: Work,
+    work: GpuRan,
     rates: list[float],
     period: int,
     *,
@@ -56,7 +56,7 @@ def sampled(
     )
 
 
-def dense(work: Work, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Array:
+def dense(work: GpuRan, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Array:
     """The share of each sample that each group's kernels take, and of time without work: by the
     obvious loops.
     """

@@ -10,7 +10,7 @@ import pytest
 
 from nsysmap.counters import clock_shift as searching
 from nsysmap.counters.clock_shift import clock_shift
-from nsysmap.counters.model import Samples, Shift, Work
+from nsysmap.counters.model import GpuRan, Samples, Shift
 from nsysmap.counters.part_rates import quick_misfit
 from nsysmap.counters.shares import layout_of
 from tests.counters.made import sampled, sequence
@@ -145,7 +145,7 @@ def test_a_drift_is_found() -> None:
 @pytest.mark.parametrize("offset", [0, 900])
 def test_the_clocks_of_a_gpu_that_is_never_idle_are_joined(offset: int) -> None:
     work = sequence(DURATIONS * 4, [0] * 20, 60)
-    gapless = Work(
+    gapless = GpuRan(
         work.start_ns,
         np.append(work.start_ns[1:], work.end_ns[-1]),
         work.group,
@@ -181,7 +181,7 @@ def test_kernels_that_slow_one_another_down_do_not_mislead(seed: int) -> None:
         np.append(alone.group, 12 + alone.group[beside]),
         np.append(alone.repeat, alone.repeat[beside]),
     )
-    work = Work(begin[order], end[order], group[order], repeat[order], 24)
+    work = GpuRan(begin[order], end[order], group[order], repeat[order], 24)
     moments = np.unique(np.append(begin, end))
     running = np.searchsorted(np.sort(begin), moments[:-1], "right") - np.searchsorted(
         np.sort(end), moments[:-1], "right"
@@ -190,7 +190,7 @@ def test_kernels_that_slow_one_another_down_do_not_mislead(seed: int) -> None:
         np.minimum(running, 2) - 1,
         work.group[np.searchsorted(work.start_ns, moments[:-1], "right") - 1],
     ]
-    pieces = Work(
+    pieces = GpuRan(
         moments[:-1], moments[1:], np.arange(len(rates)), np.zeros(len(rates), np.int64), len(rates)
     )
     samples = sampled(
@@ -228,7 +228,7 @@ def test_kernels_that_begin_late_and_end_early_leave_the_offset_as_uncertain_as_
     random = np.random.default_rng(seed)
     work = sequence(random.integers(2500, 9000, 40).tolist(), [1000] * 40, 200, seed=seed)
     late, early = random.integers(200, 1200, (2, 40))
-    active = Work(
+    active = GpuRan(
         work.start_ns + late[work.group],
         work.end_ns - early[work.group],
         work.group,
@@ -264,7 +264,7 @@ def test_kernels_that_run_only_where_no_samples_are_change_nothing() -> None:
     work = sequence(DURATIONS, GAPS, 60)
     samples = sampled(work, RATES, 5000, noise=0.4, offset=1200)
     later = int(work.end_ns.max()) + 1_000_000_000 + 10_000 * np.arange(30)
-    both = Work(
+    both = GpuRan(
         np.append(work.start_ns, later), np.append(work.end_ns, later + 4000),
         np.append(work.group, 5 + np.arange(30) % 3),
         np.append(work.repeat, 60 + np.arange(30) // 3), 8,

@@ -19,7 +19,7 @@ from nsysmap.counters.estimate import (
     estimate,
 )
 from nsysmap.counters.limits import freedom_of
-from nsysmap.counters.model import Samples, Shift, Work
+from nsysmap.counters.model import GpuRan, Samples, Shift
 from nsysmap.counters.part_rates import fit_rates
 from nsysmap.counters.problem import problem_of
 from nsysmap.counters.series import series_of
@@ -184,7 +184,7 @@ def test_a_wild_sample_among_few_is_set_aside_although_it_pulls_the_fit_to_itsel
             (one.group, other.group + 16), (one.repeat, other.repeat))]  # fmt: skip
     order = np.argsort(both[0], kind="stable")
     start, end, group, repeat = (each[order] for each in both)
-    work = Work(start, end, group, repeat, 32)
+    work = GpuRan(start, end, group, repeat, 32)
     rates = np.random.default_rng(seed).uniform(2, 45, 32).tolist()
     samples = sampled(work, rates, 10_000, noise=0.4, seed=seed)
     good = estimate(samples, work, Shift())
@@ -197,13 +197,13 @@ def test_a_wild_sample_among_few_is_set_aside_although_it_pulls_the_fit_to_itsel
 
 def test_samples_of_work_that_is_no_part_of_the_sequence_are_left_out() -> None:
     work = sequence(DURATIONS, GAPS, 40)
-    odd = Work(
+    odd = GpuRan(
         np.append(work.start_ns, work.end_ns[99] + 50),
         np.append(work.end_ns, work.end_ns[99] + 9000),
         np.append(work.group, -1), np.append(work.repeat, -1), work.groups,
     )  # fmt: skip
     order = np.argsort(odd.start_ns, kind="stable")
-    mixed = Work(
+    mixed = GpuRan(
         odd.start_ns[order], odd.end_ns[order], odd.group[order], odd.repeat[order], odd.groups
     )
     found = estimate(sampled(mixed, RATES, 5000), mixed, Shift())
@@ -213,7 +213,7 @@ def test_samples_of_work_that_is_no_part_of_the_sequence_are_left_out() -> None:
 
 def test_kernels_that_always_run_together_are_not_told_apart() -> None:
     start = np.arange(0, 4_000_000, 40_000)
-    both = Work(
+    both = GpuRan(
         np.repeat(start, 2), np.repeat(start + 9000, 2), np.tile([0, 1], len(start)),
         np.repeat(np.arange(len(start)), 2), 2,
     )  # fmt: skip
@@ -259,7 +259,7 @@ def test_a_set_is_the_mean_over_the_time_of_its_kernels() -> None:
 def test_groups_in_any_order_give_the_same() -> None:
     work = sequence(DURATIONS, GAPS, 50)
     mixed = np.array([3, 0, 4, 1, 2])
-    other = Work(work.start_ns, work.end_ns, mixed[work.group], work.repeat, 5)
+    other = GpuRan(work.start_ns, work.end_ns, mixed[work.group], work.repeat, 5)
     samples = sampled(work, RATES, 5000, noise=0.3)
     first, second = (estimate(samples, each, Shift()).by_metric[0].groups for each in (work, other))
     assert np.allclose(first.value, second.value[mixed])
@@ -268,7 +268,7 @@ def test_groups_in_any_order_give_the_same() -> None:
 
 def test_a_group_that_never_ran_has_no_value() -> None:
     work = sequence(DURATIONS, GAPS, 20)
-    more = Work(work.start_ns, work.end_ns, work.group, work.repeat, 6)
+    more = GpuRan(work.start_ns, work.end_ns, work.group, work.repeat, 6)
     found = estimate(sampled(work, RATES, 5000), more, Shift()).by_metric[0].groups
     assert np.isnan(found.value[5]) and np.isnan(found.error[5])
     assert np.isfinite(found.value[:5]).all()
@@ -302,7 +302,7 @@ def test_where_kernels_begin_and_end_leaves_short_ones_open() -> None:
     tell.
     """
     work = sequence(DURATIONS, GAPS, 100)
-    late = Work(work.start_ns + 700, work.end_ns, work.group, work.repeat, work.groups)
+    late = GpuRan(work.start_ns + 700, work.end_ns, work.group, work.repeat, work.groups)
     found = estimate(sampled(late, RATES, 5000, noise=0.3), work, Shift()).by_metric[0].groups
     assert found.edges[2] > found.edges[3] > 0.5
     clock = estimate(sampled(work, [50.0] * 5, 5000, noise=0.3), work, Shift()).by_metric[0].groups
@@ -388,6 +388,6 @@ def test_parts_are_finer_where_samples_are_many_and_kernels_run_alone(
 ) -> None:
     work = sequence([3000] * 6, [100] * 6, repeats)
     start = work.start_ns - np.where(beside & (work.group > 0), 1000, 0)
-    both = Work(start, work.end_ns, work.group, work.repeat, work.groups)
+    both = GpuRan(start, work.end_ns, work.group, work.repeat, work.groups)
     found = estimate(sampled(both, [50.0] * 6, period, noise=0.3), both, Shift()).layout
     assert set(found.parts.tolist()) == {parts}

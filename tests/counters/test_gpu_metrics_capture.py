@@ -16,7 +16,7 @@ import pytest
 
 from nsysmap.counters.clock_shift import clock_shift
 from nsysmap.counters.estimate import Estimates, estimate
-from nsysmap.counters.model import Samples, Shift, Work
+from nsysmap.counters.model import GpuRan, Samples, Shift
 from nsysmap.counters.ncu_match import SequenceKernel, match_kernels
 from nsysmap.counters.told import told
 from nsysmap.inputs.ncu.printed import read_ncu_csv
@@ -41,7 +41,7 @@ class Capture:
     sequence: list[SequenceKernel]
 
 
-def work_of(path: Path, skip: int) -> tuple[Work, list[SequenceKernel]]:
+def work_of(path: Path, skip: int) -> tuple[GpuRan, list[SequenceKernel]]:
     """Kernels and memsets of every inference, by their place in it."""
     with closing(sqlite3.connect(path)) as connection:
         kernels = np.array(
@@ -69,7 +69,7 @@ def work_of(path: Path, skip: int) -> tuple[Work, list[SequenceKernel]]:
     )
     both = np.concatenate([kernels, memsets])
     order = np.argsort(both[:, 0], kind="stable")
-    work = Work(both[order, 0], both[order, 1], group[order], repeat[order], KERNELS + each)
+    work = GpuRan(both[order, 0], both[order, 1], group[order], repeat[order], KERNELS + each)
     return work, [SequenceKernel(row[0], row[1:4], row[4:7]) for row in named]
 
 

@@ -17,7 +17,7 @@ import pytest
 from nsysmap.core.table import FloatArray, IntArray
 from nsysmap.counters.clock_shift import clock_shift
 from nsysmap.counters.estimate import Estimates, estimate
-from nsysmap.counters.model import Samples, Shift, Work
+from nsysmap.counters.model import GpuRan, Samples, Shift
 from nsysmap.names.metric_names import ACTIVITY
 
 DATA = Path(__file__).parent / "data"
@@ -48,7 +48,7 @@ def network(request: pytest.FixtureRequest) -> HeldOut:
     with np.load(DATA / f"{request.param}.npz") as held:
         group = held["group"].astype(np.int64)
         start = np.cumsum(held["start_ns"].astype(np.int64))
-        work = Work(start, start + held["length_ns"], group, turns(group), int(group.max()) + 1)
+        work = GpuRan(start, start + held["length_ns"], group, turns(group), int(group.max()) + 1)
         edges = np.cumsum(held["sample_ns"].astype(np.int64))
         percent = held["percent"]
         values = np.empty((len(percent), len(edges) - 1))

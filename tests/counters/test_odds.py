@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nsysmap.counters.odds import Explained, by_place, less_likely, likely, spread
+from nsysmap.counters.odds import ExplainedSamples, by_place, less_likely, likely, spread
 
 FAR = np.array([0.0, 20_000.0])
 """Offsets in ns that are so far apart that each place is wrong in its own way."""
 
 
-def one(misfit: float, squares: NDArray[np.float64]) -> Explained:
-    return Explained(np.array([misfit]), squares, np.ones(len(squares)))
+def one(misfit: float, squares: NDArray[np.float64]) -> ExplainedSamples:
+    return ExplainedSamples(np.array([misfit]), squares, np.ones(len(squares)))
 
 
 def test_a_difference_that_all_places_agree_on_counts_in_full() -> None:

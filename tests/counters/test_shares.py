@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsysmap.counters.model import Work
+from nsysmap.counters.model import GpuRan
 from nsysmap.counters.ring import gram_of_dense, trimmed
 from nsysmap.counters.shares import (
     Shares,
@@ -37,10 +37,10 @@ kernels = st.lists(
 )
 
 
-def made_work(rows: list[tuple[int, int, int, int]]) -> Work:
+def made_work(rows: list[tuple[int, int, int, int]]) -> GpuRan:
     rows = sorted(rows)
     start = np.array([row[0] for row in rows])
-    return Work(
+    return GpuRan(
         start,
         start + np.array([row[1] for row in rows]),
         np.array([row[2] for row in rows]),
@@ -49,7 +49,7 @@ def made_work(rows: list[tuple[int, int, int, int]]) -> Work:
     )
 
 
-def rows_of(work: Work) -> list[tuple[int, int, int, int]]:
+def rows_of(work: GpuRan) -> list[tuple[int, int, int, int]]:
     """Begin, end, group and repetition of each."""
     return list(
         zip(
@@ -124,7 +124,7 @@ def test_overlapping_work_is_what_loops_find(
 
 
 def test_work_beside_other_work_is_counted() -> None:
-    work = Work(
+    work = GpuRan(
         np.array([0, 50, 200]),
         np.array([100, 150, 300]),
         np.array([0, 1, 2]),
@@ -187,7 +187,7 @@ def test_kernels_that_run_alone_are_left_as_they_are() -> None:
 
 
 def test_change_is_the_difference_that_a_later_clock_makes() -> None:
-    work = Work(
+    work = GpuRan(
         np.array([100, 300]), np.array([200, 450]), np.array([0, 1]), np.zeros(2, np.int64), 2
     )
     layout = layout_of(work, 0.0, fewest=2)
@@ -218,7 +218,7 @@ def test_busy_time_is_the_union_by_the_obvious_loop(seed: int, count: int) -> No
     expected = [busy[int(low) : int(high)].mean() for low, high in zip(begin, finish, strict=True)]
     if count:
         assert np.allclose(
-            busy_time(Work(start, end, none, none, 0)).share(begin, finish), expected
+            busy_time(GpuRan(start, end, none, none, 0)).share(begin, finish), expected
         )
 
 
@@ -262,7 +262,7 @@ def test_kernels_that_begin_near_one_another_are_taken_together() -> None:
     """Two sequences, one after another, and work of no sequence between them."""
     start = np.array([0, 3000, 6000, 12_000, 20_000, 21_000, 30_000, 34_000])
     end = np.array([2000, 5000, 11_000, 13_000, 20_500, 22_000, 33_000, 35_000])
-    work = Work(
+    work = GpuRan(
         start, end, np.array([0, 1, 2, 3, -1, -1, 4, 5]), np.array([0, 0, 0, 0, -1, -1, 1, 1]), 6
     )
     found = blurred(work, 5000.0)

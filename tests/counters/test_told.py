@@ -7,7 +7,7 @@ import pytest
 
 from nsysmap.counters.estimate import estimate
 from nsysmap.counters.kernel_ends import kernel_ends
-from nsysmap.counters.model import Shift, Work
+from nsysmap.counters.model import GpuRan, Shift
 from nsysmap.counters.run_facts import clock_run, during_inferences, joined, others_work
 from nsysmap.counters.told import (
     BOUNDED,
@@ -74,7 +74,7 @@ def test_few_executions_of_a_short_kernel_tell_nothing() -> None:
 
 def test_kernels_that_always_run_together_are_for_nsight_compute() -> None:
     start = np.arange(0, 4_000_000, 40_000)
-    both = Work(
+    both = GpuRan(
         np.repeat(start, 2),
         np.repeat(start + 9000, 2),
         np.tile([0, 1], len(start)),
@@ -102,7 +102,7 @@ def test_intervals_are_of_values_that_the_samples_bound() -> None:
 
 def test_work_that_another_slows_down_has_no_interval() -> None:
     start = np.arange(0, 8_000_000, 40_000)
-    both = Work(np.repeat(start, 2) + np.tile([0, 6000], len(start)), np.repeat(start + 9000, 2) + np.tile([0, 6000], len(start)),  # noqa: E501
+    both = GpuRan(np.repeat(start, 2) + np.tile([0, 6000], len(start)), np.repeat(start + 9000, 2) + np.tile([0, 6000], len(start)),  # noqa: E501
                 np.tile([0, 1], len(start)), np.repeat(np.arange(len(start)), 2), 2)  # fmt: skip
     found = estimate(sampled(both, [20.0, 30.0], 2000, noise=0.3), both, Shift())
     assert told(found, found.by_metric[0]).all()
@@ -110,7 +110,7 @@ def test_work_that_another_slows_down_has_no_interval() -> None:
 
 
 def test_one_execution_as_long_as_many_samples_is_told() -> None:
-    work = Work(np.array([100_000]), np.array([900_000]), np.array([0]), np.array([0]), 1)
+    work = GpuRan(np.array([100_000]), np.array([900_000]), np.array([0]), np.array([0]), 1)
     found = estimate(sampled(work, [42.0], 5000, noise=0.5), work, Shift())
     assert told(found, found.by_metric[0]).all()
     assert found.by_metric[0].groups.value[0] == pytest.approx(42, abs=0.5)
@@ -118,7 +118,7 @@ def test_one_execution_as_long_as_many_samples_is_told() -> None:
 
 def test_what_never_ran_says_so() -> None:
     work = sequence([3000], [500], 30)
-    more = Work(work.start_ns, work.end_ns, work.group, work.repeat, 2)
+    more = GpuRan(work.start_ns, work.end_ns, work.group, work.repeat, 2)
     found = estimate(sampled(work, [80.0], 5000), more, Shift())
     assert "did not run" in why_not(found, found.by_metric[0], 1, Capture())
 
@@ -134,10 +134,10 @@ def test_the_command_is_that_of_the_version_and_names_the_gpu_as_nsys_does() -> 
 def test_idle_ends_of_a_kernel_are_found() -> None:
     parts = sequence([2000, 6000, 4000], [200, 0, 0], 200)
     begins = parts.start_ns[parts.group == 0]
-    whole = Work(
+    whole = GpuRan(
         begins, begins + 12_000, np.zeros(len(begins), np.int64), np.arange(len(begins)), 1
     )
-    tight = Work(
+    tight = GpuRan(
         np.concatenate([begins, begins + 2000, begins + 8000]),
         np.concatenate([begins + 2000, begins + 8000, begins + 12_000]),
         np.repeat([0, 1, 2], len(begins)),
@@ -145,7 +145,7 @@ def test_idle_ends_of_a_kernel_are_found() -> None:
         3,
     )
     order = np.argsort(tight.start_ns, kind="stable")
-    ordered = Work(
+    ordered = GpuRan(
         tight.start_ns[order], tight.end_ns[order], tight.group[order], tight.repeat[order], 3
     )
     found = estimate(sampled(ordered, [0.0, 100.0, 25.0], 3000), whole, Shift())

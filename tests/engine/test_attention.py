@@ -8,7 +8,7 @@ import pytest
 
 from nsysmap.inputs.engine.model import Engine
 from nsysmap.inputs.engine.reader import read_engine
-from nsysmap.network.attention import Block, attention_blocks, attention_tables
+from nsysmap.network.attention import AttentionBlock, attention_blocks, attention_tables
 from tests.made_engines import Row, made, row
 from tests.places import FIXTURES
 
@@ -49,7 +49,7 @@ def block(
     return rows
 
 
-def only(engine: Engine, compute: tuple[int, int] | None = (9, 0)) -> Block:
+def only(engine: Engine, compute: tuple[int, int] | None = (9, 0)) -> AttentionBlock:
     (found,) = attention_blocks(engine, compute=compute)
     return found
 

@@ -27,7 +27,7 @@ from nsysmap.fleet.page import fleet_text, write_page
 from nsysmap.fleet.run import FleetRun, Settings, run_fleet
 from nsysmap.fleet.schema import FLEET_TABLES
 from nsysmap.fleet.sources import Source, sources, without_secrets
-from nsysmap.fleet.summary import Section, sections
+from nsysmap.fleet.summary import FleetTable, sections
 from tests.places import FIXTURES
 
 HERE = FIXTURES / "bert_trt10"
@@ -208,7 +208,7 @@ def test_a_message_that_quotes_an_address_does_not_say_who_may_read_it() -> None
     )
 
 
-def named(found: Sequence[Section], title: str) -> Section:
+def named(found: Sequence[FleetTable], title: str) -> FleetTable:
     return next(section for section in found if section.title == title)
 
 

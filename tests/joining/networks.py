@@ -13,7 +13,7 @@ from nsysmap.inputs.engine.model import Engine, Layer, Tensor
 from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.names.decode import layer_kind
 from nsysmap.network.layer_network import Network, network_of
-from nsysmap.network.matched_groups import Group, groups_of
+from nsysmap.network.matched_groups import MatchedGroup, groups_of
 
 
 def layer(
@@ -90,7 +90,9 @@ def told(before: Network, after: Network) -> list[tuple[list[str], list[str], st
     return [named(group, before, after) for group in groups_of(before, after)]
 
 
-def named(group: Group, before: Network, after: Network) -> tuple[list[str], list[str], str, str]:
+def named(
+    group: MatchedGroup, before: Network, after: Network
+) -> tuple[list[str], list[str], str, str]:
     names = (
         [before.pieces[place].name for place in group.before],
         [after.pieces[place].name for place in group.after],

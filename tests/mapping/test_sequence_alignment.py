@@ -9,20 +9,20 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.mapping.order.sequence_alignment import Costs, best_path
+from nsysmap.mapping.order.sequence_alignment import AlignmentCosts, best_path
 
 weights = st.floats(-6, 6, allow_nan=False).map(lambda value: round(value, 2))
 
 
 @st.composite
-def small_costs(draw: st.DrawFn) -> Costs:
+def small_costs(draw: st.DrawFn) -> AlignmentCosts:
     n, m = draw(st.integers(0, 4)), draw(st.integers(0, 4))
     rows = draw(st.integers(1, 3))
 
     def numbers(count: int) -> list[float]:
         return draw(st.lists(weights, min_size=count, max_size=count))
 
-    return Costs(
+    return AlignmentCosts(
         match=np.array(numbers(rows * m)).reshape(rows, m),
         row=np.array(draw(st.lists(st.integers(0, rows - 1), min_size=n, max_size=n)), np.int64),
         skip=-np.abs(np.array(numbers(m))),
@@ -33,7 +33,7 @@ def small_costs(draw: st.DrawFn) -> Costs:
     )
 
 
-def every_alignment(costs: Costs) -> dict[tuple[int, ...], float]:
+def every_alignment(costs: AlignmentCosts) -> dict[tuple[int, ...], float]:
     """The worth of each way to put the items in order into slots (-1: none), by the definition of
     the costs.
     """
@@ -61,7 +61,9 @@ def every_alignment(costs: Costs) -> dict[tuple[int, ...], float]:
 
 
 @given(small_costs())
-def test_the_best_path_is_worth_as_much_as_the_best_of_all_alignments(costs: Costs) -> None:
+def test_the_best_path_is_worth_as_much_as_the_best_of_all_alignments(
+    costs: AlignmentCosts,
+) -> None:
     worths = every_alignment(costs)
     path = best_path(costs)
     assert math.isclose(path.worth, max(worths.values()), abs_tol=1e-9)
@@ -69,7 +71,7 @@ def test_the_best_path_is_worth_as_much_as_the_best_of_all_alignments(costs: Cos
 
 
 @given(small_costs())
-def test_a_chance_is_the_share_of_all_alignments_that_agree(costs: Costs) -> None:
+def test_a_chance_is_the_share_of_all_alignments_that_agree(costs: AlignmentCosts) -> None:
     worths = every_alignment(costs)
     total = sum(math.exp(worth) for worth in worths.values())
     path = best_path(costs)
@@ -96,7 +98,7 @@ def test_a_long_alignment_taken_in_stretches_finds_what_the_whole_finds() -> Non
     kinds = random.integers(0, 40, size)
     match = np.where(np.arange(40)[:, None] == kinds[None, :], 4.0, -3.0)
     lost = np.array([5, 900, 1500])
-    costs = Costs(
+    costs = AlignmentCosts(
         match,
         np.delete(kinds, lost),
         np.full(size, -5.0),

@@ -23,7 +23,13 @@ from nsysmap.core.trace_schema import DEVICES, INFERENCES
 from nsysmap.counters.beside_ncu import _from_cache, dram_bytes, ncu_table, reads_in_program
 from nsysmap.counters.ncu_match import SequenceKernel, base_name, match_kernels, other_program
 from nsysmap.inputs.ncu.numbers import decimal_mark, in_base_unit, number
-from nsysmap.inputs.ncu.printed import Conditions, Measured, NcuKernel, parse_ncu_csv, read_ncu_csv
+from nsysmap.inputs.ncu.printed import (
+    NcuConditions,
+    NcuKernel,
+    NcuMetric,
+    parse_ncu_csv,
+    read_ncu_csv,
+)
 from nsysmap.mapping.mapped_trace import map_report
 from nsysmap.trace.inferences.steady import steady_inferences
 from tests.exports import exported
@@ -388,8 +394,8 @@ def test_ncus_own_lines_tell_the_conditions(
 
 def test_bytes_are_told_by_the_page_details_alone() -> None:
     metrics = {
-        "dram__bytes.sum.per_second": Measured(4e11, "byte/s"),
-        "gpu__time_duration.sum": Measured(10_000, "ns"),
+        "dram__bytes.sum.per_second": NcuMetric(4e11, "byte/s"),
+        "gpu__time_duration.sum": NcuMetric(10_000, "ns"),
     }
     assert dram_bytes(NcuKernel(0, 1, "k", None, None, metrics)) == pytest.approx(4e6)
 
@@ -409,28 +415,28 @@ def test_times_and_sizes_without_a_unit_are_not_known() -> None:
 
 
 def test_what_the_kernel_before_wrote_is_read_from_the_cache_in_the_program() -> None:
-    def kernel(read: float, sectors: float, conditions: Conditions) -> NcuKernel:
+    def kernel(read: float, sectors: float, conditions: NcuConditions) -> NcuKernel:
         counted = {
-            "dram__bytes_read.sum": Measured(read, "byte"),
-            "lts__t_sectors_op_write.sum": Measured(sectors, "sector"),
+            "dram__bytes_read.sum": NcuMetric(read, "byte"),
+            "lts__t_sectors_op_write.sum": NcuMetric(sectors, "sector"),
         }
         return NcuKernel(0, 1, "k", None, None, counted, conditions)
 
-    def told(conditions: Conditions) -> list[float | None]:
+    def told(conditions: NcuConditions) -> list[float | None]:
         return reads_in_program(
             [kernel(1000, 10, conditions), kernel(500, 100, conditions), kernel(400, 1, conditions)]
         )
 
-    assert told(Conditions("emptied", None)) == [None, 500 - 320, 0.0]
-    assert told(Conditions("left alone", None)) == [1000, 500, 400]
-    assert told(Conditions()) == [None, None, None]
+    assert told(NcuConditions("emptied", None)) == [None, 500 - 320, 0.0]
+    assert told(NcuConditions("left alone", None)) == [1000, 500, 400]
+    assert told(NcuConditions()) == [None, None, None]
 
 
 def test_tensors_that_the_cache_still_holds_are_not_read_from_memory_in_the_program() -> None:
     """Layer 0 writes 400 bytes for layer 2 and 100 for layer 1; layer 3 has two kernels."""
     counted = {
-        "dram__bytes_read.sum": Measured(1000, "byte"),
-        "dram__bytes_write.sum": Measured(0, "byte"),
+        "dram__bytes_read.sum": NcuMetric(1000, "byte"),
+        "dram__bytes_write.sum": NcuMetric(0, "byte"),
     }
     tensors = [(0, 1, 100), (0, 2, 400), (1, 2, 50), (2, 3, 10)]
     edges = Table.of_rows(
@@ -445,7 +451,8 @@ def test_tensors_that_the_cache_still_holds_are_not_read_from_memory_in_the_prog
         caches: Literal["emptied", "left alone"] | None, l2_bytes: int | None
     ) -> list[float | None]:
         profiled = [
-            NcuKernel(at, 1, "k", None, None, counted, Conditions(caches, None)) for at in range(5)
+            NcuKernel(at, 1, "k", None, None, counted, NcuConditions(caches, None))
+            for at in range(5)
         ]
         return _from_cache(profiled, [0, 1, 2, 3, 3], edges, l2_bytes)
 

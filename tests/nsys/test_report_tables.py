@@ -12,13 +12,13 @@ from nsysmap.core.errors import NsysmapError
 from nsysmap.core.table import MISSING, Text
 from nsysmap.inputs.nsys import report_events
 from nsysmap.inputs.nsys.own_reader import own_tables, version_in_report
-from nsysmap.inputs.nsys.report_tables import Report, read_report
+from nsysmap.inputs.nsys.report_tables import ReportTables, read_report
 from nsysmap.inputs.nsys.tables import NsysTables
 from tests.made_report import Made, message
 from tests.report_events import PID, TID, call, kernel, nvtx, on_gpu, process
 
 Writing = Callable[..., Path]
-Reading = Callable[..., Report]
+Reading = Callable[..., ReportTables]
 Opening = Callable[..., NsysTables]
 KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
 STRINGS = ["[Unknown]", "void k<float>(float*)", "cudaLaunchKernel_v7000", "poll"]

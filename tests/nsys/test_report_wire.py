@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nsysmap.core.table import MISSING
 from nsysmap.inputs.nsys import report_wire
-from nsysmap.inputs.nsys.report_wire import Message, Spans, WireError, padded, split, walk
+from nsysmap.inputs.nsys.report_wire import BufferParts, Message, WireError, padded, split, walk
 from tests.made_report import message, varint
 
 NUMBERS = st.one_of(
@@ -42,7 +42,7 @@ def test_many_at_once_are_read_as_one_by_one(rows: list[list[tuple[int, int | by
     ]
     parts = [message(*row) for row in rows]
     ends = np.cumsum([len(part) for part in parts])
-    spans = Spans(ends - [len(part) for part in parts], ends)
+    spans = BufferParts(ends - [len(part) for part in parts], ends)
     data = b"".join(parts)
     forms: dict[int, report_wire.Form] = {
         number: "bytes" if kind is bytes else "number" for number, kind in kinds.items()
@@ -72,7 +72,7 @@ def test_any_bytes_are_a_message_or_an_error(
     noise: bytes, rows: list[list[tuple[int, int | bytes]]]
 ) -> None:
     data = message(*rows[0]) + noise
-    whole = Spans(np.array([0]), np.array([len(data)]))
+    whole = BufferParts(np.array([0]), np.array([len(data)]))
     try:
         expected = Message.of(data)
     except WireError:
@@ -131,13 +131,13 @@ def test_what_does_not_split_is_an_error(data: bytes) -> None:
 def test_a_message_of_very_many_fields_is_an_error_soon() -> None:
     data = message(*((number % 15 + 1, 1) for number in range(200_000)))
     with pytest.raises(WireError, match="more than"):
-        walk(padded(data), Spans(np.array([0]), np.array([len(data)])), {})
+        walk(padded(data), BufferParts(np.array([0]), np.array([len(data)])), {})
 
 
 def test_a_field_of_another_type_is_an_error() -> None:
     data = message((3, b"text"))
     with pytest.raises(WireError, match="field 3 of wire type 2 where 0 is expected"):
-        walk(padded(data), Spans(np.array([0]), np.array([len(data)])), {3: "number"})
+        walk(padded(data), BufferParts(np.array([0]), np.array([len(data)])), {3: "number"})
 
 
 def test_packed_numbers_are_read_as_repeated_ones() -> None:

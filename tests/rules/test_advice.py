@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsysmap.advice.conditions import Part, advice_to, is_condition, joined
+from nsysmap.advice.conditions import AdviceParagraph, advice_to, is_condition, joined
 from nsysmap.advice.program import (
     CUDA,
     KINDS,
@@ -31,10 +31,10 @@ ABOUT_ENGINES = (  # rules that find something only where an engine ran
 )
 
 PARTS = (
-    Part("torch.cuda.graph()", "pytorch"),
-    Part("--useCudaGraph", "tensorrt < 11"),
-    Part("nothing: it is the default", "tensorrt >= 11"),
-    Part("capture\n  enqueueV3()"),
+    AdviceParagraph("torch.cuda.graph()", "pytorch"),
+    AdviceParagraph("--useCudaGraph", "tensorrt < 11"),
+    AdviceParagraph("nothing: it is the default", "tensorrt >= 11"),
+    AdviceParagraph("capture\n  enqueueV3()"),
 )
 
 
@@ -62,16 +62,16 @@ def test_advice_is_for_the_program_at_hand(program: Program, said: list[str]) ->
 
 
 def test_versions_are_compared_as_numbers() -> None:
-    part = (Part("new", "tensorrt >= 10.14"),)
+    part = (AdviceParagraph("new", "tensorrt >= 10.14"),)
     assert advice_to(Program(TENSORRT, (10, 9)), part) == ""
     assert advice_to(Program(TENSORRT, (10, 14, 1)), part) == "new"
 
 
 def test_who_cannot_run_trtexec_is_not_sent_to_it() -> None:
     parts = (
-        Part("trtexec --useCudaGraph", "trtexec < 11"),
-        Part("cuda_graph_mode", "tensorrt-llm"),
-        Part("enqueueV3()", "tensorrt"),
+        AdviceParagraph("trtexec --useCudaGraph", "trtexec < 11"),
+        AdviceParagraph("cuda_graph_mode", "tensorrt-llm"),
+        AdviceParagraph("enqueueV3()", "tensorrt"),
     )
     assert advice_to(Program(TENSORRT, (10, 3)), parts).splitlines() == [
         "trtexec --useCudaGraph",
@@ -86,13 +86,13 @@ def test_who_cannot_run_trtexec_is_not_sent_to_it() -> None:
 
 
 def test_what_names_of_kernels_tell_of_a_version_decides_where_that_is_enough() -> None:
-    parts = (Part("old", "tensorrt < 10"), Part("new", "tensorrt >= 10.14"))
+    parts = (AdviceParagraph("old", "tensorrt < 10"), AdviceParagraph("new", "tensorrt >= 10.14"))
     assert advice_to(Program(TENSORRT, before=(10,)), parts) == "old"
     assert advice_to(Program(TENSORRT, since=(10,)), parts) == "From TensorRT 10.14 on: new"
 
 
 def test_a_part_may_be_for_the_versions_between_two() -> None:
-    part = (Part("--layerPrecisions", "trtexec >= 8.4 < 11"),)
+    part = (AdviceParagraph("--layerPrecisions", "trtexec >= 8.4 < 11"),)
     assert [advice_to(Program(TENSORRT, version), part) for version in ((8, 2), (8, 4, 1), (10, 16), (11,))] == [  # noqa: E501
         "", "--layerPrecisions", "--layerPrecisions", "",
     ]  # fmt: skip
@@ -113,10 +113,10 @@ def test_what_is_no_condition_is_not_taken_for_one(text: str) -> None:
 
 def test_a_part_may_be_for_findings_with_some_evidence_only() -> None:
     parts = (
-        Part("both branches", when={"cause": ("residual",)}),
-        Part("its type", when={"cause": ("input", "output"), "quantised": False}),
-        Part("its scale", when={"quantised": True}),
-        Part("check"),
+        AdviceParagraph("both branches", when={"cause": ("residual",)}),
+        AdviceParagraph("its type", when={"cause": ("input", "output"), "quantised": False}),
+        AdviceParagraph("its scale", when={"quantised": True}),
+        AdviceParagraph("check"),
     )
     program = Program(TENSORRT, (10, 3))
     assert advice_to(program, parts, {"cause": "residual"}).splitlines() == [
@@ -135,7 +135,7 @@ def test_a_part_may_be_for_findings_with_some_evidence_only() -> None:
 
 
 def test_advice_about_onnx_models_is_for_those_whose_engines_come_from_them() -> None:
-    part = (Part("polygraphy surgeon", "onnx"),)
+    part = (AdviceParagraph("polygraphy surgeon", "onnx"),)
     told = {kind for kind in KINDS if advice_to(Program(kind), part)}
     assert told == {TENSORRT, ONNX_RUNTIME, TORCH_ENGINES}
 
@@ -147,7 +147,10 @@ def test_advice_of_several_findings_has_each_line_once_and_the_common_end_last()
 
 
 def test_advice_on_onnx_models_and_networks_is_for_who_has_one() -> None:
-    parts = (Part("AutoCast", "onnx >= 10.12"), Part("uint8 input", "network"))
+    parts = (
+        AdviceParagraph("AutoCast", "onnx >= 10.12"),
+        AdviceParagraph("uint8 input", "network"),
+    )
     assert advice_to(Program(TENSORRT, (10, 14)), parts).splitlines() == ["AutoCast", "uint8 input"]
     assert advice_to(Program(ONNX_RUNTIME, (10, 3)), parts) == "uint8 input"
     for kind in (TENSORRT_LLM, TORCH_TENSORRT, PYTORCH):

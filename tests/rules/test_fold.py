@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from nsysmap.core.note import Level
 from nsysmap.rules.finding import Finding, Outcome
-from nsysmap.rules.fold import Placed, Windows, alike_on_gpus, fold
+from nsysmap.rules.fold import PlacedFinding, WindowLengths, alike_on_gpus, fold
 
-WINDOWS = Windows({0: 1000, 1: 3000})
+WINDOWS = WindowLengths({0: 1000, 1: 3000})
 
 
 def placed(  # one parameter a part of a finding
@@ -22,7 +22,7 @@ def placed(  # one parameter a part of a finding
     device: int | None = 0,
     severity: Level = "info",
     text: str = "",
-) -> Placed:
+) -> PlacedFinding:
     finding = Finding(
         rule,
         "fusion",
@@ -37,10 +37,12 @@ def placed(  # one parameter a part of a finding
         {"device": device},
         "",
     )
-    return Placed(finding, None if about is None else frozenset(about.split()))
+    return PlacedFinding(finding, None if about is None else frozenset(about.split()))
 
 
-def folded(found: list[Placed], supersedes: dict[str, tuple[str, ...]]) -> dict[str, Outcome]:
+def folded(
+    found: list[PlacedFinding], supersedes: dict[str, tuple[str, ...]]
+) -> dict[str, Outcome]:
     rules = sorted({one.finding.rule for one in found} | set(supersedes))
     mine = {rule: [one for one in found if one.finding.rule == rule] for rule in rules}
     outcomes = fold([Outcome(rule, "fusion", "info") for rule in rules], mine, supersedes, WINDOWS)
@@ -204,7 +206,7 @@ def test_every_finding_is_told_exactly_once(
 
 
 def test_what_each_gpu_has_alike_is_one_finding_of_all_of_them() -> None:
-    windows = Windows({0: 1000, 1: 3000})
+    windows = WindowLengths({0: 1000, 1: 3000})
     each = [placed("launch-bound", 400, device=0), placed("launch-bound", 600, device=1)]
     (one,) = alike_on_gpus(each, windows)
     assert one.finding.message.startswith("On 2 GPUs, most on GPU 1: ")

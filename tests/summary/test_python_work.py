@@ -13,7 +13,7 @@ import pytest
 from nsysmap.advice.program import Program
 from nsysmap.analysis import predict_changes
 from nsysmap.answer import gains, words
-from nsysmap.answer.actions import Runs, UnitTime, actions, runs
+from nsysmap.answer.actions import RunFacts, UnitTime, actions, runs
 from nsysmap.core.table import Table
 from nsysmap.mapping.mapped_trace import map_report
 from tests.places import FIXTURES
@@ -34,7 +34,7 @@ from tests.summary.test_summarize import answered, tables
 def test_the_line_against_host_work_changes_the_program_that_ran(
     kind: str, gaps: float, line: str
 ) -> None:
-    runs = Runs(Program(kind), gaps, "range preprocess", uploads=True)
+    runs = RunFacts(Program(kind), gaps, "range preprocess", uploads=True)
     (action,) = actions(
         tables([answered("no-host-gap", 400, 300, 500)], [], []),
         runs,
@@ -51,7 +51,7 @@ def test_the_line_against_host_work_changes_the_program_that_ran(
 def test_a_data_loader_is_named_where_there_is_one() -> None:
     replayed = tables([answered("no-host-gap", 400, 300, 500)], [], [])
     for loader, begin in ((True, "for x in DataLoader("), (False, "following = executor.submit(")):
-        runs = Runs(Program("pytorch"), 1, uploads=True, data_loader=loader)
+        runs = RunFacts(Program("pytorch"), 1, uploads=True, data_loader=loader)
         (action,) = actions(replayed, runs, units=10, unit_time=UnitTime(1000, 1000))
         assert (action.paste or "").startswith(begin)
 
@@ -62,11 +62,11 @@ def test_who_uploads_nothing_is_told_how_to_see_what_python_does_instead_of_load
     replayed = tables([answered("no-host-gap", 400, 300, 500)], [], [])
     for kind in ("pytorch", "torch-tensorrt", "pytorch-with-engines"):
         (action,) = actions(
-            replayed, Runs(Program(kind), 1), units=10, unit_time=UnitTime(1000, 1000)
+            replayed, RunFacts(Program(kind), 1), units=10, unit_time=UnitTime(1000, 1000)
         )
         assert (action.paste or "").startswith("nsys profile --python-sampling=true")
     (action,) = actions(
-        replayed, Runs(Program("cuda"), 1), units=10, unit_time=UnitTime(1000, 1000)
+        replayed, RunFacts(Program("cuda"), 1), units=10, unit_time=UnitTime(1000, 1000)
     )
     assert (action.paste or "").startswith("auto next")
 
@@ -95,7 +95,7 @@ def test_of_two_graphs_of_the_same_kernels_one_is_an_action(
     replayed = tables(
         [answered(name, saving, saving - 50, saving + 50) for name, saving in changes], [], []
     )
-    found = actions(replayed, Runs(Program(kind), 12), units=10, unit_time=UnitTime(1000, 1000))
+    found = actions(replayed, RunFacts(Program(kind), 12), units=10, unit_time=UnitTime(1000, 1000))
     assert [one.title for one in found] == told
 
 
@@ -107,7 +107,7 @@ def test_a_line_for_one_graph_of_everything_is_for_the_program_that_ran() -> Non
         "cuda": "cudaStreamBeginCapture(",
     }
     for kind, line in lines.items():
-        runs = Runs(Program(kind), 12, "range preprocess")
+        runs = RunFacts(Program(kind), 12, "range preprocess")
         (action,) = actions(
             tables([answered("one-graph", 400, 300, 500)], [], []),
             runs,

@@ -16,9 +16,18 @@ from nsysmap.advice.paste import TWO_GRAPHS
 from nsysmap.advice.program import Program
 from nsysmap.advice.ways import how
 from nsysmap.answer import gains, words
-from nsysmap.answer.actions import Runs, UnitTime, actions
+from nsysmap.answer.actions import RunFacts, UnitTime, actions
 from nsysmap.answer.costs import functions, inside, kernel_titles
-from nsysmap.answer.model import Figure, IdleCause, Part, Region, RuleAnswer, Slowest, Summary, Wait
+from nsysmap.answer.model import (
+    Figure,
+    IdleCause,
+    Region,
+    RegionPart,
+    RuleAnswer,
+    Slowest,
+    Summary,
+    Wait,
+)
 from nsysmap.answer.slowest import slowest
 from nsysmap.answer.summarize import summarize
 from nsysmap.api import analyze
@@ -35,7 +44,7 @@ from nsysmap.core.trace_schema import API_CALLS, CAPTURE, INFERENCES
 from tests.places import FIXTURES
 from tests.reports import analysis
 
-TENSORRT = Runs(Program())
+TENSORRT = RunFacts(Program())
 
 
 def answered(change: str, saving: int, low: int, high: int) -> dict[str, object]:
@@ -543,7 +552,7 @@ def test_layers_that_could_run_at_the_same_time_are_not_unfused() -> None:
 def test_regions_of_several_engines_are_told_apart_and_their_parts_add_up() -> None:
     summary = analysis("bert_trt10", "sync.sqlite").summary
     norm, swiglu = (
-        Part(name, does, 1, 1.0, 10, share)
+        RegionPart(name, does, 1, 1.0, 10, share)
         for name, does, share in (("__myl_a", "residual-add, rmsnorm", 0.75), ("b", "", 0.25))
     )
     one = Region("{ForeignNode[a...b]}", 0, 0.2, (norm, swiglu))
@@ -864,7 +873,7 @@ def test_what_runs_in_several_kernels_is_told_by_what_was_found(
 
 
 def test_two_in_flight_are_at_most_twice_as_many_per_second_as_one_after_another() -> None:
-    runs = Runs(Program("tensorrt"), 0.0, None)
+    runs = RunFacts(Program("tensorrt"), 0.0, None)
     (action,) = actions(
         tables([answered("two-in-flight", 450, 300, 800)], [], []),
         runs,

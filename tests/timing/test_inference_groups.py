@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nsysmap.core.result_schema import GAPS
 from nsysmap.core.table import MISSING, Row, Table
 from nsysmap.core.trace_schema import API_CALLS, INFERENCES, MEMCPYS, OVERHEADS
-from nsysmap.timing.inference_groups import InferenceFigures, inference_figures
+from nsysmap.timing.inference_groups import InferenceTables, inference_figures
 
 Made = dict[str, object]
 
@@ -43,7 +43,7 @@ def inference(
 
 def figures(
     rows: list[Made], gaps: list[Made] | None = None, copies: list[Made] | None = None
-) -> InferenceFigures:
+) -> InferenceTables:
     ordered = sorted(rows, key=lambda row: int(str(row["start_ns"])))
     inferences = Table.of_rows(
         INFERENCES, [{"inference": number, **row} for number, row in enumerate(ordered)]
@@ -201,7 +201,7 @@ def test_the_figures_are_those_of_a_plain_loop(made: list[tuple[int, int, bool, 
         )
 
 
-def in_two_phases(*, marked: bool = True, between: int = 0) -> InferenceFigures:
+def in_two_phases(*, marked: bool = True, between: int = 0) -> InferenceTables:
     """20 inferences of 100 ns without copies, then 10 of 300 ns with pageable ones; some others
     ``between``.
     """

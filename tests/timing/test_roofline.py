@@ -11,7 +11,7 @@ from nsysmap.core.result_schema import KERNELS
 from nsysmap.core.table import Table
 from nsysmap.core.trace_schema import DEVICES
 from nsysmap.timing.peak_rates import blocks_per_sm, operations_per_clock
-from nsysmap.timing.roofline import Device, Measured, Needed, limit_of, roofline_table
+from nsysmap.timing.roofline import Device, LayerSeen, Needed, limit_of, roofline_table
 
 H100 = Device("H100", (9, 0), 132, 1_830_000_000, 3_350_000_000_000)
 
@@ -160,7 +160,7 @@ def need(
 
 
 def test_floors_are_amounts_over_rates() -> None:
-    limit = limit_of(need(3_350_000, 989_429_760, 494_714_880), Measured(2000, 1000, 1.0), H100)
+    limit = limit_of(need(3_350_000, 989_429_760, 494_714_880), LayerSeen(2000, 1000, 1.0), H100)
     assert limit.bytes_bound_ns == 1000
     assert limit.flops_bound_ns == 1000
     assert limit.peak_flops_per_s == pytest.approx(4096 * 132 * 1.83e9)
@@ -170,32 +170,36 @@ def test_floors_are_amounts_over_rates() -> None:
 @pytest.mark.parametrize(
     ("needed", "measured", "verdict"),
     [
-        (need(33_500_000, 1000), Measured(12_000, 4000), "memory-bound"),
-        (need(1_000_000, 98_900_000_000, 49_450_000_000), Measured(150_000, 4000), "compute-bound"),
-        (need(100_000, 1000), Measured(3_000, 400), "latency-bound"),  # short and far
+        (need(33_500_000, 1000), LayerSeen(12_000, 4000), "memory-bound"),
+        (
+            need(1_000_000, 98_900_000_000, 49_450_000_000),
+            LayerSeen(150_000, 4000),
+            "compute-bound",
+        ),
+        (need(100_000, 1000), LayerSeen(3_000, 400), "latency-bound"),  # short and far
         (
             need(1_000_000, 1_000_000_000, 500_000_000),
-            Measured(50_000, 20),
+            LayerSeen(50_000, 20),
             "latency-bound",
         ),  # 20 blocks on 132 SMs
         (
             need(100_000_000, 1000),
-            Measured(32_000, 100),
+            LayerSeen(32_000, 100),
             "memory-bound",
         ),  # few blocks, near the limit all the same
         (
             need(100_000_000, 1000),
-            Measured(10_000, 4000),
+            LayerSeen(10_000, 4000),
             "unknown",
         ),  # faster than memory: level-2 cache
-        (need(None, None, None), Measured(10_000, 4000), "unknown"),
-        (need(1_000_000, None, None), Measured(10_000, 4000), "unknown"),
-        (need(1_000_000, 1000), Measured(None), "unknown"),
-        (need(1_000_000, 2_000_000, 1_000_000, precision=None), Measured(20_000, 4000), "unknown"),
+        (need(None, None, None), LayerSeen(10_000, 4000), "unknown"),
+        (need(1_000_000, None, None), LayerSeen(10_000, 4000), "unknown"),
+        (need(1_000_000, 1000), LayerSeen(None), "unknown"),
+        (need(1_000_000, 2_000_000, 1_000_000, precision=None), LayerSeen(20_000, 4000), "unknown"),
     ],
 )
 def test_the_verdict_says_what_holds_a_layer_back(
-    needed: Needed, measured: Measured, verdict: str
+    needed: Needed, measured: LayerSeen, verdict: str
 ) -> None:
     limit = limit_of(needed, measured, H100)
     assert limit.verdict == verdict
@@ -204,7 +208,7 @@ def test_the_verdict_says_what_holds_a_layer_back(
 
 def test_products_off_the_tensor_cores_are_held_to_the_cuda_cores_rate() -> None:
     on, off = (
-        limit_of(need(1, 10**9, 5 * 10**8, "FP32", cores), Measured(10**6), H100).peak_flops_per_s
+        limit_of(need(1, 10**9, 5 * 10**8, "FP32", cores), LayerSeen(10**6), H100).peak_flops_per_s
         for cores in ("yes", "no")
     )
     assert on == pytest.approx(2048 * 132 * 1.83e9)
@@ -212,10 +216,10 @@ def test_products_off_the_tensor_cores_are_held_to_the_cuda_cores_rate() -> None
 
 
 def test_without_a_device_nothing_is_claimed() -> None:
-    limit = limit_of(need(1000, 1000), Measured(1000), None)
+    limit = limit_of(need(1000, 1000), LayerSeen(1000), None)
     assert (limit.verdict, limit.bound_ns) == ("unknown", None)
     assert (
-        limit_of(need(1000, 1000), Measured(1000), Device("old", None, None, None, None)).verdict
+        limit_of(need(1000, 1000), LayerSeen(1000), Device("old", None, None, None, None)).verdict
         == "unknown"
     )
 

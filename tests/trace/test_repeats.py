@@ -9,12 +9,17 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nsysmap.trace.inferences.repeats import Launches, Pieces, cut_inferences, steady_period
+from nsysmap.trace.inferences.repeats import (
+    LaunchedKernels,
+    SequenceInferences,
+    cut_inferences,
+    steady_period,
+)
 
 Words = list[list[int]]
 
 
-def launches(words: Words, *, synced: bool, gap_ns: int = 20) -> Launches:
+def launches(words: Words, *, synced: bool, gap_ns: int = 20) -> LaunchedKernels:
     """Inferences one after the other; the host waits between them, or only takes a little
     longer.
     """
@@ -22,10 +27,12 @@ def launches(words: Words, *, synced: bool, gap_ns: int = 20) -> Launches:
     first = np.zeros(len(codes), np.int64)
     first[np.cumsum([0, *(len(word) for word in words[:-1])])] = 1
     gaps = np.where(first, gap_ns, 5)
-    return Launches(np.array(codes, np.int64), first * synced, np.zeros(len(codes), np.int64), gaps)
+    return LaunchedKernels(
+        np.array(codes, np.int64), first * synced, np.zeros(len(codes), np.int64), gaps
+    )
 
 
-def found(pieces: Pieces, words: Words) -> bool:
+def found(pieces: SequenceInferences, words: Words) -> bool:
     """Whether the pieces are exactly the words."""
     return pieces.size.tolist() == [len(word) for word in words] and bool(
         (pieces.inference >= 0).all()
@@ -126,7 +133,7 @@ def test_several_inferences_between_two_waits_are_divided(
     syncs = np.zeros(len(codes), np.int64)
     syncs[np.cumsum([0, *sizes[:-1]]) * len(word)] = 1
     pieces = cut_inferences(
-        Launches(codes, syncs, np.zeros(len(codes), np.int64), np.full(len(codes), 5))
+        LaunchedKernels(codes, syncs, np.zeros(len(codes), np.int64), np.full(len(codes), 5))
     )
     assert found(pieces, [word] * sum(sizes))
 
@@ -149,7 +156,7 @@ def test_warm_up_without_waits_before_a_network_of_equal_blocks_only_is_cut_into
     syncs = np.zeros(len(codes), np.int64)
     syncs[np.cumsum([0, *map(len, stretches[:-1])])] = 1
     pieces = cut_inferences(
-        Launches(codes, syncs, np.zeros(len(codes), np.int64), np.full(len(codes), 5))
+        LaunchedKernels(codes, syncs, np.zeros(len(codes), np.int64), np.full(len(codes), 5))
     )
     begins = np.arange(4 * other, len(codes), len(word))
     mine = pieces.start >= 4 * other
@@ -166,7 +173,7 @@ def test_other_numbers_of_inferences_between_waits_before_are_no_warm_up() -> No
     syncs = np.zeros(len(codes), np.int64)
     syncs[np.cumsum([0, *sizes[:-1]]) * 3] = 1
     pieces = cut_inferences(
-        Launches(codes, syncs, np.zeros(len(codes), np.int64), np.full(len(codes), 5))
+        LaunchedKernels(codes, syncs, np.zeros(len(codes), np.int64), np.full(len(codes), 5))
     )
     assert found(pieces, [[1, 2, 3]] * sum(sizes))
 
@@ -175,14 +182,14 @@ def test_copies_tell_that_equal_stretches_between_waits_are_inferences() -> None
     codes = np.array([1, 2, 3] * 20, np.int64)
     copies = np.array([1, 0, 0] * 20, np.int64)
     syncs = np.array(([1] + [0] * 14) * 4, np.int64)
-    pieces = cut_inferences(Launches(codes, syncs, copies, np.full(60, 5)))
+    pieces = cut_inferences(LaunchedKernels(codes, syncs, copies, np.full(60, 5)))
     assert found(pieces, [[1, 2, 3]] * 20)
 
 
 def test_the_engine_decides_between_blocks_and_inferences() -> None:
     codes = np.array([1, 2, 3] * 12, np.int64)
     nothing = np.zeros(len(codes), np.int64)
-    even = Launches(codes, nothing, nothing, np.full(len(codes), 5))
+    even = LaunchedKernels(codes, nothing, nothing, np.full(len(codes), 5))
     assert found(cut_inferences(even, expected=3), [[1, 2, 3]] * 12)
     assert found(cut_inferences(even, expected=36), [[1, 2, 3] * 12])
 
@@ -196,7 +203,7 @@ def test_what_ran_before_the_engine_belongs_to_no_inference() -> None:
 @pytest.mark.parametrize("codes", [[], [1], [1, 1], [1, 2, 3]])
 def test_short_sequences_are_at_most_one_inference_a_kernel(codes: list[int]) -> None:
     nothing = np.zeros(len(codes), np.int64)
-    pieces = cut_inferences(Launches(np.array(codes, np.int64), nothing, nothing, nothing))
+    pieces = cut_inferences(LaunchedKernels(np.array(codes, np.int64), nothing, nothing, nothing))
     assert int(pieces.size.sum()) == len(codes)
 
 
@@ -223,7 +230,7 @@ def test_waits_after_each_kernel_bound_no_inference_and_the_period_tells(
 ) -> None:
     codes = np.array(word * count, np.int64)
     every = np.ones(len(codes), np.int64)
-    pieces = cut_inferences(Launches(codes, every, np.zeros_like(codes), 20 * every))
+    pieces = cut_inferences(LaunchedKernels(codes, every, np.zeros_like(codes), 20 * every))
     assert pieces.size.tolist() == [len(word)] * count
 
 

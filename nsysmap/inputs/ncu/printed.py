@@ -51,7 +51,7 @@ below).
 
 
 @dataclass(frozen=True)
-class Measured:
+class NcuMetric:
     """One metric of one kernel, in a base unit."""
 
     value: float
@@ -59,7 +59,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Conditions:
+class NcuConditions:
     """The conditions under which ncu profiled; None if its output does not say, as with output from
     a report.
     """
@@ -77,10 +77,10 @@ class NcuKernel:
     name: str
     grid: tuple[int, int, int] | None
     block: tuple[int, int, int] | None
-    metrics: Mapping[str, Measured]
-    conditions: Conditions = Conditions()
+    metrics: Mapping[str, NcuMetric]
+    conditions: NcuConditions = NcuConditions()
 
-    def get(self, *names: str) -> Measured | None:
+    def get(self, *names: str) -> NcuMetric | None:
         """The first of these metrics that was measured."""
         return next((self.metrics[name] for name in names if name in self.metrics), None)
 
@@ -137,15 +137,17 @@ def parse_ncu_csv(text: str, where: str) -> tuple[NcuKernel, ...]:
     return tuple(replace(kernel, conditions=conditions) for kernel in kernels.values())
 
 
-def _conditions(text: str) -> Conditions:
+def _conditions(text: str) -> NcuConditions:
     """The conditions in ncu's own lines: it warns about what it leaves alone, and only while it
     profiles.
     """
     said = [line for line in text.splitlines() if line.startswith("==WARNING==")]
     caches, clocks = (any(mark in line for line in said) for mark in (_CACHES_LEFT, _CLOCKS_LEFT))
     if not caches and not clocks:
-        return Conditions()  # older versions may not warn
-    return Conditions("left alone" if caches else "emptied", "left alone" if clocks else "locked")
+        return NcuConditions()  # older versions may not warn
+    return NcuConditions(
+        "left alone" if caches else "emptied", "left alone" if clocks else "locked"
+    )
 
 
 def _tables(text: str) -> Iterator[tuple[list[str], list[list[str]]]]:
@@ -183,7 +185,7 @@ def _long(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[NcuKe
         metrics = {}
         if value is not None and label:
             section = row[section_at] if section_at is not None else ""
-            metrics[_metric_name(label, section)] = Measured(
+            metrics[_metric_name(label, section)] = NcuMetric(
                 *in_base_unit(value, row[unit_at] if unit_at is not None else "")
             )
         kernel = _kernel(row, at, metrics)
@@ -209,7 +211,7 @@ def _wide(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[NcuKe
         for place, name in metrics_at:
             value = number(row[place], mark)
             if value is not None:
-                metrics[name] = Measured(*in_base_unit(value, units[place]))
+                metrics[name] = NcuMetric(*in_base_unit(value, units[place]))
         kernel = _kernel(row, at, metrics)
         if kernel is not None:
             yield kernel
@@ -225,7 +227,7 @@ def _metric_name(label: str, section: str) -> str:
 
 
 def _kernel(
-    row: Sequence[str], at: Mapping[str, int], metrics: Mapping[str, Measured]
+    row: Sequence[str], at: Mapping[str, int], metrics: Mapping[str, NcuMetric]
 ) -> NcuKernel | None:
     def cell(name: str) -> str:
         return row[at[name]] if name in at else ""
@@ -254,7 +256,7 @@ def _whole(text: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
-def _launched(metrics: Mapping[str, Measured], what: str) -> tuple[int, int, int] | None:
+def _launched(metrics: Mapping[str, NcuMetric], what: str) -> tuple[int, int, int] | None:
     sides = [metrics.get(f"launch__{what}_dim_{side}") for side in "xyz"]
     if any(side is None for side in sides):
         return None
@@ -262,6 +264,6 @@ def _launched(metrics: Mapping[str, Measured], what: str) -> tuple[int, int, int
     return x, y, z
 
 
-def _with(kernel: NcuKernel, metrics: Mapping[str, Measured]) -> NcuKernel:
+def _with(kernel: NcuKernel, metrics: Mapping[str, NcuMetric]) -> NcuKernel:
     both = {**kernel.metrics, **metrics}
     return NcuKernel(kernel.profile_id, kernel.pid, kernel.name, kernel.grid, kernel.block, both)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nsysmap.core.ending import finished, process_noted
 from nsysmap.core.errors import NsysmapError, named_path
-from nsysmap.inputs.ncu.printed import Conditions, NcuKernel, parse_ncu_csv, read_ncu_csv
+from nsysmap.inputs.ncu.printed import NcuConditions, NcuKernel, parse_ncu_csv, read_ncu_csv
 
 INSTALL_FOLDERS = (
     "/usr/local/cuda*/bin",
@@ -44,22 +44,22 @@ def read_ncu(path: Path) -> tuple[NcuKernel, ...]:
     return tuple(replace(kernel, conditions=conditions) for kernel in kernels)
 
 
-def _conditions(path: Path) -> Conditions:
+def _conditions(path: Path) -> NcuConditions:
     """The conditions from the command line that made the report, which the page ``session`` of
     newer versions shows.
     """
     try:
         found = _COMMAND.search(_printed(path, "session"))
     except NsysmapError:
-        return Conditions()
+        return NcuConditions()
     if found is None:
-        return Conditions()
+        return NcuConditions()
     left = {
         what
         for what in ("cache", "clock")
         if re.search(rf"--{what}-control[ =]+none\b", found.group(1))
     }
-    return Conditions(
+    return NcuConditions(
         "left alone" if "cache" in left else "emptied",
         "left alone" if "clock" in left else "locked",
     )

@@ -15,7 +15,7 @@ from nsysmap.core.table import IntArray, Text
 from nsysmap.inputs.nsys.report_container import open_container
 from nsysmap.inputs.nsys.report_facts import nsys_version
 from nsysmap.inputs.nsys.report_metrics import GPU_METRICS, metric_blocks
-from nsysmap.inputs.nsys.report_tables import METRIC_COLUMNS, Report, read_report
+from nsysmap.inputs.nsys.report_tables import METRIC_COLUMNS, ReportTables, read_report
 from nsysmap.inputs.nsys.tables import ENVIRONMENT_VARIABLE, Columns, NsysTables, spelling
 
 FORM = "nsys-rep read by nsysmap"
@@ -67,7 +67,7 @@ def version_in_report(path: Path) -> str | None:
         return None
 
 
-def _said_of_the_capture(report: Report) -> Columns:
+def _said_of_the_capture(report: ReportTables) -> Columns:
     """What was asked for, in the form of an export's rows; of environment and command line only
     TensorRT's version is read.
     """
@@ -79,7 +79,7 @@ def _said_of_the_capture(report: Report) -> Columns:
     return {"name": Text.of(name for name, _ in rows), "value": Text.of(value for _, value in rows)}
 
 
-def _doubts(report: Report) -> list[Note]:
+def _doubts(report: ReportTables) -> list[Note]:
     notes = [
         Note("warning", f"The report may have been read incompletely: {told}.")
         for told in report.disagreements

@@ -41,7 +41,7 @@ _OTHER_READER = "export it with the nsys that wrote it (nsys export -t sqlite) a
 
 
 @dataclass(frozen=True)
-class Block:
+class CompressedBlock:
     """One compressed block: where its bytes stand in the file, and its size before and after
     decompression.
     """
@@ -70,8 +70,8 @@ class Container:
     session: Message  # the machine, the options, the clocks
     registry: Message  # counts, sources and types of generic events
     counts: Counts
-    blocks: tuple[Block, ...]  # of events
-    strings: Block
+    blocks: tuple[CompressedBlock, ...]  # of events
+    strings: CompressedBlock
     thread_names: bytes
     machine: Message  # GPUs, contexts and streams
     # how one clock is converted into another, since nsys 2026; before, the session says it
@@ -141,7 +141,7 @@ def open_container(path: Path) -> Container:
     )
 
 
-def decompressed(container: Container, file: BinaryIO, block: Block) -> bytes:
+def decompressed(container: Container, file: BinaryIO, block: CompressedBlock) -> bytes:
     """The bytes of one block.  Raises NsysmapError if they are not what LZ4 can have made."""
     data = _read(file, block.offset, block.compressed)
     with damage(container.path, _EVENTS):
@@ -252,7 +252,7 @@ def _counts(registry: Message) -> Counts:
     )
 
 
-def _check_sizes(blocks: list[Block], counts: Counts) -> None:
+def _check_sizes(blocks: list[CompressedBlock], counts: Counts) -> None:
     total, compressed = (
         sum(block.size for block in blocks),
         sum(block.compressed for block in blocks),
@@ -289,7 +289,7 @@ def _message(file: BinaryIO, at: int, end: int) -> tuple[Message, int]:
     return Message.of(data), at
 
 
-def _block(file: BinaryIO, at: int, end: int) -> Block:
+def _block(file: BinaryIO, at: int, end: int) -> CompressedBlock:
     head = _read(file, at, max(0, min(20, end - at)))
     compressed, begin = varint(head, 0)
     size, begin = varint(head, begin)
@@ -298,4 +298,4 @@ def _block(file: BinaryIO, at: int, end: int) -> Block:
         raise WireError(
             f"a block of {compressed} bytes, {size} when decompressed, where {end - begin} are left"
         )
-    return Block(begin, compressed, size)
+    return CompressedBlock(begin, compressed, size)

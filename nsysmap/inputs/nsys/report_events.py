@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from nsysmap.core.groups import like_texts
 from nsysmap.core.table import MISSING, IntArray, Text
 from nsysmap.inputs.nsys.report_container import Container, damage, decompressed
-from nsysmap.inputs.nsys.report_layout import CLASS_FIELD, KINDS, NVTX, UNIT, Kind
+from nsysmap.inputs.nsys.report_layout import CLASS_FIELD, KINDS, NVTX, UNIT, EventKind
 from nsysmap.inputs.nsys.report_wire import (
+    BufferParts,
     Bytes,
     Form,
-    Spans,
     WireError,
     lengths,
     padded,
@@ -35,7 +35,7 @@ _BATCH_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
-class Events:
+class ReportEvents:
     """All events of a report."""
 
     # nsys's names; a table is there where it has rows
@@ -71,7 +71,7 @@ class _Parts:
     generic_events: int = 0
 
 
-def read_events(container: Container, payloads: Mapping[int, int]) -> Events:
+def read_events(container: Container, payloads: Mapping[int, int]) -> ReportEvents:
     """The report's events as columns in the order of the file.
 
     ``payloads`` says which types of generic events to keep, and how many bytes an event of each
@@ -96,7 +96,7 @@ def read_events(container: Container, payloads: Mapping[int, int]) -> Events:
                 f"{parts.events} and {parts.generic_events} events, but the file says"
                 f" {counts.events} and {counts.generic_events}"
             )
-        return Events(_joined(parts), _generic(parts), dict(parts.unread))
+        return ReportEvents(_joined(parts), _generic(parts), dict(parts.unread))
 
 
 # --- some blocks
@@ -115,7 +115,7 @@ def _read(data: bytes, sizes: Sequence[int], parts: _Parts) -> None:
         ends.append(spans.end)
         at += size
     tag = np.concatenate(tags)
-    every = Spans(np.concatenate(begins), np.concatenate(ends))
+    every = BufferParts(np.concatenate(begins), np.concatenate(ends))
     events = np.flatnonzero(tag == _EVENT)
     generic = np.flatnonzero(tag == _GENERIC)
     parts.events += len(events)
@@ -126,7 +126,7 @@ def _read(data: bytes, sizes: Sequence[int], parts: _Parts) -> None:
         _read_generic(buffer, every.take(generic), parts)
 
 
-def _read_events(buffer: Bytes, events: Spans, parts: _Parts) -> None:
+def _read_events(buffer: Bytes, events: BufferParts, parts: _Parts) -> None:
     """Group the events by type and body, whose fields are nearly the same, and read each group in
     one go.
     """
@@ -163,7 +163,7 @@ def _column(columns: Mapping[str, IntArray], name: str, rows: int) -> IntArray:
     return columns[name] if name in columns else np.full(rows, MISSING, np.int64)
 
 
-def _opened(buffer: Bytes, events: Spans) -> tuple[IntArray, IntArray, Spans]:
+def _opened(buffer: Bytes, events: BufferParts) -> tuple[IntArray, IntArray, BufferParts]:
     """The type of every event, the number of its body, and where that is: an event has these two
     fields and no more.
     """
@@ -186,11 +186,11 @@ def _opened(buffer: Bytes, events: Spans) -> tuple[IntArray, IntArray, Spans]:
     begin, size = lengths(buffer, at)
     if (begin + size != events.end).any():
         raise WireError("an event that has more than a type and a body")
-    return types, bodies, Spans(begin, events.end)
+    return types, bodies, BufferParts(begin, events.end)
 
 
 def _read_group(
-    buffer: Bytes, body: int, spans: Spans, parts: _Parts
+    buffer: Bytes, body: int, spans: BufferParts, parts: _Parts
 ) -> Iterator[tuple[str, slice | IntArray, dict[str, IntArray]]]:
     """For each kind of event among these bodies its table, which of them are of that kind, and
     their columns.
@@ -235,7 +235,7 @@ def _read_group(
         yield kind.table, here, columns
 
 
-def _part(buffer: Bytes, spans: Spans, kind: Kind) -> dict[str, IntArray]:
+def _part(buffer: Bytes, spans: BufferParts, kind: EventKind) -> dict[str, IntArray]:
     """The columns that stand in the message within the body; MISSING if a body has none."""
     forms: dict[int, Form] = dict.fromkeys(kind.part_columns.values(), "number")
     there = spans.begin >= 0
@@ -250,7 +250,7 @@ def _part(buffer: Bytes, spans: Spans, kind: Kind) -> dict[str, IntArray]:
     return columns
 
 
-def _check(kind: Kind, columns: dict[str, IntArray]) -> None:
+def _check(kind: EventKind, columns: dict[str, IntArray]) -> None:
     for name in kind.needed:
         if (columns[name] == MISSING).any():
             raise WireError(f"an event for {kind.table} that has no {name}")
@@ -262,7 +262,7 @@ def _check(kind: Kind, columns: dict[str, IntArray]) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def _codes(buffer: Bytes, spans: Spans, seen: dict[bytes, int]) -> IntArray:
+def _codes(buffer: Bytes, spans: BufferParts, seen: dict[bytes, int]) -> IntArray:
     """The texts as codes of distinct values, -1 for none and for an empty one."""
     filled = np.flatnonzero(spans.end > spans.begin)
     codes = np.full(len(spans.begin), -1, np.int64)
@@ -289,7 +289,7 @@ def _codes(buffer: Bytes, spans: Spans, seen: dict[bytes, int]) -> IntArray:
 # ------------------------------------------------------------------------------------
 
 
-def _read_generic(buffer: Bytes, events: Spans, parts: _Parts) -> None:
+def _read_generic(buffer: Bytes, events: BufferParts, parts: _Parts) -> None:
     read = walk(buffer, events, {1: "number", 2: "number", 3: "bytes"})
     types, times, payload = read.numbers[1], read.numbers[2], read.spans[3]
     if (types == MISSING).any() or (times == MISSING).any():

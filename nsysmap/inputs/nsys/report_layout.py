@@ -36,7 +36,7 @@ has is not asked for.
 
 
 @dataclass(frozen=True)
-class Kind:
+class EventKind:
     """The events that make the rows of one table; a column's number is that of its field in the
     body, or in one message within it.
     """
@@ -68,7 +68,7 @@ _CUPTI = "CUPTI_ACTIVITY_KIND_"
 _GPU_NEEDED = ("start", "end", "deviceId", "streamId")
 
 KINDS = (
-    Kind(
+    EventKind(
         f"{_CUPTI}KERNEL",
         CUDA,
         _ON_GPU,
@@ -86,7 +86,7 @@ KINDS = (
         },
         needed=(*_GPU_NEEDED, "demangledName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),  # noqa: E501
     ),
-    Kind(
+    EventKind(
         f"{_CUPTI}MEMCPY",
         CUDA,
         _ON_GPU,
@@ -99,7 +99,7 @@ KINDS = (
         },
         needed=(*_GPU_NEEDED, "bytes", "copyKind"),
     ),
-    Kind(
+    EventKind(
         f"{_CUPTI}MEMSET",
         CUDA,
         _ON_GPU,
@@ -108,7 +108,7 @@ KINDS = (
         {"bytes": 1, "value": 2, "graphNodeId": 3, "memKind": 4, "graphId": 5},
         needed=(*_GPU_NEEDED, "bytes"),
     ),
-    Kind(
+    EventKind(
         f"{_CUPTI}SYNCHRONIZATION",
         CUDA,
         _ON_GPU,
@@ -116,13 +116,13 @@ KINDS = (
         105,
         {"eventId": 1, "deprecatedSyncType": 2, "eventSyncId": 3, "syncType": 4},
     ),
-    Kind(f"{_CUPTI}CUDA_EVENT", CUDA, _ON_GPU, (6,), 106, {"eventId": 1, "eventSyncId": 2}),
-    Kind(f"{_CUPTI}GRAPH_TRACE", CUDA, _ON_GPU, (7,), 107, {"graphId": 1, "graphExecId": 2}, needed=(*_GPU_NEEDED, "graphId")),  # noqa: E501
-    Kind(f"{_CUPTI}RUNTIME", API_CALL, _CALL, (0, 1, 13, 26), needed=("start", "end", "nameId", "globalTid")),  # noqa: E501
-    Kind("PROFILER_OVERHEAD", API_CALL, _CALL, (3,)),
-    Kind(f"{_CUPTI}OVERHEAD", API_CALL, _CALL, (103,)),
-    Kind("OSRT_API", API_CALL, {**_CALL, "nestingLevel": 20}, (27, 31, 32), needed=("start", "end", "nameId", "globalTid")),  # noqa: E501
-    Kind(
+    EventKind(f"{_CUPTI}CUDA_EVENT", CUDA, _ON_GPU, (6,), 106, {"eventId": 1, "eventSyncId": 2}),
+    EventKind(f"{_CUPTI}GRAPH_TRACE", CUDA, _ON_GPU, (7,), 107, {"graphId": 1, "graphExecId": 2}, needed=(*_GPU_NEEDED, "graphId")),  # noqa: E501
+    EventKind(f"{_CUPTI}RUNTIME", API_CALL, _CALL, (0, 1, 13, 26), needed=("start", "end", "nameId", "globalTid")),  # noqa: E501
+    EventKind("PROFILER_OVERHEAD", API_CALL, _CALL, (3,)),
+    EventKind(f"{_CUPTI}OVERHEAD", API_CALL, _CALL, (103,)),
+    EventKind("OSRT_API", API_CALL, {**_CALL, "nestingLevel": 20}, (27, 31, 32), needed=("start", "end", "nameId", "globalTid")),  # noqa: E501
+    EventKind(
         "CUDA_GRAPH_NODE_EVENTS",
         API_CALL,
         _CALL,
@@ -131,10 +131,17 @@ KINDS = (
         {"graphNodeId": 1, "originalGraphNodeId": 2},
         needed=("start", "end", "globalTid", "graphNodeId"),
     ),
-    Kind("CUDA_GRAPH_EVENTS", API_CALL, _CALL, (94,), 37, {"graphId": 1, "graphExecId": 2}),
-    Kind("CUDA_GRAPH_EVENTS", API_CALL, _CALL, (95,), 38, {"graphId": 1}),
-    Kind("CUDA_GRAPH_EVENTS", API_CALL, _CALL, (96,), 39, {"graphId": 1, "originalGraphId": 2}),
-    Kind(
+    EventKind("CUDA_GRAPH_EVENTS", API_CALL, _CALL, (94,), 37, {"graphId": 1, "graphExecId": 2}),
+    EventKind("CUDA_GRAPH_EVENTS", API_CALL, _CALL, (95,), 38, {"graphId": 1}),
+    EventKind(
+        "CUDA_GRAPH_EVENTS",
+        API_CALL,
+        _CALL,
+        (96,),
+        39,
+        {"graphId": 1, "originalGraphId": 2},
+    ),
+    EventKind(
         "NVTX_EVENTS",
         NVTX,
         {
@@ -147,14 +154,14 @@ KINDS = (
         texts={"text": 7},
         needed=("start", "eventType"),
     ),
-    Kind(
+    EventKind(
         "PROCESSES",
         PROCESS,
         {"timestamp": 1, "globalPid": 2},
         texts={"command": 5, "name": 6},
         needed=("globalPid",),
     ),
-    Kind(
+    EventKind(
         "DIAGNOSTIC_EVENT",
         DIAGNOSTIC,
         {"source": 2, "severity": 3, "globalPid": 5},

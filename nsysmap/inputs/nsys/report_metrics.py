@@ -28,7 +28,7 @@ _INTEGER, _OLD_INTEGER = (
 
 
 @dataclass(frozen=True)
-class Metric:
+class SampledMetric:
     """One counter: its name, and its bytes within a sample."""
 
     name: str
@@ -37,13 +37,13 @@ class Metric:
 
 
 @dataclass(frozen=True)
-class Sampled:
+class SampleType:
     """One type of sample: a GPU and its counters."""
 
     type_id: int
     source_id: int
     name: str
-    metrics: tuple[Metric, ...]
+    metrics: tuple[SampledMetric, ...]
 
     @property
     def size(self) -> int:
@@ -51,7 +51,7 @@ class Sampled:
         return max(metric.offset + metric.size for metric in self.metrics)
 
 
-def sampled(registry: Message, strings: tuple[str, ...]) -> tuple[Sampled, ...]:
+def sampled(registry: Message, strings: tuple[str, ...]) -> tuple[SampleType, ...]:
     """What the report says of its GPU metrics: the sources of generic events that are called so,
     and their types.
     """
@@ -77,26 +77,26 @@ def sampled(registry: Message, strings: tuple[str, ...]) -> tuple[Sampled, ...]:
                 raise WireError(
                     f"a GPU metric of form {field.number(_FORM)} with {size} bytes at {offset}"
                 )
-            metrics.append(Metric(_string(strings, field.number(1)), offset, size))
+            metrics.append(SampledMetric(_string(strings, field.number(1)), offset, size))
         if sum(metric.size for metric in metrics) > max(
             metric.offset + metric.size for metric in metrics
         ):
             raise WireError("GPU metrics that overlap")
         found.append(
-            Sampled(type_id, source_id, _string(strings, described.number(2)), tuple(metrics))
+            SampleType(type_id, source_id, _string(strings, described.number(2)), tuple(metrics))
         )
     return tuple(found)
 
 
 @dataclass(frozen=True)
-class Samples:
+class ReportSamples:
     """The samples of one GPU, by time as they stand in the report."""
 
-    of: Sampled
+    of: SampleType
     times_ns: IntArray  # since the session began
     payloads: NDArray[np.uint8]  # a row per sample
 
-    def values(self, metric: Metric) -> IntArray:
+    def values(self, metric: SampledMetric) -> IntArray:
         """One counter in every sample."""
         values = np.zeros(len(self.times_ns), np.int64)
         for place in range(metric.size):
@@ -105,17 +105,19 @@ class Samples:
         return values << unused >> unused
 
 
-def samples(described: tuple[Sampled, ...], generic: tuple[Generic, ...]) -> tuple[Samples, ...]:
+def samples(
+    described: tuple[SampleType, ...], generic: tuple[Generic, ...]
+) -> tuple[ReportSamples, ...]:
     """What was sampled, by type; a type without samples is left out."""
     held = {events.type_id: events for events in generic if len(events.times)}
     return tuple(
-        Samples(one, held[one.type_id].times, held[one.type_id].payloads)
+        ReportSamples(one, held[one.type_id].times, held[one.type_id].payloads)
         for one in described
         if one.type_id in held
     )
 
 
-def metric_names(held: tuple[Samples, ...]) -> dict[str, IntArray | Text]:
+def metric_names(held: tuple[ReportSamples, ...]) -> dict[str, IntArray | Text]:
     """TARGET_INFO_GPU_METRICS: what each counter is called."""
     names = [
         (one.of, number, metric) for one in held for number, metric in enumerate(one.of.metrics)
@@ -129,7 +131,7 @@ def metric_names(held: tuple[Samples, ...]) -> dict[str, IntArray | Text]:
     }
 
 
-def metric_values(held: tuple[Samples, ...]) -> dict[str, IntArray | Text]:
+def metric_values(held: tuple[ReportSamples, ...]) -> dict[str, IntArray | Text]:
     """GPU_METRICS: a row for each counter of each sample, some forty times as many bytes as the
     samples themselves.
     """
@@ -139,7 +141,7 @@ def metric_values(held: tuple[Samples, ...]) -> dict[str, IntArray | Text]:
     )
 
 
-def metric_blocks(held: tuple[Samples, ...]) -> Iterator[dict[str, IntArray]]:
+def metric_blocks(held: tuple[ReportSamples, ...]) -> Iterator[dict[str, IntArray]]:
     """The same rows, those of some samples after the other."""
     for one in held:
         for begin in range(0, len(one.times_ns), _SAMPLES_AT_ONCE):
@@ -147,7 +149,7 @@ def metric_blocks(held: tuple[Samples, ...]) -> Iterator[dict[str, IntArray]]:
             yield _rows(replace(one, times_ns=one.times_ns[some], payloads=one.payloads[some]))
 
 
-def _rows(one: Samples) -> dict[str, IntArray]:
+def _rows(one: ReportSamples) -> dict[str, IntArray]:
     rows, count = len(one.times_ns), len(one.of.metrics)
     times = np.repeat(one.times_ns, count)
     return {

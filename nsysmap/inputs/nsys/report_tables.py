@@ -28,7 +28,7 @@ from nsysmap.inputs.nsys.report_layout import KNOWN_BODIES, KNOWN_CLASSES
 from nsysmap.inputs.nsys.report_metrics import (
     GPU_METRICS,
     METRIC_NAMES,
-    Samples,
+    ReportSamples,
     metric_names,
     metric_values,
     sampled,
@@ -40,13 +40,13 @@ _SYNC = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
 
 
 @dataclass(frozen=True)
-class Report:
+class ReportTables:
     """A report, read: its tables by the names that nsys gives them in an export."""
 
     nsys_version: str | None  # of the nsys that wrote it
     strings: tuple[str, ...]  # StringIds: a string's number is its id
     tables: Mapping[str, Mapping[str, IntArray | Text]]
-    samples: tuple[Samples, ...]  # of GPU metrics
+    samples: tuple[ReportSamples, ...]  # of GPU metrics
     graph_trace: str | None  # node, graph, or None if the report does not say
     tensorrt: str | None  # TENSORRT_VERSION in the environment of the program
     collected: tuple[str, ...]  # what the capture was asked for: Cuda, NvtxEvents, OSRuntime …
@@ -62,7 +62,7 @@ class Report:
         return metric_values(self.samples) if name == GPU_METRICS else self.tables.get(name, {})
 
 
-def read_report(path: Path) -> Report:
+def read_report(path: Path) -> ReportTables:
     """The report's tables.
 
     Raises NsysmapError if the file is no report, is damaged or cut off, or its counts disagree with
@@ -94,7 +94,7 @@ def read_report(path: Path) -> Report:
         if body not in KNOWN_BODIES and number not in KNOWN_CLASSES
     }
     counts = disagreements(tables)
-    return Report(
+    return ReportTables(
         nsys_version(container),
         strings,
         tables,

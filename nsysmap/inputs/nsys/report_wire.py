@@ -154,15 +154,15 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Spans:
+class BufferParts:
     """Parts of a buffer: where each begins and ends; begin -1 where there is none."""
 
     begin: IntArray
     end: IntArray
 
-    def take(self, rows: slice | IntArray) -> Spans:
+    def take(self, rows: slice | IntArray) -> BufferParts:
         """The parts at these positions."""
-        return Spans(self.begin[rows], self.end[rows])
+        return BufferParts(self.begin[rows], self.end[rows])
 
 
 @dataclass(frozen=True)
@@ -172,10 +172,12 @@ class Fields:
     """
 
     numbers: Mapping[int, IntArray]
-    spans: Mapping[int, Spans]
+    spans: Mapping[int, BufferParts]
 
 
-def split(buffer: Bytes, begin: int, end: int, tags: tuple[int, ...]) -> tuple[IntArray, Spans]:
+def split(
+    buffer: Bytes, begin: int, end: int, tags: tuple[int, ...]
+) -> tuple[IntArray, BufferParts]:
     """The messages that a message holds, which has nothing but fields of these one-byte ``tags``:
     the tag of each, and where it is.
 
@@ -183,7 +185,7 @@ def split(buffer: Bytes, begin: int, end: int, tags: tuple[int, ...]) -> tuple[I
     would lead to, and from the first byte on these jumps are followed, twice as many in every step.
     """
     if begin == end:
-        return np.empty(0, np.int64), Spans(np.empty(0, np.int64), np.empty(0, np.int64))
+        return np.empty(0, np.int64), BufferParts(np.empty(0, np.int64), np.empty(0, np.int64))
     part = buffer[begin:end]
     candidates = np.flatnonzero(np.logical_or.reduce([part == tag for tag in tags])) + begin
     length, size = _numbers(buffer, candidates + 1)
@@ -211,10 +213,12 @@ def split(buffer: Bytes, begin: int, end: int, tags: tuple[int, ...]) -> tuple[I
             f" behind byte {last - begin}"
         )
     path = path[:-1]
-    return part[candidates[path] - begin].astype(np.int64), Spans(first[path], following[path])
+    return part[candidates[path] - begin].astype(np.int64), BufferParts(
+        first[path], following[path]
+    )
 
 
-def walk(buffer: Bytes, messages: Spans, wanted: Mapping[int, Form]) -> Fields:
+def walk(buffer: Bytes, messages: BufferParts, wanted: Mapping[int, Form]) -> Fields:
     """The wanted fields of these messages, by number; all others are passed over, and of a repeated
     one the last counts.
 
@@ -223,7 +227,7 @@ def walk(buffer: Bytes, messages: Spans, wanted: Mapping[int, Form]) -> Fields:
     numbers, stay in step although some lack a field.
     """
     count = len(messages.begin)
-    found: dict[int, IntArray | Spans] = {}
+    found: dict[int, IntArray | BufferParts] = {}
     words = _words(buffer)
     rows = np.flatnonzero(messages.begin < messages.end)
     ends = messages.end[rows]
@@ -243,7 +247,7 @@ def walk(buffer: Bytes, messages: Spans, wanted: Mapping[int, Form]) -> Fields:
                 + (f" where {_WIRE[form]} is expected" if form else "")
             )
         here, position, limit = rows[chosen], at[chosen], ends[chosen]
-        held: IntArray | Spans | None = None
+        held: IntArray | BufferParts | None = None
         if wire == 0:
             value, size = _numbers(buffer, position)
             behind = position + size
@@ -255,7 +259,7 @@ def walk(buffer: Bytes, messages: Spans, wanted: Mapping[int, Form]) -> Fields:
             if left.min() < 0 or (value > left.view(np.uint64)).any():
                 raise WireError(f"field {field} that is longer than the message it stands in")
             behind = begin + value.view(np.int64)
-            held = Spans(begin, behind)
+            held = BufferParts(begin, behind)
         elif wire in _FIXED:
             behind = position + _FIXED[wire]
             bits = words[position]
@@ -290,9 +294,9 @@ def padded(data: bytes) -> Bytes:
 
 
 def _keep(
-    found: dict[int, IntArray | Spans],
+    found: dict[int, IntArray | BufferParts],
     field: int,
-    held: IntArray | Spans,
+    held: IntArray | BufferParts,
     here: IntArray,
     count: int,
 ) -> None:
@@ -301,9 +305,9 @@ def _keep(
         found[field] = held
         return
     if field not in found:
-        found[field] = _none("bytes" if isinstance(held, Spans) else "number", count)
+        found[field] = _none("bytes" if isinstance(held, BufferParts) else "number", count)
     into = found[field]
-    if isinstance(into, Spans) and isinstance(held, Spans):
+    if isinstance(into, BufferParts) and isinstance(held, BufferParts):
         into.begin[here] = held.begin
         into.end[here] = held.end
     elif isinstance(into, np.ndarray) and isinstance(held, np.ndarray):
@@ -311,23 +315,23 @@ def _keep(
 
 
 def _filled(
-    found: Mapping[int, IntArray | Spans], wanted: Mapping[int, Form], count: int
+    found: Mapping[int, IntArray | BufferParts], wanted: Mapping[int, Form], count: int
 ) -> Fields:
     """What was found, and nothing for what was not."""
     numbers: dict[int, IntArray] = {}
-    spans: dict[int, Spans] = {}
+    spans: dict[int, BufferParts] = {}
     for field, form in wanted.items():
         held = found[field] if field in found else _none(form, count)
-        if isinstance(held, Spans):
+        if isinstance(held, BufferParts):
             spans[field] = held
         else:
             numbers[field] = held
     return Fields(numbers, spans)
 
 
-def _none(form: Form, count: int) -> IntArray | Spans:
+def _none(form: Form, count: int) -> IntArray | BufferParts:
     if form == "bytes":
-        return Spans(np.full(count, -1, np.int64), np.full(count, -1, np.int64))
+        return BufferParts(np.full(count, -1, np.int64), np.full(count, -1, np.int64))
     return np.full(count, MISSING, np.int64)
 
 

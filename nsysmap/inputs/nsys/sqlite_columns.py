@@ -34,7 +34,7 @@ from nsysmap.inputs.nsys.tables import (
     ROW,
     NoPiecesError,
     NsysTables,
-    Pieces,
+    TablePieces,
     decoded,
     numbering,
     spelling,
@@ -129,7 +129,7 @@ class Database:
         whole = read_rows(self.path, table, integers, ())
         yield {name: data[done:] for name, data in whole.items() if not isinstance(data, Text)}
 
-    def pieces(self, table: str) -> Pieces | None:
+    def pieces(self, table: str) -> TablePieces | None:
         """The pages of a table; None if SQLite must be asked for its rows."""
         stored = self.stored.get(table)
         if stored is None or stored.rowid is not None or ROW in stored.columns:
@@ -147,7 +147,7 @@ class Database:
                 raise NoPiecesError(str(error)) from error
             return {name: np.concatenate([block[name] for block in blocks]) for name in integers}
 
-        return Pieces(len(leaves), read)
+        return TablePieces(len(leaves), read)
 
 
 def sqlite_tables(path: Path, *, progress: Progress | None = None) -> NsysTables:

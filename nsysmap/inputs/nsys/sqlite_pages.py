@@ -72,7 +72,7 @@ class _Pages:
 
 
 @dataclass(frozen=True)
-class _Places:
+class _Positions:
     """Positions in a buffer, which are ``apart`` bytes from one another unless that is 0."""
 
     buffer: Bytes
@@ -102,7 +102,7 @@ class _Records:
     unless it is asked for).
     """
 
-    start: _Places
+    start: _Positions
     length: IntArray
     rowid: IntArray
     overflow: int  # bytes of records that did not fit in their pages
@@ -389,7 +389,7 @@ def _records(pages: _Pages, buffer: Bytes, loaded: int, *, numbered: bool) -> _R
     held = buffer[: loaded * pages.size].tobytes()
     at[rows] = len(held) + np.cumsum(length[rows]) - length[rows]
     return _Records(
-        _Places(np.frombuffer(b"".join((held, *pieces, bytes(_SPARE))), np.uint8), at),
+        _Positions(np.frombuffer(b"".join((held, *pieces, bytes(_SPARE))), np.uint8), at),
         length,
         rowid,
         overflow,
@@ -398,7 +398,7 @@ def _records(pages: _Pages, buffer: Bytes, loaded: int, *, numbered: bool) -> _R
 
 def _beginnings(
     buffer: Bytes, cells: IntArray, room: int, *, numbered: bool
-) -> tuple[_Places, IntArray, IntArray]:
+) -> tuple[_Positions, IntArray, IntArray]:
     """Position, length and row number (none unless ``numbered``) of the record in each of these
     cells.
 
@@ -407,7 +407,7 @@ def _beginnings(
     """
     if not numbered:
         first = buffer.take(cells)
-        before, longest = _before(_Places(buffer, cells[:1])), int(first.max())
+        before, longest = _before(_Positions(buffer, cells[:1])), int(first.max())
         # with 8 spare bytes, which a read at the last value may run into
         apart = (before + longest + 15) // 8 * 8
         if before and longest < 0x80 and apart * len(cells) <= room:
@@ -415,19 +415,19 @@ def _beginnings(
                 np.uint8
             )
             at = np.arange(0, len(own), apart)
-            if _before(_Places(own, at, apart)) == before:
+            if _before(_Positions(own, at, apart)) == before:
                 own[-1] = 0  # as at the end of the pages
                 at += before
-                return _Places(own, at, apart), first.astype(np.int64), cells[:0]
-        before = _before(_Places(buffer, cells))
+                return _Positions(own, at, apart), first.astype(np.int64), cells[:0]
+        before = _before(_Positions(buffer, cells))
         if before:
-            return _Places(buffer, cells + before), first.astype(np.int64), cells[:0]
+            return _Positions(buffer, cells + before), first.astype(np.int64), cells[:0]
     length, at = _varints(buffer, cells)
     rowid, at = _varints(buffer, at)
-    return _Places(buffer, at), length, rowid
+    return _Positions(buffer, at), length, rowid
 
 
-def _before(cells: _Places) -> int:
+def _before(cells: _Positions) -> int:
     """How many bytes a length of one byte and the row number take, if they are as many in all
     cells; else 0.
     """
@@ -495,7 +495,7 @@ def _walked(
         header, passed, ahead_from = records.start, 1, 0
     else:
         end, at = _varints(buffer, start)
-        header, passed, ahead_from = _Places(buffer, at), 0, -8
+        header, passed, ahead_from = _Positions(buffer, at), 0, -8
     if (
         np.any(_from(start, header.at) + passed >= end)
         or np.any(end > records.length)
@@ -518,7 +518,7 @@ def _walked(
             if (reached > end).any():
                 return None
             ended = reached == end
-            header, passed = _Places(buffer, np.where(ended, zero, start + reached)), 0
+            header, passed = _Positions(buffer, np.where(ended, zero, start + reached)), 0
             byte = buffer.take(header.at)
             low, high = int(byte.min()), int(byte.max())
         else:
@@ -536,7 +536,7 @@ def _walked(
         size: Amount
         if high > 0x7F:
             types, at = _varints(buffer, header.at + (passed - 1))
-            header, passed, ahead_from = _Places(buffer, at), 0, -8
+            header, passed, ahead_from = _Positions(buffer, at), 0, -8
             types[(types < 0) | (types > _MAX_TYPE)] = _MAX_TYPE
             size = np.where(types < 12, _LENGTH[np.minimum(types, 12)], (types - 12) >> 1)
         elif low == high:
@@ -587,7 +587,7 @@ def _integers(records: _Records, field: _Field) -> Amount:
         values = start.words(field.shift + least).astype(np.int64)
         values <<= 8 * (away - least)
     else:
-        values = _Places(start.buffer, start.at + away).words(field.shift).astype(np.int64)
+        values = _Positions(start.buffer, start.at + away).words(field.shift).astype(np.int64)
     values >>= 64 - 8 * sizes
     if not isinstance(types, int) and not np.min(sizes):
         values = np.where(np.equal(sizes, 0), _UNSTORED.take(types), values)

@@ -47,7 +47,7 @@ class NoPiecesError(Exception):
 
 
 @dataclass(frozen=True)
-class Pieces:
+class TablePieces:
     """A table any part of which can be read: pieces of some rows that follow one another."""
 
     count: int
@@ -57,7 +57,7 @@ class Pieces:
     """
 
 
-FetchPieces = Callable[[str], Pieces | None]
+FetchPieces = Callable[[str], TablePieces | None]
 """The pieces of a table; None if only all of it can be read."""
 
 KNOWN_MAJORS = (2, 3)
@@ -132,7 +132,7 @@ class NsysTables:
         for found in self.fetch_blocks(own_name, [own[name.lower()] for name in integers]):
             yield {name: found[own[name.lower()]] for name in integers}
 
-    def pieces(self, table: str) -> Pieces | None:
+    def pieces(self, table: str) -> TablePieces | None:
         """The pieces of one table, whose columns are named as in ``read``; None if only all of it
         can be read.
         """
@@ -146,7 +146,7 @@ class NsysTables:
             columns = found.read(begin, end, list(named.values()))
             return {name: columns[theirs] for name, theirs in named.items()}
 
-        return Pieces(found.count, read)
+        return TablePieces(found.count, read)
 
 
 def spelling(tables: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, dict[str, str]]]:

@@ -88,7 +88,7 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedKernels:
     """One entry per kernel of the trace."""
 
     wanted: BoolArray  # its layer is asked for
@@ -262,7 +262,11 @@ def _wholly(shape: _Shape, shapes: list[_Shape], tried: _Tried) -> bool:
 
 
 def place_by_order(
-    trace: Trace, inferences: Inferences, engines: Sequence[Engine], asked: Asked, streams: Streams
+    trace: Trace,
+    inferences: Inferences,
+    engines: Sequence[Engine],
+    asked: AskedKernels,
+    streams: Streams,
 ) -> Placed:
     """The layers of the wanted kernels, by their order within their inference; of threads that were
     aligned whole as found there.
@@ -363,7 +367,7 @@ def place_by_order(
     )
 
 
-def _nothing_placed(asked: Asked, streams: Streams) -> Placed:
+def _nothing_placed(asked: AskedKernels, streams: Streams) -> Placed:
     count = len(asked.wanted)
     none, no = repeated(np.int64(MISSING), count), repeated(np.bool_(False), count)
     nought, one = repeated(np.float64(0), count), repeated(np.float64(1), count)

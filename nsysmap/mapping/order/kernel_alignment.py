@@ -23,7 +23,13 @@ from nsysmap.mapping.order.scores import (
     surely_run,
     times,
 )
-from nsysmap.mapping.order.sequence_alignment import Costs, Path, best_path, evidence, likely_slots
+from nsysmap.mapping.order.sequence_alignment import (
+    AlignmentCosts,
+    Path,
+    best_path,
+    evidence,
+    likely_slots,
+)
 from nsysmap.network.execution_order import execution_orders
 from nsysmap.network.loops import loops_in, unrolled
 
@@ -206,7 +212,7 @@ def _likeliest(
         if by_kernel
         else (scores.more, scores.drop)
     )
-    costs = Costs(match, row, scores.skip, more, drop, *cut)
+    costs = AlignmentCosts(match, row, scores.skip, more, drop, *cut)
     for _ in range(_ROUNDS):
         slot, chance = likely_slots(costs)
         habit = habits(scores, chance)
@@ -349,7 +355,7 @@ def _against_chance(scores: Scores, cut: tuple[bool, bool]) -> tuple[float, floa
     """The evidence of the kernels as they ran, and the mean of that of the same kernels in random
     order.
     """
-    costs = Costs(scores.match, scores.row, scores.skip, scores.more, scores.drop, *cut)
+    costs = AlignmentCosts(scores.match, scores.row, scores.skip, scores.more, scores.drop, *cut)
     mixed = np.random.default_rng(20260104)
     shuffled = [
         evidence(replace(costs, row=mixed.permutation(scores.row))) for _ in range(_SHUFFLES)

@@ -16,7 +16,7 @@ _MARGIN = 512
 
 
 @dataclass(frozen=True)
-class Costs:
+class AlignmentCosts:
     """What an alignment is worth, in nats; higher is better.  n items, m slots.
 
     ``match[row[i], j]`` for item i in slot j.  A slot that got an item may take more, each for
@@ -46,7 +46,7 @@ class Path:
     evidence: float  # log of the summed worth of all alignments
 
 
-def best_path(costs: Costs) -> Path:
+def best_path(costs: AlignmentCosts) -> Path:
     """The alignment of greatest worth, with each item's probability by forward-backward over all
     alignments; O(n m).
 
@@ -69,7 +69,7 @@ def best_path(costs: Costs) -> Path:
     return Path(slot, worth, mine, rival, rival_chance, worth)
 
 
-def likely_slots(costs: Costs) -> tuple[IntArray, FloatArray]:
+def likely_slots(costs: AlignmentCosts) -> tuple[IntArray, FloatArray]:
     """Each item's slot in the alignment of greatest worth, and the probability of each item in each
     slot (of long ones: 1 in that one).
     """
@@ -83,7 +83,9 @@ def likely_slots(costs: Costs) -> tuple[IntArray, FloatArray]:
     return slot, chance
 
 
-def _stretch(costs: Costs, slot: IntArray, begin: int) -> tuple[FloatArray, IntArray, FloatArray]:
+def _stretch(
+    costs: AlignmentCosts, slot: IntArray, begin: int
+) -> tuple[FloatArray, IntArray, FloatArray]:
     """How sure some of the items are, given where the best path puts those far before and after
     them.
     """
@@ -94,7 +96,7 @@ def _stretch(costs: Costs, slot: IntArray, begin: int) -> tuple[FloatArray, IntA
     low = max(int(placed[first]), 0) if first else 0
     high = int(placed[last - 1]) + 1 if last < n else m
     high = max(high, low + 1)
-    part = Costs(
+    part = AlignmentCosts(
         costs.match[:, low:high],
         costs.row[first:last],
         costs.skip[low:high],
@@ -132,7 +134,7 @@ def _sureness(slot: IntArray, chance: FloatArray) -> tuple[FloatArray, IntArray,
     )
 
 
-def _skipped(costs: Costs) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _skipped(costs: AlignmentCosts) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Cost of the slots before each slot; of skipping up to each slot at the start; of skipping
     those after each slot at the end.
     """
@@ -142,7 +144,7 @@ def _skipped(costs: Costs) -> tuple[FloatArray, FloatArray, FloatArray]:
     return total, start, end
 
 
-def likeliest(costs: Costs) -> tuple[IntArray, float]:
+def likeliest(costs: AlignmentCosts) -> tuple[IntArray, float]:
     """Each item's slot in the alignment of greatest worth (-1: in none), and that worth."""
     n, m = len(costs.row), costs.match.shape[1]
     total, start, end = _skipped(costs)
@@ -187,12 +189,12 @@ def likeliest(costs: Costs) -> tuple[IntArray, float]:
     return slot, worth
 
 
-def evidence(costs: Costs) -> float:
+def evidence(costs: AlignmentCosts) -> float:
     """The log of the summed worth of all alignments, in nats."""
     return _forward(costs)[1]
 
 
-def _forward(costs: Costs) -> tuple[FloatArray, float]:
+def _forward(costs: AlignmentCosts) -> tuple[FloatArray, float]:
     """For each item and slot the log of the sum over all ways to come to it (n x m), and that over
     all alignments.
     """
@@ -215,7 +217,7 @@ def _forward(costs: Costs) -> tuple[FloatArray, float]:
     return placed, float(np.logaddexp(everything, none_at_all))
 
 
-def _posterior(costs: Costs) -> tuple[FloatArray, float]:
+def _posterior(costs: AlignmentCosts) -> tuple[FloatArray, float]:
     """Probability of each item in each slot (n x m), and the log of the sum over all alignments."""
     placed, whole = _forward(costs)
     total, _, end = _skipped(costs)

@@ -64,7 +64,7 @@ _KINDS = {**_PRODUCTS, **_WHOLE}
 
 
 @dataclass(frozen=True)
-class Block:
+class OnnxBlock:
     """Some nodes of a model that a kernel's name shows as one thing."""
 
     # product, convolution, deconvolution, layernorm, rmsnorm, groupnorm, softmax, log-softmax,
@@ -162,7 +162,7 @@ class ModelGraph:
         return None
 
 
-def blocks(graph: ModelGraph, region: Iterable[int]) -> list[Block]:
+def blocks(graph: ModelGraph, region: Iterable[int]) -> list[OnnxBlock]:
     """The blocks among these nodes (positions in the model), in topological order; an attention
     block stands before those inside it.
 
@@ -173,7 +173,7 @@ def blocks(graph: ModelGraph, region: Iterable[int]) -> list[Block]:
     wanted = sorted(set(region))
     inside = set(wanted)
     taken: set[int] = set()
-    found: list[tuple[int, int, Block]] = []
+    found: list[tuple[int, int, OnnxBlock]] = []
     for number in wanted:
         node = graph.model.nodes[number]
         if number in taken or not graph.computed(node):
@@ -186,7 +186,7 @@ def blocks(graph: ModelGraph, region: Iterable[int]) -> list[Block]:
             else None
         )
         if made is None and node.op in _KINDS:
-            made = Block(_KINDS[node.op], (number,))
+            made = OnnxBlock(_KINDS[node.op], (number,))
         if made is None or not inside.issuperset(made.nodes):
             continue
         if (
@@ -200,7 +200,7 @@ def blocks(graph: ModelGraph, region: Iterable[int]) -> list[Block]:
     return _merged(graph, [block for _, _, block in sorted(found, key=lambda one: one[:2])])
 
 
-def _norm(graph: ModelGraph, number: int) -> Block | None:
+def _norm(graph: ModelGraph, number: int) -> OnnxBlock | None:
     """The decomposed norm that begins at a ReduceMean (LayerNorm) or at a square (RMSNorm)."""
     nodes = graph.model.nodes
     if nodes[number].op == "ReduceMean":
@@ -234,10 +234,10 @@ def _norm(graph: ModelGraph, number: int) -> Block | None:
         if on is None:
             break
         way += on
-    return Block(kind, tuple(sorted(set(way))))
+    return OnnxBlock(kind, tuple(sorted(set(way))))
 
 
-def _gelu(graph: ModelGraph, number: int) -> Block:
+def _gelu(graph: ModelGraph, number: int) -> OnnxBlock:
     """The GELU around an Erf: what scales its input, and the addition and products after it."""
     way = [number]
     scaled = graph.before(number, ("Div", "Mul"), ("Cast",), 2)
@@ -248,10 +248,10 @@ def _gelu(graph: ModelGraph, number: int) -> Block:
         if on is None:
             break
         way += on
-    return Block("gelu", tuple(sorted(set(way))))
+    return OnnxBlock("gelu", tuple(sorted(set(way))))
 
 
-def _attention(graph: ModelGraph, softmax: int) -> Block | None:
+def _attention(graph: ModelGraph, softmax: int) -> OnnxBlock | None:
     """The product of queries and keys, the softmax and the product with the values, where the
     softmax stands between two products.
     """
@@ -265,12 +265,12 @@ def _attention(graph: ModelGraph, softmax: int) -> Block | None:
         or len(graph.computed(nodes[way[-1]])) < 2
     ):
         return None
-    return Block("attention", (scores, softmax, way[-1]))
+    return OnnxBlock("attention", (scores, softmax, way[-1]))
 
 
-def _merged(graph: ModelGraph, found: list[Block]) -> list[Block]:
+def _merged(graph: ModelGraph, found: list[OnnxBlock]) -> list[OnnxBlock]:
     """The blocks with neighbouring products of one input joined."""
-    result: list[Block] = []
+    result: list[OnnxBlock] = []
     for block in found:
         last = result[-1] if result else None
         if (
@@ -288,7 +288,7 @@ def _merged(graph: ModelGraph, found: list[Block]) -> list[Block]:
     return result
 
 
-def _weighted(graph: ModelGraph, block: Block) -> str | None:
+def _weighted(graph: ModelGraph, block: OnnxBlock) -> str | None:
     """The tensor that a product with constant weights reads, before any change of type; None for
     other products.
     """

@@ -15,8 +15,8 @@ from nsysmap.core.note import Note
 from nsysmap.core.table import MISSING, FloatArray, Table, Text
 from nsysmap.inputs.engine.model import Engine, Layer, first_layers
 from nsysmap.inputs.engine.onnx_model import OnnxModel
-from nsysmap.mapping.order.sequence_alignment import Costs, best_path, likeliest
-from nsysmap.mapping.parts.onnx_blocks import Block, ModelGraph, blocks
+from nsysmap.mapping.order.sequence_alignment import AlignmentCosts, best_path, likeliest
+from nsysmap.mapping.parts.onnx_blocks import ModelGraph, OnnxBlock, blocks
 from nsysmap.mapping.parts.parts import Namer
 from nsysmap.mapping.parts.parts_by_name import PatternPart
 from nsysmap.names.decode import decode
@@ -83,7 +83,7 @@ class Placing:
 
 @dataclass(frozen=True)
 class _Region:
-    blocks: tuple[Block, ...]
+    blocks: tuple[OnnxBlock, ...]
     names: tuple[str, ...]  # of the blocks
     single: tuple[tuple[str, ...], ...]  # names of a block's siblings, one by one
 
@@ -315,7 +315,7 @@ def _kinds_of(word: str) -> tuple[str, ...]:
     )
 
 
-def _costs(items: Sequence[tuple[str, ...]], slots: Sequence[_Slot]) -> Costs:
+def _costs(items: Sequence[tuple[str, ...]], slots: Sequence[_Slot]) -> AlignmentCosts:
     """The worth of these parts, each by its kinds, in these slots; an attention block is optional,
     its inside then is left out.
     """
@@ -339,4 +339,4 @@ def _costs(items: Sequence[tuple[str, ...]], slots: Sequence[_Slot]) -> Costs:
         ]
     )
     row = np.array([distinct.index(kinds) for kinds in items], np.int64)
-    return Costs(match, row, skip, more, drop)
+    return AlignmentCosts(match, row, skip, more, drop)

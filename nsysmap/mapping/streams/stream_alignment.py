@@ -93,7 +93,7 @@ class Sureness:
 
 
 @dataclass(frozen=True)
-class _Grid:
+class _TrackGrid:
     """All tracks side by side, filled up to the longest; T tracks, M slots."""
 
     match: FloatArray  # D x T x M
@@ -105,7 +105,7 @@ class _Grid:
     spread: FloatArray  # T x M
 
 
-def _grid(tracks: Sequence[Track]) -> _Grid:
+def _grid(tracks: Sequence[Track]) -> _TrackGrid:
     size = max(len(track.skip) for track in tracks)
     distinct = tracks[0].match.shape[0]
     match = np.full((distinct, len(tracks), size), -np.inf)
@@ -125,7 +125,7 @@ def _grid(tracks: Sequence[Track]) -> _Grid:
         end[number] = until[number, slots] - until[number, 1:]
         if track.usual is not None and track.spread is not None:
             usual[number, :slots], spread[number, :slots] = track.usual, track.spread
-    return _Grid(match, more, until, start, end, usual, spread)
+    return _TrackGrid(match, more, until, start, end, usual, spread)
 
 
 def by_value(value: FloatArray, usual: FloatArray, spread: FloatArray) -> FloatArray:

@@ -26,7 +26,7 @@ BUSY = "#566bcb"
 
 
 @dataclass(frozen=True)
-class Part:
+class BarPart:
     """One part of a bar: position and width in percent of the bar."""
 
     words: str
@@ -45,8 +45,8 @@ class Bar:
     """Where the time of one GPU goes."""
 
     title: str
-    parts: tuple[Part, ...]
-    legend: tuple[Part, ...]  # those that the bar above does not explain already
+    parts: tuple[BarPart, ...]
+    legend: tuple[BarPart, ...]  # those that the bar above does not explain already
     replayed: bool = False  # without the profiler
 
 
@@ -79,7 +79,7 @@ class Costly:
 
 
 @dataclass(frozen=True)
-class Told:
+class PageSentences:
     """The sentences at the top of the page."""
 
     title: str
@@ -96,7 +96,7 @@ class Told:
     rows: tuple[Answered, ...]
 
 
-def told_of(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Told:
+def told_of(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> PageSentences:
     """The sentences of an answer; ``regions`` says that the page has a section about the insides of
     regions, and ``proofs`` by engine what shows that it ran.
     """
@@ -106,7 +106,7 @@ def told_of(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> To
         if guess is None or guess.low_ns is None or guess.high_ns is None
         else ranged(guess.ns, guess.low_ns, guess.high_ns)
     ).partition(" (")
-    return Told(
+    return PageSentences(
         words.title(summary),
         predicted,
         range_of.removesuffix(")"),
@@ -239,15 +239,15 @@ def _replayed(summary: Summary, gpu: GpuTime, above: Sequence[Bar]) -> Bar:
     )
 
 
-def _parts(summary: Summary, gpu: GpuTime) -> tuple[Part, ...]:
-    parts: list[Part] = []
+def _parts(summary: Summary, gpu: GpuTime) -> tuple[BarPart, ...]:
+    parts: list[BarPart] = []
     left, replayed = 0.0, gpu.window == REPLAY
 
     def add(word: str, means: str, share: float, time_ns: int | None, cause: str = "") -> None:
         nonlocal left
         time, fill = "" if time_ns is None else rounded(time_ns), CAUSES[cause] if cause else BUSY
         place, shown = (round(left * 100, 3), round(share * 100, 3)), "" if replayed else cause
-        parts.append(Part(word, means, percent(share, 1), time, fill, *place, shown, gpu.device))
+        parts.append(BarPart(word, means, percent(share, 1), time, fill, *place, shown, gpu.device))
         left += share
 
     filled = None if replayed else words.filled(summary)

@@ -58,7 +58,7 @@ _HALF = 70  # of a bar's picture, in its own units
 
 
 @dataclass(frozen=True)
-class Beside:
+class SidePage:
     """The page of one side: its file name, and how an address in it names layers."""
 
     word: str  # before or after
@@ -77,7 +77,7 @@ class Beside:
         return f"{quote(self.file)}#{fragment}"
 
 
-def comparison_html(found: Comparison, beside: Sequence[Beside | None] = (None, None)) -> str:
+def comparison_html(found: Comparison, beside: Sequence[SidePage | None] = (None, None)) -> str:
     """The page as HTML, with links to the pages of both sides if they are known; its policy lets
     the browser load and run nothing.
     """
@@ -97,7 +97,7 @@ def page_html(
     differences: Mapping[str, Sequence[int]],
     went_to: Sequence[str] = (),
     *,
-    beside: Sequence[Beside | None] = (None, None),
+    beside: Sequence[SidePage | None] = (None, None),
 ) -> str:
     """A page as HTML; ``differences`` has, by a section's key, the lengths of the bars in its
     first rows.
@@ -133,7 +133,7 @@ def page_html(
 
 
 def _section(
-    at: int, section: Section, bars: Sequence[int], beside: Sequence[Beside | None]
+    at: int, section: Section, bars: Sequence[int], beside: Sequence[SidePage | None]
 ) -> Iterator[str]:
     yield f'<h2 id="t{at}">{inert(section.heading)}</h2>'
     for block in section.blocks:
@@ -144,7 +144,7 @@ def _section(
 
 
 def _further(
-    grid: Grid, bars: Sequence[int], beside: Sequence[Beside | None]
+    grid: Grid, bars: Sequence[int], beside: Sequence[SidePage | None]
 ) -> Iterator[HtmlColumn]:
     """The bars of a table's first rows, and links to the layers of its rows on other pages."""
     if bars:
@@ -209,7 +209,7 @@ def _fill(part: str) -> str:
     return BUSY if part == _WORK else CAUSES.get(part, CAUSES["unknown"])
 
 
-def _links(before: str, after: str, beside: Sequence[Beside | None]) -> str:
+def _links(before: str, after: str, beside: Sequence[SidePage | None]) -> str:
     """Links to a row's layers on the page of each side."""
     pairs = zip((before, after), beside, strict=True)
     return " ".join(
@@ -276,7 +276,7 @@ def _page_of_side(path: Path, word: str) -> Path:
     return path.with_name(f"{path.stem}.{word}{path.suffix}")
 
 
-def _write_side(side: Side, comparison: Path, word: str) -> Beside | None:
+def _write_side(side: Side, comparison: Path, word: str) -> SidePage | None:
     """Write the page of a side: that of its analysis, or the picture of an engine file alone; None
     if it has nothing to show.
     """
@@ -287,14 +287,14 @@ def _write_side(side: Side, comparison: Path, word: str) -> Beside | None:
     ]
     if side.analysis is not None:
         write_page(side.analysis, report_of(side.analysis), path, links=links)
-        return Beside(
+        return SidePage(
             word, path.name, title="" if side.merged is None else f"the first run of {word}"
         )
     if not side.engines or not side.engines[0].layers:
         return None
     engine = side.engines[0]
     _write(path, html(picture(engine, times_of(engine), all_views=True), links=links))
-    return Beside(word, path.name, several=None)
+    return SidePage(word, path.name, several=None)
 
 
 def write_inference(found: OneInference, path: Path) -> None:

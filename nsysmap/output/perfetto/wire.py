@@ -152,7 +152,7 @@ def counter(unit: str) -> bytes:
     return message(8, text(6, unit))
 
 
-class Track:
+class TrackPackets:
     """Makes the packets of one track's events."""
 
     def __init__(self, uuid: int) -> None:

@@ -23,7 +23,7 @@ from nsysmap.output.page.windows import windows_of
 from nsysmap.output.perfetto.slices import changes, steps
 from nsysmap.output.perfetto.wire import (
     Interned,
-    Track,
+    TrackPackets,
     compressed,
     counter,
     process,
@@ -91,15 +91,15 @@ class _Trace:
         for uuid, slices in self.slices:
             yield from self._packets(uuid, slices, flows, origin)
         for uuid, values in self.counters:
-            on = Track(uuid)
+            on = TrackPackets(uuid)
             yield from (on.value(at - origin, value) for at, value in values)
 
     def _packets(self, uuid: int, slices: _Slices, flows: _Flows, origin: int) -> Iterator[bytes]:
-        on = [Track(uuid)]
+        on = [TrackPackets(uuid)]
         said, call, flow = (data.tolist() for data in (slices.said, slices.call, slices.flow))
         for place, at, number in steps(_pairs(slices)):
             if place == len(on):
-                on.append(Track(self.add("(at the same time)", uuid)))
+                on.append(TrackPackets(self.add("(at the same time)", uuid)))
                 yield self.tracks[-1]
             if number < 0:
                 yield on[place].end(at - origin)

@@ -12,7 +12,7 @@ from nsysmap.names.decode import decode, summary
 from nsysmap.output.picture.drawing import PADDING, STRIP_HEIGHT, box_subtitle, box_titles, strip
 from nsysmap.output.picture.inline import HERE, inlined
 from nsysmap.output.picture.layout import BOX_HEIGHT, BOX_WIDTH
-from nsysmap.output.picture.model import MODES, Box, Picture, Ran, Trunk, View, tensor_words
+from nsysmap.output.picture.model import MODES, Box, Picture, RanKernels, Trunk, View, tensor_words
 from nsysmap.output.picture.svg import heads_of, path_of
 from nsysmap.output.picture.swatches import Legend, ink_on
 from nsysmap.text.terminal import escaped
@@ -171,7 +171,7 @@ def _tensor(tensor: Tensor) -> dict[str, object]:
     }
 
 
-def _kernel(ran: Ran) -> dict[str, object]:
+def _kernel(ran: RanKernels) -> dict[str, object]:
     count = (
         f"{ran.executions:,.0f}"
         if ran.executions == round(ran.executions)

@@ -92,7 +92,7 @@ def layout(boxes: int, links: Sequence[Link]) -> Layout:
         for at in range(first, end):
             for box in rows[at]:
                 column[box] = number
-    grid = _Grid(rows, row, column, columns, near)
+    grid = _BoxGrid(rows, row, column, columns, near)
     _check_work(grid, trunks)
     page = _page(grid, trunks)
     ways = _ways(page, links, trunks)
@@ -124,7 +124,7 @@ class _Trunk:
 
 
 @dataclass(frozen=True)
-class _Grid:
+class _BoxGrid:
     """Boxes by row, the row and column of each box, first and past-the-last row of each column, and
     the neighbours of each box.
     """
@@ -142,7 +142,7 @@ class _Page:
     column, tracks at bottom and top.
     """
 
-    grid: _Grid
+    grid: _BoxGrid
     x: dict[int, float] = field(default_factory=dict)
     lanes: dict[tuple[_Trunk, int], float] = field(default_factory=dict)
     # x and number of the way into that column
@@ -296,7 +296,7 @@ def _columns(
     return [(first, end) for first, end in cuts if first < end]
 
 
-def _check_work(grid: _Grid, trunks: Mapping[tuple[int, str], _Trunk]) -> None:
+def _check_work(grid: _BoxGrid, trunks: Mapping[tuple[int, str], _Trunk]) -> None:
     """Raises NsysmapError if there would be too many lanes or line segments; they are counted
     before they are made.
     """
@@ -324,7 +324,7 @@ def _passing(rows: int, row: Sequence[int], trunks: Mapping[tuple[int, str], _Tr
     return list(accumulate(change[:rows]))
 
 
-def _page(grid: _Grid, trunks: Mapping[tuple[int, str], _Trunk]) -> _Page:
+def _page(grid: _BoxGrid, trunks: Mapping[tuple[int, str], _Trunk]) -> _Page:
     """Positions for the boxes and lanes of each column, side by side, and tracks between the
     columns.
     """

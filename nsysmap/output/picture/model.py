@@ -43,7 +43,7 @@ MANY = 150
 
 
 @dataclass(frozen=True)
-class Ran:
+class RanKernels:
     """Kernels of one name that ran for a layer; executions and time are per steady-state inference,
     or in total if there is none.
     """
@@ -61,7 +61,7 @@ class Times:
     words: str  # a description of the times
     per: str  # the unit of the kernels' counts and times
     time_ns: tuple[int | None, ...]
-    kernels: Mapping[int, tuple[Ran, ...]]
+    kernels: Mapping[int, tuple[RanKernels, ...]]
     precision: Table  # with layer_id as their index
 
 
@@ -244,8 +244,8 @@ def _by_index(table: Table, first_layer: int) -> Table:
     )
 
 
-def _kernels(kernel_time: Table) -> dict[int, tuple[Ran, ...]]:
-    found: dict[int, list[Ran]] = {}
+def _kernels(kernel_time: Table) -> dict[int, tuple[RanKernels, ...]]:
+    found: dict[int, list[RanKernels]] = {}
     for row in kernel_time:
         layer, runs, name = (
             row.maybe_integer("layer_id"),
@@ -254,7 +254,7 @@ def _kernels(kernel_time: Table) -> dict[int, tuple[Ran, ...]]:
         )
         if layer is not None:
             per = 1 if runs is None else runs
-            one = Ran(
+            one = RanKernels(
                 name,
                 part_words(decode(name)),
                 row.integer("kernels") / per,

@@ -143,7 +143,7 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Answer:
+class SqlAnswer:
     """The first rows of what a statement returns."""
 
     columns: tuple[str, ...]
@@ -352,7 +352,7 @@ class Sandbox:
         *,
         time_limit_s: float,
         max_rows: int,
-    ) -> Answer:
+    ) -> SqlAnswer:
         """The first rows of what the statement returns.
 
         QueryError where it fails on these rows, LimitError where it would take too long or too much
@@ -361,7 +361,7 @@ class Sandbox:
         with self._connected(query, tables, time_limit_s) as running:
             running.connection.execute(query.sql, dict(parameters) or None)
             names = tuple(str(column[0]) for column in running.connection.description)
-            answer = Answer(names, running.connection.fetchmany(max_rows))
+            answer = SqlAnswer(names, running.connection.fetchmany(max_rows))
             running.done = query.own and running.connection.fetchone() is None
         return answer
 

@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 from nsysmap.core.ending import process_noted
 from nsysmap.core.schema import RULE_TABLES
 from nsysmap.core.table import Kind
-from nsysmap.rules.sandbox.limits import Answer, LimitError, Query, QueryError, Sandbox, Value
+from nsysmap.rules.sandbox.limits import LimitError, Query, QueryError, Sandbox, SqlAnswer, Value
 
 if TYPE_CHECKING:
     import pyarrow
@@ -102,7 +102,7 @@ class Strangers:
         *,
         time_limit_s: float,
         max_rows: int,
-    ) -> Answer:
+    ) -> SqlAnswer:
         """As Sandbox.run."""
         if query.own:
             if self._own is None:
@@ -138,7 +138,7 @@ class Strangers:
             raise LimitError(told["limit"])
         if "error" in told:
             raise QueryError(told["error"])
-        return Answer(tuple(told["columns"]), [tuple(map(_value, row)) for row in told["rows"]])
+        return SqlAnswer(tuple(told["columns"]), [tuple(map(_value, row)) for row in told["rows"]])
 
     def _check(self, request: Mapping[str, object]) -> dict[str, Any]:
         """The answer to a question about a statement; QueryError where it has none."""

@@ -57,7 +57,7 @@ NO_CALL = "no CUDA call"
 
 
 @dataclass(frozen=True)
-class Pieces:
+class IdlePieces:
     """Pieces of idle time, each with one cause; one row per piece."""
 
     owner: IntArray  # row of the idle interval to which it belongs
@@ -68,18 +68,18 @@ class Pieces:
     proof_start_ns: IntArray  # time of the row that the evidence names, MISSING if it names none
     proof_end_ns: IntArray
 
-    def take(self, rows: IntArray) -> Pieces:
+    def take(self, rows: IntArray) -> IdlePieces:
         """The pieces at these positions."""
-        return Pieces(*(getattr(self, name)[rows] for name in Pieces.__dataclass_fields__))
+        return IdlePieces(*(getattr(self, name)[rows] for name in IdlePieces.__dataclass_fields__))
 
 
-def joined(parts: list[Pieces]) -> Pieces:
+def joined(parts: list[IdlePieces]) -> IdlePieces:
     """All pieces by owner and time; neighbours with the same cause and evidence become one
     piece.
     """
     columns = [
         np.concatenate([getattr(part, name) for part in parts])
-        for name in Pieces.__dataclass_fields__
+        for name in IdlePieces.__dataclass_fields__
     ]
     rows = np.flatnonzero(columns[2] > columns[1])
     rows = rows[np.lexsort((columns[1][rows], columns[0][rows]))]
@@ -87,7 +87,7 @@ def joined(parts: list[Pieces]) -> Pieces:
         column[rows] for column in columns
     )
     if len(owner) == 0:
-        return Pieces(owner, start, end, cause, evidence, proof_start, proof_end)
+        return IdlePieces(owner, start, end, cause, evidence, proof_start, proof_end)
     fresh = np.ones(len(owner), np.bool_)
     fresh[1:] = owner[1:] != owner[:-1]
     same = np.flatnonzero(~fresh)
@@ -100,7 +100,7 @@ def joined(parts: list[Pieces]) -> Pieces:
     fresh[same] |= proof_start[same] != proof_start[before]
     first = np.flatnonzero(fresh)
     last = np.append(first[1:], len(owner)) - 1
-    return Pieces(
+    return IdlePieces(
         owner[first],
         start[first],
         end[last],
@@ -180,7 +180,7 @@ class Host:
         """The times during which the profiler stopped any thread, concatenated."""
         return union(whole(self.overheads.start_ns), whole(self.overheads.end_ns))
 
-    def profiler_pieces(self, pieces: Pieces, thread: IntArray) -> Pieces:
+    def profiler_pieces(self, pieces: IdlePieces, thread: IntArray) -> IdlePieces:
         """The same pieces, with the time during which the profiler stopped their thread attributed
         to it; ``thread`` has one entry per piece.
         """
@@ -193,7 +193,9 @@ class Host:
             pieces, thread, touched, (self.overheads, self.overhead_label, PROFILER), pieces.end_ns
         )
 
-    def compile_pieces(self, pieces: Pieces, thread: IntArray, launched_ns: IntArray) -> Pieces:
+    def compile_pieces(
+        self, pieces: IdlePieces, thread: IntArray, launched_ns: IntArray
+    ) -> IdlePieces:
         """The same pieces, with the time in which their thread compiled kernels or loaded their
         code told as such, if it began before the launch call returned (``launched_ns``).
         """
@@ -204,7 +206,7 @@ class Host:
             pieces, thread, touched, (self.compiling, self.compile_label, COMPILE), launched_ns
         )
 
-    def causes(self, idle: Spans, launch: IntArray) -> Pieces:
+    def causes(self, idle: Spans, launch: IntArray) -> IdlePieces:
         """Why each of these idle times passed before its thread began the launch call that ended it
         (``launch``: that call's row).
 
@@ -250,7 +252,7 @@ class Host:
 
     def _calls(
         self, pieces: Spans, owner: IntArray, found: tuple[IntArray, IntArray, BoolArray, IntArray]
-    ) -> Pieces:
+    ) -> IdlePieces:
         """The cause of pieces in an API call, inside an enqueue or held by the profiler."""
         held, call, enqueuing, launch = found
         safe_call, safe_held = np.where(call >= 0, call, 0), np.where(held >= 0, held, 0)
@@ -268,7 +270,7 @@ class Host:
         # call in which the thread was.
         proof = np.where((cause == LAUNCH) & (enqueuing | (call < 0)), launch, safe_call)
         by_profiler = cause == PROFILER
-        return Pieces(
+        return IdlePieces(
             owner,
             pieces.start_ns,
             pieces.end_ns,
@@ -284,7 +286,7 @@ class Host:
             ),
         )
 
-    def _own_work(self, idle: Spans, owner: IntArray) -> Pieces:
+    def _own_work(self, idle: Spans, owner: IntArray) -> IdlePieces:
         """The pieces of a thread's time outside CUDA, named after its innermost range; waiting
         outside all ranges is ``no-work``.
         """
@@ -299,7 +301,7 @@ class Host:
         safe_named, safe_wait = np.where(named >= 0, named, 0), np.where(wait >= 0, wait, 0)
         nothing = np.full(len(row), MISSING, np.int64)
         choices = [no_work, named >= 0]
-        return Pieces(
+        return IdlePieces(
             owner[row],
             start,
             end,
@@ -321,12 +323,12 @@ class Host:
 
 
 def _replaced(
-    pieces: Pieces,
+    pieces: IdlePieces,
     thread: IntArray,
     touched: BoolArray,
     by: tuple[Timed, Labels, int],
     before_ns: IntArray,
-) -> Pieces:
+) -> IdlePieces:
     """The pieces, of which those touched get another cause where one of these spans of their
     thread, that began before a time of each, covers them: (spans, labels, cause).
     """
@@ -342,7 +344,7 @@ def _replaced(
     held = _rows(near, innermost(found, Spans(thread[row], start, end)))
     is_held = (held >= 0) & (covering.at("start_ns", held) < before_ns[row])
     safe = np.where(is_held, held, 0)
-    cut_up = Pieces(
+    cut_up = IdlePieces(
         pieces.owner[row],
         start,
         end,
@@ -351,10 +353,10 @@ def _replaced(
         np.where(is_held, covering.at("start_ns", safe), pieces.proof_start_ns[row]),
         np.where(is_held, covering.at("end_ns", safe), pieces.proof_end_ns[row]),
     )
-    return Pieces(
+    return IdlePieces(
         *(
             np.concatenate([getattr(rest, name), getattr(cut_up, name)])
-            for name in Pieces.__dataclass_fields__
+            for name in IdlePieces.__dataclass_fields__
         )
     )
 

@@ -61,7 +61,7 @@ from nsysmap.timing.idle.causes import (
     SWITCH,
     UNKNOWN,
     Host,
-    Pieces,
+    IdlePieces,
     joined,
 )
 from nsysmap.trace.copies import hold_the_host
@@ -89,7 +89,7 @@ _NODES_TRACED = f"{INFERRED}traces each node of the CUDA graph"
 
 
 @dataclass(frozen=True)
-class _Work:
+class _GpuWorkRows:
     """Pieces of GPU work, one row per piece: all of it in stored form, or those next to some idle
     intervals.
     """
@@ -105,9 +105,9 @@ class _Work:
     node: BoolArray  # a node of a graph whose nodes are traced
     holding: BoolArray  # a copy that blocks the host
 
-    def take(self, rows: IntArray) -> _Work:
+    def take(self, rows: IntArray) -> _GpuWorkRows:
         """Those at these positions."""
-        return _Work(
+        return _GpuWorkRows(
             **{name: taken(getattr(self, name), rows) for name in self.__dataclass_fields__}  # type: ignore[arg-type]
         )
 
@@ -123,8 +123,8 @@ class _Idle:
     start_ns: IntArray
     end_ns: IntArray
     row: IntArray  # row in all work of the piece after it
-    before: _Work  # row of the work that ends where it begins
-    after: _Work  # row of the work that begins where it ends
+    before: _GpuWorkRows  # row of the work that ends where it begins
+    after: _GpuWorkRows  # row of the work that begins where it ends
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class _Known:
 
     trace: Trace
     inferences: Table
-    work: _Work  # by device and start
+    work: _GpuWorkRows  # by device and start
     kernels: NDArray[Any]  # rows of it that are kernels
     inference_of: Ints  # of each kernel
     layer_of: Text
@@ -221,7 +221,7 @@ def _gaps(known: _Known, idle: _Idle) -> Table:
     )
 
 
-def _gpu_work(trace: Trace) -> _Work:
+def _gpu_work(trace: Trace) -> _GpuWorkRows:
     tables = [table for table in gpu_work(trace) if len(table)] or [trace.kernels]
     device, start = (
         _together([table.ints(name) for table in tables]) for name in ("device", "start_ns")
@@ -268,7 +268,7 @@ def _gpu_work(trace: Trace) -> _Work:
             return tables[0].held_ints(name)
         return slim(in_order([table.ints(name) for table in tables]), start)
 
-    return _Work(
+    return _GpuWorkRows(
         device=column("device"),
         start_ns=start,
         end_ns=column("end_ns"),
@@ -293,7 +293,7 @@ def _together(parts: list[NDArray[Values]]) -> NDArray[Values]:
     return np.concatenate(parts)
 
 
-def _all_holes(work: _Work) -> Iterator[_Idle]:
+def _all_holes(work: _GpuWorkRows) -> Iterator[_Idle]:
     """The idle intervals of each device, in batches of pieces of work."""
     device = work.ints("device")
     if not len(device):
@@ -313,7 +313,9 @@ def _all_holes(work: _Work) -> Iterator[_Idle]:
             held = int(rows[np.argmax(end)])
 
 
-def _idle(work: _Work, start: IntArray, end: IntArray, before: IntArray, after: IntArray) -> _Idle:
+def _idle(
+    work: _GpuWorkRows, start: IntArray, end: IntArray, before: IntArray, after: IntArray
+) -> _Idle:
     return _Idle(start, end, after, work.take(before), work.take(after))
 
 
@@ -330,7 +332,7 @@ def _kernel_at(known: _Known, position: IntArray, device: IntArray) -> IntArray:
     return np.where(there, known.work.kernel.take(row), np.int64(MISSING))
 
 
-def _pieces(idle: _Idle, host: Host) -> Pieces:
+def _pieces(idle: _Idle, host: Host) -> IdlePieces:
     before, after = idle.before, idle.after
     launch, correlation = after.ints("launch"), after.ints("correlation")
     call_start, call_end = host.calls.at("start_ns", launch), host.calls.at("end_ns", launch)
@@ -380,10 +382,10 @@ def _no_proof(rows: int, label: int) -> tuple[IntArray, _Proof]:
     return np.full(rows, UNKNOWN, np.int64), (np.full(rows, label, np.int64), nothing, nothing)
 
 
-def _whole(idle: _Idle, rows: IntArray, why: tuple[IntArray, _Proof]) -> Pieces:
+def _whole(idle: _Idle, rows: IntArray, why: tuple[IntArray, _Proof]) -> IdlePieces:
     """The idle intervals of one cause; ``why`` has one entry per interval."""
     cause, (evidence, start, end) = why
-    return Pieces(
+    return IdlePieces(
         rows,
         idle.start_ns[rows],
         idle.end_ns[rows],
@@ -394,10 +396,10 @@ def _whole(idle: _Idle, rows: IntArray, why: tuple[IntArray, _Proof]) -> Pieces:
     )
 
 
-def _queued(idle: _Idle, rows: IntArray, host: Host) -> Pieces:
+def _queued(idle: _Idle, rows: IntArray, host: Host) -> IdlePieces:
     """Idle intervals before work whose launch call had returned."""
     launch = idle.after.ints("launch")[rows]
-    return Pieces(
+    return IdlePieces(
         rows,
         idle.start_ns[rows],
         idle.end_ns[rows],
@@ -432,7 +434,7 @@ def _why_queued(
     )
 
 
-def _late(idle: _Idle, rows: IntArray, host: Host) -> list[Pieces]:
+def _late(idle: _Idle, rows: IntArray, host: Host) -> list[IdlePieces]:
     """Idle intervals whose launch call had not returned when the GPU went idle: the time before the
     call, and the call until its work began.
     """
@@ -457,15 +459,15 @@ def _late(idle: _Idle, rows: IntArray, host: Host) -> list[Pieces]:
         np.where(traced, left, body_end),
         np.where(traced, np.maximum(left, right), body_end),
     )
-    calling = Pieces(rows, body, left, cause, label, call_start, call_end)
+    calling = IdlePieces(rows, body, left, cause, label, call_start, call_end)
     at_work = (
         np.full(len(rows), PROFILER, np.int64),
         np.full(len(rows), len(host.labels) + 3, np.int64),
     )
-    tracing = Pieces(rows, left, right, *at_work, call_start, call_end)
-    started = Pieces(rows, right, body_end, cause, label, call_start, call_end)
+    tracing = IdlePieces(rows, left, right, *at_work, call_start, call_end)
+    started = IdlePieces(rows, right, body_end, cause, label, call_start, call_end)
     tail = np.flatnonzero(held_back)
-    held = Pieces(
+    held = IdlePieces(
         rows[tail],
         body_end[tail],
         end[tail],
@@ -473,7 +475,7 @@ def _late(idle: _Idle, rows: IntArray, host: Host) -> list[Pieces]:
     )
     mine = np.flatnonzero(body > start)
     found = host.causes(Spans(thread[mine], start[mine], body[mine]), launch[mine])
-    before = Pieces(
+    before = IdlePieces(
         rows[mine][found.owner],
         found.start_ns,
         found.end_ns,
@@ -485,7 +487,7 @@ def _late(idle: _Idle, rows: IntArray, host: Host) -> list[Pieces]:
     return [held, tracing, started, host.profiler_pieces(calling, thread), before]
 
 
-def _inference(inferences: Table, following: IntArray, pieces: Pieces) -> IntArray:
+def _inference(inferences: Table, following: IntArray, pieces: IdlePieces) -> IntArray:
     """The inference whose GPU span contains the piece: that of the next kernel; MISSING between two
     inferences.
     """

@@ -284,7 +284,7 @@ def _own_work(trace: Trace, loads: IntArray) -> _Part:
     )
     found = []
     for key, mine in rows_by_value(loader):
-        own = _Thread.of(calls, key)
+        own = _ThreadCalls.of(calls, key)
         found += [
             (key, own.idle_since(at), at, load)
             for at, load in zip(start[mine].tolist(), loads[mine].tolist(), strict=True)
@@ -295,7 +295,7 @@ def _own_work(trace: Trace, loads: IntArray) -> _Part:
     for (owner, key), fresh in first.items():
         compiled = np.flatnonzero(others & (process == owner))
         if len(compiled):
-            waiting = _Thread.of(calls, key)
+            waiting = _ThreadCalls.of(calls, key)
             found += [
                 (key, waiting.waits_since(at, fresh), at, int(loads[row]))
                 for row, at in enumerate(start.tolist())
@@ -363,17 +363,17 @@ def _first_of_names(trace: Trace) -> dict[tuple[int, int], IntArray]:
 
 
 @dataclass(frozen=True)
-class _Thread:
+class _ThreadCalls:
     """The calls of one thread, by start."""
 
     start_ns: IntArray
     reached_ns: IntArray  # the latest end of the calls up to that one
 
     @staticmethod
-    def of(calls: Table, thread: int) -> _Thread:
+    def of(calls: Table, thread: int) -> _ThreadCalls:
         rows = np.flatnonzero(calls.ints("thread") == thread)
         ends = calls.ints_at("end_ns", rows)
-        return _Thread(
+        return _ThreadCalls(
             calls.ints_at("start_ns", rows), np.maximum.accumulate(ends) if len(ends) else ends
         )
 

@@ -22,7 +22,7 @@ from nsysmap.core.groups import (
     scattered,
     sorted_order,
 )
-from nsysmap.core.intervals import Blocks, Spans, Timed, innermost, union_ns_by_group
+from nsysmap.core.intervals import BlockBounds, Spans, Timed, innermost, union_ns_by_group
 from nsysmap.core.memory import Ints, in_pieces, whole
 from nsysmap.core.table import (
     MISSING,
@@ -405,7 +405,7 @@ def _ran(trace: Trace, of_call: IntArray, of_kernel: IntArray, count: int) -> _R
         np.zeros(len(of_call), np.bool_),
     )
     codes = table.held_text("name").codes
-    blocks = [Blocks.of(number, number) for number in numbers]
+    blocks = [BlockBounds.of(number, number) for number in numbers]
     cuts = np.flatnonzero(np.diff(np.cumsum(kernels) // _AT_ONCE)) + 1
     for first, last in pairwise([0, *cuts.tolist(), count]):
         parts = [
@@ -445,7 +445,7 @@ def _ran(trace: Trace, of_call: IntArray, of_kernel: IntArray, count: int) -> _R
     return ran
 
 
-def _of_inferences(number: IntArray, blocks: Blocks, first: int, last: int) -> IntArray:
+def _of_inferences(number: IntArray, blocks: BlockBounds, first: int, last: int) -> IntArray:
     """The rows of the inferences from the one up to before the other."""
     rows = blocks.near(first, last - 1)
     found: IntArray = rows[(number[rows] >= first) & (number[rows] < last)]

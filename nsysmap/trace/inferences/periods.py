@@ -15,8 +15,8 @@ from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.inferences.find import Inferences
 from nsysmap.trace.inferences.launch_order import launch_order, launch_time
 from nsysmap.trace.inferences.repeats import (
-    Launches,
-    Pieces,
+    LaunchedKernels,
+    SequenceInferences,
     candidates,
     cut_inferences,
     is_like,
@@ -53,11 +53,11 @@ class Periods:
 
 
 @dataclass(frozen=True)
-class _Group:
+class _StreamKernels:
     """The kernels of one engine's streams in launch order."""
 
     rows: IntArray  # in the kernels table
-    pieces: Pieces
+    pieces: SequenceInferences
 
 
 def find_periods(
@@ -107,12 +107,12 @@ def find_periods(
     )
 
 
-def _groups(trace: Trace, rows: IntArray, expected: int | None) -> list[_Group]:
+def _groups(trace: Trace, rows: IntArray, expected: int | None) -> list[_StreamKernels]:
     """One group a set of streams that run one engine together."""
     kernels = trace.kernels
     _, stream = numbered(*(kernels.ints(name)[rows] for name in ("process", "context", "stream")))
     alone = [_group(trace, rows[members], expected) for _, members in rows_by_value(stream)]
-    groups: list[_Group] = []
+    groups: list[_StreamKernels] = []
     for members in _together(trace, alone):
         if len(members) == 1:
             groups.append(alone[members[0]])
@@ -123,7 +123,7 @@ def _groups(trace: Trace, rows: IntArray, expected: int | None) -> list[_Group]:
     return groups
 
 
-def _together(trace: Trace, alone: list[_Group]) -> list[list[int]]:
+def _together(trace: Trace, alone: list[_StreamKernels]) -> list[list[int]]:
     """Which streams belong to one engine: fed by the same one thread, with inferences that overlap
     in launch time.
     """
@@ -153,7 +153,7 @@ def _together(trace: Trace, alone: list[_Group]) -> list[list[int]]:
     return sets
 
 
-def _overlap(time: IntArray, one: _Group, other: _Group) -> bool:
+def _overlap(time: IntArray, one: _StreamKernels, other: _StreamKernels) -> bool:
     few, many = sorted((one, other), key=lambda group: len(group.pieces.start))
     if len(few.pieces.start) == 0:
         return False
@@ -165,12 +165,12 @@ def _overlap(time: IntArray, one: _Group, other: _Group) -> bool:
     return bool(meets.mean() >= _OVERLAP)
 
 
-def _window(time: IntArray, group: _Group) -> tuple[IntArray, IntArray]:
+def _window(time: IntArray, group: _StreamKernels) -> tuple[IntArray, IntArray]:
     start = group.pieces.start
     return time[group.rows[start]], time[group.rows[start + group.pieces.size - 1]]
 
 
-def _group(trace: Trace, rows: IntArray, expected: int | None) -> _Group:
+def _group(trace: Trace, rows: IntArray, expected: int | None) -> _StreamKernels:
     kernels = trace.kernels
     time = launch_time(kernels)
     rows = launch_order(kernels, rows, np.zeros(len(rows), np.int64))
@@ -183,8 +183,8 @@ def _group(trace: Trace, rows: IntArray, expected: int | None) -> _Group:
     fresh = np.concatenate([[True], launch[1:] != launch[:-1]]) & replayed
     syncs = calls_between(trace, rows, waits_of(trace)) + fresh
     copies = calls_between(trace, rows, copies_of(trace))
-    found = Launches(codes, syncs, copies, gap, replayed=bool(replayed.all()))
-    return _Group(rows, cut_inferences(found, expected=expected))
+    found = LaunchedKernels(codes, syncs, copies, gap, replayed=bool(replayed.all()))
+    return _StreamKernels(rows, cut_inferences(found, expected=expected))
 
 
 def _renumbered(codes: IntArray) -> IntArray:

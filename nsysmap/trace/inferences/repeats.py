@@ -34,7 +34,7 @@ Hashes = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
-class Launches:
+class LaunchedKernels:
     """The kernels of one engine's streams in launch order; all arrays have one entry per kernel."""
 
     codes: IntArray  # which kernel, as a small number
@@ -46,7 +46,7 @@ class Launches:
 
 
 @dataclass(frozen=True)
-class Pieces:
+class SequenceInferences:
     """The inferences of one sequence, in order; one entry per inference, but ``inference`` has one
     entry per kernel.
     """
@@ -60,7 +60,7 @@ class Pieces:
     complete: BoolArray
 
 
-def cut_inferences(launches: Launches, *, expected: int | None = None) -> Pieces:
+def cut_inferences(launches: LaunchedKernels, *, expected: int | None = None) -> SequenceInferences:
     """The inferences in a sequence of kernels.
 
     They end where the host waited for the GPU, if what lies between repeats; otherwise the
@@ -70,7 +70,9 @@ def cut_inferences(launches: Launches, *, expected: int | None = None) -> Pieces
     n = len(launches.codes)
     if n == 0:
         nothing = np.zeros(0, np.int64)
-        return Pieces(nothing, nothing, nothing, nothing, nothing, np.zeros(0, np.bool_))
+        return SequenceInferences(
+            nothing, nothing, nothing, nothing, nothing, np.zeros(0, np.bool_)
+        )
     if _after_each_kernel(launches):
         launches = replace(launches, syncs=np.zeros_like(launches.syncs))
     starts = _by_syncs(launches, expected)
@@ -79,7 +81,7 @@ def cut_inferences(launches: Launches, *, expected: int | None = None) -> Pieces
     return _pieces(launches, starts)
 
 
-def _after_each_kernel(launches: Launches) -> bool:
+def _after_each_kernel(launches: LaunchedKernels) -> bool:
     """Whether the host waits for nearly every kernel, of several (as with CUDA_LAUNCH_BLOCKING=1):
     such waits bound no inference.
     """
@@ -95,7 +97,7 @@ def _after_each_kernel(launches: Launches) -> bool:
 # -------------------------------------------------------------------------------------------
 
 
-def _by_syncs(launches: Launches, expected: int | None) -> IntArray | None:
+def _by_syncs(launches: LaunchedKernels, expected: int | None) -> IntArray | None:
     """First kernels of the inferences where the host's waits bound them; None if they bound nothing
     that repeats.
     """
@@ -167,7 +169,7 @@ def _by_syncs(launches: Launches, expected: int | None) -> IntArray | None:
     return np.concatenate(fine)
 
 
-def _parts_of_more(launches: Launches, size: IntArray, expected: int) -> bool:
+def _parts_of_more(launches: LaunchedKernels, size: IntArray, expected: int) -> bool:
     """Whether the host waits several times within one inference, judged by the kernels that the
     engine should launch.
     """
@@ -178,7 +180,7 @@ def _parts_of_more(launches: Launches, size: IntArray, expected: int) -> bool:
 
 
 def _blocks(
-    launches: Launches, starts: IntArray, size: IntArray, period: IntArray
+    launches: LaunchedKernels, starts: IntArray, size: IntArray, period: IntArray
 ) -> tuple[int, int] | None:
     """A period and how often it repeats between any two waits, if always as often and without a
     copy in between: blocks of a network.
@@ -376,7 +378,7 @@ def _divisors(number: int) -> list[int]:
     return [number // prime for prime in (2, 3, 5, 7) if number % prime == 0]
 
 
-def _by_period(launches: Launches, expected: int | None) -> IntArray:
+def _by_period(launches: LaunchedKernels, expected: int | None) -> IntArray:
     """First kernels of the inferences, from the sequence alone; one inference where nothing
     repeats.
     """
@@ -395,14 +397,14 @@ def _by_period(launches: Launches, expected: int | None) -> IntArray:
     starts = np.concatenate([np.arange(first, n, period) for first in begins])
     head = int(min(begins))
     if head > _SIZE[1] * period:
-        part = Launches(
+        part = LaunchedKernels(
             codes[:head], launches.syncs[:head], launches.copies[:head], launches.gap_ns[:head]
         )
         return distinct(np.concatenate([_by_period(part, expected), starts]))
     return distinct(np.concatenate([[0], starts]))
 
 
-def _phase(launches: Launches, period: int, before: int) -> list[int]:
+def _phase(launches: LaunchedKernels, period: int, before: int) -> list[int]:
     """Where in the steady part inferences begin (one place, or two where two shapes take turns),
     first occurrence of each.
     """
@@ -432,7 +434,7 @@ def _phase(launches: Launches, period: int, before: int) -> list[int]:
     return [before + (n - before) % period]  # taken to end with a whole one
 
 
-def _by_marker(launches: Launches) -> IntArray | None:
+def _by_marker(launches: LaunchedKernels) -> IntArray | None:
     """First kernels of the inferences where several shapes take turns irregularly: they all run one
     kernel exactly once.
     """
@@ -510,7 +512,7 @@ def _words(codes: IntArray, starts: IntArray) -> tuple[IntArray, IntArray, IntAr
     return number, first, np.bincount(number)
 
 
-def _pieces(launches: Launches, starts: IntArray) -> Pieces:
+def _pieces(launches: LaunchedKernels, starts: IntArray) -> SequenceInferences:
     """The inferences that begin at these kernels, with the cut ones told from those that are merely
     different.
     """
@@ -552,7 +554,7 @@ def _pieces(launches: Launches, starts: IntArray) -> Pieces:
     number[kept] = np.arange(len(kept))
     inference = np.full(n, -1, np.int64)
     inference[starts[0] :] = np.repeat(number, size)
-    return Pieces(
+    return SequenceInferences(
         inference,
         starts[kept],
         size[kept],
