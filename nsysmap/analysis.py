@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysmap.advice.program import program_of
+from nsysmap.core.counter_schema import NCU_KERNELS
 from nsysmap.core.note import Note, notes_table
 from nsysmap.core.report_schema import HIDDEN_REPLAYS
 from nsysmap.core.result_schema import KERNELS
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     import pandas
 
     from nsysmap.answer.model import Summary
-    from nsysmap.counters.of_trace import Counters
+    from nsysmap.counters.sampling import Counters
     from nsysmap.inputs.engine.trtexec_times import TrtexecTimes
     from nsysmap.inputs.ncu.printed import NcuKernel
     from nsysmap.mapping.selection import Selection
@@ -462,11 +463,14 @@ class Steps:
     @cached_property
     def counters(self) -> Counters:
         """The hardware counters of the trace; no rows if none were sampled."""
+        mapped = self.mapped
+        if mapped.trace.gpu_metrics.tables is None:
+            from nsysmap.counters.sampling import no_counters
+
+            return no_counters()
         from nsysmap.counters.of_trace import counters_of
 
-        mapped = self.mapped
-        if mapped.trace.gpu_metrics.tables is not None:
-            self._tell("reading hardware counters")
+        self._tell("reading hardware counters")
         return counters_of(mapped.trace, mapped.kernels, mapped.inferences, mapped.found.of_call)
 
     @cached_property
@@ -523,8 +527,7 @@ class Steps:
     @cached_property
     def notes(self) -> tuple[Note, ...]:
         """What the reader must know before believing the figures."""
-        from nsysmap.counters.beside_ncu import ncu_notes
-        from nsysmap.counters.of_trace import sampling_notes
+        from nsysmap.counters.sampling import sampling_notes
         from nsysmap.timing.unprofiled import trtexec_notes
 
         mapped, tables = self.mapped, self.tables
@@ -536,8 +539,15 @@ class Steps:
                 replace(note, text=_of_what_repeats(note.text, mapped))
                 for note in sampling_notes(tables.gpu_sampling)
             ),
-            *ncu_notes(tables.ncu_kernels),
+            *self._ncu_notes(),
         )
+
+    def _ncu_notes(self) -> tuple[Note, ...]:
+        if not self.ncu:
+            return ()
+        from nsysmap.counters.beside_ncu import ncu_notes
+
+        return ncu_notes(self.tables.ncu_kernels)
 
     def _coverage(self) -> Table:
         from nsysmap.timing.totals import coverage
@@ -591,6 +601,8 @@ class Steps:
         return trtexec_table(self.times, self.inference_figures.inference_groups)
 
     def _ncu_kernels(self) -> Table:
+        if not self.ncu:
+            return Table.empty(NCU_KERNELS)
         from nsysmap.counters.beside_ncu import ncu_table
 
         mapped = self.mapped

@@ -5,7 +5,7 @@ run, as declared tables.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -19,7 +19,6 @@ from nsysmap.core.counter_schema import (
     LAYER_COUNTERS,
 )
 from nsysmap.core.groups import distinct
-from nsysmap.core.note import Note
 from nsysmap.core.table import MISSING, IntArray, Table
 from nsysmap.counters.both import both
 from nsysmap.counters.clock_shift import clock_shift
@@ -37,6 +36,7 @@ from nsysmap.counters.run_facts import (
     others_work,
 )
 from nsysmap.counters.sampled_work import Repeated, repeated_work
+from nsysmap.counters.sampling import UNLOST_HZ, Counters, times
 from nsysmap.counters.shares import overlapping
 from nsysmap.counters.told import WELL_KNOWN, Capture, bounded, may_be_bounded, told, why_not
 from nsysmap.names.metric_names import ACTIVITY, PREFERRED
@@ -46,23 +46,6 @@ from nsysmap.trace.model import Trace
 _FEWEST_SAMPLES = 100
 _FEWEST_INFERENCES = 3
 _FEWEST_EXECUTIONS = 5
-_LOST = 0.05  # share of the time below which nothing is said
-_UNLOST_HZ = 20_000
-"""Without lost samples on an H100 (nsys 2025.3, 22 metrics, 6.7 s); 14 % were lost at 50 kHz, 46 %
-at 100, 80 % at 200.
-"""
-
-
-@dataclass(frozen=True)
-class Counters:
-    """The tables; no rows if no counters were sampled."""
-
-    gpu_sampling: Table
-    kernel_counters: Table
-    kernel_ends: Table
-    layer_counters: Table
-    device_counters: Table
-    copy_counters: Table
 
 
 def counters_of(trace: Trace, kernels: Table, inferences: Table, of_call: IntArray) -> Counters:
@@ -107,32 +90,6 @@ def counters_of(trace: Trace, kernels: Table, inferences: Table, of_call: IntArr
         Table.of_rows(DEVICE_COUNTERS, whole),
         Table.of_rows(COPY_COUNTERS, copies),
     )
-
-
-def sampling_notes(gpu_sampling: Table) -> tuple[Note, ...]:
-    """Notes on how the counters were sampled."""
-    notes = []
-    for row in gpu_sampling:
-        frequency, lost, reason = (
-            row.real("frequency_hz"),
-            row.real("lost_share"),
-            row.maybe_text("reason"),
-        )
-        told = f"hardware counters of GPU {row.integer('device')} at {frequency / 1e3:.0f} kHz: "
-        if lost >= _LOST:
-            told += f"nsys lost {lost:.0%} of the samples, in {_times(row.integer('holes'))}; "
-        used = (
-            f"{row.integer('used'):,} samples of {row.integer('inferences'):,} inferences give the"
-            " kernels' values"
-        )
-        told += used if reason is None else reason
-        if lost >= _LOST and reason is None and frequency > 1.1 * _UNLOST_HZ:
-            told += f" (--gpu-metrics-frequency={_UNLOST_HZ} loses fewer)"
-        unknown = row.maybe_text("unknown_metrics")
-        if unknown and unknown not in told:
-            told += f"; the meaning of these metrics is not known: {unknown}"
-        notes.append(Note("warning" if lost >= _LOST else "info", told))
-    return tuple(notes)
 
 
 def samples_of(gpu: GpuSamples) -> Samples:
@@ -279,7 +236,7 @@ def _cannot(
         right = replace(capture, gpu=trace.gpu_metrics.number_of(device))
         return (
             f"the trace shows no kernel on GPU {gpu.device}, which was sampled, but on GPU"
-            f" {device}: {right.command(_UNLOST_HZ)}"
+            f" {device}: {right.command(UNLOST_HZ)}"
         )
     if not activity:
         unknown = _unknown(gpu)
@@ -292,7 +249,7 @@ def _cannot(
         return None
     if found.inferences >= _FEWEST_INFERENCES and gpu.holes:
         return (
-            f"nsys lost samples in {_times(gpu.holes)}, which leaves {sampled} of"
+            f"nsys lost samples in {times(gpu.holes)}, which leaves {sampled} of"
             f" {found.inferences} steady-state inferences: sample less often"
             " (--gpu-metrics-frequency=20000), run inferences for some seconds, or capture nothing"
             " but them (--capture-range=cudaProfilerApi)"
@@ -315,10 +272,6 @@ def _cannot(
 def _unknown(gpu: GpuSamples) -> str | None:
     """The names of the metrics whose meaning is unknown."""
     return ", ".join(each.name for each in gpu.metrics if not each.meaning) or None
-
-
-def _times(count: int) -> str:
-    return "one stretch" if count == 1 else f"{count} stretches"
 
 
 def _run(samples: Samples, moved: Joined, work: GpuRan) -> dict[str, object]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -76,6 +75,8 @@ def read_toml(path: Path, hint: str, *, needed: str = "") -> dict[str, object]:
         return {}
     if len(raw) > LARGEST_BYTES:
         raise NsysmapError(str(path), f"is larger than {LARGEST_BYTES >> 20} MiB", hint)
+    import tomllib
+
     try:
         text = raw.decode("utf-8")
         deep = next(

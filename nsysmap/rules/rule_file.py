@@ -146,8 +146,9 @@ def read_rule(path: Path, sandbox: AnySandbox | None) -> Rule:
     Without a sandbox neither its SQL nor its cases are looked at (``checked`` is false):
     check_answer looks at what the SQL returns.
     """
+    own = sandbox is None
     content = _mapping(
-        plain_yaml(path, without=None if sandbox is not None else _CASES), str(path), "a rule file"
+        plain_yaml(path, without=_CASES if own else None, own=own), str(path), "a rule file"
     )
     _known(content, _KEYS, str(path), "the file")
     for key in _TEXTS:

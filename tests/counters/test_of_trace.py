@@ -16,7 +16,8 @@ import pytest
 from nsysmap.api import analyze
 from nsysmap.core.table import MISSING, IntArray, Table, Text
 from nsysmap.counters import problem
-from nsysmap.counters.of_trace import Counters, counters_of, sampling_notes
+from nsysmap.counters.of_trace import counters_of
+from nsysmap.counters.sampling import Counters, sampling_notes
 from nsysmap.inputs.nsys.sqlite_columns import sqlite_tables
 from nsysmap.inputs.nsys.tables import NsysTables
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, map_trace, read_engines

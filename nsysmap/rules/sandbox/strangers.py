@@ -44,6 +44,8 @@ the rest for libraries and tables.
 """
 ANSWER_BYTES = 32 << 20
 """Of one answer: 200 findings of 30 columns with long texts are 1 MB."""
+FEW_ROWS = 100_000
+"""Of the largest table: threads would only wait for each other, as long as they work."""
 _START_S = 60.0  # for starting the process on a machine that is busy
 _HEAD = 8  # bytes of a message's length
 
@@ -106,7 +108,8 @@ class Strangers:
         """As Sandbox.run."""
         if query.own:
             if self._own is None:
-                self._own = Sandbox(RULE_TABLES)
+                rows = max((table.num_rows for table in tables.values()), default=0)
+                self._own = Sandbox(RULE_TABLES, threads=1 if rows <= FEW_ROWS else 2)
             return self._own.run(
                 query, tables, parameters, time_limit_s=time_limit_s, max_rows=max_rows
             )
