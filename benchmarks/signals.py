@@ -149,10 +149,11 @@ def tried_once(
     told.statuses[process.returncode] += 1
     if took > LIMIT_S:
         wrong.append(f"took {took:.1f} s")
-    if process.returncode not in (128 + number, -number, told.status):
+    starting = process.returncode in (-number, 1) and b"nsysmap/cli" not in said
+    starting = starting and b"KeyboardInterrupt" in said
+    if process.returncode not in (128 + number, -number, told.status) and not starting:
         wrong.append(f"status {process.returncode}")
-    starting = process.returncode == -signal.SIGINT and b"nsysmap/cli" not in said
-    told.starting += starting and b"Traceback" in said
+    told.starting += starting
     if b"Traceback" in said and not starting:
         wrong.append(said.decode(errors="replace").strip().splitlines()[-1])
     end = time.monotonic() + LIMIT_S

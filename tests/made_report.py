@@ -72,14 +72,19 @@ class Made:
     counts: dict[int, int] = field(default_factory=dict)
     line: bytes = b"NVIDIA Tegra Profiler Report 1.\n"
     sections: dict[str, bytes] = field(default_factory=dict)  # further ones
+    # what stands in a block of events, and in that of the strings, in place of those above
+    blocks: list[bytes] | None = None
+    strings_block: bytes | None = None
 
     def data(self) -> bytes:
         """The file's bytes."""
         every = [(1, event) for event in self.events] + [(2, event) for event in self.generic]
-        blocks = [
-            block(message(*every[i : i + self.per_block]))
-            for i in range(0, len(every), self.per_block)
-        ]
+        held = (
+            [message(*every[i : i + self.per_block]) for i in range(0, len(every), self.per_block)]
+            if self.blocks is None
+            else self.blocks
+        )
+        blocks = [block(one) for one in held]
         counts = {
             1: len(self.events),
             3: len(self.strings),
@@ -98,7 +103,11 @@ class Made:
             (15, counts[15]),
         ]
         before = sized(message(*self.session)) + sized(message(*registry)) + b"".join(blocks)
-        strings = block(message(*((1, text) for text in self.strings)))
+        strings = block(
+            message(*((1, text) for text in self.strings))
+            if self.strings_block is None
+            else self.strings_block
+        )
         threads = sized(message(*((1, thread) for thread in self.threads))) if counts[5] else b""
         sections = {
             "Raw Sampling Data": (

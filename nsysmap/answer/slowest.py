@@ -23,7 +23,8 @@ def slowest(tables: Mapping[str, Table]) -> Slowest | None:
     """The steady-state inference that took longest beside the median of its kind; None if no three
     are of one kind.
     """
-    rows = [row for row in tables["inference_times"] if row.maybe_real("times_median") is not None]
+    # neither unknown nor 0: in a damaged capture all may have taken no time
+    rows = [row for row in tables["inference_times"] if row.maybe_real("times_median")]
     alike = Counter(row.integer("group_id") for row in rows)
     # the median of two lies between them: none of both is usual
     rows = [row for row in rows if alike[row.integer("group_id")] > 2]

@@ -13,8 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.groups import distinct
@@ -144,7 +146,7 @@ class _Moments:
 
     which: IntArray | None = None  # the metrics of a moment, in the order of its rows
     # moments, and for each the values in that order
-    regular: list[tuple[IntArray, IntArray]] = field(default_factory=list)
+    regular: list[tuple[IntArray, NDArray[Any]]] = field(default_factory=list)
     others: list[_Rows] = field(default_factory=list)  # rows that are in no such order
     rest: _Rows | None = None  # the begin of a moment
     latest: int = MISSING  # moment of any row but those of ``rest``
@@ -187,7 +189,8 @@ class _Moments:
                 which[count:whole] != which[: whole - count]
             ).any():
                 return False
-            self.regular.append((first.copy(), value[:whole].reshape(-1, count).T.copy()))
+            by_metric = value[:whole].reshape(-1, count).T
+            self.regular.append((first.copy(), by_metric.astype(_smallest(by_metric))))
             self.latest = int(first[-1])
         if whole < len(time):
             self.rest = time[whole:].copy(), which[whole:].copy(), value[whole:].copy()
@@ -203,7 +206,11 @@ class _Moments:
         for time, values in self.regular:
             assert self.which is not None
             found.append(
-                (np.repeat(time, len(self.which)), np.tile(self.which, len(time)), values.T.ravel())
+                (
+                    np.repeat(time, len(self.which)),
+                    np.tile(self.which, len(time)),
+                    values.T.ravel().astype(np.int64),
+                )
             )
         return found + self.others + ([] if self.rest is None else [self.rest])
 
@@ -243,6 +250,16 @@ class _Moments:
                 values[row, columns] = each
         values[np.searchsorted(held, metric), np.searchsorted(moments, time)] = value
         return held, moments, values
+
+
+def _smallest(values: IntArray) -> np.dtype[Any]:
+    """The type in which these values take the fewest bytes: most are percentages."""
+    least, greatest = int(values.min()), int(values.max())
+    kinds = (np.int8, np.int16, np.int32)
+    fits = (
+        kind for kind in kinds if np.iinfo(kind).min <= least and greatest <= np.iinfo(kind).max
+    )
+    return np.dtype(next(fits, np.int64))
 
 
 def _damaged(path: Path, told: str) -> NsysmapError:

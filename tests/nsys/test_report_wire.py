@@ -4,6 +4,8 @@ error.
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -33,9 +35,12 @@ def test_a_number_without_an_end_is_an_error() -> None:
         report_wire.varint(b"\xff" * 20, 0)
 
 
+@pytest.mark.parametrize("together", [64, 0, 3])  # then field by field
 @given(MESSAGES)
-@settings(max_examples=150, deadline=None)
-def test_many_at_once_are_read_as_one_by_one(rows: list[list[tuple[int, int | bytes]]]) -> None:
+@settings(max_examples=100, deadline=None)
+def test_many_at_once_are_read_as_one_by_one(
+    together: int, rows: list[list[tuple[int, int | bytes]]]
+) -> None:
     kinds = {number: type(value) for row in reversed(rows) for number, value in reversed(row)}
     rows = [
         [(number, value) for number, value in row if kinds[number] is type(value)] for row in rows
@@ -47,7 +52,8 @@ def test_many_at_once_are_read_as_one_by_one(rows: list[list[tuple[int, int | by
     forms: dict[int, report_wire.Form] = {
         number: "bytes" if kind is bytes else "number" for number, kind in kinds.items()
     }
-    read = walk(padded(data), spans, forms)
+    with patch.object(report_wire, "_STEPS_TOGETHER", together):
+        read = walk(padded(data), spans, forms)
     for number, kind in kinds.items():
         expected = [
             next((value for field, value in reversed(row) if field == number), None) for row in rows
@@ -85,11 +91,13 @@ def test_any_bytes_are_a_message_or_an_error(
 
 
 @given(st.lists(st.tuples(st.sampled_from([1, 2]), st.binary(max_size=300)), max_size=30))
+@pytest.mark.parametrize("window", [1 << 20, 1, 100])
 @settings(deadline=None)
-def test_messages_in_a_message_are_found(held: list[tuple[int, bytes]]) -> None:
+def test_messages_in_a_message_are_found(window: int, held: list[tuple[int, bytes]]) -> None:
     data = message(*held)
     buffer = padded(b"before" + data)
-    tags, spans = split(buffer, 6, 6 + len(data), (0x0A, 0x12))
+    with patch.object(report_wire, "_WINDOW_BYTES", window):
+        tags, spans = split(buffer, 6, 6 + len(data), (0x0A, 0x12), 1000)
     found = [
         (tag >> 3, bytes(buffer[begin:end]))
         for tag, begin, end in zip(
@@ -122,9 +130,12 @@ def test_what_does_not_split_is_an_error(data: bytes) -> None:
     ):
         expected = None
     try:
-        tags, _ = split(padded(data), 0, len(data), (0x0A, 0x12))
+        tags, _ = split(padded(data), 0, len(data), (0x0A, 0x12), 1000)
+        with patch.object(report_wire, "_WINDOW_BYTES", 3):
+            again, _ = split(padded(data), 0, len(data), (0x0A, 0x12), 1000)
     except WireError:
         return
+    assert tags.tolist() == again.tolist()
     assert expected is not None and len(tags) == len(expected)
 
 
@@ -143,3 +154,24 @@ def test_a_field_of_another_type_is_an_error() -> None:
 def test_packed_numbers_are_read_as_repeated_ones() -> None:
     assert Message.of(message((1, 12), (1, 123))).numbers(1) == [12, 123]
     assert Message.of(message((1, varint(12) + varint(123)))).numbers(1) == [12, 123]
+
+
+@pytest.mark.parametrize("data", [message((1, 5), (3, b"text")), message((1, 5), (2, 1))[:-1],
+                                  message((1, 5)) + b"\x12\xff\x01", message((1, 5)) + b"\x00",
+                                  message((1, 5)) + b"\x13", b"\x08\x05" * 6000])  # fmt: skip
+def test_what_is_wrong_with_a_message_is_the_same_field_by_field(data: bytes) -> None:
+    told = []
+    for together in (64, 1):
+        with (
+            patch.object(report_wire, "_STEPS_TOGETHER", together),
+            pytest.raises(WireError) as raised,
+        ):
+            walk(padded(data), BufferParts(np.array([0]), np.array([len(data)])), {3: "number"})
+        told.append(str(raised.value))
+    assert told[0].split(" at byte")[0] == told[1].split(" at byte")[0] or "end" in told[1]
+
+
+def test_more_messages_than_the_file_says_are_an_error() -> None:
+    data = message(*((1, b"") for _ in range(20)))
+    with pytest.raises(WireError, match="more than 19 messages"):
+        split(padded(data), 0, len(data), (0x0A,), 19)

@@ -33,9 +33,17 @@ _EVENTS, _OFFSETS, _ABOUT, _CLOCKS = (
 )
 _MOST_TABLE = 1 << 20  # bytes of the table of sections, which has some seven rows
 _MOST_MESSAGE = 1 << 28  # bytes of a message that is read in one piece
-_MOST_BLOCK = 1 << 28  # bytes of a block once it is decompressed: 7,000 events, or all strings
+# bytes of a block of events once it is decompressed: 7,000 events; none of 426 has 4 MiB
+_MOST_BLOCK = 1 << 25
+_MOST_STRINGS_BLOCK = 1 << 28  # of the block of all strings: none of 426 has 3 MiB
 # of the event blocks together: real ones take 2 to 6 times as much when decompressed
 _MOST_RATIO = 32
+# of the strings, once they have that many bytes: none of 426 takes more than 12.5 times as much
+_MOST_STRINGS_RATIO, _FREE_STRINGS = 16, 1 << 23
+# bytes of an event, compressed and not: two times differ between any two events, so that LZ4 takes
+# some ten bytes for each, and of 426 reports none takes less than 10.9, and 38 when decompressed
+_LEAST_COMPRESSED, _LEAST_EVENT, _FREE_EVENTS = 4, 12, 10_000
+_LEAST_STRING = 2  # compressed bytes: of 426 reports none takes less than 8.6
 _SAVE_AGAIN = "copy the report again from where it was captured, or capture it again"
 _OTHER_READER = "export it with the nsys that wrote it (nsys export -t sqlite) and give the .sqlite"
 
@@ -113,20 +121,14 @@ def open_container(path: Path) -> Container:
                     "a block that reaches into the strings, which should begin at byte"
                     f" {strings_at}"
                 )
-            strings = _block(file, at, end)
+            strings = _block(file, at, end, most=_MOST_STRINGS_BLOCK)
             at = strings.offset + strings.compressed
             thread_names, at = _bytes(file, at, end) if counts.thread_names else (b"", at)
             machine, at = _message(file, at, end) if registry.number(10) else (Message({}), at)
             while at < end:  # definitions of NVTX payloads, where a program has its own
                 more = _block(file, at, end)
                 at = more.offset + more.compressed
-            _check_sizes(blocks, counts)
-            if (
-                counts.strings > strings.compressed + 1000
-            ):  # no string is there twice, so that each takes some of these bytes
-                raise WireError(
-                    f"a count of {counts.strings} strings in {strings.compressed} bytes"
-                )
+            _check_sizes(blocks, strings, counts)
     return Container(
         path,
         about,
@@ -252,18 +254,28 @@ def _counts(registry: Message) -> Counts:
     )
 
 
-def _check_sizes(blocks: list[CompressedBlock], counts: Counts) -> None:
+def _check_sizes(blocks: list[CompressedBlock], strings: CompressedBlock, counts: Counts) -> None:
+    """Whether the memory that reading takes is within what the file's own size explains."""
     total, compressed = (
         sum(block.size for block in blocks),
         sum(block.compressed for block in blocks),
     )
     if total > _MOST_RATIO * compressed + _MOST_TABLE:
         raise WireError(f"{total} bytes compressed to {compressed}, which no real events are")
-    if 2 * (counts.events + counts.generic_events) > total:
+    events = counts.events + counts.generic_events
+    if events * _LEAST_EVENT > total or ((events - _FREE_EVENTS) * _LEAST_COMPRESSED > compressed):
         raise WireError(
             f"a count of {counts.events} and {counts.generic_events} events where all blocks have"
-            f" {total} bytes"
+            f" {total} bytes, compressed to {compressed}"
         )
+    if strings.size > _FREE_STRINGS + _MOST_STRINGS_RATIO * strings.compressed:
+        raise WireError(
+            f"{strings.size} bytes of strings compressed to {strings.compressed}, which no real"
+            " strings are"
+        )
+    # no string is there twice, so that each takes some of these bytes
+    if counts.strings * _LEAST_STRING > strings.compressed + 1000:
+        raise WireError(f"a count of {counts.strings} strings in {strings.compressed} bytes")
 
 
 def _read(file: BinaryIO, offset: int, length: int) -> bytes:
@@ -289,12 +301,12 @@ def _message(file: BinaryIO, at: int, end: int) -> tuple[Message, int]:
     return Message.of(data), at
 
 
-def _block(file: BinaryIO, at: int, end: int) -> CompressedBlock:
+def _block(file: BinaryIO, at: int, end: int, *, most: int = _MOST_BLOCK) -> CompressedBlock:
     head = _read(file, at, max(0, min(20, end - at)))
     compressed, begin = varint(head, 0)
     size, begin = varint(head, begin)
     begin += at
-    if compressed > end - begin or not 0 < size <= min(255 * compressed, _MOST_BLOCK):
+    if compressed > end - begin or not 0 < size <= min(255 * compressed, most):
         raise WireError(
             f"a block of {compressed} bytes, {size} when decompressed, where {end - begin} are left"
         )

@@ -5,7 +5,7 @@ texts as codes into distinct values.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,7 @@ from nsysmap.inputs.nsys.tables import decoded
 _EVENT, _GENERIC = 0x0A, 0x12  # the tags of the two kinds of messages in a block
 _TYPE_TAG = 0x08  # the first byte of an event: its type follows
 _BATCH_BYTES = 4 << 20
+_MOST_TYPE = 255
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class _Parts:
     """What has been read so far."""
 
     payloads: Mapping[int, int]  # type of the generic events that are wanted → bytes of each
+    most: int  # events of both kinds, as the file says
     columns: dict[str, dict[str, list[IntArray]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(list))
     )
@@ -80,14 +82,14 @@ def read_events(container: Container, payloads: Mapping[int, int]) -> ReportEven
     Raises NsysmapError if the bytes are damaged, or there are more or fewer events than the file
     says.
     """
-    parts = _Parts(payloads)
+    parts = _Parts(payloads, container.counts.events + container.counts.generic_events)
     with container.path.open("rb") as file:
         batch: list[bytes] = []
         for number, block in enumerate(container.blocks):
             batch.append(decompressed(container, file, block))
             if sum(map(len, batch)) >= _BATCH_BYTES or number + 1 == len(container.blocks):
                 with damage(container.path, "events"):
-                    _read(b"".join(batch), [len(data) for data in batch], parts)
+                    _read(batch, parts)
                 batch = []
     with damage(container.path, "events"):
         counts = container.counts
@@ -103,17 +105,19 @@ def read_events(container: Container, payloads: Mapping[int, int]) -> ReportEven
 # --------------------------------------------------------------------------------------------------
 
 
-def _read(data: bytes, sizes: Sequence[int], parts: _Parts) -> None:
-    buffer = padded(data)
+def _read(blocks: list[bytes], parts: _Parts) -> None:
+    buffer = padded(*blocks)
     tags, begins, ends = [], [], []
-    at = 0
-    for size in sizes:
-        _, first = varint(data, at)
-        tag, spans = split(buffer, first, at + size, (_EVENT, _GENERIC))
+    at, most = 0, parts.most - parts.events - parts.generic_events
+    for data in blocks:
+        _, first = varint(data, 0)
+        tag, spans = split(buffer, at + first, at + len(data), (_EVENT, _GENERIC), most)
         tags.append(tag)
         begins.append(spans.begin)
         ends.append(spans.end)
-        at += size
+        at += len(data)
+        most -= len(tag)
+    blocks.clear()
     tag = np.concatenate(tags)
     every = BufferParts(np.concatenate(begins), np.concatenate(ends))
     events = np.flatnonzero(tag == _EVENT)
@@ -132,6 +136,8 @@ def _read_events(buffer: Bytes, events: BufferParts, parts: _Parts) -> None:
     """
     types, bodies, inner = _opened(buffer, events)
     keys = types << 11 | bodies  # both have at most 14 and 11 bits
+    if types.max() > _MOST_TYPE:  # far beyond all that are known
+        keys = bodies
     found: dict[str, list[tuple[IntArray, dict[str, IntArray]]]] = defaultdict(list)
     for key in np.flatnonzero(np.bincount(keys)).tolist():
         rows = np.flatnonzero(keys == key)

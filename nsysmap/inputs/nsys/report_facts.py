@@ -73,8 +73,7 @@ def read_strings(container: Container) -> tuple[str, ...]:
         data = decompressed(container, file, container.strings)
     with damage(container.path, "strings"):
         _, begin = varint(data, 0)
-        buffer = padded(data)
-        tags, spans = split(buffer, begin, len(data), (0x0A, 0x12))
+        tags, spans = split(padded(data), begin, len(data), (0x0A, 0x12), _most_strings(container))
         plain = np.flatnonzero(tags == 0x0A)
         if len(plain) != container.counts.strings:
             raise WireError(f"{len(plain)} strings where the file says {container.counts.strings}")
@@ -86,11 +85,17 @@ def read_strings(container: Container) -> tuple[str, ...]:
         )
 
 
+def _most_strings(container: Container) -> int:
+    """Beside the strings themselves there is at most one message of another kind to each."""
+    return 2 * container.counts.strings + 1000
+
+
 def thread_names(container: Container) -> Columns:
     """ThreadNames.  Raises NsysmapError if they are not as many as the file says."""
     with damage(container.path, "thread names"):
         buffer = padded(container.thread_names)
-        _, spans = split(buffer, 0, len(container.thread_names), (0x0A,))
+        most = container.counts.thread_names
+        _, spans = split(buffer, 0, len(container.thread_names), (0x0A,), most)
         if len(spans.begin) != container.counts.thread_names:
             raise WireError(
                 f"{len(spans.begin)} thread names where the file says"

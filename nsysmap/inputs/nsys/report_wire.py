@@ -28,6 +28,10 @@ SPARE = 16
 _MOST_STEPS = 5000
 # of a message that is read by itself: the description of a session has some ten thousand
 _MOST_FIELDS = 2_000_000
+# of messages that are walked along together; real ones have some twenty fields
+_STEPS_TOGETHER = 64
+_FEW_ROWS = 32
+_WINDOW_BYTES = 1 << 20  # in which messages are looked for at a time: a byte takes up to 60
 _WIRE: dict[Form, int] = {"number": 0, "double": 1, "bytes": 2, "float": 5}
 _FIXED = {1: 8, 5: 4}
 _DONE = np.uint64(1 << 62)  # no tag is so large
@@ -176,46 +180,71 @@ class Fields:
 
 
 def split(
-    buffer: Bytes, begin: int, end: int, tags: tuple[int, ...]
+    buffer: Bytes, begin: int, end: int, tags: tuple[int, ...], most: int
 ) -> tuple[IntArray, BufferParts]:
-    """The messages that a message holds, which has nothing but fields of these one-byte ``tags``:
-    the tag of each, and where it is.
+    """The messages that a message holds, which has nothing but fields of these one-byte ``tags``,
+    at most so many: the tag of each, and where it is.
+    """
+    found: list[IntArray] = []
+    firsts: list[IntArray] = []
+    ends: list[IntArray] = []
+    at, count = begin, 0
+    while at < end:
+        tag, first, behind = _split_window(buffer, begin, at, end, tags)
+        count += len(tag)
+        if count > most:
+            raise WireError(f"more than {most} messages where the file says that there are no more")
+        found.append(tag)
+        firsts.append(first)
+        ends.append(behind)
+        at = int(behind[-1])
+    if len(found) == 1:
+        return found[0], BufferParts(firsts[0], ends[0])
+    none = np.empty(0, np.int64)
+    return (
+        np.concatenate([none, *found]),
+        BufferParts(np.concatenate([none, *firsts]), np.concatenate([none, *ends])),
+    )
+
+
+def _split_window(
+    buffer: Bytes, whole: int, begin: int, end: int, tags: tuple[int, ...]
+) -> tuple[IntArray, IntArray, IntArray]:
+    """The messages that begin within a window of bytes, of which there is at least one: tags, and
+    where they begin and end.
 
     Found without a loop over them: every byte that could be a tag gets the number of the one it
     would lead to, and from the first byte on these jumps are followed, twice as many in every step.
     """
-    if begin == end:
-        return np.empty(0, np.int64), BufferParts(np.empty(0, np.int64), np.empty(0, np.int64))
-    part = buffer[begin:end]
+    stop = min(begin + _WINDOW_BYTES, end)
+    part = buffer[begin:stop]
     candidates = np.flatnonzero(np.logical_or.reduce([part == tag for tag in tags])) + begin
     length, size = _numbers(buffer, candidates + 1)
     first = candidates + 1 + size
     fits = (length <= np.uint64(end - begin)) & (first <= end)
     following = np.where(fits, first + np.where(fits, length, 0).astype(np.int64), end + 1)
     count = len(candidates)
-    # of every position: which candidate; `count` is the end, `count + 1` is nowhere
-    place = np.full(end - begin + 2, count + 1, np.int32)
+    # of every position: which candidate; `count` is behind the window, `count + 1` is nowhere
+    place = np.full(stop - begin + 1, count + 1, np.int32)
     place[candidates - begin] = np.arange(count, dtype=np.int32)
-    place[end - begin] = count
-    jump = np.append(
-        place[np.minimum(following, end + 1) - begin], (np.int32(count), np.int32(count + 1))
-    )
+    place[stop - begin] = count
+    jump = place[np.minimum(following, stop) - begin]
+    jump[following > end] = count + 1
+    jump = np.append(jump, (np.int32(count), np.int32(count + 1)))
     path = place[:1]
     while path[-1] < count:
         path = np.concatenate((path, jump[path]))
         jump = jump[jump]
-    # once at the end, or nowhere, it stays there
+    # once behind it, or nowhere, it stays there
     path = path[: int(np.searchsorted(path >= count, True)) + 1]
     if path[-1] != count:
         last = int(candidates[path[-2]]) if len(path) > 1 else begin
         raise WireError(
             f"something else than the fields {', '.join(str(tag >> 3) for tag in tags)} at or"
-            f" behind byte {last - begin}"
+            f" behind byte {last - whole}"
         )
     path = path[:-1]
-    return part[candidates[path] - begin].astype(np.int64), BufferParts(
-        first[path], following[path]
-    )
+    return part[candidates[path] - begin].astype(np.int64), first[path], following[path]
 
 
 def walk(buffer: Bytes, messages: BufferParts, wanted: Mapping[int, Form]) -> Fields:
@@ -234,8 +263,14 @@ def walk(buffer: Bytes, messages: BufferParts, wanted: Mapping[int, Form]) -> Fi
     at = messages.begin[rows].copy()
     tags = np.full(len(rows), _DONE)
     _tag(buffer, at, ends, tags, slice(None))
-    for _ in range(_MOST_STEPS):
+    for step in range(_MOST_STEPS):
         if not len(rows):
+            return _filled(found, wanted, count)
+        if step >= _STEPS_TOGETHER and len(rows) <= _FEW_ROWS:
+            for row, place, limit, tag in zip(rows, at, ends, tags, strict=True):
+                data = buffer[place:limit].tobytes()
+                one = _Alone(int(row), int(place), data, int(tag), _MOST_STEPS - step)
+                _walk_alone(one, wanted, found, count)
             return _filled(found, wanted, count)
         tag = tags.min()
         chosen: slice | IntArray = slice(None) if tag == tags.max() else np.flatnonzero(tags == tag)
@@ -278,6 +313,64 @@ def walk(buffer: Bytes, messages: BufferParts, wanted: Mapping[int, Form]) -> Fi
     raise WireError(f"a message of more than {_MOST_STEPS} fields")
 
 
+@dataclass(frozen=True)
+class _Alone:
+    """What is left of a message with many more fields than the others."""
+
+    row: int
+    place: int  # of the data in the buffer
+    data: bytes
+    tag: int  # which stands before the data
+    most_fields: int
+
+
+def _walk_alone(
+    rest: _Alone,
+    wanted: Mapping[int, Form],
+    found: dict[int, IntArray | BufferParts],
+    count: int,
+) -> None:
+    """The rest of one message, field by field: a step of all messages takes as long as that of some
+    tens of fields.
+    """
+    data, tag, at = rest.data, rest.tag, 0
+    here = np.array([rest.row])
+    for _ in range(rest.most_fields):
+        field, wire = tag >> 3, tag & 7
+        form = wanted.get(field)
+        if field == 0 or (form is not None and _WIRE[form] != wire):
+            raise WireError(
+                f"field {field} of wire type {wire}"
+                + (f" where {_WIRE[form]} is expected" if form else "")
+            )
+        held: IntArray | BufferParts
+        if wire == 0:
+            value, at = varint(data, at)
+            held = np.array([signed(value)])
+        elif wire == 2:
+            size, begin = varint(data, at)
+            if size > len(data) - begin:
+                raise WireError(f"field {field} that is longer than the message it stands in")
+            at = begin + size
+            held = BufferParts(np.array([rest.place + begin]), np.array([rest.place + at]))
+        elif wire in _FIXED:
+            bits = int.from_bytes(data[at : at + _FIXED[wire]], "little")
+            at += _FIXED[wire]
+            held = np.array([signed(bits)])
+        else:
+            raise WireError(f"field {field} of wire type {wire}")
+        if at > len(data):
+            raise WireError(f"field {field} that ends behind the message it stands in")
+        if form is not None:
+            _keep(found, field, held, here, count)
+        if at == len(data):
+            return
+        tag, at = varint(data, at)
+        if tag >> 32:
+            raise WireError("a field number that is cut off, or too large")
+    raise WireError(f"a message of more than {_MOST_STEPS} fields")
+
+
 def lengths(buffer: Bytes, at: IntArray) -> tuple[IntArray, IntArray]:
     """What follows the numbers at these positions: where it begins, and how many bytes the numbers
     say it has.
@@ -288,9 +381,11 @@ def lengths(buffer: Bytes, at: IntArray) -> tuple[IntArray, IntArray]:
     return at + size, value.view(np.int64)
 
 
-def padded(data: bytes) -> Bytes:
-    """The bytes as an array, with what :func:`walk` and :func:`split` need behind them."""
-    return np.frombuffer(data + bytes(SPARE), np.uint8)
+def padded(*data: bytes) -> Bytes:
+    """The bytes, one after the other, as an array, with what :func:`walk` and :func:`split` need
+    behind them.
+    """
+    return np.frombuffer(b"".join((*data, bytes(SPARE))), np.uint8)
 
 
 def _keep(
