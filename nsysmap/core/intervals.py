@@ -149,7 +149,7 @@ def innermost(ranges: Spans, queries: Spans) -> IntArray:
         outer: list[IntArray] = []
         for first in range(0, len(asked), _AT_ONCE):
             some = asked[first : first + _AT_ONCE]
-            at = _enclosing((starts, ends, outer), queries.start_ns[some], queries.end_ns[some])
+            at = _enclosing(starts, ends, outer, queries.start_ns[some], queries.end_ns[some])
             held = at >= 0
             if held.all():
                 result[some] = order[at]
@@ -166,7 +166,11 @@ def _nested(starts: IntArray, ends: IntArray) -> bool:
 
 
 def _enclosing(
-    ranges: tuple[IntArray, IntArray, list[IntArray]], query_starts: IntArray, query_ends: IntArray
+    starts: IntArray,
+    ends: IntArray,
+    outers: list[IntArray],
+    query_starts: IntArray,
+    query_ends: IntArray,
 ) -> IntArray:
     """Positions in ranges of one thread, sorted by start up and end down; -1 where none encloses
     the query.
@@ -175,7 +179,6 @@ def _enclosing(
     them can hold what i does not hold.  So the search may go from i straight to that one, which is
     worked out once it is needed and then kept.
     """
-    starts, ends, outers = ranges
     at = _last_started(starts, query_starts)
     open_queries = np.flatnonzero((at >= 0) & (ends[at] < query_ends))
     if len(open_queries) == 0:

@@ -112,7 +112,8 @@ def whose_inferences(
     names: Text,
     found: Inferences,
     engines: Sequence[Engine],
-    layers: tuple[IntArray, BoolArray],
+    layer: IntArray,
+    by_range: BoolArray,
     fits: Sequence[EngineFit],
 ) -> Whose:
     """Whose each inference is.  One entry per kernel: its name, its layer over all engines, and
@@ -121,7 +122,7 @@ def whose_inferences(
     An inference is of the engine that most of its kernels are mapped to, unless the comparison with
     the other inferences of that engine (see judge) says otherwise.
     """
-    (layer, by_range), named = layers, {fit.engine: fit.named for fit in fits}
+    named = {fit.engine: fit.named for fit in fits}
     offsets = np.array(first_layers(engines))
     # the last one of kernels without a layer
     of_layer = np.append(np.repeat(np.arange(len(engines)), np.diff(offsets)), len(engines))
@@ -135,7 +136,9 @@ def whose_inferences(
             names,
             found,
             np.flatnonzero(engine == at),
-            (layer, offsets[at : at + 2].tolist(), by_range),
+            layer,
+            range(*offsets[at : at + 2].tolist()),
+            by_range,
         )
         judged = list(zip(members, kinds, judge(kinds, one), strict=True))
         for numbers, _, verdict in judged:
@@ -374,14 +377,19 @@ def _must_run(
 
 
 def _kinds(
-    names: Text, found: Inferences, mine: IntArray, placed: tuple[IntArray, list[int], BoolArray]
+    names: Text,
+    found: Inferences,
+    mine: IntArray,
+    layer: IntArray,
+    layers: range,
+    by_range: BoolArray,
 ) -> tuple[list[IntArray], list[Kind]]:
     """The kinds of these inferences, the most frequent first, and which each are.
 
-    ``placed``: the layer of each kernel over all engines, the first of their engine and the one
-    after its last, and whether ranges name it.
+    ``layer`` is that of each kernel over all engines, ``layers`` are those of their engine, and
+    ``by_range`` says whether ranges name a kernel's.
     """
-    table, (layer, (begin, end), by_range) = found.table, placed
+    table, begin, end = found.table, layers.start, layers.stop
     (sequence, _), which = numbered(
         table.ints("kernel_sequence")[mine], table.bools("complete")[mine].astype(np.int64)
     )
@@ -487,21 +495,19 @@ def engine_fits(
                 "engine": number,
                 "source": engine.source,
                 **row,
-                **_explained(row, (number, tactics), whose),
+                **_explained(row, number, whose, has_tactics=tactics),
             }
         )
     return Table.of_rows(ENGINE_FITS, rows)
 
 
 def _explained(
-    row: Mapping[str, object], engine: tuple[int, bool], whose: Whose
+    row: Mapping[str, object], engine: int, whose: Whose, *, has_tactics: bool
 ) -> dict[str, object]:
     """What the file explains, as columns and in words; a file of which as much is contradicted as
     confirmed cannot be said to have run.
-
-    ``engine`` is its number, and whether its layers have tactics.
     """
-    explained = whose.explained[engine[0]]
+    explained = whose.explained[engine]
     against = "; ".join(explained.against)
     values: dict[str, object] = {**vars(explained), "against": against or None}
     others = tuple(int(str(values.pop(name))) for name in ("others_tactics_ran", "others_tactics"))
@@ -523,7 +529,7 @@ def _explained(
                 f" in {explained.inferences - explained.other_kernels:,} of them, in the other"
                 f" {explained.other_kernels:,} {did}"
             )
-    elif not engine[1]:
+    elif not has_tactics:
         how.append("it has no tactics to compare with the kernels")
     if explained.lacking:
         how.append(f"{counted(explained.lacking, 'layer')} that must run kernels ran none")

@@ -83,12 +83,13 @@ class Mapped:
 def map_kernels(
     trace: Trace,
     tensorrt: TensorRtRanges,
-    inferences: tuple[Inferences, Streams],
+    found: Inferences,
+    streams: Streams,
     engines: Sequence[Engine],
     model: OnnxModel | None = None,
 ) -> Mapped:
-    """Maps every kernel; ``inferences`` as of by_order.inferences_of, ``model`` is what the engines
-    were built from.
+    """Maps every kernel; ``found`` and ``streams`` as of by_order.inferences_of, ``model`` is what
+    the engines were built from.
 
     Ranges first (`nvtx`, `graph-node`, and `region` where the engine file has one opaque row for a
     Myelin region), then kernel names that only one layer's tactic can have (`tactic`), then the
@@ -113,14 +114,13 @@ def map_kernels(
     method[split] = _NONE
     sure = any(fit.accepted for fit in resolved.fits)
     placed, confidence = _by_order(
-        trace, inferences, engines, _Chosen(layer, method, several), sure=sure
+        trace, found, streams, engines, _Chosen(layer, method, several), sure=sure
     )
-    found = inferences[0]
     still = method[split] == _NONE
     kept = np.flatnonzero(split)[still]
     method[kept], confidence[kept], placed.reason.codes[kept] = by_range[still], 1.0, -1
     whose = whose_inferences(
-        trace.kernels.text("name"), found, engines, (layer, named), resolved.fits
+        trace.kernels.text("name"), found, engines, layer, named, resolved.fits
     )
     not_its = np.flatnonzero(whose.refused)
     layer[not_its] = MISSING
@@ -332,7 +332,8 @@ def _by_tactic(
 
 def _by_order(
     trace: Trace,
-    found: tuple[Inferences, Streams],
+    inferences: Inferences,
+    streams: Streams,
     engines: Sequence[Engine],
     chosen: _Chosen,
     *,
@@ -341,7 +342,6 @@ def _by_order(
     """Places the kernels that ranges left open; a tactic that only one layer has is exact if the
     engine fits or is ``sure`` to have run.
     """
-    inferences, streams = found
     exact = chosen.method != _NONE
     known = np.where(exact, chosen.layer, np.int64(MISSING))
     open_ones = ~exact & ~chosen.several & (inferences.membership.ints("inference") >= 0)

@@ -195,7 +195,7 @@ def _mapped(
         tensorrt = tensorrt_ranges(trace.nvtx_ranges)
         streams = streams.of_part(trace.kernels.ints("kernel_id"))
     tell("mapping kernels to layers")
-    mapped = map_kernels(trace, tensorrt, (found, streams), engines, model)
+    mapped = map_kernels(trace, tensorrt, found, streams, engines, model)
     return MappedTrace(trace, tensorrt, tuple(engines), found, mapped, selected)
 
 

@@ -408,7 +408,7 @@ def _of_nodes(  # one return a kind of layer
             scopes,
             norm=True,
         )
-        return _placed(found, words)
+        return _placed(*found, words)
     main = norm or _main(items, decoded)
     if folds and (main is None or main.kind not in _ABOVE_FOLDS):
         placed = next((node for node in items if node.path), None)
@@ -418,7 +418,7 @@ def _of_nodes(  # one return a kind of layer
                 "",
                 _more([node for node in items if node is not placed], folds, layer, scopes),
             )
-        return _placed(folds[0], _more(items, folds[1:], layer, scopes))
+        return _placed(*folds[0], _more(items, folds[1:], layer, scopes))
     main = main or items[0]
     half = _half(main, decoded)
     return _shown(
@@ -669,10 +669,9 @@ def _half(main: _Node, decoded: KernelName | None) -> str:
 
 
 def _placed(
-    fold: tuple[str, _Node], more: tuple[str, ...]
+    word: str, anchor: _Node, more: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The path and words of what several nodes are together."""
-    word, anchor = fold
     if not anchor.path:
         return (), (f"{word} ({_cut(anchor.last)})", *more)
     return anchor.path[:-_LAST], (*anchor.path[-_LAST:-1], f"{anchor.path[-1]}: {word}", *more)

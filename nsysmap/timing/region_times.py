@@ -36,7 +36,7 @@ def region_parts(kernels: Table, layers: Table, inferences: Table, steady: IntAr
     found: dict[tuple[int, int, str], _Part] = {}
     before = 0
     for order in _in_launch_order(kernels, region, steady):
-        _add(found, (kernels, layers, region), order, before)
+        _add(found, kernels, layers, region, order, before)
         before += len(order)
     whole: dict[tuple[int, int], int] = defaultdict(int)
     for (one, of_region, _), spent in found.items():
@@ -142,12 +142,13 @@ def _in_launch_order(kernels: Table, region: Text, steady: IntArray) -> Iterator
 
 def _add(
     found: dict[tuple[int, int, str], _Part],
-    of: tuple[Table, Table, Text],
+    kernels: Table,
+    layers: Table,
+    region: Text,
     order: IntArray,
     before: int,
 ) -> None:
     """Add kernels that follow that many others in launch order."""
-    kernels, layers, region = of
     if not len(order):
         return
     label = _labels(kernels, layers, order)

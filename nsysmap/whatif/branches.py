@@ -164,9 +164,7 @@ def on_auxiliary_streams(
     for number, steps in enumerate(timeline.threads):
         first = first_free + number * streams
         queues = (main_queue(steps), *range(first, first + streams))
-        threads.append(
-            _spread(steps, queues, dependencies, (timeline.costs, event_ns, branches_ns))
-        )
+        threads.append(_spread(steps, queues, dependencies, timeline.costs, event_ns, branches_ns))
     changed = replace(timeline, threads=tuple(threads))
     if not uses_several_streams(changed):
         return DoesNotApply("each layer depends on the one before it: none could run concurrently")
@@ -177,13 +175,15 @@ def _spread(
     steps: Iterable[Step],
     queues: tuple[int, ...],
     dependencies: Dependencies,
-    costs: tuple[Costs, int, int],
+    costs: Costs,
+    event_ns: int,
+    branches_ns: int,
 ) -> tuple[Step, ...]:
-    """The steps with their kernels on these queues; ``costs`` has those of the timeline, of an
-    event call, and of a graph's branches.
+    """The steps with their kernels on these queues; an event call takes ``event_ns``, and a
+    graph with branches so much longer.
     """
     inference, streams = -1, _Streams()
-    beside = replace(costs[0], node_ns=costs[0].node_ns + _BESIDE_NS)
+    beside = replace(costs, node_ns=costs.node_ns + _BESIDE_NS)
     result = []
     for step in steps:
         if not step.enqueue or not step.works:
@@ -212,11 +212,13 @@ def _spread(
             here[placed.number] = placed
         if step.graph:
             result.append(
-                step._replace(call_ns=step.call_ns + (costs[2] if waits else 0), works=tuple(works))
+                step._replace(
+                    call_ns=step.call_ns + (branches_ns if waits else 0), works=tuple(works)
+                )
             )
         else:
             result.append(
-                step._replace(own_ns=step.own_ns + 2 * waits * costs[1], works=tuple(works))
+                step._replace(own_ns=step.own_ns + 2 * waits * event_ns, works=tuple(works))
             )
     return tuple(result)
 

@@ -314,7 +314,8 @@ def _read(
         trace,
         inferences,
         window,
-        (costs, profiler),
+        costs,
+        profiler,
         lambda kernels: _roofline(observed, facts, kernels),
     )
     wanted, replayed = (

@@ -269,7 +269,7 @@ def _period(
     """
     more = change.name in _MORE_AT_ONCE
     needed = (
-        least_ns(timeline, (model.likely, model.finished))
+        least_ns(timeline, model.likely, model.finished)
         * model.window.inferences_a_pass
         * model.window.work_of_all
         if more

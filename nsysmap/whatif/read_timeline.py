@@ -38,19 +38,20 @@ def read_timeline(
     trace: Trace,
     inferences: Table,
     window: Window,
-    costs: tuple[Costs, ProfilerCosts],
+    costs: Costs,
+    profiler: ProfilerCosts,
     roofline: Reached,
 ) -> Timeline:
     """The steps of the window's threads, with the profiler's part of each; ``roofline`` is that of
     the kernels (see gpu_share).
     """
-    source = _Source.of(trace, inferences, window, (*costs, roofline))
+    source = _Source.of(trace, inferences, window, costs, profiler, roofline)
     helpers = _helpers(trace, window, source.pieces)
     threads = [
         source.thread((thread, *helpers.get(thread, ())), own)
         for thread, own in zip(window.threads, window.inferences, strict=True)
     ]
-    return Timeline(tuple(threads), costs[0], window.weights, window.phases, window.present)
+    return Timeline(tuple(threads), costs, window.weights, window.phases, window.present)
 
 
 def _helpers(trace: Trace, window: Window, pieces: Pieces) -> dict[int, tuple[int, ...]]:
@@ -110,7 +111,12 @@ class _Source:
 
     @staticmethod
     def of(
-        trace: Trace, inferences: Table, window: Window, known: tuple[Costs, ProfilerCosts, Reached]
+        trace: Trace,
+        inferences: Table,
+        window: Window,
+        costs: Costs,
+        profiler: ProfilerCosts,
+        roofline: Reached,
     ) -> _Source:
         calls, launch = trace.api_calls, trace.syncs.ints("launch")
         sync_row = np.full(len(calls), MISSING, np.int64)
@@ -120,7 +126,7 @@ class _Source:
         queues = {stream: number for number, stream in enumerate(streams.tolist())}
         likely, most, sms = (np.zeros(len(queue)) for _ in range(3))
         rows = pieces.row[pieces.row != MISSING]
-        needs = kernel_needs(trace.kernels, rows, trace.devices, window.device, known[2](rows))
+        needs = kernel_needs(trace.kernels, rows, trace.devices, window.device, roofline(rows))
         for column, need in ((likely, needs.least), (most, needs.most), (sms, needs.sms)):
             column[pieces.row != MISSING] = need
         early = np.zeros(len(queue), np.bool_)
@@ -147,8 +153,8 @@ class _Source:
             pieces,
             listed,
             queues,
-            known[0],
-            known[1],
+            costs,
+            profiler,
             blocking_copies(trace),
             slim(sync_row),
             launch_start,

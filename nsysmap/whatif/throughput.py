@@ -31,20 +31,21 @@ class _Phase:
     took_ns: float = 0.0
 
 
-def least_ns(changed: Timeline, now: tuple[Timeline, Finished]) -> float:
+def least_ns(changed: Timeline, now: Timeline, finished: Finished) -> float:
     """The shortest mean time per inference that the hardware allows in the changed timeline;
-    ``now`` is the program without the change, and the ends of its inferences.
+    ``now`` is the program without the change, in which its inferences end when they are
+    ``finished``.
 
     In each phase of the run (the next one begins when it has ended), kernels need their share of
     the GPU, and the copies of one direction come one after another.  A phase in which inferences
     already overlap takes as long as it does.
     """
-    phases = _phases(*now)
+    phases = _phases(now, finished)
     for thread, steps in enumerate(changed.threads):
         _add_needs(phases, changed, thread, steps)
     for one in phases.values():  # threads that were added do the same work again
         for kind in one.needed_ns:
-            one.needed_ns[kind] *= len(now[0].threads) / len(changed.threads)
+            one.needed_ns[kind] *= len(now.threads) / len(changed.threads)
     total = sum(one.inferences for one in phases.values())
     return sum(_least_of_phase(one) for one in phases.values()) / max(total, 1e-9)
 

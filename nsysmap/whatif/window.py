@@ -133,7 +133,7 @@ def steady_window(trace: Trace, inferences: Table, only: int | None = None) -> W
     delays = held_up(inferences, trace.overheads)
     threads = distinct(thread[rows[here[rows]]]).tolist()
     chosen = [
-        _Thread.of(inferences, order[thread[order] == one], usable, (phase, delays))
+        _Thread.of(inferences, order[thread[order] == one], usable, phase, delays)
         for one in threads
     ]
     chosen = [one for one in chosen if len(one.counting) >= 2]
@@ -207,9 +207,12 @@ class _Thread:
 
     @staticmethod
     def of(
-        inferences: Table, rows: IntArray, usable: BoolArray, known: tuple[IntArray, HeldUpTimes]
+        inferences: Table,
+        rows: IntArray,
+        usable: BoolArray,
+        phase: IntArray,
+        delays: HeldUpTimes,
     ) -> _Thread:
-        phase, delays = known
         steady = usable[rows]
         like = np.where(steady, inferences.ints("kernel_sequence")[rows], np.int64(MISSING))
         end, begin = inferences.ints("gpu_end_ns")[rows], inferences.ints("enqueue_start_ns")[rows]

@@ -109,7 +109,7 @@ def learnt(sequences: Sequence[Sequence[tuple[int, int]]]) -> Usual:
     )
     scores = score(facts, Engine("made-up.json", LAYERS, detailed=True), LAYERS)
     return usual_kernels(
-        (np.array([row for row, _ in items]), None), runs, range(len(sequences)), (scores, LAYERS)
+        np.array([row for row, _ in items]), None, runs, range(len(sequences)), scores, LAYERS
     )
 
 
@@ -133,9 +133,9 @@ def test_a_kernel_that_is_always_launched_beside_an_opaque_layer_s_is_its_own() 
 
 def test_a_kind_of_runs_may_be_another_one_with_a_guest_s_kernels() -> None:
     alone, together = learnt([OWN] * 3), learnt([[*OWN[:4], *GUESTS, OWN[4]]] * 9)
-    assert is_part((3, alone), (9, together), LAYERS)
-    assert not is_part((9, together), (3, alone), LAYERS)
-    assert not is_part((1, alone), (90, together), LAYERS)  # so few may be damaged ones
+    assert is_part(alone, 3, together, 9, LAYERS)
+    assert not is_part(together, 9, alone, 3, LAYERS)
+    assert not is_part(alone, 1, together, 90, LAYERS)  # so few may be damaged ones
 
 
 def test_a_block_is_found_wherever_it_is_in_a_sequence() -> None:
@@ -168,7 +168,9 @@ def test_what_stands_beside_the_runs_of_a_kind_is_counted_past_what_is_overlooke
     )
     overlooked = np.arange(10) == 9
     explained = np.isin(row, [0, 1])
-    found = neighbours((row, overlooked, explained), runs, np.array([0, 0, 1]), 2)
+    found = neighbours(
+        row, runs, np.array([0, 0, 1]), 2, overlooked=overlooked, explained=explained
+    )
     assert [dict(one) for one in found] == [
         {(-1, 7): 1, (1, 8): 1, (-1, 8): 1, (1, 7): 1},
         {(-1, 7): 1},

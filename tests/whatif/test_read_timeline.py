@@ -47,9 +47,13 @@ def window_of(name: str) -> Window:
 @cache
 def timeline_of(name: str) -> Timeline:
     trace, window = mapped(name).trace, window_of(name)
-    costs = calibrate(trace, window), profiler_costs(trace, window)
     return read_timeline(
-        trace, mapped(name).inferences, window, costs, lambda kernels: np.full(len(kernels), np.nan)
+        trace,
+        mapped(name).inferences,
+        window,
+        calibrate(trace, window),
+        profiler_costs(trace, window),
+        lambda kernels: np.full(len(kernels), np.nan),
     )
 
 

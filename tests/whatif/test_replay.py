@@ -368,7 +368,7 @@ def test_two_in_flight_do_no_more_work_than_the_gpu_has_room_for(need: float) ->
 
 def least_now(changed: Changed, timeline: Timeline) -> float:
     assert isinstance(changed, Timeline)
-    return least_ns(changed, (timeline, replay(timeline)))
+    return least_ns(changed, timeline, replay(timeline))
 
 
 def test_what_the_gpu_needs_is_its_kernels_by_the_share_that_they_take_or_its_copies_in_one_direction() -> (  # noqa: E501

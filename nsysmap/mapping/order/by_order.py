@@ -130,7 +130,7 @@ def inferences_of(
     rows = np.flatnonzero(~inside & (replayed | ~np.isin(process, shown)))
     periods, open_rows = np.full(len(process), MISSING, np.int64), rows[:0]
     if len(rows):
-        periods, open_rows = _by_periods(trace, tensorrt, tried, (rows, replayed))
+        periods, open_rows = _by_periods(trace, tensorrt, tried, rows, replayed)
         found = find_inferences(trace, tensorrt, periods)
     open_rows = np.sort(np.concatenate([open_rows, mixed]))
     streams = align_streams(trace, open_rows, engines) if len(open_rows) else nothing
@@ -145,7 +145,7 @@ def inferences_of(
 
 
 def _by_periods(
-    trace: Trace, tensorrt: TensorRtRanges, tried: _Tried, rows: tuple[IntArray, BoolArray]
+    trace: Trace, tensorrt: TensorRtRanges, tried: _Tried, mine: IntArray, replayed: BoolArray
 ) -> tuple[IntArray, IntArray]:
     """What repeats among these kernels (a number per kernel of the trace), and those of them that
     the engines do not explain that way.
@@ -153,7 +153,7 @@ def _by_periods(
     from nsysmap.mapping.order.scores import expected_kernels
     from nsysmap.trace.inferences.periods import find_periods, unit_of_work
 
-    (mine, replayed), engines = rows, tried.engines
+    engines = tried.engines
     expected = expected_kernels(engines[0]) if len(engines) == 1 else None
     periods = find_periods(trace, mine, expected=expected).inference
     by_period = find_inferences(trace, tensorrt, periods)
@@ -318,14 +318,14 @@ def place_by_order(
                 reason[rows] = reasons.setdefault(text if place < _MOST else TOO_MANY, len(reasons))
                 continue
             aligned = _believed(
-                shape, shapes, (tried, engine), _pins(known, rows[0], engines, engine)
+                shape, shapes, tried, engine, _pins(known, rows[0], engines, engine)
             )
             sure = (aligned.layer >= 0) & (aligned.confidence >= SURE)
             layer[rows] = np.where(sure, aligned.layer + offsets[engine], np.int64(MISSING))
             unproved = _match(shape, tried, engine)[0].undecided
             confidence[rows] = aligned.confidence
             by_tactic[rows] = aligned.by_tactic & sure
-            probability[rows] = _probability(shape, shapes, (tried, engine))
+            probability[rows] = _probability(shape, shapes, tried, engine)
             texts = [aligned.reason(place, engines[engine]) for place in range(len(aligned.layer))]
             texts = [PERHAPS if text is None and unproved else text for text in texts]
             reason[rows] = [
@@ -340,7 +340,7 @@ def place_by_order(
     refused &= wanted
     if streams.asked.any():
         _place_streams(
-            streams, engines, asked.wanted, (layer, confidence, by_tactic, reason, reasons)
+            streams, engines, asked.wanted, layer, confidence, by_tactic, reason, reasons
         )
         probability[streams.asked] = streams.probability[streams.asked]
         refused |= streams.asked & (streams.layer < 0)
@@ -380,12 +380,17 @@ def _place_streams(
     streams: Streams,
     engines: Sequence[Engine],
     wanted: BoolArray,
-    into: tuple[IntArray, FloatArray, BoolArray, CodeArray, dict[str, int]],
+    layer: IntArray,
+    confidence: FloatArray,
+    by_tactic: BoolArray,
+    reason: CodeArray,
+    reasons: dict[str, int],
 ) -> None:
-    """Writes what was found of whole threads: layers of kernels that are sure of theirs (SURE)."""
+    """Writes what was found of whole threads into the arrays of all kernels: layers of those that
+    are sure of theirs (SURE).
+    """
     from nsysmap.mapping.order.kernel_alignment import SURE
 
-    layer, confidence, by_tactic, reason, reasons = into
     offsets = np.array(first_layers(engines))
     rows = np.flatnonzero(streams.asked & wanted)
     sure = (streams.layer[rows] >= 0) & (streams.confidence[rows] >= SURE)
@@ -437,7 +442,7 @@ def considered(
     if engine is None or engine < 0:
         return None
     aligned = _believed(
-        shape, shapes, (tried, engine), _pins(placed.known, shape.rows[0], engines, engine)
+        shape, shapes, tried, engine, _pins(placed.known, shape.rows[0], engines, engine)
     )
     return Considered(
         engine, int(np.flatnonzero((shape.rows == kernel).any(axis=0))[0]), aligned, len(shape.rows)
@@ -621,7 +626,7 @@ def _tell_apart(shapes: list[_Shape], chosen: list[int | None], tried: _Tried) -
         for at in mine:
             shape = shapes[at]
             aligned = _aligned(
-                shape, shapes, (tried, chosen[at] or 0), np.full(len(shape.codes), -1, np.int64)
+                shape, shapes, tried, chosen[at] or 0, np.full(len(shape.codes), -1, np.int64)
             )
             facts = zip(aligned.layer.tolist(), shape.facts, strict=True)
             sequences.append(
@@ -660,53 +665,53 @@ def _part_of(shape: _Shape, shapes: list[_Shape]) -> tuple[_Shape, int] | None:
 
 
 def _aligned(
-    shape: _Shape, shapes: list[_Shape], by: tuple[_Tried, int], pins: IntArray
+    shape: _Shape, shapes: list[_Shape], tried: _Tried, number: int, pins: IntArray
 ) -> Alignment:
     """The alignment of a shape; of a cut inference that of the complete one which it is a part
     of.
     """
-    tried, number = by
     found = _part_of(shape, shapes)
     if found is not None:
         full, begin = found
-        whole = _align(full, by, (False, False), np.full(len(full.codes), -1, np.int64))
+        whole = _align(full, tried, number, (False, False), np.full(len(full.codes), -1, np.int64))
         return whole.part(begin, begin + len(shape.codes))
     cut = _match(shape, tried, number)[1] if _maybe_cut(shape) else (False, False)
-    return _align(shape, by, cut, pins)
+    return _align(shape, tried, number, cut, pins)
 
 
 def _believed(
-    shape: _Shape, shapes: list[_Shape], by: tuple[_Tried, int], pins: IntArray
+    shape: _Shape, shapes: list[_Shape], tried: _Tried, number: int, pins: IntArray
 ) -> Alignment:
     """The same, no surer of any layer than that the engine ran."""
-    aligned = _aligned(shape, shapes, by, pins)
-    return replace(aligned, confidence=aligned.confidence * _probability(shape, shapes, by))
+    aligned = _aligned(shape, shapes, tried, number, pins)
+    return replace(
+        aligned, confidence=aligned.confidence * _probability(shape, shapes, tried, number)
+    )
 
 
-def _probability(shape: _Shape, shapes: list[_Shape], by: tuple[_Tried, int]) -> float:
+def _probability(shape: _Shape, shapes: list[_Shape], tried: _Tried, number: int) -> float:
     """How probable it is that this engine ran the shape, or one that is known to be its: a warm-up
     may have other tactics.
     """
     found = _part_of(shape, shapes)
-    match = _match(found[0] if found is not None else shape, *by)[0]
+    match = _match(found[0] if found is not None else shape, tried, number)[0]
     if match.accepted:
         return match.probability
     if match.undecided:
         return min(UNPROVED, match.probability)
     accepted = [
         match.probability
-        for match in (_match(one, *by)[0] for one in shapes[:_MOST] if one.complete)
+        for match in (_match(one, tried, number)[0] for one in shapes[:_MOST] if one.complete)
         if match.accepted
     ]
     return max(accepted, default=UNPROVED)
 
 
 def _align(
-    shape: _Shape, by: tuple[_Tried, int], cut: tuple[bool, bool], pins: IntArray
+    shape: _Shape, tried: _Tried, number: int, cut: tuple[bool, bool], pins: IntArray
 ) -> Alignment:
     from nsysmap.mapping.order.kernel_alignment import align_inference
 
-    tried, number = by
     key = (number, shape.codes.tobytes(), cut, pins.tobytes())
     if key not in tried.alignments:
         tried.alignments[key] = align_inference(

@@ -142,19 +142,20 @@ def how_often(
 
 
 def usual_kernels(
-    stream: tuple[IntArray, FloatArray | None],
+    row: IntArray,
+    value: FloatArray | None,
     runs: Runs,
     members: Sequence[int],
-    lane: tuple[Scores, Sequence[Layer]],
+    scores: Scores,
+    layers: Sequence[Layer],
 ) -> Usual:
-    """What those runs of a stream usually launch in each slot; ``stream``: of each item which
-    distinct one it is, and its value.
+    """What those runs of a stream usually launch in each slot; ``row`` says of each item which
+    distinct one it is, ``value`` has its value.
 
     A layer runs the same kernels in every inference: what fewer than half the runs have in a slot
     is not the layer's.  A kernel that was put in no slot, but is launched beside an opaque layer's
     again and again, is that layer's.
     """
-    (row, value), (scores, layers) = stream, lane
     any_number = np.array([layer.kind in ANY_NUMBER for layer in layers], np.bool_)
     some = [
         members[at]
@@ -296,11 +297,10 @@ def opaque(usual: Usual, layers: Sequence[Layer]) -> BoolArray:
     return np.array([layer.kind in ANY_NUMBER for layer in layers], np.bool_)[usual.slot]
 
 
-def is_part(part: tuple[int, Usual], whole: tuple[int, Usual], layers: Sequence[Layer]) -> bool:
-    """Whether a kind of runs (their number first) is another one with others' kernels in one place,
-    within an opaque layer.
+def is_part(less: Usual, runs: int, more: Usual, other_runs: int, layers: Sequence[Layer]) -> bool:
+    """Whether a kind of so many runs is another one with others' kernels in one place, within an
+    opaque layer.
     """
-    (runs, less), (other_runs, more) = part, whole
     if runs < _PART_RUNS * other_runs or len(less.name) + _BLOCK > len(more.name):
         return False
     places = common_places(less.name.tolist(), more.name.tolist())
@@ -371,15 +371,20 @@ def usual_track(scores: Scores, layers: Sequence[Layer], usual: Usual) -> Track:
 
 
 def neighbours(
-    items: tuple[IntArray, BoolArray, BoolArray], runs: Runs, kind: IntArray, kinds: int
+    row: IntArray,
+    runs: Runs,
+    kind: IntArray,
+    kinds: int,
+    *,
+    overlooked: BoolArray,
+    explained: BoolArray,
 ) -> list[Counter[tuple[int, int]]]:
     """For each kind of runs how often which unexplained item stands beside one: (-1 before or 1
     behind it, the distinct item).
 
-    ``items``: of each item in order which distinct one it is; of each distinct one whether it is
-    overlooked; of each item whether it is explained.
+    ``row`` says of each item in order which distinct one it is, ``overlooked`` of each distinct one
+    whether it is, and ``explained`` of each item.
     """
-    row, overlooked, explained = items
     found: list[Counter[tuple[int, int]]] = [Counter() for _ in range(kinds)]
     for at, first, last in zip(kind.tolist(), runs.first.tolist(), runs.last.tolist(), strict=True):
         for side, end in ((-1, first), (1, last)):

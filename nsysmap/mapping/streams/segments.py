@@ -201,7 +201,7 @@ def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None
     if forms is plain:
         stream = _learnt(first, judged.runs, lanes, judged.believed)
     mine = tuple(lanes[form.lane] for form in forms)
-    stream, judged = _without_others(kernels, mine, forms, engines, (stream, judged))
+    stream, judged = _without_others(kernels, mine, forms, engines, stream, judged)
     sure = sureness(stream, judged.runs, judged.believed)
     judged = _told_apart(kernels, (*mine, *lanes), judged, engines)
     ours = kept(judged.runs, judged.believed)
@@ -216,20 +216,21 @@ def _without_others(
     lanes: Sequence[Lane],
     forms: Sequence[Form],
     engines: Sequence[Engine],
-    found: tuple[Stream, _Judged],
+    learnt: Stream,
+    judged: _Judged,
 ) -> tuple[Stream, _Judged]:
     """The same with what recurs outside the believed runs taken for what it is, where no run is
     lost by that.
     """
-    learnt, judged = found
     inside = run_of(kept(judged.runs, judged.believed), len(kernels.row)) >= 0
     paused = _pauses(kernels.gap_ns) | _pauses(kernels.idle_ns) | kernels.copies | kernels.waits
     others = other_tracks(kernels.row, paused, inside)
     if not others:
-        return found
+        return learnt, judged
     stream = replace(learnt, tracks=(*learnt.tracks, *others))
     again = _judged(kernels, lanes, likeliest_runs(stream), engines, forms)
-    return (stream, again) if again.believed.sum() >= judged.believed.sum() else found
+    better = again.believed.sum() >= judged.believed.sum()
+    return (stream, again) if better else (learnt, judged)
 
 
 def _lanes(facts: Sequence[KernelFacts], engines: Sequence[Engine]) -> tuple[Lane, ...]:
@@ -345,7 +346,7 @@ def _forms(
     for number, lane in enumerate(lanes):
         kinds = [at for at, (form, _) in enumerate(judged.usual) if forms[form].lane == number]
         kinds.sort(key=lambda at: (-judged.kinds[at].believed, -judged.kinds[at].runs))
-        learnt: list[tuple[int, Usual]] = []
+        learnt: list[tuple[int, Usual]] = []  # how many runs, and what they usually launch
         chances: list[FloatArray | None] = []
         while kinds:
             most = judged.usual[kinds[0]][1]
@@ -360,7 +361,7 @@ def _forms(
             if len(runs) >= _SEVERAL:
                 slotted, chance = _placed_together(kernels, lane, judged.runs, runs, engines)
                 usual = usual_kernels(
-                    (kernels.row, kernels.took), slotted, runs, (lane.scores, lane.layers)
+                    kernels.row, kernels.took, slotted, runs, lane.scores, lane.layers
                 )
                 usual = steady(usual, lane.layers)
                 if (
@@ -372,12 +373,15 @@ def _forms(
                     learnt.append((len(runs), usual))
                     chances.append(chance)
         whole = [
-            one
-            for one in learnt
-            if not any(is_part(other, one, lane.layers) for other in learnt if other is not one)
+            Form(number, usual, chances[at])
+            for at, (runs_of_it, usual) in enumerate(learnt)
+            if not any(
+                is_part(other, runs_of_other, usual, runs_of_it, lane.layers)
+                for place, (runs_of_other, other) in enumerate(learnt)
+                if place != at
+            )
         ]
-        of = {id(one): chance for one, chance in zip(learnt, chances, strict=True)}
-        found.extend(Form(number, one[1], of[id(one)]) for one in whole)
+        found.extend(whole)
         if not whole:
             found.append(Form(number))
     return tuple(found)
@@ -591,7 +595,14 @@ def _without_parts(row: IntArray, foreign: BoolArray, judged: _Judged) -> _Judge
     stand.
     """
     explained = foreign[row] | (run_of(kept(judged.runs, judged.believed), len(row)) >= 0)
-    beside = neighbours((row, foreign, explained), judged.runs, judged.kind, len(judged.kinds))
+    beside = neighbours(
+        row,
+        judged.runs,
+        judged.kind,
+        len(judged.kinds),
+        overlooked=foreign,
+        explained=explained,
+    )
     kinds = list(judged.kinds)
     for at, one in enumerate(judged.kinds):
         own = [
@@ -695,7 +706,7 @@ def _kinds(
             and _is_near(group, kind, groups, found, name)
         )
         alone = kind.unproved and not kind.believed and not any(other.believed for other in found)
-        other_work = not _does_the_same(group, kind, (groups, found), lanes)
+        other_work = not _does_the_same(group, kind, groups, found, lanes)
         result.append(
             replace(
                 kind, believed=(kind.believed or near or alone) and not other_work, unproved=alone
@@ -707,7 +718,8 @@ def _kinds(
 def _does_the_same(
     group: _Group,
     kind: RunKind,
-    others: tuple[Sequence[_Group], Sequence[RunKind]],
+    groups: Sequence[_Group],
+    kinds: Sequence[RunKind],
     lanes: Sequence[Lane],
 ) -> bool:
     """Whether a kind that is mostly in opaque layers does what the engine's most frequent kind
@@ -715,10 +727,10 @@ def _does_the_same(
     """
     sizes = [
         other.runs * sum(map(len, mine.consensus())) if other.engine == kind.engine else -1
-        for mine, other in zip(*others, strict=True)
+        for mine, other in zip(groups, kinds, strict=True)
     ]
     at = int(np.argmax(sizes))
-    usual, known = others[0][at], others[1][at].believed or others[1][at].unproved
+    usual, known = groups[at], kinds[at].believed or kinds[at].unproved
     lane, cells = lanes[group.lane], group.consensus()
     inside = sum(
         len(cell) for place, cell in enumerate(cells) if lane.layers[place // 2].kind in ANY_NUMBER

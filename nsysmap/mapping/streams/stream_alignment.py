@@ -266,7 +266,9 @@ def sureness(stream: Stream, runs: Runs, asked: BoolArray | None = None) -> Sure
                     result,
                     taken,
                     chance[place, : len(rows)],
-                    (rows, runs.slot[rows], int(number_of[run])),
+                    rows,
+                    runs.slot[rows],
+                    int(number_of[run]),
                 )
     return result
 
@@ -287,10 +289,14 @@ def _parts(mine: IntArray, size: IntArray, slots: int) -> list[IntArray]:
 
 
 def _tell(
-    result: Sureness, taken: FloatArray, chance: FloatArray, where: tuple[IntArray, IntArray, int]
+    result: Sureness,
+    taken: FloatArray,
+    chance: FloatArray,
+    rows: IntArray,
+    slot: IntArray,
+    run: int,
 ) -> None:
-    """Writes what one run says of its items (rows, slots, number)."""
-    rows, slot, run = where
+    """Writes what one run says of its items: their rows, their slots, and its number."""
     items = np.arange(len(rows))
     inside = slot >= 0
     nowhere = np.clip(1.0 - chance.sum(axis=1), 0.0, 1.0)

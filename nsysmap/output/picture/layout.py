@@ -510,7 +510,7 @@ def _way(
     if own != column:
         last = grid.columns[own][1] - 1
         if row < last:
-            at = _down(page, trunk, (at, row + 1, last), branches.get((trunk, own), []), way)
+            at = _down(page, trunk, at, row + 1, last, branches.get((trunk, own), []), way)
         first = grid.columns[column][0]
         x, track = page.gutters[trunk, column]
         foot = page.foot + _ROW_GAP / 3 + page.feet[trunk] * _TRACK
@@ -519,9 +519,9 @@ def _way(
         way.append((at, (at[0], foot), (x, foot), (x, head), (arrives[0], head), arrives))
         if wanted == first:
             return way
-        at = _down(page, trunk, (arrives, first, wanted - 1), branches[trunk, column], way)
+        at = _down(page, trunk, arrives, first, wanted - 1, branches[trunk, column], way)
     elif wanted > row + 1:
-        at = _down(page, trunk, (at, row + 1, wanted - 1), branches[trunk, column], way)
+        at = _down(page, trunk, at, row + 1, wanted - 1, branches[trunk, column], way)
     way.append((at, goal))
     return way
 
@@ -529,16 +529,17 @@ def _way(
 def _down(
     page: _Page,
     trunk: _Trunk,
-    span: tuple[Point, int, int],
+    at: Point,
+    first: int,
+    last: int,
     readers: Sequence[int],
     way: list[Segment],
 ) -> Point:
-    """Adds the way through the trunk's lane, from a point above the first row of the span to below
-    its last; returns its end.
+    """Adds the way through the trunk's lane, from a point above the first of these rows to below
+    the last; returns its end.
 
     The lane is divided where a reader's way leaves it, so that all readers share the same segments.
     """
-    at, first, last = span
     x = page.lanes[trunk, page.grid.column[page.grid.rows[first][0]]]
     if at != (x, page.top(first)):
         way.append((at, (x, page.top(first))))

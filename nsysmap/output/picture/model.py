@@ -194,11 +194,11 @@ def picture(
         "precision": _types(engine, times),
     }
     told = _Told(layer_titles(engine.layers), swatches, _opened(engine, times))
-    views = [_view(engine, times, told, (name, groups))]
+    views = [_view(engine, times, told, name, groups)]
     notes = [note.text for note in engine.notes if note.level != "info"]
     if all_views and groups:
         try:
-            views.append(_view(engine, times, told, (_EVERY, ())))
+            views.append(_view(engine, times, told, _EVERY, ()))
         except NsysmapError as error:
             notes.append(f"The view of all layers is left out: {error.what}.")
     if any(edge.order for edge in views[0].edges):
@@ -303,9 +303,8 @@ def _groups(engine: Engine, collapse: str) -> tuple[str, tuple[Group, ...]]:
 
 
 def _view(
-    engine: Engine, times: Times | None, told: _Told, drawn: tuple[str, Sequence[Group]]
+    engine: Engine, times: Times | None, told: _Told, name: str, groups: Sequence[Group]
 ) -> View:
-    name, groups = drawn
     inside = {layer: group for group in groups for layer in group.layers}
     members: list[tuple[str | None, tuple[int, ...]]] = []
     for layer in engine.layers:

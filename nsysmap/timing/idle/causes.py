@@ -190,7 +190,7 @@ class Host:
         at = np.searchsorted(right, pieces.start_ns, side="right")
         touched = (at < len(left)) & (left[np.minimum(at, len(left) - 1)] < pieces.end_ns)
         return _replaced(
-            pieces, thread, touched, (self.overheads, self.overhead_label, PROFILER), pieces.end_ns
+            pieces, thread, touched, self.overheads, self.overhead_label, PROFILER, pieces.end_ns
         )
 
     def compile_pieces(
@@ -203,7 +203,7 @@ class Host:
             return pieces
         touched = np.isin(pieces.cause, _OF_THE_HOST)
         return _replaced(
-            pieces, thread, touched, (self.compiling, self.compile_label, COMPILE), launched_ns
+            pieces, thread, touched, self.compiling, self.compile_label, COMPILE, launched_ns
         )
 
     def causes(self, idle: Spans, launch: IntArray) -> IdlePieces:
@@ -245,16 +245,21 @@ class Host:
         at = np.flatnonzero(~free)
         named.append(
             self._calls(
-                _take(pieces, at), row[at], (held[at], call[at], enqueuing[at], launch[row[at]])
+                _take(pieces, at), row[at], held[at], call[at], enqueuing[at], launch[row[at]]
             )
         )
         return joined(named)
 
     def _calls(
-        self, pieces: Spans, owner: IntArray, found: tuple[IntArray, IntArray, BoolArray, IntArray]
+        self,
+        pieces: Spans,
+        owner: IntArray,
+        held: IntArray,
+        call: IntArray,
+        enqueuing: BoolArray,
+        launch: IntArray,
     ) -> IdlePieces:
         """The cause of pieces in an API call, inside an enqueue or held by the profiler."""
-        held, call, enqueuing, launch = found
         safe_call, safe_held = np.where(call >= 0, call, 0), np.where(held >= 0, held, 0)
         kind = self.call_kind.codes[safe_call] if len(self.calls) else np.full(len(call), -1)
         sync = (call >= 0) & np.isin(kind, _codes(self.call_kind, ("sync",)))
@@ -326,7 +331,9 @@ def _replaced(
     pieces: IdlePieces,
     thread: IntArray,
     touched: BoolArray,
-    by: tuple[Timed, Labels, int],
+    covering: Timed,
+    label: Labels,
+    cause: int,
     before_ns: IntArray,
 ) -> IdlePieces:
     """The pieces, of which those touched get another cause where one of these spans of their
@@ -334,7 +341,6 @@ def _replaced(
     """
     if not touched.any():
         return pieces
-    covering, label, cause = by
     rest, pieces = pieces.take(np.flatnonzero(~touched)), pieces.take(np.flatnonzero(touched))
     thread, before_ns = thread[touched], before_ns[touched]
     spans = Spans(thread, pieces.start_ns, pieces.end_ns)

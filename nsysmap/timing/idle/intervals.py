@@ -350,13 +350,11 @@ def _pieces(idle: _Idle, host: Host) -> IdlePieces:
         _whole(
             idle,
             np.flatnonzero(same),
-            (
-                np.full(len(same), DISPATCH, np.int64),
-                _call_proof(host, launch, (call_start, call_end)),
-            ),
+            np.full(len(same), DISPATCH, np.int64),
+            _call_proof(host, launch, call_start, call_end),
         ),
         _whole(
-            idle, np.flatnonzero(~same & (launch < 0)), _no_proof(len(launch), len(host.labels))
+            idle, np.flatnonzero(~same & (launch < 0)), *_no_proof(len(launch), len(host.labels))
         ),
         _queued(idle, np.flatnonzero(queued), host),
         *_late(idle, np.flatnonzero(late), host),
@@ -369,11 +367,11 @@ def _pieces(idle: _Idle, host: Host) -> IdlePieces:
 _Proof = tuple[IntArray, IntArray, IntArray]  # evidence, its start, its end
 
 
-def _call_proof(host: Host, launch: IntArray, times: tuple[IntArray, IntArray]) -> _Proof:
+def _call_proof(host: Host, launch: IntArray, start: IntArray, end: IntArray) -> _Proof:
     return (
         np.where(launch >= 0, host.call_label.at(np.maximum(launch, 0)), np.int64(MISSING)),
-        times[0],
-        times[1],
+        start,
+        end,
     )
 
 
@@ -382,9 +380,9 @@ def _no_proof(rows: int, label: int) -> tuple[IntArray, _Proof]:
     return np.full(rows, UNKNOWN, np.int64), (np.full(rows, label, np.int64), nothing, nothing)
 
 
-def _whole(idle: _Idle, rows: IntArray, why: tuple[IntArray, _Proof]) -> IdlePieces:
-    """The idle intervals of one cause; ``why`` has one entry per interval."""
-    cause, (evidence, start, end) = why
+def _whole(idle: _Idle, rows: IntArray, cause: IntArray, proof: _Proof) -> IdlePieces:
+    """The idle intervals of one cause; ``cause`` and ``proof`` have one entry per interval."""
+    evidence, start, end = proof
     return IdlePieces(
         rows,
         idle.start_ns[rows],
@@ -403,20 +401,17 @@ def _queued(idle: _Idle, rows: IntArray, host: Host) -> IdlePieces:
         rows,
         idle.start_ns[rows],
         idle.end_ns[rows],
-        *_why_queued(idle, rows, (host, idle.end_ns[rows] - idle.start_ns[rows], launch)),
+        *_why_queued(idle, rows, host, idle.end_ns[rows] - idle.start_ns[rows], launch),
     )
 
 
 def _why_queued(
-    idle: _Idle, rows: IntArray, of: tuple[Host, IntArray, IntArray]
+    idle: _Idle, rows: IntArray, host: Host, wait_ns: IntArray, launch: IntArray
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Cause and evidence for queued work that took this long to start: (host, wait in ns, launch
-    call).
-    """
-    host, wait, launch = of
+    """Cause and evidence for queued work that took so long to start after these launch calls."""
     graph = idle.after.graph[rows]
     switched = (idle.before.ints("process") != idle.after.ints("process"))[rows]
-    slow = wait > SLOW_DISPATCH_NS
+    slow = wait_ns > SLOW_DISPATCH_NS
     cause = np.select(
         [slow & switched, graph, slow], [SWITCH, GRAPH, UNKNOWN], default=DISPATCH
     ).astype(np.int64)
@@ -471,7 +466,7 @@ def _late(idle: _Idle, rows: IntArray, host: Host) -> list[IdlePieces]:
         rows[tail],
         body_end[tail],
         end[tail],
-        *_why_queued(idle, rows[tail], (host, (end - body_end)[tail], launch[tail])),
+        *_why_queued(idle, rows[tail], host, (end - body_end)[tail], launch[tail]),
     )
     mine = np.flatnonzero(body > start)
     found = host.causes(Spans(thread[mine], start[mine], body[mine]), launch[mine])
