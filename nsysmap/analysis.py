@@ -486,7 +486,7 @@ class Steps:
 
         trace = self.mapped.trace
         return inference_figures(
-            self.mapped.inferences, self.gaps, trace.memcpys, (trace.api_calls, trace.overheads)
+            self.mapped.inferences, self.gaps, trace.memcpys, trace.api_calls, trace.overheads
         )
 
     @cached_property

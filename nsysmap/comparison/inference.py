@@ -203,7 +203,7 @@ def _contributions(
     inferences, layers = tables["inferences"], tables["layers"]
     kinds, titles = Kinds(len(layers)), called_text(layers)
     process = int(inferences.ints("process")[rows[1]])
-    device = known_device(tables, (process, int(inferences.ints("device")[rows[1]])))
+    device = known_device(tables, process, int(inferences.ints("device")[rows[1]]))
     works = recorded_works(dict(tables), device, process, kinds)
     idle = idle_of(tables["gaps"], device, kinds)
     usual, own = (
@@ -233,7 +233,7 @@ def _waits(tables: Mapping[str, Table], times: _PeriodTimes, row: int) -> tuple[
     """The idle intervals from the end of the previous one until an inference was enqueued."""
     inferences, gaps, kernels = tables["inferences"], tables["gaps"], tables["kernels"]
     device = known_device(
-        tables, (int(inferences.ints("process")[row]), int(inferences.ints("device")[row]))
+        tables, int(inferences.ints("process")[row]), int(inferences.ints("device")[row])
     )
     begin, end = int(times.begin_ns[row]), int(inferences.ints("start_ns")[row])
     mine = (

@@ -97,7 +97,7 @@ def pace_of(tables: dict[str, Table], *, device: int | None = None) -> Pace:
     home = _home(tables, device)
     if home is None:
         return _nothing(kinds)
-    process, gpu = home[0], known_device(tables, home)
+    process, gpu = home[0], known_device(tables, *home)
     replayed = tables["replayed_inferences"]
     loops = _loops(tables, home)
     idle = idle_of(tables["gaps"], gpu, kinds)

@@ -71,11 +71,10 @@ class Works:
     column: IntArray  # see Kinds
 
 
-def known_device(tables: Mapping[str, Table], home: tuple[int, int]) -> int:
+def known_device(tables: Mapping[str, Table], process: int, device: int) -> int:
     """The device of a process's inferences; if no kernel shows it, that of its CUDA graphs traced
     as a whole, or the only device.
     """
-    process, device = home
     if device != MISSING:
         return device
     graphs = tables["cuda_graph_traces"]
@@ -182,8 +181,8 @@ def spent(works: Works, idle: Idle, begin_ns: IntArray, end_ns: IntArray, kinds:
         else works.start_ns
     )
     alone = np.flatnonzero(works.end_ns > shown)
-    _share_out(result, shown[alone], works.end_ns[alone], works.column[alone], (begin_ns, end_ns))
-    _share_out(result, idle.start_ns, idle.end_ns, idle.column, (begin_ns, end_ns))
+    _share_out(result, shown[alone], works.end_ns[alone], works.column[alone], begin_ns, end_ns)
+    _share_out(result, idle.start_ns, idle.end_ns, idle.column, begin_ns, end_ns)
     result[:, kinds.idle("unknown")] += end_ns - begin_ns - result.sum(axis=1)
     return result
 
@@ -193,10 +192,10 @@ def _share_out(
     start: IntArray,
     end: IntArray,
     column: IntArray,
-    within: tuple[IntArray, IntArray],
+    begin_ns: IntArray,
+    end_ns: IntArray,
 ) -> None:
     """Add the disjoint pieces to the intervals in which they lie."""
-    begin_ns, end_ns = within
     first = np.searchsorted(end_ns, start, side="right")
     last = np.searchsorted(begin_ns, end, side="left")
     count = np.maximum(last - first, 0)

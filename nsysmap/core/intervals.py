@@ -277,16 +277,15 @@ def union_ns(start_ns: IntArray, end_ns: IntArray) -> int:
 
 
 def union_ns_by_group(
-    group: IntArray, intervals: tuple[IntArray, IntArray], count: int
+    group: IntArray, start_ns: IntArray, end_ns: IntArray, count: int
 ) -> IntArray:
-    """For each group (0 to count - 1) the length in nanoseconds of the union of its intervals
-    (starts, ends); MISSING for a group without intervals.
+    """For each group (0 to count - 1) the length in nanoseconds of the union of its intervals;
+    MISSING for a group without intervals.
 
     The rows must be sorted by group, then start.  All are MISSING if the times are too far apart
     for int64: absurd input.
     """
     lengths = np.full(count, MISSING, np.int64)
-    start_ns, end_ns = intervals
     if len(group) == 0:
         return lengths
     origin = int(start_ns.min())

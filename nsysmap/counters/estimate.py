@@ -369,7 +369,7 @@ def _linear(
                 (influence[problem.clusters : of_phases] ** 2).sum(axis=0),
                 modelled[row], shape[row], (influence[of_phases:-1] ** 2).mean(axis=0), share,
                 influence[-1], least[row],
-                _variance_inside(problem.layout.groups, common.inside, residual),
+                _variance_inside(problem.layout.groups, *common.inside, residual),
             )
         )  # fmt: skip
     return found
@@ -420,10 +420,9 @@ def _of_one(problem: Problem) -> BoolArray:
 
 
 def _variance_inside(
-    groups: int, inside: tuple[IntArray, IntArray], residual: FloatArray
+    groups: int, sample: IntArray, group: IntArray, residual: FloatArray
 ) -> FloatArray:
     """By group the scatter of the samples inside it."""
-    sample, group = inside
     count = np.bincount(group, minlength=groups)
     total = np.bincount(group, residual[sample] ** 2, groups)
     return np.where(count > 1, total / np.maximum(count, 1), np.nan)

@@ -127,7 +127,7 @@ def whose_inferences(
     # the last one of kernels without a layer
     of_layer = np.append(np.repeat(np.arange(len(engines)), np.diff(offsets)), len(engines))
     number = found.membership.held_ints("inference")
-    engine = _of_most_kernels(in_pieces(number, layer), of_layer, (len(found.table), len(engines)))
+    engine = _of_most_kernels(in_pieces(number, layer), of_layer, len(found.table), len(engines))
     doubt, texts = np.full(len(engine), -1, np.int32), dict[str, int]()
     not_its = np.full(len(engine), MISSING, np.int64)  # the engine that it was mapped to
     explained = []
@@ -435,12 +435,11 @@ def _kinds(
 
 
 def _of_most_kernels(
-    kernels: Iterable[tuple[IntArray, ...]], of_layer: IntArray, sizes: tuple[int, int]
+    kernels: Iterable[tuple[IntArray, ...]], of_layer: IntArray, inferences: int, engines: int
 ) -> IntArray:
     """The engine of most of each inference's kernels; ``kernels`` has their rows, inferences and
     layers in pieces.
     """
-    inferences, engines = sizes
     votes = np.zeros(inferences * (engines + 1), np.int64)
     for _, number, layer in kernels:
         inside = number >= 0

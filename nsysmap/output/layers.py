@@ -511,7 +511,7 @@ def _region_lines(measured: OfTrace, titles: Mapping[str, str], room: int) -> It
     }
     for region, rows in regions.items():
         if region not in opened:
-            yield from _opaque_lines(region, rows, measured, (whole, room))
+            yield from _opaque_lines(region, rows, measured, whole, room)
     if opened:
         cells = []
         for region, rows in list(opened.items())[:_TOP_REGIONS]:
@@ -540,14 +540,13 @@ def _region_lines(measured: OfTrace, titles: Mapping[str, str], room: int) -> It
 
 
 def _opaque_lines(
-    region: str, rows: Rows, measured: OfTrace, of: tuple[int, int]
+    region: str, rows: Rows, measured: OfTrace, whole: int, room: int
 ) -> Iterator[list[Line]]:
     """An opaque region by part: first those whose names differ only in numbers, together, then each
     part.
 
-    ``of`` is the engine's kernel time, and the columns there are.
+    ``whole`` is the engine's kernel time, and ``room`` the columns there are.
     """
-    whole, room = of
     per = "per inference" if rows[0]["mean_ns"] is not None else "in total"
     told = (
         f"inside {region}: {_time_cell(rows)} µs {per} (mean),"

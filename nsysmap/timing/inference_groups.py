@@ -54,14 +54,14 @@ class _Inferences:
 
 
 def inference_figures(
-    inferences: Table, gaps: Table, memcpys: Table, host: tuple[Table, Table]
+    inferences: Table, gaps: Table, memcpys: Table, calls: Table, overheads: Table
 ) -> InferenceTables:
     """The tables of `InferenceTables`, from INFERENCES, GAPS and MEMCPYS, and of the host
     API_CALLS and OVERHEADS.
     """
     known = _numbered(inferences, memcpys)
     return InferenceTables(
-        _engines(known), _loops(known, host), _groups(known), _times(known, gaps)
+        _engines(known), _loops(known, calls, overheads), _groups(known), _times(known, gaps)
     )
 
 
@@ -110,10 +110,9 @@ def _summed(known: _Inferences, rows: IntArray) -> dict[str, object]:
     }
 
 
-def _loops(known: _Inferences, host: tuple[Table, Table]) -> Table:
+def _loops(known: _Inferences, calls: Table, overheads: Table) -> Table:
     found = []
     inferences = known.table
-    calls, overheads = host
     disturbances = {one.loop: one for one in host_disturbances(inferences, overheads)}
     for loop_id, places in rows_by_value(known.loops.loop[known.loops.order]):
         rows = known.loops.order[places]

@@ -205,7 +205,7 @@ def limit_of(need: Needed, measured: LayerSeen, device: Device | None) -> LayerB
     known = [floor for floor in (bytes_ns, flops_ns) if floor is not None]
     floor = max(known) if known else None
     reached = floor / measured.time_ns if floor is not None and measured.time_ns else None
-    verdict, reason = _verdict(need, measured, device, (bytes_ns, flops_ns))
+    verdict, reason = _verdict(need, measured, device, bytes_ns, flops_ns)
     return LayerBound(bytes_ns, flops_ns, floor, reached, peak, verdict, reason)
 
 
@@ -221,9 +221,12 @@ def peak_of(need: Needed) -> tuple[str | None, bool]:
 
 
 def _verdict(
-    need: Needed, measured: LayerSeen, device: Device, floors: tuple[int | None, int | None]
+    need: Needed,
+    measured: LayerSeen,
+    device: Device,
+    bytes_ns: int | None,
+    flops_ns: int | None,
 ) -> tuple[str, str]:
-    bytes_ns, flops_ns = floors
     time_ns = measured.time_ns
     if not time_ns:
         return "unknown", "none of its kernels was measured"

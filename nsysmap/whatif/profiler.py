@@ -149,15 +149,14 @@ def _empty_range(trace: Trace, window: Window, default: int) -> int:
 
 
 def profiler_parts(
-    events: IntArray, own: tuple[IntArray, IntArray], calls: IntArray, costs: ProfilerCosts
+    events: IntArray, left: IntArray, right: IntArray, calls: IntArray, costs: ProfilerCosts
 ) -> IntArray:
-    """The profiler's part of each stretch between two calls (begins, ends), without its own calls
-    and rows.
+    """The profiler's part of each stretch between two calls, from ``left`` to ``right``, without
+    its own calls and rows.
 
     ``events`` are the sorted begins and ends of the thread's ranges, ``calls`` the sorted begins of
     its traced calls.
     """
-    left, right = own
     range_events = np.searchsorted(events, right) - np.searchsorted(events, left)
     traced = np.searchsorted(calls, right) - np.searchsorted(calls, left)
     parts: IntArray = range_events * costs.range_ns + (traced + 1) * costs.edge_ns

@@ -209,7 +209,7 @@ class _Source:
         # of calls of two threads at once the later one takes only what is left
         begun = np.maximum(begun, np.minimum(previous, ended))
         between = (np.minimum(previous, begun), begun)
-        profiler = self._profiler_time(threads, rows, between)
+        profiler = self._profiler_time(threads, rows, *between)
         spans = enqueue_spans(self.trace, self.inferences.take(own))
         outside = between[1] - between[0] - covered(spans.start_ns, spans.end_ns, within=between)
         inference = np.maximum(np.searchsorted(begins, start[mine], side="right") - 1, 0)
@@ -227,7 +227,7 @@ class _Source:
         return tuple(self._step(_Call(*call)) for call in calls_made)
 
     def _profiler_time(
-        self, threads: tuple[int, ...], rows: IntArray, own: tuple[IntArray, IntArray]
+        self, threads: tuple[int, ...], rows: IntArray, left: IntArray, right: IntArray
     ) -> IntArray:
         """The profiler's part of each stretch between calls: range events, its own calls, the edges
         of traced calls, overhead rows.
@@ -237,21 +237,25 @@ class _Source:
             self.trace.api_calls,
             self.trace.overheads,
         )
-        left, right = own
         there = ranges.take(self.window.touching(ranges))
         here = np.isin(there.ints("thread"), threads)
         events = np.sort(
             np.concatenate([there.ints(name)[here] for name in ("start_ns", "end_ns")])
         )
         made = calls.take(rows)
+        between = left, right
         its_own = made.text("api").where(OWN_CALLS.__contains__)
-        inside = covered(made.ints("start_ns")[its_own], made.ints("end_ns")[its_own], within=own)
+        inside = covered(
+            made.ints("start_ns")[its_own], made.ints("end_ns")[its_own], within=between
+        )
         held = np.isin(overheads.ints("thread"), threads)
         by_rows = covered(
-            overheads.ints("start_ns")[held], overheads.ints("end_ns")[held], within=own
+            overheads.ints("start_ns")[held], overheads.ints("end_ns")[held], within=between
         )
         estimate = (
-            profiler_parts(events, own, made.ints("start_ns"), self.profiler) + inside + by_rows
+            profiler_parts(events, left, right, made.ints("start_ns"), self.profiler)
+            + inside
+            + by_rows
         )
         result: IntArray = np.minimum(estimate, right - left)
         return result

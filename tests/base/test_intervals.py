@@ -206,7 +206,7 @@ def test_the_union_of_a_group_is_as_long_as_the_instants_that_it_covers(
     work: list[tuple[int, int, int]],
 ) -> None:
     rows = np.array(sorted(work), np.int64)
-    busy = union_ns_by_group(rows[:, 0], (rows[:, 1], rows[:, 1] + rows[:, 2]), 4).tolist()
+    busy = union_ns_by_group(rows[:, 0], rows[:, 1], rows[:, 1] + rows[:, 2], 4).tolist()
     for number in {inference for inference, _, _ in work}:
         covered = {
             t

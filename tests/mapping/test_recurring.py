@@ -81,11 +81,9 @@ def test_the_common_sequence_has_what_each_lacks_somewhere_and_nothing_that_few_
 def test_a_kernel_whose_grid_changes_from_run_to_run_is_one_kernel() -> None:
     name = np.array([0, 0, 0, 0, 1])
     run, row, slot = np.arange(8), np.array([0, 1, 2, 3, 0, 1, 2, 3]), np.zeros(8, np.int64)
-    assert how_often((run, row, slot), name, 1, 8)[:4, 0].tolist() == [1.0, 1.0, 1.0, 1.0]
+    assert how_often(run, row, slot, name, 1, 8)[:4, 0].tolist() == [1.0, 1.0, 1.0, 1.0]
     run, row = np.arange(8), np.array([0, 0, 0, 0, 0, 0, 0, 1])
-    assert np.allclose(
-        how_often((run, row, np.zeros(8, np.int64)), name, 1, 8)[:2, 0], [1.0, 0.125]
-    )
+    assert np.allclose(how_often(run, row, np.zeros(8, np.int64), name, 1, 8)[:2, 0], [1.0, 0.125])
 
 
 def test_fewer_than_chance_allows_come_and_go() -> None:

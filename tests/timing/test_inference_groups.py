@@ -52,7 +52,8 @@ def figures(
         inferences,
         Table.of_rows(GAPS, gaps or []),
         Table.of_rows(MEMCPYS, copies or []),
-        (Table.empty(API_CALLS), Table.empty(OVERHEADS)),
+        Table.empty(API_CALLS),
+        Table.empty(OVERHEADS),
     )
 
 

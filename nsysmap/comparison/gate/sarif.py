@@ -61,7 +61,7 @@ def _id(check: Check) -> str:
 def _of_check(check: Check, source: str, number: dict[str, int]) -> dict[str, Any]:
     text = f"{check.name}: {check.limit}, is {check.value}: {check.told}"
     level = "error" if check.status == BROKEN else "warning"
-    return _result(_id(check), number, (level, text), [_location(source, check.name)])
+    return _result(_id(check), number, level, text, [_location(source, check.name)])
 
 
 def _of_finding(
@@ -70,7 +70,8 @@ def _of_finding(
     result = _result(
         one.rule,
         number,
-        (_LEVELS[one.severity], one.message),
+        _LEVELS[one.severity],
+        one.message,
         [_location(source, one.layer, one.layer_title)],
     )
     if ignored is not None:
@@ -79,9 +80,8 @@ def _of_finding(
 
 
 def _result(
-    rule: str, number: dict[str, int], told: tuple[str, str], locations: list[dict[str, Any]]
+    rule: str, number: dict[str, int], level: str, text: str, locations: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    level, text = told
     return {
         "ruleId": rule,
         "ruleIndex": number[rule],

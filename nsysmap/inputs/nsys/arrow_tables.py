@@ -100,7 +100,7 @@ def _parquet(path: Path, integers: Sequence[str], texts: Sequence[str]) -> Colum
         if rows > size or bytes_told > _MOST_GROWTH * size + _SPARE_BYTES:
             raise pa.ArrowInvalid("it says that it holds more than its size explains")
         batches = file.iter_batches(_BATCH_ROWS, columns=[*integers, *texts], use_threads=False)
-        return _columns(path, rows, batches, (integers, texts))
+        return _columns(path, rows, batches, integers, texts)
 
 
 def _arrow(path: Path, integers: Sequence[str], texts: Sequence[str], *, begin: int = 0) -> Columns:
@@ -109,16 +109,16 @@ def _arrow(path: Path, integers: Sequence[str], texts: Sequence[str], *, begin: 
     with _damage(path), pa.memory_map(str(path)) as source:
         source.seek(begin)
         batches = list(pa.ipc.open_stream(source))
-        return _columns(path, sum(len(batch) for batch in batches), batches, (integers, texts))
+        return _columns(path, sum(len(batch) for batch in batches), batches, integers, texts)
 
 
 def _columns(
     path: Path,
     rows: int,
     batches: Iterable[pyarrow.RecordBatch],
-    names: tuple[Sequence[str], Sequence[str]],
+    integers: Sequence[str],
+    texts: Sequence[str],
 ) -> dict[str, IntArray | Text]:
-    integers, texts = names
     numbers = {name: np.empty(rows, np.int64) for name in integers}
     codes = {name: np.empty(rows, np.int32) for name in texts}
     seen: dict[str, dict[str, int]] = {name: {} for name in texts}

@@ -122,14 +122,13 @@ def habit(often: FloatArray) -> FloatArray:
 
 
 def how_often(
-    items: tuple[IntArray, IntArray, IntArray], name: IntArray, slots: int, runs: int
+    run: IntArray, row: IntArray, slot: IntArray, name: IntArray, slots: int, runs: int
 ) -> FloatArray:
     """The share of the runs with each distinct kernel in each slot; of all of one name together
     where its grid differs from run to run.
 
-    ``items``: the run, the distinct kernel and the slot of each.
+    ``run``, ``row`` and ``slot`` are the run, the distinct kernel and the slot of each item.
     """
-    run, row, slot = items
     exact, together = np.zeros((len(name), slots)), np.zeros((int(name.max(initial=0)) + 1, slots))
     for table, which in ((exact, row), (together, name[row])):
         _, at, on = np.unique(np.stack([run, which, slot]), axis=1)
@@ -192,7 +191,7 @@ def usual_kernels(
     table = np.array(columns, np.float64).reshape(-1, 5)
     shares = np.array(near, np.float64).reshape(-1, len(scores.name)).T
     run, kernel, place = np.concatenate(seen, axis=1)
-    often = how_often((run, kernel, place), scores.name, scores.match.shape[1], len(some))
+    often = how_often(run, kernel, place, scores.name, scores.match.shape[1], len(some))
     which = shares.argmax(axis=0) if shares.size else np.zeros(0, np.int64)
     whole = table[:, :2].astype(np.int64)
     missed = _missed_together(np.array(had, np.int64).reshape(-1, len(some)) > 0, table[:, 2])

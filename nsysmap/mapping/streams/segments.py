@@ -280,7 +280,9 @@ def _learnt(stream: Stream, runs: Runs, lanes: Sequence[Lane], among: BoolArray)
         items = np.flatnonzero((of >= 0) & (runs.slot >= 0))
         items = items[mine[of[items]]]
         often = how_often(
-            (of[items], stream.row[items], runs.slot[items]),
+            of[items],
+            stream.row[items],
+            runs.slot[items],
             lane.scores.name,
             len(track.skip),
             count,

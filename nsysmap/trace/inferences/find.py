@@ -488,7 +488,7 @@ def _gpu_times(work: _Work, count: int) -> tuple[IntArray, IntArray, IntArray]:
     return (
         first_start,
         last_end,
-        union_ns_by_group(work.inference, (work.start_ns, work.end_ns), count),
+        union_ns_by_group(work.inference, work.start_ns, work.end_ns, count),
     )
 
 

@@ -93,18 +93,17 @@ def excluded_spans(inferences: Table) -> dict[int, list[tuple[int, int]]]:
             beside = union_ns(np.maximum(start[others], begin), np.minimum(end[others], stop))
             if stop > begin and beside <= FEW * (stop - begin):
                 found.setdefault(int(device[rows[at]]), []).append((begin, stop))
-    for one, spans in _between_loops(loops, steady, (start, end, device)).items():
+    for one, spans in _between_loops(loops, steady, start, end, device).items():
         found.setdefault(one, []).extend(spans)
     return {one: _merged(spans) for one, spans in found.items()}
 
 
 def _between_loops(
-    loops: InLoops, steady: BoolArray, when: tuple[IntArray, IntArray, IntArray]
+    loops: InLoops, steady: BoolArray, start: IntArray, end: IntArray, device: IntArray
 ) -> dict[int, list[tuple[int, int]]]:
     """By device, the times between the steady-state part of one loop, of several inferences, and
     that of the next.
     """
-    start, end, device = when
     parts: dict[int, list[tuple[int, int]]] = {}
     for _, rows in rows_by_value(np.where(steady, loops.loop, np.int64(MISSING))):
         if steady[rows[0]] and len(rows) > 1:
