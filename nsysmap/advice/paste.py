@@ -46,8 +46,8 @@ def _say(text: str, *since: int) -> Way:
 
 _EXPORT = "trtexec --onnx=model.onnx --profilingVerbosity=detailed --exportLayerInfo=engine.json"
 _INSPECTED = (
-    'open("engine.json",'
-    ' "w").write(engine.create_engine_inspector().get_engine_information(trt.LayerInformationFormat.JSON))'  # noqa: E501
+    'open("engine.json", "w").write(engine.create_engine_inspector()'
+    ".get_engine_information(trt.LayerInformationFormat.JSON))"
 )
 _GRAPH = (
     "cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal); {}"
@@ -235,9 +235,8 @@ CHANGES: Mapping[str, AdvisedChange] = {
         "run it as a CUDA graph",
         {
             TENSORRT: (
-                _line(
-                    _GRAPH.format("context->enqueueV3(stream);"), 11
-                ),  # trtexec does it by default
+                # from TensorRT 11 on, trtexec does it by default
+                _line(_GRAPH.format("context->enqueueV3(stream);"), 11),
                 _line("trtexec --loadEngine=model.plan --useCudaGraph"),
                 _ENQUEUED,  # where trtexec cannot run the engine
                 _ENQUEUED_V2,
@@ -459,9 +458,8 @@ TWO_GRAPHS = replace(
     ways={
         **CHANGES["two-in-flight"].ways,
         TENSORRT: (
-            _line(
-                "trtexec --loadEngine=model.plan --infStreams=2", 11
-            ),  # a CUDA graph is its default
+            # from TensorRT 11 on, a CUDA graph is its default
+            _line("trtexec --loadEngine=model.plan --infStreams=2", 11),
             _line("trtexec --loadEngine=model.plan --infStreams=2 --useCudaGraph", 8, 6),
             _line("trtexec --loadEngine=model.plan --streams=2 --useCudaGraph"),
         ),

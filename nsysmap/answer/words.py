@@ -232,10 +232,8 @@ def times(summary: Summary, *, brief: bool = False) -> list[str]:
             f"{figure(summary.unprofiled)} predicted without"
             f" {'' if brief else 'the '}profiler{_outliers(summary)}"
         )
-        lines.append(
-            f"{predicted},"
-            f" {rate_of(summary.unprofiled)}{rate_unit(summary, brief=brief)}{replayed_alone(summary)}"  # noqa: E501
-        )
+        rate = f"{rate_of(summary.unprofiled)}{rate_unit(summary, brief=brief)}"
+        lines.append(f"{predicted}, {rate}{replayed_alone(summary)}")
     elif summary.traced:
         reason = "see above" if summary.blocked else not_replayed(summary)
         lines.append("without the profiler: cannot tell" + (f" ({reason})" if reason else ""))
@@ -708,10 +706,8 @@ def not_fused(summary: Summary, *, places: bool = True, counts: bool = True) -> 
     if not mine:
         return "no rule ran"
     if summary.engines and all(engine.verdict == "did-not-run" for engine in summary.engines):
-        return (
-            "cannot tell:"
-            f" {'the engine file is not of the engine that ran' if summary.tensorrt else _NO_TENSORRT}"  # noqa: E501
-        )
+        other = "the engine file is not of the engine that ran"
+        return f"cannot tell: {other if summary.tensorrt else _NO_TENSORRT}"
     if not clean:
         if summary.blocked:
             return "cannot tell"
@@ -739,7 +735,8 @@ def _unfused(answer: RuleAnswer, where: str | None, *, counts: bool) -> str:
         if answer.in_pieces
         else _UNFUSED.get(answer.rule, answer.rule)
     )
-    return f"{what}{f' {rounded(answer.at_most_ns)}' if answer.at_most_ns else ''}{f' ({places})' if places else ''}"  # noqa: E501
+    cost = f" {rounded(answer.at_most_ns)}" if answer.at_most_ns else ""
+    return f"{what}{cost}{f' ({places})' if places else ''}"
 
 
 def slowest(summary: Summary, *, why: bool = True, usual: bool = True, held_up: bool = True) -> str:

@@ -40,9 +40,8 @@ from nsysmap.core.errors import NsysmapError
 from nsysmap.text.terminal import escaped
 
 
-@click.group(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
-)  # paths stay plain text: our own errors name them
+# Paths stay plain text in every command: our own errors name them.
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="nsysmap")
 def cli() -> None:
     """The post-mortem of a TensorRT profile: which layer each kernel ran for, and where the time
@@ -173,11 +172,9 @@ def _open_streams() -> None:
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(
-                sys,
-                name,
-                Path(os.devnull).open(mode, encoding="utf-8"),  # noqa: SIM115
-            )  # open until the process ends
+            # it stays open until the process ends
+            nothing = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115
+            setattr(sys, name, nothing)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

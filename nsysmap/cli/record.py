@@ -77,12 +77,13 @@ def record_command(  # one parameter an option
 
     \b
     Examples:
-      nsysmap record -- trtexec --loadEngine=model.plan --exportLayerInfo=engine.json --profilingVerbosity=detailed
+      nsysmap record -- trtexec --loadEngine=model.plan --exportLayerInfo=engine.json \
+--profilingVerbosity=detailed
       nsysmap record --engine engine.json -o run.nsys-rep -- python infer.py
       nsysmap record --print -- ./program
       nsysmap record --gpu-metrics -- ./program
       nsysmap record --gpu-metrics --kernels-of earlier.nsys-rep -- ./program
-    """  # noqa: E501 - a command on one line
+    """
     from nsysmap.core.output_file import check_output
     from nsysmap.inputs.nsys.program import find_nsys
     from nsysmap.inputs.nsys.record import (

@@ -110,8 +110,12 @@ def _answer(found: OneInference, extra: int) -> list[str]:
         lines.append("It belongs to the warm-up.")
     elif found.rank is None:
         lines.append(
-            "It is none of them: it is"
-            f" {'the first on its thread, so its time begins with it' if found.first else 'not complete'}."  # noqa: E501
+            "It is none of them: it is "
+            + (
+                "the first on its thread, so its time begins with it."
+                if found.first
+                else "not complete."
+            )
         )
     else:
         lines.append(

@@ -7,37 +7,78 @@ from nsysmap.core.table import Spec
 
 JOINED_LAYERS = Spec(
     "joined_layers",
-    "Which layers of BEFORE became which of AFTER, one row per group of layers that compute the same.",  # noqa: E501
+    "Which layers of BEFORE became which of AFTER, one row per group of layers that compute the"
+    " same.",
     (
         integer("group", "row number, from 0, in the order of AFTER"),
-        text("before", "names of the layers of BEFORE, separated by semicolons; none if the group is new", null=True),  # noqa: E501
+        text(
+            "before",
+            "names of the layers of BEFORE, separated by semicolons; none if the group is new",
+            null=True,
+        ),
         text("after", "names of the layers of AFTER; none if the group is gone", null=True),
-        text("before_titles", "what the layers of BEFORE are called, separated by semicolons; none if the group is new", null=True),  # noqa: E501
+        text(
+            "before_titles",
+            "what the layers of BEFORE are called, separated by semicolons; none if the group is"
+            " new",
+            null=True,
+        ),
         text("after_titles", "the same for AFTER; none if the group is gone", null=True),
-        text("before_ids", "their layer ids in the analysis of BEFORE, separated by dots; none if the layers are kernel names", null=True),  # noqa: E501
+        text(
+            "before_ids",
+            "their layer ids in the analysis of BEFORE, separated by dots; none if the layers are"
+            " kernel names",
+            null=True,
+        ),
         text("after_ids", "the same for AFTER", null=True),
-        text("relation", "one-to-one, split, merged, regrouped, moved-into-region, moved-out-of-region, new or gone"),  # noqa: E501
-        text("joined_by", "evidence: onnx, name, tensors, structure or position; none for new or gone layers", null=True),  # noqa: E501
+        text(
+            "relation",
+            "one-to-one, split, merged, regrouped, moved-into-region, moved-out-of-region, new or"
+            " gone",
+        ),
+        text(
+            "joined_by",
+            "evidence: onnx, name, tensors, structure or position; none for new or gone layers",
+            null=True,
+        ),
         text("kind", "kind of the group's first layer (see layers)"),
         integer("before_layers", "number of layers in BEFORE"),
         integer("after_layers", "number of layers in AFTER"),
-        integer("before_ns", "kernel time per inference as recorded; from a trtexec profile if there is no trace",  # noqa: E501
-                "ns", null=True),
+        integer(
+            "before_ns",
+            "kernel time per inference as recorded; from a trtexec profile if there is no trace",
+            "ns",
+            null=True,
+        ),
         integer("after_ns", "the same for AFTER", "ns", null=True),
-        integer("difference_ns", "after minus before; a side without the layers counts as 0", "ns", null=True),  # noqa: E501
+        integer(
+            "difference_ns",
+            "after minus before; a side without the layers counts as 0",
+            "ns",
+            null=True,
+        ),
         integer("low_ns", "lower end of the 95 % interval of the difference", "ns", null=True),
         integer("high_ns", "upper end of that interval", "ns", null=True),
         flag("significant", "beyond the noise, with all layers tested together (Holm's method)"),
-        integer("shown_ns", "contribution to the difference: the same as difference_ns",
-                "ns", null=True),
+        integer(
+            "shown_ns", "contribution to the difference: the same as difference_ns", "ns", null=True
+        ),
         text("before_precision", "data types in which its layers compute", null=True),
         text("after_precision", "the same for AFTER", null=True),
-        text("before_kernels", "names of its kernels (without a trace: its tactics), separated by semicolons", null=True),  # noqa: E501
+        text(
+            "before_kernels",
+            "names of its kernels (without a trace: its tactics), separated by semicolons",
+            null=True,
+        ),
         text("after_kernels", "the same for AFTER", null=True),
-        text("change", "same, tactic, precision, fusion, reformat, new, gone, or no-op (new or gone, runs nothing)"),  # noqa: E501
+        text(
+            "change",
+            "same, tactic, precision, fusion, reformat, new, gone, or no-op (new or gone, runs"
+            " nothing)",
+        ),
     ),
     key=("group",),
-)  # fmt: skip
+)
 """Groups of layers on both sides."""
 
 REGION_PARTS = Spec(

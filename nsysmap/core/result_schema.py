@@ -486,23 +486,41 @@ KERNEL_TIME = Spec(
 
 PRECISION = Spec(
     "precision",
-    "Kernel time by data type, work and tensor cores, one row per layer and combination, over steady-state inferences.",  # noqa: E501
+    "Kernel time by data type, work and tensor cores, one row per layer and combination, over"
+    " steady-state inferences.",
     (
         row_in("layer_id", "layers", "none if no layer is known", null=True),
         of_engine(null=True),
-        text("region", "Myelin region: myl<R>, or the name of an opaque one; none outside", null=True),  # noqa: E501
-        text("work", "product (matrix product, convolution, attention), arithmetic (any other), convert (changes the type only), "  # noqa: E501
-              "move (layout or copy), unknown"),
+        text(
+            "region", "Myelin region: myl<R>, or the name of an opaque one; none outside", null=True
+        ),
+        text(
+            "work",
+            "product (matrix product, convolution, attention), arithmetic (any other), convert"
+            " (changes the type only), move (layout or copy), unknown",
+        ),
         text("datatype", "type it computes in, or converts or moves; none if unknown", null=True),
-        text("told_by", "where the data type comes from: kernel (its name) or engine (the engine file)", null=True),  # noqa: E501
-        text("to_type", "what a conversion writes; none if unknown, or not a conversion", null=True),  # noqa: E501
+        text(
+            "told_by",
+            "where the data type comes from: kernel (its name) or engine (the engine file)",
+            null=True,
+        ),
+        text(
+            "to_type", "what a conversion writes; none if unknown, or not a conversion", null=True
+        ),
         text("tensor_cores", "yes, no or unknown"),
         integer("kernels", "executions; none without a trace", null=True),
-        integer("time_ns", "their total time; from --exportProfile without a trace", "ns", null=True),  # noqa: E501
+        integer(
+            "time_ns", "their total time; from --exportProfile without a trace", "ns", null=True
+        ),
         integer("mean_ns", "the same per inference", "ns", null=True),
-        real("share_of_kernel_time", "share of the kernel time of that engine's steady-state inferences", null=True),  # noqa: E501
+        real(
+            "share_of_kernel_time",
+            "share of the kernel time of that engine's steady-state inferences",
+            null=True,
+        ),
     ),
-)  # fmt: skip
+)
 
 
 REGION_PARTS = Spec(

@@ -156,7 +156,10 @@ def estimate(
     place, layout = problem.place, problem.layout
     return Estimates(
         samples.metrics, by_metric,
-        ColumnLayout(np.concatenate([[0], np.cumsum(layout.parts[place])]), layout.duration_ns[place], layout.executions[place]),  # noqa: E501
+        ColumnLayout(
+            np.concatenate([[0], np.cumsum(layout.parts[place])]),
+            layout.duration_ns[place], layout.executions[place],
+        ),
         concurrent_share(problem.work)[place], int(problem.used.sum()), int(outliers.sum()),
         problem.left_out, problem.thinned,
         problem.period_ns,

@@ -191,10 +191,11 @@ def _share(value: float | None) -> str:
 
 
 _OF_REPORT = """
-    SELECT report_group, report, any_value(rank) AS rank, coalesce(engine, '') AS engine, count(*) AS inferences,
+    SELECT report_group, report, any_value(rank) AS rank, coalesce(engine, '') AS engine,
+      count(*) AS inferences,
       median(gpu_time_ns) AS gpu_ns, median(enqueue_ns) AS enqueue_ns
     FROM inferences WHERE steady AND gpu_time_ns IS NOT NULL GROUP BY ALL
-"""  # noqa: E501
+"""
 
 
 def _medians(database: duckdb.DuckDBPyConnection) -> FleetTable:

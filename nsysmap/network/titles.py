@@ -41,7 +41,9 @@ _LOOP = re.compile(r"\(Unnamed Loop\* (\d+)\)\^\(Unnamed Layer\* \d+\) \[([^\]]{
 _ORDINAL = re.compile(r"_\d+$")
 _MADE = re.compile(
     r"_{2}my[a-z]|_ge[mv][mv]_mha_v\d|(?:dummy_)?shape_call__mye|\$\$myelin\$\$|cast_hvar\^|\w+\^bb\^"
-)  # names that Myelin makes up
+)
+"""Names that Myelin makes up."""
+
 
 _NORMS = {
     "layernorm": "LayerNorm",
@@ -338,10 +340,8 @@ def _without_nodes(layer: Layer, node: str, decoded: KernelName) -> str:
     """
     handle = _handle(layer.name)
     if loops := _LOOP.findall(node):
-        return (
-            f"loop {loops[0][0]}:"
-            f" {loops[0][1]}{f' x {len(loops)}' if len(loops) > 1 else ''}{f' ({handle})' if handle else ''}"  # noqa: E501
-        )
+        many = f" x {len(loops)}" if len(loops) > 1 else ""
+        return f"loop {loops[0][0]}: {loops[0][1]}{many}{f' ({handle})' if handle else ''}"
     if not (decoded.ops or decoded.patterns):
         what = (layer.type or "").split(" ")[0].lower()
         return (

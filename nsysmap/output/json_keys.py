@@ -79,7 +79,7 @@ REPORT: Declared = {
     GraphVerdict: keys("answer saving share reason"),
     Action: keys(
         "name title saving share basis throughput_only places paste paste_pytorch change "
-        "rules idle filled host_work in_phase"
+        "rules idle filled host_work beside in_phase"
     ),
     Doubt: keys("what reason"),
     MappedCounts: keys("kernels with_layer share_of_time methods"),

@@ -252,7 +252,8 @@ files and runs their cases.
 
 ```yaml
 name: slow-softmax                 # the file is slow-softmax.yaml
-group: hotspot                     # capture launch host copy fusion reformat precision mapping hotspot counters
+group: hotspot                     # capture launch host copy fusion reformat precision mapping \
+hotspot counters
 severity: info                     # info warning error
 summary: One line that says what the rule finds.
 why: |
@@ -260,18 +261,24 @@ why: |
 advice: |
   What to do, with the exact flag or call, and how to check that it helped.
 seen: our BERT on an A100            # where it was found in real data, and checked; optional
-supersedes: [hot-layer]            # findings of these rules at the same place are listed under this one's
-takes_back: []                     # the same of rules whose findings this one shows to be no problem: it stays as severe as it is
-needs: [kernels, layers.share_of_kernel_time]     # tables or columns that must have rows or values; otherwise the rule is skipped
-requires:                          # further conditions; the first column of the first row says whether the rule can tell
+supersedes: [hot-layer]            # findings of these rules at the same place are listed under \
+this one's
+takes_back: []                     # the same of rules whose findings this one shows to be no \
+problem: it stays as severe as it is
+needs: [kernels, layers.share_of_kernel_time]     # tables or columns that must have rows or \
+values; otherwise the rule is skipped
+requires:                          # further conditions; the first column of the first row says \
+whether the rule can tell
   - sql: SELECT cuda_graph_trace <> 'graph' AS ok FROM capture
     reason: the kernels inside CUDA graphs are hidden
-clean_if:                          # must hold for "found nothing" to be an answer; otherwise finding nothing means "cannot tell"
+clean_if:                          # must hold for "found nothing" to be an answer; otherwise \
+finding nothing means "cannot tell"
   - sql: SELECT count(*) FILTER (kind = 'foreign_node') = 0 AS ok FROM layers
     reason: there may be a softmax inside an opaque region
 params: {min_share: 0.1}           # written $min_share in the SQL
 sql: |
-  SELECT min(k.start_ns) AS start_ns, max(k.end_ns) AS end_ns, sum(k.end_ns - k.start_ns) AS cost_ns,
+  SELECT min(k.start_ns) AS start_ns, max(k.end_ns) AS end_ns, sum(k.end_ns - k.start_ns) AS \
+cost_ns,
     l.layer_index, l.name AS layer, CAST(l.layer_id AS VARCHAR) AS about, l.share_of_kernel_time AS
     time_share
   FROM kernels k JOIN layers l ON l.layer_id = k.layer_id JOIN inferences i ON i.inference =
@@ -346,4 +353,4 @@ cases:                             # at least one that finds something and one t
   list only the columns that matter; for the message, part of it is enough. If the rule must be
   skipped, write `skips: part of the reason`
   instead of `finds`. Write a case for each false alarm that the rule must not raise.
-"""  # noqa: E501
+"""

@@ -290,8 +290,16 @@ def _timing(kernels: Table, inferences: Table, steady: Table) -> Rows:
             row.maybe_integer("enqueue_start_ns"),
             row.maybe_integer("enqueue_end_ns"),
         )
-        places = {"startEnqMs": enqueue, "endEnqMs": enqueued, "startH2dMs": begin, "endH2dMs": compute, "startComputeMs": compute,  # noqa: E501
-                  "endComputeMs": done, "startD2hMs": done, "endD2hMs": stop}  # fmt: skip
+        places = {
+            "startEnqMs": enqueue,
+            "endEnqMs": enqueued,
+            "startH2dMs": begin,
+            "endH2dMs": compute,
+            "startComputeMs": compute,
+            "endComputeMs": done,
+            "startD2hMs": done,
+            "endD2hMs": stop,
+        }
         times: dict[str, object] = {
             key: _ms(place - origin) for key, place in places.items() if place is not None
         }

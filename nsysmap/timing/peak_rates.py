@@ -40,44 +40,34 @@ def _from_ampere(
 
 
 TENSOR: dict[Capability, dict[str, int]] = {
-    (7, 0): _rates(1024),  # V100 whitepaper 2017: 125 T of 80 SMs at 1.53 GHz
-    (7, 2): _rates(1024, int8=2048),  # Jetson AGX Xavier datasheet: 22 T of 8 SMs at 1.377 GHz
-    (7, 5): _rates(
-        1024, int8=2048, int4=4096
-    ),  # T4 datasheet, Turing whitepaper 2018: 65, 130, 260 T of 40 SMs at 1.59 GHz
-    (8, 0): _from_ampere(
-        2048, int8=4096, int4=8192
-    ),  # A100 whitepaper 2020: 312, 156, 624, 1248 T of 108 SMs at 1.41 GHz
-    (8, 6): _from_ampere(
-        1024, int8=2048, int4=4096
-    ),  # A10 datasheet, GA102 whitepaper 2021: 125, 62.5, 250, 500 T of 72 at 1.695
-    (8, 7): _from_ampere(
-        2048, int8=4096, int4=8192
-    ),  # Jetson AGX Orin datasheet: 85 dense INT8 T of 16 SMs at 1.3 GHz
-    (8, 9): _from_ampere(
-        1024, int8=2048, int4=4096, fp8=2048
-    ),  # L40S datasheet, Ada whitepaper 2022: 366, 183, 733 T of 142 at 2.52
-    (9, 0): _from_ampere(
-        4096, int8=8192, fp8=8192
-    ),  # H100 whitepaper 2022: 989, 495, 1979 T of 132 SMs at 1.83 GHz; no INT4
-    (10, 0): _from_ampere(
-        8192, int8=16384, fp8=16384, fp4=32768
-    ),  # B200 datasheet: 2.25, 1.1, 4.5, 9 P of 148 SMs at 1.85 GHz
-    (10, 1): _from_ampere(
-        8192, int8=16384, fp8=16384, fp4=32768
-    ),  # what 11.0 was called before CUDA 13
-    (10, 3): _from_ampere(
-        8192, int8=512, fp8=16384, fp4=49152
-    ),  # GB300 datasheet: 2.5, 1.25, 0.16, 5, 15 P of 160 SMs at 1.92 GHz
-    (11, 0): _from_ampere(
-        8192, int8=16384, fp8=16384, fp4=32768
-    ),  # Jetson Thor datasheet: 1035 dense FP4 T of 20 at 1.575 GHz
-    (12, 0): _from_ampere(
-        1024, int8=2048, fp8=2048, fp4=4096
-    ),  # RTX Blackwell whitepaper 2025: 419, 838, 1676 T of 170 at 2.407
-    (12, 1): _from_ampere(
-        1024, int8=2048, fp8=2048, fp4=4096
-    ),  # DGX Spark datasheet: 500 dense FP4 T of 48 SMs at 2.5 GHz
+    # V100 whitepaper 2017: 125 T of 80 SMs at 1.53 GHz
+    (7, 0): _rates(1024),
+    # Jetson AGX Xavier datasheet: 22 T of 8 SMs at 1.377 GHz
+    (7, 2): _rates(1024, int8=2048),
+    # T4 datasheet, Turing whitepaper 2018: 65, 130, 260 T of 40 SMs at 1.59 GHz
+    (7, 5): _rates(1024, int8=2048, int4=4096),
+    # A100 whitepaper 2020: 312, 156, 624, 1248 T of 108 SMs at 1.41 GHz
+    (8, 0): _from_ampere(2048, int8=4096, int4=8192),
+    # A10 datasheet, GA102 whitepaper 2021: 125, 62.5, 250, 500 T of 72 at 1.695
+    (8, 6): _from_ampere(1024, int8=2048, int4=4096),
+    # Jetson AGX Orin datasheet: 85 dense INT8 T of 16 SMs at 1.3 GHz
+    (8, 7): _from_ampere(2048, int8=4096, int4=8192),
+    # L40S datasheet, Ada whitepaper 2022: 366, 183, 733 T of 142 at 2.52
+    (8, 9): _from_ampere(1024, int8=2048, int4=4096, fp8=2048),
+    # H100 whitepaper 2022: 989, 495, 1979 T of 132 SMs at 1.83 GHz; no INT4
+    (9, 0): _from_ampere(4096, int8=8192, fp8=8192),
+    # B200 datasheet: 2.25, 1.1, 4.5, 9 P of 148 SMs at 1.85 GHz
+    (10, 0): _from_ampere(8192, int8=16384, fp8=16384, fp4=32768),
+    # what 11.0 was called before CUDA 13
+    (10, 1): _from_ampere(8192, int8=16384, fp8=16384, fp4=32768),
+    # GB300 datasheet: 2.5, 1.25, 0.16, 5, 15 P of 160 SMs at 1.92 GHz
+    (10, 3): _from_ampere(8192, int8=512, fp8=16384, fp4=49152),
+    # Jetson Thor datasheet: 1035 dense FP4 T of 20 at 1.575 GHz
+    (11, 0): _from_ampere(8192, int8=16384, fp8=16384, fp4=32768),
+    # RTX Blackwell whitepaper 2025: 419, 838, 1676 T of 170 at 2.407
+    (12, 0): _from_ampere(1024, int8=2048, fp8=2048, fp4=4096),
+    # DGX Spark datasheet: 500 dense FP4 T of 48 SMs at 2.5 GHz
+    (12, 1): _from_ampere(1024, int8=2048, fp8=2048, fp4=4096),
 }
 """Tensor cores: dense operations per SM and clock."""
 

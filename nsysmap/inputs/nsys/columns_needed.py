@@ -19,21 +19,34 @@ _CALL = {"globalTid": "which thread made a call", "nameId": "which function was 
 NEEDED: Mapping[str, Mapping[str, str]] = {
     "StringIds": {"id": "the name of everything", "value": "the name of everything"},
     f"{_CUPTI}KERNEL": {
-        **_LAUNCH, **_PLACE, "demangledName": "which kernel it was", "gridX": _BLOCKS,
-        "gridY": _BLOCKS, "gridZ": _BLOCKS,
-        "blockX": _THREADS, "blockY": _THREADS, "blockZ": _THREADS,
+        **_LAUNCH,
+        **_PLACE,
+        "demangledName": "which kernel it was",
+        "gridX": _BLOCKS,
+        "gridY": _BLOCKS,
+        "gridZ": _BLOCKS,
+        "blockX": _THREADS,
+        "blockY": _THREADS,
+        "blockZ": _THREADS,
     },
     f"{_CUPTI}RUNTIME": {**_CALL, "correlationId": "what a call launched"},
-    f"{_CUPTI}MEMCPY": {**_LAUNCH, **_PLACE, "bytes": "how much was copied", "copyKind": "from where to where it was copied"},  # noqa: E501
+    f"{_CUPTI}MEMCPY": {
+        **_LAUNCH,
+        **_PLACE,
+        "bytes": "how much was copied",
+        "copyKind": "from where to where it was copied",
+    },
     f"{_CUPTI}MEMSET": {**_LAUNCH, **_PLACE, "bytes": "how much was set"},
     f"{_CUPTI}SYNCHRONIZATION": {**_LAUNCH, "syncType": "what was waited for"},
     "NVTX_EVENTS": {
-        "eventType": "which events are ranges", "globalTid": "which thread a range belongs to",
+        "eventType": "which events are ranges",
+        "globalTid": "which thread a range belongs to",
         "text": "the text of some ranges",
-        "textId": "the text of some ranges", "domainId": "the domain of a range, such as TensorRT",
+        "textId": "the text of some ranges",
+        "domainId": "the domain of a range, such as TensorRT",
     },
     "OSRT_API": _CALL,
-}  # fmt: skip
+}
 """By table and column, what is not known without it."""
 
 _TABULAR = ("SQLite", "Parquet", "Arrow")  # forms that have a column also where all of it is NULL

@@ -84,7 +84,9 @@ KINDS = (
             "sharedMemoryRequestedPercentage": 25, "graphNodeId": 27,
             "sharedMemoryLimitConfig": 28, "graphId": 29,
         },
-        needed=(*_GPU_NEEDED, "demangledName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),  # noqa: E501
+        needed=(
+            *_GPU_NEEDED, "demangledName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
+        ),
     ),
     EventKind(
         f"{_CUPTI}MEMCPY",
@@ -117,11 +119,31 @@ KINDS = (
         {"eventId": 1, "deprecatedSyncType": 2, "eventSyncId": 3, "syncType": 4},
     ),
     EventKind(f"{_CUPTI}CUDA_EVENT", CUDA, _ON_GPU, (6,), 106, {"eventId": 1, "eventSyncId": 2}),
-    EventKind(f"{_CUPTI}GRAPH_TRACE", CUDA, _ON_GPU, (7,), 107, {"graphId": 1, "graphExecId": 2}, needed=(*_GPU_NEEDED, "graphId")),  # noqa: E501
-    EventKind(f"{_CUPTI}RUNTIME", API_CALL, _CALL, (0, 1, 13, 26), needed=("start", "end", "nameId", "globalTid")),  # noqa: E501
+    EventKind(
+        f"{_CUPTI}GRAPH_TRACE",
+        CUDA,
+        _ON_GPU,
+        (7,),
+        107,
+        {"graphId": 1, "graphExecId": 2},
+        needed=(*_GPU_NEEDED, "graphId"),
+    ),
+    EventKind(
+        f"{_CUPTI}RUNTIME",
+        API_CALL,
+        _CALL,
+        (0, 1, 13, 26),
+        needed=("start", "end", "nameId", "globalTid"),
+    ),
     EventKind("PROFILER_OVERHEAD", API_CALL, _CALL, (3,)),
     EventKind(f"{_CUPTI}OVERHEAD", API_CALL, _CALL, (103,)),
-    EventKind("OSRT_API", API_CALL, {**_CALL, "nestingLevel": 20}, (27, 31, 32), needed=("start", "end", "nameId", "globalTid")),  # noqa: E501
+    EventKind(
+        "OSRT_API",
+        API_CALL,
+        {**_CALL, "nestingLevel": 20},
+        (27, 31, 32),
+        needed=("start", "end", "nameId", "globalTid"),
+    ),
     EventKind(
         "CUDA_GRAPH_NODE_EVENTS",
         API_CALL,
@@ -150,7 +172,9 @@ KINDS = (
             "textId": 12, "domainId": 13, UNIT: 14,
         },
         part=8,
-        part_columns={"uint64Value": 1, "int64Value": 2, "uint32Value": 4, "int32Value": 5, "jsonTextId": 7},  # noqa: E501
+        part_columns={
+            "uint64Value": 1, "int64Value": 2, "uint32Value": 4, "int32Value": 5, "jsonTextId": 7,
+        },
         texts={"text": 7},
         needed=("start", "eventType"),
     ),

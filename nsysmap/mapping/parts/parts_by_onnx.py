@@ -276,8 +276,13 @@ def _named(region: _Region | None, parts: Sequence[PatternPart]) -> list[str | N
     either = [_Slot(block.kind, "", bool(block.siblings)) for block in region.blocks]
     slots = _slots(region, Counter(likeliest(_costs(wanted, either))[0].tolist()))
     path = best_path(_costs(wanted, slots))
-    sure = [(place, slot) for (place, _), slot, chance in zip(items, path.slot.tolist(), path.chance.tolist(), strict=True)  # noqa: E501
-            if slot >= 0 and chance >= SURE]  # fmt: skip
+    sure = [
+        (place, slot)
+        for (place, _), slot, chance in zip(
+            items, path.slot.tolist(), path.chance.tolist(), strict=True
+        )
+        if slot >= 0 and chance >= SURE
+    ]
     if len(sure) >= LEAST * len(items):
         for place, slot in sure:
             result[place] = slots[slot].name
@@ -323,8 +328,17 @@ def _costs(items: Sequence[tuple[str, ...]], slots: Sequence[_Slot]) -> Alignmen
     skip = np.array(
         [0.0 if slot.kind == "attention" else _SKIP.get(slot.kind, _SKIP_ELSE) for slot in slots]
     )
-    match = np.array([[_FITS - (_INSIDE * _SKIP["product"] if slot.kind == "attention" else 0.0) if slot.kind in kinds else _NOT  # noqa: E501
-                       for slot in slots] for kinds in distinct])  # fmt: skip
+    match = np.array(
+        [
+            [
+                _FITS - (_INSIDE * _SKIP["product"] if slot.kind == "attention" else 0.0)
+                if slot.kind in kinds
+                else _NOT
+                for slot in slots
+            ]
+            for kinds in distinct
+        ]
+    )
     more: FloatArray = np.tile(
         np.array([_BESIDE if slot.several else _LATER for slot in slots]), (len(distinct), 1)
     )

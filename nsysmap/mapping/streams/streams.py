@@ -251,5 +251,8 @@ def _probabilities(found: Found) -> FloatArray:
         if kind.match.accepted
     }
     return np.array([
-        kind.match.probability if kind.match.accepted or kind.unproved else accepted.get(kind.engine, 1.0) for kind in found.kinds  # noqa: E501
+        kind.match.probability
+        if kind.match.accepted or kind.unproved
+        else accepted.get(kind.engine, 1.0)
+        for kind in found.kinds
     ])  # fmt: skip

@@ -51,7 +51,8 @@ DISTINCT_MODIFIER LIMIT_MODIFIER ORDER_MODIFIER ORDER_DEFAULT ASCENDING DESCENDI
 # Deterministic, and no answer much larger than what it is made from: growth that doubles at every
 # step is what no limit stops in time.
 _FUNCTION_NAMES = """
-+ - * / // % ** ^ & | << >> ~ || = != <> < > <= >= @ ~~ !~~ ~~* !~~* ~~~ like_escape not_like_escape ilike_escape not_ilike_escape
++ - * / // % ** ^ & | << >> ~ || = != <> < > <= >= @ ~~ !~~ ~~* !~~* ~~~ like_escape not_like_escape
+ilike_escape not_ilike_escape
 abs ceil ceiling floor round trunc sign sqrt cbrt exp ln log log10 log2 pow power mod fmod divide
 multiply add subtract greatest least
 gcd lcm pi even bit_count isnan isinf isfinite xor
@@ -82,7 +83,7 @@ histogram string_agg group_concat
 listagg list array_agg weighted_avg wavg grouping
 row_number rank dense_rank rank_dense percent_rank cume_dist ntile lag lead first_value last_value
 nth_value
-"""  # noqa: E501
+"""
 _JOINING = frozenset({"||", "concat"})
 _MOST_JOINED = 24  # operands of the above in one statement
 # as scalars, the last two would make lists of any length
