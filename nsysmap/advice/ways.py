@@ -53,8 +53,8 @@ _WAYS: Mapping[str, tuple[str, ...]] = {
     CUDA: (CUDA, ANY),
     OTHER: (OTHER, ANY),
 }
-"""Whose ways a program of each kind takes, the first that there is: `onnx` is of engines built from
-an ONNX model.
+"""The groups of advice that fit a program of each kind; the first that has an entry is shown.
+`onnx` is advice for engines built from an ONNX model.
 """
 _SENTENCES = 2  # about findings of different evidence
 # kinds whose ways follow TensorRT's version
@@ -62,8 +62,8 @@ _VERSIONED = frozenset({TENSORRT, ONNX_RUNTIME, TORCH_ENGINES})
 
 
 def _ways(kind: str, program: Program) -> tuple[str, ...]:
-    """Whose ways a program of this kind takes, its own first: those of who calls TensorRT's API
-    before those of its tools.
+    """The groups of advice that fit this program, the most specific first: calls of TensorRT's API
+    before options of its tools.
     """
     if kind == TENSORRT_LLM and program.host == OTHER_HOST:
         return (LLM_CPP, *_WAYS[kind])

@@ -103,8 +103,8 @@ def _kind_of(tables: Mapping[str, Table], group: int) -> str:
 
 
 def _whose(tables: Mapping[str, Table], group: int) -> str:
-    """Whose the median of a group of inferences is: of a phase, or of one of several threads on its
-    GPU.
+    """What the median of a group of inferences is taken over: a phase, or one of several threads on
+    its GPU.
     """
     own = next(row for row in tables["inference_groups"] if row.integer("group_id") == group)
     if own.maybe_integer("phase") is not None:

@@ -1,4 +1,4 @@
-"""Whose the inferences and the time are: which engine files ran, and what runs outside the
+"""Which engine files the inferences and their time belong to, and what runs outside the
 inferences.
 """
 
@@ -26,12 +26,12 @@ model (7 %), the two are about the same.
 # share of the kernel time from which TensorRT's kernels outside the inferences are another engine's
 _LEAST_MORE = 0.01
 NO_GIVEN = "no given engine"
-"""Whose inferences and kernels are that no engine file given explains."""
+"""The owner of inferences and kernels that no given engine file explains."""
 
 
 def without_engine(verdicts: Iterable[str | None]) -> str:
-    """Whose inferences without an engine are, where these are the verdicts on the engine files:
-    which of those ran may be open.
+    """The owner of inferences without an engine, given the verdicts on the engine files: it may be
+    undecided which of the files ran.
     """
     return "unknown engine" if "cannot-tell" in verdicts else NO_GIVEN
 

@@ -648,7 +648,7 @@ def filled(summary: Summary) -> float | None:
 
 
 def filled_kernels(summary: Summary) -> str:
-    """Whose kernels that share is of."""
+    """The kernels that the share of busy SMs is measured over."""
     others = summary.outside is not None and summary.outside.share >= _LEAST_OUTSIDE
     return "the inferences' kernels" if others else "kernels"
 

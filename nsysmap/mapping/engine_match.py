@@ -116,7 +116,7 @@ def whose_inferences(
     by_range: BoolArray,
     fits: Sequence[EngineFit],
 ) -> Whose:
-    """Whose each inference is.  One entry per kernel: its name, its layer over all engines, and
+    """The engine of each inference.  One entry per kernel: its name, its layer over all engines, and
     whether a range names that.
 
     An inference is of the engine that most of its kernels are mapped to, unless the comparison with
