@@ -116,8 +116,8 @@ def whose_inferences(
     by_range: BoolArray,
     fits: Sequence[EngineFit],
 ) -> Whose:
-    """The engine of each inference.  One entry per kernel: its name, its layer over all engines, and
-    whether a range names that.
+    """The engine of each inference.  The arguments have one entry per kernel: its name, its layer
+    over all engines, and whether a range names that.
 
     An inference is of the engine that most of its kernels are mapped to, unless the comparison with
     the other inferences of that engine (see judge) says otherwise.
