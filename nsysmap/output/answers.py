@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from nsysmap.answer import gains, hardware, next_steps, words
 from nsysmap.answer.costs import cost_rows, costs_heading
-from nsysmap.answer.model import Region, RegionPart, Summary
+from nsysmap.answer.model import Action, Region, RegionPart, Summary
 from nsysmap.answer.whose import engine_names
-from nsysmap.text.page import Block, Grid, Section, Subheading
+from nsysmap.text.page import Block, Grid, Paragraph, Section, Step, Steps, Subheading
 from nsysmap.text.units import percent, rounded
 from nsysmap.timing.layer_sums import NUMBER, common_name
 
@@ -71,6 +71,28 @@ def below_actions(
     certain = (words.certainty(summary, methods=methods) for methods in (True, False))
     yield from _said("sure", "how sure", [tuple(certain)])
     yield from _said("unknown", "unknown", [(next_steps.doubts(summary, listed),)])
+
+
+def do_first(summary: Summary) -> Iterator[Block]:
+    """What to do, the largest saving first; and the commands that answer what is left open."""
+    shown = gains.first_actions(summary)
+    if not shown and not (summary.blocked and summary.next_steps):
+        yield Paragraph(gains.no_action(summary))
+    if shown:
+        yield Steps(tuple(_step(summary, action) for action in shown))
+    if shown and (cut_off := gains.cut_off(summary)):
+        yield Paragraph(cut_off)
+    if summary.next_steps:
+        steps = tuple(Step(step.why, (step.command,)) for step in summary.next_steps)
+        yield Steps(steps, numbered=False)
+
+
+def _step(summary: Summary, action: Action) -> Step:
+    told = (
+        f"{'for throughput only, ' if action.throughput_only else ''}{gains.action_title(action)}:"
+        f" {gains.gain(summary, action, f' per {summary.unit}')}"
+    )
+    return Step(told, tuple(gains.ways(action)), action.change or "")
 
 
 def _said(key: str, word: str, sentences: list[tuple[str, ...]]) -> Iterator[AnswerRow]:

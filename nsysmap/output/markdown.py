@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from nsysmap.answer import gains, words
+from nsysmap.answer import words
 from nsysmap.answer.model import Summary
-from nsysmap.output.answers import AnswerRow, above_actions, below_actions, costs_section
+from nsysmap.output.answers import AnswerRow, above_actions, below_actions, costs_section, do_first
 from nsysmap.output.model import Report
 from nsysmap.output.sections import sections_of
 from nsysmap.text.page import Bullets, Grid, Pairs, Section, cut_rows
@@ -95,27 +95,10 @@ def _answer(summary: Summary) -> Iterator[str]:
     ran = words.title(summary).removeprefix(f"{summary.source}: ")
     yield _said([AnswerRow("ran", "what ran", ((ran,),)), *above_actions(summary)])
     yield "## Do first"
-    yield "\n".join(_actions(summary))
+    yield from map(block_markdown, do_first(summary))
     yield _said(below_actions(summary, " (all are listed below)"))
 
 
 def _said(answers: Iterator[AnswerRow] | Sequence[AnswerRow]) -> str:
     rows = tuple((one.word, text) for one in answers for text in one.texts)
     return block_markdown(Pairs(rows))
-
-
-def _actions(summary: Summary) -> Iterator[str]:
-    shown = gains.first_actions(summary)
-    if not shown and not (summary.blocked and summary.next_steps):
-        yield plain(gains.no_action(summary))
-    for number, action in enumerate(shown, 1):
-        gain = gains.gain(summary, action, f" per {summary.unit}")
-        told = f"{plain(gains.action_title(action))}: {plain(gain)}"
-        yield f"{number}. {'for throughput only, ' if action.throughput_only else ''}{told}"
-        yield from (f"   - {code(paste)}" for paste in gains.ways(action))
-        if action.change is not None:
-            yield f"   - {plain(action.change)}"
-    if shown and (cut_off := gains.cut_off(summary)):
-        yield f"\n{plain(cut_off)}\n"
-    for step in summary.next_steps:
-        yield f"- {plain(step.why)}: {code(step.command)}"

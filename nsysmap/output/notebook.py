@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from nsysmap.answer import gains, words
+from nsysmap.answer import words
 from nsysmap.answer.costs import cost_rows, costs_heading
-from nsysmap.answer.model import Action, Summary
+from nsysmap.answer.model import Summary
 from nsysmap.answer.whose import engine_names
-from nsysmap.output.answers import AnswerRow, above_actions, below_actions
+from nsysmap.output.answers import AnswerRow, above_actions, below_actions, do_first
 from nsysmap.text.page import Section
-from nsysmap.text.page_html import HtmlLook, folded_html, inert
+from nsysmap.text.page_html import HtmlLook, block_html, folded_html, inert
 from nsysmap.text.units import percent, rounded
 
 _MOST = 5  # layers or kernels
@@ -45,15 +45,8 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "part", inert(summary.selected)
     for text in summary.blocked:
         yield "error", f"<b>{inert(text)}</b>"
-    first = gains.first_actions(summary)
-    shorter = [
-        _action(summary, one, f"{number}. ")
-        for number, one in enumerate([one for one in first if not one.throughput_only], 1)
-    ]
-    steps = [f"{inert(step.why)}:{_code(step.command)}" for step in summary.next_steps]
     yield from _answers(above_actions(summary))
-    yield "do first", "<br>".join([*shorter, *steps]) or inert(gains.no_action(summary))
-    yield "throughput", "<br>".join(_action(summary, one) for one in first if one.throughput_only)
+    yield "do first", "".join(block_html(block, _LOOK) for block in do_first(summary))
     yield from _answers(below_actions(summary, " (skipped lists them)"))
 
 
@@ -66,11 +59,6 @@ def _answers(answers: Iterable[AnswerRow]) -> Iterator[tuple[str, str]]:
         rows[-1][1].extend(one.texts)
     for word, texts in rows:
         yield word, "<br>".join(map(inert, texts))
-
-
-def _action(summary: Summary, action: Action, number: str = "") -> str:
-    told = f"{number}{inert(gains.action_title(action))}: {inert(gains.gain(summary, action))}"
-    return told + ("".join(map(_code, gains.ways(action))) or f"; {inert(action.change or '')}")
 
 
 def _costliest(summary: Summary) -> str:
@@ -133,7 +121,3 @@ def _table(heads: Sequence[str | None], rows: Sequence[Sequence[str | None]]) ->
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     head = "".join(f"<th{_HEAD}>{inert(head)}</th>" for head in heads if head is not None)
     return f"<table><tr>{head}</tr>{body}</table>"
-
-
-def _code(text: str | None) -> str:
-    return f"<br><code>{inert(text)}</code>" if text else ""

@@ -69,13 +69,32 @@ class Subheading:
 
 
 @dataclass(frozen=True)
+class Step:
+    """Something to do: in a sentence, in lines to paste, and in what to change where no line does
+    it.
+    """
+
+    text: str
+    lines: tuple[str, ...] = ()
+    change: str = ""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What to do, one after the other if they are numbered."""
+
+    steps: tuple[Step, ...]
+    numbered: bool = True
+
+
+@dataclass(frozen=True)
 class Advice:
     """What to do, in lines as its author wrote them."""
 
     text: str
 
 
-Block = Grid | Paragraph | Bullets | Pairs | Subheading | Advice
+Block = Grid | Paragraph | Bullets | Pairs | Subheading | Steps | Advice
 
 
 @dataclass(frozen=True)

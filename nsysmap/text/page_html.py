@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -13,6 +13,7 @@ from nsysmap.text.page import (
     Pairs,
     Paragraph,
     Section,
+    Steps,
     Subheading,
     cut_rows,
     more_words,
@@ -80,8 +81,18 @@ def block_html(block: Block, look: HtmlLook) -> str:
         return f"<p>{inert(block.text)}</p>"
     if isinstance(block, Subheading):
         return f"<h3>{inert(block.text)}</h3>"
+    if isinstance(block, Steps):
+        return "<br>".join(_steps(block))
     lines = "<br>".join(inert(line) for line in block.text.splitlines())
     return f"<p{look.dim}>{lines}</p>"
+
+
+def _steps(block: Steps) -> Iterator[str]:
+    for number, step in enumerate(block.steps, 1):
+        yield f"{number}. {inert(step.text)}" if block.numbered else f"{inert(step.text)}:"
+        yield from (f"<code>{inert(line)}</code>" for line in step.lines)
+        if step.change:
+            yield inert(step.change)
 
 
 def grid_html(grid: Grid, look: HtmlLook, further: Sequence[HtmlColumn] = ()) -> list[str]:

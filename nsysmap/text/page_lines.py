@@ -13,6 +13,7 @@ from nsysmap.text.page import (
     Pairs,
     Paragraph,
     Section,
+    Steps,
     Subheading,
     more_words,
 )
@@ -55,6 +56,8 @@ def block_lines(block: Block, width: int) -> Iterator[Line]:
     elif isinstance(block, Bullets):
         if block.terminal:
             yield from _bullets(block, width)
+    elif isinstance(block, Steps):
+        yield from _steps(block, width)
     else:
         text = " ".join(block.text.split())
         yield from wrapped(f"→ {text}", width, indent=4, style="dim")
@@ -65,6 +68,14 @@ def grid_lines(grid: Grid, width: int) -> list[Line]:
     rows = [_escaped(row) for row in grid.rows]
     lines = table(grid.header, rows, width, grid.align) if rows else []
     return [*lines, styled(f"  {more_words(grid)}", "dim")] if grid.more else lines
+
+
+def _steps(block: Steps, width: int) -> Iterator[Line]:
+    for number, step in enumerate(block.steps, 1):
+        yield from wrapped(f"{number}. {step.text}" if block.numbered else f"{step.text}:", width)
+        for line in step.lines:
+            yield styled(f"     {escaped(line)}", "yellow")
+        yield from wrapped(step.change, width, indent=5, hang=0)
 
 
 def _escaped(row: Sequence[str]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from nsysmap.text.page import (
     Advice,
@@ -13,6 +13,7 @@ from nsysmap.text.page import (
     Pairs,
     Paragraph,
     Section,
+    Steps,
     Subheading,
     cut_rows,
     more_words,
@@ -49,6 +50,8 @@ def block_markdown(block: Block) -> str:
         return plain(block.text)
     if isinstance(block, Subheading):
         return f"### {plain(block.text)}"
+    if isinstance(block, Steps):
+        return "\n".join(line for one in _steps(block) for line in one)
     assert isinstance(block, Advice)
     return ">\n".join(f"> {plain(line)}\n" for line in block.text.splitlines()).rstrip("\n")
 
@@ -65,6 +68,17 @@ def _grid(grid: Grid) -> str:
     if grid.fold:
         parts = [f"<details><summary>{plain(grid.fold)}</summary>", *parts, "</details>"]
     return "\n\n".join(parts)
+
+
+def _steps(block: Steps) -> Iterator[list[str]]:
+    for number, step in enumerate(block.steps, 1):
+        if block.numbered:
+            below = [code(line) for line in step.lines] + (
+                [plain(step.change)] if step.change else []
+            )
+            yield [f"{number}. {plain(step.text)}", *(f"   - {one}" for one in below)]
+        else:
+            yield [f"- {plain(step.text)}: {' '.join(code(line) for line in step.lines)}"]
 
 
 def _bullets(block: Bullets) -> str:

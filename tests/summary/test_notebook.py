@@ -45,7 +45,7 @@ def test_it_says_what_the_first_screen_says() -> None:
     for action in gains.first_actions(summary):
         told_of_it = (
             f"{gains.action_title(action)}:"
-            f" {gains.gain(summary, action)}{' '.join(['', *gains.ways(action)])}"
+            f" {gains.gain(summary, action, ' per inference')}{' '.join(['', *gains.ways(action)])}"
         )
         assert " ".join(told_of_it.split()) in text
     assert "layer.*/intermediate/dense/MatMul + bias + GELU" in text
