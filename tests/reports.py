@@ -12,7 +12,7 @@ from nsysmap.core.table import Table
 from nsysmap.inputs.nsys.forms import exported_tables
 from nsysmap.output.build import report_of
 from nsysmap.output.model import Report
-from nsysmap.rules.finding import Finding, Outcome
+from nsysmap.rules.finding import Finding, Outcome, Skip
 from nsysmap.trace.model import Trace
 from nsysmap.trace.reader import trace_of
 from tests.places import FIXTURES
@@ -76,7 +76,7 @@ def hostile() -> Report:
     )  # fmt: skip
     outcomes = (
         Outcome("some-rule", "launch", "warning", (finding,)),
-        Outcome("other-rule", "host", "info", (), NASTY),
+        Outcome("other-rule", "host", "info", (), Skip(NASTY)),
     )
     return replace(
         real,

@@ -34,6 +34,7 @@ from nsysmap.advice.ways import (
     ByEvidence,
     Way,
 )
+from nsysmap.core.changes import CHANGES as DECLARED
 
 
 def _line(text: str, *since: int, release: str = "") -> Way:
@@ -230,226 +231,208 @@ def _model(text: str) -> dict[str, tuple[Way, ...]]:
     return {ANY: (_say(text),)}
 
 
-CHANGES: Mapping[str, AdvisedChange] = {
-    "cuda-graph": AdvisedChange(
-        "run it as a CUDA graph",
-        {
-            TENSORRT: (
-                # from TensorRT 11 on, trtexec does it by default
-                _line(_GRAPH.format("context->enqueueV3(stream);"), 11),
-                _line("trtexec --loadEngine=model.plan --useCudaGraph"),
-                _ENQUEUED,  # where trtexec cannot run the engine
-                _ENQUEUED_V2,
-            ),
-            API_PYTHON: _PYTHON_GRAPH,
-            API_CPP: (_ENQUEUED, _ENQUEUED_V2),
-            RTX: (_line("tensorrt_rtx --loadEngine=model.plan --rtxCudaGraphStrategy=wholeGraph"),),
-            RTX_PYTHON: (_RTX_PYTHON_GRAPH,),
-            RTX_CPP: (_RTX_GRAPH,),
-            ONNX_RUNTIME: (
-                _line(_PROVIDER.format("trt_cuda_graph_enable", True), 8, 6),
-                _say(
-                    "use ONNX Runtime 1.15 or later: its TensorRT provider has the option"
-                    " trt_cuda_graph_enable"
-                ),
-            ),
-            LLM_CPP: (
-                _line(
-                    "knobs.setCudaGraphMode(true); config.setExtendedRuntimePerfKnobConfig(knobs);",
-                    10,
-                    7,
-                    release="from TensorRT-LLM 0.16 on",
-                ),
-                _say("use TensorRT-LLM 0.16 or later: its executor has setCudaGraphMode()"),
-            ),
-            TENSORRT_LLM: (
-                _line(
-                    _LLM_GRAPH,
-                    10,
-                    7,
-                    release="from TensorRT-LLM 0.16 (1.0: tensorrt_llm._tensorrt_engine.LLM)",
-                ),
-                _line("GenerationSession(model_config, engine, mapping, cuda_graph_mode=True)"),
-            ),
-            TORCH_TENSORRT: (
-                _line(
-                    "torch_tensorrt.runtime.set_cudagraphs_mode(True)",
-                    10,
-                    3,
-                    release="from Torch-TensorRT 2.5 on",
-                ),
-                _line(_TORCH_GRAPH),
-            ),
-            TORCH_ENGINES: (_line(_TORCH_GRAPH),),
-            PYTORCH: (_COMPILED,),
-            CUDA: (_line(_GRAPH.format("launch_all(stream);")),),
-            OTHER: (
-                _say(
-                    "capture one step: CUDA.@captured in CUDA.jl, Stream.begin_capture() in CuPy,"
-                    " the stream of a queue in OpenACC"
-                ),
-            ),
-        },
-    ),
-    "one-graph": AdvisedChange(
-        "make one CUDA graph of all that is launched",
-        {
-            **_ALL_OF_PYTHON,
-            TENSORRT: (_line(_GRAPH.format("launch_all(stream);")),),
-            CUDA: (_line(_GRAPH.format("launch_all(stream);")),),
-            ANY: (
-                _say(
-                    "capture all that is launched from one wait to the next in one CUDA graph, what"
-                    " runs between the engines too"
-                ),
-            ),
-        },
-    ),
-    "two-in-flight": AdvisedChange(
-        "keep two inferences in flight",
-        {
-            TENSORRT: (
-                _line("trtexec --loadEngine=model.plan --infStreams=2", 8, 6),
-                _line("trtexec --loadEngine=model.plan --streams=2"),
-            ),
-            API_PYTHON: (
-                _line("contexts[i % 2].execute_async_v3(streams[i % 2])  # own buffers each", 8, 5),
-                _line("contexts[i % 2].execute_async_v2(bindings[i % 2], streams[i % 2])"),
-            ),
-            API_CPP: (
-                _line("contexts[i % 2]->enqueueV3(streams[i % 2]);  // own buffers each", 8, 5),
-                _line("contexts[i % 2]->enqueueV2(bindings[i % 2], streams[i % 2], nullptr);"),
-            ),
-            RTX: (_line("tensorrt_rtx --loadEngine=model.plan --infStreams=2"),),
-            ONNX_RUNTIME: (_say("run two InferenceSessions, each on its own thread"),),
-            TENSORRT_LLM: (_LLM_ASYNC,),
-            LLM_CPP: (_LLM_REQUESTS,),
-            TORCH_TENSORRT: (_TWO_MODELS,),
-            TORCH_ENGINES: (_TWO_MODELS,),
-            PYTORCH: (_line("with torch.cuda.stream(streams[i % 2]): out[i] = model(batch[i])"),),
-            CUDA: (
-                _line(
-                    "std::thread other(run, streams[1]); run(streams[0]);  // each with buffers of"
-                    " its own"
-                ),
-            ),
-            OTHER: (
-                _say("run two steps at once, each on a thread and a stream (or queue) of its own"),
-            ),
-        },
-    ),
-    "async": AdvisedChange(
-        "synchronise once, at the end",
-        {
-            ONNX_RUNTIME: (
-                _line(
-                    'run_options.add_run_config_entry("disable_synchronize_execution_providers",'
-                    ' "1")'
-                ),
-            ),
-            TENSORRT_LLM: (_LLM_ASYNC,),
-            LLM_CPP: (_LLM_REQUESTS,),
-            PYTORCH: (_line("torch.cuda.synchronize()  # once, after the last batch"),),
-            OTHER: (_say("wait for the GPU once, after the last step"),),
-            API_PYTHON: (_line("stream.synchronize()  # once, after the last inference"),),
-            ANY: (_line("cudaStreamSynchronize(stream);  // once, after the last enqueue"),),
-        },
-        around=True,
-    ),
-    "pinned-copies": AdvisedChange(
-        "copy to and from pinned memory",
-        {
-            ONNX_RUNTIME: (
-                _line(
-                    'binding.bind_ortvalue_input("x", onnxruntime.OrtValue.ortvalue_from_numpy(x,'
-                    ' "cuda", 0))'
-                ),
-            ),
-            PYTORCH: (_line('batch = batch.pin_memory().to("cuda", non_blocking=True)'),),
-            OTHER: (
-                _say(
-                    "copy to and from pinned memory: CUDA.pin() in CUDA.jl, cupyx.empty_pinned() in"
-                    " CuPy, cuda.pinned_array() in Numba"
-                ),
-            ),
-            API_PYTHON: (
-                _line(
-                    "host = torch.empty(shape, dtype=dtype, pin_memory=True)  # or"
-                    " pagelocked_empty() of PyCUDA"
-                ),
-            ),
-            ANY: (_line("cudaHostRegister(buffer, bytes, cudaHostRegisterDefault);"),),
-        },
-        around=True,
-    ),
-    "no-host-gap": AdvisedChange(
-        "move host work out of the loop",
-        {
-            ONNX_RUNTIME: (
-                _line(
-                    "following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before"
-                    " session.run()"
-                ),
-            ),
-            TENSORRT_LLM: (_LLM_ASYNC,),
-            LLM_CPP: (_LLM_REQUESTS,),
-            PYTORCH: (
-                _line(
-                    "following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before"
-                    " model(x)"
-                ),
-            ),
-            API_PYTHON: (
-                _line(
-                    "following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before"
-                    " the inference"
-                ),
-            ),
-            OTHER: (_say("prepare the next step on another thread while the GPU runs this one"),),
-            ANY: (_line("auto next = std::async(std::launch::async, preprocess, i + 1);"),),
-        },
-        around=True,
-    ),
-    "one-stream": AdvisedChange(
-        "run all kernels on one stream",
-        {
-            TENSORRT: (_line("trtexec --onnx=model.onnx --maxAuxStreams=0", 8, 6), _ONE_STREAM),
-            API_PYTHON: (
-                _line("config.max_aux_streams = 0  # when the engine is built", 8, 6),
-                _ONE_STREAM,
-            ),
-            API_CPP: (
-                _line("config->setMaxAuxStreams(0);  // when the engine is built", 8, 6),
-                _ONE_STREAM,
-            ),
-            RTX: (_ONE_STREAM,),
-            ONNX_RUNTIME: (_line(_PROVIDER.format("trt_auxiliary_streams", 0), 8, 6), _ONE_STREAM),
-            TORCH_TENSORRT: (
-                _line(
-                    "torch_tensorrt.compile(model, inputs=inputs, max_aux_streams=0)",
-                    8,
-                    6,
-                    release=_TORCH_86,
-                ),
-                _say("use one stream"),
-            ),
-            PYTORCH: (_line("torch.cuda.set_stream(torch.cuda.default_stream())"),),
-            CUDA: (_line("kernel<<<grid, block, 0, stream>>>(...);  // one stream for all"),),
-            ANY: (_ONE_STREAM,),
-        },
-    ),
-    "aux-streams": AdvisedChange("run independent layers concurrently", _STREAMS),
-    "drop-layers": AdvisedChange(
-        "avoid TensorRT's reformats",
-        _model(
-            "give neighbouring layers one type and one layout: NHWC for FP16 and INT8, channels in"
-            " multiples of 8 or 32"
+_WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
+    "cuda-graph": {
+        TENSORRT: (
+            # from TensorRT 11 on, trtexec does it by default
+            _line(_GRAPH.format("context->enqueueV3(stream);"), 11),
+            _line("trtexec --loadEngine=model.plan --useCudaGraph"),
+            _ENQUEUED,  # where trtexec cannot run the engine
+            _ENQUEUED_V2,
         ),
+        API_PYTHON: _PYTHON_GRAPH,
+        API_CPP: (_ENQUEUED, _ENQUEUED_V2),
+        RTX: (_line("tensorrt_rtx --loadEngine=model.plan --rtxCudaGraphStrategy=wholeGraph"),),
+        RTX_PYTHON: (_RTX_PYTHON_GRAPH,),
+        RTX_CPP: (_RTX_GRAPH,),
+        ONNX_RUNTIME: (
+            _line(_PROVIDER.format("trt_cuda_graph_enable", True), 8, 6),
+            _say(
+                "use ONNX Runtime 1.15 or later: its TensorRT provider has the option"
+                " trt_cuda_graph_enable"
+            ),
+        ),
+        LLM_CPP: (
+            _line(
+                "knobs.setCudaGraphMode(true); config.setExtendedRuntimePerfKnobConfig(knobs);",
+                10,
+                7,
+                release="from TensorRT-LLM 0.16 on",
+            ),
+            _say("use TensorRT-LLM 0.16 or later: its executor has setCudaGraphMode()"),
+        ),
+        TENSORRT_LLM: (
+            _line(
+                _LLM_GRAPH,
+                10,
+                7,
+                release="from TensorRT-LLM 0.16 (1.0: tensorrt_llm._tensorrt_engine.LLM)",
+            ),
+            _line("GenerationSession(model_config, engine, mapping, cuda_graph_mode=True)"),
+        ),
+        TORCH_TENSORRT: (
+            _line(
+                "torch_tensorrt.runtime.set_cudagraphs_mode(True)",
+                10,
+                3,
+                release="from Torch-TensorRT 2.5 on",
+            ),
+            _line(_TORCH_GRAPH),
+        ),
+        TORCH_ENGINES: (_line(_TORCH_GRAPH),),
+        PYTORCH: (_COMPILED,),
+        CUDA: (_line(_GRAPH.format("launch_all(stream);")),),
+        OTHER: (
+            _say(
+                "capture one step: CUDA.@captured in CUDA.jl, Stream.begin_capture() in CuPy,"
+                " the stream of a queue in OpenACC"
+            ),
+        ),
+    },
+    "one-graph": {
+        **_ALL_OF_PYTHON,
+        TENSORRT: (_line(_GRAPH.format("launch_all(stream);")),),
+        CUDA: (_line(_GRAPH.format("launch_all(stream);")),),
+        ANY: (
+            _say(
+                "capture all that is launched from one wait to the next in one CUDA graph, what"
+                " runs between the engines too"
+            ),
+        ),
+    },
+    "two-in-flight": {
+        TENSORRT: (
+            _line("trtexec --loadEngine=model.plan --infStreams=2", 8, 6),
+            _line("trtexec --loadEngine=model.plan --streams=2"),
+        ),
+        API_PYTHON: (
+            _line("contexts[i % 2].execute_async_v3(streams[i % 2])  # own buffers each", 8, 5),
+            _line("contexts[i % 2].execute_async_v2(bindings[i % 2], streams[i % 2])"),
+        ),
+        API_CPP: (
+            _line("contexts[i % 2]->enqueueV3(streams[i % 2]);  // own buffers each", 8, 5),
+            _line("contexts[i % 2]->enqueueV2(bindings[i % 2], streams[i % 2], nullptr);"),
+        ),
+        RTX: (_line("tensorrt_rtx --loadEngine=model.plan --infStreams=2"),),
+        ONNX_RUNTIME: (_say("run two InferenceSessions, each on its own thread"),),
+        TENSORRT_LLM: (_LLM_ASYNC,),
+        LLM_CPP: (_LLM_REQUESTS,),
+        TORCH_TENSORRT: (_TWO_MODELS,),
+        TORCH_ENGINES: (_TWO_MODELS,),
+        PYTORCH: (_line("with torch.cuda.stream(streams[i % 2]): out[i] = model(batch[i])"),),
+        CUDA: (
+            _line(
+                "std::thread other(run, streams[1]); run(streams[0]);  // each with buffers of"
+                " its own"
+            ),
+        ),
+        OTHER: (
+            _say("run two steps at once, each on a thread and a stream (or queue) of its own"),
+        ),
+    },
+    "async": {
+        ONNX_RUNTIME: (
+            _line(
+                'run_options.add_run_config_entry("disable_synchronize_execution_providers", "1")'
+            ),
+        ),
+        TENSORRT_LLM: (_LLM_ASYNC,),
+        LLM_CPP: (_LLM_REQUESTS,),
+        PYTORCH: (_line("torch.cuda.synchronize()  # once, after the last batch"),),
+        OTHER: (_say("wait for the GPU once, after the last step"),),
+        API_PYTHON: (_line("stream.synchronize()  # once, after the last inference"),),
+        ANY: (_line("cudaStreamSynchronize(stream);  // once, after the last enqueue"),),
+    },
+    "pinned-copies": {
+        ONNX_RUNTIME: (
+            _line(
+                'binding.bind_ortvalue_input("x", onnxruntime.OrtValue.ortvalue_from_numpy(x,'
+                ' "cuda", 0))'
+            ),
+        ),
+        PYTORCH: (_line('batch = batch.pin_memory().to("cuda", non_blocking=True)'),),
+        OTHER: (
+            _say(
+                "copy to and from pinned memory: CUDA.pin() in CUDA.jl, cupyx.empty_pinned() in"
+                " CuPy, cuda.pinned_array() in Numba"
+            ),
+        ),
+        API_PYTHON: (
+            _line(
+                "host = torch.empty(shape, dtype=dtype, pin_memory=True)  # or"
+                " pagelocked_empty() of PyCUDA"
+            ),
+        ),
+        ANY: (_line("cudaHostRegister(buffer, bytes, cudaHostRegisterDefault);"),),
+    },
+    "no-host-gap": {
+        ONNX_RUNTIME: (
+            _line(
+                "following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before"
+                " session.run()"
+            ),
+        ),
+        TENSORRT_LLM: (_LLM_ASYNC,),
+        LLM_CPP: (_LLM_REQUESTS,),
+        PYTORCH: (
+            _line(
+                "following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before"
+                " model(x)"
+            ),
+        ),
+        API_PYTHON: (
+            _line(
+                "following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before"
+                " the inference"
+            ),
+        ),
+        OTHER: (_say("prepare the next step on another thread while the GPU runs this one"),),
+        ANY: (_line("auto next = std::async(std::launch::async, preprocess, i + 1);"),),
+    },
+    "one-stream": {
+        TENSORRT: (_line("trtexec --onnx=model.onnx --maxAuxStreams=0", 8, 6), _ONE_STREAM),
+        API_PYTHON: (
+            _line("config.max_aux_streams = 0  # when the engine is built", 8, 6),
+            _ONE_STREAM,
+        ),
+        API_CPP: (
+            _line("config->setMaxAuxStreams(0);  // when the engine is built", 8, 6),
+            _ONE_STREAM,
+        ),
+        RTX: (_ONE_STREAM,),
+        ONNX_RUNTIME: (_line(_PROVIDER.format("trt_auxiliary_streams", 0), 8, 6), _ONE_STREAM),
+        TORCH_TENSORRT: (
+            _line(
+                "torch_tensorrt.compile(model, inputs=inputs, max_aux_streams=0)",
+                8,
+                6,
+                release=_TORCH_86,
+            ),
+            _say("use one stream"),
+        ),
+        PYTORCH: (_line("torch.cuda.set_stream(torch.cuda.default_stream())"),),
+        CUDA: (_line("kernel<<<grid, block, 0, stream>>>(...);  // one stream for all"),),
+        ANY: (_ONE_STREAM,),
+    },
+    "aux-streams": _STREAMS,
+    "drop-layers": _model(
+        "give neighbouring layers one type and one layout: NHWC for FP16 and INT8, channels in"
+        " multiples of 8 or 32"
     ),
-    "join-kernels": AdvisedChange(
-        "fuse each norm or softmax into one kernel",
-        {ONNX: (_line(_OPSET_17, 8, 6), _PLAIN_NORM), PYTORCH: (_LAYER_NORM,), ANY: (_PLAIN_NORM,)},
-    ),
+    "join-kernels": {
+        ONNX: (_line(_OPSET_17, 8, 6), _PLAIN_NORM),
+        PYTORCH: (_LAYER_NORM,),
+        ANY: (_PLAIN_NORM,),
+    },
+}
+
+CHANGES: Mapping[str, AdvisedChange] = {
+    name: AdvisedChange(
+        declared.title,
+        _WAYS_OF_CHANGES.get(name) or _model(declared.how),
+        around=declared.around_engine,
+    )
+    for name, declared in DECLARED.items()
 }
 """What each change of what-if (the table `whatif`) does."""
 

@@ -106,7 +106,13 @@ class Program:
             return None
         if self.before is not None:
             return f"before {'.'.join(map(str, self.before))}"
-        return None if self.since is None else f"{'.'.join(map(str, self.since))} or later"
+        return None if self.oldest is None else f"{self.oldest} or later"
+
+    @property
+    def oldest(self) -> str | None:
+        """The oldest version of TensorRT that it may be, where no bound says which is too new."""
+        known = self.since is not None and self.before is None and not self.rtx
+        return ".".join(map(str, self.since or ())) if known else None
 
     @property
     def pytorch(self) -> bool:

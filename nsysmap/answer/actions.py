@@ -21,7 +21,15 @@ from nsysmap.advice.paste import (
 )
 from nsysmap.advice.program import Program
 from nsysmap.advice.ways import AdvisedChange, How, how
-from nsysmap.answer.model import IN_A_REGION, Action, Figure, IdleCause, in_pieces
+from nsysmap.answer.model import (
+    IN_A_REGION,
+    Action,
+    Figure,
+    HostEvidence,
+    IdleCause,
+    in_pieces,
+)
+from nsysmap.core.changes import CHANGES as DECLARED
 from nsysmap.core.table import BoolArray, IntArray, Row, Table
 from nsysmap.trace.inferences.steady import only_repeats
 
@@ -33,18 +41,13 @@ RULE_GROUPS = ("fusion", "reformat", "precision")
 """Groups of rules whose cost is GPU time that would be saved; the cost of host and launches is
 predicted by what-if.
 """
-THROUGHPUT = frozenset({"two-in-flight", "async"})
-"""Changes that do not make a single inference faster."""
 _UNDER_FILLED = "under-filled-gpu"
 _TIME_SLICED = "time-sliced-processes"  # its cost is idle time that no change of what-if is about
 _PARALLEL = "parallel-small-kernels"
 _REFORMATS = "reformat-cost"
-_SAME_GROUP = {"reformat": "drop-layers"}
-_SAME = {
-    "norm-split": "join-kernels",
-    "softmax-split": "join-kernels",
-    _PARALLEL: "aux-streams",
-    _UNDER_FILLED: "two-in-flight",
+_SAME = {rule: change.name for change in DECLARED.values() for rule in change.prices}
+_SAME_GROUP = {
+    change.prices_group: change.name for change in DECLARED.values() if change.prices_group
 }
 """The change of what-if that prices what a rule, or a group of them, finds."""
 _WHOLE_ENGINE = "fp32-engine"
@@ -52,25 +55,11 @@ _WHOLE_ENGINE = "fp32-engine"
 predicts: it leads where it prices most.
 """
 _OVERLAP = "copy-not-overlapped"
-_OVERLAPPED_BY = frozenset({"two-in-flight", "pinned-copies"})
+_OVERLAPPED_BY = frozenset(change.name for change in DECLARED.values() if change.overlaps_copies)
 """Changes whose replay has copies beside kernels."""
-_UNREPLAYED = {
-    "launch-bound": "cuda-graph",
-    "idle-between-inferences": "no-host-gap",
-    "pageable-copy": "pinned-copies",
-    "blocking-copy": "pinned-copies",
-}
+_UNREPLAYED = {rule: change.name for change in DECLARED.values() for rule in change.stands_in_for}
 """Rules that price idle time, and the change that is against it: where nothing can be replayed,
 they say what may be saved.
-"""
-_REMOVES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "cuda-graph": (("launch", "dispatch"), ("host", "sync", "graph", "profiler")),
-    "one-graph": (("host",), ("launch", "dispatch", "sync", "graph", "profiler")),
-    "no-host-gap": (("host",), ("launch", "sync", "copy", "profiler")),
-    "pinned-copies": (("copy",), ("host", "launch", "sync")),
-}
-"""The causes of idle time that a change is about, and those that it shortens besides: what follows
-begins earlier.
 """
 _WHOLE_REPETITION = replace(PYTHON_BETWEEN, title="run a whole repetition as one CUDA graph")
 """Instead of EACH_ENGINE where only repetitions are known, not where in them an engine begins and
@@ -86,7 +75,6 @@ PAUSES = 1.25
 # is easier to make
 _WORTH_MORE = 0.03
 _HOST = "no-host-gap"
-_OF_THE_HOST = frozenset({_HOST, "one-graph"})
 # in an inference, in which the GPU waits for the host's own work: it lies between launches, not
 # between inferences
 _MANY_GAPS = 3
@@ -99,7 +87,7 @@ class RunFacts:
     program: Program
     # per inference: how often the GPU is idle while the host is busy elsewhere
     host_gaps: float = 0.0
-    host_work: str | None = None  # where most of that time was, an NVTX range or a call
+    host_evidence: HostEvidence | None = None  # where most of that time was
     uploads: bool = False  # data is copied to a GPU while inferences run
     # inferences are known by their repetition only: one may hold several engines, and Python's work
     # between them
@@ -128,7 +116,7 @@ def runs(tables: Mapping[str, Table], program: Program) -> RunFacts:
     return RunFacts(
         program,
         gaps_each,
-        _host_work(gaps.take(rows)),
+        _host_evidence(gaps.take(rows)),
         uploads,
         repeats,
         graphs,
@@ -169,13 +157,17 @@ def _intervals(gaps: Table, rows: IntArray) -> int:
     return len(np.unique(np.cumsum(begins)[rows]))
 
 
-def _host_work(gaps: Table) -> str | None:
+def _host_evidence(gaps: Table) -> HostEvidence | None:
     """The NVTX range or the call that most of the time of these gaps was in."""
     told = gaps.text("evidence")
     rows = np.flatnonzero(told.codes >= 0)
     spent = np.bincount(told.codes[rows], weights=gaps.ints("dur_ns")[rows], minlength=1)
     most = int(spent.argmax())
-    return told.values[most] if spent[most] and 2 * spent[most] >= spent.sum() else None
+    if not spent[most] or 2 * spent[most] < spent.sum():
+        return None
+    first = int(rows[np.flatnonzero(told.codes[rows] == most)[0]])
+    kind, name = (gaps.text(f"evidence_{one}")[first] or "" for one in ("kind", "name"))
+    return HostEvidence(kind, name, told.values[most])
 
 
 @dataclass(frozen=True)
@@ -233,10 +225,8 @@ def _the_same(changes: Sequence[Action], runs: RunFacts) -> set[str]:
     """Which of these changes another one is told instead of: what one graph of all that is launched
     takes away.
     """
-    each, whole = (
-        next((one for one in changes if one.name == name), None)
-        for name in ("cuda-graph", "one-graph")
-    )
+    by_name = {one.name: one for one in reversed(changes)}
+    each, whole = by_name.get("cuda-graph"), by_name.get("one-graph")
     if whole is None:
         return set()
     found = {"no-host-gap"} if runs.program.pytorch and runs.host_gaps >= _MANY_GAPS else set()
@@ -275,7 +265,7 @@ def _change(
     reformats: Sequence[Mapping[str, object]],
 ) -> Action:
     name = row.text("change")
-    change = _what(name, runs)
+    declared, change = DECLARED[name], _what(name, runs)
     made = (
         how(RULES[_REFORMATS], runs.program, reformats)
         if name == "drop-layers"
@@ -289,7 +279,7 @@ def _change(
         saving=Figure(saving, row.integer("low_saving_ns"), row.integer("high_saving_ns")),
         share=saving / before if before else None,
         basis="replay",
-        throughput_only=name in THROUGHPUT,
+        throughput_only=declared.throughput_only,
         places=0,
         paste=made.paste,
         paste_pytorch=made.paste_pytorch,
@@ -302,8 +292,8 @@ def _change(
             )
         ),
         idle=_idle_behind(name, saving, idle),
-        filled=_filled(findings) if name == "two-in-flight" else None,
-        host_work=runs.host_work if name in _OF_THE_HOST else None,
+        filled=_filled(findings) if _SAME.get(_UNDER_FILLED) == name else None,
+        host_evidence=runs.host_evidence if declared.takes_host_work else None,
         beside=row.flag("kernels_beside"),
     )
 
@@ -355,7 +345,7 @@ def _idle_behind(change: str, saving_ns: int, idle: Sequence[IdleCause]) -> tupl
     mostly between queued kernels; none where all idle time is less, because the GPU's work gets
     shorter too.
     """
-    own, others = _REMOVES.get(change, ((), ()))
+    own, others = DECLARED[change].removes, DECLARED[change].also_shortens
     found = [one for one in idle if one.cause in own]
     total = sum(one.ns or 0 for one in found)
     if not own or not idle:
@@ -460,7 +450,5 @@ def _rule(
         change=made.change,
         rules=(rule,),
         filled=filled,
-        host_work=(
-            runs.host_work if rule in _UNREPLAYED and _UNREPLAYED[rule] == "no-host-gap" else None
-        ),
+        host_evidence=(runs.host_evidence if _UNREPLAYED.get(rule) == "no-host-gap" else None),
     )

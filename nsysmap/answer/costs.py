@@ -10,9 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nsysmap.answer.model import (
-    INFERENCE,
-    OF_SO_MANY,
-    REPETITION,
     LayerGroup,
     OtherKernels,
     Summary,
@@ -42,7 +39,6 @@ _CPP = frozenset(
         "TensorIteratorBase",
     }
 )
-_PROCESS = re.compile(r"\bprocess (\d+)\b")  # in the wording of the kinds of inferences
 _UNKNOWN = "unknown"  # what is said of a name that tells nothing else
 
 
@@ -66,12 +62,12 @@ def costs_heading(summary: Summary, room: int | None = None) -> str:
     what = (
         f"{rounded(summary.kernel_ns)} {'visible kernel time' if summary.hidden else 'kernel time'}"
     )
-    per = f"per {summary.unit.split()[0]}"
+    per = f"per {summary.unit_of_time.short}"
     whose = f"per {whose_unit(summary)}"
     if not summary.kernel_units:
         per = whose = whole_part(summary)
     kinds = (
-        sum(kind.mean_ns is not None and kind.what.startswith(OF_SO_MANY) for kind in summary.kinds)
+        sum(kind.mean_ns is not None and kind.told_by_kernels_alone for kind in summary.kinds)
         if summary.kernel_units
         else 0
     )
@@ -92,18 +88,18 @@ def whose_unit(summary: Summary) -> str:
     """The unit of the answer, and where several processes or engines ran, that it is no inference
     of a certain one.
     """
-    processes = {
-        found[1]
-        for kind in summary.kinds
-        if kind.mean_ns is not None and (found := _PROCESS.search(kind.what))
-    }
-    if len(processes) > 1:
-        return f"{summary.unit} of {'either' if len(processes) == 2 else 'any'} process"
-    several = len({group.engine for group in summary.layers} - {None}) > 1 and summary.unit in (
-        INFERENCE,
-        REPETITION,
-    )
+    if processes := several_processes(summary):
+        return f"{summary.unit} of {'either' if processes == 2 else 'any'} process"
+    engines = {group.engine for group in summary.layers} - {None}
+    several = len(engines) > 1 and not summary.unit_of_time.is_pass
     return f"{summary.unit}{' of any engine' if several else ''}"
+
+
+def several_processes(summary: Summary) -> int:
+    """How many processes ran the inferences that have a time; 0 if that is one."""
+    timed = [kind.place.process for kind in summary.kinds if kind.mean_ns is not None]
+    processes = {one for one in timed if one is not None}
+    return len(processes) if len(processes) > 1 else 0
 
 
 def whole_part(summary: Summary) -> str:

@@ -12,13 +12,9 @@ from nsysmap.advice.program import CUDA, OTHER, Program
 from nsysmap.answer.model import FirstUse
 from nsysmap.core.table import Table
 from nsysmap.text.units import counted, rounded
-from nsysmap.trace.inferences.compilation import AMONG_THEM, TRIED_OUT
+from nsysmap.trace.inferences.compilation import TRIED_OUT
 
 _NAMED = 3  # inferences whose numbers are told
-_OWN_WORK, _RANGE, _FIRST, _LIBRARY = "before ", "range ", "first ", "library "
-"""Begin the evidence of a compiler's work, of a range that says so, of a first launch or call,
-which loads code, and of a library's own work before it loads what it brings.
-"""
 _PTX_NS = 100_000_000
 """A load of a module takes 0.06 to 20 ms for code that exists (twelve programs); 480 and 510 ms
 where the driver compiled PTX.
@@ -52,30 +48,28 @@ def first_use(tables: Mapping[str, Table], program: Program) -> FirstUse | None:
     there are none.
     """
     inferences = tables["inferences"]
-    evidence = inferences.text("compile_evidence")
+    evidence = inferences.text("compile_evidence_kind")
     rows = np.flatnonzero(evidence.codes >= 0)
     if not len(rows):
         return None
     took, told = inferences.ints("compile_ns")[rows], evidence.take(rows).list()
     by_compiler = np.array(
         [
-            (one or "").startswith((_OWN_WORK, _RANGE)) or _from_ptx(one or "", int(ns))
+            one in ("compiler", "range") or _from_ptx(one, int(ns))
             for one, ns in zip(told, took, strict=True)
         ]
     )
     compiled = 2 * int(took[by_compiler].sum()) > int(took.sum())
     longest = int(took.argmax())
     remedy = _remedy(
-        tables, program, compiled=compiled, ptx=_from_ptx(told[longest] or "", int(took[longest]))
+        tables, program, compiled=compiled, ptx=_from_ptx(told[longest], int(took[longest]))
     )
-    numbers, tried_out = tuple(inferences.ints("inference")[rows].tolist()), TRIED_OUT in told
+    numbers, tried_out = tuple(inferences.ints("inference")[rows].tolist()), TRIED_OUT.kind in told
     return FirstUse(numbers, int(took.sum()), int(took[longest]), compiled, tried_out, remedy)
 
 
-def _from_ptx(evidence: str, ns: int) -> bool:
-    return ns >= _PTX_NS and not evidence.startswith(
-        (_OWN_WORK, _RANGE, _FIRST, _LIBRARY, TRIED_OUT, AMONG_THEM)
-    )
+def _from_ptx(evidence_kind: str | None, ns: int) -> bool:
+    return ns >= _PTX_NS and evidence_kind == "load"
 
 
 def _remedy(tables: Mapping[str, Table], program: Program, *, compiled: bool, ptx: bool) -> str:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from nsysmap.advice.paste import CHANGES, PYTHON_BETWEEN
+from nsysmap.advice.paste import PYTHON_BETWEEN
 from nsysmap.advice.program import TORCH_ENGINES, TORCH_TENSORRT
 from nsysmap.answer.actions import LEAST_SHARE, PAUSES
 from nsysmap.answer.model import REPETITION, Action, Figure, Summary
 from nsysmap.answer.words import (
     each,
     figure,
+    figure_alone,
+    figure_range,
     filled_kernels,
-    idle_words,
     in_its_words,
     none_of,
     not_replayed,
@@ -22,30 +22,22 @@ from nsysmap.answer.words import (
     rate_of,
     rate_unit,
 )
+from nsysmap.core.changes import CHANGES
+from nsysmap.core.idle_causes import idle_words
 from nsysmap.core.table import Row
 from nsysmap.text.terminal import columns
-from nsysmap.text.units import counted, percent, ranged, ranged_rate, rate, rate_up_to, rounded
+from nsysmap.text.units import counted, percent, range_of, rate, rate_range, rounded
 
 ACTIONS = 3
 """How many actions the answer names."""
 _INDEPENDENT = "if none needs another's result"
 """The condition of a change that only raises throughput, told where nothing shows that it holds."""
-_AT_ONCE = {"two-in-flight": 2}
-"""How many run at once after a change: each then takes that many times the time between the ends of
-two (Little's law).
-"""
-_INSTEAD = {
-    ("cuda-graph", "one-graph"): "one-graph saves more",
-    ("one-graph", "cuda-graph"): "cuda-graph saves nearly as much",
-    ("no-host-gap", "one-graph"): "one-graph takes that work away too",
-}
-"""Why a change that pays is not among the actions, where another one is."""
 # a graph that has less than all that is launched (by Python)
 _ALONE = (
     "of each inference alone",
     "without Python's work",
 )
-_NO_CALL = "no CUDA call"  # as the table `gaps` says it
+_AS_LONG = "each takes as long as before"
 _LEAST_SHARE = 0.03  # share of the time per inference for a second and third action
 _ACTION_LINES = 6
 _NAMED = 2  # actions that are left out are named, at most
@@ -64,10 +56,17 @@ def gain(summary: Summary, action: Action, per: str = "", *, brief: bool = False
     of = f", {percent(action.share, 1, 0)} of {_whole(summary, action)}" if action.share else ""
     of += f", {told}" if (told := of_the_trace(summary, action.saving.ns)) and of else ""
     if action.basis == "rule":
-        return f"may save up to {rounded(action.saving.ns)}{of}{per}"
+        return f"{_saves(action)}{of}{per}"
     made = _where(action) if brief else _made_of(action)
     phase = f"{';' if made else ':'} {action.in_phase}" if action.in_phase and not brief else ""
-    return f"saves {figure(action.saving)}{of}{per}{made}{phase}"
+    return f"{_saves(action)}{of}{per}{made}{phase}"
+
+
+def _saves(action: Action) -> str:
+    """What an action saves, and nothing else."""
+    if action.basis == "rule":
+        return f"may save up to {rounded(action.saving.ns)}"
+    return f"saves {figure(action.saving)}"
 
 
 def in_short(summary: Summary) -> str:
@@ -93,12 +92,8 @@ def in_short(summary: Summary) -> str:
         ),
         None,
     )
-    parts = [text.partition(":")[0].partition(". ")[0] for text in summary.blocked[:1]] + parts
-    parts += (
-        [f"first {action_title(first)}: {gain(summary, first, brief=True).partition(', ')[0]}"]
-        if first
-        else []
-    )
+    parts = [*(one.brief for one in summary.errors[:1]), *parts]
+    parts += [f"first {action_title(first)}: {_saves(first)}"] if first else []
     return "; ".join(parts)
 
 
@@ -113,11 +108,7 @@ def _whole(summary: Summary, action: Action) -> str:
     """The time that a saving is a share of, as it is told."""
     base = Figure(round(action.saving.ns / (action.share or 1.0)))
     value = summary.unprofiled or summary.traced or base
-    return (
-        f"{rounded(base.ns)} with pauses"
-        if base.ns > PAUSES * value.ns
-        else figure(value).partition(" (")[0]
-    )
+    return f"{rounded(base.ns)} with pauses" if base.ns > PAUSES * value.ns else figure_alone(value)
 
 
 def _made_of(action: Action) -> str:
@@ -125,7 +116,7 @@ def _made_of(action: Action) -> str:
     host was meanwhile.
     """
     causes = [one.cause for one in action.idle] or (
-        ["host"] if action.host_work is not None else []
+        ["host"] if action.host_evidence is not None else []
     )
     told = [f"{idle_words(cause)}{_where(action) if cause == 'host' else ''}" for cause in causes]
     return f": {', '.join(told)}" if told else ""
@@ -133,10 +124,9 @@ def _made_of(action: Action) -> str:
 
 def _where(action: Action) -> str:
     """Where most of the host's own work was."""
-    if action.host_work is None:
+    if action.host_evidence is None:
         return ""
-    where = "no CUDA call, no NVTX range" if action.host_work == _NO_CALL else action.host_work
-    return f" ({'in NVTX ' if where.startswith('range ') else 'in '}{where})"
+    return f" (in {action.host_evidence.words})"
 
 
 def _more_per_second(summary: Summary, action: Action, *, brief: bool) -> str:
@@ -159,13 +149,13 @@ def _more_per_second(summary: Summary, action: Action, *, brief: bool) -> str:
     faster = (
         f"may reach up to {rate(after)}"
         if action.basis == "rule"
-        else rate_up_to(after, low, high)
+        else rate_range(after, low, high).up_to
         if action.beside
-        else ranged_rate(after, low, high)
+        else str(rate_range(after, low, high))
     )
     up = f", {'now' if action.beside else 'up from'} {now}"
     told = [f"{faster}{rate_unit(summary, brief=brief)}{'' if brief else up}"]
-    told += [_INDEPENDENT] if summary.unit == REPETITION or action.name == "async" else []
+    told += [_INDEPENDENT] if summary.unit == REPETITION or _if_independent(action) else []
     told += (
         [f"kernels are on {percent(action.filled, 1, 0)} of the SMs"]
         if action.filled is not None and not brief
@@ -173,28 +163,39 @@ def _more_per_second(summary: Summary, action: Action, *, brief: bool) -> str:
     )
     if brief and action.beside:
         return "; ".join(told)
-    takes = _each_takes(action, before_ns, (after, low, high))
-    if brief and ", " in takes:
-        return f"{'; '.join(told)}, {takes.partition(', ')[0].replace('takes ', '')}"
+    longer = _each_takes(action, before_ns, (after, low, high))
+    if brief and longer is not None:
+        return f"{'; '.join(told)}, each {longer}"
+    takes = _AS_LONG if action.basis == "rule" else "each takes longer"
+    if longer is not None:
+        takes = f"each takes {longer}, up from {rounded(before_ns)}"
+    elif _at_once(action) is not None:
+        takes = _AS_LONG
     return "; ".join((*told, takes))
 
 
-def _each_takes(action: Action, before_ns: float, rates: tuple[float, float, float]) -> str:
-    """What a change that only raises throughput, to one of these rates (with its range), does to
-    the time that one inference takes.
+def _if_independent(action: Action) -> bool:
+    """Whether an action helps only where no inference needs another's result."""
+    return action.name in CHANGES and CHANGES[action.name].if_independent
+
+
+def _at_once(action: Action) -> int | None:
+    """How many inferences run at the same time after a replayed change, if it says."""
+    if action.basis == "rule" or action.name not in CHANGES:
+        return None
+    return CHANGES[action.name].at_once
+
+
+def _each_takes(action: Action, before_ns: float, rates: tuple[float, float, float]) -> str | None:
+    """The longer time that one inference takes after a change that only raises throughput, to one
+    of these rates (with its range); None if it takes as long as before, or how long is unknown.
     """
-    if action.basis == "rule":
-        return "each takes as long as before"
-    at_once = _AT_ONCE.get(action.name)
+    at_once = _at_once(action)
     if at_once is None:
-        return "each takes longer"
+        return None
     likely, low, high = (round(at_once * 1e9 / one) for one in (rates[0], rates[2], rates[1]))
-    takes, now = (ranged(one, low, high).partition(" (")[0] for one in (likely, round(before_ns)))
-    return (
-        "each takes as long as before"
-        if takes == now or likely <= before_ns
-        else f"each takes {takes}, up from {rounded(before_ns)}"
-    )
+    takes, now = (range_of(one, low, high).alone for one in (likely, round(before_ns)))
+    return None if takes == now or likely <= before_ns else takes
 
 
 def first_actions(summary: Summary) -> tuple[Action, ...]:
@@ -342,12 +343,7 @@ def place(summary: Summary, row: Row) -> str:
     action = next((one for one in summary.actions if one.name == row.text("change")), None)
     others = {one.name for one in summary.actions}
     instead = next(
-        (
-            why
-            for (change, other), why in _INSTEAD.items()
-            if change == row.text("change") and other in others
-        ),
-        None,
+        (why for other, why in CHANGES[row.text("change")].instead.items() if other in others), None
     )
     if (
         action is None
@@ -400,28 +396,23 @@ def graph(summary: Summary, *, alone: bool = False) -> str:
     """Whether a CUDA graph is worth it: of each enqueue, and where Python works between launches,
     of all that it launches; only the former where the latter has been told (``alone``).
     """
-    told = _graph(summary)
-    if summary.program in (TORCH_TENSORRT, TORCH_ENGINES):
-        told = (
-            f"of {'a whole repetition' if summary.unit == REPETITION else 'each engine alone'}:"
-            f" {told}"
-        )
     whole = next(filter(of_all_launches, summary.actions), None)
+    # where Python's work is why it cannot be told, one graph of all takes that away
+    told = _graph(summary, python_goes=whole is not None)
+    own = summary.program in (TORCH_TENSORRT, TORCH_ENGINES)
+    if own:
+        whose = "a whole repetition" if summary.unit == REPETITION else "each engine alone"
+        told = f"of {whose}: {told}"
     if whole is None:
         return told
     sure = whole.basis == "replay"
-    saves = (
-        f"saves {figure(whole.saving)}" if sure else f"may save up to {rounded(whole.saving.ns)}"
-    )
-    # the reason is Python's work, which this one removes
-    told = re.sub(r"cannot tell: .*: (?=it may save )", "cannot tell: ", told)
     python = whole.title == PYTHON_BETWEEN.title
-    enqueues = told if told.startswith("of ") else f"{_ALONE[python]}: {told}"
+    enqueues = told if own else f"{_ALONE[python]}: {told}"
     if alone:
         return enqueues
     return (
         f"of all that {'Python launches' if python else 'is launched'}:"
-        f" {'worth it: ' if sure else ''}{saves}; {enqueues}"
+        f" {'worth it: ' if sure else ''}{_saves(whole)}; {enqueues}"
     )
 
 
@@ -430,7 +421,8 @@ def of_all_launches(action: Action) -> bool:
     return action.title in (PYTHON_BETWEEN.title, CHANGES["one-graph"].title)
 
 
-def _graph(summary: Summary) -> str:
+def _graph(summary: Summary, *, python_goes: bool) -> str:
+    """The same; without the reason why it cannot be told, if that is work that goes."""
     verdict = summary.graph
     if (
         verdict.answer == "answered"
@@ -446,8 +438,12 @@ def _graph(summary: Summary) -> str:
             return f"not worth it ({less}): saves {told}"
         return f"may not be worth it ({less} at the low end): saves {told}"
     if verdict.answer == "cannot-tell":
+        if python_goes and verdict.perhaps is not None:
+            saving = figure_range(verdict.perhaps)
+            assert saving is not None
+            return f"cannot tell: it may save {saving.ends} {saving.unit}"
         reason = in_its_words(summary, verdict.reason or "")
-        said = summary.unprofiled is None and reason and reason in not_replayed(summary)
+        said = summary.unprofiled is None and reason  # among the reasons of all changes
         where = "time" if summary.traced and not summary.blocked else "above"
         return "cannot tell" + (f" (see {where})" if said else f": {reason}" if reason else "")
     return in_its_words(summary, verdict.reason or "does not apply")

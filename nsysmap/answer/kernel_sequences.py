@@ -6,18 +6,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from nsysmap.answer.model import Distinction
 from nsysmap.core.table import MISSING, Row, Table
 from nsysmap.text.terminal import shortened
-from nsysmap.text.units import counted
 
 _NAME = 28  # columns of a kernel's name
 _ABOUT = 4  # groups whose kernels are compared: no more are shown
 
 
-def what_differs(tables: Mapping[str, Table], groups: Sequence[Row]) -> dict[int, str]:
+def what_differs(tables: Mapping[str, Table], groups: Sequence[Row]) -> dict[int, Distinction]:
     """For each of these rows of `inference_groups`, by its id, what only it has; ``groups`` are
     those of one loop and one engine.
 
@@ -44,15 +45,15 @@ def what_differs(tables: Mapping[str, Table], groups: Sequence[Row]) -> dict[int
         if group.integer("group_id") in first
     }
     profiles = _profiles(tables, rows) if len(rows) == len(groups) else {}
-    found = {}
+    found: dict[int, Distinction] = {}
     for group in groups:
         own, kernels = group.integer("group_id"), group.maybe_integer("kernels") or 0
         if own in profiles:
-            found[own] = f"profile {profiles[own]}"
+            found[own] = Distinction(profile=profiles[own])
         elif not kernels and group.maybe_text("found_by") == "graph-launch":
-            found[own] = "hidden kernels"
+            found[own] = Distinction(hidden=True)
         elif numbers[kernels] == 1:
-            found[own] = counted(kernels, "kernel")
+            found[own] = Distinction(kernels=kernels)
         else:
             alike = [
                 one.integer("group_id")
@@ -62,16 +63,13 @@ def what_differs(tables: Mapping[str, Table], groups: Sequence[Row]) -> dict[int
             name = _kernel_of_its_own(
                 tables["kernels"], {one: rows[one] for one in alike if one in rows}, own
             )
-            found[own] = (
-                f"{counted(kernels, 'kernel')}{f' with {name}' if name else ''}"
-                if len(numbers) > 1 or name
-                else ""
-            )
-    times = Counter[str]()
+            if len(numbers) > 1 or name:
+                found[own] = Distinction(kernels=kernels, own_kernel=name)
+    times = Counter[Distinction]()
     for own, what in found.items():
         times[what] += 1
-        found[own] = f"{what} #{times[what]}" if what and times[what] > 1 else what
-    return {own: what for own, what in found.items() if what}
+        found[own] = replace(what, number=times[what])
+    return found
 
 
 def _profiles(

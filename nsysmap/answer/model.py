@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from nsysmap.text.units import counted, unit_words
 
 UNKNOWN_GPU = "unknown GPU"
 INFERENCE, REPETITION = "inference", "repetition"
@@ -22,10 +24,86 @@ REPLAY = "replay"
 WORK = "work"
 """The GPU's work, beside the causes of its idle time."""
 
-OF_SO_MANY = "inferences of"
-"""How inferences are called that nothing but their number of kernels tells from the others, as
-where shapes differ.
-"""
+
+@dataclass(frozen=True)
+class UnitOfTime:
+    """What times are given of: one inference, or a pass of several."""
+
+    inferences: int = 1
+    repetitions: bool = False  # of something that nothing shows to be an inference
+    among_others: bool = False  # so much runs outside that the time is not the inference's own
+
+    @property
+    def one(self) -> str:
+        """The word for one of them."""
+        return REPETITION if self.repetitions else INFERENCE
+
+    @property
+    def is_pass(self) -> bool:
+        """Whether it is called a pass."""
+        return self.inferences > 1 or self.among_others
+
+    @property
+    def short(self) -> str:
+        """The unit in one word."""
+        return "pass" if self.is_pass else self.one
+
+    @property
+    def words(self) -> str:
+        """The unit, as after "per"."""
+        return PASS_OF_ONE if self.among_others else unit_words(self.inferences, self.one)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where inferences ran, as far as that tells them from others."""
+
+    process: int | None = None
+    gpu: int | None = None
+    thread: int | None = None  # its number, from 1
+    hidden_graphs: bool = False  # launched as CUDA graphs whose kernels the trace hides
+
+    @property
+    def known(self) -> bool:
+        """Whether a process, GPU or thread tells them apart."""
+        return any(one is not None for one in (self.process, self.gpu, self.thread))
+
+    @property
+    def words(self) -> str:
+        """The place; empty where it tells nothing."""
+        parts = [f"process {self.process}"] if self.process is not None else []
+        parts += ["CUDA graphs"] if self.hidden_graphs else []
+        parts += [f"GPU {self.gpu}"] if self.gpu is not None else []
+        parts += [f"thread {self.thread}"] if self.thread is not None else []
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Distinction:
+    """What only inferences of a kind have, of those of one engine."""
+
+    profile: int | None = None  # optimization profile
+    kernels: int | None = None
+    own_kernel: str = ""  # the longest kernel that only they launch
+    hidden: bool = False  # the trace hides their kernels
+    number: int = 1  # among several that this does not tell apart
+
+    @property
+    def only_kernels(self) -> bool:
+        """Whether nothing but the number of kernels is told."""
+        return self.profile is None and not (self.own_kernel or self.hidden) and self.number == 1
+
+    @property
+    def words(self) -> str:
+        """That, in words."""
+        if self.hidden:
+            what = "hidden kernels"
+        elif self.profile is not None:
+            what = f"profile {self.profile}"
+        else:
+            what = counted(self.kernels or 0, "kernel")
+            what += f" with {self.own_kernel}" if self.own_kernel else ""
+        return f"{what} #{self.number}" if self.number > 1 else what
 
 
 @dataclass(frozen=True)
@@ -45,7 +123,7 @@ class InferenceKind:
 
     # what ran: an engine, inferences of so many kernels (as of one shape), and the thread or GPU if
     # these differ
-    what: str
+    what: str = field(init=False)
     inferences: int
     warmup: int
     cut: int
@@ -62,6 +140,32 @@ class InferenceKind:
     phase: str = ""
     group: int | None = None  # group_id
     drift: str = ""  # how their time rises or falls over the run; empty if it does not
+    engine_name: str = (
+        ""  # the engine's, or that it is none that is given; empty where all are alike
+    )
+    distinction: Distinction | None = None
+    place: Place = Place()
+
+    def __post_init__(self) -> None:
+        """Makes the words for them, once."""
+        object.__setattr__(self, "what", self.called(first=True))
+
+    @property
+    def told_by_kernels_alone(self) -> bool:
+        """Whether they are called by what their kernels are, without an engine."""
+        return not self.engine_name and self.distinction is not None
+
+    def called(self, *, first: bool, noun: bool = True) -> str:
+        """What they are called: with "inferences of" where nothing but kernels tells them apart,
+        unless others were named ``first``; without the word kernels behind a bare number, unless
+        ``noun``.
+        """
+        what = self.engine_name
+        if self.distinction is not None:
+            lead = f"{what} with " if what else "inferences of " if first else ""
+            bare = not noun and self.distinction.only_kernels and not self.place.words
+            what = lead + (f"{self.distinction.kernels:,}" if bare else self.distinction.words)
+        return ", ".join(part for part in (what, self.place.words) if part)
 
 
 @dataclass(frozen=True)
@@ -273,6 +377,22 @@ class FirstUse:
 
 
 @dataclass(frozen=True)
+class HostEvidence:
+    """What a host thread was in while the GPU waited for it."""
+
+    kind: str  # range, call, none, … (see the column evidence_kind of `gaps`)
+    name: str
+    text: str  # both, as the table `gaps` has them
+
+    @property
+    def words(self) -> str:
+        """That, after "in"."""
+        if self.kind == "none":
+            return "no CUDA call, no NVTX range"
+        return f"NVTX range {self.name}" if self.kind == "range" else self.text
+
+
+@dataclass(frozen=True)
 class Action:
     """Something to do, and its predicted saving."""
 
@@ -294,11 +414,17 @@ class Action:
     # share of the SMs that have a block while kernels run, where most kernels have too few
     filled: float | None = None
     # where most of the host's own work was that the GPU waits for: an NVTX range, or a call
-    host_work: str | None = None
+    host_work: str | None = field(init=False)
+    host_evidence: HostEvidence | None = None
     beside: bool = False  # kernels then run beside others, and slow each other by an unknown factor
     # the phase of the run in which nearly all of it is saved, and what an inference of that takes
     # then
     in_phase: str = ""
+
+    def __post_init__(self) -> None:
+        """Takes the evidence as the trace's tables have it."""
+        found = self.host_evidence
+        object.__setattr__(self, "host_work", None if found is None else found.text)
 
 
 IN_A_REGION = "split-inside-region"
@@ -339,14 +465,44 @@ class GraphVerdict:
     saving: Figure | None  # per unit
     share: float | None  # of the time per unit
     reason: str | None
+    perhaps: Figure | None = None  # what it may save where that is too uncertain to answer
 
 
 @dataclass(frozen=True)
 class Doubt:
     """Something that could not be determined."""
 
-    what: tuple[str, ...]  # rules or changes
+    what: tuple[str, ...] = field(init=False)  # rules, and changes of what-if
     reason: str
+    rules: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()  # of what-if
+    because: str = ""  # the reason, without the table or column that is empty for it
+    lacks: str = ""  # that table, or that column (table.column)
+    about_engines: bool = False  # it is about the layers of engines
+
+    @property
+    def of_a_column(self) -> bool:
+        """Whether a column of a table has no value, while the table has rows."""
+        return "." in self.lacks
+
+    def __post_init__(self) -> None:
+        """Lists all of them."""
+        changes = (f"what-if {name}" for name in self.changes)
+        object.__setattr__(self, "what", (*self.rules, *changes))
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why there is no answer, or a wrong one."""
+
+    text: str
+    brief: str = ""  # what it says first
+    without_command: str = ""  # the same without the command that captures again
+
+    def __post_init__(self) -> None:
+        """Without other forms, the text stands for them."""
+        object.__setattr__(self, "brief", self.brief or self.text)
+        object.__setattr__(self, "without_command", self.without_command or self.text)
 
 
 @dataclass(frozen=True)
@@ -396,8 +552,9 @@ class Summary:
     """The answer of one analysis; times are in nanoseconds, per unit unless noted otherwise."""
 
     source: str
-    # the unit of times: "inference", "repetition", "pass of 2 inferences", or PASS_OF_ONE
-    unit: str
+    # the words of unit_of_time
+    unit: str = field(init=False)
+    unit_of_time: UnitOfTime
     inferences: int
     steady: int
     tensorrt: bool  # whether ranges, kernels or a given engine file show TensorRT
@@ -443,7 +600,8 @@ class Summary:
     actions: tuple[Action, ...]
     doubts: tuple[Doubt, ...]
     mapped: MappedCounts
-    blocked: tuple[str, ...]  # errors: why there is no answer, or a wrong one
+    blocked: tuple[str, ...] = field(init=False)  # the texts of errors
+    errors: tuple[Trouble, ...]  # why there is no answer, or a wrong one
     warnings: tuple[str, ...]  # what else the reader must know before trusting the figures
     next_steps: tuple[NextStep, ...]
     # {ForeignNode[…]} layers of the engines that ran; None if no given engine did
@@ -460,11 +618,17 @@ class Summary:
     first_use: FirstUse | None = None
     # where its version is unknown: "before 10" or "10 or later", as names tell; or "for RTX"
     tensorrt_bound: str | None = None
+    tensorrt_since: str | None = None  # the oldest version that it may be, where no newest is known
+
+    def __post_init__(self) -> None:
+        """Makes the words for the unit and the errors, once."""
+        object.__setattr__(self, "unit", self.unit_of_time.words)
+        object.__setattr__(self, "blocked", tuple(one.text for one in self.errors))
 
     @property
     def one_a_unit(self) -> bool:
         """Whether a unit has one inference, or is one repetition."""
-        return self.unit in (INFERENCE, REPETITION, PASS_OF_ONE)
+        return self.unit_of_time.inferences == 1
 
     @property
     def per_second(self) -> float | None:

@@ -9,18 +9,16 @@ from collections.abc import Mapping
 from nsysmap.advice.paste import ENGINE_FILE
 from nsysmap.advice.program import Program
 from nsysmap.advice.ways import how
-from nsysmap.answer.model import NextStep, Summary
+from nsysmap.answer.model import Doubt, NextStep, Summary
 from nsysmap.answer.words import NOT_ABOUT_THIS, in_its_words
+from nsysmap.core.changes import CHANGES
 from nsysmap.core.table import Table
 from nsysmap.text.units import counted
-from nsysmap.trace.lacking import NOTHING_RECORDED
-
-_NOT_SAMPLED = "no hardware counters were sampled ("
 
 
 def _nothing_recorded(tables: Mapping[str, Table]) -> bool:
     """Whether CUDA was traced, and the program did nothing of it."""
-    return any(row.text("text").startswith(NOTHING_RECORDED) for row in tables["notes"])
+    return any(row.maybe_text("about") == "nothing-recorded" for row in tables["notes"])
 
 
 def next_steps(tables: Mapping[str, Table], program: Program) -> tuple[NextStep, ...]:
@@ -59,6 +57,12 @@ def next_steps(tables: Mapping[str, Table], program: Program) -> tuple[NextStep,
     return tuple(steps)
 
 
+def _about_a_graph(doubt: Doubt) -> bool:
+    """Whether it is about what a CUDA graph would save, which has a row of its own."""
+    change = CHANGES["cuda-graph"]
+    return change.name in doubt.changes or not set(doubt.rules).isdisjoint(change.judged_by)
+
+
 def doubts(summary: Summary, where: str = " (--full lists all)") -> str:
     """What could not be determined, in a sentence or two; rules on hardware counters are counted
     separately, because few captures have any.
@@ -66,12 +70,10 @@ def doubts(summary: Summary, where: str = " (--full lists all)") -> str:
     ``where`` says where everything is listed.
     """
     skipped = [one for one in summary.rules if one.outcome == "skipped"]
-    sampled = not any(_NOT_SAMPLED in doubt.reason for doubt in summary.doubts)
+    sampled = bool(summary.counters)
     optional = set() if sampled else {one.rule for one in skipped if one.group == "counters"}
     rules = len(skipped) - len(optional)
-    changes = sum(
-        1 for doubt in summary.doubts for name in doubt.what if name.startswith("what-if ")
-    )
+    changes = sum(len(doubt.changes) for doubt in summary.doubts)
     parts = [f"{rules} of {counted(len(summary.rules), 'rule')}"] if rules else []
     parts += [counted(changes, "what-if change")] if changes else []
     counters = (
@@ -82,26 +84,19 @@ def doubts(summary: Summary, where: str = " (--full lists all)") -> str:
     )
     if not parts:
         return counters and f"{counters}{where}"
-    reasons = {
-        doubt.reason: sum(name not in optional for name in doubt.what) for doubt in summary.doubts
-    }
-    graph = summary.graph.reason
+    of_doubt = {doubt: sum(name not in optional for name in doubt.what) for doubt in summary.doubts}
     # reasons shown in a row of their own, or that name a table's column, say least
     largest = max(
-        reasons,
-        key=lambda reason: (
-            not (graph and graph in reason),
-            not reason.startswith("no value in "),
-            reasons[reason],
+        of_doubt,
+        key=lambda doubt: (
+            not (summary.graph.reason and _about_a_graph(doubt)),
+            not doubt.of_a_column,
+            of_doubt[doubt],
         ),
     )
-    _, _, because = (
-        largest.partition(": ") if largest.startswith("no rows in ") else ("", "", largest)
-    )
-    share = reasons[largest] / (rules + changes)
+    share = of_doubt[largest] / (rules + changes)
     several = "" if share == 1 else "mostly because " if share > 0.5 else "for example because "
-    because = (
-        NOT_ABOUT_THIS if "engine file" in largest and not summary.tensorrt else because or largest
-    )
+    about_this = summary.tensorrt or not largest.about_engines
+    because = (largest.because or largest.reason) if about_this else NOT_ABOUT_THIS
     told = f"{' and '.join(parts)} could not tell: {several}{in_its_words(summary, because)}"
     return f"{told}; {counters}{where}" if counters else f"{told}{where}"

@@ -94,9 +94,9 @@ def _kind_of(tables: Mapping[str, Table], group: int) -> str:
     told = what_differs(tables, alike)
     return next(
         (
-            told.get(row.integer("group_id"), "")
+            told[row.integer("group_id")].words
             for row in alike
-            if row["kernel_sequence"] == own["kernel_sequence"]
+            if row["kernel_sequence"] == own["kernel_sequence"] and row.integer("group_id") in told
         ),
         "",
     )

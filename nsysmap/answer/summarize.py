@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nsysmap.advice.program import Program, program_of
 from nsysmap.answer.actions import UnitTime, actions, runs
@@ -16,9 +16,6 @@ from nsysmap.answer.kernel_sequences import what_differs
 from nsysmap.answer.model import (
     IN_A_REGION,
     INFERENCE,
-    OF_SO_MANY,
-    PASS_OF_ONE,
-    REPETITION,
     REPLAY,
     UNKNOWN_GPU,
     WORK,
@@ -34,10 +31,13 @@ from nsysmap.answer.model import (
     LayerGroup,
     MappedCounts,
     OtherKernels,
+    Place,
     Region,
     RegionPart,
     RuleAnswer,
     Summary,
+    Trouble,
+    UnitOfTime,
     in_pieces,
 )
 from nsysmap.answer.next_steps import next_steps
@@ -53,11 +53,9 @@ from nsysmap.answer.whose import (
     short_engines,
     without_engine,
 )
-from nsysmap.core.note import SELECTED
 from nsysmap.core.table import Row, Table
 from nsysmap.names.decode import decode, pattern_words
 from nsysmap.text.terminal import in_one
-from nsysmap.text.units import unit_words
 from nsysmap.trace.inferences.disturbance import SLOWED, is_disturbed
 from nsysmap.trace.inferences.steady import only_repeats
 
@@ -73,19 +71,6 @@ _ORDINAL = re.compile(r" #\d+$")
 _NUMBER = re.compile(r"(?<![A-Za-z])\d+|(?<=[a-z]{3})\d+")
 
 
-@dataclass(frozen=True)
-class _Unit:
-    """What times are given of."""
-
-    inferences: int
-    one: str  # the word for one of them
-    among: bool = False  # one of them, and much that runs outside it
-
-    @property
-    def words(self) -> str:
-        return PASS_OF_ONE if self.among else unit_words(self.inferences, self.one)
-
-
 def summarize(tables: Mapping[str, Table]) -> Summary:
     """The answer, from the tables of an analysis by name."""
     capture = tables["capture"].only()
@@ -94,8 +79,8 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
     counted_in = sum(row.integer("inferences") for row in tables["device_times"]) / unit.inferences
     hidden = capture.text("cuda_graph_trace") == "graph"
     kernel_units = 0.0 if hidden else counted_in
-    outside = outside_of(tables, unit.inferences) if unit.one == INFERENCE else None
-    unit = replace(unit, among=unit.inferences == 1 and is_much(outside))
+    outside = outside_of(tables, unit.inferences) if not unit.repetitions else None
+    unit = replace(unit, among_others=unit.inferences == 1 and is_much(outside))
     prediction = next((row for row in tables["whatif"] if row.maybe_integer("before_ns")), None)
     gpus = _gpus(tables, unit)
     use = hardware_use(tables)
@@ -130,7 +115,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
     kinds = _kinds(tables)
     return Summary(
         source=capture.text("source"),
-        unit=unit.words,
+        unit_of_time=unit,
         inferences=sum(row.integer("inferences") for row in loops),
         steady=sum(row.integer("steady") for row in loops),
         tensorrt=program.shows_engine,
@@ -173,7 +158,15 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         ),
         doubts=_doubts(tables),
         mapped=_mapped(tables),
-        blocked=tuple(row.text("text") for row in tables["notes"] if row.text("level") == "error"),
+        errors=tuple(
+            Trouble(
+                row.text("text"),
+                row.maybe_text("brief") or row.text("text"),
+                row.maybe_text("without_command") or row.text("text"),
+            )
+            for row in tables["notes"]
+            if row.text("level") == "error"
+        ),
         warnings=tuple(
             row.text("text") for row in tables["notes"] if row.text("level") == "warning"
         ),
@@ -182,7 +175,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
             *((better,) if (better := better_capture(use)) else ()),
         ),
         selected=next(
-            (row.text("text") for row in tables["notes"] if row.text("text").startswith(SELECTED)),
+            (row.text("text") for row in tables["notes"] if row.maybe_text("about") == "selection"),
             None,
         ),
         collectives=program.collectives,
@@ -191,6 +184,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         in_turn=any(rate.in_turn for rate in rates(tables).values()),
         first_use=first_use(tables, program),
         tensorrt_bound=None if version else program.bound,
+        tensorrt_since=None if version else program.oldest,
     )
 
 
@@ -198,23 +192,19 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
 # -----------------------------------------------------------------------------------------------
 
 
-def _unit(tables: Mapping[str, Table], program: Program) -> _Unit:
+def _unit(tables: Mapping[str, Table], program: Program) -> UnitOfTime:
     """An inference, or a pass if all loops run passes of the same number."""
     told = {
         row.integer("inferences") for row in tables["whatif"] if row.maybe_integer("inferences")
     }
     told = told or {row.integer("inferences_a_pass") for row in tables["inference_loops"]}
     number = told.pop() if len(told) == 1 else 1
-    one = (
-        REPETITION
-        if only_repeats(tables["inferences"], tensorrt=program.shows_engine)
-        else INFERENCE
-    )
-    return _Unit(number, one)
+    repeats = only_repeats(tables["inferences"], tensorrt=program.shows_engine)
+    return UnitOfTime(number, repetitions=repeats)
 
 
 def _traced(
-    tables: Mapping[str, Table], unit: _Unit, prediction: Row | None, *, slowest_counts: bool
+    tables: Mapping[str, Table], unit: UnitOfTime, prediction: Row | None, *, slowest_counts: bool
 ) -> tuple[Figure | None, int | None]:
     """Wall time over units by the loops of the GPU that has most of them (the fewest:
     ``slowest_counts``), and that GPU where others have not as many; of GPUs alike the longest time;
@@ -307,13 +297,11 @@ def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
         kernels, place = row.maybe_integer("kernels"), _place(loops, row.integer("loop_id"))
         hidden = not kernels and row.maybe_text("found_by") == "graph-launch" and len(groups) > 1
         what = "" if hidden and engine is None else what
-        if not hidden and (told := what_differs(tables, alike).get(first.integer("group_id"))):
-            what += f"{' with' if what else OF_SO_MANY} {told}"
-        if hidden and not what and not place:
-            what = "CUDA graphs"
+        distinction = None if hidden else what_differs(tables, alike).get(first.integer("group_id"))
+        if hidden and not what and not place.words:
+            place = Place(hidden_graphs=True)
         found.append(
             InferenceKind(
-                what=", ".join(part for part in (what, place) if part),
                 **{name: row.integer(name) for name in ("inferences", "warmup", "cut")},
                 kernels=row.maybe_integer("kernels"),
                 mean_ns=row.maybe_integer("mean_ns"),
@@ -328,6 +316,9 @@ def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
                 ),
                 group=row.integer("group_id"),
                 drift=drift_words(tables, row.integer("group_id")),
+                engine_name=what,
+                distinction=distinction,
+                place=place,
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.inferences, one.what)))
@@ -337,7 +328,7 @@ def _of_one_loop(row: Row, other: Row) -> bool:
     return all(row[name] == other[name] for name in ("loop_id", "engine"))
 
 
-def _place(loops: Mapping[int, Row], loop_id: int) -> str:
+def _place(loops: Mapping[int, Row], loop_id: int) -> Place:
     """What tells a loop from the others: its process, its GPU, its thread by number; that it
     launches CUDA graphs with hidden kernels.
     """
@@ -347,21 +338,19 @@ def _place(loops: Mapping[int, Row], loop_id: int) -> str:
     )
     pid, device = mine.integer("pid"), mine.maybe_integer("device")
     devices = {known for _, known in homes if known is not None}
-    parts = [f"process {pid}"] if len({known for known, _ in homes}) > 1 else []
-    if devices and device is None:
-        parts.append("CUDA graphs")
-    elif len(devices) > 1:
-        parts.append(f"GPU {device}")
-    if homes.count((pid, device)) > 1:
-        parts.append(f"thread {loop_id + 1}")
-    return ", ".join(parts)
+    return Place(
+        process=pid if len({known for known, _ in homes}) > 1 else None,
+        gpu=device if len(devices) > 1 else None,
+        thread=loop_id + 1 if homes.count((pid, device)) > 1 else None,
+        hidden_graphs=bool(devices) and device is None,
+    )
 
 
 # --- where the time goes
 # ----------------------------------------------------------------------------------------------
 
 
-def _gpus(tables: Mapping[str, Table], unit: _Unit) -> tuple[GpuTime, ...]:
+def _gpus(tables: Mapping[str, Table], unit: UnitOfTime) -> tuple[GpuTime, ...]:
     names = {row.integer("device"): row.text("name") for row in tables["devices"]}
     collectives = collective_times(tables)
     found = []
@@ -662,20 +651,35 @@ def _graph(whatif: Table) -> GraphVerdict:
     row = next((row for row in whatif if row.text("change") == "cuda-graph"), None)
     if row is None or row.text("answer") != "answered":
         answer = "cannot-tell" if row is None else row.text("answer")
-        return GraphVerdict(answer, None, None, None if row is None else row.maybe_text("reason"))
+        reason = None if row is None else row.maybe_text("reason")
+        low = None if row is None else row.maybe_integer("may_save_low_ns")
+        high = None if row is None else row.maybe_integer("may_save_high_ns")
+        perhaps = None
+        if low is not None and high is not None:
+            perhaps = Figure(round((low + high) / 2), low, high)
+        return GraphVerdict(answer, None, None, reason, perhaps)
     saving = Figure(*(row.integer(f"{end}saving_ns") for end in ("", "low_", "high_")))
     before = row.integer("before_ns")
     return GraphVerdict("answered", saving, saving.ns / before if before else None, None)
 
 
 def _doubts(tables: Mapping[str, Table]) -> tuple[Doubt, ...]:
-    reasons: dict[str, list[str]] = {}
+    """What could not be determined, by reason."""
+    found: dict[str, Doubt] = {}
     for row in tables["rule_outcomes"]:
         if row.text("outcome") == "skipped":
-            reasons.setdefault(row.maybe_text("reason") or "", []).append(row.text("rule"))
+            reason = row.maybe_text("reason") or ""
+            empty = Doubt(
+                reason,
+                because=row.maybe_text("because") or reason,
+                lacks=row.maybe_text("lacks") or "",
+                about_engines=row.flag("about_engines"),
+            )
+            one = found.get(reason, empty)
+            found[reason] = replace(one, rules=(*one.rules, row.text("rule")))
     for row in tables["whatif"]:
         if row.text("answer") == "cannot-tell":
-            reasons.setdefault(row.maybe_text("reason") or "", []).append(
-                f"what-if {row.text('change')}"
-            )
-    return tuple(Doubt(tuple(names), reason) for reason, names in reasons.items())
+            reason = row.maybe_text("reason") or ""
+            one = found.get(reason, Doubt(reason, because=reason))
+            found[reason] = replace(one, changes=(*one.changes, row.text("change")))
+    return tuple(found.values())

@@ -13,7 +13,6 @@ from nsysmap.advice.program import is_tensorrt
 from nsysmap.answer.model import EngineRan, IdleCause, Outside, Slowest, Summary
 from nsysmap.core.groups import rows_by_value
 from nsysmap.core.intervals import covered
-from nsysmap.core.result_schema import INFERRED
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.text.units import counted, percent, rounded
 from nsysmap.trace.inferences.steady import steady_windows
@@ -104,9 +103,8 @@ def idle_causes(tables: Mapping[str, Table], device: int, units: float) -> tuple
     """
     gaps = tables["gaps"]
     mine = np.flatnonzero(gaps.text("cause").equals("profiler") & (gaps.ints("device") == device))
-    told, took = gaps.text("evidence").take(mine), gaps.ints("dur_ns")[mine]
-    shown = [not value.startswith(INFERRED) for value in told.values]
-    seen_ns = sum(int(took[told.codes == code].sum()) for code, seen in enumerate(shown) if seen)
+    took = gaps.ints("dur_ns")[mine]
+    seen_ns = int(took[~gaps.text("evidence_kind").equals("inferred")[mine]].sum())
     outside = _launching_outside_calls(tables, device)
     return tuple(
         IdleCause(

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from nsysmap.answer import first_use
-from nsysmap.answer.costs import whose_unit
+from nsysmap.answer.costs import several_processes, whose_unit
 from nsysmap.answer.model import (
     IN_A_REGION,
     INFERENCE,
-    OF_SO_MANY,
     PASS_OF_ONE,
     REPETITION,
     UNKNOWN_GPU,
     WORK,
+    Distinction,
     Figure,
     GpuTime,
     InferenceKind,
@@ -25,16 +25,19 @@ from nsysmap.answer.model import (
 )
 from nsysmap.answer.ranks import exchange, jointly, replayed_alone
 from nsysmap.answer.whose import among, engines_ran, no_region, outside, whose_slowest
-from nsysmap.core.result_schema import IDLE_CAUSES
+from nsysmap.core.idle_causes import idle_words
 from nsysmap.text.terminal import escaped, told_apart
 from nsysmap.text.units import (
+    Range,
     counted,
+    in_unit,
     multiple,
     of_repetitions,
     percent,
-    ranged,
-    ranged_rate,
+    percent_number,
+    range_of,
     rate,
+    rate_range,
     rounded,
     rounded_share,
 )
@@ -62,9 +65,6 @@ _ONE_PERCENT = 0.01
 # times the replayed inferences' time that all take on average, from which pauses too are left out
 # of the replay
 _LEFT_OUT = 1.25
-# what tells its kinds apart: a profile, or how many kernels
-_OF_ONE_ENGINE = re.compile(rf"(?:\bwith|^{OF_SO_MANY}) (?:profile )?\d")
-_PLACE = re.compile(r"\b(process|GPU|thread) (\d+)\b")  # in the summary's wording
 _FUSION = "fusion"
 _NOT_FUSED = ("unfused-quantize",)  # rules of other groups about missing fusions
 # rules of that group about something else: what could run at the same time
@@ -106,7 +106,7 @@ def title(summary: Summary) -> str:
             else f"{none_of(summary)} recognised"
         )
     ]
-    if summary.inferences and REPETITION in summary.unit:
+    if summary.inferences and summary.unit_of_time.repetitions:
         before = len(summary.first_use.inferences) if summary.first_use else 0
         after = (
             f" after {before:,} that compile or load them"
@@ -132,7 +132,9 @@ def title(summary: Summary) -> str:
     gpus = [_models(name, names.count(name)) for name in dict.fromkeys(names)]
     parts += [f"on {', '.join(gpus)}{exchange(summary)}"] if gpus else []
     text = f"{summary.source}: {' '.join(parts)}"
-    version = summary.tensorrt_version or (summary.tensorrt_bound or "").replace(" or later", "+")
+    version = summary.tensorrt_version or (
+        f"{summary.tensorrt_since}+" if summary.tensorrt_since else summary.tensorrt_bound
+    )
     return (
         text
         + (f", TensorRT {version}" if version else "")
@@ -172,7 +174,7 @@ def none_of(summary: Summary) -> str:
 
 def in_its_words(summary: Summary, text: str) -> str:
     """A sentence about inferences, of repetitions where that is what they are."""
-    marked = REPETITION not in summary.unit and (summary.inferences or summary.tensorrt)
+    marked = not summary.unit_of_time.repetitions and (summary.inferences or summary.tensorrt)
     return text if marked else of_repetitions(text)
 
 
@@ -184,10 +186,11 @@ def _sequences(summary: Summary) -> str:
         kind for kind in summary.kinds if kind.inferences > kind.cut + kind.warmup
     ] or summary.kinds
     # phases of one sequence are called the same
-    phases = {kind.what: kind for kind in whole if kind.phase}
+    phases = {
+        (kind.engine_name, kind.distinction, kind.place): kind for kind in whole if kind.phase
+    }
     kinds = Counter(
-        tuple(_PLACE.findall(kind.what))
-        for kind in (*(kind for kind in whole if not kind.phase), *phases.values())
+        _spot(kind) for kind in (*(kind for kind in whole if not kind.phase), *phases.values())
     )
     most = max(kinds.values(), default=1)
     return "the same kernels" if most == 1 else f"{most} sequences of kernels"
@@ -208,10 +211,10 @@ def times(summary: Summary, *, brief: bool = False) -> list[str]:
     unit = summary.unit
     lines = []
     if summary.traced and summary.per_second:
-        beside, one = together(summary), _short(summary)
+        beside, one = together(summary), summary.unit_of_time.short
         per = (
             f"from the end of one {one} to the end of the next"
-            if beside.endswith("together)")
+            if _concurrent(summary).at_once
             else f"per {unit}"
         )
         mean = (
@@ -257,7 +260,7 @@ def _of_main_kind(summary: Summary, mean: str) -> str:
     if (
         summary.unit != REPETITION
         or len(known) < 2
-        or any(kind.phase or _PLACE.search(kind.what) for kind in known)
+        or any(kind.phase or kind.place.known for kind in known)
     ):
         return mean
     took = [(kind.mean_ns or 0) * (kind.inferences - kind.warmup - kind.cut) for kind in known]
@@ -267,7 +270,7 @@ def _of_main_kind(summary: Summary, mean: str) -> str:
     ):
         return mean
     share = percent(max(took) / max(sum(took), 1), 1, 0)
-    what = main.what.removeprefix(OF_SO_MANY).strip() or counted(main.kernels or 0, "kernel")
+    what = main.called(first=False) or counted(main.kernels or 0, "kernel")
     return (
         f"{rounded(main.mean_ns)} mean per {REPETITION} of {what} ({share} of the time), {mean}"
         f" over {counted(len(known), 'kind')}"
@@ -289,11 +292,7 @@ def _alone(summary: Summary) -> str:
 
 def not_replayed(summary: Summary) -> str:
     """Why what-if could not tell."""
-    reasons = (
-        doubt.reason
-        for doubt in summary.doubts
-        if any(name.startswith("what-if") for name in doubt.what)
-    )
+    reasons = (doubt.reason for doubt in summary.doubts if doubt.changes)
     return in_its_words(summary, "; ".join(reasons))
 
 
@@ -306,10 +305,10 @@ def _median(summary: Summary, mean_ns: int) -> str:
     ):
         return ""
     median_ns = summary.kinds[0].median_ns
-    told, told_mean = rounded(median_ns, mean_ns), rounded(mean_ns)
-    if told.split()[1] == told_mean.split()[1]:
-        told = told.split()[0]
-    return f" (median {told})" if abs(median_ns - mean_ns) > _SAME_TIME * mean_ns else ""
+    if abs(median_ns - mean_ns) <= _SAME_TIME * mean_ns:
+        return ""
+    median, mean = in_unit(median_ns, mean_ns), in_unit(mean_ns)
+    return f" (median {median.number if median.unit == mean.unit else median})"
 
 
 def _drift(summary: Summary) -> str:
@@ -374,53 +373,68 @@ def rate_of(value: Figure) -> str:
     """How many a second, no finer than the range of the time allows."""
     if value.low_ns is None or value.high_ns is None:
         return rate(1e9 / max(value.ns, 1))
-    return ranged_rate(
-        *(1e9 / max(one, 1) for one in (value.ns, value.high_ns, value.low_ns))
-    ).partition(" (")[0]
+    return rate_range(*(1e9 / max(one, 1) for one in (value.ns, value.high_ns, value.low_ns))).alone
 
 
 def per_second(summary: Summary) -> str:
     """What a rate counts."""
-    return "passes/s" if summary.unit.startswith("pass") else "per second"
+    return "passes/s" if summary.unit_of_time.is_pass else "per second"
 
 
 def rate_unit(summary: Summary, *, brief: bool) -> str:
     """The same after a number; of inferences in one word if ``brief``."""
-    return "/s" if brief and per_second(summary) == "per second" else f" {per_second(summary)}"
+    return "/s" if brief and not summary.unit_of_time.is_pass else f" {per_second(summary)}"
 
 
 def each(summary: Summary) -> str:
     """The word for one repetition."""
-    return REPETITION if REPETITION in summary.unit else INFERENCE
+    return summary.unit_of_time.one
 
 
-def _short(summary: Summary) -> str:
-    """The unit in one word."""
-    return summary.unit.split()[0]
+@dataclass(frozen=True)
+class _Concurrent:
+    """How many threads, or processes, run inferences of the same time per inference."""
+
+    gpus: int = 1  # on so many GPUs
+    threads: int = 1
+    processes: int = 1
+    in_turn: bool = False
+
+    @property
+    def at_once(self) -> bool:
+        """Whether several run at the same time."""
+        return not self.in_turn and max(self.threads, self.processes) > 1
+
+
+def _spot(kind: InferenceKind) -> tuple[int | None, int | None, int | None]:
+    return kind.place.process, kind.place.gpu, kind.place.thread
+
+
+def _concurrent(summary: Summary) -> _Concurrent:
+    """How many work at the same time, or in turn, on the GPU that the time is of."""
+    spots = {_spot(kind) for kind in summary.kinds if kind.median_ns is not None}
+    gpus: dict[int | None, list[int | None]] = {}
+    for process, gpu, _ in spots:
+        gpus.setdefault(gpu, []).append(process)
+    count = len(gpus)
+    if summary.traced_gpu is not None and not summary.in_step:
+        gpus = {gpu: those for gpu, those in gpus.items() if gpu == summary.traced_gpu}
+    most = max(gpus.values(), key=len, default=[])
+    return _Concurrent(count, len(most), len(set(most)), summary.in_turn)
 
 
 def together(summary: Summary) -> str:
     """Why the time is shorter than that of each inference if several threads work at the same
     time.
     """
-    places = {
-        tuple(_PLACE.findall(kind.what)) for kind in summary.kinds if kind.median_ns is not None
-    }
-    gpus: dict[str, list[str]] = {}
-    for place in places:
-        told = dict(place)
-        gpus.setdefault(told.get("GPU", ""), []).append(told.get("process", ""))
-    each = jointly(summary) or (" on each GPU" if len(gpus) > 1 else "")
+    found = _concurrent(summary)
+    each = jointly(summary) or (" on each GPU" if found.gpus > 1 else "")
     if summary.traced_gpu is not None and not summary.in_step:
-        each, gpus = (
-            f" on GPU {summary.traced_gpu}",
-            {gpu: those for gpu, those in gpus.items() if gpu == str(summary.traced_gpu)},
-        )
-    most = max(gpus.values(), key=len, default=[])
-    how = "one after the other" if summary.in_turn else "together"
-    if (processes := len(set(most))) > 1:
-        return f"{each} ({processes} processes {how})"
-    return f"{each} ({len(most)} threads {how})" if len(most) > 1 else each
+        each = f" on GPU {summary.traced_gpu}"
+    how = "one after the other" if found.in_turn else "together"
+    if found.processes > 1:
+        return f"{each} ({found.processes} processes {how})"
+    return f"{each} ({found.threads} threads {how})" if found.threads > 1 else each
 
 
 def kinds(summary: Summary, most: int = MOST_KINDS) -> str:
@@ -429,25 +443,23 @@ def kinds(summary: Summary, most: int = MOST_KINDS) -> str:
     if len(known) < 2:
         return ""
     phases = any(kind.phase for kind in known)
-    names = [_kind(kind) for kind in known[:most]]
+    shown = [_distinct(kind) for kind in known[:most]]
     several = any(not kind.phase for kind in known)
     head = (
         ("mean with waits, in phases the median: " if several else "phases, median with waits: ")
         if phases
         else "mean with waits: "
     )
-    if all(name.startswith(OF_SO_MANY) for name in names) and not phases:
-        head, first = f"mean of {each(summary)}s ", f"of{names[0].removeprefix(OF_SO_MANY)}"
-        names = [
-            first,
-            *(f"of{name.removeprefix(OF_SO_MANY).removesuffix(' kernels')}" for name in names[1:]),
-        ]
-    shown = [
-        f"{name}: {_took(kind)} ({kind.steady:,}x)"
-        for name, kind in zip(names, known, strict=False)
+    if all(kind.told_by_kernels_alone for kind in shown) and not phases:
+        head = f"mean of {each(summary)}s "
+        names = [f"of {kind.called(first=False, noun=kind is shown[0])}" for kind in shown]
+    else:
+        names = [_kind(kind) for kind in shown]
+    told = [
+        f"{name}: {_took(kind)} ({kind.steady:,}x)" for name, kind in zip(names, shown, strict=True)
     ]
     more = f" and {counted(len(known) - most, 'more kind')}" if len(known) > most else ""
-    return in_its_words(summary, f"{head}{', '.join(shown)}{more}")
+    return in_its_words(summary, f"{head}{', '.join(told)}{more}")
 
 
 def _took(kind: InferenceKind) -> str:
@@ -466,10 +478,16 @@ def _took(kind: InferenceKind) -> str:
 
 def _kind(kind: InferenceKind) -> str:
     """What tells these inferences from the others."""
-    return (
-        ", ".join(part for part in (kind.what, kind.phase) if part)
-        or f"{OF_SO_MANY} {counted(kind.kernels or 0, 'kernel')}"
-    )
+    if not kind.phase:
+        return _distinct(kind).what
+    return ", ".join(part for part in (kind.what, kind.phase) if part)
+
+
+def _distinct(kind: InferenceKind) -> InferenceKind:
+    """The same, told by the number of its kernels where nothing tells it from others."""
+    if kind.what or kind.phase:
+        return kind
+    return replace(kind, distinction=Distinction(kernels=kind.kernels or 0))
 
 
 def mixture(summary: Summary) -> str:
@@ -477,10 +495,10 @@ def mixture(summary: Summary) -> str:
     shapes; otherwise empty.
     """
     known = [kind for kind in summary.kinds if not kind.phase and kind.mean_ns is not None]
-    mixed = [kind for kind in known if _OF_ONE_ENGINE.search(kind.what)]
+    mixed = [kind for kind in known if kind.distinction and not kind.distinction.hidden]
     if len(mixed) < 2 or not summary.kernel_units:
         return ""
-    of = [f"{kind.what.removeprefix(OF_SO_MANY).strip()} ({kind.steady:,}x)" for kind in mixed]
+    of = [f"{kind.called(first=False)} ({kind.steady:,}x)" for kind in mixed]
     return in_its_words(
         summary, f"No inference takes these times: they are means over those of {' and '.join(of)}."
     )
@@ -500,13 +518,6 @@ def where(summary: Summary) -> list[str]:
             summary, gpu, without if without and without.device == gpu.device else None
         )
     ]
-
-
-def idle_words(cause: str, *, inferred: bool = False) -> str:
-    """A cause of idle time in a few words."""
-    return (
-        f"{'likely ' if inferred else ''}{IDLE_CAUSES[cause][0] if cause in IDLE_CAUSES else cause}"
-    )
 
 
 def _gpu(summary: Summary, gpu: GpuTime, without: GpuTime | None) -> list[str]:
@@ -536,10 +547,10 @@ def _gpu(summary: Summary, gpu: GpuTime, without: GpuTime | None) -> list[str]:
     ):
         span += ", pauses included"  # which the time per inference leaves out
     if _of_few(summary, gpu):
-        span, work_ns = f"from the first {_short(summary)} to the last", None
+        span, work_ns = f"from the first {summary.unit_of_time.short} to the last", None
     whose = whose_unit(summary)
     per = (
-        [f"{rounded(work_ns)}{f' per {whose}' if whose.endswith(' process') else ''}"]
+        [f"{rounded(work_ns)}{f' per {whose}' if several_processes(summary) else ''}"]
         if work_ns is not None
         else []
     )
@@ -617,7 +628,7 @@ def _idle(worlds: Sequence[GpuTime]) -> str:
 
 
 def _shares(shares: Sequence[float]) -> str:
-    return "→".join(percent(rounded_share(share), 1, 0).removesuffix("%") for share in shares) + "%"
+    return "→".join(percent_number(rounded_share(share), 1, 0) for share in shares) + "%"
 
 
 def _kernels(summary: Summary, gpu: GpuTime) -> str:
@@ -679,9 +690,21 @@ def _of_few(summary: Summary, gpu: GpuTime) -> bool:
 
 def figure(value: Figure) -> str:
     """A time, with its range if it has one."""
+    found = figure_range(value)
+    return rounded(value.ns) if found is None else str(found)
+
+
+def figure_alone(value: Figure) -> str:
+    """A time without its range, rounded as beside it."""
+    found = figure_range(value)
+    return rounded(value.ns) if found is None else found.alone
+
+
+def figure_range(value: Figure) -> Range | None:
+    """A time with its range; None if it has none."""
     if value.low_ns is None or value.high_ns is None:
-        return rounded(value.ns)
-    return ranged(value.ns, value.low_ns, value.high_ns)
+        return None
+    return range_of(value.ns, value.low_ns, value.high_ns)
 
 
 def of_fusion(group: str, rule: str) -> bool:

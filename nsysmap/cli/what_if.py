@@ -8,6 +8,7 @@ import click
 
 from nsysmap.cli.console import progress
 from nsysmap.cli.inputs import chosen, reader_option, report_and_engines, selecting
+from nsysmap.core.changes import change_list
 
 if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
@@ -20,11 +21,7 @@ if TYPE_CHECKING:
     "names",
     metavar="NAME",
     multiple=True,
-    help=(
-        "cuda-graph (of each inference), one-graph (of all that is launched), two-in-flight, async,"
-        " pinned-copies, no-host-gap, one-stream, aux-streams, drop-layers or join-kernels."
-        " Repeatable; by default all of them."
-    ),
+    help=(f"{change_list(scopes=True, last=' or ')}. Repeatable; by default all of them."),
 )
 @click.option(
     "--layer",

@@ -33,6 +33,9 @@ _HIDDEN = "work in CUDA graphs, which the trace hides, and idle time"
 SLOWEST, P99 = "slowest", "p99"
 
 
+_EVIDENCE = ("evidence", "evidence_kind", "evidence_name")  # columns of gaps
+
+
 @dataclass(frozen=True)
 class WaitBefore:
     """An idle interval before an inference was enqueued."""
@@ -40,6 +43,8 @@ class WaitBefore:
     ns: int
     cause: str
     evidence: str
+    evidence_kind: str
+    evidence_name: str
     ended_by: str | None  # the layer of the kernel that ended it, or that kernel
 
 
@@ -251,7 +256,8 @@ def _waits(tables: Mapping[str, Table], times: _PeriodTimes, row: int) -> tuple[
             else str(kernels.text("layer_title")[kernel] or kernels.text("name")[kernel])
         )
         ns = min(gap.integer("end_ns"), end) - max(gap.integer("start_ns"), begin)
-        found.append(WaitBefore(ns, gap.text("cause"), gap.text("evidence"), name))
+        shown = [gap.maybe_text(column) or "" for column in _EVIDENCE]
+        found.append(WaitBefore(ns, gap.text("cause"), shown[0], shown[1], shown[2], name))
     return tuple(sorted(found, key=lambda one: -one.ns))
 
 
@@ -289,7 +295,7 @@ def _kernels(tables: Mapping[str, Table], like: IntArray, row: int) -> Table:
             "gap_ns": gap[own],
             "usual_gap_ns": usual_gap,
             "cause": gaps.text("cause").take(longest[own]),
-            "evidence": gaps.text("evidence").take(longest[own]),
+            **{name: gaps.text(name).take(longest[own]) for name in _EVIDENCE},
             "late_ns": np.where(begin == MISSING, MISSING, begin - idle_since),
             "call_ns": np.where((begin == MISSING) | (end == MISSING), MISSING, end - begin),
             "extra_ns": length[own] - usual + gap[own] - usual_gap,

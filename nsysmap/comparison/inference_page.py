@@ -5,8 +5,8 @@ from __future__ import annotations
 from nsysmap.comparison.inference import OneInference
 from nsysmap.comparison.json_keys import COMPARISON
 from nsysmap.comparison.pages import contribution_rows, signed_microseconds
+from nsysmap.core.idle_causes import idle_words
 from nsysmap.core.json_record import record
-from nsysmap.core.result_schema import IDLE_CAUSES
 from nsysmap.core.table import Row
 from nsysmap.text.page import Page, Section, tabled
 from nsysmap.text.page_lines import page_text
@@ -70,7 +70,7 @@ def page_of_inference(found: OneInference) -> Page:
             (
                 ""
                 if row["cause"] is None
-                else escaped(_proven(str(row["cause"]), str(row["evidence"])))
+                else escaped(f"{idle_words(str(row['cause']))}: {_evidence(row)}")
             ),
             escaped(row.maybe_text("layer_title") or row.text("kernel")),
         )
@@ -152,7 +152,7 @@ def _answer(found: OneInference, extra: int) -> list[str]:
             lines.append(
                 f"Of the gaps before its kernels, that before kernel {worst['position']}"
                 f" ({worst['layer'] or worst['kernel']}) differs most: {own} instead of {usual};"
-                f" {IDLE_CAUSES[worst.text('cause')][0]}: {_why(worst)}."
+                f" {idle_words(worst.text('cause'))}: {_why(worst)}."
             )
     return lines
 
@@ -185,7 +185,7 @@ def _waits(found: OneInference) -> Section:
     cells = tuple(
         (
             microseconds(one.ns),
-            escaped(_proven(one.cause, one.evidence)),
+            escaped(_proven(one.cause, one.evidence_kind, one.evidence, one.evidence_name)),
             escaped(one.ended_by or ""),
         )
         for one in found.waits[:TOP]
@@ -200,13 +200,14 @@ def _waits(found: OneInference) -> Section:
     )
 
 
-def _proven(cause: str, evidence: str) -> str:
-    """A cause of idle time in words, and the host row that proves it without the cause before its
-    name (profiler: Chunk Allocation).
+def _proven(cause: str, kind: str, evidence: str, name: str) -> str:
+    """A cause of idle time in words, and what proves it: of the profiler's own rows, which the
+    words for the cause say already, the name alone.
     """
-    return f"{IDLE_CAUSES[cause][0]}: {evidence.removeprefix(f'{cause}: ')}"
+    return f"{idle_words(cause)}: {name if kind == cause else evidence}"
 
 
 def _evidence(kernel: Row) -> str:
-    """The host row, without the cause that begins its name (profiler: Chunk Allocation)."""
-    return str(kernel["evidence"]).removeprefix(f"{kernel['cause']}: ")
+    """What proves the cause: of the profiler's own rows the name alone, as above."""
+    named = kernel["evidence_kind"] == kernel["cause"]
+    return str(kernel["evidence_name" if named else "evidence"])

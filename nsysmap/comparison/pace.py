@@ -22,6 +22,7 @@ from nsysmap.comparison.shares import (
     spent,
 )
 from nsysmap.core.groups import by_first_row
+from nsysmap.core.idle_causes import IDLE_CAUSES
 from nsysmap.core.intervals import union_ns
 from nsysmap.core.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.timing.device_times import hides_work
@@ -29,7 +30,7 @@ from nsysmap.timing.idle.causes import CAUSES
 from nsysmap.timing.idle.replayed import Idle
 from nsysmap.whatif.model import regression_slope
 
-HOST_CAUSES = ("launch", "host", "sync", "copy", "dispatch", "unknown")
+HOST_CAUSES = tuple(cause.name for cause in IDLE_CAUSES.values() if cause.depends_on_host)
 """Causes of idle time that depend on the speed of the host."""
 
 HELD_UP = 1.5

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.core.result_schema import IDLE_CAUSES
+from nsysmap.core.idle_causes import IDLE_CAUSES
 from nsysmap.core.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.timing.idle.causes import CAUSES
 from nsysmap.timing.idle.replayed import Idle, recorded_idle, replayed_idle
@@ -59,7 +59,7 @@ class Kinds:
         other = column - self.layers
         if other < len(WORKS):
             return WORKS[other] or "work of other processes"
-        return f"idle: {IDLE_CAUSES[CAUSES[other - len(WORKS)]][0]}"
+        return f"idle: {IDLE_CAUSES[CAUSES[other - len(WORKS)]].words}"
 
 
 @dataclass(frozen=True)

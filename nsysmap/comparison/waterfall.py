@@ -10,6 +10,7 @@ import numpy as np
 
 from nsysmap.comparison.joined import JoinedGroup, blocks_of, group_name
 from nsysmap.comparison.pace import Pace
+from nsysmap.core.idle_causes import IDLE_CAUSES
 from nsysmap.core.table import FloatArray, IntArray, Row, Table
 from nsysmap.timing.idle.causes import CAUSES
 
@@ -134,7 +135,9 @@ def hidden_contributions(
         for pace, one in zip(paces, parts, strict=True)
     ]
     # otherwise one trace shows no GPU work at all
-    outside = [cause for cause in CAUSES if cause not in _INSIDE] if all(idle) else []
+    outside = (
+        [cause for cause in CAUSES if not IDLE_CAUSES[cause].between_kernels] if all(idle) else []
+    )
     found = [
         _sum(
             paces[0].kinds.name(paces[0].kinds.idle(cause)),
@@ -169,10 +172,6 @@ def hidden_contributions(
             key=lambda one: (-abs(one.ns), one.name),
         )
     )
-
-
-_INSIDE = frozenset({"dispatch", "switch", "launch", "unknown"})
-"""Causes of idle time between kernels, hidden inside a CUDA graph that is traced as a whole."""
 
 
 def _sum(name: str, pairs: Sequence[tuple[int, int]], kind: str) -> Contribution:

@@ -144,6 +144,8 @@ INFERENCE_KERNELS = Spec(
         integer("usual_gap_ns", "median idle time before the kernels at that position", "ns"),
         text("cause", "cause of the longest part of that idle time (see gaps)", null=True),
         text("evidence", "the host row that proves it", null=True),
+        text("evidence_kind", "what kind of row that is (see gaps)", null=True),
+        text("evidence_name", "its name alone", null=True),
         integer(
             "late_ns",
             "from the start of that idle time to its launch call; negative if launched before",

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from nsysmap.core.report_schema import NOTES
 from nsysmap.core.table import Table
 
 Level = Literal["info", "warning", "error"]
+About = Literal["selection", "nothing-recorded"]
+"""The part of a report that all figures cover; that CUDA was traced, and nothing came of it."""
 LEVELS: tuple[Level, ...] = ("error", "warning", "info")
 """The gravest first."""
-SELECTED = "Selected: "
-"""The beginning of the note that says which part of a report all figures cover."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,14 @@ class Note:
 
     level: Level
     text: str
+    brief: str | None = None  # what it says first, without reasons and remedies
+    without_command: str | None = None  # the same without the command that captures again
+    about: About | None = None  # what it is about, where other rooms ask for that
 
 
 def notes_table(notes: Sequence[Note]) -> Table:
     """The table `notes`: errors first, otherwise in the given order."""
-    return Table.of_rows(
-        NOTES, [{"level": note.level, "text": note.text} for note in gravest_first(notes)]
-    )
+    return Table.of_rows(NOTES, [asdict(note) for note in gravest_first(notes)])
 
 
 def gravest_first(notes: Sequence[Note]) -> list[Note]:

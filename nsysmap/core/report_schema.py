@@ -376,6 +376,13 @@ RULE_OUTCOMES = Spec(
             "found, clean (it could tell, and found nothing) or skipped (it could not tell)",
         ),
         text("reason", "why it could not tell", null=True),
+        text(
+            "lacks",
+            "the table without rows, or the column without a value, that it needs",
+            null=True,
+        ),
+        text("because", "why that is so, or else why it could not tell", null=True),
+        flag("about_engines", "it could not tell for lack of the layers of engines"),
         integer(
             "findings", "how many it found, those listed under findings of other rules included"
         ),
@@ -434,5 +441,11 @@ FINDINGS = Spec(
 NOTES = Spec(
     "notes",
     "What to know before trusting the figures, errors first.",
-    (text("level", "error, warning or info"), text("text", "in a sentence or two")),
+    (
+        text("level", "error, warning or info"),
+        text("text", "in a sentence or two"),
+        text("brief", "what it says first, without reasons and remedies", null=True),
+        text("without_command", "the same without the command that captures again", null=True),
+        text("about", "selection or nothing-recorded, if it is about one of these", null=True),
+    ),
 )

@@ -4,9 +4,9 @@ what-if.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from nsysmap.core.changes import change_list
 from nsysmap.core.columns import WHEN, flag, integer, of_engine, real, row_in, text
+from nsysmap.core.idle_causes import IDLE_CAUSES
 from nsysmap.core.table import Spec
 from nsysmap.core.trace_schema import GPU_KERNELS, MEMBERSHIP
 
@@ -217,37 +217,6 @@ ENGINE_FITS = Spec(
 )
 
 
-IDLE_CAUSES: Mapping[str, tuple[str, str]] = {
-    "launch": (
-        "waiting for launches",
-        "the host was enqueuing: it had not launched the next work yet",
-    ),
-    "host": ("host busy elsewhere", "the host was doing something else"),
-    "sync": ("in blocking waits", "the host waited in a blocking call"),
-    "copy": ("in blocking copies", "the host waited in a blocking or pageable copy"),
-    "dispatch": ("between queued kernels", "queued in time: the hardware's own dispatch latency"),
-    "switch": (
-        "while switching processes",
-        "queued in time: the GPU switched from one process to another (time slices, no MPS)",
-    ),
-    "graph": ("before CUDA graphs", "before a CUDA graph began"),
-    "compile": (
-        "compiling or loading kernels",
-        "the host compiled kernels, or loaded their code: their first use",
-    ),
-    "profiler": ("nsys's own work", "the profiler itself held up the host"),
-    "no-work": ("without work", "there was no request to serve"),
-    "unknown": ("for unknown reasons", "the trace does not show why"),
-}
-"""The causes of idle time in the tables, each with its name wherever people read it, and what it
-means.
-"""
-
-INFERRED = "profiler, inferred: "
-"""Begins the evidence of idle time that no row of the trace shows to be the profiler's: what it
-does follows from the calls.
-"""
-
 GAPS = Spec(
     "gaps",
     "Idle time of a device between two pieces of GPU work, split where its cause changes.",
@@ -259,8 +228,15 @@ GAPS = Spec(
         row_in("before_kernel", "kernels", "the last kernel before it", null=True),
         row_in("after_kernel", "kernels", "the first kernel after it", null=True),
         row_in("inference", "inferences", "the inference that it is in", null=True),
-        text("cause", "; ".join(f"{cause} ({words})" for cause, (words, _) in IDLE_CAUSES.items())),
+        text("cause", "; ".join(f"{one.name} ({one.words})" for one in IDLE_CAUSES.values())),
         text("evidence", "the evidence on the host: the API call, range or profiler activity"),
+        text(
+            "evidence_kind",
+            "what that is: call, range, os-call, profiler, inferred (the profiler's work, of which"
+            " the trace has no row), first-use, gpu (no row of the host), or none",
+            null=True,
+        ),
+        text("evidence_name", "its name alone", null=True),
         integer("evidence_start_ns", "when that row began", "ns", null=True),
         integer("evidence_end_ns", "when it ended", "ns", null=True),
         integer("pid", "process id of the thread that the evidence is about", null=True),
@@ -299,8 +275,7 @@ WHATIF = Spec(
     (
         text(
             "change",
-            "cuda-graph, one-graph, two-in-flight, async, pinned-copies, no-host-gap, one-stream,"
-            " aux-streams, drop-layers, join-kernels",
+            change_list(),
         ),
         text(
             "answer",
@@ -332,6 +307,13 @@ WHATIF = Spec(
         integer("saving_ns", "before_ns minus after_ns", "ns", null=True),
         integer("low_saving_ns", "saving, the lower end of its range", "ns", null=True),
         integer("high_saving_ns", "saving, the upper end of its range", "ns", null=True),
+        integer(
+            "may_save_low_ns",
+            "what it may save at least, where that is too uncertain to be an answer",
+            "ns",
+            null=True,
+        ),
+        integer("may_save_high_ns", "the same, at most", "ns", null=True),
         text("assumptions", "what the figures assume, in words"),
         text("reason", "why it does not apply, or why it cannot be determined", null=True),
         integer(

@@ -341,6 +341,12 @@ INFERENCES = Spec(
             " libraries), the call, or the range",
             null=True,
         ),
+        text(
+            "compile_evidence_kind",
+            "which of these it is: compiler, library, load, first-call or range; tried-out or"
+            " among-them if it is only among such inferences",
+            null=True,
+        ),
         integer("gpu_start_ns", "start of its first kernel, copy or memset", "ns", null=True),
         integer("gpu_end_ns", "end of its last", "ns", null=True),
         integer(

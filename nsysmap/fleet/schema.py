@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nsysmap.core.columns import flag, integer, real, text
+from nsysmap.core.idle_causes import IDLE_CAUSES
 from nsysmap.core.table import Column, Spec
 
 OF_REPORT: tuple[Column, ...] = (
@@ -105,7 +106,7 @@ FLEET_IDLE = Spec(
         integer("device", "CUDA device ordinal"),
         text(
             "cause",
-            "launch, host, sync, copy, dispatch, graph, compile, profiler, no-work or unknown",
+            f"one of {', '.join(IDLE_CAUSES)}",
         ),
         integer("gaps", "how many"),
         integer("time_ns", "their time within the window", "ns"),

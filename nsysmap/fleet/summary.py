@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nsysmap.answer.words import idle_words
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.idle_causes import idle_words
 from nsysmap.fleet.schema import FLEET_TABLES
 from nsysmap.text.units import counted, duration, percent
 

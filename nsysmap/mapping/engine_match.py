@@ -594,13 +594,12 @@ def fit_notes(fits: Table, whose: Whose, shown: BoolArray) -> tuple[Note, ...]:
                 )
                 both = f" (the trace names {seen}, the file {its})"
             if row["how"] == _NO_TENSORRT:
-                notes.append(Note("error", f"{source} did not run: {row['how']}; leave it out."))
+                brief = f"{source} did not run"
+                notes.append(Note("error", f"{brief}: {row['how']}; leave it out.", brief=brief))
             else:
-                told = (
-                    f"{source} is not the engine that ran: {row['how']}{both}; give the engine file"
-                    " of this run."
-                )
-                notes.append(Note("error", told))
+                brief = f"{source} is not the engine that ran"
+                told = f"{brief}: {row['how']}{both}; give the engine file of this run."
+                notes.append(Note("error", told, brief=brief))
         elif row["verdict"] == CANNOT_TELL and row["compared"] is not None:
             notes.append(
                 Note("warning", f"Whether {source} ran here cannot be determined: {row['how']}.")

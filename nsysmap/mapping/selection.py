@@ -10,7 +10,7 @@ import numpy as np
 
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.groups import distinct, distinct_rows
-from nsysmap.core.note import SELECTED, Note
+from nsysmap.core.note import Note
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table, Text, taken
 from nsysmap.core.trace_schema import INFERENCES
 from nsysmap.text.units import counted
@@ -377,10 +377,10 @@ def _notes(trace: Trace, part: Trace, selection: Selection, cut: IntArray) -> li
     """What was chosen, and what that does to the figures."""
     chosen = f"{len(part.kernels):,} of {counted(len(trace.kernels), 'kernel')}"
     told = (
-        f"{SELECTED}{selection.words()}; {chosen}. All figures are of it; inference numbers and"
+        f"Selected: {selection.words()}; {chosen}. All figures are of it; inference numbers and"
         " times are the whole report's."
     )
-    notes = [Note("info", told)]
+    notes = [Note("info", told, about="selection")]
     if len(cut):
         those = (
             f"inference {cut[0]}" if len(cut) == 1 else f"{len(cut):,} inferences: {_listed(cut)}"

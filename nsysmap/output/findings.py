@@ -53,8 +53,8 @@ def findings_text(
     )
     reasons: dict[str, list[str]] = {}
     for outcome in outcomes:
-        if outcome.skipped is not None:
-            reasons.setdefault(because(outcome.skipped, summary), []).append(outcome.rule)
+        if outcome.skip is not None:
+            reasons.setdefault(because(outcome.skip, summary), []).append(outcome.rule)
     for reason, names in reasons.items():
         lines += _wrapped(f"could not tell: {', '.join(names)}: {reason}", "  ")
     return "\n".join(lines)

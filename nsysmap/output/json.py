@@ -232,7 +232,7 @@ def schema() -> Schema:
     precision_layer = {**named, **_without(layer, "layer_id", "engine")}
     layers = columns_of(engine_schema.LAYERS)
     inferences = _fields(model.InferenceFigures)
-    skipped = {name: {"type": "string"} for name in ("rule", "group", "reason")}
+    skipped = _fields(model.Skipped)
     gpus = list_of(object_of(_fields(model.Gpu)))
     count: Schema = {"type": "integer", "minimum": 0}
     coverage = _without(columns_of(result_schema.COVERAGE), "method")

@@ -127,6 +127,9 @@ class Skipped:
     rule: str
     group: str
     reason: str
+    lacks: str = ""  # the table without rows, or the column without a value, that it needs
+    because: str = ""  # why that is so, or else why it could not tell
+    about_engines: bool = False  # it is about the layers of engines
 
 
 @dataclass(frozen=True)
@@ -183,9 +186,16 @@ class Report:
     def skipped(self) -> tuple[Skipped, ...]:
         """The rules that could not tell."""
         return tuple(
-            Skipped(one.rule, one.group, one.skipped)
+            Skipped(
+                one.rule,
+                one.group,
+                one.skip.reason,
+                one.skip.lacks,
+                one.skip.why,
+                one.skip.about_engines,
+            )
             for one in self.outcomes
-            if one.skipped is not None
+            if one.skip is not None
         )
 
     @property

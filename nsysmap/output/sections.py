@@ -326,7 +326,7 @@ def _findings(report: Report, _width: int) -> Made:
         blocks.append(Paragraph("Costs of different rules overlap: do not add them.", "dim"))
     reasons: dict[str, list[str]] = {}
     for one in skipped:
-        reasons.setdefault(because(one.reason, report.summary), []).append(one.rule)
+        reasons.setdefault(because(one, report.summary), []).append(one.rule)
     if reasons:
         told = tuple(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
         blocks.append(Paragraph(f"{counted(len(skipped), 'rule')} could not tell:"))

@@ -9,16 +9,24 @@ from nsysmap.advice.conditions import joined
 from nsysmap.advice.paste import CHANGES, RULES
 from nsysmap.answer.costs import whose_unit
 from nsysmap.answer.model import Summary
-from nsysmap.answer.words import NOT_ABOUT_THIS, each, idle_words, in_its_words
+from nsysmap.answer.words import NOT_ABOUT_THIS, each, in_its_words
+from nsysmap.core.idle_causes import IDLE_CAUSES, idle_words
 from nsysmap.core.note import LEVELS
-from nsysmap.core.result_schema import IDLE_CAUSES
 from nsysmap.core.table import Row
-from nsysmap.output.model import Gpu, InferenceFigures, ReplayFigures, Report, Spread, TraceFacts
+from nsysmap.output.model import (
+    Gpu,
+    InferenceFigures,
+    ReplayFigures,
+    Report,
+    Skipped,
+    Spread,
+    TraceFacts,
+)
 from nsysmap.output.whatif import change_figures
-from nsysmap.rules.finding import Finding
+from nsysmap.rules.finding import Finding, Skip
 from nsysmap.text.units import counted, duration, percent, rounded, size
 
-CAUSES = {cause: meaning for cause, (_, meaning) in IDLE_CAUSES.items()}
+CAUSES = {cause.name: cause.meaning for cause in IDLE_CAUSES.values()}
 """The meaning of each cause of a gap (schema.GAPS)."""
 
 ENGINES_NAME = "name in the engine"
@@ -339,10 +347,6 @@ def number_words(row: Row, column: str) -> str:
     return "–" if number is None else str(number)
 
 
-_OF_LAYERS = re.compile(r"\b(engine|layers?|TensorRT|ExecutionContext|engine_fits|roofline)\b")
-"""What rules about TensorRT lack where no layer is known."""
-
-
 def change_words(change: str, summary: Summary) -> str:
     """A change (schema.WHATIF) by its name, and its description: what the answer says to do, where
     it is among that.
@@ -395,13 +399,12 @@ def by_rule(findings: Sequence[Finding]) -> list[list[Finding]]:
     )
 
 
-def because(reason: str, summary: Summary | None = None) -> str:
-    """Why a rule could not tell, without the name of the empty table or column where what is
-    missing follows.
+def because(skipped: Skip | Skipped, summary: Summary | None = None) -> str:
+    """Why a rule could not tell, without the name of the empty table or column where it is known
+    why that is empty.
 
     In a program without TensorRT, rules that need its layers are about TensorRT.
     """
-    if summary is not None and not summary.tensorrt and _OF_LAYERS.search(reason):
+    if summary is not None and not summary.tensorrt and skipped.about_engines:
         return NOT_ABOUT_THIS
-    what, _, cause = reason.partition(": ")
-    return cause if cause and what.startswith(("no rows in ", "no value in ")) else reason
+    return (skipped.why if isinstance(skipped, Skip) else skipped.because) or skipped.reason

@@ -40,20 +40,42 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Skip:
+    """Why a rule could not tell."""
+
+    why: str  # in words; of a lack, why it is one: empty if that is unknown
+    lacks: str = ""  # the table without rows, or the column (table.column) without a value
+    about_engines: bool = False  # it is about the layers of engines
+
+    @property
+    def reason(self) -> str:
+        """What is lacking, and why."""
+        if not self.lacks:
+            return self.why
+        what = f"no {'value' if '.' in self.lacks else 'rows'} in {self.lacks}"
+        return f"{what}: {self.why}" if self.why else what
+
+
+@dataclass(frozen=True)
 class Outcome:
-    """What one rule answered: findings, none, or skipped because of ``skipped``."""
+    """What one rule answered: findings, none, or skipped because of ``skip``."""
 
     rule: str
     group: str
     severity: Level
     findings: tuple[Finding, ...] = ()
-    skipped: str | None = None
+    skip: Skip | None = None
     more: int = 0  # findings beyond the most costly that are kept
     # found too, and told under another rule's findings (their ``also``)
     folded: tuple[Finding, ...] = ()
     # of its findings together, each place counted once; None if no cost is known
     cost_ns: int | None = None
     share_of_window: float | None = None  # that cost's
+
+    @property
+    def skipped(self) -> str | None:
+        """Why it could not tell, in words; None if it could."""
+        return None if self.skip is None else self.skip.reason
 
     @property
     def clean(self) -> bool:

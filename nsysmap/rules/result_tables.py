@@ -23,6 +23,9 @@ def outcomes_table(outcomes: Sequence[Outcome]) -> Table:
                     "skipped" if one.skipped is not None else "clean" if one.clean else "found"
                 ),
                 "reason": one.skipped,
+                "lacks": (one.skip.lacks or None) if one.skip else None,
+                "because": (one.skip.why or None) if one.skip else None,
+                "about_engines": one.skip is not None and one.skip.about_engines,
                 "findings": len(one.findings) + len(one.folded),
                 "left_out": one.more,
                 "cost_ns": one.cost_ns,

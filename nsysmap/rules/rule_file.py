@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from nsysmap.advice.conditions import AdviceParagraph, is_condition
+from nsysmap.core.changes import CHANGES
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.note import Level
 from nsysmap.core.schema import RULE_TABLES
@@ -44,15 +45,6 @@ OPTIONAL: Mapping[str, Kind] = {
     "about": "text",
 }
 """Columns that mean something where a rule's SQL returns them; every other column is evidence."""
-
-CHANGES = frozenset({
-    "cuda-graph", "one-graph", "two-in-flight", "async", "pinned-copies", "no-host-gap",
-    "one-stream", "aux-streams", "drop-layers",
-    "join-kernels",
-})  # fmt: skip
-"""What `what_if` may name: the changes of `nsysmap what-if`."""
-ABOUT_LAYERS = frozenset({"drop-layers", "join-kernels"})
-"""Those of them that are about layers: the ones that a finding's `about` lists."""
 
 _TEXTS = ("name", "group", "severity", "summary", "why", "sql", "message")
 _KEYS = (

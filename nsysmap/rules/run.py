@@ -12,17 +12,17 @@ import numpy as np
 
 from nsysmap.advice.conditions import advice_to
 from nsysmap.advice.program import Program, program_of
+from nsysmap.core.changes import ABOUT_LAYERS
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.schema import RULE_TABLES
 from nsysmap.core.table import MISSING, Data, Spec, Table, Text
 from nsysmap.core.trace_schema import STEADY_STATE
 from nsysmap.network.titles import called
 from nsysmap.rules.engines_that_ran import OfThisRun, of_this_run
-from nsysmap.rules.finding import Finding, Outcome
+from nsysmap.rules.finding import Finding, Outcome, Skip
 from nsysmap.rules.fold import PlacedFinding, WindowLengths, alike_on_gpus, fold
 from nsysmap.rules.message import Each, Shown, fill
 from nsysmap.rules.rule_file import (
-    ABOUT_LAYERS,
     OPTIONAL,
     PLACE,
     Requirement,
@@ -83,6 +83,16 @@ _WHY_EMPTY = {
     "devices.sm_count": "the trace does not say how many SMs the GPU has",
 }
 """Why a table has no rows, or a column of one no value."""
+
+_OF_ENGINES = frozenset(
+    {
+        *("layers", "engines", "engines_with_tensors", "engine_fits", "roofline", "work"),
+        *("tensors", "layer_times", "enqueue_ns", "found_by"),
+    }
+)
+"""Tables, and a column, about the layers of engines: nothing is in them where TensorRT did not
+run.
+"""
 
 
 _NOT_SAMPLED = "no hardware counters were sampled (nsys profile --gpu-metrics-devices)"
@@ -146,7 +156,7 @@ def _answers(
     for number, rule in enumerate(rules, start=1):
         if progress is not None:
             progress(f"running the rules: {number} of {len(rules)}")
-        outcome = Outcome(rule.name, rule.group, rule.severity, skipped=reasons[rule.name])
+        outcome = Outcome(rule.name, rule.group, rule.severity, skip=reasons[rule.name])
         if outcome.skipped is None:
             try:
                 reason = _unmet(rule, "requires", runner)
@@ -154,14 +164,13 @@ def _answers(
                     placed[rule.name], more = _answer(rule, about, runner)
                     outcome = replace(outcome, more=more)
                     reason = None if placed[rule.name] else _unmet(rule, "clean_if", runner)
-                outcome = replace(outcome, skipped=reason)
+                outcome = replace(outcome, skip=reason)
             except LimitError as error:
-                outcome = replace(outcome, skipped=f"it {error}")
-        outcomes.append(
-            outcome
-            if outcome.skipped is None
-            else replace(outcome, skipped=about.worded(outcome.skipped))
-        )
+                outcome = replace(outcome, skip=Skip(f"it {error}"))
+        if outcome.skip is not None:
+            skip = replace(outcome.skip, why=about.worded(outcome.skip.why))
+            outcome = replace(outcome, skip=skip)
+        outcomes.append(outcome)
     supersedes, takes_back = (
         {rule.name: rule.supersedes for rule in rules},
         {rule.name: rule.takes_back for rule in rules},
@@ -195,21 +204,21 @@ class _Runner:
         return self.known[key]
 
 
-def _missing(rule: Rule, told: OfThisRun) -> str | None:
+def _missing(rule: Rule, told: OfThisRun) -> Skip | None:
     for need in rule.needs:
         name, _, column = need.partition(".")
         table = told.tables[name]
         if not len(table) and name in told.left_out:
-            return f"no rows in {name}: {escaped(told.why)}"
+            return Skip(escaped(told.why), name, about_engines=name in _OF_ENGINES)
         if not len(table):
             why = _not_counted(told.tables, name) if name in _COUNTED else _WHY_EMPTY.get(name)
-            return f"no rows in {name}" + (f": {why}" if why else "")
+            return Skip(why or "", name, about_engines=name in _OF_ENGINES)
         if column and not _has_value(table.column(column)):
             counted = name in _COUNTED or table.spec.column(column).comment.endswith(
                 "from counters"
             )
             why = _not_counted(told.tables, name) if counted else _WHY_EMPTY.get(need)
-            return f"no value in {need}" + (f": {why}" if why else "")
+            return Skip(why or "", need, about_engines=not _OF_ENGINES.isdisjoint({name, column}))
     return None
 
 
@@ -261,7 +270,7 @@ def _arrow(queries: Sequence[Query], tables: Mapping[str, Table]) -> dict[str, p
     return result
 
 
-def _unmet(rule: Rule, key: Literal["requires", "clean_if"], runner: _Runner) -> str | None:
+def _unmet(rule: Rule, key: Literal["requires", "clean_if"], runner: _Runner) -> Skip | None:
     """Why the rule cannot tell; None if it can."""
     requirements: Sequence[Requirement] = rule.requires if key == "requires" else rule.clean_if
     for place, requirement in enumerate(requirements, start=1):
@@ -277,11 +286,10 @@ def _unmet(rule: Rule, key: Literal["requires", "clean_if"], runner: _Runner) ->
             reason = fill(
                 requirement.reason, dict(zip(answer.columns, values, strict=True)), longest=400
             )
-            return (
-                reason
-                if runner.told.left_out.isdisjoint(requirement.query.tables)
-                else f"{reason} ({escaped(runner.told.why)})"
-            )
+            if not runner.told.left_out.isdisjoint(requirement.query.tables):
+                reason = f"{reason} ({escaped(runner.told.why)})"
+            read = {*requirement.query.tables, *(requirement.query.columns or ())}
+            return Skip(reason, about_engines=not _OF_ENGINES.isdisjoint(read))
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 
 _INFERENCE = re.compile(r"\b(an |An |)([Ii])nference(s?)\b(?![^{]*\})")
 _DURATIONS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
@@ -22,17 +23,20 @@ def percent(part: float, whole: float, digits: int = 1) -> str:
     """``part`` of ``whole`` in percent; "100%" only if it is all, "0%" only if it is nothing, "–"
     if the whole is 0.
     """
-    if not whole > 0:
-        return "–"
+    return f"{percent_number(part, whole, digits)}%" if whole > 0 else "–"
+
+
+def percent_number(part: float, whole: float, digits: int = 1) -> str:
+    """The same without the sign, of a whole that is not 0."""
     if part in (0, whole):
-        return "100%" if part else "0%"
+        return "100" if part else "0"
     step: float = 10**-digits
     share = 100 * part / whole
     if part > 0 and share < step / 2:
-        return f"<{step:.{digits}f}%"
+        return f"<{step:.{digits}f}"
     if part < whole and share > 100 - step / 2:
         share = 100 - step
-    return f"{share:.{digits}f}%"
+    return f"{share:.{digits}f}"
 
 
 def rounded_share(share: float) -> float:
@@ -104,18 +108,62 @@ def of_repetitions(text: str) -> str:
     )
 
 
+@dataclass(frozen=True)
+class InUnit:
+    """A figure, and the unit that it is in."""
+
+    number: str
+    unit: str
+
+    def __str__(self) -> str:
+        """Both."""
+        return f"{self.number} {self.unit}"
+
+
+@dataclass(frozen=True)
+class Range:
+    """A predicted figure and the ends of its range, rounded alike."""
+
+    likely: str
+    low: str
+    high: str
+    unit: str = ""  # of times
+
+    @property
+    def alone(self) -> str:
+        """The figure without its range."""
+        return f"{self.likely} {self.unit}".rstrip()
+
+    @property
+    def ends(self) -> str:
+        """The range without the figure, such as "41 to 74"."""
+        return f"{self.low} to {self.high}"
+
+    @property
+    def up_to(self) -> str:
+        """The same where it is at most its upper end: "up to 6,300 (likely 5,700)"."""
+        return f"up to {self.high} {self.unit}".rstrip() + f" (likely {self.likely})"
+
+    def __str__(self) -> str:
+        """The figure with its range, such as "48 µs (41 to 74)"."""
+        return f"{self.alone} ({self.ends})"
+
+
 def rounded(time_ns: float | None, beside_ns: float | None = None) -> str:
     """A measured time with three significant digits, in the unit of another one (``beside_ns``), if
     any, unless it is less than one of that; "–" for none.
     """
-    if time_ns is None:
-        return "–"
+    return "–" if time_ns is None else str(in_unit(time_ns, beside_ns))
+
+
+def in_unit(time_ns: float, beside_ns: float | None = None) -> InUnit:
+    """The same as a number and its unit."""
     size, unit = _unit_of(time_ns if beside_ns is None else beside_ns)
     if abs(time_ns) < size:
         size, unit = _unit_of(time_ns)
     value = float(f"{time_ns / size:.3g}")
     digits = 0 if size == 1 or abs(value) >= 100 else 1 if abs(value) >= 10 else 2
-    return f"{value:,.{digits}f} {unit}"
+    return InUnit(f"{value:,.{digits}f}", unit)
 
 
 def multiple(ratio: float) -> str:
@@ -131,7 +179,12 @@ def about(time_ns: float) -> str:
 
 
 def ranged(time_ns: int, low_ns: int, high_ns: int) -> str:
-    """A predicted time with its range, such as "48 µs (41 to 74)": rounded to about a tenth of the
+    """A predicted time with its range, such as "48 µs (41 to 74)"."""
+    return str(range_of(time_ns, low_ns, high_ns))
+
+
+def range_of(time_ns: int, low_ns: int, high_ns: int) -> Range:
+    """A predicted time with its range: rounded to about a tenth of the
     range, but no figure of it moves by more than an eightieth of the largest, so that a reader's
     sums and shares of what is shown agree with those of what is not.
     """
@@ -145,7 +198,7 @@ def ranged(time_ns: int, low_ns: int, high_ns: int) -> str:
         _plain(round(value / size / step) * step if step > 1 else value / size, digits)
         for value in (time_ns, low_ns, high_ns)
     ]
-    return f"{shown[0]} {unit} ({shown[1]} to {shown[2]})"
+    return Range(shown[0], shown[1], shown[2], unit)
 
 
 def told_change(
@@ -176,31 +229,17 @@ def rate(per_second: float) -> str:
     )
 
 
-def ranged_rate(per_second: float, low: float, high: float) -> str:
-    """A predicted rate with its range, such as "5,700 (4,700 to 6,300)": rounded as `ranged` does,
-    at most three digits.
+def rate_range(per_second: float, low: float, high: float) -> Range:
+    """A predicted rate with its range, such as "5,700 (4,700 to 6,300)": rounded as times are, at
+    most three digits.
     """
-    likely, least, most = _rates(per_second, low, high)
-    return f"{likely} ({least} to {most})"
-
-
-def rate_up_to(per_second: float, low: float, high: float) -> str:
-    """The same where it is at most its upper end: "up to 6,300 (likely 5,700)"."""
-    likely, _, most = _rates(per_second, low, high)
-    return f"up to {most} (likely {likely})"
-
-
-def _rates(per_second: float, low: float, high: float) -> tuple[str, str, str]:
-    """A rate and the ends of its range, rounded alike."""
     coarsest = min(max(high - low, 1e-9) / 5, _MOVES * max(per_second, high, 1e-9))
     step = 10.0 ** max(
         math.floor(math.log10(coarsest)), math.floor(math.log10(max(per_second, 1e-9))) - 2
     )
     digits = max(0, -math.floor(math.log10(step)))
-    likely, least, most = (
-        _plain(round(value / step) * step, digits) for value in (per_second, low, high)
-    )
-    return likely, least, most
+    shown = [_plain(round(value / step) * step, digits) for value in (per_second, low, high)]
+    return Range(shown[0], shown[1], shown[2])
 
 
 def _plain(value: float, digits: int) -> str:

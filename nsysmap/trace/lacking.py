@@ -26,8 +26,6 @@ _NO_REASON = (
     " .nsys-rep's own messages). Mostly the user may not read the GPU's performance counters"
     f" (ERR_NVGPUCTRPERM): {PERMISSION}"
 )
-NOTHING_RECORDED = "CUDA was traced, but no CUDA events were recorded"
-"""How the note begins that another capture of the same kind would not change anything."""
 _MANY = 0.05  # of the kernel launches without a kernel: from here on it is a warning
 
 
@@ -96,18 +94,21 @@ def graph_tracing(trace: Trace) -> str:
 def _lacking(trace: Trace, cuda_graph_trace: str) -> Iterator[Note]:
     recording = trace.recording
     if gpu_unrecorded(trace):
-        yield Note("error", _no_gpu(trace))
+        yield _no_gpu(trace)
     elif cuda_graph_trace == "graph":
         launches = int(np.count_nonzero(trace.api_calls.text("kind").equals("graph-launch")))
-        yield Note(
-            "error",
-            f"The trace hides the kernels of {counted(launches, 'CUDA graph launch')}: it was taken"
-            " with whole-graph tracing, nsys's default. Nothing is known about their layers,"
-            f" kernels or idle time inside. Capture again with: nsys profile {graph_tracing(trace)}"
-            " … (or run the program without CUDA graphs).",
+        brief = f"The trace hides the kernels of {counted(launches, 'CUDA graph launch')}"
+        told = (
+            f"{brief}: it was taken with whole-graph tracing, nsys's default. Nothing is known"
+            " about their layers, kernels or idle time inside."
         )
+        again = (
+            f"Capture again with: nsys profile {graph_tracing(trace)} … (or run the program without"
+            " CUDA graphs)."
+        )
+        yield Note("error", f"{told} {again}", brief=brief, without_command=told)
     elif not len(trace.kernels):
-        yield Note("error", _no_kernels(trace))
+        yield _no_kernels(trace)
     else:
         yield from _unrecorded_notes(trace)
     nodes_unknown = (trace.kernels.ints("graph_node_id") != MISSING).any() and not len(
@@ -116,11 +117,11 @@ def _lacking(trace: Trace, cuda_graph_trace: str) -> Iterator[Note]:
     if nodes_unknown:
         yield Note("info", _built_before(trace))
     if len(trace.kernels) and (
-        told := [
+        warnings := [
             warning for warning in recording.warnings if not warning.startswith("no CUDA events")
         ]
     ):
-        yield Note("info", f"nsys reported at the end of the capture: {'; '.join(told)}.")
+        yield Note("info", f"nsys reported at the end of the capture: {'; '.join(warnings)}.")
     if trace.gpu_metrics.tables is None and (recording.counters_asked_for or recording.no_counters):
         why = recording.no_counters or _NO_REASON
         yield Note(
@@ -128,15 +129,13 @@ def _lacking(trace: Trace, cuda_graph_trace: str) -> Iterator[Note]:
         )
 
 
-def _no_gpu(trace: Trace) -> str:
+def _no_gpu(trace: Trace) -> Note:
     recording = trace.recording
     kind = trace.api_calls.text("kind")
     launches = int(np.count_nonzero(kind.equals("launch") | kind.equals("graph-launch")))
     asked = counted(launches, "launch") if launches else "copies and memsets"
-    told = (
-        f"The trace has the host's CUDA calls, including {asked}, but no GPU work: nothing can be"
-        " said about the GPU."
-    )
+    brief = f"The trace has the host's CUDA calls, including {asked}, but no GPU work"
+    told = f"{brief}: nothing can be said about the GPU."
     warned = f" nsys reported: {'; '.join(recording.warnings)}." if recording.warnings else ""
     if recording.wsl:
         why = (
@@ -151,45 +150,43 @@ def _no_gpu(trace: Trace) -> str:
         )
     version = recording.nsys_version
     software = version is not None and not older(version, _HARDWARE_TRACE_SINCE)
-    return f"{told}{warned} {why}" + (
-        " Or try nsys's software tracing: -t cuda-sw,nvtx." if software else ""
-    )
+    more = " Or try nsys's software tracing: -t cuda-sw,nvtx." if software else ""
+    return Note("error", f"{told}{warned} {why}{more}", brief=brief)
 
 
-def _no_kernels(trace: Trace) -> str:
+def _no_kernels(trace: Trace) -> Note:
     recording = trace.recording
     again = f"Capture again with: nsys profile -t cuda,nvtx {graph_tracing(trace)} …"
     if any(len(table) for table in (trace.memcpys, trace.memsets)):
-        return (
-            "The trace has copies or memsets on the GPU, but no kernels: none ran while nsys"
-            " collected, or none was recorded."
-        )
+        brief = "The trace has copies or memsets on the GPU, but no kernels"
+        why = "none ran while nsys collected, or none was recorded"
+        return Note("error", f"{brief}: {why}.", brief=brief)
     if len(trace.api_calls):
-        what = (
+        brief = (
             f"The trace has {counted(len(trace.api_calls), 'CUDA call')}, but none of them launches"
-            " a kernel or copies or sets memory."
+            " a kernel or copies or sets memory"
         )
-        return (
-            f"{what} Nothing can be said about the GPU. Collect while the GPU has work (see"
+        told = (
+            f"{brief}. Nothing can be said about the GPU. Collect while the GPU has work (see"
             " --capture-range, --delay and --duration)."
         )
+        return Note("error", told, brief=brief)
     if recording.traced and "Cuda" not in recording.traced:
         kinds = ", ".join(sorted(recording.traced))
-        return (
-            f"CUDA was not traced (only {kinds}): there are no CUDA calls and no GPU work. {again}"
-        )
+        brief = f"CUDA was not traced (only {kinds})"
+        told = f"{brief}: there are no CUDA calls and no GPU work."
+        return Note("error", f"{told} {again}", brief=brief, without_command=told)
     if recording.traced:
         return _nothing_recorded(recording)
     ranges = (
         f"{counted(len(trace.nvtx_ranges), 'NVTX range')} and " if len(trace.nvtx_ranges) else ""
     )
-    return (
-        f"The trace has {ranges}no CUDA calls and no GPU work: CUDA was not traced, or could not"
-        f" be. {again}"
-    )
+    brief = f"The trace has {ranges}no CUDA calls and no GPU work"
+    told = f"{brief}: CUDA was not traced, or could not be."
+    return Note("error", f"{told} {again}", brief=brief, without_command=told)
 
 
-def _nothing_recorded(recording: Recording) -> str:
+def _nothing_recorded(recording: Recording) -> Note:
     """Of a trace that was to have CUDA and has nothing of it: capturing it in the same way would
     give the same.
     """
@@ -199,12 +196,14 @@ def _nothing_recorded(recording: Recording) -> str:
         if recording.wsl
         else ""
     )
-    return (
-        f"{NOTHING_RECORDED}{warned}: the program made no CUDA call while nsys collected, ran in a"
-        " process that nsys does not follow (such as a service started earlier), or its driver is"
-        f" newer than this nsys supports.{where} Start the program with nsys itself, let it end by"
-        " itself, and use an nsys as new as the driver."
+    brief = f"CUDA was traced, but no CUDA events were recorded{warned}"
+    told = (
+        f"{brief}: the program made no CUDA call while nsys collected, ran in a process that nsys"
+        " does not follow (such as a service started earlier), or its driver is newer than this"
+        f" nsys supports.{where} Start the program with nsys itself, let it end by itself, and use"
+        " an nsys as new as the driver."
     )
+    return Note("error", told, brief=brief, about="nothing-recorded")
 
 
 def _unrecorded_notes(trace: Trace) -> Iterator[Note]:

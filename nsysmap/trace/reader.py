@@ -211,11 +211,12 @@ def _schema_notes(recording: Recording) -> tuple[Note, ...]:
 def _names_notes(tables: NsysTables) -> tuple[Note, ...]:
     if tables.has("StringIds"):
         return ()
+    brief = "The export has no table StringIds"
     told = (
-        "The export has no table StringIds: no kernel, function or registered range has a name, so"
-        " almost nothing can be said."
+        f"{brief}: no kernel, function or registered range has a name, so almost nothing can be"
+        " said."
     )
-    return (Note("error", f"{told} Export the report again, without --tables."),)
+    return (Note("error", f"{told} Export the report again, without --tables.", brief=brief),)
 
 
 def _unread_notes(unread: Sequence[str]) -> tuple[Note, ...]:

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 
+from nsysmap.core.changes import ABOUT_LAYERS, CHANGES, DeclaredChange
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.table import Table
 from nsysmap.whatif.engine_facts import EngineFacts
 
-ChangeName = Literal[
-    "cuda-graph", "one-graph", "two-in-flight", "async", "pinned-copies", "no-host-gap",
-    "one-stream", "aux-streams", "drop-layers",
-    "join-kernels",
-]  # fmt: skip
-CHANGE_NAMES: tuple[ChangeName, ...] = get_args(ChangeName)
-ABOUT_LAYERS = frozenset({"drop-layers", "join-kernels"})
+CHANGE_NAMES = tuple(CHANGES)
 
 REFORMATS = ("Reformatting CopyNode*",)
 """TensorRT's name for layers that it inserted to change a layout."""
@@ -36,9 +30,14 @@ class Change:
     ``*`` is a prefix.
     """
 
-    name: ChangeName
+    name: str
     layers: tuple[str, ...] = ()  # drop-layers: what to remove
     runs: tuple[tuple[str, ...], ...] = ()  # join-kernels: each run becomes one kernel
+
+    @property
+    def declared(self) -> DeclaredChange:
+        """What is known of it beside its layers."""
+        return CHANGES[self.name]
 
 
 def default_changes(facts: EngineFacts | None = None) -> list[Change]:
@@ -47,13 +46,11 @@ def default_changes(facts: EngineFacts | None = None) -> list[Change]:
 
     Without engine files, reformats are recognised by name.
     """
+    layers = reformat_layers(facts.layers) if facts is not None else REFORMATS
+    runs = piece_runs(facts) if facts is not None else ()
     changes = [Change(name) for name in CHANGE_NAMES if name not in ABOUT_LAYERS]
-    changes.append(
-        Change(
-            "drop-layers", layers=reformat_layers(facts.layers) if facts is not None else REFORMATS
-        )
-    )
-    changes.append(Change("join-kernels", runs=piece_runs(facts) if facts is not None else ()))
+    changes.append(Change("drop-layers", layers=layers))
+    changes.append(Change("join-kernels", runs=runs))
     return changes
 
 
@@ -94,7 +91,7 @@ def check_change(names: Sequence[str], layers: Sequence[str]) -> None:
         raise NsysmapError(
             "--layer",
             "none of the given changes is about layers",
-            "add --change drop-layers or --change join-kernels",
+            f"add {' or '.join(f'--change {name}' for name in CHANGES if name in ABOUT_LAYERS)}",
         )
 
 

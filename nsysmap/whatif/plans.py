@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,42 +75,27 @@ class Plan:
 
 def plan_of(model: Model, change: Change) -> Plan | DoesNotApply:
     """How to make the change to this program, or why it does not apply."""
-    simple = _SIMPLE.get(change.name)
-    if simple is not None:
-        return simple
-    if change.name == "cuda-graph":
-        return _cuda_graph(model)
-    if change.name == "one-graph":
-        return _one_graph(model)
-    if change.name == "no-host-gap":
-        return _no_host_gap(model)
-    if change.name == "pinned-copies":
-        return _pinned_copies(model)
-    if change.name == "two-in-flight":
-        return _two_in_flight(model)
-    if change.name == "aux-streams":
-        return _aux_streams(model)
-    if change.name == "drop-layers":
-        return _drop(model, change)
-    return _join(model, change)
+    return PLANS[change.name](model, change)
 
 
-_SIMPLE = {
-    "async": Plan(
+def _async(_: Model, __: Change) -> Plan:
+    return Plan(
         (lambda timeline, _: without_waits(timeline),),
         "The host enqueues ahead and waits once, at the end: no result is needed before the next"
         " inference is enqueued, and inputs and outputs have enough buffers. This is throughput,"
         " not latency: each inference finishes later than if the host waited for it.",
-    ),
-    "one-stream": Plan(
+    )
+
+
+def _one_stream(_: Model, __: Change) -> Plan:
+    return Plan(
         (lambda timeline, _: on_one_stream(timeline),),
         "The kernels of all streams run one after another, in the order of their launches, and take"
         " as long as now; no events are recorded or waited for.",
-    ),
-}
+    )
 
 
-def _cuda_graph(model: Model) -> Plan:
+def _cuda_graph(model: Model, _: Change) -> Plan:
     sequences = len(
         np.unique(
             model.observed.inferences.ints("kernel_sequence")[
@@ -170,7 +155,7 @@ def _as_recorded(changed: Changed, _: Machine) -> Changed:
     return changed
 
 
-def _one_graph(model: Model) -> Plan:
+def _one_graph(model: Model, _: Change) -> Plan:
     a_pass = model.window.inferences_a_pass
     return Plan(
         (
@@ -185,7 +170,7 @@ def _one_graph(model: Model) -> Plan:
     )
 
 
-def _no_host_gap(model: Model) -> Plan | DoesNotApply:
+def _no_host_gap(model: Model, _: Change) -> Plan | DoesNotApply:
     gap = outside_ns(model.likely) * model.window.inferences_a_pass
     if gap < _NEXT_TO_NOTHING * model.before[model.machines[0]]:
         return DoesNotApply(f"the host does next to nothing between inferences ({duration(gap)})")
@@ -196,7 +181,7 @@ def _no_host_gap(model: Model) -> Plan | DoesNotApply:
     )
 
 
-def _pinned_copies(model: Model) -> Plan:
+def _pinned_copies(model: Model, _: Change) -> Plan:
     copies = model.observed.trace.memcpys
     pinned, now = link_rates(copies, "pinned"), link_rates(copies, "pageable")
     faster = ", ".join(
@@ -218,7 +203,7 @@ def _pinned_copies(model: Model) -> Plan:
     )
 
 
-def _two_in_flight(model: Model) -> Plan | DoesNotApply:
+def _two_in_flight(model: Model, _: Change) -> Plan | DoesNotApply:
     already = phases_in_flight(model.likely, model.finished)
     if already > _NEARLY_ALL:
         return DoesNotApply(
@@ -272,7 +257,7 @@ def _room_for_two(timeline: Timeline) -> str:
     )
 
 
-def _aux_streams(model: Model) -> Plan:
+def _aux_streams(model: Model, _: Change) -> Plan:
     mapping, facts = model.observed.mapping, model.facts
     layer_of: IntArray = (
         mapping.ints("layer_id")
@@ -375,3 +360,18 @@ def _join(model: Model, change: Change) -> Plan | DoesNotApply:
 def _average(number: float) -> str:
     """A number per inference, as a range if kernel sequences differ."""
     return f"{number:.1f}".removesuffix(".0")
+
+
+PLANS: Mapping[str, Callable[[Model, Change], Plan | DoesNotApply]] = {
+    "cuda-graph": _cuda_graph,
+    "one-graph": _one_graph,
+    "two-in-flight": _two_in_flight,
+    "async": _async,
+    "pinned-copies": _pinned_copies,
+    "no-host-gap": _no_host_gap,
+    "one-stream": _one_stream,
+    "aux-streams": _aux_streams,
+    "drop-layers": _drop,
+    "join-kernels": _join,
+}
+"""How each declared change is made."""

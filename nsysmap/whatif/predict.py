@@ -17,7 +17,7 @@ from nsysmap.core.groups import distinct
 from nsysmap.core.intervals import covered
 from nsysmap.core.result_schema import WHATIF, WHATIF_INFERENCES
 from nsysmap.core.table import MISSING, Table
-from nsysmap.text.units import duration, percent, ranged
+from nsysmap.text.units import duration, percent, range_of
 from nsysmap.whatif.change import Change
 from nsysmap.whatif.changes import ALREADY_A_GRAPH, DoesNotApply, as_cuda_graph, as_one_graph
 from nsysmap.whatif.engine_facts import EngineFacts
@@ -46,11 +46,6 @@ or less in another capture in streams, and 3 % more in a graph in the median.
 # of nine TensorRT engines launched by Python, two took 3 % longer without the profiler than in
 # their trace
 _ANOTHER_RUN = 0.05
-_MORE_AT_ONCE = frozenset({"two-in-flight", "aux-streams"})
-"""Changes that let more kernels run concurrently than in the trace; others save nothing if the GPU
-is never idle.
-"""
-
 _AT_THE_ENDS = 2  # inferences of a thread: one has none before it, one none behind it
 _PYTHON_STAYS = 0.3  # share of the time after a change that is Python's own work
 # lower end of a saving as a share of it, from which on the saving of a program bound by Python is
@@ -199,8 +194,14 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
     if likeliest is not None and (
         reason := _python_reason(model, change, likeliest, saving, (low, high))
     ):
-        return {**row, "answer": "cannot-tell", "reason": reason}
-    if likeliest is not None and not limited and change.name not in _MORE_AT_ONCE:
+        return {
+            **row,
+            "answer": "cannot-tell",
+            "reason": reason,
+            "may_save_low_ns": round(low),
+            "may_save_high_ns": round(high),
+        }
+    if likeliest is not None and not limited and not change.declared.more_kernels_at_once:
         each += _inferences(model, change, likeliest, ends)
     figure = before[likely] - saving
     return {
@@ -267,7 +268,7 @@ def _period(
     than the hardware needs for one, as long as the GPU works for one in the mean of the whole
     run.
     """
-    more = change.name in _MORE_AT_ONCE
+    more = change.declared.more_kernels_at_once
     needed = (
         least_ns(timeline, model.likely, model.finished)
         * model.window.inferences_a_pass
@@ -283,7 +284,7 @@ def _communicator_reason(model: Model, change: Change) -> str:
     empty for other changes and programs.
     """
     names = model.observed.trace.kernels.text("name")
-    if change.name != "two-in-flight" or not any(map(is_collective, names.values)):
+    if change.declared.at_once is None or not any(map(is_collective, names.values)):
         return ""
     codes = names.codes[model.window.rows(model.observed.trace.kernels)]
     if not any(
@@ -343,15 +344,15 @@ def _replayed(model: Model) -> str:
 
 
 def _between(low: float, high: float) -> str:
-    middle, _, ends = ranged(round((low + high) / 2), round(low), round(high)).partition(" (")
-    return f"{ends.removesuffix(')')} {middle.split()[1]}"
+    between = range_of(round((low + high) / 2), round(low), round(high))
+    return f"{between.ends} {between.unit}"
 
 
 def _gpu_allows(model: Model, change: Change, make: Make) -> int:
     """The largest possible saving in nanoseconds if kernels fill the GPU and run no more
     concurrently than now: idle time, and the removed kernels.
     """
-    if change.name in _MORE_AT_ONCE:
+    if change.declared.more_kernels_at_once:
         return model.recorded_ns
     kernels, window = model.observed.trace.kernels, model.window
     there = kernels.take(window.touching(kernels))

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysmap.answer.costs import functions
-from nsysmap.answer.words import idle_words, unprofiled
+from nsysmap.answer.words import unprofiled
 from nsysmap.api import analyze
+from nsysmap.core.idle_causes import idle_words
 from nsysmap.output.page.answer import bars_of
 from nsysmap.output.page.unit import unit_of
 from tests.browser import Browser

@@ -13,7 +13,7 @@ import pytest
 
 from nsysmap.analysis import Analysis
 from nsysmap.api import analyze
-from nsysmap.core.result_schema import IDLE_CAUSES
+from nsysmap.core.idle_causes import IDLE_CAUSES
 from nsysmap.core.table import Table
 from nsysmap.names.metric_names import metric
 from nsysmap.output.perfetto.write import write_trace
@@ -166,7 +166,7 @@ def test_idle_time_stands_by_cause(analysis: Analysis, written: tuple[list[Slice
         spent[one.name] += one.end - one.start
     wanted = Counter[str]()
     for row in analysis.tables.gaps:
-        wanted[IDLE_CAUSES[row.text("cause")][0]] += row.integer("dur_ns")
+        wanted[IDLE_CAUSES[row.text("cause")].words] += row.integer("dur_ns")
     assert spent == wanted
     assert all(one.said["evidence"] for one in idle if one.name == "waiting for launches")
 

@@ -13,10 +13,9 @@ import pytest
 
 from nsysmap.analysis import Analysis
 from nsysmap.answer.costs import cost_rows
-from nsysmap.answer.words import idle_words
 from nsysmap.api import analyze
 from nsysmap.core.errors import NsysmapError
-from nsysmap.core.result_schema import IDLE_CAUSES
+from nsysmap.core.idle_causes import IDLE_CAUSES, idle_words
 from nsysmap.core.table import Table
 from nsysmap.output.plots.write import KINDS, write_plot
 from nsysmap.text.units import duration, percent
@@ -51,7 +50,7 @@ def test_layers_stand_with_their_time_repeated_ones_together(
 def test_idle_time_stands_by_cause(analysis: Analysis, tmp_path: Path) -> None:
     said = " ".join(texts(analysis, "idle", tmp_path / "x.svg"))
     for row in analysis.tables.idle_totals:
-        assert f"idle, {IDLE_CAUSES[row.text('cause')][0]}" in said
+        assert f"idle, {IDLE_CAUSES[row.text('cause')].words}" in said
         assert percent(row.real("share_of_window"), 1) in said
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from nsysmap.answer.model import UnitOfTime
 from nsysmap.answer.words import NOT_ABOUT_THIS
 from nsysmap.core.note import Level, Note
 from nsysmap.core.result_schema import WHATIF
@@ -16,7 +17,7 @@ from nsysmap.output.markdown import report_markdown
 from nsysmap.output.model import Report
 from nsysmap.output.text.report import NARROWEST, report_text
 from nsysmap.output.words import because, to_do
-from nsysmap.rules.finding import Finding, Outcome
+from nsysmap.rules.finding import Finding, Outcome, Skip
 from nsysmap.text.terminal import columns
 from tests.reports import hostile, numbered, report, with_tables
 
@@ -155,7 +156,7 @@ def test_findings_show_cost_message_advice_and_the_rules_that_could_not_tell() -
             cost_ns=5_000_000,
             share_of_window=0.5,
         ),
-        Outcome("blind", "host", "info", (), "no rows in osrt_calls"),
+        Outcome("blind", "host", "info", (), Skip("", "osrt_calls")),
         Outcome("clean", "host", "info"),
     )
     text = report_text(replace(held, outcomes=outcomes), full=True)
@@ -273,14 +274,14 @@ def test_other_notes_come_last(level: str) -> None:
 @pytest.mark.parametrize(
     ("unit", "word"),
     [
-        ("inference", "Inference"),
-        ("repetition", "Repetition"),
-        ("pass of 2 repetitions", "Repetition"),
+        (UnitOfTime(), "Inference"),
+        (UnitOfTime(repetitions=True), "Repetition"),
+        (UnitOfTime(2, repetitions=True), "Repetition"),
     ],
 )
-def test_what_repeats_unmarked_is_no_inference_in_headings(unit: str, word: str) -> None:
+def test_what_repeats_unmarked_is_no_inference_in_headings(unit: UnitOfTime, word: str) -> None:
     given = report("bert_trt10", "sync.sqlite")
-    told = replace(given, summary=replace(given.summary, unit=unit))
+    told = replace(given, summary=replace(given.summary, unit_of_time=unit))
     for text in (report_text(told, full=True), report_markdown(told)):
         assert f"{word}s: 50, found by" in text
         assert f"to the last steady-state {word.lower()}" in " ".join(text.split())
@@ -289,19 +290,14 @@ def test_what_repeats_unmarked_is_no_inference_in_headings(unit: str, word: str)
 
 
 def test_why_a_rule_could_not_tell_is_without_the_table_that_is_empty() -> None:
-    assert (
-        because("no rows in gpu_sampling: no hardware counters were sampled")
-        == "no hardware counters were sampled"
-    )
-    assert because("no value in roofline.dram_bytes: no counters") == "no counters"
+    sampled = "no hardware counters were sampled"
+    assert because(Skip(sampled, "gpu_sampling")) == sampled
+    assert because(Skip("no counters", "roofline.dram_bytes")) == "no counters"
+    assert because(Skip("", "memcpys")) == "no rows in memcpys"
+    assert because(Skip("", "devices.sm_count")) == "no value in devices.sm_count"
+    assert because(Skip("it could not be predicted: few")) == "it could not be predicted: few"
     eager = report("torch_encoder", "eager.nsys-rep", engine=False).summary
-    for reason in (
-        "there is no engine file that shows its layers' tensors",
-        "no rows in engine_fits",
-        "no rows in roofline",
-    ):
-        assert because(reason, eager) == NOT_ABOUT_THIS
-        assert because(reason) == reason
-    assert because("OS runtime calls were not traced", eager) == "OS runtime calls were not traced"
-    for whole in ("no rows in memcpys", "the saving could not be predicted: too few"):
-        assert because(whole) == whole
+    without = Skip("", "engine_fits", about_engines=True)
+    assert because(without, eager) == NOT_ABOUT_THIS
+    assert because(without) == "no rows in engine_fits"
+    assert because(Skip("OS runtime calls were not traced"), eager).startswith("OS runtime")

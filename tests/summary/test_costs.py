@@ -20,6 +20,7 @@ from nsysmap.answer.model import WORK, Summary
 from nsysmap.api import analyze
 from nsysmap.comparison.inference import one_inference
 from nsysmap.comparison.inference_page import inference_text
+from nsysmap.core.idle_causes import idle_words
 from nsysmap.output.text.screen import screen
 from nsysmap.output.words import cost_words
 from nsysmap.text.lines import WHOLE, rendered
@@ -308,7 +309,7 @@ def test_of_what_the_slowest_inference_took_longer_the_screen_and_the_command_ha
     idle = {one.name: one.ns for one in beside.contributions if one.kind == "idle"}
     for cause, more_ns in found.more:
         if cause != WORK:
-            assert idle[f"idle: {words.idle_words(cause)}"] == more_ns
+            assert idle[f"idle: {idle_words(cause)}"] == more_ns
     work = dict(found.more).get(WORK)
     if work is not None:
         assert work == sum(one.ns for one in beside.contributions if one.kind != "idle")

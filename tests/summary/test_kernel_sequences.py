@@ -71,7 +71,7 @@ def told(
         for number, mine in enumerate(groups)
     ]
     found = what_differs(tables, list(Table.of_rows(GROUPS, rows)))
-    return [found.get(number, "") for number in range(len(groups))]
+    return [found[number].words if number in found else "" for number in range(len(groups))]
 
 
 def test_one_kind_needs_no_name() -> None:

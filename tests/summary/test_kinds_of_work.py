@@ -13,7 +13,7 @@ from nsysmap import analyze
 from nsysmap.advice.program import CUDA, TENSORRT, Program
 from nsysmap.answer import words
 from nsysmap.answer.first_use import _remedy
-from nsysmap.answer.model import Figure, InferenceKind, Summary
+from nsysmap.answer.model import Distinction, Figure, InferenceKind, Summary
 from nsysmap.answer.slowest import _without_begins
 from nsysmap.core.report_schema import INFERENCE_GROUPS, INFERENCE_TIMES
 from nsysmap.core.table import Table
@@ -25,9 +25,8 @@ def held() -> Summary:
     return analyze(FIXTURES / "torch_encoder/eager.nsys-rep", rules=[]).summary
 
 
-def kind(what: str, inferences: int, mean_ns: int, warmup: int = 0) -> InferenceKind:
+def kind(kernels: int, inferences: int, mean_ns: int, warmup: int = 0) -> InferenceKind:
     return InferenceKind(
-        what,
         inferences,
         warmup,
         0,
@@ -37,24 +36,23 @@ def kind(what: str, inferences: int, mean_ns: int, warmup: int = 0) -> Inference
         p95_ns=None,
         gpu_time_ns=None,
         enqueue_ns=None,
+        distinction=Distinction(kernels=kernels),
     )
 
 
 def test_of_unlike_repetitions_the_kind_with_the_most_time_comes_first() -> None:
     kinds = (
-        kind("inferences of 2 kernels", 60, 100_000),
-        kind("inferences of 522 kernels", 8, 9_000_000),
+        kind(2, 60, 100_000),
+        kind(522, 8, 9_000_000),
     )
     summary = replace(held(), kinds=kinds, traced=Figure(1_150_000))
     assert words.times(summary)[0].startswith(
         "9,000 µs mean per repetition of 522 kernels (92% of the time), 1,150 µs mean"
     )
     assert "over 2 kinds" in words.times(summary)[0]
-    alike = replace(summary, kinds=(kinds[1], kind("inferences of 521 kernels", 8, 8_900_000)))
+    alike = replace(summary, kinds=(kinds[1], kind(521, 8, 8_900_000)))
     assert "kinds" not in words.times(alike)[0]
-    alone = replace(
-        summary, kinds=(kinds[1], kind("inferences of 2 kernels", 60, 100_000, warmup=60))
-    )
+    alone = replace(summary, kinds=(kinds[1], kind(2, 60, 100_000, warmup=60)))
     assert "kinds" not in words.times(alone)[0]  # all of the other are start-up
 
 

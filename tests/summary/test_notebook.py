@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 import pytest
 
 from nsysmap.answer import gains, words
+from nsysmap.answer.model import Trouble
 from nsysmap.api import analyze
 from nsysmap.output.notebook import notebook_html
 from tests.places import FIXTURES
@@ -109,7 +110,9 @@ def test_a_trace_that_hides_its_kernels_says_so_first_and_how_to_capture_it(repo
 def test_names_are_text_whatever_they_hold() -> None:
     summary = analysis("bert_trt10", "sync.sqlite").summary
     layers = tuple(replace(layer, name=HOSTILE) for layer in summary.layers)
-    html = notebook_html(replace(summary, source=HOSTILE, layers=layers, blocked=(HOSTILE,)))
+    html = notebook_html(
+        replace(summary, source=HOSTILE, layers=layers, errors=(Trouble(HOSTILE),))
+    )
     assert "<script" not in html
     assert "\x1b" not in html
     assert set(re.findall(r"<(\w+)", html)) <= {"p", "b", "table", "tr", "th", "td", "br", "code"}

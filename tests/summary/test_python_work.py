@@ -14,11 +14,14 @@ from nsysmap.advice.program import Program
 from nsysmap.analysis import predict_changes
 from nsysmap.answer import gains, words
 from nsysmap.answer.actions import RunFacts, UnitTime, actions, runs
+from nsysmap.answer.model import HostEvidence
 from nsysmap.core.table import Table
 from nsysmap.mapping.mapped_trace import map_report
 from tests.places import FIXTURES
 from tests.reports import analysis
 from tests.summary.test_summarize import answered, tables
+
+PREPROCESS = HostEvidence("range", "preprocess", "range preprocess")
 
 
 @pytest.mark.parametrize(
@@ -34,7 +37,7 @@ from tests.summary.test_summarize import answered, tables
 def test_the_line_against_host_work_changes_the_program_that_ran(
     kind: str, gaps: float, line: str
 ) -> None:
-    runs = RunFacts(Program(kind), gaps, "range preprocess", uploads=True)
+    runs = RunFacts(Program(kind), gaps, PREPROCESS, uploads=True)
     (action,) = actions(
         tables([answered("no-host-gap", 400, 300, 500)], [], []),
         runs,
@@ -107,7 +110,7 @@ def test_a_line_for_one_graph_of_everything_is_for_the_program_that_ran() -> Non
         "cuda": "cudaStreamBeginCapture(",
     }
     for kind, line in lines.items():
-        runs = RunFacts(Program(kind), 12, "range preprocess")
+        runs = RunFacts(Program(kind), 12, PREPROCESS)
         (action,) = actions(
             tables([answered("one-graph", 400, 300, 500)], [], []),
             runs,

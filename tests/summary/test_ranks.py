@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from nsysmap.answer import words
+from nsysmap.answer.model import UnitOfTime
 from nsysmap.answer.ranks import collective_times, in_step
 from nsysmap.api import analyze
 from nsysmap.core.columns import integer, text
@@ -111,7 +112,7 @@ def test_the_first_lines_of_joint_inferences_are_of_all_gpus_together() -> None:
     joint = replace(summary, in_step=True, traced_gpu=1)
     assert "H100 80GB HBM3 that exchange data (NCCL): 40 joint inferences" in words.title(joint)
     assert "H100 80GB HBM3 that exchange data (NCCL): 40 joint repetitions" in words.title(
-        replace(joint, unit="repetition")
+        replace(joint, unit_of_time=UnitOfTime(repetitions=True))
     )
     # their collectives take as long
     assert words.times(joint)[0].endswith(" per second on all 2 GPUs together")

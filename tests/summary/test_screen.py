@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from nsysmap.answer.commands import commands
+from nsysmap.answer.model import Trouble
 from nsysmap.api import analyze
 from nsysmap.output.build import report_of
 from nsysmap.output.model import Report
@@ -399,7 +400,7 @@ def test_a_trace_without_any_work_has_a_screen_without_commands() -> None:
         engines=(),
         layers=(),
         slowest=None,
-        blocked=("no CUDA events were recorded",),
+        errors=(Trouble("no CUDA events were recorded"),),
     )
     assert commands(nothing) == []
     lines = report_text(

@@ -19,13 +19,16 @@ from nsysmap.answer import gains, words
 from nsysmap.answer.actions import RunFacts, UnitTime, actions
 from nsysmap.answer.costs import functions, inside, kernel_titles
 from nsysmap.answer.model import (
+    Distinction,
     Figure,
     IdleCause,
+    Place,
     Region,
     RegionPart,
     RuleAnswer,
     Slowest,
     Summary,
+    UnitOfTime,
     Wait,
 )
 from nsysmap.answer.slowest import slowest
@@ -370,10 +373,15 @@ def test_threads_of_one_gpu_are_counted_once_however_many_shapes_each_runs() -> 
     summary = analysis("bert_split_trt10", "threads.nsys-rep").summary
     one, other = summary.kinds
     shapes = tuple(
-        replace(kind, what=f"{n} kernels, {kind.what}") for kind in (one, other) for n in (110, 112)
+        replace(kind, distinction=Distinction(kernels=n))
+        for kind in (one, other)
+        for n in (110, 112)
     )
     assert words.times(replace(summary, kinds=shapes))[0].endswith("(2 threads together)")
-    apart = (replace(one, what="process 7, GPU 0"), replace(other, what="process 8, GPU 1"))
+    apart = (
+        replace(one, place=Place(process=7, gpu=0)),
+        replace(other, place=Place(process=8, gpu=1)),
+    )
     assert words.times(replace(summary, kinds=apart))[0].endswith(" per second on each GPU")
 
 
@@ -388,7 +396,8 @@ def test_loops_of_hidden_cuda_graphs_are_on_no_other_gpu() -> None:
 
 def test_repetitions_of_several_sequences_of_kernels_are_not_of_the_same() -> None:
     summary = replace(
-        analysis("torch_mixed", "sync.nsys-rep", engine=False).summary, unit="repetition"
+        analysis("torch_mixed", "sync.nsys-rep", engine=False).summary,
+        unit_of_time=UnitOfTime(repetitions=True),
     )
     assert " of 2 sequences of kernels (" in words.title(summary)
     assert " of the same kernels (" in words.title(replace(summary, kinds=summary.kinds[:1]))
@@ -425,7 +434,7 @@ def test_where_one_inference_ran_no_saving_is_predicted_for_want_of_more_and_not
         analysis("bert_trt10", "graph_whole.sqlite").summary,
         traced=None,
         unprofiled=None,
-        blocked=(),
+        errors=(),
     )
     assert "no inference was recognised" not in gains.no_action(summary)
     assert gains.no_action(replace(summary, inferences=0)).endswith("no inference was recognised")

@@ -12,7 +12,7 @@ import pytest
 from nsysmap.answer import gains, next_steps, words
 from nsysmap.answer.actions import LEAST_SHARE, UnitTime, actions
 from nsysmap.answer.costs import kernel_titles
-from nsysmap.answer.model import Doubt, Figure, NextStep, Summary
+from nsysmap.answer.model import Doubt, Figure, NextStep, Summary, Trouble, UnitOfTime
 from nsysmap.answer.summarize import summarize
 from nsysmap.api import analyze
 from nsysmap.comparison.inference import one_inference
@@ -78,9 +78,9 @@ def test_nothing_that_repeats_is_no_missing_inference_where_no_tensorrt_runs() -
 def test_what_repeats_unmarked_is_called_so_in_every_sentence() -> None:
     summary = replace(
         eager(),
-        unit="repetition",
+        unit_of_time=UnitOfTime(repetitions=True),
         unprofiled=None,
-        doubts=(Doubt(("what-if async",), UNEVEN),),
+        doubts=(Doubt(UNEVEN, changes=("async",)),),
         slowest=None,
     )
     assert UNEVEN.replace("inference", "repetition") in words.times(summary)[-1]
@@ -126,7 +126,7 @@ def test_a_cause_told_above_is_not_said_to_stand_beside_a_time_that_is_not_there
     summary = replace(
         eager(),
         unprofiled=None,
-        doubts=(Doubt(("what-if async", "what-if cuda-graph"), "too few"),),
+        doubts=(Doubt("too few", changes=("async", "cuda-graph")),),
     )
     summary = replace(summary, graph=replace(summary.graph, answer="cannot-tell", reason="too few"))
     assert gains.graph(summary) == "cannot tell (see time)"
@@ -264,7 +264,7 @@ def test_a_trace_that_hides_what_ran_is_captured_again_before_a_rule_s_upper_bou
     assert [one.name for one in gains.first_actions(summary)] == ["idle-between-inferences"]
     hidden = replace(
         summary,
-        blocked=("The trace hides the kernels.",),
+        errors=(Trouble("The trace hides the kernels."),),
         next_steps=(NextStep("capture again", "nsys profile"),),
     )
     assert gains.first_actions(hidden) == ()

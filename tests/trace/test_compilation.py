@@ -117,7 +117,8 @@ def test_what_a_library_does_before_it_loads_kernels_that_it_brings_is_no_compil
         file.kernel(name, at + 6_000, number, took=1000)
     trace = read_trace(file.write(tmp_path / "x.sqlite"))
     of = compilation(trace)
-    assert of.words(trace, np.flatnonzero(of.before)) == [told]
+    (shown,) = of.shown_by(trace, np.flatnonzero(of.before))
+    assert shown.text == told
 
 
 def test_what_runs_among_inferences_that_load_kernels_is_tried_out_only_where_such_kernels_ran(
@@ -126,9 +127,9 @@ def test_what_runs_among_inferences_that_load_kernels_is_tried_out_only_where_su
     trace = read_trace(run_of(4).write(tmp_path / "x.sqlite"))
     one = np.array([THREAD]), np.array([0]), np.array([1])  # before anything was loaded
     for tuning, told in ((False, "others that load kernels"), (True, "kernels that are tried out")):
-        assert compilation(trace).most(
-            trace, Spans(*one), np.array([True]), np.array([tuning])
-        ) == [told]
+        (shown,) = compilation(trace).most(trace, Spans(*one), np.array([True]), np.array([tuning]))
+        assert shown is not None
+        assert shown.text == told
 
 
 def test_a_load_in_the_background_while_the_program_goes_on_holds_nobody_up(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from nsysmap.answer import gains, whose, words
 from nsysmap.answer.costs import Cost, cost_rows, costs_heading, functions, inside
 from nsysmap.answer.model import REPLAY, GpuTime, LayerGroup, Summary
+from nsysmap.core.idle_causes import idle_words
 from nsysmap.output.answers import above_actions, below_actions
 from nsysmap.output.picture.swatches import CAUSES
 from nsysmap.output.words import CAUSES as CAUSE_WORDS
@@ -264,7 +265,7 @@ def _parts(summary: Summary, gpu: GpuTime) -> tuple[BarPart, ...]:
         gpu.busy_ns,
     )
     for one in gpu.idle:
-        word = words.idle_words(one.cause, inferred=one.inferred)
+        word = idle_words(one.cause, inferred=one.inferred)
         add(
             word,
             f"idle, {word}: {CAUSE_WORDS[one.cause]}{', as inferred' if one.inferred else ''}",

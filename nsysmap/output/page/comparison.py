@@ -11,7 +11,6 @@ from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
-from nsysmap.answer.words import idle_words
 from nsysmap.comparison.compare import Comparison
 from nsysmap.comparison.inference import OneInference
 from nsysmap.comparison.inference_page import TOP, inference_json, page_of_inference
@@ -24,8 +23,8 @@ from nsysmap.comparison.pages import (
 from nsysmap.comparison.side import Side
 from nsysmap.comparison.waterfall import Contribution
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.idle_causes import IDLE_CAUSES, idle_words
 from nsysmap.core.output_file import check_output, replacing
-from nsysmap.core.result_schema import IDLE_CAUSES
 from nsysmap.output.build import report_of
 from nsysmap.output.page.answer import BUSY
 from nsysmap.output.page.write import write_page
@@ -45,7 +44,7 @@ _OURS = b"nsysmap</title>"  # in the head of a page that nsysmap wrote
 _HEAD_BYTES = 1 << 16
 _WORK = "work"
 # by a contribution's name
-_CAUSE_OF = {f"idle: {words}": cause for cause, (words, _) in IDLE_CAUSES.items()}
+_CAUSE_OF = {f"idle: {cause.words}": cause.name for cause in IDLE_CAUSES.values()}
 _LEAST_SHOWN = 0.002  # share of the longer side from which on a part is in the legend
 _BARS = '<th class="c">← less · more →</th>'
 _LOOK = HtmlLook(

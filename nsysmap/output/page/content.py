@@ -12,10 +12,11 @@ from typing import cast
 import numpy as np
 
 from nsysmap.analysis import Analysis
-from nsysmap.answer import words
 from nsysmap.answer.costs import others_name
 from nsysmap.answer.model import INFERENCE, REPETITION, Summary
 from nsysmap.answer.whose import engine_names
+from nsysmap.core.changes import ABOUT_LAYERS
+from nsysmap.core.idle_causes import IDLE_CAUSES, idle_words
 from nsysmap.core.note import LEVELS
 from nsysmap.core.schema import Tables
 from nsysmap.core.table import MISSING, IntArray, Row
@@ -41,7 +42,7 @@ from nsysmap.text.units import counted
 from nsysmap.timing.layer_sums import alike, names_of, titles_of
 from nsysmap.timing.measured import Measured
 from nsysmap.trace.inferences.steady import OUTLIER
-from nsysmap.whatif.change import ABOUT_LAYERS, chosen_changes
+from nsysmap.whatif.change import chosen_changes
 from nsysmap.whatif.engine_facts import EngineFacts
 
 METHODS = {
@@ -53,12 +54,6 @@ METHODS = {
     "none": "no layer is known",
 }
 """The evidence of each mapping method."""
-
-
-_LAUNCH, _HOST = ("launch", "dispatch", "graph"), ("host", "sync", "switch", "compile", "no-work")
-"""Causes of idle time that rules of the groups `launch` and `host` are about, where they name
-none.
-"""
 
 
 @dataclass(frozen=True)
@@ -90,7 +85,7 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
         "texts": events.texts,
         "reduced": reduced_words(tables, shown.windows),
         "causes": {
-            cause: {"fill": fill, "name": words.idle_words(cause), "words": CAUSE_WORDS[cause]}
+            cause: {"fill": fill, "name": idle_words(cause), "words": CAUSE_WORDS[cause]}
             for cause, fill in CAUSES.items()
         },
         "kinds": [{"fill": one.fill, "words": one.words} for one in kinds],
@@ -467,7 +462,7 @@ def _matches(row: Row, tables: Tables) -> dict[str, list[str]]:
         row.text("rule_group"),
     )
     if not causes and not copies:
-        causes = list(_LAUNCH if group == "launch" else _HOST if group == "host" else ())
+        causes = [one.name for one in IDLE_CAUSES.values() if one.rule_group == group]
         copies = kinds if group == "copy" else []
     return {"causes": causes, "copies": copies}
 

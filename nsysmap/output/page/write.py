@@ -126,9 +126,7 @@ def _by_reason(report: Report) -> dict[str, list[str]]:
     """The rules that could not tell, by why: those of a table by what the table lacks."""
     found: dict[str, list[str]] = {}
     for one in report.skipped:
-        lacks = one.reason.startswith(("no rows in ", "no value in ")) and ": " in one.reason
-        reason = one.reason.partition(": ")[2] if lacks else one.reason
-        found.setdefault(reason, []).append(one.rule)
+        found.setdefault(one.because or one.reason, []).append(one.rule)
     return found
 
 

@@ -11,8 +11,9 @@ from typing import BinaryIO
 import numpy as np
 
 from nsysmap.analysis import Analysis
-from nsysmap.answer.words import each, idle_words
+from nsysmap.answer.words import each
 from nsysmap.core.groups import numbered, runs
+from nsysmap.core.idle_causes import idle_words
 from nsysmap.core.output_file import replacing
 from nsysmap.core.table import MISSING, IntArray
 from nsysmap.names.decode import decode, summary

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from nsysmap.core.idle_causes import IDLE_CAUSES
 from nsysmap.core.table import Row
 from nsysmap.names.decode import decode
 from nsysmap.names.fusion import NORM_PATTERNS
@@ -44,12 +45,7 @@ _TYPES = {
 }  # fmt: skip
 _EVEN = 0.2  # the luminance on which white and our black have the same contrast ratio, by the WCAG
 _OTHER_TYPE, _CONVERTS, _MOVES, _NO_WORK = "#654141", "#afab62", "#d0d3d6", "#f1f3f5"
-CAUSES: Mapping[str, str] = {
-    "launch": "#bb255e", "host": "#ffa400", "sync": "#2144e9", "copy": "#793114",
-    "dispatch": "#aeb6bf", "graph": "#6c2687",
-    "switch": "#787800", "compile": "#bb77dd", "profiler": "#55ac6d", "no-work": "#e6e9ec",
-    "unknown": "#ffd399",
-}  # fmt: skip
+CAUSES: Mapping[str, str] = {cause.name: cause.fill for cause in IDLE_CAUSES.values()}
 """The colour of idle time by its cause (see the table gaps)."""
 
 

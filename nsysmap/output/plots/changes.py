@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysmap.analysis import Analysis
-from nsysmap.answer.actions import THROUGHPUT
+from nsysmap.core.changes import CHANGES
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.table import Row
 from nsysmap.output.plots.shares import BUSY
@@ -54,7 +54,7 @@ def draw_changes(axes: Axes, analysis: Analysis) -> str:
     bars += [
         (
             change_words(row.text("change"), analysis.summary)
-            + ("\nthroughput, not latency" if row.text("change") in THROUGHPUT else ""),
+            + ("\nthroughput, not latency" if CHANGES[row.text("change")].throughput_only else ""),
             row.integer("after_ns"),
             row.integer("low_after_ns"),
             row.integer("high_after_ns"),

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysmap.analysis import Analysis
-from nsysmap.answer.words import each, idle_words
+from nsysmap.answer.words import each
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.idle_causes import idle_words
 from nsysmap.core.table import MISSING, FloatArray, IntArray, Row, Table
 from nsysmap.output.plots.shares import below, of_engine
 from nsysmap.text.terminal import escaped, told_apart

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from nsysmap.analysis import Analysis
 from nsysmap.answer.costs import cost_rows, kernel_titles, other_costs, whole_part
-from nsysmap.answer.words import each, idle_words
+from nsysmap.answer.words import each
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.idle_causes import idle_words
 from nsysmap.output.picture.swatches import CAUSES, PLAIN, Swatch, kind_swatch
 from nsysmap.output.words import CAUSES as CAUSE_WORDS
 from nsysmap.text.terminal import escaped, told_apart

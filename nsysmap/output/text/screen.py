@@ -29,7 +29,6 @@ further down; that of a cd is empty.
 # an empty line and the table's heading, which are to be seen too where no command says what costs
 # most
 _HEAD = 2
-_CAPTURE = " Capture again with: "
 _KIND_LINES = 3  # that the times of several kinds of inferences take
 _LEAST_KINDS = 2
 _SHELL = ("nsys", "nsysmap", "polygraphy", "python", "trtexec")
@@ -124,9 +123,9 @@ def _answer(
     lines = wrapped(answer.title(summary), width, indent=0, style="bold")
     if summary.selected:
         lines += wrapped(summary.selected, width, indent=0)
-    for text in summary.blocked:
+    for error in summary.errors:
         # the command follows as what to do first
-        told = text.partition(_CAPTURE)[0] if summary.next_steps else text
+        told = error.without_command if summary.next_steps else error.text
         lines += wrapped(f"error: {told}", width, indent=0, style="red")
     for one in above_actions(summary):
         if one.key == "kinds":

@@ -4,25 +4,34 @@ idle.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from nsysmap.core.groups import distinct
+from nsysmap.core.idle_causes import IDLE_CAUSES, HostSpans
 from nsysmap.core.intervals import Spans, Timed, cut, innermost, union
 from nsysmap.core.memory import whole
-from nsysmap.core.result_schema import IDLE_CAUSES
-from nsysmap.core.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text, packed
+from nsysmap.core.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text, packed, slim
 from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.inferences.compilation import compilation
 from nsysmap.trace.inferences.find import enqueue_spans
 from nsysmap.trace.model import Trace
 
 CAUSES = tuple(IDLE_CAUSES)
-LAUNCH, HOST, SYNC, COPY, DISPATCH, SWITCH, GRAPH, COMPILE, PROFILER, NO_WORK, UNKNOWN = range(
-    len(CAUSES)
-)
+LAUNCH = CAUSES.index("launch")
+HOST = CAUSES.index("host")
+SYNC = CAUSES.index("sync")
+COPY = CAUSES.index("copy")
+DISPATCH = CAUSES.index("dispatch")
+SWITCH = CAUSES.index("switch")
+GRAPH = CAUSES.index("graph")
+COMPILE = CAUSES.index("compile")
+PROFILER = CAUSES.index("profiler")
+NO_WORK = CAUSES.index("no-work")
+UNKNOWN = CAUSES.index("unknown")
 
 # not part of launching, even inside an enqueue
 _ELSEWHERE = (
@@ -44,16 +53,25 @@ _WAITS = (
     "nanosleep", "clock_nanosleep",
     "usleep", "sleep", "sigwait", "mq_receive",
 )  # fmt: skip
-# causes that compiling or loading takes the place of
-_OF_THE_HOST = (
-    LAUNCH,
-    HOST,
-    SYNC,
-    COPY,
-    GRAPH,
-    NO_WORK,
-)
-NO_CALL = "no CUDA call"
+# causes that spans of a narrower one, such as compiling, take the place of
+_YIELDING = tuple(number for number, one in enumerate(IDLE_CAUSES.values()) if one.yields)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What shows a cause: a row of the host's, or what is known of the calls."""
+
+    kind: str  # see the column evidence_kind of GAPS
+    name: str
+
+    @property
+    def text(self) -> str:
+        """Both, as the table has them."""
+        return f"{_LEADS.get(self.kind, '')}{self.name}"
+
+
+_LEADS = {"profiler": "profiler: ", "inferred": "profiler, inferred: ", "range": "range "}
+NO_CALL = Evidence("none", "no CUDA call")
 
 
 @dataclass(frozen=True)
@@ -127,6 +145,25 @@ class Labels:
 
 
 @dataclass(frozen=True)
+class Narrower:
+    """When threads did something that has a cause of its own, and what shows it."""
+
+    cause: int  # position in CAUSES
+    spans: Timed
+    label: Labels
+
+
+def _narrower(trace: Trace) -> Iterator[tuple[int, HostSpans]]:
+    """The causes that spans of the host's time show."""
+    found = compilation(trace)
+    evidence = Text.of(one.text for one in found.shown_by(trace, np.arange(len(found))))
+    yield COMPILE, HostSpans(found.thread, found.start_ns, found.end_ns, evidence)
+    for number, cause in enumerate(IDLE_CAUSES.values()):
+        if cause.shown_by is not None:
+            yield number, cause.shown_by(trace)
+
+
+@dataclass(frozen=True)
 class Host:
     """What the host threads of a trace did, prepared for queries."""
 
@@ -137,21 +174,27 @@ class Host:
     enqueues: Timed  # of the inferences
     ranges: Timed
     osrt_calls: Timed
-    compiling: Timed  # when threads compiled kernels or loaded their code
+    narrower: tuple[Narrower, ...]  # what takes the place of more general causes
     waiting: BoolArray  # per OS call
-    labels: tuple[str, ...]
+    labels: tuple[Evidence, ...]
     call_label: Labels
     overhead_label: Labels
     range_label: Labels
     os_label: Labels
-    compile_label: Labels
 
     @staticmethod
     def of(trace: Trace, inferences: Table) -> Host:
         """Made from the trace and its inferences."""
-        labels: dict[str, int] = {NO_CALL: 0}
+        labels: dict[Evidence, int] = {NO_CALL: 0}
         calls, os_names = trace.api_calls, trace.osrt_calls.text("name")
-        first_use = compilation(trace)
+        narrower = [
+            Narrower(
+                cause,
+                Timed.held(slim(spans.thread), slim(spans.start_ns), slim(spans.end_ns)),
+                _label(spans.evidence, labels, "first-use" if cause == COMPILE else "host"),
+            )
+            for cause, spans in _narrower(trace)
+        ]
         return Host(
             calls=Timed.of(calls),
             call_kind=calls.held_text("kind"),
@@ -160,18 +203,15 @@ class Host:
             enqueues=Timed.held(*vars(enqueue_spans(trace, inferences)).values()),
             ranges=Timed.of(trace.nvtx_ranges),
             osrt_calls=Timed.of(trace.osrt_calls),
-            compiling=Timed.held(*vars(first_use.spans).values()),
+            narrower=tuple(narrower),
             waiting=np.isin(
                 os_names.codes,
                 [code for code, name in enumerate(os_names.values) if name in _WAITS],
             ),
-            call_label=_label(calls.held_text("api"), labels, ""),
-            overhead_label=_label(trace.overheads.held_text("name"), labels, "profiler: "),
-            range_label=_label(trace.nvtx_ranges.held_text("name"), labels, "range "),
-            os_label=_label(os_names, labels, ""),
-            compile_label=_label(
-                Text.of(first_use.words(trace, np.arange(len(first_use)))), labels, ""
-            ),
+            call_label=_label(calls.held_text("api"), labels, "call"),
+            overhead_label=_label(trace.overheads.held_text("name"), labels, "profiler"),
+            range_label=_label(trace.nvtx_ranges.held_text("name"), labels, "range"),
+            os_label=_label(os_names, labels, "os-call"),
             labels=tuple(labels),
         )
 
@@ -193,18 +233,31 @@ class Host:
             pieces, thread, touched, self.overheads, self.overhead_label, PROFILER, pieces.end_ns
         )
 
-    def compile_pieces(
-        self, pieces: IdlePieces, thread: IntArray, launched_ns: IntArray
-    ) -> IdlePieces:
-        """The same pieces, with the time in which their thread compiled kernels or loaded their
-        code told as such, if it began before the launch call returned (``launched_ns``).
+    def narrowed(self, pieces: IdlePieces, thread: IntArray, launched_ns: IntArray) -> IdlePieces:
+        """The same pieces, in order, with the time in which their thread did something that has a
+        cause of its own, such as compiling kernels, attributed to that, if it began before the
+        launch call returned (``launched_ns``); ``thread`` and ``launched_ns`` have one entry per
+        idle interval.
         """
-        if len(self.compiling) == 0 or len(pieces.owner) == 0:
-            return pieces
-        touched = np.isin(pieces.cause, _OF_THE_HOST)
-        return _replaced(
-            pieces, thread, touched, self.compiling, self.compile_label, COMPILE, launched_ns
-        )
+        for one in self.narrower:
+            if len(one.spans) == 0 or len(pieces.owner) == 0:
+                continue
+            touched = np.isin(pieces.cause, _YIELDING)
+            launched = launched_ns[pieces.owner]
+            pieces = joined(
+                [
+                    _replaced(
+                        pieces,
+                        thread[pieces.owner],
+                        touched,
+                        one.spans,
+                        one.label,
+                        one.cause,
+                        launched,
+                    )
+                ]
+            )
+        return pieces
 
     def causes(self, idle: Spans, launch: IntArray) -> IdlePieces:
         """Why each of these idle times passed before its thread began the launch call that ended it
@@ -384,11 +437,9 @@ def _codes(text: Text, values: tuple[str, ...]) -> list[int]:
     return [code for code, value in enumerate(text.values) if value in values]
 
 
-def _label(names: Text, labels: dict[str, int], prefix: str) -> Labels:
-    of_code = np.array(
-        [*(labels.setdefault(f"{prefix}{name.strip()}", len(labels)) for name in names.values), 0],
-        np.int64,
-    )
+def _label(names: Text, labels: dict[Evidence, int], kind: str) -> Labels:
+    found = [Evidence(kind, name.strip()) for name in names.values]
+    of_code = np.array([*(labels.setdefault(one, len(labels)) for one in found), 0], np.int64)
     return Labels(names.codes, of_code)
 
 

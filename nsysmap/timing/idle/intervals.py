@@ -24,7 +24,7 @@ next enqueue begins, ``launch`` from there on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from nsysmap.core.groups import distinct, is_sorted, sorted_order
 from nsysmap.core.intervals import Spans, holes
 from nsysmap.core.memory import Ints, whole
-from nsysmap.core.result_schema import GAPS, INFERRED
+from nsysmap.core.result_schema import GAPS
 from nsysmap.core.table import (
     MISSING,
     BoolArray,
@@ -60,6 +60,7 @@ from nsysmap.timing.idle.causes import (
     PROFILER,
     SWITCH,
     UNKNOWN,
+    Evidence,
     Host,
     IdlePieces,
     joined,
@@ -82,10 +83,10 @@ per node (eight captures).
 
 # pieces of GPU work at a time: the data about the interval before each takes some hundred bytes
 _AT_ONCE = 1 << 18
-_NO_LAUNCH = "its launch call is not in the trace"
-_HELD_BACK = "queued in time, then delayed: another stream, a dependency or a lock"
-_TIME_SLICE = "queued in time; the GPU switched from one process to another"
-_NODES_TRACED = f"{INFERRED}traces each node of the CUDA graph"
+_NO_LAUNCH = Evidence("gpu", "its launch call is not in the trace")
+_HELD_BACK = Evidence("gpu", "queued in time, then delayed: another stream, a dependency or a lock")
+_TIME_SLICE = Evidence("gpu", "queued in time; the GPU switched from one process to another")
+_NODES_TRACED = Evidence("inferred", "traces each node of the CUDA graph")
 
 
 @dataclass(frozen=True)
@@ -207,9 +208,8 @@ def _gaps(known: _Known, idle: _Idle) -> Table:
             "after_kernel": next_kernel,
             "inference": _inference(inferences, inference, pieces),
             "cause": Text(pieces.cause.astype(np.int32), CAUSES),
-            "evidence": Text(
-                pieces.evidence.astype(np.int32),
-                (*known.host.labels, _NO_LAUNCH, _HELD_BACK, _TIME_SLICE, _NODES_TRACED),
+            **_evidence(
+                pieces, (*known.host.labels, _NO_LAUNCH, _HELD_BACK, _TIME_SLICE, _NODES_TRACED)
             ),
             "evidence_start_ns": pieces.proof_start_ns,
             "evidence_end_ns": pieces.proof_end_ns,
@@ -219,6 +219,16 @@ def _gaps(known: _Known, idle: _Idle) -> Table:
             "after_layer": known.layer_of.take(next_kernel),
         },
     )
+
+
+def _evidence(pieces: IdlePieces, labels: Sequence[Evidence]) -> dict[str, Text]:
+    """The columns of what shows the cause of each piece: its text, its kind, its name."""
+    texts = {
+        "evidence": Text.of([one.text for one in labels]),
+        "evidence_kind": Text.of([one.kind for one in labels]),
+        "evidence_name": Text.of([one.name for one in labels]),
+    }
+    return {name: each.take(pieces.evidence) for name, each in texts.items()}
 
 
 def _gpu_work(trace: Trace) -> _GpuWorkRows:
@@ -359,9 +369,7 @@ def _pieces(idle: _Idle, host: Host) -> IdlePieces:
         _queued(idle, np.flatnonzero(queued), host),
         *_late(idle, np.flatnonzero(late), host),
     ]
-    pieces = joined(parts)
-    thread = host.calls.at("thread", launch[pieces.owner])
-    return joined([host.compile_pieces(pieces, thread, call_end[pieces.owner])])
+    return host.narrowed(joined(parts), host.calls.at("thread", launch), call_end)
 
 
 _Proof = tuple[IntArray, IntArray, IntArray]  # evidence, its start, its end

@@ -38,11 +38,35 @@ _TUNING = re.compile(r"RedzoneAllocatorKernel|RepeatBufferKernel|xla_fp_comparis
 """In names of kernels that run only where kernels are tried out: XLA's checks of memory and
 results, and its delay before each trial.
 """
-TRIED_OUT, AMONG_THEM = "kernels that are tried out", "others that load kernels"
+
+
+@dataclass(frozen=True)
+class FirstUseEvidence:
+    """What shows that kernels were compiled, or their code was loaded."""
+
+    # compiler (the host's own work until it loaded code), library (the same where all kernels that
+    # follow are those of libraries), load (a call), first-call (of a kernel), range, tried-out,
+    # among-them
+    kind: str
+    name: str
+
+    @property
+    def text(self) -> str:
+        """Both, as the tables have them."""
+        return f"{_LEADS.get(self.kind, '')}{self.name}"
+
+
+_LEADS = {
+    "compiler": "before ",
+    "library": "library before ",
+    "first-call": "first ",
+    "range": "range ",
+}
+TRIED_OUT = FirstUseEvidence("tried-out", "kernels that are tried out")
+AMONG_THEM = FirstUseEvidence("among-them", "others that load kernels")
 """The evidence where nothing was compiled or loaded, between repetitions in which it was: with such
 kernels on that thread, and without.
 """
-_LEADS = ("", "before ", "library before ")
 _BRING_KERNELS = frozenset(
     {
         "pytorch",
@@ -88,22 +112,23 @@ class Compilation:
         """When, on which thread."""
         return Spans(self.thread, self.start_ns, self.end_ns)
 
-    def words(self, trace: Trace, rows: IntArray) -> list[str]:
+    def shown_by(self, trace: Trace, rows: IntArray) -> list[FirstUseEvidence]:
         """What shows each of these: a call, the host's work before one, or a range."""
         call = self.call[rows]
         api, kind = (trace.api_calls.text(name).take(call).list() for name in ("api", "kind"))
-        ranges, before = (
-            trace.nvtx_ranges.text("name").take(self.range[rows]).list(),
-            self.before[rows] + self.ready[rows].astype(np.int8),
-        )
-        lead = [
-            _LEADS[own] if own else "" if what == "module-load" else "first "
-            for own, what in zip(before.tolist(), kind, strict=True)
-        ]
-        return [
-            f"range {(of or '').strip()}" if one is None else at + one
-            for one, of, at in zip(api, ranges, lead, strict=True)
-        ]
+        ranges = trace.nvtx_ranges.text("name").take(self.range[rows]).list()
+        before, ready = self.before[rows].tolist(), self.ready[rows].tolist()
+        found = []
+        for at in range(len(rows)):
+            name = api[at]
+            if name is None:
+                found.append(FirstUseEvidence("range", (ranges[at] or "").strip()))
+            elif before[at]:
+                found.append(FirstUseEvidence("library" if ready[at] else "compiler", name))
+            else:
+                loads = kind[at] == "module-load"
+                found.append(FirstUseEvidence("load" if loads else "first-call", name))
+        return found
 
     def within(self, times: Spans) -> IntArray:
         """How much of each of these times of a thread was spent on it, in nanoseconds."""
@@ -120,14 +145,12 @@ class Compilation:
 
     def most(
         self, trace: Trace, times: Spans, wanted: BoolArray, tuning: BoolArray
-    ) -> list[str | None]:
+    ) -> list[FirstUseEvidence | None]:
         """What shows most of it in each of these times that is wanted, or that it is among such
         times, where the threads of ``tuning`` ones try out kernels; None of the others.
         """
-        without = np.where(
-            np.isin(times.thread, times.thread[tuning]), TRIED_OUT, AMONG_THEM
-        ).tolist()
-        found: list[str | None] = [None] * len(wanted)
+        tried_out = np.isin(times.thread, times.thread[tuning]).tolist()
+        found: list[FirstUseEvidence | None] = [None] * len(wanted)
         for at in np.flatnonzero(wanted).tolist():
             left, right = (
                 np.maximum(self.start_ns, times.start_ns[at]),
@@ -135,9 +158,11 @@ class Compilation:
             )
             took = np.where(self.thread == times.thread[at], right - left, 0)
             found[at] = (
-                self.words(trace, np.array([took.argmax()]))[0]
+                self.shown_by(trace, np.array([took.argmax()]))[0]
                 if took.max(initial=0) > 0
-                else without[at]
+                else TRIED_OUT
+                if tried_out[at]
+                else AMONG_THEM
             )
         return found
 

@@ -57,6 +57,8 @@ _MOST = 0.5  # of a thread's inferences: if more do, they always do
 # that they are its work
 _LEAST_LATER = 3
 _AT_ONCE = 1 << 19  # kernels whose inferences are totalled together
+_COMPILED = ("warmup", "compile_ns", "compile_evidence", "compile_evidence_kind")
+"""Columns that a part of a trace keeps from the whole."""
 
 
 @dataclass(frozen=True)
@@ -166,9 +168,7 @@ def part_of(trace: Trace, whole: Inferences, of_kernel: IntArray, cut: BoolArray
         graph=table.bools("cuda_graph"),
     )
     part = _summary(trace, executions, whole.of_call, of_kernel, whole.empty_calls)
-    kept: dict[str, Data] = {
-        name: table.column(name) for name in ("warmup", "compile_ns", "compile_evidence")
-    }
+    kept: dict[str, Data] = {name: table.column(name) for name in _COMPILED}
     judged = {**kept, "complete": table.bools("complete") & ~cut}
     return replace(part, table=part.table.with_columns(INFERENCES, judged))
 
@@ -314,6 +314,7 @@ def _summary(
     tuning = np.zeros(count, np.bool_)
     tuning[distinct(of_kernel[tunes(trace.kernels) & (of_kernel >= 0)])] = True
     compiles |= _start_up(compiles | tuning | (compiled > _COMPILES * enqueue), thread)
+    shown_by = first_use.most(trace, enqueues, compiles, tuning)
     table = Table(
         INFERENCES,
         {
@@ -339,7 +340,8 @@ def _summary(
             "enqueue_end_ns": end,
             "enqueue_ns": enqueue,
             "compile_ns": compiled,
-            "compile_evidence": Text.of(first_use.most(trace, enqueues, compiles, tuning)),
+            "compile_evidence": Text.of(one.text if one else None for one in shown_by),
+            "compile_evidence_kind": Text.of(one.kind if one else None for one in shown_by),
             "gpu_start_ns": first_start,
             "gpu_end_ns": last_end,
             "gpu_busy_ns": busy,
