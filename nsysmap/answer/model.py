@@ -55,7 +55,7 @@ class UnitOfTime:
 
 
 @dataclass(frozen=True)
-class Place:
+class WhereItRan:
     """Where inferences ran, as far as that tells them from others."""
 
     process: int | None = None
@@ -144,7 +144,7 @@ class InferenceKind:
         ""  # the engine's, or that it is none that is given; empty where all are alike
     )
     distinction: Distinction | None = None
-    place: Place = Place()
+    place: WhereItRan = WhereItRan()
 
     def __post_init__(self) -> None:
         """Makes the words for them, once."""

@@ -31,13 +31,13 @@ from nsysmap.answer.model import (
     LayerGroup,
     MappedCounts,
     OtherKernels,
-    Place,
     Region,
     RegionPart,
     RuleAnswer,
     Summary,
     Trouble,
     UnitOfTime,
+    WhereItRan,
     in_pieces,
 )
 from nsysmap.answer.next_steps import next_steps
@@ -299,7 +299,7 @@ def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
         what = "" if hidden and engine is None else what
         distinction = None if hidden else what_differs(tables, alike).get(first.integer("group_id"))
         if hidden and not what and not place.words:
-            place = Place(hidden_graphs=True)
+            place = WhereItRan(hidden_graphs=True)
         found.append(
             InferenceKind(
                 **{name: row.integer(name) for name in ("inferences", "warmup", "cut")},
@@ -328,7 +328,7 @@ def _of_one_loop(row: Row, other: Row) -> bool:
     return all(row[name] == other[name] for name in ("loop_id", "engine"))
 
 
-def _place(loops: Mapping[int, Row], loop_id: int) -> Place:
+def _place(loops: Mapping[int, Row], loop_id: int) -> WhereItRan:
     """What tells a loop from the others: its process, its GPU, its thread by number; that it
     launches CUDA graphs with hidden kernels.
     """
@@ -338,7 +338,7 @@ def _place(loops: Mapping[int, Row], loop_id: int) -> Place:
     )
     pid, device = mine.integer("pid"), mine.maybe_integer("device")
     devices = {known for _, known in homes if known is not None}
-    return Place(
+    return WhereItRan(
         process=pid if len({known for known, _ in homes}) > 1 else None,
         gpu=device if len(devices) > 1 else None,
         thread=loop_id + 1 if homes.count((pid, device)) > 1 else None,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from nsysmap.answer import gains, words
-from nsysmap.answer.model import InferenceKind, Place
+from nsysmap.answer.model import InferenceKind, WhereItRan
 from nsysmap.answer.phases import phase_words, saved_in
 from nsysmap.core.report_schema import INFERENCE_GROUPS, INFERENCE_TIMES
 from nsysmap.core.result_schema import WHATIF_INFERENCES
@@ -138,7 +138,9 @@ def test_phases_are_told_with_medians_and_actions_with_their_phase() -> None:
     )
     assert (
         words.kinds(
-            replace(summary, kinds=(replace(KINDS[0], phase="", place=Place(thread=1)), *KINDS[1:]))
+            replace(
+                summary, kinds=(replace(KINDS[0], phase="", place=WhereItRan(thread=1)), *KINDS[1:])
+            )
         )
         == "mean with waits, in phases the median: thread 1: 9.00 µs (10x), pageable copies (10 to"
         " 19): 2.00 µs (10x), pinned copies (20 to 29): 3.00 µs (10x)"
@@ -151,7 +153,8 @@ def test_phases_are_told_with_medians_and_actions_with_their_phase() -> None:
 
 def test_a_kind_is_told_with_as_many_inferences_as_its_time_is_over() -> None:
     two = tuple(
-        replace(one, phase="", place=Place(thread=one.group), inferences=40) for one in KINDS[:2]
+        replace(one, phase="", place=WhereItRan(thread=one.group), inferences=40)
+        for one in KINDS[:2]
     )
     assert (
         words.kinds(replace(analysis("bert_trt10", "sync.sqlite").summary, kinds=two))
@@ -162,7 +165,9 @@ def test_a_kind_is_told_with_as_many_inferences_as_its_time_is_over() -> None:
 def test_an_inference_within_which_others_end_does_not_take_the_time_since_the_last_of_them() -> (
     None
 ):
-    within, others = (replace(one, phase="", place=Place(thread=one.group)) for one in KINDS[:2])
+    within, others = (
+        replace(one, phase="", place=WhereItRan(thread=one.group)) for one in KINDS[:2]
+    )
     within = replace(within, gpu_time_ns=1_600_000, gpu_span_ns=3_000_000)  # 1 µs from end to end
     assert (
         words.kinds(replace(analysis("bert_trt10", "sync.sqlite").summary, kinds=(others, within)))

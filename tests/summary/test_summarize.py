@@ -22,7 +22,6 @@ from nsysmap.answer.model import (
     Distinction,
     Figure,
     IdleCause,
-    Place,
     Region,
     RegionPart,
     RuleAnswer,
@@ -30,6 +29,7 @@ from nsysmap.answer.model import (
     Summary,
     UnitOfTime,
     Wait,
+    WhereItRan,
 )
 from nsysmap.answer.slowest import slowest
 from nsysmap.answer.summarize import summarize
@@ -379,8 +379,8 @@ def test_threads_of_one_gpu_are_counted_once_however_many_shapes_each_runs() -> 
     )
     assert words.times(replace(summary, kinds=shapes))[0].endswith("(2 threads together)")
     apart = (
-        replace(one, place=Place(process=7, gpu=0)),
-        replace(other, place=Place(process=8, gpu=1)),
+        replace(one, place=WhereItRan(process=7, gpu=0)),
+        replace(other, place=WhereItRan(process=8, gpu=1)),
     )
     assert words.times(replace(summary, kinds=apart))[0].endswith(" per second on each GPU")
 

@@ -58,7 +58,7 @@ _YIELDING = tuple(number for number, one in enumerate(IDLE_CAUSES.values()) if o
 
 
 @dataclass(frozen=True)
-class Evidence:
+class IdleEvidence:
     """What shows a cause: a row of the host's, or what is known of the calls."""
 
     kind: str  # see the column evidence_kind of GAPS
@@ -71,7 +71,7 @@ class Evidence:
 
 
 _LEADS = {"profiler": "profiler: ", "inferred": "profiler, inferred: ", "range": "range "}
-NO_CALL = Evidence("none", "no CUDA call")
+NO_CALL = IdleEvidence("none", "no CUDA call")
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Host:
     osrt_calls: Timed
     narrower: tuple[Narrower, ...]  # what takes the place of more general causes
     waiting: BoolArray  # per OS call
-    labels: tuple[Evidence, ...]
+    labels: tuple[IdleEvidence, ...]
     call_label: Labels
     overhead_label: Labels
     range_label: Labels
@@ -185,7 +185,7 @@ class Host:
     @staticmethod
     def of(trace: Trace, inferences: Table) -> Host:
         """Made from the trace and its inferences."""
-        labels: dict[Evidence, int] = {NO_CALL: 0}
+        labels: dict[IdleEvidence, int] = {NO_CALL: 0}
         calls, os_names = trace.api_calls, trace.osrt_calls.text("name")
         narrower = [
             Narrower(
@@ -437,8 +437,8 @@ def _codes(text: Text, values: tuple[str, ...]) -> list[int]:
     return [code for code, value in enumerate(text.values) if value in values]
 
 
-def _label(names: Text, labels: dict[Evidence, int], kind: str) -> Labels:
-    found = [Evidence(kind, name.strip()) for name in names.values]
+def _label(names: Text, labels: dict[IdleEvidence, int], kind: str) -> Labels:
+    found = [IdleEvidence(kind, name.strip()) for name in names.values]
     of_code = np.array([*(labels.setdefault(one, len(labels)) for one in found), 0], np.int64)
     return Labels(names.codes, of_code)
 

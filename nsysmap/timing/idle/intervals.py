@@ -60,8 +60,8 @@ from nsysmap.timing.idle.causes import (
     PROFILER,
     SWITCH,
     UNKNOWN,
-    Evidence,
     Host,
+    IdleEvidence,
     IdlePieces,
     joined,
 )
@@ -83,10 +83,12 @@ per node (eight captures).
 
 # pieces of GPU work at a time: the data about the interval before each takes some hundred bytes
 _AT_ONCE = 1 << 18
-_NO_LAUNCH = Evidence("gpu", "its launch call is not in the trace")
-_HELD_BACK = Evidence("gpu", "queued in time, then delayed: another stream, a dependency or a lock")
-_TIME_SLICE = Evidence("gpu", "queued in time; the GPU switched from one process to another")
-_NODES_TRACED = Evidence("inferred", "traces each node of the CUDA graph")
+_NO_LAUNCH = IdleEvidence("gpu", "its launch call is not in the trace")
+_HELD_BACK = IdleEvidence(
+    "gpu", "queued in time, then delayed: another stream, a dependency or a lock"
+)
+_TIME_SLICE = IdleEvidence("gpu", "queued in time; the GPU switched from one process to another")
+_NODES_TRACED = IdleEvidence("inferred", "traces each node of the CUDA graph")
 
 
 @dataclass(frozen=True)
@@ -221,7 +223,7 @@ def _gaps(known: _Known, idle: _Idle) -> Table:
     )
 
 
-def _evidence(pieces: IdlePieces, labels: Sequence[Evidence]) -> dict[str, Text]:
+def _evidence(pieces: IdlePieces, labels: Sequence[IdleEvidence]) -> dict[str, Text]:
     """The columns of what shows the cause of each piece: its text, its kind, its name."""
     texts = {
         "evidence": Text.of([one.text for one in labels]),
