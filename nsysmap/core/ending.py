@@ -23,7 +23,8 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, NoReturn
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from nsysmap.core.system import HAS_POLL, SIGNALS, exit_status, kill
+
 MOST_S = 1.5
 """How long tidying up may take; then the process ends all the same."""
 
@@ -105,19 +106,21 @@ def finished(process: subprocess.Popen[bytes], seconds: float) -> int:
     """
     end = time.monotonic() + seconds
     pause = 0.001
-    while (found := os.waitid(os.P_PID, process.pid, _ENDED)) is None:
+    while (status := exit_status(process)) is None:
         if time.monotonic() > end:
             raise subprocess.TimeoutExpired(process.args, seconds)
         time.sleep(pause)
         pause = min(2 * pause, 0.05)
-    return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+    return status
 
 
 def end_at_signals() -> None:
     """From now on SIGINT, SIGTERM and SIGHUP end this process, with 128 more than their number,
     with nothing left behind; a second one ends it at once. One that is ignored stays so.
+
+    Where no thread can wait for signals (Windows), Ctrl-C raises KeyboardInterrupt as ever.
     """
-    if _pipe:
+    if _pipe or not HAS_POLL:
         return
     ours, theirs = os.pipe()
     os.set_blocking(theirs, False)
@@ -140,9 +143,6 @@ def hold_where_stopped() -> None:
     if _stopped_by:
         time.sleep(MOST_S + 0.5)
         os._exit(128 + _stopped_by[0])
-
-
-_ENDED = getattr(os, "WEXITED", 0) | getattr(os, "WNOHANG", 0) | getattr(os, "WNOWAIT", 0)
 
 
 @contextmanager
@@ -213,10 +213,7 @@ def _kill(process: subprocess.Popen[bytes], *, group: bool) -> None:
     if process.returncode is not None:  # it has been reaped: the number may be another's
         return
     with suppress(ProcessLookupError, PermissionError):
-        if group:
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            os.kill(process.pid, signal.SIGKILL)
+        kill(process, group=group)
 
 
 def _say_so() -> None:

@@ -4,7 +4,6 @@ without which it is never removed.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import stat
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from nsysmap.core.ending import folder_noted
+from nsysmap.core.system import NO_FOLLOW, lock
 
 MARK = "made-by-nsysmap"
 MARK_TEXT = b"nsysmap works in this folder, and removes it: keep nothing here.\n"
@@ -50,7 +50,7 @@ def _marked(folder: Path) -> IO[bytes]:
     with suppress(
         OSError
     ):  # a file system without locks: then nothing proves that it is not in use
-        fcntl.flock(mark, fcntl.LOCK_EX)
+        lock(mark, wait=True)
     mark.write(MARK_TEXT)
     mark.flush()
     unseen.rename(folder / MARK)  # nobody sees it before it is locked
@@ -64,7 +64,7 @@ def is_abandoned(folder: Path) -> bool:
     try:
         if not stat.S_ISDIR(folder.lstat().st_mode):
             return False
-        number = os.open(folder / MARK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        number = os.open(folder / MARK, os.O_RDONLY | NO_FOLLOW)
     except OSError:  # no mark: not ours, or just made, or just being removed
         return False
     with os.fdopen(number, "rb") as mark:
@@ -74,7 +74,7 @@ def is_abandoned(folder: Path) -> bool:
                 or mark.read(len(MARK_TEXT) + 1) != MARK_TEXT
             ):
                 return False
-            fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(mark, wait=False)
         except OSError:  # it is in use
             return False
     return True

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nsysmap.core.system import kill
 from nsysmap.fleet.sources import without_secrets
 
 _LOOK_EVERY_S = 0.1
@@ -59,7 +60,7 @@ def run_task(job: Mapping[str, Any], *, timeout_s: float, memory_bytes: int) -> 
                     killed = f"took longer than {timeout_s:g} s (--timeout)"
         finally:
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+                kill(process, group=True)
             process.wait()
             with suppress(OSError):
                 process.stdin.close()  # type: ignore[union-attr]
@@ -91,7 +92,7 @@ def _resident(pid: int) -> int:
         return int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]) * os.sysconf(
             "SC_PAGE_SIZE"
         )
-    except (OSError, ValueError, IndexError):
+    except (OSError, ValueError, IndexError, AttributeError):
         return 0
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import tempfile
 import threading
@@ -25,6 +24,7 @@ from nsysmap.analysis import Analysis, analyze_mapped
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.marked_folder import marked_folder
 from nsysmap.core.memory import keep_freed_memory
+from nsysmap.core.system import end_own_group
 from nsysmap.core.table import MISSING, Spec, Table, Text
 from nsysmap.fleet.dataset import CONTENT_BYTES, PLACE_BYTES, finished, rows_of, write_parts
 from nsysmap.fleet.schema import (
@@ -61,7 +61,7 @@ def main() -> None:
 def _end_with_input() -> None:
     while os.read(0, 1):
         pass
-    os.killpg(os.getpgrp(), signal.SIGKILL)  # with the nsys that it may have started
+    end_own_group()  # with the nsys that it may have started
 
 
 def work(job: Mapping[str, Any]) -> dict[str, object]:

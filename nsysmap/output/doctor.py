@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.system import is_root
 from nsysmap.inputs.nsys.export_cache import cache_folder
 from nsysmap.inputs.nsys.program import EXPORT_THERE, installed_nsys
 from nsysmap.inputs.nsys.record import PERMISSION
@@ -200,7 +201,7 @@ def _gpu() -> Iterator[ToolFound]:
             "the driver does not say who may read them",
             f"{may}, if permitted",
         )
-    elif restricted.group(1) == "0" or os.geteuid() == 0:
+    elif restricted.group(1) == "0" or is_root():
         whom = (
             "every user"
             if restricted.group(1) == "0"

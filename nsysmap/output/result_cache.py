@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.output_file import replacing
+from nsysmap.core.system import is_own
 from nsysmap.inputs.engine.tool_file import head_of, is_binary
 from nsysmap.inputs.nsys import export_cache
 from nsysmap.inputs.nsys.export import nsys_for
@@ -60,9 +60,7 @@ class Place:
         """
         try:
             with self.path.open("rb") as file:
-                if (
-                    os.fstat(file.fileno()).st_uid != os.getuid()
-                ):  # in a folder that others can write too
+                if not is_own(file.fileno()):  # in a folder that others can write too
                     return {}
                 held = file.read()
         except OSError:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.core.ending import SIGNALS
+from nsysmap.core.system import SIGNALS
 
 _HEAD = """
 import os, signal, sys, threading, time

@@ -8,6 +8,7 @@ import re
 import selectors
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from nsysmap.core.ending import process_noted
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.system import HAS_POLL, exit_status
 
 INSTALL_FOLDERS = (
     "/opt/nvidia/nsight-systems/*/bin",
@@ -179,11 +181,35 @@ def _watched(command: Sequence[str | Path], folder: Path | None, watch: _Watch) 
     return Ended(process.returncode, said, watch.quiet_limit_s if quiet else None)
 
 
+def _followed_by_thread(process: subprocess.Popen[bytes], watch: _Watch) -> tuple[bool, str]:
+    """The same where one cannot wait for a pipe: a program is alive while it prints or writes."""
+    said: list[bytes] = []
+
+    def read() -> None:
+        while process.stdout is not None and (part := os.read(process.stdout.fileno(), 65536)):
+            said.append(part)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    state, alive_at = (-1, -1), time.monotonic()
+    while exit_status(process) is None:
+        reader.join(0.2)
+        written = watch.writes.stat().st_size if watch.writes and watch.writes.exists() else -1
+        if (len(said), written) != state:
+            state, alive_at = (len(said), written), time.monotonic()
+        if time.monotonic() > alive_at + watch.quiet_limit_s:
+            return True, b"".join(said)[-_SAID_BYTES:].decode(errors="replace")
+    reader.join(1.0)
+    return False, b"".join(said)[-_SAID_BYTES:].decode(errors="replace")
+
+
 def _follow(process: subprocess.Popen[bytes], watch: _Watch) -> tuple[bool, str]:
     """Until it ends, or is quiet for too long: whether it was that, and the last of what it
     printed.
     """
     assert process.stdout is not None
+    if not HAS_POLL:
+        return _followed_by_thread(process, watch)
     output = process.stdout.fileno()
     os.set_blocking(output, False)
     said, read_bytes, shown, size, open_end = b"", 0, -1, -1, True
@@ -191,9 +217,7 @@ def _follow(process: subprocess.Popen[bytes], watch: _Watch) -> tuple[bool, str]
     with selectors.DefaultSelector() as selector:
         selector.register(output, selectors.EVENT_READ)
         while True:
-            ended = (
-                os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-            )
+            ended = exit_status(process) is not None
             pause = 0.0 if ended else min(0.2, watch.quiet_limit_s)
             if not open_end:
                 time.sleep(pause)

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from nsysmap.core.system import HAS_POLL, SIGNALS
 from nsysmap.core.table import Kind, Spec
 from nsysmap.rules.sandbox.given_tables import selected
 
@@ -115,7 +116,7 @@ _SQL_TYPES: dict[Kind, str] = {
 
 
 _OVER = b"\0"  # no signal has this number
-_ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+_ENDING = frozenset(SIGNALS)
 # what DuckDB raises where it has called a signal's handler, instead of what that one raised
 _DROPPED = "Query interrupted"
 _GIVEN = "a table given"
@@ -494,6 +495,15 @@ def _time_limit(connection: Any, seconds: float) -> Iterator[None]:
     """Interrupts what the connection runs after that time, or at a signal: Python's own handler
     waits until the engine has returned.
     """
+    if not HAS_POLL:
+        timer = threading.Timer(seconds, connection.interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+        return
     ours, theirs = os.pipe()
     os.set_blocking(theirs, False)
     in_main = threading.current_thread() is threading.main_thread()

@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from nsysmap.core.ending import process_noted
+from nsysmap.core.errors import NsysmapError
 from nsysmap.core.schema import RULE_TABLES
+from nsysmap.core.system import can_limit_memory
 from nsysmap.core.table import Kind
 from nsysmap.rules.sandbox.limits import LimitError, Query, QueryError, Sandbox, SqlAnswer, Value
 
@@ -172,6 +174,12 @@ class Strangers:
 
     def _started(self) -> _Child:
         if self._child is None:
+            if not can_limit_memory():
+                raise NsysmapError(
+                    "rules of a folder",
+                    "do not run on this system, which cannot limit the memory of a process",
+                    "run them on Linux or macOS",
+                )
             self._child = _Child()
         return self._child
 
