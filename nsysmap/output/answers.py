@@ -13,7 +13,7 @@ from nsysmap.answer import gains, hardware, next_steps, words
 from nsysmap.answer.costs import cost_rows, costs_heading
 from nsysmap.answer.model import Action, Region, RegionPart, Summary
 from nsysmap.answer.whose import engine_names
-from nsysmap.text.page import Block, Grid, Paragraph, Section, Step, Steps, Subheading
+from nsysmap.text.page import Block, Grid, Instruction, Instructions, Paragraph, Section, Subheading
 from nsysmap.text.units import percent, rounded
 from nsysmap.timing.layer_sums import NUMBER, common_name
 
@@ -79,20 +79,20 @@ def do_first(summary: Summary) -> Iterator[Block]:
     if not shown and not (summary.blocked and summary.next_steps):
         yield Paragraph(gains.no_action(summary))
     if shown:
-        yield Steps(tuple(_step(summary, action) for action in shown))
+        yield Instructions(tuple(_step(summary, action) for action in shown))
     if shown and (cut_off := gains.cut_off(summary)):
         yield Paragraph(cut_off)
     if summary.next_steps:
-        steps = tuple(Step(step.why, (step.command,)) for step in summary.next_steps)
-        yield Steps(steps, numbered=False)
+        steps = tuple(Instruction(step.why, (step.command,)) for step in summary.next_steps)
+        yield Instructions(steps, numbered=False)
 
 
-def _step(summary: Summary, action: Action) -> Step:
+def _step(summary: Summary, action: Action) -> Instruction:
     told = (
         f"{'for throughput only, ' if action.throughput_only else ''}{gains.action_title(action)}:"
         f" {gains.gain(summary, action, f' per {summary.unit}')}"
     )
-    return Step(told, tuple(gains.ways(action)), action.change or "")
+    return Instruction(told, tuple(gains.ways(action)), action.change or "")
 
 
 def _said(key: str, word: str, sentences: list[tuple[str, ...]]) -> Iterator[AnswerRow]:

@@ -69,7 +69,7 @@ class Subheading:
 
 
 @dataclass(frozen=True)
-class Step:
+class Instruction:
     """Something to do: in a sentence, in lines to paste, and in what to change where no line does
     it.
     """
@@ -80,10 +80,10 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Steps:
+class Instructions:
     """What to do, one after the other if they are numbered."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[Instruction, ...]
     numbered: bool = True
 
 
@@ -94,7 +94,7 @@ class Advice:
     text: str
 
 
-Block = Grid | Paragraph | Bullets | Pairs | Subheading | Steps | Advice
+Block = Grid | Paragraph | Bullets | Pairs | Subheading | Instructions | Advice
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from nsysmap.text.page import (
     Block,
     Bullets,
     Grid,
+    Instructions,
     Pairs,
     Paragraph,
     Section,
-    Steps,
     Subheading,
     cut_rows,
     more_words,
@@ -81,13 +81,13 @@ def block_html(block: Block, look: HtmlLook) -> str:
         return f"<p>{inert(block.text)}</p>"
     if isinstance(block, Subheading):
         return f"<h3>{inert(block.text)}</h3>"
-    if isinstance(block, Steps):
+    if isinstance(block, Instructions):
         return "<br>".join(_steps(block))
     lines = "<br>".join(inert(line) for line in block.text.splitlines())
     return f"<p{look.dim}>{lines}</p>"
 
 
-def _steps(block: Steps) -> Iterator[str]:
+def _steps(block: Instructions) -> Iterator[str]:
     for number, step in enumerate(block.steps, 1):
         yield f"{number}. {inert(step.text)}" if block.numbered else f"{inert(step.text)}:"
         yield from (f"<code>{inert(line)}</code>" for line in step.lines)

@@ -9,11 +9,11 @@ from nsysmap.text.page import (
     Block,
     Bullets,
     Grid,
+    Instructions,
     Page,
     Pairs,
     Paragraph,
     Section,
-    Steps,
     Subheading,
     more_words,
 )
@@ -56,7 +56,7 @@ def block_lines(block: Block, width: int) -> Iterator[Line]:
     elif isinstance(block, Bullets):
         if block.terminal:
             yield from _bullets(block, width)
-    elif isinstance(block, Steps):
+    elif isinstance(block, Instructions):
         yield from _steps(block, width)
     else:
         text = " ".join(block.text.split())
@@ -70,7 +70,7 @@ def grid_lines(grid: Grid, width: int) -> list[Line]:
     return [*lines, styled(f"  {more_words(grid)}", "dim")] if grid.more else lines
 
 
-def _steps(block: Steps, width: int) -> Iterator[Line]:
+def _steps(block: Instructions, width: int) -> Iterator[Line]:
     for number, step in enumerate(block.steps, 1):
         yield from wrapped(f"{number}. {step.text}" if block.numbered else f"{step.text}:", width)
         for line in step.lines:

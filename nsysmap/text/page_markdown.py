@@ -9,11 +9,11 @@ from nsysmap.text.page import (
     Block,
     Bullets,
     Grid,
+    Instructions,
     Page,
     Pairs,
     Paragraph,
     Section,
-    Steps,
     Subheading,
     cut_rows,
     more_words,
@@ -50,7 +50,7 @@ def block_markdown(block: Block) -> str:
         return plain(block.text)
     if isinstance(block, Subheading):
         return f"### {plain(block.text)}"
-    if isinstance(block, Steps):
+    if isinstance(block, Instructions):
         return "\n".join(line for one in _steps(block) for line in one)
     assert isinstance(block, Advice)
     return ">\n".join(f"> {plain(line)}\n" for line in block.text.splitlines()).rstrip("\n")
@@ -70,7 +70,7 @@ def _grid(grid: Grid) -> str:
     return "\n\n".join(parts)
 
 
-def _steps(block: Steps) -> Iterator[list[str]]:
+def _steps(block: Instructions) -> Iterator[list[str]]:
     for number, step in enumerate(block.steps, 1):
         if block.numbered:
             below = [code(line) for line in step.lines] + (
