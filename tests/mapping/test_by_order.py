@@ -212,3 +212,34 @@ def test_the_engine_file_tells_how_many_kernels_an_inference_launches(
     folder: str, kernels: int | None
 ) -> None:
     assert expected_kernels(engine_of(folder)) == kernels
+
+
+@pytest.mark.parametrize(("missing", "explained"), [(2, True), (4, False)])
+def test_an_inference_that_the_engine_of_its_stream_nearly_explains_is_of_that_engine(
+    tmp_path: Path, missing: int, explained: bool
+) -> None:
+    """Of an inference that never comes again, eight kernels of ten are enough, and six are not."""
+    tactics = [
+        f"sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize{32 << at}x64x32_stage5" for at in range(10)
+    ]
+    engine = Engine(
+        "made-up.json",
+        tuple(Layer(at, f"gemm_{at}", "gemm", tactic=tactic) for at, tactic in enumerate(tactics)),
+        detailed=True,
+    )
+    file = NsysFile()
+    file.domain("TensorRT", 1)
+    correlation, odd = 0, 4
+    for turn in range(9):
+        at = 1000 * (turn + 1)
+        file.range("ExecutionContext::enqueueV3", at, at + 400, domain=1)
+        for number, tactic in enumerate(tactics[missing if turn == odd else 0 :]):
+            correlation += 1
+            file.launch(f"{tactic}_execute_kernel_trt", at + 5 + 20 * number, correlation)
+    result = map_trace(read_trace(file.write(tmp_path / "x.sqlite")), [engine])
+    of_inference = result.found.membership.ints("inference")
+    chances = result.mapped.placed.probability[of_inference == odd]
+    refused = result.mapped.placed.refused[of_inference == odd]
+    assert len(chances) == 10 - missing
+    assert refused.tolist() == [not explained] * len(refused)
+    assert not result.mapped.placed.refused[of_inference != odd].any()

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.inputs.engine.model import Engine, Layer
+from nsysmap.inputs.engine.model import Engine, Layer, Tensor
 from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.order.kernel_alignment import (
     align_inference,
     engine_match,
     optimization_profiles,
 )
-from nsysmap.mapping.order.scores import KernelFacts
+from nsysmap.mapping.order.scores import KernelFacts, score
 from tests.places import FIXTURES
 from tests.reports import read_trace
 
@@ -332,3 +332,31 @@ def test_what_nothing_decides_forms_no_habit() -> None:
     )
     assert found.confidence[1::3].max() < 0.7
     assert found.confidence[::3].min() > 0.9
+
+
+def test_the_order_of_the_file_is_taken_unless_the_kernels_say_otherwise() -> None:
+    """The data flow contradicts the file's order of two layers; it is taken only where it explains
+    the kernels better.
+    """
+
+    def two(first: Layer, second: Layer) -> Engine:
+        read, written = (
+            replace(first, inputs=(Tensor("x"),)),
+            replace(second, outputs=(Tensor("x"),)),
+        )
+        return engine(read, written)
+
+    alike = two(layer("a", "gemm", tactic=GEMM), layer("b", "gemm", tactic=GEMM))
+    found = align_inference(run(GEMM, GEMM), alike)
+    assert (found.order, found.layer.tolist()) == ((0, 1), [0, 1])
+    told = two(layer("a", "gemm", tactic=GEMM), layer("pool", "pooling", tactic=POOL))
+    found = align_inference(run(POOL, GEMM), told)
+    assert (found.order, found.layer.tolist()) == ((1, 0), [1, 0])
+
+
+def test_a_tactic_of_another_layer_speaks_against_a_layer_whose_tactic_is_not_known() -> None:
+    asked = engine(layer("a", "gemm", tactic=GEMM), layer("b", "gemm"))
+    found = score(run(GEMM, GEMM.replace("64x64x32", "128x64x32")), asked, asked.layers)
+    its, unknown = found.match[found.row]
+    assert its[0] > 0 > its[1]
+    assert its[1] < unknown[1]  # a kernel that is no layer's tactic may be that layer's

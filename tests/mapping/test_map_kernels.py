@@ -322,6 +322,33 @@ def test_a_graph_captured_before_the_trace_says_so(tmp_path: Path) -> None:
     assert rows(mapped(file, tmp_path), "reason")[:4] == [(reason,)] * 4
 
 
+def test_why_a_kernel_of_a_graph_has_no_layer_depends_on_its_node_and_not_on_its_launch(
+    tmp_path: Path,
+) -> None:
+    file = tensorrt_file()
+    file.range("ExecutionContext::enqueueV3", 10, 100, domain=1)
+    file.range("conv", 15, 20, domain=1)
+    for node, at in ((1, 50), (2, 200)):  # captured inside the call, and outside
+        file.add("CUDA_GRAPH_EVENTS", start=at, end=at, globalTid=THREAD, graphNodeId=node)
+    file.range("ExecutionContext::enqueueV3", 1000, 1100, domain=1)
+    file.call("cudaGraphLaunch_v10000", 1005, 1010, 40)
+    for node in (1, 2, 3):
+        file.kernel(f"k{node}", 1020 + 10 * node, 40, node=node)
+    file.launch("own", 1080, 41)
+    created = "its graph node was created outside any layer range"
+    result = mapped(file, tmp_path)
+    assert rows(result, "reason") == [
+        (created,),
+        (created,),
+        (
+            "the creation of its graph node is not in the trace: the graph was captured before the"
+            " trace began",
+        ),
+        ("launched inside ExecutionContext:: but outside any layer range",),
+    ]
+    assert result.mapped.evidence.in_call.tolist() == [False, False, False, True]
+
+
 def test_a_kernel_name_that_only_one_layers_tactic_has_tells_the_layer(tmp_path: Path) -> None:
     tactic = "sm80_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x128x32_stage4_warpsize2x2x1_g1_tensor16x8x16"  # noqa: E501
     file = tensorrt_file()
@@ -343,6 +370,24 @@ def test_a_tactic_that_two_layers_share_tells_no_layer(tmp_path: Path) -> None:
         for i, name in enumerate(("a", "b"))
     ]
     assert rows(mapped(file, tmp_path, engine(*layers)), "layer", "method") == [(None, "none")]
+
+
+def test_a_tactic_that_runs_twice_an_inference_tells_no_layer_where_not_all_tactics_are_known(
+    tmp_path: Path,
+) -> None:
+    """The second kernel may be of the layer whose tactic the file does not tell."""
+    tactic = "sm80_xmma_gemm_f16f16_f16f16_f16_tn_n"
+    file = tensorrt_file()
+    for turn in range(3):
+        at = 1000 * (turn + 1)
+        file.range("ExecutionContext::enqueueV3", at, at + 100, domain=1)
+        for number in range(2):
+            file.launch(tactic, at + 10 + 20 * number, 10 * turn + number + 1)
+    known = Layer(0, "a", "gemm", tactic=tactic)
+    both = mapped(file, tmp_path, engine(known, Layer(1, "b", "gemm")))
+    assert set(rows(both, "method")) == {("none",)}
+    (folder := tmp_path / "all").mkdir()
+    assert set(rows(mapped(file, folder, engine(known)), "layer", "method")) == {("a", "tactic")}
 
 
 def test_each_call_is_matched_to_the_engine_whose_layers_it_ran(tmp_path: Path) -> None:

@@ -313,6 +313,29 @@ def test_the_machine_and_the_session(written: Writing) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("step_ns", "zero", "rounded"),
+    [
+        (1, 7_123_456_789, 7_123_456_789),  # nsys on Linux since 2021.3
+        (100_000, 7_123_400_000, 7_123_400_000),
+        (1_000_000, 7_123_000_000, 7_123_000_000),
+        (1, 7_000_000_000, 7_123_456_789),  # events count from another moment: nothing is rounded
+    ],
+)
+def test_a_session_begins_and_ends_in_the_steps_of_the_clock_that_its_events_count_from(
+    opened: Opening, step_ns: int, zero: int, rounded: int
+) -> None:
+    clocks = [(1, [(1, 7), (2, 1), (5, str(-zero)), (6, "Offset")])]
+    held = opened(kernel(1, 2), session=[(16, clocks), (17, 7_123_456_789), (18, 9_987_654_321)])
+    said = held.read("ANALYSIS_DETAILS", ("startTime", "stopTime", "duration"))
+    stop = 9_987_654_321 // step_ns * step_ns
+    assert {name: column.tolist() for name, column in said.items()} == {
+        "startTime": [rounded],
+        "stopTime": [stop],
+        "duration": [stop - rounded],
+    }
+
+
 def test_of_the_environment_in_the_session_only_the_version_of_tensorrt_is_read(
     opened: Opening,
 ) -> None:

@@ -4,7 +4,7 @@ gives.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -51,6 +51,8 @@ class Work:
     start: int
     end: int
     launch: int | None  # position in calls
+    node: int | None = None  # of a graph
+    correlation: int | None = None  # of a launch call that is not in the trace
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,10 @@ def trace_of(program: Program) -> Trace:
                 "thread": call.thread,
             }
             row |= {"launch_start_ns": call.start * TICK, "launch_end_ns": call.end * TICK}
+        elif work.correlation is not None:
+            row |= {"correlation": work.correlation}
+        if work.node is not None:
+            row |= {"graph_node_id": work.node}
         if call is not None and call.kind == "copy":
             copies.append({**row, "kind": "HtoD", "source": "pageable", "target": "device"})
         else:
@@ -387,6 +393,55 @@ def test_the_evidence_names_the_range_the_host_was_in_and_its_time() -> None:
         ("host", "range preprocess", 9 * TICK, 29 * TICK),
         ("launch", "cudaLaunchKernel", 30 * TICK, 32 * TICK),
     ]
+
+
+@pytest.mark.parametrize(("lasts", "named"), [(4, "no CUDA call"), (5, "cudaGetDevice")])
+def test_a_call_that_neither_launches_nor_waits_is_named_from_5_us_on(
+    lasts: int, named: str
+) -> None:
+    calls = (
+        Call(7, 0, 2, "cudaLaunchKernel", "launch"),
+        Call(7, 12, 12 + lasts, "cudaGetDevice", "other"),
+        Call(7, 30, 32, "cudaLaunchKernel", "launch"),
+    )
+    gaps = gaps_of(Program(calls, (Work(4, 10, 0), Work(34, 36, 2)), (), (), ()))
+    at = [row for row in gaps if row.integer("start_ns") <= 12 * TICK < row.integer("end_ns")]
+    assert [(row.text("cause"), row.text("evidence")) for row in at] == [("host", named)]
+
+
+@pytest.mark.parametrize(
+    ("begins", "causes"),
+    [
+        # call of 10 µs: 2 µs are a graph launch, the rest records its nodes, which wait for its end
+        (22, {"graph": 4, "profiler": 8}),
+        (18, {"graph": 8}),  # a node began before the call returned: none waits for the recording
+    ],
+)
+def test_a_graph_launch_is_the_profiler_s_only_where_the_nodes_wait_for_its_end(
+    begins: int, causes: dict[str, int]
+) -> None:
+    calls = (
+        Call(7, 0, 2, "cudaLaunchKernel", "launch"),
+        Call(7, 10, 20, "cudaGraphLaunch", "graph-launch"),
+    )
+    work = (Work(4, 10, 0), Work(begins, begins + 5, 1, node=1))
+    found = list(by_tick(gaps_of(Program(calls, work, (), (), ()))).values())
+    assert {cause: found.count(cause) for cause in found} == causes
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "cause"), [(5, 5, "dispatch"), (5, 6, "unknown"), (None, None, "unknown")]
+)
+def test_nodes_of_one_graph_launch_before_the_trace_wait_for_dispatch(
+    first: int | None, second: int | None, cause: str
+) -> None:
+    work = (
+        Work(4, 10, None, node=1, correlation=first),
+        Work(12, 15, None, node=2, correlation=second),
+    )
+    assert set(by_tick(gaps_of(Program((), work, (), (), ()))).values()) == {cause}
+    alone = tuple(replace(piece, node=None) for piece in work)  # no graph: nothing is known
+    assert set(by_tick(gaps_of(Program((), alone, (), (), ()))).values()) == {"unknown"}
 
 
 @given(programs())

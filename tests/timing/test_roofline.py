@@ -285,3 +285,31 @@ def test_the_table_takes_the_longest_kernel_of_each_layer() -> None:
         "memory-bound",
     )
     assert (second["verdict"], second["blocks"]) == ("unknown", None)
+
+
+def test_a_layer_is_held_to_the_rates_of_the_gpu_that_ran_it() -> None:
+    """Layer 0 ran on the GPU with half the bandwidth, layer 1 nowhere: it takes the first one."""
+    layers = Table.of_rows(
+        LAYERS,
+        [
+            {"layer_id": 0, "name": "a", "kind": "gemm", "time_ns": 20_000},
+            {"layer_id": 1, "name": "b", "kind": "gemm"},
+        ],
+    )
+    amounts = {"macs": 0, "flops": 0, "bytes": 2_000_000, "tensor_cores": "no"}
+    work = Table.of_rows(WORK, [{"layer_id": 0, **amounts}, {"layer_id": 1, **amounts}])
+    gpu = {"compute_major": 9, "compute_minor": 0, "sm_count": 132, "clock_hz": 1_830_000_000}
+    devices = Table.of_rows(
+        DEVICES,
+        [
+            {"device": 0, "name": "fast", "bandwidth_bytes_per_s": 2 * 10**12, **gpu},
+            {"device": 1, "name": "slow", "bandwidth_bytes_per_s": 10**12, **gpu},
+        ],
+    )
+    shape = dict.fromkeys(("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"), 1)
+    kernels = Table.of_rows(
+        KERNELS,
+        [{"start_ns": 0, "end_ns": 20_000, "layer_id": 0, "device": 1, "registers": 32, **shape}],
+    )
+    found = roofline_table(layers, work, devices, kernels)
+    assert found.ints("bytes_bound_ns").tolist() == [2_000, 1_000]

@@ -152,6 +152,12 @@ def test_slow_first_inferences_are_warm_up_and_a_slow_one_later_is_not(tmp_path:
     assert warmup(tmp_path, [20, *[5] * 6, 20, *[5] * 4]) == [0]
 
 
+def test_four_inferences_are_enough_to_tell_a_warm_up_and_three_are_not(tmp_path: Path) -> None:
+    for times, found_ones in (([20, 5, 5, 5, 5], [0]), ([20, 5, 5, 5], [0]), ([20, 5, 5], [])):
+        (folder := tmp_path / str(len(times))).mkdir()
+        assert warmup(folder, times) == found_ones
+
+
 def test_what_is_slower_than_other_kernels_but_not_than_the_same_later_is_no_warm_up(
     tmp_path: Path,
 ) -> None:

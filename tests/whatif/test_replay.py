@@ -29,7 +29,7 @@ from nsysmap.whatif.changes import (
     without_waits,
 )
 from nsysmap.whatif.profiler import LIKELY, ProfilerCosts, unprofiled
-from nsysmap.whatif.replay import period_ns, replay
+from nsysmap.whatif.replay import lengths_ns, period_ns, replay
 from nsysmap.whatif.throughput import least_ns, phases_in_flight
 from nsysmap.whatif.timeline import (
     ALL_QUEUES,
@@ -259,6 +259,27 @@ def test_a_graph_spares_the_host_s_work_inside_the_enqueue_but_not_outside() -> 
     assert period(graph(timeline)) == 50_000 + GRAPH + LATENCY + 10 * 1_000 + 9 * 500 + RETURN
 
 
+def test_a_graph_spares_what_the_host_does_within_an_enqueue_and_keeps_what_lies_outside() -> None:
+    steps = []
+    for inference in range(3):
+        steps += [
+            step(
+                "submit",
+                inference,
+                own_ns=7_000,
+                outside_ns=1_000 if number == 0 else 0,
+                works=(work(2 * inference + number, 5_000),),
+            )
+            for number in range(2)
+        ]
+        steps.append(step("sync", inference, own_ns=900, outside_ns=300))
+    changed = graph(Timeline((tuple(steps),), COSTS, (dict.fromkeys(range(1, 3), 1.0),)))
+    assert [(one.kind, one.own_ns) for one in changed.threads[0]] == [
+        ("submit", 1_000),
+        ("sync", 300),
+    ] * 3
+
+
 def passes(*, host_ns: int, waits: bool = True, number: int = 8) -> Timeline:
     """Passes of two inferences of five kernels of 1 µs each, the host's own work and a kernel of 2
     µs after each.
@@ -445,6 +466,37 @@ def test_a_kernel_keeps_its_sms_from_the_other_thread_only() -> None:
     assert isinstance(two, Timeline)
     alone = replace(two, threads=(two.threads[0], ()), weights=(two.weights[0], {}), costs=COSTS)
     assert period(alone) == period(beside)
+
+
+def test_kernels_of_several_queues_get_what_the_earlier_ones_leave_of_the_gpu() -> None:
+    def ends(*queues: tuple[int, float], queues_a_thread: int = 0) -> list[int]:
+        """Kernels of 10 µs, each of a thread and a queue of its own, all ready at once."""
+        threads = tuple(
+            (step("submit", 0, works=(work(number, 10_000, queue=queue, need=need),)),)
+            for number, (queue, need) in enumerate(queues)
+        )
+        timeline = Timeline(threads, COSTS, ({},) * len(threads), queues_a_thread=queues_a_thread)
+        placed: list[tuple[Work, int, int]] = []
+        replay(timeline, placed=placed)
+        assert {start for _, start, _ in placed} == {LATENCY}
+        return [end - LATENCY for _, _, end in sorted(placed, key=lambda one: one[0].number)]
+
+    assert ends((0, 0.6), (1, 0.4)) == [10_000, 10_000]
+    assert ends((0, 0.6), (1, 0.8)) == [10_000, 15_000]  # at half its rate for 10 µs
+    # the third has a tenth of the GPU, a quarter of what it needs, until the others end
+    assert ends((0, 0.5), (1, 0.4), (2, 0.4)) == [10_000, 10_000, 17_500]
+    # two queues of one thread take as long side by side as recorded, and the third beside both
+    assert ends((0, 0.6), (1, 0.8), queues_a_thread=2) == [10_000, 10_000]
+
+
+def test_inferences_count_only_while_every_thread_runs_some() -> None:
+    timeline = program(kernels=[1_000], inferences=8)
+    both = Timeline(timeline.threads * 2, COSTS, timeline.weights * 2)
+    finished = ({0: 10, 1: 20, 2: 30}, {0: 15, 1: 25, 2: 40, 3: 45})
+    assert lengths_ns(both, finished) == [
+        {1: (10, 20), 2: (20, 30)},
+        {1: (15, 25)},  # the other thread was done at 30
+    ]
 
 
 def test_two_threads_of_python_launch_no_faster_than_one() -> None:

@@ -21,8 +21,7 @@ class Evidence:
     """One row per kernel."""
 
     held_place: Ints
-    # without a layer range, but launched or captured inside an ExecutionContext:: range
-    in_call: BoolArray
+    in_call: BoolArray  # launched outside all layer ranges, but inside an ExecutionContext:: range
     replayed: BoolArray  # replayed from a CUDA graph
     created: BoolArray  # … and the creation of its graph node is in the trace
 
@@ -57,21 +56,14 @@ def gather_evidence(trace: Trace, tensorrt: TensorRtRanges) -> Evidence:
             gather(innermost(spans(trace.nvtx_ranges, tensorrt.layers), moments), root),
             place,
         )
-        node_call = gather(innermost(spans(trace.nvtx_ranges, tensorrt.calls), moments), root)
-        in_call = np.where(replayed, node_call >= 0, in_call)
-    return Evidence(
-        slim(place), packed(in_call & (place == MISSING)), packed(replayed), packed(created)
-    )
+    return Evidence(slim(place), packed(in_call), packed(replayed), packed(created))
 
 
 def _spots(
     trace: Trace, tensorrt: TensorRtRanges, replayed: BoolArray
 ) -> tuple[IntArray, BoolArray]:
-    """For each kernel, by its launch call, the position of the innermost layer range around that
-    call; without, whether a call is around.
-
-    Of kernels replayed from a CUDA graph nothing is asked but whether a call is around their
-    launch.
+    """For each kernel that is not replayed from a CUDA graph, by its launch call, the position of
+    the innermost layer range around that call; without, whether an ExecutionContext:: range is.
     """
     ranges, calls = Timed.of(trace.nvtx_ranges), Timed.of(trace.api_calls)
     layers = tensorrt.layers
@@ -85,7 +77,7 @@ def _spots(
         row = ranges.around(calls.take(launch[asked]), of_layer)
         found = np.full(len(rows), MISSING, np.int64)
         found[asked] = np.where(row >= 0, position.take(row, mode="clip"), np.int64(MISSING))
-        stray = (launch >= 0) & (found == MISSING)
+        stray = asked & (found == MISSING)
         place[rows] = found
         in_call[rows[stray]] = ranges.around(calls.take(launch[stray]), of_call) >= 0
     return place, in_call
