@@ -10,7 +10,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
+import nsysmap
 from tests.places import ROOT
 
 BINARY = {".nsys-rep", ".sqlite", ".png", ".parquet", ".plan", ".npz"}
@@ -207,3 +209,19 @@ def test_a_class_name_means_one_thing() -> None:
                 homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     del homes["Analysis"]
     assert {name: where for name, where in homes.items() if len(where) > 1} == {}
+
+
+def test_the_version_is_that_of_the_citation_and_forms_are_yaml() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert str(citation["version"]) == nsysmap.__version__
+    for path in (ROOT / ".github").rglob("*.yml"):
+        form = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if path.parent.name == "ISSUE_TEMPLATE" and path.stem != "config":
+            assert {"name", "description", "body"} <= form.keys(), path
+
+
+def test_pre_commit_runs_the_quick_checks_of_ci() -> None:
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    entries = [hook["entry"] for repo in config["repos"] for hook in repo["hooks"]]
+    for check in ("ruff check", "ruff format --check", "mypy", "lint-imports"):
+        assert any(f"bin/{check}" in entry for entry in entries), check
