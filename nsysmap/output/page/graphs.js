@@ -1,20 +1,20 @@
 // The engines' graphs on the page, drawn by picture/graph.js when they scroll into view, with the findings marked.
 
 function graphsOf(doc, on) {
-  const place = document.getElementById("graph"), drawn = [];
+  const place = byId("graph"), drawn = [];
   let shown = 0, selection = null, passes = null;
   if (!doc.graphs.some(Boolean)) { if (place) place.hidden = true; return { update() {}, search() {}, has: () => false, show() {} }; }
-  const picker = document.getElementById("graph-engine"), views = document.getElementById("graph-view"), coloured = document.getElementById("graph-color");
-  doc.graphs.forEach((graph, number) => { if (graph) element("option", doc.engines[number], picker).value = number; });
+  const picker = byId("graph-engine"), views = byId("graph-view"), coloured = byId("graph-color");
+  doc.graphs.forEach((graph, number) => { if (graph) element("option", doc.engines[number], picker).value = String(number); });
   picker.parentElement.hidden = doc.graphs.filter(Boolean).length < 2;
   const spent = number => doc.layers.reduce((sum, layer) => sum + (layer.engine === number ? layer.share || 0 : 0), 0);
   shown = doc.graphs.reduce((best, graph, number) => graph && (best < 0 || spent(number) > spent(best)) ? number : best, -1);  // the one that takes most
-  picker.value = shown;
+  picker.value = String(shown);
   const layerAt = new Map(doc.layers.filter(layer => layer.engine !== null && layer.index !== null).map(layer => [`${layer.engine} ${layer.index}`, layer]));
 
   function graph() {
     if (drawn[shown]) return drawn[shown];
-    const data = doc.graphs[shown], canvas = element("div", null, document.getElementById("graph-canvas"), "graph");
+    const data = doc.graphs[shown], canvas = element("div", null, byId("graph-canvas"), "graph");
     const made = engineGraph(canvas, data, {
       select(view, box) {
         if (box === null) { made.select(null); return; }
@@ -48,7 +48,7 @@ function graphsOf(doc, on) {
   }
   function legend() {
     const { made, data } = graph();
-    drawLegend(data.views[made.view].legends[made.mode], document.getElementById("graph-legend"));
+    drawLegend(data.views[made.view].legends[made.mode], byId("graph-legend"));
   }
   function marked() {
     if (!drawn[shown]) return;
@@ -64,23 +64,23 @@ function graphsOf(doc, on) {
   picker.addEventListener("change", () => { shown = +picker.value; refresh(); });
   views.addEventListener("change", () => { graph().made.show(+views.value); legend(); marked(); });
   coloured.addEventListener("change", () => { graph().made.color(coloured.value); legend(); });
-  document.getElementById("graph-fit").addEventListener("click", () => graph().made.fit());
-  document.getElementById("graph-in").addEventListener("click", () => graph().made.zoom(1.3));
-  document.getElementById("graph-out").addEventListener("click", () => graph().made.zoom(1 / 1.3));
+  byId("graph-fit").addEventListener("click", () => graph().made.fit());
+  byId("graph-in").addEventListener("click", () => graph().made.zoom(1.3));
+  byId("graph-out").addEventListener("click", () => graph().made.zoom(1 / 1.3));
   const seen = new IntersectionObserver(entries => { if (entries.some(entry => entry.isIntersecting)) { seen.disconnect(); refresh(); } });
   seen.observe(place);
   addEventListener("beforeprint", () => {
     seen.disconnect();
     refresh();
     graph().made.fit();
-    const svg = graph().canvas.querySelector("svg.shown"), area = svg.getBoundingClientRect(), frame = document.getElementById("graph-canvas");
+    const svg = graph().canvas.querySelector("svg.shown"), area = svg.getBoundingClientRect(), frame = byId("graph-canvas");
     svg.setAttribute("viewBox", `0 0 ${area.width} ${area.height}`);  // so that it becomes smaller with a page that is narrower than the window
     frame.style.aspectRatio = `${area.width} / ${area.height}`;
     frame.style.height = "auto";
   });
   addEventListener("afterprint", () => {
     for (const svg of place.querySelectorAll("svg.view")) svg.removeAttribute("viewBox");
-    document.getElementById("graph-canvas").removeAttribute("style");
+    byId("graph-canvas").removeAttribute("style");
   });
   return {
     has: id => { const one = doc.layers.find(layer => layer.id === id); return Boolean(one && one.engine !== null && doc.graphs[one.engine]); },
@@ -90,7 +90,7 @@ function graphsOf(doc, on) {
       const one = doc.layers.find(layer => layer.id === id);
       if (!one || one.engine === null || !doc.graphs[one.engine]) return;
       shown = one.engine;
-      picker.value = shown;
+      picker.value = String(shown);
       refresh();
       const box = graph().made.boxOf(one.index);
       if (box >= 0) graph().made.center(box);

@@ -1,12 +1,12 @@
 // The page: one selection (an inference, a layer, an interval, a search) that every figure shows.
 
 async function start() {
-  const panel = document.getElementById("details"), chips = document.getElementById("chips"), find = document.getElementById("find"), count = document.getElementById("count");
+  const panel = byId("details"), chips = byId("chips"), find = byId("find"), count = byId("count");
   const doc = (await inflated("doc")).head;
   const trace = traceOf(doc, unpacked(await inflated("rows")));
   const { tables } = trace;
   let selection = { inference: null, layer: null, layers: null, range: null, found: null, cause: null, rule: null };  // layers: those of a finding, instead of a single one
-  const listed = document.getElementById("hits"), MOST_LISTED = 60, NOUNS = { [KERNEL]: ["kernel"], [COPY]: ["copy", "copies"], [RANGE]: ["NVTX range"], [CALL]: ["call"], [GAP]: ["interval"], [INFERENCE]: [doc.one] };
+  const listed = byId("hits"), MOST_LISTED = 60, NOUNS = { [KERNEL]: ["kernel"], [COPY]: ["copy", "copies"], [RANGE]: ["NVTX range"], [CALL]: ["call"], [GAP]: ["interval"], [INFERENCE]: [doc.one] };
   let went = false;  // whether the last click led to another part of the page
   let hits = [], next = -1, byType = new Map(), sought = "";  // sought: what the matches are of
 
@@ -14,17 +14,17 @@ async function start() {
     inference, layer, first, finding, graph: id => toGraph(id),
     pick(event) { pick(event); reveal(event); },
   });
-  const timeline = timelineOf(trace, document.getElementById("lanes"), {
+  const timeline = timelineOf(trace, byId("lanes"), {
     pick, sampled(at) { details.sampled(at, timeline.lanes); }, range: dragged, move() { overview.draw(); },
     drawn(milliseconds) { document.body.dataset.drawn = milliseconds.toFixed(1); },
   });
-  const overview = overviewOf(trace, document.getElementById("overview"), timeline);
-  const layers = layersOf(trace, document.getElementById("layers"), { layers: (ids, title) => ids.length === 1 ? layer(ids[0], true) : same(ids) ? change({ layer: null }) : mark(ids, title) });
-  const kernels = kernelsOf(trace, document.getElementById("kernels"));
-  const idle = idleOf(trace, document.getElementById("idle"), { cause: name => cause(name) });
-  const spread = inferencesOf(trace, document.getElementById("inferences"), { inference });
-  const regions = doc.regions.length ? regionsOf(trace, document.getElementById("region-list")) : { update() {} };
-  const whatif = whatifOf(trace, document.getElementById("whatif"));
+  const overview = overviewOf(trace, byId("overview"), timeline);
+  const layers = layersOf(trace, byId("layers"), { layers: (ids, title) => ids.length === 1 ? layer(ids[0], true) : same(ids) ? change({ layer: null }) : mark(ids, title) });
+  const kernels = kernelsOf(trace, byId("kernels"));
+  const idle = idleOf(trace, byId("idle"), { cause: name => cause(name) });
+  const spread = inferencesOf(trace, byId("inferences"), { inference });
+  const regions = doc.regions.length ? regionsOf(trace, byId("region-list")) : { update() {} };
+  const whatif = whatifOf(trace, byId("whatif"));
   const graphs = graphsOf(doc, { layers: mark, within: chosen => trace.summed(chosen, trace.layerOf) });
 
   function change(given) {
@@ -59,7 +59,7 @@ async function start() {
     if (selection.layer !== null) told.set("layer", selection.layer);
     if (selection.layers) told.set("layers", selection.layers.join("."));
     if (selection.range) told.set("range", selection.range.map(Math.round).join("-"));
-    const part = document.getElementById(location.hash.slice(1)) ? location.hash : "";  // a part of the page that the address names
+    const part = byId(location.hash.slice(1)) ? location.hash : "";  // a part of the page that the address names
     try { history.replaceState(null, "", told.size ? "#" + told : part || "#"); } catch { /* some browsers forbid this for local files */ }
   }
   let newest = null;
@@ -123,11 +123,11 @@ async function start() {
   }
   function to(id) {
     went = true;
-    document.getElementById(id).scrollIntoView({ block: "start" });
+    byId(id).scrollIntoView({ block: "start" });
   }
   /** Scrolls to the timeline unless its lanes are in sight. */
   function toLanes() {
-    const { top, bottom } = document.getElementById("lanes").getBoundingClientRect(), head = document.querySelector("header").offsetHeight;
+    const { top, bottom } = byId("lanes").getBoundingClientRect(), head = document.querySelector("header").offsetHeight;
     if (top < head || Math.min(bottom, top + window.innerHeight / 2) > window.innerHeight) to("timeline");
   }
   /** Selects the idle time of a cause and shows its longest interval within the selection, without one in a typical inference, or of all; next and previous go through them. */
@@ -171,9 +171,9 @@ async function start() {
   }
 
   // --- findings: each links to its time and to its layer
-  const cards = [...document.querySelectorAll("[data-finding]")];
+  const cards = allOf("[data-finding]");
   function finding(number) {
-    const card = cards.find(one => +one.dataset.finding === number), rest = card.closest(".rest");
+    const card = cards.find(one => +one.dataset.finding === number), rest = /** @type {Known | null} */ (card.closest(".rest"));
     if (rest) rest.open = true;
     card.scrollIntoView({ block: "center" });
     went = true;
@@ -205,17 +205,17 @@ async function start() {
     const drawn = one.layers.find(id => graphs.has(id));
     if (drawn !== undefined) button("in the engine graph", place, () => { mark(one.layers, one.rule); to("graph"); graphs.show(drawn); });
   }
-  for (const article of document.querySelectorAll(".finding")) {
-    const mine = [...article.querySelectorAll("[data-finding]")].map(card => doc.findings[+card.dataset.finding]), layers = [...new Set(mine.flatMap(one => one.layers))];
+  for (const article of allOf(".finding")) {
+    const mine = allOf("[data-finding]", article).map(card => doc.findings[+card.dataset.finding]), layers = [...new Set(mine.flatMap(one => one.layers))];
     if (mine.length < 2 || layers.length < 2) continue;
     const tools = element("p", null, null);
     button(`select all ${layers.length} layers of these findings`, tools, () => { change({ inference: null, range: null }); mark(layers, mine[0].rule); to("timeline"); });
     article.querySelector("h3").after(tools);
   }
-  for (const one of document.querySelectorAll("[data-inference]")) one.addEventListener("click", () => { inference(+one.dataset.inference); to("timeline"); });
-  for (const one of document.querySelectorAll("[data-cause]")) one.addEventListener("click", () => cause(one.dataset.cause, +one.dataset.device));
-  for (const one of document.querySelectorAll("[data-find]")) one.addEventListener("click", () => { find.value = one.dataset.find; search(); typicalKernel(one.dataset.find); });
-  for (const one of document.querySelectorAll("[data-repeat]")) {
+  for (const one of allOf("[data-inference]")) one.addEventListener("click", () => { inference(+one.dataset.inference); to("timeline"); });
+  for (const one of allOf("[data-cause]")) one.addEventListener("click", () => cause(one.dataset.cause, +one.dataset.device));
+  for (const one of allOf("[data-find]")) one.addEventListener("click", () => { find.value = one.dataset.find; search(); typicalKernel(one.dataset.find); });
+  for (const one of allOf("[data-repeat]")) {
     const mine = doc.layers.filter(other => other.repeat !== null && other.kind === one.dataset.kind && String(other.engine ?? "") === one.dataset.engine && doc.repeats[other.repeat] === one.dataset.repeat);
     const repeat = mine.length ? mine[0].repeat : null, ids = mine.filter(other => other.repeat === repeat).map(other => other.id);
     if (ids.length) one.addEventListener("click", () => mark(ids, doc.repeat_titles[repeat] || one.dataset.repeat)); else one.disabled = true;
@@ -229,11 +229,11 @@ async function start() {
       card.classList.toggle("off", Boolean(off));
       if (!off) left++;
     }
-    for (const rest of document.querySelectorAll(".rest")) {
+    for (const rest of allOf(".rest")) {
       const inside = rest.querySelectorAll(".place").length, on = rest.querySelectorAll(".place:not(.off)").length;
       rest.querySelector("summary").textContent = `${inside} more places${timed || chosen ? `, ${on} of them concern the selection` : ""}`;
     }
-    document.getElementById("finding-count").textContent = timed || chosen ? `${left} of ${cards.length} concern the selection` : "";
+    byId("finding-count").textContent = timed || chosen ? `${left} of ${cards.length} concern the selection` : "";
   }
 
   // --- search
@@ -331,10 +331,10 @@ async function start() {
     go(hits.indexOf(sorted[sorted.length >> 1]));
   }
   find.addEventListener("focus", () => { if (byType.size) listed.hidden = false; });
-  document.addEventListener("pointerdown", event => { if (!event.target.closest(".find")) listed.hidden = true; });
+  document.addEventListener("pointerdown", event => { if (!targetOf(event).closest(".find")) listed.hidden = true; });
   document.addEventListener("pointerdown", () => { went = false; }, true);
   document.addEventListener("click", event => {
-    const sheet = panel.getBoundingClientRect(), covers = sheet.height && getComputedStyle(panel).position === "fixed" && event.detail && !panel.contains(event.target);
+    const sheet = panel.getBoundingClientRect(), covers = sheet.height && getComputedStyle(panel).position === "fixed" && event.detail && !panel.contains(targetOf(event));
     if (covers && !went && event.clientY > sheet.top - 40) window.scrollBy(0, event.clientY - sheet.top + 80);  // what was clicked would be below the details
   });
   let typing = 0;
@@ -342,8 +342,8 @@ async function start() {
   find.addEventListener("keydown", event => {
     if (event.key === "Enter") { event.preventDefault(); clearTimeout(typing); if (find.value !== sought) search(); jump(event.shiftKey ? -1 : 1); if (hits.length) timeline.focus(); }
   });
-  document.getElementById("next").addEventListener("click", () => jump(1));
-  document.getElementById("previous").addEventListener("click", () => jump(-1));
+  byId("next").addEventListener("click", () => jump(1));
+  byId("previous").addEventListener("click", () => jump(-1));
 
   /** The next inference in that direction of those with a time, which are the dots; of all where none has one. */
   function beside(by) {
@@ -352,11 +352,11 @@ async function start() {
     return by > 0 ? some.find(row => row > selection.inference) : some.findLast(row => row < selection.inference);
   }
   function inSight(id) {
-    const { top, bottom } = document.getElementById(id).getBoundingClientRect();
+    const { top, bottom } = byId(id).getBoundingClientRect();
     return top < window.innerHeight / 2 && bottom > window.innerHeight / 2;
   }
   document.addEventListener("keydown", event => {
-    const typed = event.target.closest("input, select, textarea");
+    const typed = targetOf(event).closest("input, select, textarea");
     if (event.key === "Escape") {
       const searched = find.value;
       clearTimeout(typing);
@@ -370,7 +370,7 @@ async function start() {
     if (event.key === "/") { event.preventDefault(); find.select(); }
     else if (event.key === "n") jump(1);
     else if (event.key === "p") jump(-1);
-    else if (event.key === "?") document.getElementById("keys").showModal();
+    else if (event.key === "?") byId("keys").showModal();
     else if (event.key === "[" || event.key === "]") {
       const row = beside(event.key === "]" ? 1 : -1);
       if (row === undefined) return;
@@ -378,21 +378,21 @@ async function start() {
       if (!inSight("inferences")) toLanes();
     } else if ("wasdfr0".includes(event.key.toLowerCase())) timeline.key(event);
   });
-  document.getElementById("in").addEventListener("click", () => timeline.zoom(1.6));
-  document.getElementById("out").addEventListener("click", () => timeline.zoom(1 / 1.6));
-  document.getElementById("whole").addEventListener("click", () => timeline.set(0, doc.duration));
-  document.getElementById("typical").addEventListener("click", () => { const part = typicalInference(); if (part) timeline.show(...part); });
-  document.getElementById("help").addEventListener("click", () => document.getElementById("keys").showModal());
-  document.getElementById("color").addEventListener("change", event => { timeline.color(event.target.value); legend(event.target.value); });
-  document.getElementById("theme").addEventListener("click", () => {
+  byId("in").addEventListener("click", () => timeline.zoom(1.6));
+  byId("out").addEventListener("click", () => timeline.zoom(1 / 1.6));
+  byId("whole").addEventListener("click", () => timeline.set(0, doc.duration));
+  byId("typical").addEventListener("click", () => { const part = typicalInference(); if (part) timeline.show(...part); });
+  byId("help").addEventListener("click", () => byId("keys").showModal());
+  byId("color").addEventListener("change", event => { timeline.color(targetOf(event).value); legend(targetOf(event).value); });
+  byId("theme").addEventListener("click", () => {
     document.documentElement.dataset.theme = isDark() ? "light" : "dark";
     repaint();
   });
-  const folded = [...document.querySelectorAll(".finding details, #answer details")];  // paper opens nothing
+  const folded = allOf(".finding details, #answer details");  // paper opens nothing
   const root = document.documentElement.dataset;
   let theme;
   addEventListener("beforeprint", () => {
-    for (const one of folded) { one.dataset.was = one.open; one.open = true; }
+    for (const one of folded) { one.dataset.was = String(one.open); one.open = true; }
     theme = root.theme;
     root.theme = "light";  // the canvases too: the styles of paper are light
     repaint();
@@ -403,9 +403,9 @@ async function start() {
     repaint();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
-  function repaint() { layers.update(selection); idle.update(selection); timeline.theme(); overview.draw(); spread.theme(); legend(document.getElementById("color").value); }
+  function repaint() { layers.update(selection); idle.update(selection); timeline.theme(); overview.draw(); spread.theme(); legend(byId("color").value); }
   function legend(mode) {
-    const place = document.getElementById("legend");
+    const place = byId("legend");
     place.replaceChildren();
     const entry = (fill, words) => { const made = element("span", null, place); element("i", null, made).style.background = isDark() ? onDark(fill) : fill; made.append(words); };
     if (mode === "kind") for (const at of [...new Set(doc.kernel_kinds)].sort((one, two) => one - two)) entry(doc.kinds[at].fill, doc.kinds[at].words);
@@ -417,12 +417,12 @@ async function start() {
 
   new ResizeObserver(heading).observe(document.querySelector("header"));
   legend("kind");
-  const asked = new URLSearchParams(location.hash.slice(1)), named = document.getElementById(location.hash.slice(1));
+  const asked = new URLSearchParams(location.hash.slice(1)), named = byId(location.hash.slice(1));
   change({});
   const typical = typicalInference();
   if (typical) timeline.set(typical[0] - (typical[1] - typical[0]), typical[1] + (typical[1] - typical[0]));
   if (asked.has("find")) { find.value = asked.get("find"); search(); }
-  if (asked.has("range")) { const range = asked.get("range").split("-").map(Number); if (range.length === 2 && range[1] > range[0]) { change({ range }); details.range(range); timeline.show(...range); } }
+  if (asked.has("range")) { const range = /** @type {[number, number]} */ (asked.get("range").split("-").map(Number)), [start, end] = range; if (range.length === 2 && end > start) { change({ range }); details.range(range); timeline.show(start, end); } }
   if (asked.has("inference") && +asked.get("inference") < tables.inferences.rows) inference(+asked.get("inference"));
   const marked = (asked.get("layers") || "").split(".").map(Number).filter(id => trace.layers.has(id));
   const alike = new Set(marked.map(id => trace.layers.get(id).repeat));
@@ -434,8 +434,8 @@ async function start() {
     if (!timed) layers.uncover();
   }
   if (named) named.scrollIntoView({ block: "start" });  // the figures above it are there only now
-  document.body.dataset.ready = Math.round(performance.now());
-  setTimeout(() => { for (const one of document.querySelectorAll(".later")) one.classList.remove("later"); });  // laid out now that the figures are there
+  document.body.dataset.ready = String(Math.round(performance.now()));
+  setTimeout(() => { for (const one of allOf(".later")) one.classList.remove("later"); });  // laid out now that the figures are there
 }
 
 /** An overview of the whole trace with the part that the timeline shows: how busy the GPUs were, pixel by pixel. */
@@ -489,7 +489,7 @@ function overviewOf(trace, canvas, timeline) {
 }
 
 start().catch(error => {
-  const place = document.getElementById("broken");
+  const place = byId("broken");
   place.hidden = false;
   place.textContent = `The figures below the answer cannot be drawn: ${error.message}. They need a browser of 2023 or later.`;
   throw error;

@@ -5,7 +5,7 @@ const MOST_ROWS = 300, NO_LAYER = "#8a94a0";
 /** The table of layers; `on.layer(id)` is called for clicks. */
 function layersOf(trace, place, on) {
   const { doc } = trace, body = place.querySelector("tbody"), said = place.querySelector(".said");
-  const filter = document.getElementById("layer-filter"), shown = document.getElementById("layer-rows");
+  const filter = byId("layer-filter"), shown = byId("layer-rows");
   const opened = new Set();
   let sort = doc.engines.length > 1 ? "share" : "time", down = true, all = false, selection = null;
   const metrics = doc.layers.some(layer => layer.measured) ? Object.keys(doc.metrics) : [];
@@ -135,7 +135,7 @@ function layersOf(trace, place, on) {
 
 /** The kernels' table, which stands in the page already: its filter, and within a selection the kernels of that. */
 function kernelsOf(trace, place) {
-  const { doc, tables } = trace, filter = document.getElementById("kernel-filter"), unmapped = document.getElementById("kernel-unmapped"), said = place.querySelector(".said");
+  const { doc, tables } = trace, filter = byId("kernel-filter"), unmapped = byId("kernel-unmapped"), said = place.querySelector(".said");
   const codes = new Map((doc.texts.kernels_classes.name || []).map((name, code) => [name, code]));
   const rows = [...place.querySelectorAll("tbody tr")].map(row => ({ row, cells: [...row.cells].slice(0, 4), of: [...row.cells].slice(0, 4).map(cell => cell.textContent), text: `${row.textContent} ${row.dataset.family}`, code: codes.get(row.querySelector("[data-find]").dataset.find) }));
   let selection = null;
@@ -155,7 +155,7 @@ function kernelsOf(trace, place) {
   }
   filter.addEventListener("input", update);
   if (unmapped) unmapped.addEventListener("change", update);
-  for (const link of document.querySelectorAll("a[data-family]")) link.addEventListener("click", () => { filter.value = link.dataset.family; if (unmapped) unmapped.checked = true; update(); });
+  for (const link of allOf("a[data-family]")) link.addEventListener("click", () => { filter.value = link.dataset.family; if (unmapped) unmapped.checked = true; update(); });
   return { update(given) { selection = given; update(); } };
 }
 
@@ -231,7 +231,7 @@ function alikeRegions(regions, ran = {}) {
 
 /** The opaque regions and those of Myelin with their parts, of the whole trace or within a selection; similar regions and parts as one on request. */
 function regionsOf(trace, place) {
-  const { doc, tables } = trace, alike = document.getElementById("region-alike"), said = document.getElementById("region-said"), opened = new Map();
+  const { doc, tables } = trace, alike = byId("region-alike"), said = byId("region-said"), opened = new Map();
   let selection = null;
   function list() {
     const some = isPart(selection) ? within() : doc.regions.map(region => ({ ...region, parts: region.parts.filter(one => one.kernels) })).filter(region => region.parts.length);

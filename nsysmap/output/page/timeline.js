@@ -4,10 +4,11 @@ const GUTTER = Math.min(168, Math.round(window.innerWidth / 4)), RULER = 22, GAP
 
 /** Draws the trace's lanes into `place`; `on.pick(event)`, `on.range(range)` and `on.move()` are called for the reader's actions. */
 function timelineOf(trace, place, on) {
-  const canvas = place.querySelector("canvas"), tip = document.getElementById("tip");
+  const canvas = place.querySelector("canvas"), tip = byId("tip");
   const pen = canvas.getContext("2d");
   const end = trace.doc.duration;
-  let view = { from: 0, to: end }, width = 0, mode = "kind", selection = null, passes = null, picked = null, asked = false, ink = {};
+  const ink = {};
+  let view = { from: 0, to: end }, width = 0, mode = "kind", selection = null, passes = null, picked = null, asked = false;
   const lanes = trace.lanes;
   let height = RULER;
   for (const lane of lanes) { lane.top = height; height += lane.height + GAP_BETWEEN; }

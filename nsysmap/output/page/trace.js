@@ -14,7 +14,6 @@ function after(values, wanted, low = 0, high = values.length) {
 }
 
 function traceOf(doc, tables) {
-  const ends = {};
   for (const name of TABLES) {
     const table = tables[name];
     if (name === "gaps" || name === "inferences") continue;

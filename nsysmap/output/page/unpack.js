@@ -2,7 +2,7 @@
 // The page's data: deflated, in base64, in <script> elements of their own.  output/page/packing.py makes it.
 
 async function inflated(id) {
-  const coded = atob(document.getElementById(id).textContent.trim());
+  const coded = atob(byId(id).textContent.trim());
   const bytes = new Uint8Array(coded.length);
   for (let at = 0; at < coded.length; at++) bytes[at] = coded.charCodeAt(at);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));

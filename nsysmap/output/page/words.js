@@ -6,6 +6,7 @@ function button(text, parent, act, className = "link") {
   made.addEventListener("click", act);
   return made;
 }
+/** @type {[string, number][]} */
 const UNITS = [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]];
 /** A time in a suitable unit, with enough digits to show differences of `step`. */
 function duration(time, step = Math.abs(time) / 1000) {

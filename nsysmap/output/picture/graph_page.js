@@ -1,10 +1,10 @@
 "use strict";
 // The page of an engine's graph: its controls, the search, and the details of what is clicked.
 
-const data = JSON.parse(document.getElementById("data").textContent);
-const panel = document.getElementById("details");
-const find = document.getElementById("find");
-const count = document.getElementById("count");
+const data = JSON.parse(byId("data").textContent);
+const panel = byId("details");
+const find = byId("find");
+const count = byId("count");
 const words = data.layers.map(layer => [layer.name, ...layer.onnx, layer.tactic || "", ...layer.kernels.map(kernel => kernel.name)].join("\n").toLowerCase());
 let found = [], next = 0;
 const graph = engineGraph(document.querySelector("main"), data, { select: (view, box) => select(box) });
@@ -76,7 +76,7 @@ function color(mode) {
   legends();
 }
 function legends() {
-  drawLegend(data.views[graph.view].legends[graph.mode], document.getElementById("legend"));
+  drawLegend(data.views[graph.view].legends[graph.mode], byId("legend"));
 }
 
 find.addEventListener("input", search);
@@ -85,20 +85,20 @@ document.addEventListener("keydown", event => {
   if (event.key === "Escape") { find.value = ""; search(); }
   if (event.key === "Enter" && document.activeElement === find) jump();
 });
-const coloured = document.getElementById("color");
+const coloured = byId("color");
 coloured.value = data.mode;
 coloured.addEventListener("change", () => color(coloured.value));
-const chosen = document.getElementById("view");
+const chosen = byId("view");
 if (chosen) chosen.addEventListener("change", () => { select(null); show(+chosen.value); });
-document.getElementById("fit").addEventListener("click", graph.fit);
-document.getElementById("in").addEventListener("click", () => graph.zoom(1.3));
-document.getElementById("out").addEventListener("click", () => graph.zoom(1 / 1.3));
+byId("fit").addEventListener("click", graph.fit);
+byId("in").addEventListener("click", () => graph.zoom(1.3));
+byId("out").addEventListener("click", () => graph.zoom(1 / 1.3));
 window.addEventListener("resize", graph.redraw);
 
 // a link into the page: #find=MatMul&layer=12&color=kind&view=1
 const asked = new URLSearchParams(location.hash.slice(1));
 show(Math.min(Math.max(+asked.get("view") || 0, 0), data.views.length - 1));
-if (chosen) chosen.value = graph.view;
+if (chosen) chosen.value = String(graph.view);
 color(data.modes.includes(asked.get("color")) ? asked.get("color") : data.mode);
 coloured.value = graph.mode;
 if (asked.has("find")) { find.value = asked.get("find"); search(); }
