@@ -57,7 +57,7 @@ class Analysis:
     source: str  # the report's file name
     engines: tuple[Engine, ...]
     tables: Tables
-    steps: Steps
+    steps: Pipeline
     # hardware counters as they were sampled
     gpu_metrics: GpuMetrics = field(default_factory=GpuMetrics)
 
@@ -293,7 +293,7 @@ def analyze_mapped(  # what else is known, and what is asked
     What is predicted is of the inferences on ``device``; if it is None, on the GPU with the most.
     ``progress`` is told of each step when it is done.
     """
-    steps = Steps(
+    steps = Pipeline(
         mapped,
         rules=None if rules is None else tuple(rules),
         times=times,
@@ -308,7 +308,7 @@ def analyze_mapped(  # what else is known, and what is asked
 
 
 @dataclass(frozen=True)
-class Steps:
+class Pipeline:
     """The steps of the analysis of one mapped trace: each is a property that is worked out of
     others when it is first asked for, and then kept.
     """
@@ -323,7 +323,7 @@ class Steps:
 
     def __repr__(self) -> str:
         done = [name for name in vars(self) if name not in {one.name for one in fields(self)}]
-        return f"<Steps of {self.mapped!r}: {', '.join(done) or 'none'} done>"
+        return f"<Pipeline of {self.mapped!r}: {', '.join(done) or 'none'} done>"
 
     def _tell(self, doing: str) -> None:
         (self.progress or silent)(doing)

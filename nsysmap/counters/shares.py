@@ -139,17 +139,10 @@ def parts_of(work: GpuRan, layout: ColumnLayout) -> KernelParts:
     return KernelParts(layout, *_pieces(work, layout), busy_time(work))
 
 
-def shares_of(
-    work: GpuRan, layout: ColumnLayout, start_ns: FloatArray, end_ns: FloatArray
-) -> Shares:
+def shares_in(parts: KernelParts, start_ns: FloatArray, end_ns: FloatArray) -> Shares:
     """The matrix for samples over these intervals of the kernels' clock, by time and without
     overlap.
     """
-    return shares_in(parts_of(work, layout), start_ns, end_ns)
-
-
-def shares_in(parts: KernelParts, start_ns: FloatArray, end_ns: FloatArray) -> Shares:
-    """The same for parts that are known already."""
     sample, entry, share = _overlaps(parts.begin_ns, parts.end_ns, start_ns, end_ns)
     idle = 1.0 - parts.time.share(start_ns, end_ns)
     some = np.flatnonzero(idle > 0)

@@ -239,13 +239,6 @@ class Model:
         """
         return self._share(timeline, lambda step: step.own_ns)
 
-    def host_share(self, timeline: Timeline) -> float:
-        """The share of the time in which the host is busy, including calls but not waits."""
-        return self._share(
-            timeline,
-            lambda step: step.own_ns + (0 if step.kind in ("sync", "block") else step.call_ns),
-        )
-
     def _share(self, timeline: Timeline, taken_ns: Callable[[Step], int]) -> float:
         """What steps take, as a share of the threads' time: over the inferences whose time counts,
         each for as many as it stands for.

@@ -25,7 +25,7 @@ from nsysmap.counters.shares import (
     layout_of,
     overlapping,
     parts_of,
-    shares_of,
+    shares_in,
     touched,
 )
 from tests.counters.made import dense, sequence
@@ -67,7 +67,7 @@ def test_shares_are_what_loops_count(
     work = made_work(rows)
     edges = np.arange(0, 600, period).astype(np.float64)
     layout = layout_of(work, 0.0, fewest=parts)
-    shares = shares_of(work, layout, edges[:-1], edges[1:])
+    shares = shares_in(parts_of(work, layout), edges[:-1], edges[1:])
     found = np.zeros((shares.samples, shares.columns))
     np.add.at(found, (shares.sample, shares.column), shares.share)
     by_group = np.add.reduceat(found[:, :-1], layout.first[:-1], axis=1)
@@ -193,8 +193,8 @@ def test_change_is_the_difference_that_a_later_clock_makes() -> None:
     layout = layout_of(work, 0.0, fewest=2)
     start, end = np.array([50.0, 150.0, 250.0, 350.0]), np.array([150.0, 250.0, 350.0, 450.0])
     rates = np.array([10.0, 20.0, 30.0, 40.0, 1.0])
-    before = shares_of(work, layout, start, end).applied(rates)
-    after = shares_of(work, layout, start + 0.001, end + 0.001).applied(rates)
+    before = shares_in(parts_of(work, layout), start, end).applied(rates)
+    after = shares_in(parts_of(work, layout), start + 0.001, end + 0.001).applied(rates)
     assert np.allclose(
         change_in(parts_of(work, layout), start, end).applied(rates),
         (after - before) / 0.001,
@@ -228,7 +228,7 @@ def test_products_of_small_matrices_are_those_of_pairs(period: int, gap: int) ->
     work = sequence([3000, 9000, 1500, 6000] * 10, [gap] * 40, 12)
     edges = np.arange(-20_000.0, float(work.end_ns[-1]) + 20_000, period)
     layout = layout_of(work, 400.0, fewest=2)
-    shares = shares_of(work, layout, edges[:-1], edges[1:])
+    shares = shares_in(parts_of(work, layout), edges[:-1], edges[1:])
     busy = shares.column < shares.columns - 1
     inner = Shares(
         shares.sample[busy],

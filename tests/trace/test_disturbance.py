@@ -12,7 +12,12 @@ from nsysmap import analyze
 from nsysmap.answer.words import first_doubt
 from nsysmap.core.table import Table
 from nsysmap.core.trace_schema import API_CALLS, INFERENCES, OVERHEADS
-from nsysmap.trace.inferences.disturbance import HostDisturbance, host_disturbances, slow_calls
+from nsysmap.trace.inferences.disturbance import (
+    HostDisturbance,
+    host_disturbances,
+    is_disturbed,
+    slow_calls,
+)
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 LONG = 1000
@@ -72,19 +77,23 @@ STEADY = [LONG] * 20
 
 def test_inferences_that_take_longer_to_enqueue_are_held_up() -> None:
     found = run([*STEADY, 3 * LONG, 2 * LONG, 2 * LONG, *STEADY])
-    assert (found.slow.tolist(), found.excess_ns, found.disturbed) == ([20, 21, 22], 4 * LONG, True)
+    assert (found.slow.tolist(), found.excess_ns, is_disturbed(found.share, len(found.slow))) == (
+        [20, 21, 22],
+        4 * LONG,
+        True,
+    )
     assert found.share == pytest.approx(4000 / (42 * 1100 + 4000))  # the first has no time
     assert found.longest == pytest.approx(3100 / 1100)
 
 
 def test_two_slow_inferences_are_outliers() -> None:
     found = run([*STEADY, 9 * LONG, 9 * LONG, *STEADY])
-    assert (found.slow.tolist(), found.disturbed) == ([20, 21], False)
+    assert (found.slow.tolist(), is_disturbed(found.share, len(found.slow))) == ([20, 21], False)
 
 
 def test_one_slow_inference_of_many_changes_nothing() -> None:
     found = run([*STEADY, 3 * LONG, *STEADY, *STEADY])
-    assert (found.slow.tolist(), found.disturbed) == ([20], False)
+    assert (found.slow.tolist(), is_disturbed(found.share, len(found.slow))) == ([20], False)
 
 
 def test_what_nsys_did_is_no_disturbance() -> None:

@@ -250,8 +250,8 @@ def test_an_inference_that_does_not_count_is_no_part_of_the_hosts_share() -> Non
     (first, *later), *others = model.likely.threads
     assert first.inference not in model.likely.weights[0]
     held_up = replace(model.likely, threads=((first._replace(own_ns=10**9), *later), *others))
-    assert 0.5 < model.host_share(model.likely) <= 1
-    assert model.host_share(held_up) == pytest.approx(model.host_share(model.likely), rel=0.02)
+    assert 0.1 < model.own_share(model.likely) <= 1
+    assert model.own_share(held_up) == pytest.approx(model.own_share(model.likely), rel=0.02)
 
 
 def test_where_kernels_fill_the_gpu_no_change_saves_that_leaves_them_as_they_are() -> None:

@@ -50,11 +50,6 @@ class HostDisturbance:
     share: float  # that is of the time of all that were compared
     longest: float  # times the median that the slowest of them took
 
-    @property
-    def disturbed(self) -> bool:
-        """Whether that is so much that it changes what a run takes."""
-        return is_disturbed(self.share, len(self.slow))
-
 
 @dataclass(frozen=True)
 class SlowCalls:
