@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.core.table import MISSING, BoolArray, IntArray
+from nsysmap.trace.capture_facts import has_pytorch
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.model import Trace
-from nsysmap.whatif.early import begins_early
+from nsysmap.whatif.early import ATTRIBUTES, GENERATED, begins_early
 from nsysmap.whatif.timeline import Costs
 from nsysmap.whatif.window import Window
 
@@ -25,6 +26,7 @@ _DEFAULTS = Costs(
     from_copy_ns=1_700,
     node_ns=MISSING,
     made_node_ns=350,
+    wider_node_ns=0,
     early_node_ns=MISSING,
     to_memset_ns=930,
     from_memset_ns=3_300,
@@ -43,6 +45,11 @@ _SLACK_NS = 4_000
 # nodes of kernels that spin: 0.29 us apart in a graph with branches, 0.1 in one without
 _BESIDE_NS = 190
 _FEW = 5  # fewest examples for a median
+_PLAIN_NS, _WITH_ATTRIBUTES_NS = 200, 600
+_WIDER_NS = 300
+_NARROW_NS = (60, 165)
+_MOSTLY_NARROW = 0.38  # share of the gaps
+_PAIRED = 0.3  # kernels that do not begin before the end of the one before them
 _LATE_NS = 20_000  # a longer wait had another cause
 
 
@@ -114,7 +121,8 @@ def calibrate(trace: Trace, window: Window) -> Costs:
             neighbours.gap_ns[waiting & (neighbours.first_copy == 1)], _DEFAULTS.from_copy_ns
         ),
         node_ns=_node_ns(neighbours, nodes & ~memsets),
-        made_node_ns=_made_node_ns(neighbours.gap_ns[kernels]),
+        made_node_ns=_made_node_ns(trace, window),
+        wider_node_ns=_wider_node_ns(trace, window, neighbours, nodes & ~memsets),
         early_node_ns=_DEFAULTS.early_node_ns,
         to_memset_ns=_median(
             neighbours.gap_ns[nodes & (neighbours.second_memset == 1)], _DEFAULTS.to_memset_ns
@@ -146,18 +154,41 @@ def _node_ns(neighbours: _Queued, nodes: BoolArray) -> int:
     return max(beside - _BESIDE_NS, 60) if beside != MISSING else _DEFAULTS.node_ns
 
 
-def _made_node_ns(gap: IntArray) -> int:
-    """How far apart two of these queued kernels would be recorded in a graph, with the 0.1 us by
-    which nodes are recorded longer.
+def _made_node_ns(trace: Trace, window: Window) -> int:
+    """How far apart two of these kernels would be recorded in a graph, with what a stream's kernels
+    are recorded longer than a graph's nodes.
 
-    What the GPU does between two kernels shows in a stream as in a graph: kernels that only spin
-    are 1.02 to 1.11 us apart when queued, and 0.1 as nodes; those of TensorRT engines mostly 1.15
-    to 1.25, and 0.25 to 0.45.
+    It is what the launches ask for that shows in a trace: where some are launched with attributes,
+    as TensorRT for RTX does (programmatic dependent launch), 26 graphs take 0.38 us a node beyond
+    the kernels' own time without the profiler; where none is, 0.02 (eight programs of kernels that
+    spin).  PyTorch's graphs, some of whose products are launched with attributes, are recorded as
+    close as the latter.
     """
-    queued = _median(gap, MISSING)
-    if queued == MISSING:
-        return _DEFAULTS.made_node_ns
-    return round(min(max(100 + 1.5 * (queued - 1_060), 60), 450)) + 100
+    launch = trace.kernels.held_ints("launch").take(window.launched(trace.kernels))
+    asked = trace.api_calls.held_text("api").take(launch).where(ATTRIBUTES.__contains__)
+    return _WITH_ATTRIBUTES_NS if asked.any() and not has_pytorch(trace) else _PLAIN_NS
+
+
+def _wider_node_ns(trace: Trace, window: Window, neighbours: _Queued, nodes: BoolArray) -> int:
+    """How much further apart than recorded the nodes of the trace's graphs are without the
+    profiler.
+
+    Of one graph of TensorRT for RTX, nodes were recorded 0.42 us apart in four captures and 0.1 in
+    two; without the profiler it took the same time everywhere, that of the wider gaps.  What makes
+    them narrow is in no trace: of 45 graphs of such engines 34 have gaps from 0.25 us on, and ten
+    of 0.06 to 0.16, recorded by two programs in which several contexts had run.  Graphs of
+    PyTorch's kernels and of kernels that only spin have narrow gaps with the profiler and without.
+    """
+    gap = neighbours.gap_ns[nodes]
+    rows = window.launched(trace.kernels)
+    if len(gap) < max(_FEW, _PAIRED * len(rows)) or neighbours.branches[nodes].any():
+        return 0
+    low, high = _NARROW_NS
+    if float(np.mean((gap >= low) & (gap <= high))) < _MOSTLY_NARROW:
+        return 0
+    name = trace.kernels.text("name")
+    generated = np.array([GENERATED in value for value in name.values] + [False], np.bool_)
+    return _WIDER_NS if generated[name.codes[rows].astype(np.int64)].any() else 0
 
 
 def _early(gap: IntArray) -> int:

@@ -15,7 +15,12 @@ of eight graphs of convolution nets that TensorRT for RTX 1.5 made, most nodes b
 to 1.6 us before its end; none did behind matrix products or Myelin's kernels.
 """
 
-_ATTRIBUTES = ("cuLaunchKernelEx", "cudaLaunchKernelExC")
+GENERATED = "cudnn_generated"
+"""In the names of the kernels that TensorRT for RTX generates by cuDNN, and launches with
+attributes.
+"""
+
+ATTRIBUTES = ("cuLaunchKernelEx", "cudaLaunchKernelExC")
 """Calls that can ask for it."""
 
 
@@ -35,7 +40,7 @@ def begins_early(trace: Trace, rows: IntArray) -> BoolArray:
     same = stream[before] == stream[after]
     early = np.array([_EARLY in value for value in name.values] + [False], np.bool_)
     early[code[before][same & (start[after] < end[before])]] = True
-    asked = trace.api_calls.held_text("api").take(launch).where(_ATTRIBUTES.__contains__)
+    asked = trace.api_calls.held_text("api").take(launch).where(ATTRIBUTES.__contains__)
     found = np.zeros(len(rows), np.bool_)
     found[after] = (
         same & early[code[before]] & (kernels.held_ints("graph_node_id").take(rows)[after] < 0)

@@ -24,11 +24,13 @@ from nsysmap.trace.model import Trace
 from nsysmap.whatif.calibration import calibrate
 from nsysmap.whatif.disturbed import brisk, undisturbed
 from nsysmap.whatif.engine_facts import EngineFacts
+from nsysmap.whatif.host_pace import HostPace, host_pace
 from nsysmap.whatif.profiler import (
     Machine,
     ProfilerCosts,
+    around_calls,
     as_python,
-    of_slowed_host,
+    at_pace,
     profiler_costs,
     unprofiled,
     with_python,
@@ -36,7 +38,15 @@ from nsysmap.whatif.profiler import (
 from nsysmap.whatif.read_timeline import read_timeline
 from nsysmap.whatif.replay import Finished, lengths_ns, period_ns, recorded, replay
 from nsysmap.whatif.selection import KernelSelection
-from nsysmap.whatif.timeline import Step, Timeline, Work, all_works, host_time, inference_count
+from nsysmap.whatif.timeline import (
+    Step,
+    Timeline,
+    Work,
+    all_steps,
+    all_works,
+    host_time,
+    inference_count,
+)
 from nsysmap.whatif.window import NoWindow, Window, steady_window
 
 _WHOLE_GRAPHS = (
@@ -341,13 +351,22 @@ def _read(
     interpreter = _interpreter(trace, window)
     machines = with_python(machines) if interpreter else machines
     slowed = _slowed_down(trace, window)
-    if slowed is not None:
-        machines = of_slowed_host(machines, slowed.slowdown)
-        window = replace(window, notes=(*window.notes, _slowed_note(slowed)))
+    pace = host_pace(timeline, slowed, own_calls=profiler.own_calls)
+    machines = at_pace(machines, pace)
+    if note := _slowed_note(slowed, pace):
+        window = replace(window, notes=(*window.notes, note))
     calm, held_up = undisturbed(timeline)
     hosts = (calm, brisk(calm), timeline)  # of the likely machine, a quick and a slow one
+    unmarked = only_repeats(inferences, tensorrt=True)
+    around = 1.0
+    if interpreter and not python:
+        around = around_calls(
+            pace,
+            graphs=any(step.graph for step in all_steps(timeline)),
+            repeats=bool(inferences.text("found_by").equals("period").all()),
+        )
     without = {
-        machine: unprofiled(host, profiler, machine)
+        machine: unprofiled(host, profiler, machine, around=around)
         for machine, host in zip(machines, hosts, strict=False)
     }
     if held_up:
@@ -364,13 +383,12 @@ def _read(
         without,
         interpreter,
     )
-    unmarked = only_repeats(inferences, tensorrt=True)
     if (
         python
         and (model.own_share if unmarked else model.outside_share)(model.likely) >= PYTHON_PACED
     ):
         without = {
-            machine: unprofiled(host, profiler, machine, unmarked=unmarked)
+            machine: unprofiled(host, profiler, machine, unmarked=unmarked, around=around)
             for machine, host in zip(as_python(machines), hosts, strict=False)
         }
         model = replace(model, without=without)
@@ -382,17 +400,24 @@ def _slowed_down(trace: Trace, window: Window) -> SlowCalls | None:
     within = int(window.begin_ns.min()), int(window.end_ns.max())
     found = [slow_calls(trace.api_calls, thread, within) for thread in window.threads]
     return max(
-        (one for one in found if one is not None and one.slowdown >= SLOWED),
+        (one for one in found if one is not None),
         key=lambda one: one.slowdown,
         default=None,
     )
 
 
-def _slowed_note(slowed: SlowCalls) -> str:
+def _slowed_note(slowed: SlowCalls | None, pace: HostPace) -> str:
+    """What shows that the host was slow while it was recorded, and what is assumed without that."""
+    if pace.without > 1 / SLOWED:
+        return ""
+    shown = []
+    if slowed is not None and slowed.slowdown >= SLOWED:
+        shown.append(f"most calls of {slowed.api} take {slowed.slowdown:.2g} times the fastest")
+    if not pace.own_calls and pace.launches >= SLOWED:
+        shown.append(f"launch calls take {pace.launches:.2g} times what they usually do under nsys")
     return (
-        f"The host was slowed down while it was recorded: most calls of {slowed.api} take"
-        f" {slowed.slowdown:.2g} times the fastest, and launches are assumed to take as much less"
-        " without that."
+        f"The host was slowed down while it was recorded: {' and '.join(shown)}. Without that,"
+        f" launches are assumed to take {pace.without:.0%} of the time."
     )
 
 

@@ -25,6 +25,7 @@ from nsysmap.whatif.model import Model, NoModel, Observed, read_model
 from nsysmap.whatif.plans import Make, plan_of
 from nsysmap.whatif.profiler import MACHINES, Machine
 from nsysmap.whatif.replay import Finished, lengths_ns, replay
+from nsysmap.whatif.spread import AS_RECORDED, MADE, graph_spread, has_dynamic_shapes, only_graphs
 from nsysmap.whatif.throughput import least_ns
 from nsysmap.whatif.timeline import Timeline, all_works, inference_count
 
@@ -113,10 +114,7 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
         "change": change.name,
         "inferences": model.window.inferences_a_pass,
         "before_ns": before[likely],
-        "low_before_ns": min(
-            max(round(min(before.values()) * (1 - NOISE)) - _clock_ns(model), model.work_ns),
-            before[likely],
-        ),
+        "low_before_ns": _least_ns(model),
         "high_before_ns": _most_ns(model),
         "recorded_ns": model.recorded_ns,
         "replay_error": model.error,
@@ -160,9 +158,7 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
     spread = (
         RUN_TO_RUN * (max(after[0].values()) - min(after[0].values())) / 2 + NOISE * before[likely]
     )
-    low_after_ns = round(min(min(times.values()) for times in after) * (1 - NOISE)) - _clock_ns(
-        model
-    )
+    low_after_ns, high_after_ns = _between_ns(model, likeliest, after)
     # a slower host may have more to save than the likely one takes in total: limited to the same
     # share
     most = max(
@@ -209,10 +205,7 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
         "answer": "answered",
         "after_ns": figure,
         "low_after_ns": low_after_ns,
-        "high_after_ns": max(
-            round(max(max(times.values()) for times in after) * (1 + NOISE)) + _clock_ns(model),
-            figure,
-        ),
+        "high_after_ns": max(high_after_ns, figure),
         "saving_ns": saving,
         "low_saving_ns": round(low),
         "high_saving_ns": round(high if high < before[likely] else most * before[likely]),
@@ -228,13 +221,47 @@ def _clock_ns(model: Model) -> int:
     return round(_OTHER_CLOCK * model.work_ns)
 
 
+def _between_ns(
+    model: Model, changed: Timeline | None, after: Sequence[dict[Machine, int]]
+) -> tuple[int, int]:
+    """The shortest and the longest time after a change."""
+    likely = after[0][model.machines[0]]
+    if _of_graphs(model, changed) and changed is not None and len(after) == 1:
+        dynamic = has_dynamic_shapes(model.facts)
+        below, above = graph_spread(model, changed, MADE, dynamic=dynamic)
+        return max(round(likely - below), 0), round(likely + above)
+    least, most = (edge(edge(times.values()) for times in after) for edge in (min, max))
+    clock_ns = _clock_ns(model)
+    return round(least * (1 - NOISE)) - clock_ns, round(most * (1 + NOISE)) + clock_ns
+
+
+def _of_graphs(model: Model, timeline: Timeline | None) -> bool:
+    """Whether the timeline's range is that of CUDA graphs: nothing else sets the pace."""
+    return timeline is not None and only_graphs(timeline) and not model.python
+
+
+def _least_ns(model: Model) -> int:
+    """The shortest time without a change: that on a quicker host, but no less than the GPU's
+    work.
+    """
+    before = model.before[model.machines[0]]
+    if _of_graphs(model, model.likely):
+        least = before - graph_spread(model, model.likely, AS_RECORDED)[0]
+    else:
+        least = min(model.before.values()) * (1 - NOISE) - _clock_ns(model)
+    return min(max(round(least), model.work_ns), before)
+
+
 def _most_ns(model: Model) -> int:
     """The longest time without a change: that on a slower host, but no more than recorded, because
     the profiler takes no time away, and of a program launched by Python than what another run may
     take.
     """
     before = model.before
-    most = round(max(before.values()) * (1 + NOISE)) + _clock_ns(model)
+    if _of_graphs(model, model.likely):
+        most = before[model.machines[0]] + round(graph_spread(model, model.likely, AS_RECORDED)[1])
+    else:
+        most = round(max(before.values()) * (1 + NOISE)) + _clock_ns(model)
     recorded = (
         round(model.recorded_ns * (1 + _ANOTHER_RUN)) if model.interpreter else model.recorded_ns
     )

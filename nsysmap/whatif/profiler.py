@@ -16,6 +16,7 @@ import numpy as np
 
 from nsysmap.core.table import MISSING, IntArray
 from nsysmap.trace.model import Trace
+from nsysmap.whatif.host_pace import HostPace
 from nsysmap.whatif.timeline import COPIES, Costs, Step, Timeline, Work, each_step
 from nsysmap.whatif.window import Window
 
@@ -25,11 +26,17 @@ OWN_CALLS = ("cuKernelGetName", "cuFuncGetName")
 """
 
 _OWN_CALL_NS = 130  # if the trace does not show one
+_LAUNCH_SLOPE, _LAUNCH_LEAST_NS = 0.036, 1_850
+"""Where the trace shows no such calls (a program that launches by cuLaunchKernel), they would take
+this part of what a launch call takes longer than that: in 17 traces with them they took 83 to 95 ns
+where launches took 4.3 to 4.5 us, 145 to 160 at 5.4 to 5.8, and 166 to 197 at 6 to 7.1.
+"""
 _CALL = 15.5  # a traced call takes this many times that call's duration longer …
 _EDGE = 1.8  # … and as much again before and after it, outside its recorded time
 _RANGE = 1.5  # cost of a range event if the trace has no empty range
 # at most, of a blocking copy: longer ones move at the speed of the link, with or without a profiler
 _STAGED_NS = 100_000
+_BEHIND_MEMSET_NS = 400  # at least, from a memset to the node that waits for it
 _FEW = 5
 
 
@@ -37,6 +44,7 @@ _FEW = 5
 class ProfilerCosts:
     """The profiler's estimated overhead, in nanoseconds."""
 
+    own_calls: bool  # the trace shows its own calls, from which the rest follows
     call_ns: int  # to a traced call, inside its recorded time
     edge_ns: int  # around a traced call, outside its recorded time
     range_ns: int  # to each begin or end of a range
@@ -57,6 +65,8 @@ class Machine:
     crossing_ns: int  # extra, if the second waits for a node of another branch
     graph_call_ns: int  # a graph launch
     branches_ns: int  # extra, if the graph has branches
+    # how much less than recorded a memset in a graph takes, with the gaps before and after it
+    memset_saved_ns: int
     copied_ns: int  # how much shorter a copy is, and the gaps before and after it
     returned_ns: int  # how much later a wait returns
     restart_ns: int  # how much longer the first launch after a wait takes
@@ -65,11 +75,11 @@ class Machine:
     locked: float  # share of a launch call in which no other thread of the process can launch
 
 
-LIKELY = Machine(1.0, 220, 250, 0, -480, 300, 1_700, 6_000, 1_500, 0, 0, 1.2, 1.0, 0.75)
+LIKELY = Machine(1.0, 220, 250, 0, -480, 300, 1_700, 1_000, 1_800, 1_500, 0, 0, 1.2, 1.0, 0.75)
 MACHINES = (
     LIKELY,
-    Machine(0.78, 320, 380, -100, -900, 100, 1_300, 3_000, 2_500, -500, 0, 0.95, 0.95, 0.65),
-    Machine(1.35, 100, 150, 180, -100, 700, 2_400, 9_000, 0, 1_500, 10_000, 1.5, 1.05, 0.85),
+    Machine(0.78, 320, 380, -100, -900, 100, 1_300, 0, 2_500, 2_500, -500, 0, 0.95, 0.95, 0.65),
+    Machine(1.35, 100, 150, 180, -100, 700, 2_400, 7_000, 1_000, 0, 1_500, 10_000, 1.5, 1.05, 0.85),
 )
 """The likeliest and the bounds.  Without the profiler, nine programs that waited after each
 inference took 3 to 32 µs longer than with a single wait, median 10; the replay says 8, and up to 20
@@ -100,17 +110,32 @@ def with_python(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
     )
 
 
-def of_slowed_host(machines: tuple[Machine, ...], slowdown: float) -> tuple[Machine, ...]:
-    """The machines for a trace whose host was slowed down throughout by this factor (see
-    trace.disturbance): without that, and the profiler, launches take as much less; the quick one's
-    once more, as nine such programs took 1 / 1.8 to 1 / 4.8 of their recorded time.
+_AROUND_CALLS_NS = 15_000
+"""What of the host's own work before a call is thought to be slowed by the profiler's work in the
+call before it, which leaves cold caches behind: the rest is the program's, and stays.
+"""
+
+_BETWEEN_GRAPHS, _BETWEEN_ENQUEUES, _BETWEEN_REPEATS = 0.75, 0.6, 0.35
+"""How much of that is left without the profiler on a host that nothing slows down: a loop of
+Python that launches a graph and waits for it takes 10 to 11.5 us beside the GPU's work, whatever
+its own work took in the trace (5 to 29 us); one of C++, which has none, takes 5 to 6.  Where
+nothing marks enqueues, a part of theirs lies between them.
+"""
+
+_SLOWER = 1.5  # power of the host's slowness by which that work took longer
+
+
+def around_calls(pace: HostPace, *, graphs: bool, repeats: bool) -> float:
+    """How much Python's own work between CUDA calls takes without the profiler, as a share of what
+    it took.
     """
-    likely, *bounds = machines
-    slowed = [
-        replace(one, launch=one.launch / slowdown**2) if one.launch < likely.launch else one
-        for one in bounds
-    ]
-    return (replace(likely, launch=likely.launch / slowdown), *slowed)
+    left = _BETWEEN_GRAPHS if graphs else _BETWEEN_REPEATS if repeats else _BETWEEN_ENQUEUES
+    return left / pace.slowness**_SLOWER
+
+
+def at_pace(machines: tuple[Machine, ...], pace: HostPace) -> tuple[Machine, ...]:
+    """The machines for a trace whose host had this pace: without what slowed it down."""
+    return tuple(replace(one, launch=one.launch * pace.without) for one in machines)
 
 
 def as_python(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
@@ -129,10 +154,27 @@ def profiler_costs(trace: Trace, window: Window) -> ProfilerCosts:
     rows = rows[np.isin(calls.held_ints("thread").take(rows), window.threads)]
     own = rows[calls.held_text("api").take(rows).where(OWN_CALLS.__contains__)]
     length = calls.held_ints("end_ns").take(own) - calls.held_ints("start_ns").take(own)
-    unit = float(np.median(length)) if len(length) >= _FEW else _OWN_CALL_NS
+    unit = float(np.median(length)) if len(length) >= _FEW else _unit_of_launches(trace, window)
     return ProfilerCosts(
-        round(_CALL * unit), round(_EDGE * unit), _empty_range(trace, window, round(_RANGE * unit))
+        len(length) >= _FEW,
+        round(_CALL * unit),
+        round(_EDGE * unit),
+        _empty_range(trace, window, round(_RANGE * unit)),
     )
+
+
+def _unit_of_launches(trace: Trace, window: Window) -> float:
+    """What the profiler's own call would take on this host, from what launch calls take."""
+    calls = trace.api_calls
+    rows = window.rows(calls)
+    rows = rows[np.isin(calls.held_ints("thread").take(rows), window.threads)]
+    rows = rows[calls.held_text("kind").take(rows).equals("launch")]
+    if len(rows) < _FEW:
+        return _OWN_CALL_NS
+    took = float(
+        np.median(calls.held_ints("end_ns").take(rows) - calls.held_ints("start_ns").take(rows))
+    )
+    return min(max(_LAUNCH_SLOPE * (took - _LAUNCH_LEAST_NS), _OWN_CALL_NS / 2), 2 * _OWN_CALL_NS)
 
 
 def _empty_range(trace: Trace, window: Window, default: int) -> int:
@@ -164,11 +206,16 @@ def profiler_parts(
 
 
 def unprofiled(
-    timeline: Timeline, profiler: ProfilerCosts, machine: Machine, *, unmarked: bool = False
+    timeline: Timeline,
+    profiler: ProfilerCosts,
+    machine: Machine,
+    *,
+    unmarked: bool = False,
+    around: float = 1.0,
 ) -> Timeline:
     """The timeline as it would run without the profiler; ``unmarked``: nothing shows that the
     host's own work between launches is an engine's, so that it varies as work outside enqueues
-    does.
+    does; ``around``: see around_calls.
     """
     costs = _costs(timeline.costs, profiler, machine)
 
@@ -188,11 +235,13 @@ def unprofiled(
                 else round(bare * machine.launch)
             )
         inside = round((own - outside) * (machine.own if unmarked else machine.launch))
-        outside = round(outside * machine.own)
+        outside = round((outside - min(outside, _AROUND_CALLS_NS) * (1 - around)) * machine.own)
         works = tuple(
             _work(work, machine, machine.node_saved_ns if old.graph else machine.queued_saved_ns)
             for work in old.works
         )
+        if old.graph:
+            works = _spaced(works, timeline.costs.wider_node_ns, machine.memset_saved_ns)
         return old._replace(
             own_ns=inside + outside,
             own_profiler_ns=0,
@@ -219,6 +268,7 @@ def _costs(costs: Costs, profiler: ProfilerCosts, machine: Machine) -> Costs:
             else costs.made_node_ns + machine.node_ns + saved_more_ns
         ),
         crossing_ns=machine.crossing_ns,
+        from_memset_ns=max(costs.from_memset_ns - machine.memset_saved_ns, _BEHIND_MEMSET_NS),
         to_copy_ns=max(costs.to_copy_ns - machine.copied_ns, costs.dispatch_ns),
         from_copy_ns=max(costs.from_copy_ns - machine.copied_ns, costs.dispatch_ns),
         return_ns=max(costs.return_ns + machine.returned_ns, 500),
@@ -229,6 +279,22 @@ def _costs(costs: Costs, profiler: ProfilerCosts, machine: Machine) -> Costs:
         ),
         graph_launch_ns=machine.graph_call_ns,
     )
+
+
+def _spaced(works: tuple[Work, ...], wider_ns: int, memset_ns: int) -> tuple[Work, ...]:
+    """The nodes of a recorded graph as far apart as they are without the profiler: each so much
+    further from what it waits for, and what waits for a memset so much closer.
+    """
+    memsets = {work.number for work in works if work.kind == "memset"}
+    if not memsets and not wider_ns:
+        return works
+    spaced = []
+    for work in works:
+        lead_ns = work.lead_ns + (wider_ns if work.after else 0)
+        if memsets.intersection(work.after):
+            lead_ns = max(lead_ns - memset_ns, min(lead_ns, _BEHIND_MEMSET_NS))
+        spaced.append(work._replace(lead_ns=lead_ns))
+    return tuple(spaced)
 
 
 def _branches(step: Step) -> bool:

@@ -110,16 +110,16 @@ class _Gpu:
         own = self.queues_a_thread or 1
         others = [lists for queue, lists in self.busy.items() if queue // own != work.queue // own]
         while left > 0:
-            taken, until = 0.0, -1
+            taken, until = 0.0, MISSING
             for starts, ends, needs in others:
                 at = bisect_right(starts, now) - 1
                 if at >= 0 and ends[at] > now:
                     taken += needs[at]
-                    until = ends[at] if until < 0 else min(until, ends[at])
+                    until = ends[at] if until == MISSING else min(until, ends[at])
                 elif at + 1 < len(starts):
-                    until = starts[at + 1] if until < 0 else min(until, starts[at + 1])
+                    until = starts[at + 1] if until == MISSING else min(until, starts[at + 1])
             rate = min(1.0, max(1.0 - taken, 0.0) / need)
-            if until < 0 or rate * (until - now) >= left:
+            if until == MISSING or rate * (until - now) >= left:
                 now += round(left / rate)
                 break
             left -= rate * (until - now)

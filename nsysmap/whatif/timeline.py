@@ -80,6 +80,8 @@ class Costs:
     node_ns: int  # between two nodes of a graph; MISSING as recorded if none is
     # in a graph made of single launches, between their durations as recorded, if it were recorded
     made_node_ns: int
+    # how much further apart than recorded the nodes of the trace's graphs are without the profiler
+    wider_node_ns: int
     early_node_ns: int  # the same where the second may begin early; MISSING as recorded
     to_memset_ns: int  # between a node of a graph and a memset that waits for it
     from_memset_ns: int  # between a memset in a graph and a node that waits for it

@@ -53,6 +53,7 @@ COSTS = Costs(
     from_copy_ns=1_700,
     node_ns=500,
     made_node_ns=500,
+    wider_node_ns=0,
     early_node_ns=-400,
     to_memset_ns=900,
     from_memset_ns=3_000,
