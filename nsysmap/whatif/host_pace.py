@@ -50,7 +50,7 @@ class HostPace:
         """What the host's work takes without what slowed it down, as a share of what it took."""
         if self.own_calls:
             return 1 / self.quickest if self.quickest >= SLOWED else 1.0
-        return self.launches**-_BY_LAUNCHES * self.quickest**-_BY_CALLS
+        return float(self.launches**-_BY_LAUNCHES * self.quickest**-_BY_CALLS)
 
 
 def host_pace(timeline: Timeline, slowed: SlowCalls | None, *, own_calls: bool) -> HostPace:

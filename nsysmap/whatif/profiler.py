@@ -130,7 +130,7 @@ def around_calls(pace: HostPace, *, graphs: bool, repeats: bool) -> float:
     it took.
     """
     left = _BETWEEN_GRAPHS if graphs else _BETWEEN_REPEATS if repeats else _BETWEEN_ENQUEUES
-    return left / pace.slowness**_SLOWER
+    return float(left / pace.slowness**_SLOWER)
 
 
 def at_pace(machines: tuple[Machine, ...], pace: HostPace) -> tuple[Machine, ...]:

@@ -9,7 +9,7 @@ from math import hypot
 
 import numpy as np
 
-from nsysmap.core.table import IntArray
+from nsysmap.core.table import BoolArray, IntArray
 from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.model import Model
 from nsysmap.whatif.timeline import Timeline, all_steps, host_time, inference_count
@@ -85,10 +85,10 @@ def has_dynamic_shapes(facts: EngineFacts | None) -> bool:
     return any("-1" in (text or "").split("x") for text in facts.tensors.text("dimensions").values)
 
 
-def _few_blocks(model: Model, rows: IntArray) -> IntArray:
+def _few_blocks(model: Model, rows: IntArray) -> BoolArray:
     kernels = model.observed.trace.kernels
     blocks = np.ones(len(rows), np.int64)
     for name in ("grid_x", "grid_y", "grid_z"):
         blocks *= kernels.held_ints(name).take(rows)
-    few: IntArray = (blocks <= _FEW_BLOCKS) & (blocks > 0)
+    few: BoolArray = (blocks <= _FEW_BLOCKS) & (blocks > 0)
     return few
