@@ -35,6 +35,7 @@ from nsysmap.whatif.changes import (
 )
 from nsysmap.whatif.model import Model
 from nsysmap.whatif.profiler import Machine
+from nsysmap.whatif.spread import few_blocks_share, has_dynamic_shapes
 from nsysmap.whatif.throughput import phases_in_flight
 from nsysmap.whatif.timeline import Timeline, all_works, kernel_rows
 
@@ -50,6 +51,7 @@ its own, the same.
 # side
 _SIDE_BY_SIDE = 1.15
 _NEARLY_ALL = 0.95  # of the time, or of the GPU
+_MUCH = 0.05  # share of the GPU's work
 _NEXT_TO_NOTHING = 0.01  # share of an inference's time
 # a call that records an event or makes a stream wait for one, without the profiler: one_sync
 # against sync, on two scales
@@ -118,8 +120,27 @@ def _cuda_graph(model: Model, _: Change) -> Plan:
     return Plan(
         tuple(map(make, _beside_each_other(model))),
         f"{captures}; kernels take as long as now; inside the enqueue the host only launches the"
-        " graph.",
+        f" graph.{_may_differ(model)}",
     )
+
+
+def _may_differ(model: Model) -> str:
+    """What of the kernels may not stay as it is, for which the range allows; empty if nothing is
+    known.
+    """
+    told = ""
+    if has_dynamic_shapes(model.facts):
+        told += (
+            " The engine has dynamic shapes: TensorRT may run kernels in the graph that are not"
+            " specialised for the shape; the range allows for some."
+        )
+    share = few_blocks_share(model)
+    if share >= _MUCH:
+        told += (
+            f" Kernels of few blocks take {share:.0%} of the GPU's work, and depend on where the"
+            " GPU places them: the range allows for a quarter more."
+        )
+    return told
 
 
 def _beside_each_other(model: Model) -> tuple[Beside, ...]:

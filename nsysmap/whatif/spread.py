@@ -9,10 +9,9 @@ from math import hypot
 
 import numpy as np
 
-from nsysmap.core.table import BoolArray, IntArray
 from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.model import Model
-from nsysmap.whatif.timeline import Timeline, all_steps, host_time, inference_count
+from nsysmap.whatif.timeline import Timeline, all_steps, all_works, host_time, inference_count
 
 _FEW_BLOCKS, _LONG_NS = 8, 10_000
 _ELSEWHERE = 0.25
@@ -62,9 +61,7 @@ def graph_spread(
     and slower, than the replay of this timeline says.
     """
     count = max(inference_count(timeline), 1) / model.window.inferences_a_pass
-    works = [work for step in all_steps(timeline) for work in step.works]
-    rows = np.array([work.row for work in works if work.kind == "kernel"], np.int64)
-    length = np.array([work.dur_ns for work in works if work.kind == "kernel"], np.int64)
+    works = list(all_works(timeline))
     own = host_time(timeline, lambda step: step.own_ns) * model.window.inferences_a_pass
     branches = len({work.queue for work in works}) > 1
     both = hypot(
@@ -74,8 +71,11 @@ def graph_spread(
         _OWN * own,
         _BRANCHES * model.work_ns if branches else 0.0,
     )
-    placed = _ELSEWHERE * float(length[_few_blocks(model, rows) & (length >= _LONG_NS)].sum())
-    return both, hypot(both, placed / count, _OTHER_KERNELS * model.work_ns if dynamic else 0.0)
+    return both, hypot(
+        both,
+        _ELSEWHERE * few_blocks_share(model) * model.work_ns,
+        _OTHER_KERNELS * model.work_ns if dynamic else 0.0,
+    )
 
 
 def has_dynamic_shapes(facts: EngineFacts | None) -> bool:
@@ -85,10 +85,13 @@ def has_dynamic_shapes(facts: EngineFacts | None) -> bool:
     return any("-1" in (text or "").split("x") for text in facts.tensors.text("dimensions").values)
 
 
-def _few_blocks(model: Model, rows: IntArray) -> BoolArray:
-    kernels = model.observed.trace.kernels
+def few_blocks_share(model: Model) -> float:
+    """The share of the kernels' time that long kernels of few blocks take."""
+    kernels = [work for work in all_works(model.likely) if work.kind == "kernel"]
+    rows = np.array([work.row for work in kernels], np.int64)
+    length = np.array([work.dur_ns for work in kernels], np.int64)
     blocks = np.ones(len(rows), np.int64)
     for name in ("grid_x", "grid_y", "grid_z"):
-        blocks *= kernels.held_ints(name).take(rows)
-    few: BoolArray = (blocks <= _FEW_BLOCKS) & (blocks > 0)
-    return few
+        blocks *= model.observed.trace.kernels.held_ints(name).take(rows)
+    few = (blocks > 0) & (blocks <= _FEW_BLOCKS) & (length >= _LONG_NS)
+    return float(length[few].sum() / max(int(length.sum()), 1))
