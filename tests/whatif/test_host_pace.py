@@ -1,0 +1,67 @@
+"""How slow the host was, and what that leaves of its work without the profiler."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nsysmap.trace.inferences.disturbance import SlowCalls
+from nsysmap.whatif.host_pace import HostPace, host_pace
+from nsysmap.whatif.profiler import MACHINES, around_calls, at_pace
+from nsysmap.whatif.timeline import Timeline
+from tests.whatif.test_replay import COSTS, program
+
+
+def launching(call_ns: int) -> Timeline:
+    made = program(kernels=[1_000] * 10)
+    threads = tuple(
+        tuple(step._replace(call_ns=call_ns) if step.works else step for step in steps)
+        for steps in made.threads
+    )
+    return replace(made, threads=threads, costs=COSTS)
+
+
+@pytest.mark.parametrize(
+    ("call_ns", "times"), [(4_000, 1.0), (8_000, 2.0), (3_600, 0.9), (1_000, 0.825)]
+)
+def test_the_pace_is_that_of_launch_calls_beside_those_of_a_host_that_nothing_slows(
+    call_ns: int, times: float
+) -> None:
+    pace = host_pace(launching(call_ns), None, own_calls=False)
+    assert pace.launches == pytest.approx(times)
+    assert pace.slowness == max(pace.launches, 1.0)
+
+
+def test_a_host_that_launches_as_usual_takes_what_is_left_without_the_profiler() -> None:
+    assert host_pace(launching(4_000), None, own_calls=False).without == 1.0
+
+
+def test_the_slower_the_host_was_the_less_is_left() -> None:
+    left = [
+        host_pace(launching(ns), SlowCalls("cuKernelSetAttribute", 500, quickest), own_calls=False)
+        for ns, quickest in ((4_000, 1.0), (4_000, 1.4), (6_000, 1.0), (6_000, 1.4))
+    ]
+    by = [pace.without for pace in left]
+    assert by[0] == 1.0 > max(by[1], by[2]) > min(by[1], by[2]) > by[3] > 0.4
+
+
+def test_the_profiler_s_own_calls_tell_more_than_launches() -> None:
+    assert HostPace(2.0, 1.1, own_calls=True).without == 1.0
+    assert HostPace(2.0, 1.5, own_calls=True).without == pytest.approx(1 / 1.5)
+
+
+def test_the_pace_changes_what_launches_take_on_every_machine() -> None:
+    pace = HostPace(2.0, 1.0, own_calls=False)
+    for before, after in zip(MACHINES, at_pace(MACHINES, pace), strict=True):
+        assert after.launch == pytest.approx(before.launch * pace.without)
+        assert replace(after, launch=before.launch) == before
+
+
+def test_python_s_work_around_calls_shrinks_with_the_host_s_slowness() -> None:
+    calm, slow = (HostPace(launches, 1.0, own_calls=False) for launches in (0.9, 2.0))
+    assert around_calls(calm, graphs=True, repeats=False) == 0.75
+    assert around_calls(slow, graphs=True, repeats=False) == pytest.approx(0.75 / 2**1.5)
+    assert around_calls(calm, graphs=False, repeats=True) < around_calls(
+        calm, graphs=False, repeats=False
+    )
