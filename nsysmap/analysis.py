@@ -14,6 +14,7 @@ import numpy as np
 
 from nsysmap.advice.program import program_of
 from nsysmap.core.counter_schema import NCU_KERNELS
+from nsysmap.core.errors import current_folder
 from nsysmap.core.note import Note, notes_table
 from nsysmap.core.report_schema import HIDDEN_REPLAYS
 from nsysmap.core.result_schema import KERNELS
@@ -300,7 +301,7 @@ def analyze_mapped(  # what else is known, and what is asked
         ncu=ncu,
         device=device,
         progress=progress,
-        settings=Path.cwd(),
+        settings=current_folder(),
     )
     return Analysis(
         mapped.trace.source, mapped.engines, steps.tables, steps, mapped.trace.gpu_metrics

@@ -36,7 +36,7 @@ from nsysmap.cli.rules import rules_group
 from nsysmap.cli.sql import sql_command
 from nsysmap.cli.what_if import what_if_command
 from nsysmap.core.ending import end_at_signals, hold_where_stopped
-from nsysmap.core.errors import NsysmapError
+from nsysmap.core.errors import NsysmapError, current_folder
 from nsysmap.text.terminal import escaped
 
 
@@ -126,6 +126,8 @@ def _run() -> None:
         ):  # click takes it for the end of what a user types; nothing here asks for that
             raise error.__cause__ from None
         sys.exit(130)
+    except MemoryError:
+        _fail(_NO_MEMORY, status=1)
     except BrokenPipeError:
         _drop_output()
         sys.exit(1)  # as click does, where it meets the closed pipe first
@@ -137,6 +139,10 @@ def _run() -> None:
                 f"{error.filename}: cannot be used ({error.strerror}); check the path and its"
                 " permissions"
             )
+        if error.errno == errno.ENOMEM:
+            _fail(_NO_MEMORY, status=1)
+        if error.errno == errno.ENOENT:
+            current_folder()  # says so where that is what is gone
         if error.errno not in _FULL:
             raise
         _drop_output()
@@ -185,8 +191,15 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _fail(line: str) -> NoReturn:
+_NO_MEMORY = (
+    "out of memory: this takes more than the process may have; raise the limit, select a part of"
+    " the report (--since, --until, --inference), or write fewer outputs; files that were complete"
+    " are kept"
+)
+
+
+def _fail(line: str, *, status: int = 2) -> NoReturn:
     hold_where_stopped()
     with suppress(OSError):  # standard error may be full or closed too
         click.echo("nsysmap: " + escaped(" ".join(line.split())), err=True)
-    sys.exit(2)
+    sys.exit(status)

@@ -33,6 +33,7 @@ _GATE_S = 0.5  # for the main thread to note what it is just making
 
 _folders: dict[Path, None] = {}
 _processes: dict[subprocess.Popen[bytes], bool] = {}  # → whether it leads a group of its own
+_all_descendants: list[bool] = []
 _gate = threading.Lock()  # held while something is made, until it is noted
 _making: list[bool] = []  # in the main thread
 _stopped_by: list[int] = []
@@ -96,6 +97,18 @@ def process_noted(
                     stream.close()
         process.wait()
         _processes.pop(process, None)
+
+
+@contextmanager
+def descendants_noted() -> Iterator[None]:
+    """Within the block all processes that come from this one are killed where a signal ends it,
+    also those that a library started.
+    """
+    _all_descendants.append(True)
+    try:
+        yield
+    finally:
+        _all_descendants.pop()
 
 
 def finished(process: subprocess.Popen[bytes], seconds: float) -> int:
@@ -201,12 +214,26 @@ def _tidy() -> None:
     for process, group in list(_processes.items()):
         with suppress(OSError):
             _kill(process, group=group)
+    if _all_descendants:
+        _kill_descendants(os.getpid())
     for folder in list(_folders):
         for _ in range(50):  # the other threads still write into it
             shutil.rmtree(folder, ignore_errors=True)
             if not folder.exists():
                 break
             time.sleep(0.01)
+    if _all_descendants:  # one that was started in place of a killed one
+        _kill_descendants(os.getpid())
+
+
+def _kill_descendants(pid: int) -> None:
+    """Where the system tells them: Linux does."""
+    with suppress(OSError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            for child in map(int, (thread / "children").read_bytes().split()):
+                _kill_descendants(child)
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(child, signal.SIGKILL)
 
 
 def _kill(process: subprocess.Popen[bytes], *, group: bool) -> None:

@@ -27,3 +27,17 @@ def named_path(path: str | Path) -> Path:
             "check the path",
         )
     return Path(path)
+
+
+def current_folder() -> Path:
+    """The folder that nsysmap was started in; NsysmapError if it has been removed since: DuckDB,
+    for one, then ends the process.
+    """
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise NsysmapError(
+            "the current folder",
+            f"cannot be used ({error.strerror})",
+            "change into a folder that exists: cd",
+        ) from error

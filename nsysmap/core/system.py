@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import stat
 import subprocess
 from typing import IO
 
@@ -42,11 +43,14 @@ def lock(file: IO[bytes], *, wait: bool) -> None:
     fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def is_own(number: int) -> bool:
-    """Whether the open file is this user's; where files have no owner's number, folders of the
-    cache are the user's alone.
+def is_own(status: os.stat_result) -> bool:
+    """Whether the file is a plain one of this user's that nobody else can write; where files have
+    no owner's number, folders of the cache are the user's alone.
     """
-    return not hasattr(os, "getuid") or os.fstat(number).st_uid == os.getuid()
+    return stat.S_ISREG(status.st_mode) and (
+        not hasattr(os, "getuid")
+        or (status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+    )
 
 
 def is_root() -> bool:

@@ -110,11 +110,13 @@ class Text:
 
     def where(self, test: Callable[[str], bool], *, missing: bool = False) -> BoolArray:
         """True if the row's text passes the test, which runs once per distinct text; ``missing``
-        where there is no text.
+        where there is no text. The array is the caller's own, also where all rows have one text.
         """
         # code -1 reads the last one
         passes = np.array([*(test(value) for value in self.values), missing], np.bool_)
-        return mapped(self.codes, lambda codes: passes[codes])
+        if uniform(self.codes):
+            return np.full(len(self.codes), passes[self.codes[0]])
+        return passes[self.codes]
 
     def numbers(self, number: Callable[[str], int], *, missing: int) -> IntArray:
         """The number for each row's text, computed once per distinct text; ``missing`` where there

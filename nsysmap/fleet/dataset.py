@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.marked_folder import is_abandoned
 from nsysmap.core.table import Spec, Table
 from nsysmap.fleet.schema import FLEET_REPORTS, FLEET_TABLES, OF_REPORT
 
@@ -23,6 +25,8 @@ MARK = "nsysmap-fleet.json"
 _MARK_TEXT = '{"schema": "nsysmap/fleet/2"}\n'
 PLACE_BYTES, CONTENT_BYTES = 8, 12
 """A key is a digest of the report's location, followed by one of everything its rows depend on."""
+UNFINISHED = ".unfinished."
+"""How the folder is called in which the tasks of a run write, before the process's number."""
 _PART = re.compile(r"[0-9a-f]{40}\.parquet")
 _ABANDONED_S = 86_400.0
 _UNFINISHED = re.compile(r"\.[0-9a-f]{40}\.parquet\.\d+\.part")
@@ -64,16 +68,16 @@ def finished(folder: Path, key: str) -> bool:
     return part(folder, FLEET_REPORTS, key).is_file()
 
 
-def write_parts(folder: Path, key: str, tables: Iterable[Table]) -> None:
-    """Write one report's rows, that of `reports` last, which marks the others as complete.
-    Concurrent writers of the same rows write equal files.
+def write_parts(folder: Path, key: str, tables: Iterable[Table], unfinished: Path) -> None:
+    """Write one report's rows, each file first into the folder ``unfinished``, that of `reports`
+    last, which marks the others as complete. Concurrent writers of the same rows write equal files.
     """
     import pyarrow.parquet as pq
 
     held = {table.spec.name: table for table in tables}
     for spec in FLEET_TABLES:
         target = part(folder, spec, key)
-        fresh = target.with_name(f".{target.name}.{os.getpid()}.part")
+        fresh = unfinished / f"{spec.name}.{target.name}.{os.getpid()}"
         try:
             pq.write_table(arrow(held[spec.name]), fresh)
             fresh.replace(target)
@@ -116,7 +120,12 @@ def superseded(folder: Path, kept: dict[str, str]) -> int:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed tasks left behind: parts of reports that are not finished after a day."""
+    """Remove what killed runs and tasks left behind: the folders of unfinished files, and parts of
+    reports that are not finished after a day.
+    """
+    for left in folder.glob(f"{UNFINISHED}*"):
+        if is_abandoned(left):
+            shutil.rmtree(left, ignore_errors=True)
     for spec in FLEET_TABLES:
         for path in list((folder / spec.name).iterdir()):
             whole = _PART.fullmatch(path.name) and finished(

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nsysmap.core.ending import descendants_noted
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.marked_folder import marked_folder
 from nsysmap.core.output_file import replacing
 from nsysmap.fleet.child import ReportOutcome, run_task
-from nsysmap.fleet.dataset import open_dataset, superseded, sweep
+from nsysmap.fleet.dataset import UNFINISHED, open_dataset, superseded, sweep
 from nsysmap.fleet.sources import Source
 from nsysmap.text.terminal import inert_json
 
@@ -65,8 +66,9 @@ def run_fleet(
     sweep(settings.folder)
     outcomes: list[ReportOutcome] = []
     failures = 0
-    with _client(settings) as client:
-        for outcome in _outcomes(client, sources, settings):
+    unfinished = settings.folder / f"{UNFINISHED}{os.getpid()}"
+    with marked_folder(unfinished) as made, _client(settings) as client:
+        for outcome in _outcomes(client, sources, settings, made):
             outcomes.append(outcome)
             failures += outcome.failed is not None
             tell(
@@ -90,19 +92,20 @@ def run_fleet(
     return FleetRun(tuple(outcomes))
 
 
-def _job(source: Source, settings: Settings) -> dict[str, Any]:
+def _job(source: Source, settings: Settings, unfinished: Path) -> dict[str, Any]:
     return {
         "url": source.url,
         "name": source.named_from(settings.folder),
         "labels": dict(source.labels),
         "folder": str(settings.folder.absolute()),
+        "unfinished": str(unfinished.absolute()),
         "engines": [str(Path(path).absolute()) for path in settings.engines],
         "rules": [str(Path(path).absolute()) for path in settings.rules],
     }
 
 
 def _outcomes(
-    client: Any, sources: Sequence[Source], settings: Settings
+    client: Any, sources: Sequence[Source], settings: Settings, unfinished: Path
 ) -> Iterator[ReportOutcome]:
     """The outcomes as they arrive; the scheduler has only some of the tasks at a time, however many
     reports there are.
@@ -118,7 +121,7 @@ def _outcomes(
         source = next(waiting, None)
         if source is None:
             return None
-        job = _job(source, settings)
+        job = _job(source, settings, unfinished)
         future = client.submit(
             run_task,
             job,
@@ -178,6 +181,7 @@ def _client(settings: Settings) -> Iterator[Any]:
             yield client
         return
     with (
+        descendants_noted(),
         marked_folder(Path(tempfile.gettempdir()) / f"nsysmap-workers.{os.getpid()}") as scratch,
         dask.config.set(
             {

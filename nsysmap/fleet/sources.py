@@ -135,10 +135,8 @@ def _expanded(given: str, *, listed: bool) -> list[str]:
     path = Path(given)
     if path.is_dir():
         return [
-            str(found)
-            for found in sorted(path.rglob("*"))
-            if found.suffix in REPORT_SUFFIXES and found.is_file()
-        ]
+            str(found) for found in _inside(path) if found.suffix in REPORT_SUFFIXES
+        ]  # also a link to nothing, which fails alone when it is read
     if path.suffix in REPORT_SUFFIXES and (path.is_file() or not _is_glob(given)):
         return [given]  # a missing report is noticed when it is read, and fails alone
     if path.is_file() and listed:
@@ -148,11 +146,30 @@ def _expanded(given: str, *, listed: bool) -> list[str]:
         return [
             str(found)
             for found in sorted(anchor.glob(str(path.relative_to(anchor))))
-            if found.is_file()
+            if not found.is_dir()
         ]
     if path.exists():
         return [given]
     raise NsysmapError(given, "there is no such file or folder", "check the path")
+
+
+def _inside(folder: Path) -> list[Path]:
+    """All that is no folder, in it and in the folders within. Raises NsysmapError where one of them
+    cannot be read: the reports in it would be missing without a word.
+    """
+
+    def unread(error: OSError) -> None:
+        raise NsysmapError(
+            str(error.filename),
+            f"cannot be read ({error.strerror})",
+            "make it readable, or name the reports themselves",
+        ) from error
+
+    return sorted(
+        Path(inside) / name
+        for inside, _, names in os.walk(folder, onerror=unread)
+        for name in names
+    )
 
 
 def _is_glob(text: str) -> bool:

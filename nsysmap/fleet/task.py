@@ -70,12 +70,15 @@ def work(job: Mapping[str, Any]) -> dict[str, object]:
     """
     source, folder = Source(job["url"], job["labels"]), Path(job["folder"])
     with _local(source.url) as report:
+        if report.exists() and not report.is_file():  # a pipe would be waited for
+            raise NsysmapError(str(report), "is not a file", "give a report")
         key = _key(report, job)
         if finished(folder, key):
             return {"key": key, "kept": True}
         mapped = map_report(report, read_engines(job["engines"]))
         analysis = analyze_mapped(mapped, rules=chosen_rules(job["rules"]))
-        write_parts(folder, key, tables_of(analysis, mapped, source.columns(key, job["name"])))
+        tables = tables_of(analysis, mapped, source.columns(key, job["name"]))
+        write_parts(folder, key, tables, Path(job["unfinished"]))
     return {"key": key, "kept": False}
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.output_file import replacing
-from nsysmap.core.system import is_own
 from nsysmap.inputs.engine.tool_file import head_of, is_binary
 from nsysmap.inputs.nsys import export_cache
 from nsysmap.inputs.nsys.export import nsys_for
@@ -59,20 +58,13 @@ class Place:
         another user made it.
         """
         try:
-            with self.path.open("rb") as file:
-                if not is_own(file.fileno()):  # in a folder that others can write too
-                    return {}
-                held = file.read()
+            held = export_cache.own_bytes(self.path)
         except OSError:
             return {}
         body = held[len(_MAGIC) : -_CHECK_BYTES]
         if not held.startswith(_MAGIC) or _check(body) != held[-_CHECK_BYTES:]:
             return {}
-        head, _, rest = body.partition(b"\n")
-        forms, at = {}, 0
-        for name, size in json.loads(head):
-            forms[name] = rest[at : at + size]
-            at += size
+        forms = _forms(body)
         with suppress(OSError):
             self.path.touch()  # what was used last is dropped last
         return forms
@@ -121,6 +113,29 @@ def write_files(answer: Mapping[str, bytes], paths: Iterable[Path]) -> None:
     for path in paths:
         with replacing(path) as fresh:
             fresh.write_bytes(answer[path.suffix.lower()])
+
+
+def _forms(body: bytes) -> dict[str, bytes]:
+    """The forms behind a head that names them with their sizes; nothing where it is none."""
+    head, _, rest = body.partition(b"\n")
+    try:
+        named = json.loads(head)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(named, list) or not all(map(_is_named_size, named)):
+        return {}
+    forms, at = {}, 0
+    for name, size in named:
+        forms[name] = rest[at : at + size]
+        at += size
+    return forms if at == len(rest) else {}
+
+
+def _is_named_size(one: object) -> bool:
+    match one:
+        case [str(), int(size)]:
+            return 0 <= size <= export_cache.MOST_RESULT_BYTES
+    return False
 
 
 _CHECK_BYTES = 32

@@ -11,6 +11,8 @@ import resource
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -645,3 +647,48 @@ def test_a_file_given_as_a_name_is_not_explained_as_one(nsysmap: Command, tmp_pa
     assert "shows no kernels; see why: nsysmap analyze" in hidden.err
     # too long to be a path
     assert nsysmap("decode", "/bert/encoder/layer.0/" + "x/" * 3000).status == 0
+
+
+@pytest.mark.parametrize("error", ["MemoryError()", "OSError(12, 'Cannot allocate memory')"])
+def test_out_of_memory_is_one_line_and_what_was_complete_stays(error: str, tmp_path: Path) -> None:
+    code = (
+        "import nsysmap.output.perfetto.write as module\n"
+        f"def full(*_, **__): raise {error}\n"
+        "module.write_trace = full\n"
+        "from nsysmap.cli.main import main\nmain()"
+    )
+    outputs = ["-o", str(tmp_path / "a.json"), "-o", str(tmp_path / "b.perfetto-trace")]
+    report = FIXTURES / "bert_trt10" / "sync.sqlite"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "analyze", str(report), *outputs],
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.count(b"\n")) == (1, 1), done.stderr
+    assert done.stderr.startswith(b"nsysmap: out of memory")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+@pytest.mark.parametrize("command", [["analyze"], ["sql"], ["map"]])
+def test_a_current_folder_that_is_gone_is_one_line(command: list[str], tmp_path: Path) -> None:
+    report = str(FIXTURES / "bert_trt10" / "sync.sqlite")
+    program = (
+        "import os, sys\nos.rmdir(os.getcwd())\nsys.path.insert(0, sys.argv.pop(1))\n"
+        "from nsysmap.cli.main import main\nmain()"
+    )
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    more = ["SELECT count(*) FROM kernels"] if command == ["sql"] else []
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(Path(__file__).parents[2]), *command, report, *more],
+        cwd=folder,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode in (0, 2), done.stderr
+    assert b"Traceback" not in done.stderr
+    if done.returncode == 2:
+        assert done.stderr.startswith(b"nsysmap: the current folder: cannot be used")
+        assert done.stderr.count(b"\n") == 1

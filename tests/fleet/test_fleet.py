@@ -12,7 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import duckdb
@@ -76,6 +76,7 @@ def job_in(folder: Path) -> dict[str, object]:
         "name": "sync.sqlite",
         "labels": {},
         "folder": str(folder),
+        "unfinished": str(folder),
         "engines": [ENGINE],
         "rules": [],
     }
@@ -350,6 +351,40 @@ def test_reports_are_named_by_folder_glob_list_and_url(tmp_path: Path) -> None:
     for pattern in ("(", "rank"):
         with pytest.raises(NsysmapError, match="--label"):
             sources(every, [pattern])
+
+
+def test_a_link_to_nothing_in_a_folder_is_a_report_that_fails(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "x.nsys-rep").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "in" / "pipe.sqlite")
+    (tmp_path / "in" / "folder.sqlite").mkdir()
+    for given in (tmp_path / "in", tmp_path / "in" / "*"):
+        found = sources([str(given)])
+        assert [Path(source.url).name for source in found] == ["pipe.sqlite", "x.nsys-rep"]
+    told = []
+    for source in found:
+        outcome = run_task(
+            job_in(tmp_path) | {"url": source.url, "name": source.url},
+            timeout_s=60,
+            memory_bytes=GIB,
+        )
+        told.append(outcome.failed)
+    assert told == [
+        "is not a file; give a report",
+        "cannot be read (No such file or directory); check the path",
+    ]
+
+
+def test_a_folder_that_cannot_be_read_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_folder: object, *, onerror: Callable[[OSError], None]) -> list[object]:
+        onerror(PermissionError(13, "Permission denied", "private"))
+        return []
+
+    monkeypatch.setattr(os, "walk", refused)
+    with pytest.raises(NsysmapError, match="private: cannot be read"):
+        sources([str(tmp_path)])
 
 
 def test_a_report_on_another_file_system_is_copied_and_the_copy_removed(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from nsysmap.core.errors import NsysmapError
 from nsysmap.core.marked_folder import MARK_TEXT
 from nsysmap.inputs.nsys import program
 from nsysmap.inputs.nsys.export import export, report_version
-from nsysmap.inputs.nsys.export_cache import Cleared, cache_folder, cached, clear_cache
+from nsysmap.inputs.nsys.export_cache import Cleared, cache_folder, cached, clear_cache, is_own
 from nsysmap.inputs.nsys.program import Nsys, find_nsys
 from nsysmap.trace.open_report import open_trace
 from tests.places import FIXTURES
@@ -615,3 +615,44 @@ def test_a_report_of_a_newer_nsys_is_told_by_the_real_nsys(tmp_path: Path) -> No
     path.write_bytes(FIXTURE.read_bytes().replace(b"2023@4@4@54-", b"2093@4@4@54-", 1))
     error = error_of(path)
     assert "was written by nsys 2093.4.4.54, newer than" in error.what
+
+
+@pytest.mark.parametrize("how", ["another user", "others can write", "a link", "a pipe"])
+def test_an_export_that_may_be_somebody_elses_is_made_anew(
+    how: str,
+    stand_in: StandIn,
+    report: Path,
+    cache: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stand_in()
+    kept = export(report)
+    theirs = tmp_path / "theirs.sqlite"
+    shutil.copy(FIXTURES / "bert_trt10" / "sync.sqlite", theirs)
+    kept.unlink()
+    if how == "a link":
+        kept.symlink_to(theirs)
+    elif how == "a pipe":
+        os.mkfifo(kept)
+    else:
+        shutil.copy(theirs, kept)
+        kept.chmod(0o666 if how == "others can write" else 0o600)
+    if how == "another user":
+        monkeypatch.setattr(os, "getuid", lambda: 12345)
+        assert not is_own(kept)
+        monkeypatch.undo()
+        return
+    assert "NVTX_EVENTS" not in tables(export(report))
+    assert is_own(kept)
+    assert [path.name for path in cache.iterdir()] == [kept.name]
+
+
+@pytest.mark.parametrize("body", ["sys.exit(1)", "open(out, 'w').write('half')"])
+def test_a_full_disk_is_told_as_that(
+    body: str, stand_in: StandIn, report: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(body)
+    free = shutil.disk_usage(report)._replace(free=3)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
+    assert "has no room for the export of a.nsys-rep: its disk is full" in error_of(report).what

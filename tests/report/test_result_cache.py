@@ -199,3 +199,27 @@ def test_the_cache_stays_within_its_bound_and_is_cleared(monkeypatch: pytest.Mon
     assert len(export_cache.cached()) == 2
     assert export_cache.clear_cache().files == 2
     assert [path.name for path in export_cache.cache_folder().iterdir()] == [foreign.name]
+
+
+@pytest.mark.parametrize("head", [b"[" * 100_000, b"\xff", b'[["x", 1e400]]', b'[["x", -1]]', b"3",
+                                  b'[["x", 5]]', b'[[1, 2]]', b'[["x", true, 1]]'])  # fmt: skip
+def test_a_forged_head_is_no_answer(head: bytes, tmp_path: Path) -> None:
+    body = head + b"\nabc"
+    path = tmp_path / "x.results"
+    path.write_bytes(export_cache.RESULT_MAGIC + body + result_cache._check(body))
+    path.chmod(0o600)
+    assert Place(path).read() == {}
+
+
+@pytest.mark.usefixtures("here")
+def test_a_pipe_in_the_place_of_an_answer_is_none(
+    worked: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked(capfd, "--json")
+    (kept,) = export_cache.cache_folder().glob("*.results")
+    kept.unlink()
+    os.mkfifo(kept)
+    asked(capfd, "--json")
+    assert worked == ["sync.sqlite"] * 2
+    assert kept.is_file()
+    assert run(capfd, "cache", "list").status == 0

@@ -86,7 +86,7 @@ def _first_that_reads(
     refused: NsysmapError | None = None
     for nsys in _in_turn(written_by):
         target = export_cache.kept(digest, nsys.version)
-        if _whole(target):
+        if export_cache.is_own(target) and _whole(target):
             return target
         export_cache.forget(target)
         try:
@@ -155,8 +155,15 @@ def _export(
                 f"cannot be started ({reason})",
                 "repair it, or point NSYS at another nsys",
             ) from error
+        whole = ended.status == 0 and _whole(made)
+        if not whole and export_cache.lacks_room(folder, path.stat().st_size):
+            raise NsysmapError(
+                str(export_cache.cache_folder()),
+                f"has no room for the export of {path.name}: its disk is full",
+                "free disk space there, or set NSYSMAP_CACHE to a folder with more",
+            )
         _check(nsys, path, written_by, ended)
-        if not _whole(made):
+        if not whole:
             raise _RefusedError(
                 _failed(
                     path,

@@ -4,6 +4,7 @@ can prove to have written.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -14,6 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from nsysmap.core import system
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.marked_folder import MARK, is_abandoned, marked_folder
 
@@ -21,6 +23,7 @@ _FORMAT = 1  # part of every name: raise it when an export of the same bytes mus
 _EXPORT = re.compile(r"[0-9a-f]{32}-[0-9.]+-f\d+\.sqlite")
 _RESULT = re.compile(r"[0-9a-f]{32}\.results")
 _WORKING = "export-"
+_PROBE_BYTES = 1 << 16
 RESULT_MAGIC = b"nsysmap results 1\n"
 """How a file of results begins: raise the number when the form changes."""
 MOST_RESULT_BYTES = 64 << 20  # of one question; all results together may take _ALL_RESULTS_BYTES
@@ -73,7 +76,9 @@ def cached() -> list[Cached]:
         if export or _RESULT.fullmatch(path.name):
             with suppress(OSError):  # another process cleared it meanwhile
                 status = path.lstat()
-                if stat.S_ISREG(status.st_mode) and (export or _head(path) == RESULT_MAGIC):
+                if stat.S_ISREG(status.st_mode) and (
+                    export or own_bytes(path, len(RESULT_MAGIC)) == RESULT_MAGIC
+                ):
                     found.append(
                         Cached(
                             path,
@@ -102,9 +107,24 @@ def drop_oldest_results() -> None:
                 entry.path.unlink(missing_ok=True)
 
 
-def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(len(RESULT_MAGIC))
+def own_bytes(path: Path, most: int = 2 * MOST_RESULT_BYTES) -> bytes:
+    """The beginning of a file in the cache; nothing of one that is not :func:`is_own`.
+
+    It is opened without waiting: a pipe in its place would wait for a writer.
+    """
+    number = os.open(path, os.O_RDONLY | system.NO_FOLLOW | getattr(os, "O_BINARY", 0))
+    with os.fdopen(number, "rb") as file:
+        return file.read(most) if system.is_own(os.fstat(number)) else b""
+
+
+def is_own(path: Path) -> bool:
+    """Whether this user made the file in the cache, and nobody else can write it: in a folder that
+    others can write too, what lies there may be theirs.
+    """
+    try:
+        return system.is_own(path.lstat())
+    except OSError:
+        return False
 
 
 def exports_of(digest: str) -> list[Cached]:
@@ -112,7 +132,9 @@ def exports_of(digest: str) -> list[Cached]:
     found = [
         entry
         for entry in cached()
-        if entry.path.name.startswith(digest) and entry.path.name.endswith(f"-f{_FORMAT}.sqlite")
+        if entry.path.name.startswith(digest)
+        and entry.path.name.endswith(f"-f{_FORMAT}.sqlite")
+        and is_own(entry.path)
     ]
     return sorted(
         found,
@@ -182,6 +204,24 @@ def clear_cache() -> Cleared:
     except OSError as error:
         raise unwritable(folder, error) from error
     return Cleared(files, size)
+
+
+def lacks_room(folder: Path, report_bytes: int) -> bool:
+    """Whether the disk of a working folder cannot hold a report's export, with what of it is there:
+    an export takes some four times the bytes of its report.
+    """
+    probe = folder / "probe"
+    try:
+        there = sum(path.stat().st_size for path in folder.iterdir())
+        if shutil.disk_usage(folder).free + there < report_bytes:
+            return True
+        probe.write_bytes(bytes(_PROBE_BYTES))  # a quota does not show in what is free
+    except OSError as error:
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    finally:
+        with suppress(OSError):
+            probe.unlink(missing_ok=True)
+    return False
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from nsysmap.core.errors import current_folder
 from nsysmap.core.system import HAS_POLL, SIGNALS
 from nsysmap.core.table import Kind, Spec
 from nsysmap.rules.sandbox.given_tables import selected
@@ -181,6 +182,7 @@ class Sandbox:
         """Open it for statements over these tables."""
         import duckdb
 
+        current_folder()  # without one DuckDB ends the process
         self._tables = {spec.name: spec for spec in specs}
         self._memory_bytes = memory_limit_bytes
         self._engine: Any = duckdb.connect(
