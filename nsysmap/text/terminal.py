@@ -15,6 +15,10 @@ _NUMBER = re.compile(r"(\d+)")
 _WORD = re.compile(r"[^A-Za-z0-9]*[A-Za-z0-9]+|[^A-Za-z0-9]+")  # with the separator before it
 _LONGEST_SPLIT = 4000  # characters; the middle of a longer name is cut first
 _ALNUMS_BEHIND, _ALNUMS_BEFORE = re.compile(r"[A-Za-z0-9]+$"), re.compile(r"^[A-Za-z0-9]+")
+_WEB = re.compile(r"(www)\.", re.IGNORECASE)
+# of a person (which notifies them), a mail address, an issue: GitHub and GitLab look for these in
+# the text that is shown, where an entity is the character itself again, but not across a comment
+_CALLS = re.compile(r"(@(?=[\w\\])|(?<!&)#(?=\d)|!(?=\d)|\bGH-(?=\d))", re.IGNORECASE)
 _MARKS = re.compile(r"([\\`*_\[\]|~<>&$]|^[-+#])")  # of Markdown
 _BEYOND = re.compile(r"[^\x00-\x7e]")
 _LEAST_BACK = 5  # characters of a word that are worth showing
@@ -92,10 +96,9 @@ def plain(text: str) -> str:
         (r"\<", "&lt;"),
         (r"\>", "&gt;"),
         ("://", ":&#47;&#47;"),
-        ("www.", "www&#46;"),
     ):
         marked = marked.replace(mark, entity)
-    return marked
+    return _CALLS.sub(r"\1<!-- -->", _WEB.sub(r"\1&#46;", marked))
 
 
 def columns(text: str) -> int:

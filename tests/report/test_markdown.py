@@ -16,7 +16,7 @@ from nsysmap.output import markdown
 from nsysmap.output.build import report_of
 from nsysmap.output.markdown import report_markdown
 from nsysmap.output.text.report import report_text
-from nsysmap.text.terminal import code, plain
+from nsysmap.text.terminal import code, escaped, plain
 from tests.places import FIXTURES
 from tests.reports import hostile, report
 
@@ -81,8 +81,6 @@ def test_a_report_too_long_for_a_comment_loses_rows_and_says_so(
 
 @given(st.text())
 def test_code_shows_the_text_and_nothing_else(name: str) -> None:
-    from nsysmap.text.terminal import escaped
-
     shown = code(name)
     if shown.startswith("`"):
         assert shown == f"`{escaped(name)}`"
@@ -97,7 +95,20 @@ def test_code_shows_the_text_and_nothing_else(name: str) -> None:
 @given(st.text())
 def test_plain_text_holds_no_mark_that_is_not_escaped(text: str) -> None:
     bare = re.sub(r"\\[!-/:-@\[-`{-~]", "", plain(text))
-    assert not re.search(r"[`*_\[\]|~<>$\\]", bare)
+    assert not re.search(r"[`*_\[\]|~<>$\\]", bare.replace("<!-- -->", ""))
+
+
+@given(st.text("@#!ghGH-wW.:/1aé\\_&<>", max_size=12))
+def test_plain_text_calls_nobody_and_nothing(text: str) -> None:
+    """What GitHub and GitLab look for in the text that is shown: entities are decoded there, and a
+    comment parts the text.
+    """
+    unescaped = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", plain(text))
+    pieces = [html.unescape(piece) for piece in unescaped.split("<!-- -->")]
+    assert "".join(pieces) == " ".join(escaped(" ".join(text.split())).split())
+    for piece in pieces:
+        assert not re.search(r"@\w|[#!]\d|\bGH-\d", piece, re.IGNORECASE)
+    assert not re.search(r"www\.|://", plain(text), re.IGNORECASE)
 
 
 def test_markdown_says_the_same_figures_as_the_terminal() -> None:
