@@ -37,6 +37,6 @@ COMPARISON: Declared = {
         "source one inference like rank first warmup time_ns usual usual_ns before_ns "
         "usual_before_ns phases"
     ),
-    WaitBefore: keys("ns cause evidence ended_by"),
+    WaitBefore: keys("ns cause evidence ended_by evidence_kind evidence_name"),
 }
 """The objects in the JSON of `nsysmap compare` and `nsysmap inference`, version 1 of each."""

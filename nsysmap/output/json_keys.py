@@ -6,8 +6,11 @@ CHANGELOG.md; a new key is none.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from nsysmap.answer.model import (
     Action,
+    Distinction,
     Disturbance,
     Doubt,
     EngineRan,
@@ -16,6 +19,7 @@ from nsysmap.answer.model import (
     GpuTime,
     GraphVerdict,
     HardwareUse,
+    HostEvidence,
     IdleCause,
     InferenceKind,
     KernelShare,
@@ -29,8 +33,10 @@ from nsysmap.answer.model import (
     RuleAnswer,
     Slowest,
     Summary,
+    UnitOfTime,
     UnitUse,
     Wait,
+    WhereItRan,
 )
 from nsysmap.core.json_record import Declared, keys
 from nsysmap.core.note import Note
@@ -47,6 +53,10 @@ from nsysmap.output.model import (
 from nsysmap.rules.finding import Finding
 
 REPORT: Declared = {
+    Distinction: keys("profile kernels own_kernel hidden number"),
+    WhereItRan: keys("process gpu thread hidden_graphs"),
+    HostEvidence: keys("kind name text"),
+    UnitOfTime: keys("inferences repetitions among_others"),
     EngineRan: keys(
         "source tensorrt_version layers inferences verdict how in_doubt other_kernels tactics "
         "other_tactics lacking by_order unknown_layers"
@@ -54,7 +64,7 @@ REPORT: Declared = {
     Figure: keys("ns low_ns high_ns"),
     InferenceKind: keys(
         "what inferences warmup cut kernels mean_ns median_ns p95_ns gpu_time_ns enqueue_ns "
-        "gpu_span_ns steady phase group drift"
+        "gpu_span_ns steady phase group drift engine_name distinction place"
     ),
     IdleCause: keys("cause ns share_of_window outside_calls inferred"),
     GpuTime: keys(
@@ -76,12 +86,12 @@ REPORT: Declared = {
     RegionPart: keys("name does parts kernels time_ns share_of_region_time"),
     Region: keys("name engine share_of_all_kernel_time parts"),
     RuleAnswer: keys("rule group severity outcome places at_most_ns message where in_pieces"),
-    GraphVerdict: keys("answer saving share reason"),
+    GraphVerdict: keys("answer saving share reason perhaps"),
     Action: keys(
         "name title saving share basis throughput_only places paste paste_pytorch change "
-        "rules idle filled host_work beside in_phase"
+        "rules idle filled host_work beside in_phase host_evidence"
     ),
-    Doubt: keys("what reason"),
+    Doubt: keys("what reason rules changes because lacks about_engines"),
     MappedCounts: keys("kernels with_layer share_of_time methods"),
     NextStep: keys("why command"),
     Disturbance: keys("slow inferences first last share times_median quick_call slowdown"),
@@ -92,7 +102,7 @@ REPORT: Declared = {
         "counted_limits layers other_kernels outside kernel_ns kernel_units units hidden "
         "kernels kernel_kinds slowest regions rules graph replayed_ns replay_error actions "
         "doubts mapped blocked warnings next_steps opaque_layers selected collectives in_turn "
-        "in_step disturbance first_use tensorrt_bound"
+        "in_step disturbance first_use tensorrt_bound tensorrt_since unit_facts=unit_of_time"
     ),
     TraceFacts: keys(
         "source nsys_version schema_version form tensorrt_version duration_ns "
@@ -109,7 +119,7 @@ REPORT: Declared = {
     ),
     ReplayFigures: keys("launches runs gpu_time_ns launch_ns round_trip_ns gap_ns gaps_of_gpu"),
     IdleRow: keys("device cause gaps time_ns share_of_window"),
-    Skipped: keys("rule group reason"),
+    Skipped: keys("rule group reason lacks because about_engines"),
     Note: keys("level text"),
     Finding: keys(
         "rule group severity message start_ns end_ns cost_ns share_of_window layer_index "
@@ -117,3 +127,9 @@ REPORT: Declared = {
     ),
 }
 """The objects in the JSON report, version 1."""
+
+LEFT_OUT: Mapping[type, frozenset[str]] = {
+    Summary: frozenset({"errors"}),
+    Note: frozenset({"brief", "without_command", "about"}),
+}
+"""Fields that JSON does not have: shorter forms of a text that it has, for the first screen."""
