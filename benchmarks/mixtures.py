@@ -9,9 +9,7 @@ on one stream, with random pauses between any two kernels, kernels of other prog
 names, and kernels missing.  A kernel of an engine whose file is not given, and one of another
 program, is right when it has no layer.
 
-The last table leaves one engine out at a time: what is believed of kernels that an opaque layer or
-a plugin got by order is set to the share that was right in the mixtures without that engine, and
-the confidences of the mixtures of that engine are held to what was right.
+The last table holds the confidences to what was right, for each engine.
 """
 
 from __future__ import annotations
@@ -32,7 +30,6 @@ import numpy as np
 
 from nsysmap.inputs.nsys.export import export
 from nsysmap.mapping.mapped_trace import map_trace, read_engines
-from nsysmap.mapping.streams.streams import MOST_OF_ANYTHING
 from nsysmap.trace.open_report import open_trace
 
 # the files of folders with several engines, in the order in which the truth numbers them
@@ -123,13 +120,10 @@ class Tally:
 
 @dataclass
 class Record:
-    """Every placed kernel: whose mixture it is in, its confidence, whether an opaque layer got it
-    by order, whether it is right.
-    """
+    """Every placed kernel: whose mixture it is in, its confidence, whether it is right."""
 
     source: list[str] = field(default_factory=list)
     sure: list[float] = field(default_factory=list)
-    opaque: list[bool] = field(default_factory=list)
     right: list[bool] = field(default_factory=list)
 
 
@@ -404,15 +398,12 @@ def measured(mix: Mixing, made: Made, target: Path, record: Record) -> Tally:
     truth = written(mix.ours.base, target, items)
     given = [mix.ours.engine, mix.theirs.engine] if both else [mix.ours.engine]
     mapped = map_trace(open_trace(target), read_engines(given))
-    kinds = mapped.mapped.layers.text("kind")
     table = mapped.kernels
     tally = Tally()
-    columns = (table.ints("start_ns"), table.ints("layer_id"), table.floats("confidence"))
-    for start, layer_id, layer, sure, method in zip(
-        *(column.tolist() for column in columns[:2]),
+    for start, layer, sure in zip(
+        table.ints("start_ns").tolist(),
         table.text("layer").list(),
-        columns[2].tolist(),
-        table.text("method").list(),
+        table.floats("confidence").tolist(),
         strict=True,
     ):
         right = layer == truth[start]
@@ -422,9 +413,6 @@ def measured(mix: Mixing, made: Made, target: Path, record: Record) -> Tally:
         if layer is not None:
             record.source.append(mix.ours.name)
             record.sure.append(sure)
-            record.opaque.append(
-                method in ("order", "region") and kinds[layer_id] in ("foreign_node", "plugin")
-            )
             record.right.append(right)
     return tally
 
@@ -447,27 +435,15 @@ def bins(
     return "  ".join(told)
 
 
-def left_out(record: Record) -> list[str]:
-    """The same for each engine, with what is believed of opaque layers' kernels fitted to the
-    mixtures of the others.
-    """
-    source, right, opaque = (
-        np.array(record.source),
-        np.array(record.right, np.bool_),
-        np.array(record.opaque, np.bool_),
-    )
+def by_engine(record: Record) -> list[str]:
+    """The same for each engine, and for all together."""
+    source, right = np.array(record.source), np.array(record.right, np.bool_)
     sure = np.array(record.sure)
-    capped = opaque & (sure >= MOST_OF_ANYTHING)
     head = "  ".join(f"{f'{low:.2f} to {min(high, 1):.2f}':>16}" for low, high in pairwise(BINS))
-    lines = [f"{'engine left out':32}{'fitted':>8}  {head}"]
+    lines = [f"{'engine':32}  {head}"]
     for name in [*sorted(set(record.source)), None]:
         mine = source == name if name else np.ones(len(source), np.bool_)
-        others = capped & (~mine if name else mine)
-        fitted = (float(right[others].sum()) + 0.5) / (float(others.sum()) + 1.0)
-        held = np.where(capped, np.minimum(fitted, 1.0), sure)
-        lines.append(
-            f"{name or 'none (all together)':32}{fitted:8.4f}  {bins(held[mine], right[mine])}"
-        )
+        lines.append(f"{name or 'all together':32}  {bins(sure[mine], right[mine])}")
     return lines
 
 
@@ -517,7 +493,7 @@ def main() -> None:
             + "".join(f"{share:{width}.2%}" for share, width in zip(parts, (9, 8, 10), strict=True))
         )
     print()
-    for line in left_out(record):
+    for line in by_engine(record):
         print(line)
 
 

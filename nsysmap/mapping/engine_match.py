@@ -22,6 +22,7 @@ from nsysmap.mapping.order.by_order import EngineVerdict, Placed
 from nsysmap.mapping.order.twins import Ran, tokens_in_file, tokens_of
 from nsysmap.mapping.ranges.range_layers import ACCEPTED, EngineFit
 from nsysmap.names.decode import decode, matches_tactic
+from nsysmap.network.loops import has_open_loops
 from nsysmap.text.terminal import shortened
 from nsysmap.text.units import counted
 from nsysmap.trace.inferences.find import Inferences
@@ -718,6 +719,9 @@ def _by_order(
             "verdict": CANNOT_TELL,
             "how": f"nothing in the trace proves or disproves it, {given}",
         }
+    if has_open_loops(engine.layers):
+        how = "the file does not tell how often its loops run, and no whole inference follows them"
+        return {**row, "verdict": CANNOT_TELL, "how": how}
     tactics = f", {best.tactics:.0%} of the tactics ran" if best.tactics is not None else ""
     beside = " beside the other engine files" if others_used else ""
     how = (

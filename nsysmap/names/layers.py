@@ -27,6 +27,7 @@ class LayerName(NamedTuple):
     profile: int | None  # of " [profile 1]"
 
 
+_UNROLLED = r"__mye\d+_unroll\d+$"  # a product in a loop that was written out in part
 _TAIL = r"_myl(\d{1,9})_(\d{1,9})$"
 _PROFILE = r" \[profile (\d{1,9})\]$"
 _REFORMAT = (
@@ -177,6 +178,8 @@ def layer_kind(name: str, layer_type: str | None) -> str:
     split = split_layer_name(name)
     words = layer_type.split() if layer_type else []
     if not words:
+        if compiled(_UNROLLED).match(split.node):
+            return "gemm"
         return _read_node(split.node, myelin=split.region is not None)[0]
     kind = LAYER_TYPES.get(words[0].lower()) or LAYER_TYPES.get(words[-1].lower())
     if kind == "myelin_kernel":

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 from nsysmap.inputs.engine.model import Layer
 
-_JUMP = "cjmp"
+_JUMP, _JUMP_BY_NAME = "cjmp", "clp_"
+# names of what is set before a loop; where only names are told, its body begins behind
+_INIT = re.compile(r"init_hvar\^|__mye\d+_(?:hc_)?init_")
 # Myelin's name of a constant that the host holds has its value
 _CONSTANT = re.compile(r"__d\^(-?\d+)i\d+(?:_|$)")
 _LONGEST = 20_000  # layers, written out
@@ -33,6 +35,12 @@ def loops_in(layers: Sequence[Layer], order: Sequence[int]) -> list[Loop]:
     found = []
     for number, at in enumerate(order):
         layer = layers[at]
+        if layer.type is None and layer.name.startswith(_JUMP_BY_NAME):
+            set_before = [
+                begin for begin in range(number) if _INIT.match(layers[order[begin]].name)
+            ]
+            if set_before:
+                found.append(Loop(set_before[-1] + 1, number, None))
         if layer.type != _JUMP:
             continue
         targets = [
@@ -42,6 +50,11 @@ def loops_in(layers: Sequence[Layer], order: Sequence[int]) -> list[Loop]:
         if min(targets) <= number:
             found.append(Loop(min(targets), number, _trips(layer, layers)))
     return sorted(found, key=lambda loop: loop.last - loop.first)
+
+
+def has_open_loops(layers: Sequence[Layer]) -> bool:
+    """Whether there are loops of which the file does not tell how often they run."""
+    return any(loop.trips is None for loop in loops_in(layers, range(len(layers))))
 
 
 def unrolled(layers: Sequence[Layer], order: Sequence[int], otherwise: int = 1) -> tuple[int, ...]:

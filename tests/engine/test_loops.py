@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nsysmap.inputs.engine.layer_info import named_layer
 from nsysmap.inputs.engine.model import Layer, Tensor
 from nsysmap.network.loops import Loop, loops_in, unrolled
 
@@ -75,3 +76,14 @@ def test_a_jump_forward_is_no_loop() -> None:
     ]
     assert loops_in(layers, range(3)) == []
     assert unrolled(layers, range(3)) == (0, 1, 2)
+
+
+def test_a_loop_of_a_file_of_names_only_begins_behind_what_is_set_before_it() -> None:
+    names = ["__mye16506_init_myl0_21", "init_hvar^16788i64_myl0_22", "__mye141_unroll0_myl0_23"]
+    names += ["__myl_Add_myl0_24", "clp___mye1527_myl0_25", "__mye148_unroll16_myl0_26"]
+    layers = [named_layer(name, at) for at, name in enumerate(names)]
+    assert [(loop.first, loop.last, loop.trips) for loop in loops_in(layers, range(6))] == [
+        (2, 4, None)
+    ]
+    assert unrolled(layers, range(6), 2) == (0, 1, 2, 3, 4, 2, 3, 4, 5)
+    assert [layer.kind for layer in layers[2:3]] == ["gemm"]

@@ -715,3 +715,11 @@ def test_the_forms_of_tensorrt_for_rtx_are_read(tmp_path: Path, version: str) ->
 def test_inputs_and_outputs_of_engines_that_tensorrt_for_rtx_built_are_known() -> None:
     engine = read_engine(FIXTURES / "real_trt" / "llama.engine.json")
     assert engine.bindings == ("ids", "past", "cos", "sin", "output", "new_kv")
+
+
+def test_signals_and_waits_are_known_among_names_by_their_numbers(tmp_path: Path) -> None:
+    names = [f"__mye{number}_myl0_{at}" for at, number in enumerate((18628, 18630, 18632, 5851))]
+    path = tmp_path / "names.json"
+    path.write_text(json.dumps({"Layers": ["/conv/Conv_myl0_9", *names], "Bindings": []}))
+    kinds = [layer.kind for layer in read_engine(path).layers]
+    assert kinds == ["convolution", "signal", "signal", "signal", "gemm"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nsysmap.inputs.engine.model import Layer, Tensor
-from nsysmap.mapping.order.launch_shapes import tiles_agree
+from nsysmap.mapping.order.launch_shapes import threads_fit, tiles_agree
 
 PRODUCT = "cudnn_generated_fort_native_sm80_matMul_knob_24_splitk_5_64x64x32_5_0"
 CONVOLUTION = "cudnn_generated_fort_native_sm90_convFwd_pointwise_pointwise_knob_39_128x16x32_12_0"
@@ -108,3 +108,38 @@ def test_their_blocks_come_in_clusters() -> None:
 def test_a_volume_has_its_channels_second() -> None:
     stem = "cudnn_generated_fort_native_sm80_convFwd_pointwise_pointwise_knob_21_128x128x32_4_0"
     assert _answer(stem, (196, 1, 1), _layer((1, 64, 8, 56, 56))) is True
+
+
+@pytest.mark.parametrize(
+    ("channels", "size", "grid"),
+    [(120, 28, (25, 1, 5)), (336, 14, (7, 1, 14)), (888, 7, (2, 1, 37))],
+)
+def test_groups_of_a_convolution_are_matrices_of_their_own(
+    channels: int, size: int, grid: tuple[int, int, int]
+) -> None:
+    name = "cudnn_generated_fort_native_sm80_convFwd_knob_27_128x32x32_1_0"
+    assert _answer(name, grid, _layer((4, channels, size, size))) is True
+    assert _answer(name, grid, _layer((8, channels, size, size))) is False
+
+
+def test_clusters_round_both_sides_up() -> None:
+    name = "cudnn_generated_fort_native_sm90_convFwd_pointwise_pointwise_knob_23_128x128x32_10_0"
+    assert _answer(name, (52, 2, 1), _layer((4, 336, 28, 28))) is True  # 25 x 3 tiles in 2 x 2
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "shape", "fits"),
+    [
+        ((112, 1, 1), 248, (1, 62, 56, 56), True),  # seven elements a thread
+        ((112, 1, 1), 248, (1, 64, 56, 56), False),
+        ((221, 1, 1), 256, (1, 288, 14, 14), True),  # the last block is half empty
+        ((221, 1, 1), 256, (1, 320, 14, 14), False),
+        ((32, 1, 1), 128, (1, 128, 768), True),  # four rows a block
+        ((32, 1, 1), 128, (1, -1, 768), None),
+        ((32, 1, 1), 0, (1, 128, 768), None),
+    ],
+)
+def test_threads_of_compiled_code_cover_a_tensor(
+    grid: tuple[int, int, int], block: int, shape: tuple[int, ...], fits: bool | None
+) -> None:
+    assert threads_fit(grid, block, _layer(shape)) is fits

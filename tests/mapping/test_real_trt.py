@@ -72,7 +72,7 @@ def test_another_engine_is_refused(report: str, engine: str) -> None:
 
 def test_an_export_that_ends_in_the_same_kernels_is_no_surer_than_that_allows() -> None:
     result = _mapped("bert_eager-graph", "bert_qkv")
-    assert result.kernels.floats("confidence").max() <= 0.95
+    assert result.kernels.floats("confidence").max() < 0.99
 
 
 def test_two_exports_that_end_in_the_same_kernels_cannot_be_told_apart() -> None:

@@ -28,6 +28,7 @@ REBUILD = (
 _LARGEST_EXTENT = 2**48
 _MOST_SYMBOLS = 10_000
 _MOST_VALUES = 1000  # engines in one file
+_UNNAMED = re.compile(r"__mye(\d{1,9})_myl\d+_\d+$")
 _REGION = re.compile(r"_myl(\d{1,18})_(\d{1,18})(?:\s*\[profile \d+\])?$")
 _COPIED = re.compile(r"Reformatting CopyNode for (?:Input|Output) Tensor \d+ to (.*)")
 _SEPARATORS = re.compile("[\x1e\x1f]|(?<=\\])\\s*(?=\\[)")
@@ -193,7 +194,7 @@ def engine_of(document: Document, source: str) -> Engine:
             "rebuild it with --profilingVerbosity=detailed",
         )
     layers = [_layer(row, index, source) for index, row in enumerate(document.rows)]
-    layers = _with_profiles(layers)
+    layers = _with_signals(_with_profiles(layers))
     unlisted = None if document.bindings else _unlisted(layers)
     detailed = any(layer.type is not None or layer.inputs or layer.outputs for layer in layers)
     return Engine(
@@ -205,6 +206,28 @@ def engine_of(document: Document, source: str) -> Engine:
         notes=(*document.notes, *_notes(layers, detailed, unlisted)),
         excerpt=unlisted is not None,
     )
+
+
+def _with_signals(layers: list[Layer]) -> list[Layer]:
+    """The layers with those known as signals and waits between streams, or else as products, of
+    which nothing but a name as ``__mye5395_myl0_3`` tells.
+
+    Myelin numbers what it adds for streams last, in steps of two: in 60 engine files all 464 such
+    layers have a neighbour, and none of nine products.
+    """
+    numbers = {
+        int(found[1])
+        for layer in layers
+        if layer.type is None and (found := _UNNAMED.match(layer.name))
+    }
+    return [
+        replace(
+            layer, kind="signal" if numbers & {int(found[1]) - 2, int(found[1]) + 2} else "gemm"
+        )
+        if layer.type is None and (found := _UNNAMED.match(layer.name))
+        else layer
+        for layer in layers
+    ]
 
 
 def _with_profiles(layers: list[Layer]) -> list[Layer]:

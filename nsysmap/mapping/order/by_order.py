@@ -24,7 +24,13 @@ from nsysmap.core.table import (
 )
 from nsysmap.inputs.engine.model import Engine, first_layers
 from nsysmap.mapping.order.twins import SEVERAL, Ran, twins_in, which_ran
-from nsysmap.mapping.streams.streams import UNPROVED, Streams, align_streams, no_streams
+from nsysmap.mapping.streams.streams import (
+    UNPROVED,
+    Streams,
+    align_streams,
+    no_streams,
+    of_other_code,
+)
 from nsysmap.trace.inferences.find import Inferences, find_inferences, sequence_hashes
 from nsysmap.trace.inferences.launch_order import launch_order
 from nsysmap.trace.inferences.tensorrt_ranges import TensorRtRanges
@@ -482,6 +488,7 @@ class _Shape:
     complete: bool
     first: bool  # it holds the first inference of its home
     last: bool
+    by_period: bool = False  # nothing but its kernels says that it is one inference
 
 
 def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list[_Shape]]:
@@ -503,6 +510,7 @@ def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list
     open_one = np.logical_or.reduceat(wanted[order], begin)
     shape = _shapes(kernels, order, begin, size)
     complete = table.bools("complete")[which]
+    repeats = table.text("found_by").equals("period")[which]
     result = []
     for key in np.unique(home[open_one]).tolist():
         mine = np.flatnonzero(home == key)
@@ -519,6 +527,7 @@ def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list
                     bool(complete[members].any()),
                     bool(members[0] == mine[0]),
                     bool(members[-1] == mine[-1]),
+                    bool(repeats[members].all()),
                 )
             )
         result.append(sorted(found, key=lambda one: (-len(one.rows), -len(one.codes))))
@@ -611,7 +620,13 @@ def _engine_of(shape: _Shape, shapes: list[_Shape], tried: _Tried, home: int | N
     if best is not None or home is None:
         return best
     near = _match(shape, tried, home)[0]
-    return home if near.share >= _NEAR and near.evidence > 0 else None
+    if near.share < _NEAR or near.evidence <= 0:
+        return None
+    from nsysmap.mapping.order.kernel_alignment import may_run_this
+
+    known = [int(one.rows.min()) for one in shapes[:_MOST] if _match(one, tried, home)[0].accepted]
+    before = int(shape.rows.max()) < min(known, default=0)
+    return home if may_run_this(near, tried.engines[home], before=before) else None
 
 
 def _tell_apart(shapes: list[_Shape], chosen: list[int | None], tried: _Tried) -> None:
@@ -682,11 +697,20 @@ def _aligned(
 def _believed(
     shape: _Shape, shapes: list[_Shape], tried: _Tried, number: int, pins: IntArray
 ) -> Alignment:
-    """The same, no surer of any layer than that the engine ran."""
+    """The same, no surer of any layer than that the engine ran, and than what stands around it
+    tells, where nothing but its kernels says that it is one inference.
+    """
+    from nsysmap.mapping.order.open_ends import most_of_anything
+
     aligned = _aligned(shape, shapes, tried, number, pins)
-    return replace(
-        aligned, confidence=aligned.confidence * _probability(shape, shapes, tried, number)
-    )
+    confidence = aligned.confidence
+    if shape.by_period:
+        layers = tried.engines[number].layers
+        most = most_of_anything(
+            [layers[at] if at >= 0 else None for at in aligned.layer.tolist()], aligned.explained
+        )
+        confidence = np.minimum(confidence, np.where(aligned.by_tactic, 1.0, most))
+    return replace(aligned, confidence=confidence * _probability(shape, shapes, tried, number))
 
 
 def _probability(shape: _Shape, shapes: list[_Shape], tried: _Tried, number: int) -> float:
@@ -700,11 +724,11 @@ def _probability(shape: _Shape, shapes: list[_Shape], tried: _Tried, number: int
     if match.undecided:
         return min(UNPROVED, match.probability)
     accepted = [
-        match.probability
-        for match in (_match(one, tried, number)[0] for one in shapes[:_MOST] if one.complete)
-        if match.accepted
+        known.probability
+        for known in (_match(one, tried, number)[0] for one in shapes[:_MOST] if one.complete)
+        if known.accepted
     ]
-    return max(accepted, default=UNPROVED)
+    return of_other_code(match, tried.engines[number], max(accepted, default=UNPROVED))
 
 
 def _align(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysmap.inputs.engine.model import Engine, Layer
-from nsysmap.mapping.order.launch_shapes import tiles_agree
+from nsysmap.mapping.order.launch_shapes import threads_fit, tiles_agree
 from nsysmap.mapping.order.scores import KernelFacts
 from nsysmap.names.match import is_generated, matches_tactic, same_operations
 
@@ -21,38 +21,50 @@ _GIVEN = 3.0
 in their order, 1 in 20 gives that of another export or build of the network.
 """
 
-_RAN, _EQUAL_CODE, _OTHER, _OTHER_OF_LIBRARY = 0.37, -0.69, -3.2, -4.0
+_RAN, _OTHER, _OTHER_OF_LIBRARY = 0.37, -3.2, -4.0
 """What one distinct tactic adds: log of how often its layers run such a kernel if the engine ran,
 over how often if a near twin did.
 
-Of 43 distinct tactics in seven range-less reports of TensorRT for RTX, each with its own file, 42
-named their kernel and one ran code of another symbol (the compiler gives equal code one symbol,
-whichever layer it was made for); elsewhere two kernels with other operations in their symbol were
-seen: taken as 0.94, 0.05, 0.01.  With files of near twins (another export of the network, another
-batch size, dynamic shapes; seven pairs) 18 of 41 did, 17 ran the same operations under another
-symbol, 6 others: taken as 0.65, 0.10, 0.25, for a twin may be nearer than these.  A tactic of a
-library is a kernel's own name: if the engine ran, it is another one in at most 0.005.
+Of 1,786 distinct tactics that are symbols in 145 reports of TensorRT for RTX, each with its own
+file, 1,725 named their kernel, and 61 ran another symbol of the same file: the compiler gives equal
+code one symbol, whichever layer it was made for.  Of the 1,744 distinct symbols that ran none was
+unknown to the file.  With files of near twins (another export of the network, another batch size,
+other widths or types; seventeen pairs) at least one symbol was, and of 130 distinct tactics 20
+named their kernel.  A twin may be nearer than these, and a process may share code between its
+engines: taken as 0.94 and 0.65 for a kernel that its tactic names, 0.01 and 0.25 for a symbol that
+the file does not have.  A tactic of a library is a kernel's own name: if the engine ran, it is
+another one in at most 0.005.
 """
 _MOST_AGAINST_BY_CODE = -2.0
 """Symbols say which code was compiled: for another GPU all differ at once, so that they are no
-evidence each.
+evidence each where none is one of the file's.
 """
 
 _TILES, _MOST_FOR_TILES, _NO_TILES = 0.2, 1.0, -3.0
 """The same for each distinct launch of which launch_shapes tells how many blocks it needs: if the
 engine ran, all have as many (461 of 461 in 15 models, taken as 0.99); of a near twin's (another
-batch size, other widths) most do, or none: all that do are one evidence.
+batch size, other widths) most do, or none: all that do are one evidence.  Where all symbols of
+generated code ran themselves, the shapes are the file's, and those that do not are one evidence too
+(of kernels whose blocks are counted in a way that launch_shapes does not know).
 """
 
-_OTHER_STREAMS = -4.0
-"""The same where the file's layers that ran kernels are on several streams and the kernels on one,
-or the reverse: a build with other auxiliary streams.  Graphs replay on streams of their own, but
-what was captured on one stream on one.
+_ELEMENTS, _MOST_FOR_ELEMENTS, _NO_ELEMENTS = 0.2, 1.0, -2.1
+"""The same for each distinct launch of generated code by a symbol that the file does not have: do
+its threads cover the layer's tensors?  335 of 351 of own layers did, 18 % of other layers; taken as
+0.05 and 0.4 for those that do not, since a twin's tensors are like the file's.
 """
-_MOST_UNNAMED, _NAMED = 0.95, 0.9
-"""The most that is believed where tactics name the kernels of less than 0.9 of the layers that ran
-any: exports of one network that differ in the others only look the same, and whoever gives a file
-gives that of another export once in 20 times.
+
+_SAME_CODE, _OTHER_STREAMS = 4.55, -4.9
+"""Log odds against a file of another export or build that ends in the same kernels, which only
+layers that name their kernels exclude: of 29 files of near twins six ran all the same code
+(with one added to those, of 1 in 20, as above).  Where the file's layers that ran kernels are on
+several streams and the kernels on one, or the reverse, it is a build with other auxiliary streams:
+so it was in none of 145 reports (44 of them on several streams), and would be in half of such
+builds. Graphs replay on streams of their own, but what was captured on one stream on one.
+"""
+_NAMED = 0.9
+"""Share of the layers that ran kernels whose tactics name these, from which on they tell exports
+apart.
 """
 
 RAN, EQUAL_CODE, OTHER = "ran", "equal-code", "other"
@@ -70,6 +82,7 @@ class Odds:
     # none
     tactics: float | None
     named: int  # layers with a tactic
+    ran: float  # share of the distinct tactics that name the kernels which ran; 0 without tactics
 
 
 def engine_odds(
@@ -80,35 +93,66 @@ def engine_odds(
     """
     known = frozenset(layer.tactic for layer in engine.layers if layer.tactic)
     found: dict[str, list[str]] = defaultdict(list)
-    # symbols that the file does not have, in layers whose tactic is a symbol
-    strange: set[str] = set()
+    strange: set[str] = set()  # symbols of no tactic, in layers whose tactic is a symbol
+    recompiled: list[tuple[KernelFacts, Layer]] = []
     for layer in layers:
         if layer.tactic:
-            names = [kernel.name for kernel in ran.get(layer.index, ())]
-            what = outcome(names, layer.tactic, known)
+            kernels = ran.get(layer.index, ())
+            what = outcome([kernel.name for kernel in kernels], layer.tactic, known)
             found[layer.tactic].append(what)
-            if what == OTHER and is_generated(layer.tactic):
-                strange.update(name for name in names if is_generated(name))
-    odds, code, others = _GIVEN, 0.0, 0.0
+            if what != RAN and is_generated(layer.tactic):
+                unknown = [
+                    kernel
+                    for kernel in kernels
+                    if is_generated(kernel.name) and not _is_known(kernel.name, known)
+                ]
+                strange.update(kernel.name for kernel in unknown)
+                if what == EQUAL_CODE:
+                    recompiled.extend((kernel, layer) for kernel in unknown)
+    odds, others, same = _GIVEN, 0.0, 0.0
     for tactic, outcomes in found.items():
         share = {what: outcomes.count(what) / len(outcomes) for what in (RAN, EQUAL_CODE, OTHER)}
-        odds += share[RAN] * _RAN + (
-            0.0 if is_generated(tactic) else share[OTHER] * _OTHER_OF_LIBRARY
-        )
-        others += share[OTHER] if is_generated(tactic) else 0.0
-        code += share[EQUAL_CODE] * _EQUAL_CODE
-    odds += max(others, len(strange) if others else 0.0) * _OTHER
-    odds += max(code, _MOST_AGAINST_BY_CODE)
-    odds += _by_tiles(ran, layers) + _by_streams(ran, layers)
+        odds += share[RAN] * _RAN
+        if is_generated(tactic):
+            others += share[OTHER]
+            same += share[RAN]
+        else:
+            odds += share[OTHER] * _OTHER_OF_LIBRARY
+    equal = {kernel.name for kernel, _ in recompiled}
+    code = len(equal) * _OTHER
+    odds += max(others, len(strange - equal) if others else 0.0) * _OTHER
+    odds += code if same else max(code, _MOST_AGAINST_BY_CODE)
+    tiles = _by_tiles(ran, layers)
+    if same and not others and not equal:
+        tiles = max(tiles, _NO_TILES)
+    odds += tiles + _by_elements(recompiled)
     every = [what for outcomes in found.values() for what in outcomes]
     tactics = 1 - every.count(OTHER) / len(every) if every else None
     active = [layer for layer in layers if layer.index in ran]
-    most = (
-        1.0
-        if sum(layer.tactic is not None for layer in active) >= _NAMED * len(active)
-        else _MOST_UNNAMED
-    )
-    return Odds(min(1 / (1 + math.exp(-max(odds, -50.0))), most), tactics, len(every))
+    named = sum(layer.tactic is not None for layer in active) >= _NAMED * len(active)
+    streams = _by_streams(ran, layers)
+    against = math.exp(-max(odds, -50.0))
+    if not named or streams:
+        against += math.exp(-_SAME_CODE - streams)
+    themselves = sum(outcomes.count(RAN) / len(outcomes) for outcomes in found.values())
+    return Odds(1 / (1 + against), tactics, len(every), themselves / max(len(found), 1))
+
+
+def _is_known(kernel: str, known: frozenset[str]) -> bool:
+    return kernel in known or any(matches_tactic(kernel, tactic) for tactic in known)
+
+
+def _by_elements(launches: Sequence[tuple[KernelFacts, Layer]]) -> float:
+    """What the numbers of threads say of layers that ran code of their operations by a symbol that
+    the file does not have.
+    """
+    told = {
+        (kernel.name, kernel.grid, kernel.block, tuple(t.dimensions for t in layer.outputs)): fits
+        for kernel, layer in launches
+        if (fits := threads_fit(kernel.grid, kernel.block, layer)) is not None
+    }
+    agree = sum(told.values())
+    return min(agree * _ELEMENTS, _MOST_FOR_ELEMENTS) + (len(told) - agree) * _NO_ELEMENTS
 
 
 def _by_tiles(ran: Mapping[int, Sequence[KernelFacts]], layers: Sequence[Layer]) -> float:

@@ -4,7 +4,8 @@ each kernel's layer is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,6 +40,8 @@ __all__ = [
     "KernelFacts",
     "align_inference",
     "engine_match",
+    "has_fixed_shapes",
+    "may_run_this",
     "place_in_order",
 ]
 
@@ -51,8 +54,12 @@ _ROUNDS = 2  # alignments that learn from the one before
 _DOUBTFUL = 0.9  # below this confidence the reason says what else it could be
 _PINNED = 50.0  # nats: what is known by other evidence
 _SHUFFLES = 3
-# least probability that the file's engine ran, and not another of the same structure
-_LIKELIER = 0.5
+_REPEATS = 0.9  # share of the kernels of a loop's layers that are the layer's usual one
+_SAME_SHAPE = 0.1
+"""Share of the distinct tactics that ran themselves, from which on the shape is the file's: at
+another shape 1 of 44 did (and of files for another batch size none of 74)."""
+LIKELIER = 0.5
+"""Least probability that the file's engine ran, and not another of the same structure."""
 # nats over the whole inference, and for each of its kernels
 _BETTER_THAN_CHANCE, _BETTER_PER_KERNEL = (
     5.0,
@@ -269,6 +276,7 @@ class EngineMatch:
     undecided: bool = False
     # that this engine ran, and not another of the same structure: by the names of its kernels
     probability: float = 1.0
+    ran: float = 0.0  # share of the distinct tactics that name the kernels which ran
 
     @property
     def share(self) -> float:
@@ -313,11 +321,52 @@ def engine_match(
         by_chance=by_chance / count,
         accepted=False,
         probability=odds.probability,
+        ran=odds.ran,
     )
-    same = min(match.placed, match.used) >= ACCEPTED and odds.probability >= _LIKELIER
+    same = (
+        min(match.placed, match.used) >= ACCEPTED
+        and odds.probability >= LIKELIER
+        and _loops_repeat(found.order, ran)
+    )
     better = in_order - by_chance >= max(_BETTER_THAN_CHANCE, _BETTER_PER_KERNEL * count)
     speaks = same and match.evidence >= _SPEAKS
     return replace(match, accepted=speaks and better, undecided=speaks and not better)
+
+
+def _loops_repeat(order: Sequence[int], ran: Mapping[int, Sequence[KernelFacts]]) -> bool:
+    """Whether layers that run again and again in a loop mostly ran the same kernel each time: a
+    loop of unknown length must not take another engine's.
+    """
+    again = [layer for layer, times in Counter(order).items() if times > 1 and ran.get(layer)]
+    names = [Counter(kernel.name for kernel in ran[layer]) for layer in again]
+    usual = sum(max(found.values()) for found in names)
+    return usual >= _REPEATS * sum(found.total() for found in names)
+
+
+def may_run_this(match: EngineMatch, engine: Engine, *, before: bool) -> bool:
+    """Whether an engine that is known to have run may have run these other kernels too: a warm-up,
+    ``before`` what it is known by, or another shape.
+
+    Code is compiled for a shape: where symbols that ran are the file's, its shape ran, and what
+    ran beside them and is not the file's code is not this engine's.
+    """
+    return (
+        before
+        or match.probability >= LIKELIER
+        or match.ran < _SAME_SHAPE
+        or not has_fixed_shapes(engine)
+    )
+
+
+def has_fixed_shapes(engine: Engine) -> bool:
+    """Whether the file tells shapes, and all of them are fixed."""
+    shapes = [
+        tensor.dimensions
+        for layer in engine.layers
+        for tensor in (*layer.inputs, *layer.outputs)
+        if tensor.dimensions
+    ]
+    return bool(shapes) and all(min(shape) >= 0 for shape in shapes)
 
 
 def _first(found: Alignment) -> BoolArray:

@@ -1,5 +1,5 @@
 """Whether a launch has as many blocks as a layer's output needs, where the kernel's name states the
-tile that one block computes.
+tile that one block computes; and whether the threads of compiled code cover the layer's tensors.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ _WAVE = 60
 """… which are at least so many: of the GPUs that have it, H20 is the smallest, with 78 SMs;
 clusters do not fill all of them (seen: 104 to 132 of 132).
 """
-_CLUSTERS = (1, 2, 4)
-"""There the tiles along one side are rounded up to whole clusters of blocks."""
+_CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4), (2, 2))
+"""There the tiles along each side are rounded up to whole clusters of blocks."""
+
+_VECTORS, _ROWS = (1, 2, 4, 8, 16), (1, 2, 4, 8)
+"""Elements that one thread, and rows that one block of Myelin's code computes."""
 
 _ON_IMAGES = ("convolution", "deconvolution", "pooling")
 _CHANNELS_SECOND = 4  # dimensions: images x channels x height x width, or with depth before them
@@ -56,7 +59,7 @@ def tiles_agree(
         for matrices, places in outputs.items():
             needed = {
                 need
-                for matrix in matrices
+                for matrix in (*matrices, *_grouped(matrices, grid[2], parts))
                 for need in _needed(matrix, (rows, columns), parts, persistent=persistent)
             }
             divides = any(one < 0 and blocks % -one == 0 for one in needed)
@@ -65,6 +68,45 @@ def tiles_agree(
             unknown = persistent and min(needed) < 0
             told[number, places] = blocks in needed or not (a_wave or unknown)
     return agree, told
+
+
+def threads_fit(grid: tuple[int, int, int], block: int, layer: Layer) -> bool | None:
+    """Whether a launch of so many blocks of ``block`` threads covers a tensor of the layer, or its
+    rows, as code that was compiled for it does; None if that cannot be told.
+    """
+    shapes = [tensor.dimensions for tensor in (*layer.outputs, *layer.inputs) if tensor.dimensions]
+    shapes = [shape for shape in shapes if min(shape) > 0]
+    if (
+        not shapes
+        or block <= 0
+        or any(not t.dimensions or min(t.dimensions) <= 0 for t in layer.outputs)
+    ):
+        return None
+    blocks = math.prod(grid)
+    for shape in shapes:
+        size = math.prod(shape)
+        rows = {math.prod(shape[:at]) for at in range(1, len(shape))}
+        if (
+            size % (blocks * block) == 0
+            or any(blocks == -(-size // (block * vector)) for vector in _VECTORS)
+            or any(blocks == -(-count // several) for count in rows for several in _ROWS)
+        ):
+            return True
+    return False
+
+
+def _grouped(
+    matrices: frozenset[tuple[int, int, int]], deep: int, parts: int
+) -> list[tuple[int, int, int]]:
+    """The same where a convolution's channels are in groups, each of which is a matrix of its own,
+    one behind the other in the grid.
+    """
+    groups = deep // parts
+    return [
+        (rows, columns // groups, batch * groups)
+        for rows, columns, batch in matrices
+        if groups > 1 and columns % groups == 0
+    ]
 
 
 def _needed(
@@ -82,9 +124,13 @@ def _needed(
             continue
         down = -(-rows // high)
         for cluster in _CLUSTERS if persistent else _CLUSTERS[:1]:
-            for along, other in ((down, across), (across, down)):
-                if along >= cluster:
-                    found.add(-(-along // cluster) * cluster * other * batch * parts)
+            sides = [
+                -(-count // several) * several
+                for count, several in zip((down, across), cluster, strict=True)
+                if count >= several
+            ]
+            if len(sides) == len(cluster):
+                found.add(math.prod(sides) * batch * parts)
     return found
 
 

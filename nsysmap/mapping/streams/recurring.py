@@ -386,6 +386,8 @@ def neighbours(
     """
     found: list[Counter[tuple[int, int]]] = [Counter() for _ in range(kinds)]
     for at, first, last in zip(kind.tolist(), runs.first.tolist(), runs.last.tolist(), strict=True):
+        if at < 0:  # of no engine
+            continue
         for side, end in ((-1, first), (1, last)):
             place = end + side
             while 0 <= place < len(row) and overlooked[row[place]]:

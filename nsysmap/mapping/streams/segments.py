@@ -17,6 +17,7 @@ from nsysmap.mapping.order.kernel_alignment import (
     ACCEPTED,
     EngineMatch,
     engine_match,
+    may_run_this,
     optimization_profiles,
     place_in_order,
 )
@@ -53,7 +54,7 @@ from nsysmap.mapping.streams.stream_alignment import (
     sureness,
 )
 from nsysmap.network.execution_order import execution_orders
-from nsysmap.network.loops import unrolled
+from nsysmap.network.loops import has_open_loops, unrolled
 
 _TOGETHER = 64  # runs that what most of them launch is taken from
 _ROUNDS = 4  # alignments, each of which learns from the one before
@@ -86,6 +87,7 @@ _DAMAGED, _DAMAGED_LIKE = (
     0.5,
 )
 _POOLED = 0.25  # … of which one learns what they usually launch
+_MOSTLY = 0.5  # share of TensorRT's kernels that an engine which nothing proves must explain
 # nats for a kernel between two runs that recurs so often outside all of them, and never within
 _OUTSIDE, _RECURS = (
     -1.0,
@@ -168,6 +170,8 @@ class RunKind:
 def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None:
     """The engines' runs in a stream; None if none is believed."""
     lanes = _lanes(kernels.facts, engines)
+    if not lanes:
+        return None
     first = stream = _stream(kernels, lanes)
     best: tuple[int, Stream, _Judged] | None = None
     for _ in range(_ROUNDS):
@@ -202,6 +206,9 @@ def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None
         stream = _learnt(first, judged.runs, lanes, judged.believed)
     mine = tuple(lanes[form.lane] for form in forms)
     stream, judged = _without_others(kernels, mine, forms, engines, stream, judged)
+    judged = _without_scraps(kernels.row, lanes[0].scores.foreign, judged)
+    if not judged.believed.any():
+        return None
     sure = sureness(stream, judged.runs, judged.believed)
     judged = _told_apart(kernels, (*mine, *lanes), judged, engines)
     ours = kept(judged.runs, judged.believed)
@@ -209,6 +216,26 @@ def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None
     return Found(
         kernels.row, (*mine, *lanes), ours, sure, judged.kind[judged.believed], judged.kinds, chance
     )
+
+
+def _without_scraps(row: IntArray, foreign: BoolArray, judged: _Judged) -> _Judged:
+    """The same without engines that nothing proves, where all that is believed leaves most of
+    TensorRT's kernels unexplained: it is another engine that ran.
+    """
+    if explained_share(row, foreign, kept(judged.runs, judged.believed)) >= _MOSTLY:
+        return judged
+    kinds = tuple(
+        replace(kind, believed=kind.believed and not kind.unproved) for kind in judged.kinds
+    )
+    return replace(judged, kinds=kinds)
+
+
+def explained_share(row: IntArray, foreign: BoolArray, runs: Runs) -> float:
+    """The share of the kernels of a stream which speak of TensorRT that are in a layer of these
+    runs.
+    """
+    own = ~foreign[row]
+    return float((runs.slot[own] >= 0).mean()) if own.any() else 1.0
 
 
 def _without_others(
@@ -236,6 +263,8 @@ def _without_others(
 def _lanes(facts: Sequence[KernelFacts], engines: Sequence[Engine]) -> tuple[Lane, ...]:
     lanes = []
     for number, engine in enumerate(engines):
+        if has_open_loops(engine.layers):
+            continue  # how many kernels a run has is not known: any part would do
         for layers in optimization_profiles(engine):
             for order in execution_orders(layers):
                 ordered = tuple(layers[at] for at in unrolled(layers, order))
@@ -366,7 +395,7 @@ def _forms(
                     kernels.row, kernels.took, slotted, runs, lane.scores, lane.layers
                 )
                 usual = steady(usual, lane.layers)
-                if (
+                if len(usual.row) and (
                     lane.engine in ran
                     or engine_match(
                         [kernels.facts[row] for row in usual.row.tolist()], engines[lane.engine]
@@ -699,13 +728,20 @@ def _kinds(
                 match.undecided and len(group.runs) > 1,
             )
         )
-    proved = {kind.engine for kind in found if kind.believed}
+    proved: dict[int, int] = {}  # and its first run
+    for group, kind in zip(groups, found, strict=True):
+        if kind.believed:
+            first = min(group.runs)
+            proved[kind.engine] = min(first, proved.get(kind.engine, first))
     result = []
     for group, kind in zip(groups, found, strict=True):
         near = (
             kind.engine in proved
             and kind.match.evidence > 0
             and _is_near(group, kind, groups, found, name)
+            and may_run_this(
+                kind.match, engines[kind.engine], before=max(group.runs) < proved[kind.engine]
+            )
         )
         alone = kind.unproved and not kind.believed and not any(other.believed for other in found)
         other_work = not _does_the_same(group, kind, groups, found, lanes)

@@ -17,20 +17,20 @@ from nsysmap.trace.inferences.launch_order import launch_order, launch_time
 from nsysmap.trace.model import Trace
 
 if TYPE_CHECKING:
-    from nsysmap.mapping.order.kernel_alignment import Alignment
+    from nsysmap.mapping.order.kernel_alignment import Alignment, EngineMatch
     from nsysmap.mapping.streams.segments import Found, RunKind, StreamKernels
 
 _MOST = 100_000  # kernels of a thread
 _MANY = 2000  # kernels: more than one inference
-_ANYTHING, MOST_OF_ANYTHING = ("foreign_node", "plugin"), 0.95
-"""Layers that may run nearly any kernel, and the most that is believed of a kernel in one of them
-by its order among others'. Set when 96.6 % of these were right in mixtures with each engine left
-out in turn (benchmarks/mixtures.py); 99.9 % are since plugins take no kernels of TensorRT's own,
-but nothing tells yet where an opaque region ends that another engine follows in every turn.
-"""
 UNPROVED = 0.85
-"""The most that is believed of an engine that nothing in the trace proves, and of inferences that
-may all be another engine's.
+"""The most that is believed of an engine that nothing in the trace proves."""
+IN_DOUBT = 0.75
+"""The same of inferences that may all be another engine's: it is one with two optimization
+profiles, or two of which either may be the file's, as good as even.
+"""
+OTHER_CODE = 0.6
+"""The same of inferences that run other code throughout than a file with fixed shapes: shapes may
+be those of one optimization profile, as trtexec writes them, or another engine's; as good as even.
 """
 _MOST_NAMES = 4000  # distinct kernels of a thread
 
@@ -145,7 +145,7 @@ def align_streams(trace: Trace, rows: IntArray, engines: Sequence[Engine]) -> St
         if found is None:
             continue
         result.asked[mine] = True
-        _write(result, mine, found, (done, len(orders)))
+        _write(result, mine, found, engines, (done, len(orders)))
         done += len(found.runs.track)
         orders.extend(tuple(layer.index for layer in lane.layers) for lane in found.lanes)
         place = tuple(int(kernels.ints(name)[mine[0]]) for name in ("process", "context", "stream"))
@@ -162,7 +162,7 @@ def _never_again(codes: CodeArray) -> bool:
 
 
 def _stream_kernels(trace: Trace, rows: IntArray) -> StreamKernels:
-    from nsysmap.mapping.order.scores import KernelFacts
+    from nsysmap.mapping.order.scores import KernelFacts, threads_of
     from nsysmap.mapping.streams.segments import StreamKernels
     from nsysmap.trace.inferences.periods import calls_between, copies_of, waits_of
 
@@ -175,7 +175,12 @@ def _stream_kernels(trace: Trace, rows: IntArray) -> StreamKernels:
     took = (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows]
     names = kernels.text("name").values
     facts = tuple(
-        KernelFacts(names[code] if code >= 0 else "", float(np.median(took[members])), (x, y, z))
+        KernelFacts(
+            names[code] if code >= 0 else "",
+            float(np.median(took[members])),
+            (x, y, z),
+            block=int(threads_of(kernels, rows[members[:1]])[0]),
+        )
         for code, x, y, z, (_, members) in zip(
             *(column.tolist() for column in distinct), rows_by_value(row), strict=True
         )
@@ -192,11 +197,18 @@ def _stream_kernels(trace: Trace, rows: IntArray) -> StreamKernels:
     )
 
 
-def _write(result: Streams, rows: IntArray, found: Found, offset: tuple[int, int]) -> None:
+def _write(
+    result: Streams,
+    rows: IntArray,
+    found: Found,
+    engines: Sequence[Engine],
+    offset: tuple[int, int],
+) -> None:
+    from nsysmap.mapping.order.open_ends import most_of_anything
     from nsysmap.mapping.order.scores import SPEAKS
 
     runs, sure = found.runs, found.sure
-    probability = _probabilities(found)
+    probability = _probabilities(found, engines)
     engine_of = np.array([lane.engine for lane in found.lanes], np.int64)
     unproved = np.array([kind.unproved for kind in found.kinds], np.bool_)
     foreign = found.lanes[0].scores.foreign
@@ -218,13 +230,12 @@ def _write(result: Streams, rows: IntArray, found: Found, offset: tuple[int, int
         result.layer[mine] = np.where(slot >= 0, index[track][at], -1)
         result.explained[mine] = (slot >= 0) & (scores.match[found.row[items], at] >= SPEAKS)
         result.by_tactic[mine] = (slot >= 0) & scores.tactic[found.row[items], at]
-        anything = (
-            np.array([layer.kind in _ANYTHING for layer in found.lanes[track].layers])[at]
-            & ~result.by_tactic[mine]
+        layers = found.lanes[track].layers
+        most = most_of_anything(
+            [layers[one] if one >= 0 else None for one in slot.tolist()], result.explained[mine]
         )
-        result.confidence[mine] = np.where(
-            anything, np.minimum(result.confidence[mine], MOST_OF_ANYTHING), result.confidence[mine]
-        )
+        most = np.where(result.by_tactic[mine], 1.0, most)
+        result.confidence[mine] = np.minimum(result.confidence[mine], most)
         if track < len(found.chance) and (chance := found.chance[track]) is not None:
             result.confidence[mine] *= np.where(slot >= 0, chance[at], 1.0)
         result.probability[mine] = probability[found.kind[number]]
@@ -237,10 +248,13 @@ def _write(result: Streams, rows: IntArray, found: Found, offset: tuple[int, int
         result.rival_confidence[mine] = sure.rival_chance[items]
 
 
-def _probabilities(found: Found) -> FloatArray:
+def _probabilities(found: Found, engines: Sequence[Engine]) -> FloatArray:
     """For each kind of runs how probable it is that its engine ran: what is accepted by that says
-    so for its other kinds too.
+    so for its other kinds too; an engine that nothing proves no more than it explains.
     """
+    from nsysmap.mapping.streams.segments import explained_share
+
+    share = explained_share(found.row, found.lanes[0].scores.foreign, found.runs)
     accepted = {
         kind.engine: max(
             one.match.probability
@@ -251,8 +265,19 @@ def _probabilities(found: Found) -> FloatArray:
         if kind.match.accepted
     }
     return np.array([
-        kind.match.probability
+        kind.match.probability * (share if kind.unproved else 1.0)
         if kind.match.accepted or kind.unproved
-        else accepted.get(kind.engine, 1.0)
+        else of_other_code(kind.match, engines[kind.engine], accepted.get(kind.engine, 1.0))
         for kind in found.kinds
     ])  # fmt: skip
+
+
+def of_other_code(match: EngineMatch, engine: Engine, known: float) -> float:
+    """How probable it is that an engine which is ``known`` to have run by other inferences ran
+    these too, whose kernels may be other code: of another shape, or of another engine.
+    """
+    from nsysmap.mapping.order.kernel_alignment import LIKELIER, has_fixed_shapes
+
+    if match.probability >= LIKELIER:
+        return known
+    return min(known, OTHER_CODE if has_fixed_shapes(engine) else UNPROVED)
