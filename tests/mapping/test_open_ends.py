@@ -14,7 +14,7 @@ REGION, PRODUCT = Layer(1, "{ForeignNode[a...b]}", "foreign_node"), Layer(0, "pr
 def _most(layers: str, explained: str) -> list[float]:
     of = {"R": REGION, "p": PRODUCT, "-": None}
     told = np.array([one == "y" for one in explained], np.bool_)
-    return most_of_anything([of[one] for one in layers], told).tolist()
+    return list(map(float, most_of_anything([of[one] for one in layers], told)))
 
 
 def test_a_region_between_layers_that_explain_their_kernels_is_believed_most() -> None:
