@@ -105,11 +105,19 @@ def test_the_first_line_decides_nothing(tmp_path: Path) -> None:
     assert len(read_report(path).tables["CUPTI_ACTIVITY_KIND_KERNEL"]["start"]) == 10
 
 
-def test_a_block_that_would_fill_the_memory_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("events", "why"),
+    [
+        ([bytes(60_000_000)], "a block of 235314 bytes, 60000009 when decompressed"),
+        ([bytes(6_000_000)] * 10, "which no real events are"),  # blocks that may be, but not all
+    ],
+)
+def test_blocks_that_would_fill_the_memory_are_an_error(
+    tmp_path: Path, events: list[bytes], why: str
+) -> None:
     path = tmp_path / "a.nsys-rep"
-    bomb = made(events=[bytes(60_000_000)])
-    path.write_bytes(bomb.data())
-    with pytest.raises(NsysmapError, match="which no real events are"):
+    path.write_bytes(made(events=events, per_block=1).data())
+    with pytest.raises(NsysmapError, match=why):
         read_report(path)
 
 

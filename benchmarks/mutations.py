@@ -1,0 +1,293 @@
+"""Changes one expression of nsysmap at a time, and counts the changes that no test notices.
+
+    python benchmarks/mutations.py --sample 30 --seed 1            # a sample of all rooms below
+    python benchmarks/mutations.py nsysmap/whatif/replay.py        # every mutation of a module
+    python benchmarks/mutations.py nsysmap/timing --list           # what would be changed
+
+Each mutation is made in a copy of the working tree, and the tests of its module's room run there
+until one fails or the time limit is over: it is killed, or it survived.  Exit status 1 if the share
+killed is below `--at-least`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+TESTS = {
+    "nsysmap/mapping": ("tests/mapping",),
+    "nsysmap/timing": ("tests/timing",),
+    "nsysmap/whatif": ("tests/whatif",),
+    "nsysmap/inputs/nsys": ("tests/nsys",),
+}
+"""The tests of each room; a module's own, `test_MODULE.py`, run first."""
+
+_OPPOSITE: dict[type[ast.cmpop], tuple[str, ...]] = {
+    ast.Lt: ("<=", ">="),
+    ast.LtE: ("<", ">"),
+    ast.Gt: (">=", "<="),
+    ast.GtE: (">", "<"),
+    ast.Eq: ("!=",),
+    ast.NotEq: ("==",),
+    ast.Is: ("is not",),
+    ast.IsNot: ("is",),
+    ast.In: ("not in",),
+    ast.NotIn: ("in",),
+}
+_OTHER = {
+    "min": "max",
+    "max": "min",
+    "minimum": "maximum",
+    "maximum": "minimum",
+    "fmin": "fmax",
+    "fmax": "fmin",
+    "any": "all",
+    "all": "any",
+}
+_ARITHMETIC: dict[type[ast.operator], str] = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/"}
+_FAILED = 1  # pytest's status if a test failed; others are mistakes of the run itself
+_INTERRUPTED = 2  # … if a module could not be imported: the mutation is noticed too
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One expression of a module, and what takes its place."""
+
+    module: str  # path from the root
+    line: int
+    begin: int  # bytes of the module
+    end: int
+    was: str
+    becomes: str
+
+    def __str__(self) -> str:
+        was, becomes = (" ".join(text.split()) for text in (self.was, self.becomes))
+        return f"{self.module}:{self.line}  {_short(was)}  ->  {_short(becomes)}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 70 else text[:34] + " … " + text[-33:]
+
+
+def mutations(module: str, source: str) -> list[Mutation]:
+    """Every mutation of a module, in the order of its lines."""
+    lines = source.encode().splitlines(keepends=True)
+    offsets = [0]
+    for line in lines:
+        offsets.append(offsets[-1] + len(line))
+    found: list[Mutation] = []
+    for node, texts in _changes(ast.parse(source)):
+        begin = offsets[node.lineno - 1] + node.col_offset
+        end = offsets[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
+        was = source.encode()[begin:end].decode()
+        found.extend(Mutation(module, node.lineno, begin, end, was, text) for text in texts)
+    return sorted(found, key=lambda one: (one.begin, one.end, one.becomes))
+
+
+def _changes(tree: ast.AST) -> Iterator[tuple[ast.expr, list[str]]]:
+    """The expressions that can be changed, each with the texts to put in its place.
+
+    Types, strings, decorators and what only a type checker runs are left as they are.
+    """
+    for name, value in ast.iter_fields(tree):
+        if name in ("annotation", "returns", "decorator_list", "type_params"):
+            continue
+        for node in value if isinstance(value, list) else [value]:
+            if not isinstance(node, ast.AST) or isinstance(node, (ast.JoinedStr, ast.Raise)):
+                continue
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+                continue
+            if isinstance(node, ast.expr):
+                texts = _instead(node)
+                if texts:
+                    yield node, texts
+                if isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant):
+                    continue  # a negative number is one
+            yield from _changes(node)
+
+
+def _instead(node: ast.expr) -> list[str]:
+    """What an expression becomes: other comparisons, constants, minima for maxima, a condition left
+    out or turned round, the other sign.
+    """
+    match node:
+        case ast.Constant(value=bool() as value):
+            return [str(not value)]
+        case ast.Constant(value=int() as number):
+            return [str(number + 1 if number < 10 else 2 * number)]
+        case ast.Constant(value=float() as real):
+            return [repr(real * 2 + (0.5 if real == 0 else 0))]
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant() as operand):
+            return [ast.unparse(operand)]
+        case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=condition):
+            return [_whole(condition)]
+        case ast.Compare(left=left, ops=[comparison], comparators=[right]):
+            return [
+                f"({_whole(left)} {other} {_whole(right)})" for other in _OPPOSITE[type(comparison)]
+            ]
+        case ast.BoolOp(values=values):
+            word = " and " if isinstance(node.op, ast.And) else " or "
+            return [
+                f"({word.join(_whole(one) for one in values if one is not dropped)})"
+                for dropped in values
+            ]
+        case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr(), right=right):
+            return [_whole(left), _whole(right)]
+        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _ARITHMETIC:
+            return [f"({_whole(left)} {_ARITHMETIC[type(operator)]} {_whole(right)})"]
+        case ast.Call(func=ast.Name(id=name) as function) if name in _OTHER:
+            return [ast.unparse(_called(node, ast.Name(_OTHER[name], function.ctx)))]
+        case ast.Call(func=ast.Attribute(attr=name) as method) if name in _OTHER:
+            other = ast.Attribute(method.value, _OTHER[name], method.ctx)
+            return [ast.unparse(_called(node, other))]
+    return []
+
+
+def _whole(node: ast.expr) -> str:
+    """The expression in brackets, so that it stays one wherever it stands."""
+    return f"({ast.unparse(node)})"
+
+
+def _called(call: ast.Call, function: ast.expr) -> ast.Call:
+    return ast.Call(function, call.args, call.keywords)
+
+
+def modules(names: list[str]) -> list[str]:
+    """The modules of these rooms and files, all rooms that have tests named by default."""
+    found: list[str] = []
+    for name in names or list(TESTS):
+        path = ROOT / name
+        paths = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+        found.extend(str(one.relative_to(ROOT)) for one in paths)
+    return found
+
+
+def tests_of(module: str) -> tuple[str, ...]:
+    """The tests of a module's room."""
+    rooms = next((tests for room, tests in TESTS.items() if module.startswith(room)), ())
+    if not rooms:
+        raise SystemExit(f"{module}: no tests are named for it in TESTS of {Path(__file__).name}")
+    return rooms
+
+
+def own_tests(module: str) -> list[str]:
+    """The tests of the module itself, which are the likeliest to notice: they run first."""
+    paths = [f"{room}/test_{Path(module).stem}.py" for room in tests_of(module)]
+    return [path for path in paths if (ROOT / path).exists()]
+
+
+def copied(folder: Path) -> None:
+    """A copy of what mutations change and tests read; the rest are links."""
+    for name in ("nsysmap", "tests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in ROOT.iterdir():
+        if not path.name.startswith(".") and not (folder / path.name).exists():
+            (folder / path.name).symlink_to(path)
+
+
+def survives(mutation: Mutation, folder: Path, limit_s: float) -> bool:
+    """Whether every test passes in spite of the mutation; tests that no longer end notice it."""
+    path = folder / mutation.module
+    source = path.read_bytes()
+    changed = source[: mutation.begin] + mutation.becomes.encode() + source[mutation.end :]
+    path.write_bytes(changed)
+    try:
+        tests = (*own_tests(mutation.module), *tests_of(mutation.module))
+        status = run_tests(tests, folder, limit_s)
+    finally:
+        path.write_bytes(source)
+    if status not in (0, _FAILED, _INTERRUPTED, None):
+        raise SystemExit(f"{mutation}: pytest ended with status {status}")
+    return status == 0
+
+
+def run_tests(tests: Sequence[str], folder: Path, limit_s: float) -> int | None:
+    """The exit status of the tests, None if they took longer than the limit."""
+    with tempfile.TemporaryDirectory() as cache:
+        environment = os.environ | {
+            "PYTHONPATH": str(folder),
+            "NSYSMAP_CACHE": cache,
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "CI": "1",  # the same examples each time
+        }
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+        try:
+            return subprocess.run(
+                command,
+                cwd=folder,
+                env=environment,
+                timeout=limit_s,
+                capture_output=True,
+                check=False,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            return None
+
+
+def main() -> None:
+    """Prints each mutation with what became of it, and the share killed by room."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser.add_argument("modules", nargs="*", help="modules or rooms; all of TESTS by default")
+    parser.add_argument("--sample", type=int, help="so many mutations, drawn by lot")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--limit-s", type=float, default=600, help="for the tests of one mutation")
+    parser.add_argument("--at-least", type=float, default=0, help="the share killed, in percent")
+    parser.add_argument(
+        "--untried", action="store_true", help="do not run the tests without a mutation first"
+    )
+    parser.add_argument("--list", action="store_true", help="print the mutations only")
+    asked = parser.parse_args()
+    every = [
+        mutation
+        for module in modules(asked.modules)
+        for mutation in mutations(module, (ROOT / module).read_text())
+    ]
+    chosen = every
+    if asked.sample is not None and asked.sample < len(every):
+        lot = random.Random(asked.seed)
+        chosen = sorted(
+            lot.sample(every, asked.sample), key=lambda one: (one.module, one.begin, one.becomes)
+        )
+    print(f"{len(chosen)} of {len(every)} mutations", flush=True)
+    if asked.list:
+        print(*chosen, sep="\n")
+        return
+    killed: Counter[str] = Counter()
+    tried: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory(prefix="mutations-") as place:
+        folder = Path(place)
+        copied(folder)
+        for tests in () if asked.untried else sorted({tests_of(one.module) for one in chosen}):
+            if run_tests(tests, folder, asked.limit_s) != 0:
+                raise SystemExit(f"{' '.join(tests)}: a test fails or hangs without a mutation")
+        for mutation in chosen:
+            began = time.monotonic()
+            survived = survives(mutation, folder, asked.limit_s)
+            room = next(room for room in TESTS if mutation.module.startswith(room))
+            tried[room] += 1
+            killed[room] += not survived
+            word = "SURVIVED" if survived else "killed  "
+            print(f"{word} {time.monotonic() - began:5.0f} s  {mutation}", flush=True)
+    for room, count in tried.items():
+        print(f"{room}: {killed[room]} of {count} killed")
+    share = 100 * killed.total() / max(tried.total(), 1)
+    print(f"all: {killed.total()} of {tried.total()} killed, {share:.0f} %")
+    if share < asked.at_least:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""What `benchmarks/mutations.py` changes."""
+
+from __future__ import annotations
+
+import runpy
+
+import pytest
+
+from tests.places import ROOT
+
+TOOL = runpy.run_path(str(ROOT / "benchmarks" / "mutations.py"))
+
+
+@pytest.mark.parametrize(
+    ("source", "becomes"),
+    [
+        ("x = a < 7", ["x = ((a) <= (7))", "x = ((a) >= (7))", "x = a < 8"]),
+        ("x = a and b", ["x = ((a))", "x = ((b))"]),
+        ("x = not a", ["x = (a)"]),
+        ("x = ~a & b", ["x = (b)", "x = (~a)", "x = (a) & b"]),
+        ("x = min(a, b)", ["x = max(a, b)"]),
+        ("x = np.maximum(a, b)", ["x = np.minimum(a, b)"]),
+        ("x = -2.5", ["x = 2.5"]),
+        ("x = 5_000", ["x = 10000"]),
+        ("x = a - b", ["x = ((a) + (b))"]),
+        ("x = True", ["x = False"]),
+        ("x: int | None = f'{3}'", []),  # types and texts are left alone
+        ("é = 'é', 1", ["é = 'é', 2"]),
+    ],
+)
+def test_one_expression_is_changed_at_a_time(source: str, becomes: list[str]) -> None:
+    data = source.encode()
+    made = [
+        (data[: one.begin] + one.becomes.encode() + data[one.end :]).decode()
+        for one in TOOL["mutations"]("m.py", source)
+    ]
+    assert sorted(made) == sorted(becomes)
+
+
+def test_every_module_that_is_mutated_has_tests() -> None:
+    modules = TOOL["modules"]([])
+    assert len(modules) > 50
+    for module in modules:
+        assert all((ROOT / path).is_dir() for path in TOOL["tests_of"](module))
