@@ -8,13 +8,13 @@ that imitate engines: each folder in it holds engine files and *.nsys-rep or *.s
 timings are in timings*.tsv beside them (engine, mode, scale, us_per_inference). A report may say
 its scale: sync-0.3.sqlite.  Engines that TensorRT built and ran: MODEL-MODE.nsys-rep,
 MODEL.engine.json and timings.tsv (engine, mode, us_median, us_min, us_max) in the folder itself.
-Figures are summed up for each form.
+cpp_times.tsv beside them (plan, mode, us; a line a run) has those of programs in C++, whose reports
+are cpp_MODEL-MODE.nsys-rep.  Figures are summed up for each form.
 
 --held-out FILE names models, one a line, that are summed up by themselves.
 
---leave-one-out chooses the constants that were fitted to these programs (how long a launch takes
-without the profiler, how far queued kernels are apart, how long two threads keep each other from
-launching) on all engines but one, and shows that one's figures.
+--leave-one-out chooses the constants that were fitted to these programs (GRIDS), each by itself, on
+all engines but one, and shows that one's figures.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from __future__ import annotations
 import csv
 import statistics
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -92,12 +93,39 @@ RENAMED = {"drop-layers": "{}_noreformat", "join-kernels": "split→joined"}
 """Changes to the engine: what it is called then; the mode stays."""
 
 GRIDS: Mapping[str, tuple[float, ...]] = {
-    "launch": (0.8, 0.9, 1.0, 1.1, 1.2), "queued_saved_ns": (-200, -100, 0, 100, 200),
+    "launch": (0.8, 0.9, 1.0, 1.1, 1.2),
+    "queued_saved_ns": (-200, -100, 0, 100, 200),
+    "node_saved_ns": (-100, -50, 0, 50, 100),
+    "node_ns": (-200, -100, 0, 100, 200),
+    "memset_saved_ns": (-1_000, -500, 0, 500, 1_000),
+    "branches_ns": (-1_000, 0, 2_000, 5_000),
     "locked": (-0.2, -0.1, 0.0, 0.1, 0.2),
-}  # fmt: skip
+}
 """Fitted constants, as multiples of (launch) or differences to those that nsysmap has."""
 
-Timings = Mapping[tuple[str, str, str, str], float]
+ANSWERED_BY = {"locked": ("two-in-flight",)}
+"""Changes by which a constant is chosen; the others by `before` and `cuda-graph`."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The time of a program, and that of its quickest and slowest run where it ran several times,
+    in microseconds.
+    """
+
+    us: float
+    least_us: float
+    most_us: float
+
+    def per_inference(self, mode: str) -> Measured:
+        """The timings of two threads are for an inference of each."""
+        by = 2 if mode.endswith("threads") else 1
+        return Measured(self.us / by, self.least_us / by, self.most_us / by)
+
+
+Timings = Mapping[tuple[str, str, str, str], Measured]
+
+_FIELDS = 2  # tabs of a line with a run
 
 REAL = "TensorRT itself"
 IMITATIONS = "imitations"
@@ -111,9 +139,13 @@ class Row:
     group: str
     change: str
     times_us: tuple[float, float, float]  # after (of "before": before): likely, least, most
-    measured_us: float
+    measured: Measured
     savings_us: tuple[float, float, float] | None
     measured_saving_us: float | None
+
+    @property
+    def measured_us(self) -> float:
+        return self.measured.us
 
     @property
     def off(self) -> float:
@@ -129,6 +161,12 @@ class Row:
         """Whether the measured time itself is in its range."""
         _, low, high = self.times_us
         return low <= self.measured_us <= high
+
+    @property
+    def time_overlaps(self) -> bool:
+        """Whether a run's time is in the range of the time."""
+        _, low, high = self.times_us
+        return low <= self.measured.most_us and high >= self.measured.least_us
 
     @property
     def time_width(self) -> float:
@@ -152,7 +190,7 @@ class Row:
             shown += " " * 36
         return (
             f"{shown} "
-            f" {'yes' if self.time_holds else 'NO':<9}{'' if self.savings_us is None else 'yes' if self.holds else 'NO'}"  # noqa: E501
+            f" {'yes' if self.time_holds else 'runs do' if self.time_overlaps else 'NO':<9}{'' if self.savings_us is None else 'yes' if self.holds else 'NO'}"  # noqa: E501
         )
 
 
@@ -185,10 +223,12 @@ def main(arguments: Sequence[str]) -> int:
         for folder in real
         for path in sorted(folder.glob("*-*.nsys-rep"))
     }
-    timings: dict[tuple[str, str, str, str], float] = {}
+    timings: dict[tuple[str, str, str, str], Measured] = {}
     for folder in reversed(folders):
-        for path in sorted(folder.glob("timings*.tsv")):
+        for path in sorted(folder.glob("timings.tsv" if is_real(folder) else "timings*.tsv")):
             timings |= read_timings(path)
+        if (folder / "cpp_times.tsv").is_file():
+            timings |= read_runs(folder / "cpp_times.tsv")
     chosen = [
         path for _, path in sorted(reports.items()) if measured_before(path, timings) is not None
     ]
@@ -198,7 +238,7 @@ def main(arguments: Sequence[str]) -> int:
     for engine in dict.fromkeys(program(path)[0] for path in chosen):
         mine = [path for path in chosen if program(path)[0] == engine]
         others = [path for path in chosen if program(path)[0] != engine]
-        machines = fitted(others, timings) if "--leave-one-out" in arguments else MACHINES
+        machines = fitted(tuple(others), timings) if "--leave-one-out" in arguments else MACHINES
         for path in mine:
             group = (
                 (HELD_OUT if engine in held_out else REAL) if is_real(path.parent) else IMITATIONS
@@ -221,8 +261,8 @@ def summary(rows: Sequence[Row]) -> str:
     off, width = [abs(row.off) for row in rows], statistics.median(row.time_width for row in rows)
     told = (
         f"off by {statistics.median(off):.1%} in the median, {max(off):.1%} at most;"
-        f" {sum(row.time_holds for row in rows)} of {len(rows)} in range, whose median width is"
-        f" {width:.1%}"
+        f" {sum(row.time_holds for row in rows)} of {len(rows)} in range (of"
+        f" {sum(row.time_overlaps for row in rows)} a run is), whose median width is {width:.1%}"
     )
     savings = [row for row in rows if row.savings_us is not None]
     if not savings:
@@ -253,17 +293,31 @@ def is_real(folder: Path) -> bool:
     )
 
 
-def read_timings(path: Path) -> Iterator[tuple[tuple[str, str, str, str], float]]:
+def read_timings(path: Path) -> Iterator[tuple[tuple[str, str, str, str], Measured]]:
     """The file of the timings is the folder's where TensorRT itself ran."""
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t"):
             if "us_median" in row:
-                yield (str(path.parent), row["engine"], row["mode"], "1"), float(row["us_median"])
+                runs = [float(row[f"us_{which}"]) for which in ("median", "min", "max")]
+                yield (str(path.parent), row["engine"], row["mode"], "1"), Measured(*runs)
             else:
-                yield (
-                    (path.name, row["engine"], row["mode"], row["scale"]),
-                    float(row["us_per_inference"]),
-                )
+                us = float(row["us_per_inference"])
+                key = (path.name, row["engine"], row["mode"], row["scale"])
+                yield key, Measured(us, us, us)
+
+
+def read_runs(path: Path) -> Iterator[tuple[tuple[str, str, str, str], Measured]]:
+    """The same of a file with a line a run: the plan that ran, the mode, microseconds."""
+    runs: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#") and line.count("\t") >= _FIELDS:
+            plan, mode, us, *_ = line.split("\t")
+            runs[Path(plan).name.removesuffix(".plan"), mode].append(float(us))
+    for (model, mode), times in runs.items():
+        yield (
+            (str(path.parent), f"cpp_{model}", mode, "1"),
+            Measured(statistics.median(times), min(times), max(times)),
+        )
 
 
 def program(report: Path) -> tuple[str, str, str, str]:
@@ -280,12 +334,12 @@ def program(report: Path) -> tuple[str, str, str, str]:
     return engine, file, MODES.get(mode, mode), scale or "1"
 
 
-def measured_before(report: Path, timings: Timings) -> float | None:
+def measured_before(report: Path, timings: Timings) -> Measured | None:
     engine, file, mode, scale = program(report)
     return per_inference(timings.get((file, engine, mode, scale)), mode)
 
 
-def measured_after(report: Path, change: str, timings: Timings) -> float | None:
+def measured_after(report: Path, change: str, timings: Timings) -> Measured | None:
     engine, file, mode, scale = program(report)
     renamed = RENAMED.get(change)
     if renamed is not None:
@@ -306,9 +360,8 @@ def measured_after(report: Path, change: str, timings: Timings) -> float | None:
     return None
 
 
-def per_inference(time_us: float | None, mode: str) -> float | None:
-    """The timings of two threads are for an inference of each."""
-    return time_us / 2 if time_us is not None and mode.endswith("threads") else time_us
+def per_inference(measured: Measured | None, mode: str) -> Measured | None:
+    return None if measured is None else measured.per_inference(mode)
 
 
 @cache
@@ -328,7 +381,12 @@ def observed(report: Path) -> tuple[Observed, EngineFacts]:
 
 
 def rows_of(
-    report: Path, timings: Timings, machines: tuple[Machine, ...], group: str = ""
+    report: Path,
+    timings: Timings,
+    machines: tuple[Machine, ...],
+    group: str = "",
+    *,
+    only: tuple[str, ...] = (),
 ) -> Iterator[Row]:
     before = measured_before(report, timings)
     name, engine = f"{report.parent.name}/{report.stem}", program(report)[0]
@@ -337,7 +395,8 @@ def rows_of(
     except NsysmapError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return
-    answers = what_if(of, facts, default_changes(facts), machines=machines).records()
+    changes = [one for one in default_changes(facts) if not only or one.name in only]
+    answers = what_if(of, facts, changes, machines=machines).records()
     first = answers[0]
     if first["before_ns"] is None:
         print(f"{name}: no replay: {first['reason']}", file=sys.stderr)
@@ -370,7 +429,7 @@ def rows_of(
             if change == "cuda-graph" and paced_by(report) == "threads"
             else change
         )
-        yield Row(name, engine, group, kind, times, after, savings, before - after)
+        yield Row(name, engine, group, kind, times, after, savings, before.us - after.us)
 
 
 def paced_by(report: Path) -> str:
@@ -390,18 +449,32 @@ def micro(answer: Mapping[str, object], *names: str) -> tuple[float, float, floa
 # --------------------------------------------------------------------------------------------------
 
 
-def fitted(reports: Iterable[Path], timings: Timings) -> tuple[Machine, ...]:
-    """The machines whose fitted constants are best for these reports, one constant after the
-    other.
-    """
-    reports = list(reports)
+def fitted(reports: tuple[Path, ...], timings: Timings) -> tuple[Machine, ...]:
+    """The machines with the constants that are best for these reports, each by itself."""
     machines: tuple[Machine, ...] = MACHINES
     for name, grid in GRIDS.items():
-        machines = min(
-            (changed(machines, name, by) for by in grid),
-            key=lambda tried: error(reports, timings, tried),
-        )
+        best = min(grid, key=lambda by: statistics.median(errors(reports, timings, name, by)))
+        machines = changed(machines, name, best)
     return machines
+
+
+def errors(reports: tuple[Path, ...], timings: Timings, name: str, by: float) -> list[float]:
+    """How far the times of these reports are off with one constant changed; each report counts as
+    often as it has times.
+    """
+    found: list[float] = []
+    for report in reports:
+        if (report, name, by) not in _OFF:
+            only = ANSWERED_BY.get(name, ("cuda-graph",))
+            tried = changed(MACHINES, name, by)
+            _OFF[report, name, by] = [
+                abs(row.off) for row in rows_of(report, timings, tried, only=only)
+            ]
+        found += _OFF[report, name, by]
+    return found or [0.0]
+
+
+_OFF: dict[tuple[Path, str, float], list[float]] = {}
 
 
 def changed(machines: tuple[Machine, ...], name: str, by: float) -> tuple[Machine, ...]:
@@ -409,16 +482,10 @@ def changed(machines: tuple[Machine, ...], name: str, by: float) -> tuple[Machin
         return tuple(replace(machine, launch=machine.launch * by) for machine in machines)
     if name == "locked":
         return tuple(replace(machine, locked=machine.locked + by) for machine in machines)
+    if name == "locked":
+        return tuple(replace(machine, locked=machine.locked + by) for machine in machines)
     return tuple(
-        replace(machine, queued_saved_ns=machine.queued_saved_ns + round(by))
-        for machine in machines
-    )
-
-
-def error(reports: Sequence[Path], timings: Timings, machines: tuple[Machine, ...]) -> float:
-    """The median of how far the times are off."""
-    return statistics.median(
-        abs(row.off) for report in reports for row in rows_of(report, timings, machines)
+        replace(machine, **{name: getattr(machine, name) + round(by)}) for machine in machines
     )
 
 
