@@ -20,6 +20,7 @@ from nsysmap.advice.program import (
 from nsysmap.core.trace_schema import PYTHON
 from nsysmap.core.trace_schema import TRTEXEC as HOST_TRTEXEC
 
+RTX_ONNX_RUNTIME = "onnxruntime-rtx"
 PYTORCH, CUDA, TRTEXEC, ONNX, NETWORK = "pytorch", "cuda", "trtexec", "onnx", "network"
 BUILDER, API, API_PYTHON, API_CPP, RTX = (
     "builder",
@@ -37,6 +38,7 @@ _HEADINGS = {
     PYTORCH: "In PyTorch: ",
     TORCH_TENSORRT: "In Torch-TensorRT: ",
     ONNX_RUNTIME: "In ONNX Runtime: ",
+    RTX_ONNX_RUNTIME: "In ONNX Runtime with TensorRT for RTX: ",
     TENSORRT_LLM: "In TensorRT-LLM: ",
     TENSORRT: "With TensorRT: ",
     TRTEXEC: "With trtexec: ",
@@ -55,7 +57,8 @@ _HEADINGS = {
 class AdviceParagraph:
     """One paragraph of advice, and to whom it is given: None is everybody.
 
-    "pytorch", "torch-tensorrt", "onnxruntime", "tensorrt-llm", "tensorrt" (all that run engines),
+    "pytorch", "torch-tensorrt", "onnxruntime" ("onnxruntime-rtx" where its TensorRT is that for
+    RTX), "tensorrt-llm", "tensorrt" (all that run engines),
     "trtexec" (trtexec itself, and programs of which it is not known whether they are),
     "tensorrt-api" (those that call TensorRT's API themselves; "tensorrt-python" and "tensorrt-cpp"
     those in Python and in other languages), "builder" (engines that TensorRT's builder makes for
@@ -162,6 +165,8 @@ def joined(several: Sequence[str]) -> str:
 def _runs(program: Program, what: str) -> bool:
     """Whether the program is one of these."""
     of = {
+        ONNX_RUNTIME: program.kind == ONNX_RUNTIME and not program.rtx,
+        RTX_ONNX_RUNTIME: program.kind == ONNX_RUNTIME and program.rtx,
         PYTORCH: program.pytorch,
         TENSORRT: program.engine,
         TRTEXEC: program.trtexec and program.host in (None, HOST_TRTEXEC),
@@ -169,7 +174,7 @@ def _runs(program: Program, what: str) -> bool:
         API: program.own_calls,
         API_PYTHON: program.own_calls and program.host == PYTHON,
         API_CPP: program.own_calls and program.host != PYTHON,
-        RTX: program.rtx,
+        RTX: program.rtx and program.kind != ONNX_RUNTIME,
         ONNX: (program.calls_tensorrt and not program.collectives) or program.kind == ONNX_RUNTIME,
         NETWORK: program.engine or program.pytorch,
         CUDA: program.kind == CUDA,

@@ -29,6 +29,7 @@ from nsysmap.advice.ways import (
     ONNX,
     RTX,
     RTX_CPP,
+    RTX_ONNX_RUNTIME,
     RTX_PYTHON,
     AdvisedChange,
     ByEvidence,
@@ -46,6 +47,9 @@ def _say(text: str, *since: int) -> Way:
 
 
 _EXPORT = "trtexec --onnx=model.onnx --profilingVerbosity=detailed --exportLayerInfo=engine.json"
+_RTX_LAYERS = _line(
+    "tensorrt_rtx --onnx=model.onnx --profilingVerbosity=detailed --dumpLayerInfo > engine.log"
+)
 _INSPECTED = (
     'open("engine.json", "w").write(engine.create_engine_inspector()'
     ".get_engine_information(trt.LayerInformationFormat.JSON))"
@@ -92,6 +96,7 @@ _ALL_OF_PYTHON = {
     PYTORCH: (_COMPILED,),
 }
 _PROVIDER = 'providers=[("TensorrtExecutionProvider", {{"{}": {}}})]'
+_RTX_PROVIDER = 'providers=[("NvTensorRTRTXExecutionProvider", {{"{}": {}}})]'
 # a context runs one at a time
 _TWO_MODELS = _line("with torch.cuda.stream(streams[i % 2]): out[i] = models[i % 2](batch[i])")
 _TWO_GRAPHS = _line(
@@ -128,7 +133,9 @@ _STREAMS = {
         _line("config->setMaxAuxStreams(2);  // when the engine is built", 8, 6),
         _NO_STREAMS,
     ),
-    RTX: (_say("merge the branches in the model into one wider layer"),),
+    **dict.fromkeys(
+        (RTX, RTX_ONNX_RUNTIME), (_say("merge the branches in the model into one wider layer"),)
+    ),
     ONNX_RUNTIME: (_line(_PROVIDER.format("trt_auxiliary_streams", 2), 8, 6), _NO_STREAMS),
     TORCH_TENSORRT: (
         _line(
@@ -165,6 +172,7 @@ _HALF = {
         _line("config->setFlag(nvinfer1::BuilderFlag::kFP16);  // when the engine is built"),
     ),
     ONNX: (_AUTOCAST, _line("trtexec --onnx=model.onnx --fp16")),
+    RTX_ONNX_RUNTIME: (_AUTOCAST,),  # the types are those of the model
     ONNX_RUNTIME: (_AUTOCAST, _line(_PROVIDER.format("trt_fp16_enable", True))),
     TORCH_TENSORRT: (
         _line("torch_tensorrt.compile(model.half(), inputs=inputs)", 11),
@@ -187,6 +195,10 @@ _OPERATOR = 'torch.onnx.export(model, inputs, "model.onnx", opset_version=23, dy
 _AT_10_14 = "export to ONNX opset 23, whose Attention TensorRT 10.14 fuses"
 _NOT_IN_A_BRANCH = _say(
     "move it out of the branch of If, in which Attention of ONNX opset 23 does not build", 10, 14
+)
+_AT_MOST_256 = _say(
+    "make heads of at most 256 channels: no kernel fuses wider ones, and Attention of ONNX opset 23"
+    " does not build then (NVIDIA/TensorRT issue 4705)"
 )
 _FOLDED = _line("polygraphy surgeon sanitize model.onnx --fold-constants -o folded.onnx")
 _ATTENTION = {
@@ -245,6 +257,7 @@ _WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
         RTX: (_line("tensorrt_rtx --loadEngine=model.plan --rtxCudaGraphStrategy=wholeGraph"),),
         RTX_PYTHON: (_RTX_PYTHON_GRAPH,),
         RTX_CPP: (_RTX_GRAPH,),
+        RTX_ONNX_RUNTIME: (_line(_RTX_PROVIDER.format("enable_cuda_graph", True)),),
         ONNX_RUNTIME: (
             _line(_PROVIDER.format("trt_cuda_graph_enable", True), 8, 6),
             _say(
@@ -400,6 +413,7 @@ _WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
             _ONE_STREAM,
         ),
         RTX: (_ONE_STREAM,),
+        RTX_ONNX_RUNTIME: (_ONE_STREAM,),
         ONNX_RUNTIME: (_line(_PROVIDER.format("trt_auxiliary_streams", 0), 8, 6), _ONE_STREAM),
         TORCH_TENSORRT: (
             _line(
@@ -475,6 +489,24 @@ PYTHON_ALONE = AdvisedChange(
 could be prepared earlier.
 """
 
+_SAMPLED = "nsys profile --{} -t cuda,nvtx,osrt -o report {}  # which code of the host it is"
+NOTHING_TO_PREPARE = AdvisedChange(
+    "shorten the host's own work in the loop",
+    {
+        **dict.fromkeys(
+            (API_PYTHON, PYTORCH, ONNX_RUNTIME),
+            (_line(_SAMPLED.format("python-sampling=true", "python program.py")),),
+        ),
+        TENSORRT_LLM: (_LLM_ASYNC,),
+        LLM_CPP: (_LLM_REQUESTS,),
+        ANY: (_line(_SAMPLED.format("sample=process-tree", "./program")),),
+    },
+    around=True,
+)
+"""Instead of `no-host-gap` where nothing is copied to or from the GPU while inferences run: no data
+is prepared or taken that another thread could have, the work is the loop's own.
+"""
+
 WITH_DATA_LOADER = AdvisedChange(
     CHANGES["no-host-gap"].title,
     {PYTORCH: (_line("for x in DataLoader(data, num_workers=4, pin_memory=True):"),)},
@@ -489,7 +521,9 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
     "attention-not-fused": ByEvidence(
         "operator",
         {
-            "mask": _fused(f"{_AT_10_14}, but for some masks (NVIDIA/TensorRT issue 4705)"),
+            "wide": AdvisedChange("fuse attention", {**_ATTENTION, ONNX: (_AT_MOST_256, _FOLDED)}),
+            "float": _fused(f"cast Q, K and V to FP16 or BF16, and {_AT_10_14}"),
+            "mask": _fused(f"{_AT_10_14} if the mask is of type bool or of Q's"),
             "cache": _fused(f"{_AT_10_14}, with the KV cache concatenated before it"),
             "branch": AdvisedChange(
                 "fuse attention", {**_ATTENTION, ONNX: (_NOT_IN_A_BRANCH, _FOLDED)}
@@ -550,7 +584,9 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
                 _line("config->setBuilderOptimizationLevel(5);  // when the engine is built", 8, 6),
                 _UNCHAINED,
             ),
-            **dict.fromkeys((RTX, RTX_PYTHON, RTX_CPP), (_UNCHAINED,)),  # it does not time tactics
+            **dict.fromkeys(  # it does not time tactics
+                (RTX, RTX_PYTHON, RTX_CPP, RTX_ONNX_RUNTIME), (_UNCHAINED,)
+            ),
             ONNX_RUNTIME: (
                 _line(_PROVIDER.format("trt_builder_optimization_level", 5), 8, 6),
                 _UNCHAINED,
@@ -725,6 +761,10 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
             " for TF32"
         ),
     ),
+    "quantized-latency-bound": AdvisedChange(
+        "compare with the engine without Q/DQ",
+        _model("build it in FP16 or BF16 without Q/DQ, and give both captures to nsysmap compare"),
+    ),
     "fp16-norm": AdvisedChange(
         "keep norms from overflowing in FP16",
         _model("compare the output with FP32; if it is off, use BF16 or cast around the norm"),
@@ -780,18 +820,14 @@ ENGINE_FILE = AdvisedChange(
     {
         TENSORRT: (_line(_EXPORT, 8, 2), _say("TensorRT writes no engine file before 8.2")),
         API_PYTHON: (_line(_INSPECTED, 8, 2), _say("TensorRT writes no engine file before 8.2")),
-        RTX: (
-            _line(
-                "tensorrt_rtx --onnx=model.onnx --profilingVerbosity=detailed --dumpLayerInfo >"
-                " engine.log"
-            ),
-        ),
+        RTX: (_RTX_LAYERS,),
         RTX_CPP: (
             _line(
                 "inspector->getEngineInformation(LayerInformationFormat::kJSON);  // inspector ="
                 " engine->createEngineInspector()"
             ),
         ),
+        RTX_ONNX_RUNTIME: (_RTX_LAYERS,),
         ONNX_RUNTIME: (
             _line("trtexec --loadEngine=CACHED.engine --exportLayerInfo=engine.json", 8, 2),
             _say("TensorRT writes no engine file before 8.2"),

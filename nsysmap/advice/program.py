@@ -36,7 +36,7 @@ _LLM_KERNEL, _LLM_LAYER = "tensorrt_llm::", re.compile(r"PLUGIN_V[23]_(GPT|Bert)
 # the latter begins the names of the engines that it caches
 _ORT_KERNEL, _ORT_ENGINE = (
     "onnxruntime::",
-    "TensorrtExecutionProvider_",
+    ("TensorrtExecutionProvider_", "NvTensorRTRTXExecutionProvider_"),
 )
 # Torch-TensorRT names layers after PyTorch's operators
 _TORCH_LAYER = re.compile(r"\[(aten_ops|acc_ops)\.|\[aten::")

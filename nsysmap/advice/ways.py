@@ -41,6 +41,8 @@ API_PYTHON, API_CPP, RTX, RTX_PYTHON, RTX_CPP = (
 """Ways of programs that call TensorRT's API themselves, and of TensorRT for RTX: its tool, and the
 same two.
 """
+RTX_ONNX_RUNTIME = "rtx-onnxruntime"
+"""Ways of ONNX Runtime's provider of TensorRT for RTX, whose name and options are its own."""
 LLM_CPP = "tensorrt-llm-cpp"
 """Ways of servers in other languages than Python that run TensorRT-LLM's executor."""
 _WAYS: Mapping[str, tuple[str, ...]] = {
@@ -67,6 +69,8 @@ def _ways(kind: str, program: Program) -> tuple[str, ...]:
     """
     if kind == TENSORRT_LLM and program.host == OTHER_HOST:
         return (LLM_CPP, *_WAYS[kind])
+    if kind == ONNX_RUNTIME and program.rtx:
+        return (RTX_ONNX_RUNTIME, *_WAYS[kind])
     if kind not in (TENSORRT, TORCH_ENGINES):
         return _WAYS[kind]
     api: tuple[str, ...] = ()

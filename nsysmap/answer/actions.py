@@ -13,6 +13,7 @@ import numpy as np
 from nsysmap.advice.paste import (
     CHANGES,
     EACH_ENGINE,
+    NOTHING_TO_PREPARE,
     PYTHON_ALONE,
     PYTHON_BETWEEN,
     RULES,
@@ -44,6 +45,8 @@ predicted by what-if.
 _UNDER_FILLED = "under-filled-gpu"
 _TIME_SLICED = "time-sliced-processes"  # its cost is idle time that no change of what-if is about
 _PARALLEL = "parallel-small-kernels"
+_MANY_PLACES = frozenset({_PARALLEL, "channel-alignment"})
+"""Rules that have one finding an engine, whose evidence says of how many places."""
 _REFORMATS = "reformat-cost"
 _SAME = {rule: change.name for change in DECLARED.values() for rule in change.prices}
 _SAME_GROUP = {
@@ -89,6 +92,7 @@ class RunFacts:
     host_gaps: float = 0.0
     host_evidence: HostEvidence | None = None  # where most of that time was
     uploads: bool = False  # data is copied to a GPU while inferences run
+    downloads: bool = False  # and from it
     # inferences are known by their repetition only: one may hold several engines, and Python's work
     # between them
     repeats: bool = False
@@ -104,6 +108,7 @@ def runs(tables: Mapping[str, Table], program: Program) -> RunFacts:
     rows = np.flatnonzero(_steady(tables, gaps) & gaps.text("cause").equals("host"))
     inferences = sum(row.integer("inferences") for row in tables["device_times"])
     uploads = bool((_steady(tables, copies) & copies.text("kind").equals("HtoD")).any())
+    downloads = bool((_steady(tables, copies) & copies.text("kind").equals("DtoH")).any())
     repeats = only_repeats(tables["inferences"], tensorrt=program.shows_engine)
     gaps_each = _intervals(gaps, rows) / inferences if inferences else 0.0
     replayed = tables["inferences"].bools("cuda_graph")
@@ -118,6 +123,7 @@ def runs(tables: Mapping[str, Table], program: Program) -> RunFacts:
         gaps_each,
         _host_evidence(gaps.take(rows)),
         uploads,
+        downloads,
         repeats,
         graphs,
         loader,
@@ -216,6 +222,12 @@ def actions(
     titles = [one.title for one in rules]
     priced = [one for place, one in enumerate(rules) if one.title not in titles[:place]]
     largest = max((one.saving.ns for one in changes if not one.throughput_only), default=0)
+    priced = [  # one line of PyTorch's is against several causes of idle time
+        one
+        for place, one in enumerate(priced)
+        if one.name not in _UNREPLAYED
+        or one.paste not in [other.paste for other in priced[:place] if other.name in _UNREPLAYED]
+    ]
     first = [one for one in priced if one.name == _WHOLE_ENGINE and one.saving.ns > largest]
     everything = [*first, *changes, *(one for one in priced if one not in first)]
     return tuple(sorted(everything, key=lambda one: one.throughput_only))
@@ -294,6 +306,11 @@ def _change(
         idle=_idle_behind(name, saving, idle),
         filled=_filled(findings) if _SAME.get(_UNDER_FILLED) == name else None,
         host_evidence=runs.host_evidence if declared.takes_host_work else None,
+        after=Figure(
+            row.integer("after_ns"),
+            row.maybe_integer("low_after_ns"),
+            row.maybe_integer("high_after_ns"),
+        ),
         beside=row.flag("kernels_beside"),
     )
 
@@ -323,6 +340,8 @@ def _what(change: str, runs: RunFacts) -> AdvisedChange:
         if runs.uploads and runs.host_gaps < _MANY_GAPS:
             return WITH_DATA_LOADER if runs.data_loader else CHANGES[change]
         return PYTHON_ALONE
+    if change == "no-host-gap" and not (runs.uploads or runs.downloads):
+        return NOTHING_TO_PREPARE
     if runs.program.pytorch and runs.program.engine and change == "cuda-graph":
         return _WHOLE_REPETITION if runs.repeats else EACH_ENGINE
     if change == "cuda-graph" and runs.kinds > 1:
@@ -377,12 +396,12 @@ def _filled(findings: Sequence[Row]) -> float | None:
 
 
 def _groups(finding: Row) -> int:
-    """How many places a finding is about: one, or of the rule that has one finding an engine, its
-    groups of layers.
+    """How many places a finding is about: one, or of a rule that has one finding an engine, its
+    layers or groups of them.
     """
     number = (
         json.loads(finding.text("evidence")).get("number")
-        if finding.text("rule") == _PARALLEL
+        if finding.text("rule") in _MANY_PLACES
         else None
     )
     return number if isinstance(number, int) else 1

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from nsysmap.advice.program import CUDA, OTHER, Program
+from nsysmap.advice.program import CUDA, ONNX_RUNTIME, OTHER, Program
 from nsysmap.answer.model import FirstUse
 from nsysmap.core.table import Table
 from nsysmap.text.units import counted, rounded
@@ -33,6 +33,10 @@ _REMEDIES = (
 _RTX = (
     "keep a runtime cache between runs (IRuntimeConfig::setRuntimeCache, TensorRT for RTX), and run"
     " every shape once before serving"
+)
+_RTX_PROVIDER = (
+    "keep a runtime cache between runs (option nv_runtime_cache_path of"
+    " NvTensorRTRTXExecutionProvider), and run every shape once before serving"
 )
 _TORCH = "keep TORCHINDUCTOR_CACHE_DIR between runs, and run every shape once before measuring"
 _PTX = (
@@ -75,7 +79,7 @@ def _from_ptx(evidence_kind: str | None, ns: int) -> bool:
 def _remedy(tables: Mapping[str, Table], program: Program, *, compiled: bool, ptx: bool) -> str:
     serving = "serving" if program.engine else "measuring"
     if program.rtx:  # it compiles in the background too, and then loads what it made
-        return _RTX
+        return _RTX_PROVIDER if program.kind == ONNX_RUNTIME else _RTX
     if not compiled:
         return _LAZY.format(serving)
     if ptx:

@@ -142,6 +142,10 @@ def _more_per_second(summary: Summary, action: Action, *, brief: bool) -> str:
     now = rate_of(summary.unprofiled) if summary.unprofiled else rate(1e9 / max(before_ns, 1.0))
     saved = (action.saving.ns, action.saving.low_ns or 0, action.saving.high_ns or action.saving.ns)
     after, low, high = (1e9 / max(before_ns - one, 1.0) for one in saved)
+    if action.after is not None:  # the range of a saving is that of both times together
+        most, least = action.after.high_ns, action.after.low_ns
+        low = min(1e9 / max(most or action.after.ns, 1), after)
+        high = max(1e9 / max(least or action.after.ns, 1), after)
     if (
         action.name == "two-in-flight" and summary.unprofiled and summary.unprofiled.low_ns
     ):  # at most twice as many as one after another

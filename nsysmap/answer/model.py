@@ -416,6 +416,7 @@ class Action:
     # where most of the host's own work was that the GPU waits for: an NVTX range, or a call
     host_work: str | None = field(init=False)
     host_evidence: HostEvidence | None = None
+    after: Figure | None = None  # the time per unit that a replay predicts with the change
     beside: bool = False  # kernels then run beside others, and slow each other by an unknown factor
     # the phase of the run in which nearly all of it is saved, and what an inference of that takes
     # then

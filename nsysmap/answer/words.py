@@ -257,10 +257,14 @@ def _of_main_kind(summary: Summary, mean: str) -> str:
         for kind in summary.kinds
         if kind.mean_ns is not None and kind.inferences > kind.warmup + kind.cut
     ]
+    gpu = summary.traced_gpu if not summary.in_step else None
+    if gpu is not None:  # whose mean it is
+        known = [kind for kind in known if kind.place.gpu in (gpu, None)]
     if (
         summary.unit != REPETITION
         or len(known) < 2
-        or any(kind.phase or kind.place.known for kind in known)
+        or any(kind.phase or replace(kind.place, gpu=None).known for kind in known)
+        or (gpu is None and any(kind.place.known for kind in known))
     ):
         return mean
     took = [(kind.mean_ns or 0) * (kind.inferences - kind.warmup - kind.cut) for kind in known]
@@ -270,7 +274,8 @@ def _of_main_kind(summary: Summary, mean: str) -> str:
     ):
         return mean
     share = percent(max(took) / max(sum(took), 1), 1, 0)
-    what = main.called(first=False) or counted(main.kernels or 0, "kernel")
+    alone = replace(main, place=replace(main.place, gpu=None))  # it is told behind the rate
+    what = alone.called(first=False) or counted(main.kernels or 0, "kernel")
     return (
         f"{rounded(main.mean_ns)} mean per {REPETITION} of {what} ({share} of the time), {mean}"
         f" over {counted(len(known), 'kind')}"

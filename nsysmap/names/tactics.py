@@ -97,6 +97,8 @@ an H200); those without say ``ffma``.
 """
 _NVJET = re.compile(r"[a-z]{3,6}$")
 _NVJET_EPILOGUE = re.compile(r"(?=.)(d?gelu|d?relu)?(?:[aA]ux)?(bias|bgrad[ab]?)?t?$")
+# s1688bf16gemm: FP32 in memory, rounded by the kernel
+_ROUNDED = re.compile(r"\d(bf16|f16)(?:gemm|fprop|dgrad|wgrad)")
 _NVJET_TYPES = {
     "h": "FP16",
     "s": "FP32",
@@ -367,6 +369,8 @@ def _set_types(fields: Fields, family: str, math: list[str], types: list[str]) -
             fields["accumulate_type"] = letter = _LETTER.get(word.removeprefix("cuda:")[:1], "")
             if "tf32" in word:  # s1688tf32gemm: FP32 in memory, rounded to TF32 by the instruction
                 fields["compute_type"] = "TF32"
+            if rounded := _ROUNDED.search(word):  # s1688bf16gemm: the same, rounded to BF16
+                fields["compute_type"] = {"f16": "FP16", "bf16": "BF16"}[rounded[1]]
         if not word.startswith("cuda:"):
             fields.setdefault("instruction", word)
     if (
@@ -374,6 +378,7 @@ def _set_types(fields: Fields, family: str, math: list[str], types: list[str]) -
         and letter == "FP32"
         and str(fields.get("instruction", "")).startswith("tensorop")
         and any("1688" in word for word in math)
+        and "compute_type" not in fields
     ):
         fields["compute_type"] = "TF32"  # s1688gemm of FP32: tensor cores do not multiply FP32
     if not flat:

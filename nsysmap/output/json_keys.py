@@ -89,7 +89,7 @@ REPORT: Declared = {
     GraphVerdict: keys("answer saving share reason perhaps"),
     Action: keys(
         "name title saving share basis throughput_only places paste paste_pytorch change "
-        "rules idle filled host_work beside in_phase host_evidence"
+        "rules idle filled host_work after beside in_phase host_evidence"
     ),
     Doubt: keys("what reason rules changes because lacks about_engines"),
     MappedCounts: keys("kernels with_layer share_of_time methods"),

@@ -163,6 +163,16 @@ class Report:
         """The rows of coverage by the methods that found a layer."""
         return self.tables.coverage.take(~self.tables.coverage.text("method").equals("none"))
 
+    @property
+    def shares_of(self) -> str:
+        """What the shares of layers are of."""
+        return "all kernel time" if self.replays is None else "visible kernel time"
+
+    @property
+    def kernels_shown(self) -> str:
+        """Which kernels the trace shows."""
+        return "Kernels" if self.replays is None else "Visible kernels"
+
     @cached_property
     def layers(self) -> tuple[Row, ...]:
         """The layers, those with the largest share of all kernel time first."""

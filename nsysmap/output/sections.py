@@ -175,7 +175,7 @@ def _layers(report: Report, width: int) -> Made:
         fold=f"All {len(rows):,} layers",
     )
     return (
-        f"Layers ({report.layer_time}; share of all kernel time)",
+        f"Layers ({report.layer_time}; share of {report.shares_of})",
         [*paragraphs([mixture(report.summary)]), grid],
     )
 
@@ -276,7 +276,7 @@ def _kernels(report: Report, width: int) -> Made:
         top=_TOP_KERNELS,
         where=_ELSEWHERE,
     )
-    return "Kernels (over the whole trace)", [grid]
+    return f"{report.kernels_shown} (over the whole trace)", [grid]
 
 
 def _whatif(report: Report, _width: int) -> Made:

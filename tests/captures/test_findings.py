@@ -37,7 +37,7 @@ OPAQUE = {
 SPLIT = ANY_BERT | {"norm-split", "reformat-cost"}
 INT8 = {
     "channel-alignment", "int8-with-float-output", "reformat-at-input", "reformat-cost",
-    "tensor-cores-missed", "under-filled-gpu",
+    "quantized-latency-bound", "tensor-cores-missed", "under-filled-gpu",
     "unfused-quantize",
 }  # fmt: skip
 FOUND = {

@@ -59,7 +59,7 @@ ASKED_FOR = {
     ),
     "precision": (
         """fp32-engine fp32-in-reduced-engine tensor-cores-missed channel-alignment int8-with-float-output unfused-quantize
-        fp16-norm"""  # noqa: E501
+        fp16-norm quantized-latency-bound"""  # noqa: E501
     ),
     "hotspot": (
         """hot-layer hot-region under-filled-gpu memory-bound compute-bound time-not-in-kernels"""

@@ -13,7 +13,7 @@ from nsysmap import analyze
 from nsysmap.advice.program import CUDA, TENSORRT, Program
 from nsysmap.answer import words
 from nsysmap.answer.first_use import _remedy
-from nsysmap.answer.model import Distinction, Figure, InferenceKind, Summary
+from nsysmap.answer.model import Distinction, Figure, InferenceKind, Summary, WhereItRan
 from nsysmap.answer.slowest import _without_begins
 from nsysmap.core.report_schema import INFERENCE_GROUPS, INFERENCE_TIMES
 from nsysmap.core.table import Table
@@ -50,6 +50,15 @@ def test_of_unlike_repetitions_the_kind_with_the_most_time_comes_first() -> None
         "9,000 µs mean per repetition of 522 kernels (92% of the time), 1,150 µs mean"
     )
     assert "over 2 kinds" in words.times(summary)[0]
+    on_gpus = (
+        replace(kind(9, 9, 10_000_000), place=WhereItRan(gpu=1)),
+        replace(kind(2, 60, 100_000), place=WhereItRan(gpu=2)),
+        replace(kind(522, 8, 9_000_000), place=WhereItRan(gpu=2)),
+    )
+    of_gpu = replace(summary, kinds=on_gpus, traced_gpu=2)
+    assert words.times(of_gpu)[0].startswith(
+        "9,000 µs mean per repetition of 522 kernels (92% of the time), 1,150 µs mean"
+    )
     alike = replace(summary, kinds=(kinds[1], kind(521, 8, 8_900_000)))
     assert "kinds" not in words.times(alike)[0]
     alone = replace(summary, kinds=(kinds[1], kind(2, 60, 100_000, warmup=60)))

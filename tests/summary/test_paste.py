@@ -12,6 +12,7 @@ from nsysmap.advice.paste import (
     CHANGES,
     EACH_ENGINE,
     ENGINE_FILE,
+    NOTHING_TO_PREPARE,
     PYTHON_ALONE,
     PYTHON_BETWEEN,
     RULES,
@@ -65,6 +66,7 @@ EVERYTHING = {
     "python-alone": PYTHON_ALONE,
     "each-engine": EACH_ENGINE,
     "with-data-loader": WITH_DATA_LOADER,
+    "nothing-to-prepare": NOTHING_TO_PREPARE,
     "two-graphs": TWO_GRAPHS,
     "engine-file": ENGINE_FILE,
 }
@@ -291,7 +293,11 @@ def test_attention_as_an_operator_is_advised_under_the_conditions_that_the_engin
         "opset_version=23, dynamo=True)  # not for attention in a branch of If"
     )
     masked = how(fuse, Program(TENSORRT, (10, 14)), [{"operator": "mask"}, {"operator": "plain"}])
-    assert "issue 4705" in (masked.change or "")
+    assert (masked.change or "").endswith("if the mask is of type bool or of Q's")
+    wide = how(fuse, Program(TENSORRT, (10, 14)), [{"operator": "wide"}])
+    assert "at most 256 channels" in (wide.change or "")
+    single = how(fuse, Program(TENSORRT, (10, 14)), [{"operator": "float"}])
+    assert (single.change or "").startswith("cast Q, K and V to FP16 or BF16, and export")
     assert "cache concatenated before it" in (
         how(fuse, Program(TENSORRT, (10, 16)), [{"operator": "cache"}]).change or ""
     )
@@ -390,12 +396,14 @@ def test_who_calls_tensorrt_himself_gets_lines_of_his_language_and_none_of_a_too
 def test_for_engines_of_tensorrt_for_rtx_no_line_is_one_of_trtexec(
     name: str, host: str | None
 ) -> None:
-    for kind in (TENSORRT, TORCH_ENGINES):
+    for kind in (TENSORRT, TORCH_ENGINES, ONNX_RUNTIME):
         text = " ".join(said(how(EVERYTHING[name], Program(kind, rtx=True, host=host))))
         assert text or name in ONLY_SOME
-        assert not re.search(r"trtexec|--fp16|--useCudaGraph|BuilderFlag|from TensorRT \d", text), (
-            text
-        )
+        assert not re.search(
+            r"trtexec|--fp16|--useCudaGraph|BuilderFlag|from TensorRT \d|\btrt_|before 8.2|"
+            r"TensorrtExecutionProvider",
+            text,
+        ), text
 
 
 @pytest.mark.parametrize(
@@ -428,6 +436,10 @@ def test_for_engines_of_tensorrt_for_rtx_no_line_is_one_of_trtexec(
         (
             Program(TENSORRT, rtx=True, host=TENSORRT_RTX),
             "tensorrt_rtx --loadEngine=model.plan --rtxCudaGraphStrategy=wholeGraph",
+        ),
+        (
+            Program(ONNX_RUNTIME, rtx=True, host=PYTHON),
+            'providers=[("NvTensorRTRTXExecutionProvider", {"enable_cuda_graph": True})]',
         ),
         (
             Program(TENSORRT, rtx=True),

@@ -141,6 +141,23 @@ def test_a_change_for_throughput_says_how_many_a_second_and_what_that_takes() ->
         assert "; if none needs another's result; " in gains.gain(summary, waits, brief=brief)
         assert gains.gain(summary, waits, brief=brief).endswith("; each takes longer")
     assert gains.gain(summary, shorter[0]).startswith("saves 50 µs")
+    # whose saving is more on a slow host, where there is more to save
+    slow = replace(waits, saving=Figure(100_000, 90_000, 300_000), share=0.3)
+    now_ns = slow.saving.ns / 0.3
+    after = Figure(round(now_ns) - 100_000, 220_000, 250_000)
+    gained = gains.gain(summary, replace(slow, after=after))
+    assert gained.startswith("4,300 (4,000 to 4,500) per second"), gained
+
+
+def test_one_line_that_is_against_two_causes_of_idle_time_is_one_action() -> None:
+    found = [
+        outcome("launch-bound", "launch", 6_000),
+        outcome("idle-between-inferences", "host", 30_000),
+    ]
+    given = tables([], found, [finding("launch-bound"), finding("idle-between-inferences")])
+    runs = RunFacts(Program("pytorch"), 12, uploads=True)
+    (only,) = actions(given, runs, units=10, unit_time=UnitTime(10_000, 10_000))
+    assert (only.name, only.saving.ns) == ("idle-between-inferences", 3_000)
 
 
 @pytest.mark.parametrize(
@@ -892,8 +909,8 @@ def test_two_in_flight_are_at_most_twice_as_many_per_second_as_one_after_another
     summary = replace(
         analysis("bert_trt10", "sync.sqlite").summary, unprofiled=Figure(1000, 800, 1300)
     )
-    told = gains.gain(summary, action)
-    # 2 / 800 ns, and not 1 / (1000 - 800) ns
+    told = gains.gain(summary, replace(action, after=Figure(550, 200, 700)))
+    # 2 / 800 ns, and not 1 / 200 ns
     assert "1,820,000" in told and "2,500,000) per second" in told, told
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -132,15 +133,20 @@ def test_two_threads_enqueueing_at_once_are_not_mixed_up(tmp_path: Path) -> None
 
 
 def warmup(
-    folder: Path, times: Sequence[int], layers: Sequence[list[tuple[str, str]]] = ()
+    folder: Path,
+    times: Sequence[int],
+    layers: Sequence[list[tuple[str, str]]] = (),
+    pauses: Mapping[int, int] = MappingProxyType({}),
 ) -> list[int]:
-    """Which of inferences whose kernels take so long are warm-up."""
+    """Which of inferences whose kernels take so long, some after pauses, are warm-up."""
     file = NsysFile()
     file.domain("TensorRT", 1)
+    paused = 0
     for number, took in enumerate(times):
+        paused += pauses.get(number, 0)
         engine_call(
             file,
-            100_000 * (number + 1),
+            100_000 * (number + 1) + paused,
             layers[number] if layers else LAYERS,
             50 * number,
             took=took,
@@ -152,10 +158,32 @@ def test_slow_first_inferences_are_warm_up_and_a_slow_one_later_is_not(tmp_path:
     assert warmup(tmp_path, [20, *[5] * 6, 20, *[5] * 4]) == [0]
 
 
-def test_four_inferences_are_enough_to_tell_a_warm_up_and_three_are_not(tmp_path: Path) -> None:
+def test_four_inferences_are_enough_to_tell_a_warm_up_and_three_are_mostly_not(
+    tmp_path: Path,
+) -> None:
     for times, found_ones in (([20, 5, 5, 5, 5], [0]), ([20, 5, 5, 5], [0]), ([20, 5, 5], [])):
         (folder := tmp_path / str(len(times))).mkdir()
         assert warmup(folder, times) == found_ones
+
+
+def test_the_first_of_three_inferences_is_warm_up_if_it_is_far_slower(tmp_path: Path) -> None:
+    assert warmup(tmp_path, [200, 20, 21]) == [0]
+    for name, times in (("slower", [60, 20, 21]), ("two", [200, 20]), ("second", [20, 200, 20])):
+        (tmp_path / name).mkdir()
+        assert warmup(tmp_path / name, times) == []
+
+
+def test_slow_inferences_after_a_pause_warm_the_next_run_up(tmp_path: Path) -> None:
+    times = [*[5] * 12, 30, 20, *[5] * 10]
+    gap = 3_000_000
+    assert warmup(tmp_path, times, pauses={12: gap}) == [12, 13]
+    for name, pauses in (
+        ("none", {}),
+        ("few follow", {17: gap}),
+        ("a server's", dict.fromkeys(range(2, 24, 2), gap)),
+    ):
+        (tmp_path / name).mkdir()
+        assert warmup(tmp_path / name, times, pauses=pauses) == []
 
 
 def test_what_is_slower_than_other_kernels_but_not_than_the_same_later_is_no_warm_up(

@@ -317,6 +317,27 @@ def test_kernels_that_are_tried_out_before_the_first_step_are_start_up(tmp_path:
     assert not always.text("compile_evidence").list()[-1]
 
 
+def test_evaluation_and_training_steps_are_two_kinds(tmp_path: Path) -> None:
+    """Both begin with the same forward."""
+    forward, backward = ["conv", "relu", "fc", "loss"], ["dloss", "dfc", "drelu", "dconv", "sgd"]
+    program = Program()
+    for _ in range(10):
+        program.run(*forward, *backward, WAIT)
+    for _ in range(6):
+        program.run(*forward, WAIT)
+    mapped = program.mapped(tmp_path)
+    assert sizes(mapped) == [9] * 10 + [4] * 6
+    assert mapped.inferences.ints("kernel_sequence").tolist() == [0] * 10 + [1] * 6
+
+
+def test_algorithms_that_a_library_tries_in_the_first_step_are_in_no_step(tmp_path: Path) -> None:
+    """As cuDNN does where it may measure which is the fastest."""
+    program = Program().run("a1", "a2", "a3", "relu", "b1", "b2", "b3", "pool", WAIT)
+    for _ in range(8):
+        program.run("a2", "relu", "b3", "pool", WAIT)
+    assert sizes(program.mapped(tmp_path)) == [4] * 8
+
+
 def test_engines_in_turns_remain_inferences_where_names_show_tensorrt(tmp_path: Path) -> None:
     one, other = ["trt_volta_scudnn_128x64_relu_nn_v1", "b", WAIT], ["c", "d", "e", WAIT]
     assert sizes(Program().run(*[*one, *other] * 5).mapped(tmp_path)) == [2, 3] * 5

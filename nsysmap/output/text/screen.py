@@ -375,6 +375,7 @@ def costs_table(summary: Summary, shown: Sequence[Cost], width: int) -> list[Lin
 
 def _kernels(summary: Summary, width: int) -> list[Line]:
     named, shown = width >= _WIDE, summary.kernels[:_TOP_LAYERS]
+    visible = "visible " if summary.hidden else ""
     cells = [
         (
             percent(row.share_of_kernel_time, 1, 0),
@@ -393,7 +394,7 @@ def _kernels(summary: Summary, width: int) -> list[Line]:
         "share",
         "total",
         "count",
-        "costliest kernels over the whole trace (all: --full)",
+        f"costliest {visible}kernels over the whole trace (all: --full)",
         *(("name",) * named),
     )
     return table(header, cells, width, "rrrn" + "n" * named) if cells else []

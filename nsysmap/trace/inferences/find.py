@@ -41,7 +41,7 @@ from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.inferences.compilation import compilation, tunes
 from nsysmap.trace.inferences.launch_order import launch_order, positions
-from nsysmap.trace.inferences.steady import falls_throughout
+from nsysmap.trace.inferences.steady import SHORTEST_PHASE, falls_throughout
 from nsysmap.trace.inferences.tensorrt_ranges import TensorRtRanges, spans
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
@@ -49,9 +49,13 @@ from nsysmap.trace.model import Trace
 # a warm-up inference takes that much longer to enqueue than the median of the later ones …
 _SLOW_ENQUEUE = 1.5
 _SLOW_GPU = 1.25  # … or that much longer on the GPU
+_FEWEST, _SLOW_OF_FEW = 3, 5.0  # … of so few inferences: two later ones tell little
 # … or compiles kernels, or loads their code, for that part of the median; more than that is no
 # noise
 _COMPILES = 0.1
+# times the usual time per inference, from which on the pause before one begins another run
+_PAUSE = 5.0
+_MOST_RUNS = 8  # after the first: of more, pauses are what the program does
 _MOST = 0.5  # of a thread's inferences: if more do, they always do
 # inferences after those in which a program compiles and tries out kernels: of fewer nothing shows
 # that they are its work
@@ -315,6 +319,7 @@ def _summary(
     tuning[distinct(of_kernel[tunes(trace.kernels) & (of_kernel >= 0)])] = True
     compiles |= _start_up(compiles | tuning | (compiled > _COMPILES * enqueue), thread)
     shown_by = first_use.most(trace, enqueues, compiles, tuning)
+    later = _later_runs(start, np.maximum(end, last_end), thread, complete)
     table = Table(
         INFERENCES,
         {
@@ -332,7 +337,9 @@ def _summary(
             "found_by": executions.found_by.take(order),
             "launch_api": executions.launch_api.take(order),
             "cuda_graph": graph,
-            "warmup": _warmup(enqueue, busy, shape, thread, complete) | compiles,
+            "warmup": _warmup(enqueue, busy, shape, thread, complete)
+            | _warmup(enqueue, busy, shape, later, complete)
+            | compiles,
             "complete": complete,
             "kernels": kernels,
             "launches": np.bincount(launch_of[launch_of >= 0], minlength=count),
@@ -554,15 +561,40 @@ def _warmup(
     them.
     """
     warmup = np.zeros(len(enqueue), np.bool_)
-    for key in distinct(thread).tolist():
+    for key in distinct(thread[thread != MISSING]).tolist():
         rows = np.flatnonzero((thread == key) & complete)
-        if len(rows) < 4:
+        if len(rows) < _FEWEST:
             continue
-        slow = _slow(enqueue[rows], sequence[rows], _SLOW_ENQUEUE)
+        few = len(rows) == _FEWEST
+        slow = _slow(enqueue[rows], sequence[rows], _SLOW_OF_FEW if few else _SLOW_ENQUEUE)
         if (busy[rows[len(rows) // 2 :]] != MISSING).all():
-            slow |= _slow(busy[rows], sequence[rows], _SLOW_GPU)
+            slow |= _slow(busy[rows], sequence[rows], _SLOW_OF_FEW if few else _SLOW_GPU)
         warmup[rows[: int(np.append(~slow, True).argmax())]] = True
     return warmup
+
+
+def _later_runs(start: IntArray, end: IntArray, thread: IntArray, complete: BoolArray) -> IntArray:
+    """For each inference the number of the run of its thread that it is in; MISSING in a first run,
+    in one of few inferences, and where there are many.
+
+    A program that measures several times pauses before each (it prepares the next), and warms up
+    again.  A server that waits for requests pauses as well, but more often.
+    """
+    run = np.full(len(start), MISSING, np.int64)
+    for key in distinct(thread).tolist():
+        rows = np.flatnonzero((thread == key) & complete)
+        rows = rows[np.argsort(start[rows], kind="stable")]
+        ended = np.maximum.accumulate(end[rows])
+        if len(rows) < 2 * SHORTEST_PHASE:
+            continue
+        usual = max(float(np.median(np.diff(ended))), 1.0)
+        later = np.flatnonzero(start[rows[1:]] - ended[:-1] > _PAUSE * usual) + 1
+        if not 0 < len(later) <= _MOST_RUNS:
+            continue
+        for first, last in pairwise([*later.tolist(), len(rows)]):
+            if last - first >= SHORTEST_PHASE:
+                run[rows[first:last]] = rows[first]
+    return run
 
 
 def _enqueue_begin(
