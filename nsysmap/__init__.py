@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from nsysmap.answer.report import Report
     from nsysmap.api import Analysis, analyze
     from nsysmap.comparison.compare import compare
     from nsysmap.core.errors import NsysmapError
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from nsysmap.mapping.mapped_trace import map_report
     from nsysmap.names.decode import decode
     from nsysmap.output.build import report_of
-    from nsysmap.output.model import Report
     from nsysmap.output.page.write import page as html_page
 
 __version__ = "0.1.0"
@@ -34,7 +34,7 @@ __all__ = [
 _HOME = {
     "Analysis": "nsysmap.api.Analysis",
     "NsysmapError": "nsysmap.core.errors.NsysmapError",
-    "Report": "nsysmap.output.model.Report",
+    "Report": "nsysmap.answer.report.Report",
     "analyze": "nsysmap.api.analyze",
     "compare": "nsysmap.comparison.compare.compare",
     "decode": "nsysmap.names.decode.decode",

@@ -6,12 +6,12 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from nsysmap.answer.report import Report
 from nsysmap.api import Analysis, analyze
 from nsysmap.core.note import Note
 from nsysmap.core.table import Table
 from nsysmap.inputs.nsys.forms import exported_tables
 from nsysmap.output.build import report_of
-from nsysmap.output.model import Report
 from nsysmap.rules.finding import Finding, Outcome, Skip
 from nsysmap.trace.model import Trace
 from nsysmap.trace.reader import trace_of

@@ -521,6 +521,7 @@ class EngineRan:
     source: str
     tensorrt_version: str | None
     layers: int
+    detailed: bool  # the file has more than the names of layers
     inferences: int
     verdict: str | None  # verdict in the table `engine_fits`; None if nothing could be compared
     how: str | None

@@ -581,6 +581,7 @@ def _engines(tables: Mapping[str, Table]) -> tuple[EngineRan, ...]:
                 source=row.text("source"),
                 tensorrt_version=row.maybe_text("tensorrt_version"),
                 layers=row.integer("layers"),
+                detailed=row.flag("detailed"),
                 inferences=ran.get(engine, 0),
                 verdict=fit.text("verdict") if fit else None,
                 how=fit.text("how") if fit else None,

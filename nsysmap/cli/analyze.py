@@ -15,9 +15,9 @@ from nsysmap.output.write import SUFFIXES
 
 if TYPE_CHECKING:
     from nsysmap.analysis import Analysis
+    from nsysmap.answer.report import Report
     from nsysmap.core.note import Level
     from nsysmap.mapping.mapped_trace import Progress
-    from nsysmap.output.model import Report
     from nsysmap.output.result_cache import Question
     from nsysmap.trace.open_report import Reader
 

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from nsysmap.answer.report import Report
 from nsysmap.core.schema import ALL_TABLES
 from nsysmap.core.table import Column, Spec, Table
 from nsysmap.output.json import SCHEMA
-from nsysmap.output.model import Report
 
 EVENTS = frozenset({
     "api_calls", "nvtx_ranges", "memcpys", "memsets", "syncs", "cuda_graph_nodes",

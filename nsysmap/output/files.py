@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nsysmap.analysis import Analysis
-    from nsysmap.output.model import Report
+    from nsysmap.answer.report import Report
 
 
 def output_suffixes() -> tuple[str, ...]:

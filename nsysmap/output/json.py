@@ -11,7 +11,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from nsysmap.answer.model import Summary
+from nsysmap.answer import report as model
+from nsysmap.answer.model import EngineRan, Summary
+from nsysmap.answer.report import Report
 from nsysmap.core import engine_schema, report_schema, result_schema, trace_schema
 from nsysmap.core.json_record import record, record_schema
 from nsysmap.core.json_schema import (
@@ -25,9 +27,7 @@ from nsysmap.core.json_schema import (
 from nsysmap.core.note import Note
 from nsysmap.core.table import Row, Spec
 from nsysmap.network.titles import called
-from nsysmap.output import model
-from nsysmap.output.json_keys import REPORT
-from nsysmap.output.model import Report
+from nsysmap.output.json_keys import ENGINE_FILES, REPORT
 from nsysmap.output.precision import precision_json
 from nsysmap.rules.finding import Finding
 from nsysmap.text.terminal import inert_json
@@ -40,7 +40,10 @@ def report_json(report: Report) -> dict[str, Any]:
     """The report as JSON values; times in ns, sizes in bytes, shares from 0 to 1, null if there is
     no value.
     """
-    engines = _record(report.engines)
+    engines = [
+        {"number": number, **record(engine, ENGINE_FILES)}
+        for number, engine in enumerate(report.engines)
+    ]
     tables = report.tables
     return {
         "schema": SCHEMA,
@@ -55,7 +58,7 @@ def report_json(report: Report) -> dict[str, Any]:
             "by_engine": _record(report.by_engine),
         },
         "graph_replays": _record(report.replays),
-        "idle": _record(report.idle),
+        "idle": [{key: row[key] for key in _IDLE} for row in report.idle],
         "coverage": {
             "kernels": int(tables.coverage.ints("kernels").sum()),
             "mapped": int(report.mapped.ints("kernels").sum()),
@@ -199,14 +202,15 @@ def _list(text: str | None) -> list[str]:
 _SPECS: Mapping[type, Spec] = {
     model.TraceFacts: trace_schema.CAPTURE,
     model.Gpu: trace_schema.DEVICES,
-    model.EngineFile: engine_schema.ENGINES,
-    model.IdleRow: report_schema.IDLE_TOTALS,
     Finding: report_schema.FINDINGS,
 }
 """The table whose columns say what the fields of a value mean."""
 _KNOWN: Mapping[object, Schema] = {
     Finding: {"$ref": "#/$defs/finding"},
 }
+_IDLE = ("device", "cause", "gaps", "time_ns", "share_of_window")
+"""Columns of `idle_totals` that the JSON report has."""
+
 _NOT_OF_A_LAYER = (
     "layer_id",
     "layer_index",
@@ -234,6 +238,11 @@ def schema() -> Schema:
     inferences = _fields(model.InferenceFigures)
     skipped = _fields(model.Skipped)
     gpus = list_of(object_of(_fields(model.Gpu)))
+    engine = {
+        "number": {"type": "integer"},
+        **record_schema(EngineRan, ENGINE_FILES, spec=engine_schema.ENGINES),
+    }
+    idle = {key: columns_of(report_schema.IDLE_TOTALS)[key] for key in _IDLE}
     count: Schema = {"type": "integer", "minimum": 0}
     coverage = _without(columns_of(result_schema.COVERAGE), "method")
     kernels = columns_of(result_schema.KERNEL_TOTALS)
@@ -241,8 +250,8 @@ def schema() -> Schema:
         "schema": {"const": SCHEMA},
         "answer": object_of(_fields(Summary)),
         "trace": object_of({**_fields(model.TraceFacts), "gpus": gpus}),
-        "engine": or_null(object_of(_fields(model.EngineFile))),
-        "engines": list_of(object_of(_fields(model.EngineFile))),
+        "engine": or_null(object_of(engine)),
+        "engines": list_of(object_of(engine)),
         "inferences": object_of({
             **inferences,
             "busy_share": {"type": ["number", "null"]},
@@ -250,7 +259,7 @@ def schema() -> Schema:
             "by_engine": list_of(object_of(inferences)),
         }),
         "graph_replays": or_null(object_of(_fields(model.ReplayFigures))),
-        "idle": list_of(object_of(_fields(model.IdleRow))),
+        "idle": list_of(object_of(idle)),
         "coverage": object_of({
             **dict.fromkeys(("kernels", "mapped", "time_ns", "mapped_time_ns"), count),
             "by_method": {

@@ -38,18 +38,16 @@ from nsysmap.answer.model import (
     Wait,
     WhereItRan,
 )
-from nsysmap.core.json_record import Declared, keys
-from nsysmap.core.note import Note
-from nsysmap.output.model import (
-    EngineFile,
+from nsysmap.answer.report import (
     Gpu,
-    IdleRow,
     InferenceFigures,
     ReplayFigures,
     Skipped,
     Spread,
     TraceFacts,
 )
+from nsysmap.core.json_record import Declared, keys
+from nsysmap.core.note import Note
 from nsysmap.rules.finding import Finding
 
 REPORT: Declared = {
@@ -58,8 +56,8 @@ REPORT: Declared = {
     HostEvidence: keys("kind name text"),
     UnitOfTime: keys("inferences repetitions among_others"),
     EngineRan: keys(
-        "source tensorrt_version layers inferences verdict how in_doubt other_kernels tactics "
-        "other_tactics lacking by_order unknown_layers"
+        "source tensorrt_version layers detailed inferences verdict how in_doubt other_kernels "
+        "tactics other_tactics lacking by_order unknown_layers"
     ),
     Figure: keys("ns low_ns high_ns"),
     InferenceKind: keys(
@@ -112,13 +110,11 @@ REPORT: Declared = {
     Gpu: keys(
         "device name chip compute sm_count memory_bytes bandwidth_bytes_per_s window_ns busy_ns"
     ),
-    EngineFile: keys("number source tensorrt_version layers detailed inferences"),
     Spread: keys("median=median_ns p95=p95_ns"),
     InferenceFigures: keys(
         "engine count warmup cut measured found_by launch_api gpu_time_ns gpu_span_ns enqueue_ns"
     ),
     ReplayFigures: keys("launches runs gpu_time_ns launch_ns round_trip_ns gap_ns gaps_of_gpu"),
-    IdleRow: keys("device cause gaps time_ns share_of_window"),
     Skipped: keys("rule group reason lacks because about_engines"),
     Note: keys("level text"),
     Finding: keys(
@@ -133,3 +129,6 @@ LEFT_OUT: Mapping[type, frozenset[str]] = {
     Note: frozenset({"brief", "without_command", "about"}),
 }
 """Fields that JSON does not have: shorter forms of a text that it has, for the first screen."""
+
+ENGINE_FILES: Declared = {EngineRan: keys("source tensorrt_version layers detailed inferences")}
+"""What of an engine that ran stands under `engines`, where it has its number too."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from nsysmap.answer import words
 from nsysmap.answer.model import Summary
+from nsysmap.answer.report import Report
 from nsysmap.output.answers import AnswerRow, above_actions, below_actions, costs_section, do_first
-from nsysmap.output.model import Report
 from nsysmap.output.sections import sections_of
 from nsysmap.text.page import Bullets, Grid, Pairs, Section, cut_rows
 from nsysmap.text.page_markdown import block_markdown, section_parts

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from nsysmap.answer import gains
 from nsysmap.answer.costs import kernel_titles
+from nsysmap.answer.report import Report
 from nsysmap.answer.words import in_its_words, mixture
 from nsysmap.core.table import Row
 from nsysmap.network.titles import called
 from nsysmap.output import precision
-from nsysmap.output.model import Report
 from nsysmap.output.whatif import assumptions
 from nsysmap.output.words import (
     ENGINES_NAME,

@@ -9,11 +9,7 @@ from nsysmap.advice.conditions import joined
 from nsysmap.advice.paste import CHANGES, RULES
 from nsysmap.answer.costs import whose_unit
 from nsysmap.answer.model import Summary
-from nsysmap.answer.words import NOT_ABOUT_THIS, each, in_its_words
-from nsysmap.core.idle_causes import IDLE_CAUSES, idle_words
-from nsysmap.core.note import LEVELS
-from nsysmap.core.table import Row
-from nsysmap.output.model import (
+from nsysmap.answer.report import (
     Gpu,
     InferenceFigures,
     ReplayFigures,
@@ -22,6 +18,10 @@ from nsysmap.output.model import (
     Spread,
     TraceFacts,
 )
+from nsysmap.answer.words import NOT_ABOUT_THIS, each, in_its_words
+from nsysmap.core.idle_causes import IDLE_CAUSES, idle_words
+from nsysmap.core.note import LEVELS
+from nsysmap.core.table import Row
 from nsysmap.output.whatif import change_figures
 from nsysmap.rules.finding import Finding, Skip
 from nsysmap.text.units import counted, duration, percent, rounded, size
@@ -85,8 +85,8 @@ def captured(report: Report) -> list[tuple[str, str]]:
         ("CUDA graphs", graph_words(trace)),
         ("versions", versions),
     ]
-    for engine in report.engines:
-        name = "engine" if len(report.engines) == 1 else f"engine {engine.number}"
+    for number, engine in enumerate(report.engines):
+        name = "engine" if len(report.engines) == 1 else f"engine {number}"
         detail = "" if engine.detailed else " (names only)"
         ran = (
             "its kernels are hidden"
@@ -94,7 +94,7 @@ def captured(report: Report) -> list[tuple[str, str]]:
             else f"ran {counted(engine.inferences, 'inference')}"
         )
         pairs.append((name, f"{engine.source}: {counted(engine.layers, 'layer')}{detail}, {ran}"))
-        pairs += [("", how)] if (how := report.summary.engines[engine.number].how) else []
+        pairs += [("", how)] if (how := engine.how) else []
     if not report.engines:
         pairs.append(
             (
@@ -153,10 +153,9 @@ def _excluded(figures: InferenceFigures) -> str:
 
 def idle_heading(report: Report) -> str:
     """The heading of the idle times by cause."""
-    idle = {
-        gpu.device: sum(row.time_ns for row in report.idle if row.device == gpu.device)
-        for gpu in report.gpus
-    }
+    idle = dict.fromkeys((gpu.device for gpu in report.gpus), 0)
+    for row in report.idle:
+        idle[row.integer("device")] = idle.get(row.integer("device"), 0) + row.integer("time_ns")
     shares = [(gpu.device, percent(idle[gpu.device], gpu.window_ns or 0)) for gpu in report.gpus]
     told = ", ".join(
         share if len(shares) == 1 else f"GPU {device} {share}" for device, share in shares
@@ -174,22 +173,20 @@ def idle_cells(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     inferred = {
         (gpu.device, one.cause) for gpu in report.summary.gpus for one in gpu.idle if one.inferred
     }
-    cells = [
-        (
-            *((str(row.device),) if several else ()),
-            percent(row.share_of_window, 1),
-            duration(row.time_ns),
-            f"{row.gaps:,}",
-            idle_words(row.cause, inferred=(row.device, row.cause) in inferred),
-            CAUSES[row.cause]
-            + (
-                " (inferred: the trace has no row of it)"
-                if (row.device, row.cause) in inferred
-                else ""
-            ),
+    cells = []
+    for row in report.idle:
+        cause = row.text("cause")
+        follows = (row.integer("device"), cause) in inferred
+        cells.append(
+            (
+                *((str(row["device"]),) if several else ()),
+                percent(row.real("share_of_window"), 1),
+                duration(row.integer("time_ns")),
+                f"{row.integer('gaps'):,}",
+                idle_words(cause, inferred=follows),
+                CAUSES[cause] + (" (inferred: the trace has no row of it)" if follows else ""),
+            )
         )
-        for row in report.idle
-    ]
     return (*(("GPU",) if several else ()), "share", "time", "gaps", "cause", ""), cells
 
 

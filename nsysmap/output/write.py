@@ -11,7 +11,7 @@ from nsysmap.core.errors import NsysmapError
 from nsysmap.core.output_file import replacing
 
 if TYPE_CHECKING:
-    from nsysmap.output.model import Report
+    from nsysmap.answer.report import Report
 
 WRITERS: Mapping[str, tuple[str, str]] = {
     ".json": ("nsysmap.output.json", "write_json"),

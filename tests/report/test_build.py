@@ -85,7 +85,7 @@ def test_busy_and_idle_time_make_up_the_window_but_for_its_edges() -> None:
     (gpu,) = held.gpus
     assert gpu.window_ns is not None
     assert gpu.busy_ns is not None
-    edges = gpu.window_ns - gpu.busy_ns - sum(row.time_ns for row in held.idle)
+    edges = gpu.window_ns - gpu.busy_ns - sum(row.integer("time_ns") for row in held.idle)
     found = inferences_by_sql()
     assert edges == found[0][2][0][0] - found[0][0] + max(0, found[-1][1] - found[-1][2][-1][1])
 

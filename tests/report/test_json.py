@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsysmap.answer.report import Report
 from nsysmap.core.engine_schema import LAYERS
 from nsysmap.output.json import json_pieces, report_json, schema, write_json
-from nsysmap.output.model import Report
 from nsysmap.output.write import write_report
 from nsysmap.rules.packs import builtin_rules_dir, load_rules
 from tests.places import ROOT

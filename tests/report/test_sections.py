@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from nsysmap.answer.report import Report
 from nsysmap.output import sections
 from nsysmap.output.answers import above_actions, below_actions
 from nsysmap.output.markdown import report_markdown
-from nsysmap.output.model import Report
 from nsysmap.output.notebook import notebook_html
 from nsysmap.output.page.answer import OWN_ANSWERS
 from nsysmap.output.page.write import OWN_SECTIONS, page

@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 
 from nsysmap.answer.model import UnitOfTime
+from nsysmap.answer.report import Report
 from nsysmap.answer.words import NOT_ABOUT_THIS
 from nsysmap.core.note import Level, Note
 from nsysmap.core.result_schema import WHATIF
 from nsysmap.core.table import Table
 from nsysmap.output.markdown import report_markdown
-from nsysmap.output.model import Report
 from nsysmap.output.text.report import NARROWEST, report_text
 from nsysmap.output.words import because, to_do
 from nsysmap.rules.finding import Finding, Outcome, Skip

@@ -13,9 +13,9 @@ import pytest
 
 from nsysmap.answer.commands import commands
 from nsysmap.answer.model import Trouble
+from nsysmap.answer.report import Report
 from nsysmap.api import analyze
 from nsysmap.output.build import report_of
-from nsysmap.output.model import Report
 from nsysmap.output.text.report import report_text
 from nsysmap.text.terminal import columns
 from tests.places import FIXTURES, GOLDEN

@@ -14,6 +14,7 @@ import numpy as np
 from nsysmap.analysis import Analysis
 from nsysmap.answer.costs import others_name
 from nsysmap.answer.model import INFERENCE, REPETITION, Summary
+from nsysmap.answer.report import Report
 from nsysmap.answer.whose import engine_names
 from nsysmap.core.changes import ABOUT_LAYERS
 from nsysmap.core.idle_causes import IDLE_CAUSES, idle_words
@@ -25,7 +26,6 @@ from nsysmap.names.decode import decode, summary
 from nsysmap.names.reference import field_words
 from nsysmap.network.titles import called
 from nsysmap.output.explain import PART_BY
-from nsysmap.output.model import Report
 from nsysmap.output.page.events import TID, Events
 from nsysmap.output.page.regions import Regions
 from nsysmap.output.page.samples import MEASURED, Sampled, of_layers, of_positions

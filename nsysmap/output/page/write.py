@@ -11,10 +11,10 @@ from nsysmap.analysis import Analysis
 from nsysmap.answer import gains
 from nsysmap.answer.costs import whose_unit
 from nsysmap.answer.model import Summary
+from nsysmap.answer.report import Report
 from nsysmap.core.groups import distinct_rows
 from nsysmap.core.output_file import replacing
 from nsysmap.core.table import MISSING, Row, Table
-from nsysmap.output.model import Report
 from nsysmap.output.page.answer import bars_of, told_of
 from nsysmap.output.page.content import Shown, content_of, findings, reduced_words, sample_columns
 from nsysmap.output.page.events import events_of

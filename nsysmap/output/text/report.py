@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nsysmap.output.model import Report
+from nsysmap.answer.report import Report
 from nsysmap.output.sections import sections_of
 from nsysmap.output.text.screen import screen
 from nsysmap.text.lines import WHOLE, rendered, styled

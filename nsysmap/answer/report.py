@@ -1,15 +1,19 @@
-"""A report's figures as values, so that all writers show the same."""
+"""The whole answer as values, so that all forms of output show the same: the summary, and the
+figures below it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 
-from nsysmap.answer.model import Summary
-from nsysmap.core.note import Note
+from nsysmap.answer.model import EngineRan, Summary
+from nsysmap.core.note import Note, gravest_first
 from nsysmap.core.schema import Tables
 from nsysmap.core.table import Row, Table
 from nsysmap.rules.finding import Finding, Outcome, by_cost
+from nsysmap.text.units import rounded_share
 
 
 @dataclass(frozen=True)
@@ -65,18 +69,6 @@ class TraceFacts:
 
 
 @dataclass(frozen=True)
-class EngineFile:
-    """One engine file, and how many of the inferences ran it."""
-
-    number: int
-    source: str
-    tensorrt_version: str | None
-    layers: int
-    detailed: bool
-    inferences: int
-
-
-@dataclass(frozen=True)
 class InferenceFigures:
     """The inferences of one engine, or of all; the spreads are over the measured ones: complete,
     and after the warm-up.
@@ -110,17 +102,6 @@ class ReplayFigures:
 
 
 @dataclass(frozen=True)
-class IdleRow:
-    """Idle time of a GPU for one cause, within its window (see Gpu)."""
-
-    device: int
-    cause: str
-    gaps: int
-    time_ns: int
-    share_of_window: float
-
-
-@dataclass(frozen=True)
 class Skipped:
     """A rule that could not tell, and why."""
 
@@ -139,7 +120,6 @@ class Report:
     summary: Summary
     trace: TraceFacts
     gpus: tuple[Gpu, ...]
-    engines: tuple[EngineFile, ...]
     inferences: InferenceFigures
     by_engine: tuple[InferenceFigures, ...]  # empty if one engine, or none, ran
     busy_share: float | None  # busy_ns divided by window_ns, over the GPUs that worked
@@ -148,10 +128,26 @@ class Report:
     # a description of the layers' figures: "mean per inference of the engine" or "total over the
     # trace"
     layer_time: str
-    idle: tuple[IdleRow, ...]
     tables: Tables  # the declared tables of the analysis: everything that is shown row by row
     outcomes: tuple[Outcome, ...]
     notes: tuple[Note, ...]  # errors first
+
+    @property
+    def engines(self) -> tuple[EngineRan, ...]:
+        """The engine files, in the order given."""
+        return self.summary.engines
+
+    @cached_property
+    def idle(self) -> tuple[Row, ...]:
+        """Idle time of each GPU by cause, within its window (see Gpu): rows of `idle_totals`, the
+        most first.
+        """
+        return tuple(
+            sorted(
+                self.tables.idle_totals,
+                key=lambda row: (row.integer("device"), -row.integer("time_ns"), row.text("cause")),
+            )
+        )
 
     @property
     def kernel_time_ns(self) -> int:
@@ -212,3 +208,117 @@ class Report:
     def clean(self) -> tuple[str, ...]:
         """The rules that could tell and found nothing."""
         return tuple(one.rule for one in self.outcomes if one.clean)
+
+
+_NO_INFERENCES = InferenceFigures(None, 0, 0, 0, 0, None, None, None, None, None)
+
+
+def whole_answer(
+    summary: Summary, tables: Tables, outcomes: Sequence[Outcome], notes: Sequence[Note]
+) -> Report:
+    """The report of an analysis: its summary, and every figure that the forms of output show."""
+    capture = tables.capture.records()[0]
+    every, *by_engine = [_figures(row) for row in tables.engine_inferences] or [_NO_INFERENCES]
+    gpus = _gpus(tables)
+    worked = [
+        (gpu.busy_ns, gpu.window_ns) for gpu in gpus if gpu.busy_ns is not None and gpu.window_ns
+    ]
+    return Report(
+        summary=summary,
+        trace=TraceFacts(
+            copies=len(tables.memcpys),
+            **{
+                field.name: capture[field.name]
+                for field in fields(TraceFacts)
+                if field.name in capture
+            },  # type: ignore[arg-type]
+        ),
+        gpus=gpus,
+        inferences=every,
+        by_engine=tuple(by_engine) if len(by_engine) > 1 else (),
+        busy_share=(
+            _share(sum(busy for busy, _ in worked), sum(window for _, window in worked))
+            if worked
+            else None
+        ),
+        busy_window="inferences" if every.measured else "trace",
+        replays=_replays(tables) if capture["cuda_graph_trace"] == "graph" else None,
+        layer_time="mean per inference of the engine" if every.measured else "total over the trace",
+        tables=tables,
+        outcomes=tuple(outcomes),
+        notes=tuple(gravest_first(notes)),
+    )
+
+
+def _share(part: float, whole: float) -> float:
+    return rounded_share(part / whole) if whole > 0 else 0.0
+
+
+def _spread(row: Row, name: str) -> Spread | None:
+    median, p95 = (row.maybe_integer(f"{name}_{of}_ns") for of in ("median", "p95"))
+    return None if median is None or p95 is None else Spread(median, p95)
+
+
+def _gpus(tables: Tables) -> tuple[Gpu, ...]:
+    """The GPUs that worked, with the windows of `device_times`; all GPUs of the machine where the
+    trace shows no work.
+    """
+    times = {row.integer("device"): row for row in tables.device_times}
+    known = {row.integer("device"): row for row in tables.devices}
+    gpus = []
+    for device in sorted(times or known):
+        facts, time = known.get(device), times.get(device)
+        major = None if facts is None else facts.maybe_integer("compute_major")
+        gpus.append(
+            Gpu(
+                device=device,
+                name=(None if facts is None else facts.maybe_text("name")) or "unknown GPU",
+                chip=None if facts is None else facts.maybe_text("chip"),
+                compute=(
+                    None
+                    if facts is None or major is None
+                    else f"{major}.{facts.maybe_integer('compute_minor') or 0}"
+                ),
+                sm_count=None if facts is None else facts.maybe_integer("sm_count"),
+                memory_bytes=None if facts is None else facts.maybe_integer("memory_bytes"),
+                bandwidth_bytes_per_s=(
+                    None if facts is None else facts.maybe_integer("bandwidth_bytes_per_s")
+                ),
+                window_ns=None if time is None else time.integer("window_ns"),
+                busy_ns=None if time is None else time.maybe_integer("busy_ns"),
+            )
+        )
+    return tuple(gpus)
+
+
+def _figures(row: Row) -> InferenceFigures:
+    """The inferences of one engine, or of all: a row of `engine_inferences`."""
+    return InferenceFigures(
+        engine=row.maybe_integer("engine"),
+        count=row.integer("inferences"),
+        warmup=row.integer("warmup"),
+        cut=row.integer("cut"),
+        measured=row.integer("steady"),
+        found_by=row.maybe_text("found_by"),
+        launch_api=row.maybe_text("launch_api"),
+        gpu_time_ns=_spread(row, "gpu_time"),
+        gpu_span_ns=_spread(row, "gpu_span"),
+        enqueue_ns=_spread(row, "enqueue"),
+    )
+
+
+def _replays(tables: Tables) -> ReplayFigures:
+    first = next(iter(tables.hidden_replays), None)
+
+    def spread(name: str) -> Spread | None:
+        return None if first is None else _spread(first, name)
+
+    return ReplayFigures(
+        launches=int(tables.hidden_replays.ints("launches").sum()),
+        runs=int(tables.hidden_replays.ints("runs").sum()),
+        gpu_time_ns=spread("gpu_time"),
+        launch_ns=spread("launch"),
+        round_trip_ns=spread("round_trip"),
+        gap_ns=spread("between"),
+        gaps_of_gpu=len(tables.cuda_graph_traces) > 0,
+    )
