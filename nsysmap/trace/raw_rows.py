@@ -143,6 +143,10 @@ def _elsewhere(start: IntArray, end: IntArray, backwards: BoolArray) -> BoolArra
     return result
 
 
+NO_PROCESS = 0
+"""The process of GPU work of which the report does not tell it."""
+
+
 def process_of(thread: IntArray) -> IntArray:
     """The process (nsys's globalPid) in globalTid or globalPid values; stored once where it is the
     same in all rows.

@@ -31,6 +31,7 @@ from nsysmap.core.trace_schema import (
 )
 from nsysmap.inputs.nsys.columns_needed import missing_columns
 from nsysmap.inputs.nsys.tables import KNOWN_MAJORS, NEWEST_KNOWN, NsysTables
+from nsysmap.text.units import counted
 from nsysmap.trace import cuda_api
 from nsysmap.trace.devices import devices_table
 from nsysmap.trace.gpu_metrics import GpuMetrics, has_gpu_metrics
@@ -40,6 +41,7 @@ from nsysmap.trace.launches import Launches
 from nsysmap.trace.model import Dropped, Trace
 from nsysmap.trace.nvtx_ranges import ranges_table
 from nsysmap.trace.raw_rows import (
+    NO_PROCESS,
     Strings,
     compact,
     kept,
@@ -147,6 +149,7 @@ def trace_of(tables: NsysTables, *, source: str) -> Trace:
             *_names_notes(tables),
             *_schema_notes(recording),
             *_unread_notes(unread),
+            *_untold_notes(kernels),
             *missing_columns(tables),
         ),
     )
@@ -224,6 +227,19 @@ def _unread_notes(unread: Sequence[str]) -> tuple[Note, ...]:
         Note("warning", f"Nothing is known about {name}: their table has no columns start and end.")
         for name in unread
     )
+
+
+def _untold_notes(kernels: Table) -> tuple[Note, ...]:
+    """How many kernels lack the process that ran them, where others have it."""
+    untold = int(np.count_nonzero(kernels.ints("process") == NO_PROCESS))
+    if not 0 < untold < len(kernels):
+        return ()
+    told = (
+        f"{untold:,} of {counted(len(kernels), 'kernel')} have no process in this report (NULL in"
+        " globalPid), and so no launch and no inference: inferences lack kernels, and their times"
+        " may be too short. Export the report again."
+    )
+    return (Note("warning", told),)
 
 
 def _check_sums(path: Path, trace: Trace) -> None:

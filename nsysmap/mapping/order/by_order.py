@@ -35,6 +35,7 @@ from nsysmap.trace.inferences.find import Inferences, find_inferences, sequence_
 from nsysmap.trace.inferences.launch_order import launch_order
 from nsysmap.trace.inferences.tensorrt_ranges import TensorRtRanges
 from nsysmap.trace.model import Trace
+from nsysmap.trace.raw_rows import NO_PROCESS
 
 if TYPE_CHECKING:  # what aligns is imported where ranges leave kernels to it
     from nsysmap.mapping.order.kernel_alignment import Alignment, EngineMatch
@@ -133,7 +134,9 @@ def inferences_of(
     replayed = (trace.kernels.ints("graph_node_id") != MISSING) & (
         trace.kernels.ints("launch") == MISSING
     )
-    rows = np.flatnonzero(~inside & (replayed | ~np.isin(process, shown)))
+    # whatever ran on a process that the report does not tell may be of those that show theirs
+    untold = (process == NO_PROCESS) & (process != NO_PROCESS).any()
+    rows = np.flatnonzero(~inside & ~untold & (replayed | ~np.isin(process, shown)))
     periods, open_rows = np.full(len(process), MISSING, np.int64), rows[:0]
     if len(rows):
         periods, open_rows = _by_periods(trace, tensorrt, tried, rows, replayed)
