@@ -27,7 +27,7 @@ import numpy as np
 
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.table import MISSING, IntArray, Table, Text
-from nsysmap.inputs.engine.model import Engine
+from nsysmap.inputs.engine.model import Engine, Layer
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace, read_engines
 from nsysmap.trace.inferences.launch_order import launch_order
 from nsysmap.trace.model import Trace
@@ -36,7 +36,7 @@ from nsysmap.trace.open_report import open_trace
 BINS = (0.0, 0.5, 0.7, 0.9, 0.95, 0.99, 1.01)
 ONE_SHAPE = ("graph", "sync_nonvtx")
 """Modes in which every inference runs what those of the mode sync do."""
-OTHER_NAMES = {"gm_bert": "bert_eager", "cpp_bert_eager": "bert_eager", "cpp_edsr": "edsr"}
+OTHER_NAMES, OTHER_HOST = {"gm_bert": "bert_eager"}, "cpp_"
 WORDS = {"ran": "accepted", "did-not-run": "refused", "cannot-tell": "cannot be told"}
 # start, stream and device of a kernel -> layer index in its engine, -1 for none
 Truth = dict[tuple[int, int, int], int]
@@ -98,7 +98,7 @@ def _report(path: Path, engines: dict[str, Path]) -> Report | None:
     table = path.with_name(path.name.removesuffix(".nsys-rep") + ".kernels.tsv")
     name = path.name.removesuffix(".nsys-rep")
     model = name.rpartition("-")[0]
-    model = OTHER_NAMES.get(model, model)
+    model = OTHER_NAMES.get(model, model).removeprefix(OTHER_HOST)
     if model not in engines:
         return None
     try:
@@ -237,6 +237,7 @@ def _pairs(reports: list[Report], engines: dict[str, Path], whole: Tally, *, ful
     )
     for report in reports:
         bare = _without_ranges(report.trace)
+        own_engine = read_engines([engines[report.model]])[0]
         answers: dict[str, tuple[str, float]] = {}
         for name, path in engines.items():
             given = read_engines([path])
@@ -247,12 +248,7 @@ def _pairs(reports: list[Report], engines: dict[str, Path], whole: Tally, *, ful
             )
             answers[name] = result.mapped.engine_fits.text("verdict")[0] or "", sure
             if name != report.model:
-                whole.sure += [
-                    (chance, False)
-                    for chance in kernels.floats("confidence")[
-                        kernels.ints("layer_index") >= 0
-                    ].tolist()
-                ]
+                whole.sure += _by_likeness(kernels, report.truth, given[0], own_engine)
         own = answers.pop(report.model)
         refused = Counter(verdict for verdict, _ in answers.values())["did-not-run"]
         left = {
@@ -278,6 +274,26 @@ def _pairs(reports: list[Report], engines: dict[str, Path], whole: Tally, *, ful
     return failed
 
 
+def _by_likeness(
+    kernels: Table, truth: Truth, given: Engine, own: Engine
+) -> list[tuple[float, bool]]:
+    """The confidence of each kernel in a layer of another file, and whether the layer that it ran
+    in is the same in both: its name, tactic and tensors.
+    """
+
+    def told(layer: Layer) -> tuple[object, ...]:
+        shapes = [tensor.dimensions for tensor in (*layer.inputs, *layer.outputs)]
+        return layer.name, layer.tactic, shapes
+
+    layers = kernels.ints("layer_index").tolist()
+    chances = kernels.floats("confidence").tolist()
+    return [
+        (chance, told(given.layers[layer]) == told(own.layers[truth[key]]))
+        for key, layer, chance in zip(_keys(kernels), layers, chances, strict=True)
+        if layer >= 0 and truth.get(key, -1) >= 0
+    ]
+
+
 def _together(result: MappedTrace, engines: list[Engine]) -> str:
     verdicts = result.mapped.engine_fits.text("verdict").list()
     if any(verdict == "ran" for verdict in verdicts):
@@ -292,8 +308,8 @@ def _together(result: MappedTrace, engines: list[Engine]) -> str:
 
 def _calibration(whole: Tally) -> None:
     print(
-        "\nkernels with a layer, of all these runs, by confidence (a foreign engine's layers are"
-        " wrong)"
+        "\nkernels with a layer, of all these runs, by confidence (of another file's layers those"
+        " are right which are the same in both)"
     )
     for low, high in pairwise(BINS):
         mine = [right for chance, right in whole.sure if low <= chance < high]
