@@ -4,7 +4,7 @@ on its streams; and which of what repeats is a program's unit of work.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,8 @@ from nsysmap.trace.model import Trace
 # two streams of one thread run one engine if that part of the inferences on one overlap one on the
 # other
 _OVERLAP = 0.5
+_HOME = ("process", "context")
+_MOST_LOOKED_AT, _MOST_COMPARED = 1024, 64  # streams of one thread, before one
 # times: of fewer there are no two intervals, and whether they come at a rate cannot be seen
 _LEAST = 3
 # … unless they are so long that kernels in random order would hold them twice less often than that
@@ -111,44 +113,70 @@ def _groups(trace: Trace, rows: IntArray, expected: int | None) -> list[_StreamK
     """One group a set of streams that run one engine together."""
     kernels = trace.kernels
     _, stream = numbered(*(kernels.ints(name)[rows] for name in ("process", "context", "stream")))
-    alone = [_group(trace, rows[members], expected) for _, members in rows_by_value(stream)]
+    known = _Known(
+        trace,
+        launch_time(kernels),
+        _by_thread(trace, waits_of(trace)),
+        _by_thread(trace, copies_of(trace)),
+        expected,
+    )
+    alone = [_group(known, rows[members]) for _, members in rows_by_value(stream)]
     groups: list[_StreamKernels] = []
-    for members in _together(trace, alone):
+    for members in _together(known, alone):
         if len(members) == 1:
             groups.append(alone[members[0]])
         else:
-            groups.append(
-                _group(trace, np.concatenate([alone[member].rows for member in members]), expected)
-            )
+            groups.append(_group(known, np.concatenate([alone[member].rows for member in members])))
     return groups
 
 
-def _together(trace: Trace, alone: list[_StreamKernels]) -> list[list[int]]:
+@dataclass(frozen=True)
+class _Known:
+    """What is the same for every stream: found once, however many there are."""
+
+    trace: Trace
+    time: IntArray  # of each kernel's launch
+    # when each thread's calls began, in order
+    waits: Mapping[int, IntArray]
+    copies: Mapping[int, IntArray]
+    expected: int | None
+
+
+def _together(known: _Known, alone: list[_StreamKernels]) -> list[list[int]]:
     """Which streams belong to one engine: fed by the same one thread, with inferences that overlap
     in launch time.
+
+    A stream is held against those before it that are in use at the same time, the last
+    _MOST_COMPARED of them: programs have some tens of streams, and a trace with very many takes as
+    long for each.
     """
-    kernels = trace.kernels
-    time = launch_time(kernels)
-    feeder: list[tuple[int, int, int] | None] = []
-    for group in alone:
-        threads = distinct(kernels.ints("thread")[group.rows])
-        key = (
-            int(kernels.ints("process")[group.rows[0]]),
-            int(kernels.ints("context")[group.rows[0]]),
-            int(threads[0]),
-        )
-        feeder.append(key if len(threads) == 1 and threads[0] != MISSING else None)
+    kernels, time = known.trace.kernels, known.time
+    columns = {name: kernels.held_ints(name) for name in ("process", "context", "thread")}
+    feeders: dict[tuple[int, int, int], list[int]] = {}
+    begins, ends = (np.zeros(len(alone), np.int64) for _ in range(2))
     sets: list[list[int]] = []
-    for at, fed_by in enumerate(feeder):
-        for members in sets:
-            if (
-                fed_by is not None
-                and feeder[members[0]] == fed_by
-                and any(_overlap(time, alone[at], alone[other]) for other in members)
-            ):
-                members.append(at)
-                break
+    set_of: dict[int, int] = {}
+    for at, group in enumerate(alone):
+        threads = distinct(columns["thread"].take(group.rows))
+        begins[at], ends[at] = time[group.rows].min(), time[group.rows].max()
+        found: list[int] = []
+        if len(threads) == 1 and threads[0] != MISSING:
+            first = group.rows[:1]
+            process, context = (int(columns[name].take(first)[0]) for name in _HOME)
+            before = feeders.setdefault((process, context, int(threads[0])), [])
+            recent = np.array(before[-_MOST_LOOKED_AT:], np.int64)
+            meet = (begins[recent] <= ends[at]) & (ends[recent] >= begins[at])
+            found = [
+                set_of[other]
+                for other in recent[meet][-_MOST_COMPARED:].tolist()
+                if _overlap(time, group, alone[other])
+            ]
+            before.append(at)
+        if found:
+            sets[min(found)].append(at)
+            set_of[at] = min(found)
         else:
+            set_of[at] = len(sets)
             sets.append([at])
     return sets
 
@@ -170,21 +198,21 @@ def _window(time: IntArray, group: _StreamKernels) -> tuple[IntArray, IntArray]:
     return time[group.rows[start]], time[group.rows[start + group.pieces.size - 1]]
 
 
-def _group(trace: Trace, rows: IntArray, expected: int | None) -> _StreamKernels:
-    kernels = trace.kernels
-    time = launch_time(kernels)
+def _group(known: _Known, rows: IntArray) -> _StreamKernels:
+    kernels = known.trace.kernels
     rows = launch_order(kernels, rows, np.zeros(len(rows), np.int64))
-    (streams,), stream = numbered(kernels.ints("stream")[rows])
-    codes = _renumbered(kernels.text("name").codes[rows].astype(np.int64) * len(streams) + stream)
-    gap = np.diff(time[rows], prepend=time[rows[:1]])
-    launch = kernels.ints("launch")[rows]
-    replayed = (kernels.ints("graph_node_id")[rows] != MISSING) & (launch != MISSING)
+    (streams,), stream = numbered(kernels.held_ints("stream").take(rows))
+    names = kernels.held_text("name").codes[rows].astype(np.int64)
+    codes = _renumbered(names * len(streams) + stream)
+    gap = np.diff(known.time[rows], prepend=known.time[rows[:1]])
+    launch = kernels.held_ints("launch").take(rows)
+    replayed = (kernels.held_ints("graph_node_id").take(rows) != MISSING) & (launch != MISSING)
     # a graph launch runs an inference
     fresh = np.concatenate([[True], launch[1:] != launch[:-1]]) & replayed
-    syncs = calls_between(trace, rows, waits_of(trace)) + fresh
-    copies = calls_between(trace, rows, copies_of(trace))
+    syncs = _counted_between(kernels, rows, known.waits) + fresh
+    copies = _counted_between(kernels, rows, known.copies)
     found = LaunchedKernels(codes, syncs, copies, gap, replayed=bool(replayed.all()))
-    return _StreamKernels(rows, cut_inferences(found, expected=expected))
+    return _StreamKernels(rows, cut_inferences(found, expected=known.expected))
 
 
 def _renumbered(codes: IntArray) -> IntArray:
@@ -211,16 +239,28 @@ def calls_between(trace: Trace, rows: IntArray, calls: BoolArray) -> IntArray:
     """How many of these calls the launching thread made between the launch of the kernel before and
     this one's.
     """
-    kernels = trace.kernels
-    thread, launched = kernels.ints("thread")[rows], kernels.ints("launch_start_ns")[rows]
-    made = trace.api_calls.ints("start_ns")[calls]
-    by = trace.api_calls.ints("thread")[calls]
+    return _counted_between(trace.kernels, rows, _by_thread(trace, calls))
+
+
+def _by_thread(trace: Trace, calls: BoolArray) -> dict[int, IntArray]:
+    """When each thread's calls began, in order."""
+    begins = trace.api_calls.ints("start_ns")[calls]
+    threads = trace.api_calls.ints("thread")[calls]
+    return {int(thread): np.sort(begins[mine]) for thread, mine in rows_by_value(threads)}
+
+
+def _counted_between(kernels: Table, rows: IntArray, calls: Mapping[int, IntArray]) -> IntArray:
+    thread = kernels.held_ints("thread").take(rows)
+    launched = kernels.held_ints("launch_start_ns").take(rows)
     count = np.zeros(len(rows), np.int64)
     for key in distinct(thread[launched != MISSING]).tolist():
         mine = np.flatnonzero((thread == key) & (launched != MISSING))
-        before = np.searchsorted(np.sort(made[by == key]), launched[mine], side="right")
+        before = np.searchsorted(calls.get(key, _NO_CALLS), launched[mine], side="right")
         count[mine] = np.diff(before, prepend=before[:1])
     return count
+
+
+_NO_CALLS = np.zeros(0, np.int64)
 
 
 # --- what a program does over and over
