@@ -30,10 +30,17 @@ ROOT = Path(__file__).resolve().parents[1]
 TESTS = {
     "nsysmap/mapping": ("tests/mapping",),
     "nsysmap/timing": ("tests/timing",),
-    "nsysmap/whatif": ("tests/whatif",),
-    "nsysmap/inputs/nsys": ("tests/nsys",),
+    "nsysmap/timing/idle": ("tests/timing/test_idle.py", "tests/timing"),
+    "nsysmap/whatif": ("tests/whatif/test_replay.py", "tests/whatif"),
+    "nsysmap/inputs/nsys": (
+        "tests/nsys/test_own_reader.py",
+        "tests/nsys",
+        "tests/trace/test_open_report.py",
+    ),
 }
-"""The tests of each room; a module's own, `test_MODULE.py`, run first."""
+"""The tests of each room, the likeliest to notice and the fastest first; a module's own,
+`test_MODULE.py`, run before them.
+"""
 
 _OPPOSITE: dict[type[ast.cmpop], tuple[str, ...]] = {
     ast.Lt: ("<=", ">="),
@@ -58,6 +65,7 @@ _OTHER = {
     "all": "any",
 }
 _ARITHMETIC: dict[type[ast.operator], str] = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/"}
+_HANGS = 5  # times as long as without a mutation: the tests no longer end
 _FAILED = 1  # pytest's status if a test failed; others are mistakes of the run itself
 _INTERRUPTED = 2  # … if a module could not be imported: the mutation is noticed too
 
@@ -167,25 +175,31 @@ def _called(call: ast.Call, function: ast.expr) -> ast.Call:
 
 def modules(names: list[str]) -> list[str]:
     """The modules of these rooms and files, all rooms that have tests named by default."""
-    found: list[str] = []
+    found: set[str] = set()
     for name in names or list(TESTS):
         path = ROOT / name
-        paths = sorted(path.rglob("*.py")) if path.is_dir() else [path]
-        found.extend(str(one.relative_to(ROOT)) for one in paths)
-    return found
+        paths = path.rglob("*.py") if path.is_dir() else [path]
+        found.update(str(one.relative_to(ROOT)) for one in paths)
+    return sorted(found)
+
+
+def room_of(module: str) -> str:
+    """The room of TESTS that a module is in, the innermost."""
+    rooms = [room for room in TESTS if module.startswith(f"{room}/")]
+    if not rooms:
+        raise SystemExit(f"{module}: no tests are named for it in TESTS of {Path(__file__).name}")
+    return max(rooms, key=len)
 
 
 def tests_of(module: str) -> tuple[str, ...]:
     """The tests of a module's room."""
-    rooms = next((tests for room, tests in TESTS.items() if module.startswith(room)), ())
-    if not rooms:
-        raise SystemExit(f"{module}: no tests are named for it in TESTS of {Path(__file__).name}")
-    return rooms
+    return TESTS[room_of(module)]
 
 
 def own_tests(module: str) -> list[str]:
     """The tests of the module itself, which are the likeliest to notice: they run first."""
-    paths = [f"{room}/test_{Path(module).stem}.py" for room in tests_of(module)]
+    folders = [path for path in tests_of(module) if not path.endswith(".py")]
+    paths = [f"{folder}/test_{Path(module).stem}.py" for folder in folders]
     return [path for path in paths if (ROOT / path).exists()]
 
 
@@ -243,7 +257,7 @@ def main() -> None:
     parser.add_argument("modules", nargs="*", help="modules or rooms; all of TESTS by default")
     parser.add_argument("--sample", type=int, help="so many mutations, drawn by lot")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--limit-s", type=float, default=600, help="for the tests of one mutation")
+    parser.add_argument("--limit-s", type=float, default=1800, help="for the tests of a room")
     parser.add_argument("--at-least", type=float, default=0, help="the share killed, in percent")
     parser.add_argument(
         "--untried", action="store_true", help="do not run the tests without a mutation first"
@@ -270,13 +284,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="mutations-") as place:
         folder = Path(place)
         copied(folder)
-        for tests in () if asked.untried else sorted({tests_of(one.module) for one in chosen}):
-            if run_tests(tests, folder, asked.limit_s) != 0:
-                raise SystemExit(f"{' '.join(tests)}: a test fails or hangs without a mutation")
+        limit_s = dict.fromkeys(TESTS, asked.limit_s)
+        for room in () if asked.untried else sorted({room_of(one.module) for one in chosen}):
+            began = time.monotonic()
+            if run_tests(TESTS[room], folder, asked.limit_s) != 0:
+                raise SystemExit(f"{room}: a test fails, or hangs, without a mutation")
+            limit_s[room] = _HANGS * (time.monotonic() - began)
         for mutation in chosen:
             began = time.monotonic()
-            survived = survives(mutation, folder, asked.limit_s)
-            room = next(room for room in TESTS if mutation.module.startswith(room))
+            room = room_of(mutation.module)
+            survived = survives(mutation, folder, limit_s[room])
             tried[room] += 1
             killed[room] += not survived
             word = "SURVIVED" if survived else "killed  "

@@ -41,4 +41,4 @@ def test_every_module_that_is_mutated_has_tests() -> None:
     modules = TOOL["modules"]([])
     assert len(modules) > 50
     for module in modules:
-        assert all((ROOT / path).is_dir() for path in TOOL["tests_of"](module))
+        assert all((ROOT / path).exists() for path in TOOL["tests_of"](module))
