@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -134,7 +135,11 @@ def analyze_command(  # one parameter an option
     """
     from nsysmap.core.output_file import check_output
     from nsysmap.mapping.given_files import given_files
-    from nsysmap.output.result_cache import Question, files_of, place_of, write_files
+    from nsysmap.output.build import report_of
+    from nsysmap.output.findings import failed_text
+    from nsysmap.output.kept_report import report_bytes, report_in
+    from nsysmap.output.result_cache import REPORT, Question, files_of, place_of, write_files
+    from nsysmap.rules.finding import at_least
 
     given = given_files(files)
     written = [Path(path) for path in outputs]
@@ -144,40 +149,41 @@ def analyze_command(  # one parameter an option
             output_suffixes(),
             [Path(one) for one in (*files, profile, times, onnx_file, ncu) if one],
         )
-    as_text = f"shown {width()} {full} {colour()} {list(files)}"
-    shown = "shown brief" if as_brief else "shown json" if as_json else as_text
-    failed = f"failed {fail_on}"
-    wanted = {
-        *(path.suffix.lower() for path in written),
-        *((shown,) if as_json or as_brief or not quiet else ()),
-        *((failed,) if fail_on else ()),
-    }
     beside = {"profile": profile, "times": times, "onnx": onnx_file, "ncu": ncu}
     with progress(quiet=quiet) as tell:
         question = Question(
             given.report, given.engines, beside, folders, f"{reader} {params} {chosen()}"
         )
         place = None if no_cache else place_of(question)
-        answer = {} if place is None else place.read()
-        if answer and wanted <= answer.keys():
-            write_files(answer, written)
-        else:
-            analysis = _analysis(question, params, reader, tell)
-            content = _written(analysis, written, tell)
+        kept = {} if place is None else place.read()
+        analysis = cache(lambda: _analysis(question, params, reader, tell))
+        report = report_in(kept.get(REPORT, b""), lambda: analysis().tables)
+        fresh: dict[str, bytes] = {}
+        if report is None:
+            report = report_of(analysis())
+            fresh[REPORT] = report_bytes(report) if place is not None else b""
+        known = [path for path in written if path.suffix.lower() in kept]
+        write_files(kept, known)
+        for path in written:
+            if path not in known:
+                tell(f"writing {path.name}")
+                write_output(analysis, report, path)
+        fresh |= files_of(path for path in written if path not in known)
+        if place is not None and fresh:
+            place.keep(fresh)
+        if as_json or as_brief or not quiet:
             text = (
-                _brief(content)
+                _brief(report)
                 if as_brief
-                else _json(content)
+                else _json(report)
                 if as_json
-                else _text(content, (given.report, *given.engines), full=full)
+                else _text(report, (given.report, *given.engines), full=full)
             )
-            answer = {shown: _bytes(text), **_failures(analysis)}
-            if place is not None:
-                place.keep(answer | files_of(written))
-    if shown in wanted:
-        click.echo(answer[shown].decode(errors="surrogatepass"), nl=False)
-    if fail_on and answer[failed]:
-        click.echo("nsysmap: " + answer[failed].decode(errors="surrogatepass"), err=True)
+        else:
+            text = ""
+    click.echo(text, nl=False)
+    if fail_on and (found := at_least(report.findings, fail_on)):
+        click.echo("nsysmap: " + failed_text(found, fail_on), err=True)
         return 1
     return 0
 
@@ -198,17 +204,6 @@ def _analysis(
     )  # fmt: skip
 
 
-def _written(analysis: Analysis, paths: Sequence[Path], tell: Progress) -> Report:
-    from nsysmap.output.build import report_of
-
-    tell("putting the report together")
-    content = report_of(analysis)
-    for path in paths:
-        tell(f"writing {path.name}")
-        write_output(analysis, content, path)
-    return content
-
-
 def _text(content: Report, given: Sequence[str], *, full: bool) -> str:
     from nsysmap.output.text.report import report_text
 
@@ -225,20 +220,3 @@ def _brief(content: Report) -> str:
     from nsysmap.output.brief import brief_text
 
     return brief_text(content.summary) + "\n"
-
-
-def _failures(analysis: Analysis) -> dict[str, bytes]:
-    """For each severity why `--fail-on` it fails; empty if it does not."""
-    from nsysmap.core.note import LEVELS
-    from nsysmap.output.findings import failed_text
-    from nsysmap.rules.finding import at_least
-
-    failing = {severity: at_least(analysis.findings, severity) for severity in LEVELS}
-    return {
-        f"failed {severity}": _bytes(failed_text(found, severity)) if found else b""
-        for severity, found in failing.items()
-    }
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode(errors="surrogatepass")

@@ -162,6 +162,10 @@ class Tables(Mapping[str, Table]):
         """The tables by their names in SQL."""
         return self
 
+    def made(self) -> dict[str, Table]:
+        """The tables that are worked out already."""
+        return {name: held for name, held in self._made.items() if isinstance(held, Table)}
+
     def with_tables(self, **tables: Table) -> Tables:
         """The same with these tables in place of those of their names."""
         return Tables({**self._made, **tables})

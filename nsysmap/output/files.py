@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,11 +28,14 @@ def write_analysis(analysis: Analysis, path: Path) -> None:
     from nsysmap.output.build import report_of
 
     check_output(path, output_suffixes(), ())
-    write_output(analysis, report_of(analysis), path)
+    write_output(lambda: analysis, report_of(analysis), path)
 
 
-def write_output(analysis: Analysis, report: Report, path: Path) -> None:
-    """Write an analysis in the format that the suffix of ``path`` names; whole or not at all."""
+def write_output(analysis: Callable[[], Analysis], report: Report, path: Path) -> None:
+    """Write an analysis in the format that the suffix of ``path`` names; whole or not at all.
+
+    ``analysis`` is called for a format that shows more than its report holds.
+    """
     from nsysmap.output.page.write import SUFFIX as PAGE
     from nsysmap.output.page.write import write_page
     from nsysmap.output.perfetto.write import SUFFIXES as PERFETTO
@@ -40,8 +44,8 @@ def write_output(analysis: Analysis, report: Report, path: Path) -> None:
 
     suffix = path.suffix.lower()
     if suffix == PAGE:
-        write_page(analysis, report, path)
+        write_page(analysis(), report, path)
     elif suffix in PERFETTO:
-        write_trace(analysis, path)
+        write_trace(analysis(), path)
     else:
         write_report(report, path)

@@ -21,6 +21,10 @@ from nsysmap.inputs.nsys.export import nsys_for
 from nsysmap.inputs.nsys.sqlite_columns import SQLITE_MAGIC
 from nsysmap.rules.packs import builtin_rules_dir
 
+REPORT = "report"
+"""The form of an answer from which all others are laid out but the files that show single
+events.
+"""
 LEAST_BYTES = 4 << 20
 """A smaller report is analysed in less time than a cache of its results would be worth."""
 
@@ -96,14 +100,19 @@ def place_of(question: Question) -> Place | None:
     return None if key is None else Place(export_cache.kept_result(key))
 
 
+_LAID_OUT = (".json", ".md")  # made of the report in less time than they are read
+
+
 def files_of(paths: Iterable[Path]) -> dict[str, bytes]:
-    """What was just written there, by suffix; what is too large to be kept, or no file, is left
-    out.
+    """What was just written there, by suffix, of the files that take more than the report; what is
+    too large to be kept, or no file, is left out.
     """
     plain = [
         path
         for path in paths
-        if path.is_file() and path.stat().st_size <= export_cache.MOST_RESULT_BYTES
+        if path.suffix.lower() not in _LAID_OUT
+        and path.is_file()
+        and path.stat().st_size <= export_cache.MOST_RESULT_BYTES
     ]
     return {path.suffix.lower(): path.read_bytes() for path in plain}
 

@@ -5,16 +5,22 @@ question is worked out.
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from nsysmap import api
+from nsysmap.core.schema import Tables
 from nsysmap.inputs.nsys import export_cache
-from nsysmap.output import result_cache
+from nsysmap.output import kept_report, result_cache
+from nsysmap.output.build import report_of
+from nsysmap.output.json import report_json
 from nsysmap.output.result_cache import Place, Question, place_of
+from nsysmap.output.text.report import report_text
 from tests.commands import run
 from tests.places import FIXTURES
 
@@ -86,13 +92,90 @@ def test_a_question_asked_again_is_answered_without_the_work(
     assert worked == ["sync.sqlite"]
     assert asked(capfd, "-o", "other.json")[2]["other.json"] == first[2]["a.json"]
     assert worked == ["sync.sqlite"], "any part of the answer is there"
-    asked(capfd, "--full")
-    assert worked == ["sync.sqlite"] * 2, "what was not asked before is worked out"
-    asked(capfd, "--full")
-    assert asked(capfd, *options) == first, "and does not drive out what was"
-    assert worked == ["sync.sqlite"] * 2
     asked(capfd, "--no-cache")
-    assert worked == ["sync.sqlite"] * 3
+    assert worked == ["sync.sqlite"] * 2
+
+
+@pytest.mark.usefixtures("here")
+def test_another_form_of_the_same_answer_is_laid_out_without_the_work(
+    worked: list[str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked(capfd)
+    forms = (
+        ("--full",),
+        ("--json",),
+        ("--json=brief",),
+        ("-o", "a.md", "-o", "a.json"),
+        ("--fail-on", "warning"),
+    )
+    kept = [asked(capfd, *form) for form in forms]
+    monkeypatch.setenv("COLUMNS", "160")
+    kept.append(asked(capfd, "--full"))
+    assert worked == ["sync.sqlite"], "figures are kept, not their words"
+    fresh = [asked(capfd, "--full", "--no-cache")]
+    monkeypatch.delenv("COLUMNS")
+    fresh = [asked(capfd, *form, "--no-cache") for form in forms] + fresh
+    assert kept == fresh
+
+
+@pytest.mark.usefixtures("here")
+def test_what_shows_single_events_is_worked_out_once(
+    worked: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked(capfd)
+    page = asked(capfd, "-o", "a.html")
+    assert worked == ["sync.sqlite"] * 2
+    assert asked(capfd, "-o", "a.html") == page
+    assert worked == ["sync.sqlite"] * 2
+    database = asked(capfd, "-o", "a.db")[2]["a.db"]
+    assert database.startswith(b"SQLite format 3")
+    assert worked == ["sync.sqlite"] * 2, "all tables of a small report are kept"
+
+
+@pytest.mark.usefixtures("here")
+def test_a_table_that_is_too_large_to_be_kept_is_worked_out_where_it_is_shown(
+    worked: list[str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_report, "MOST_ROWS", 100)
+    first = asked(capfd, "--full")
+    assert asked(capfd, "--full") == first
+    assert worked == ["sync.sqlite"]
+    asked(capfd, "-o", "a.db")
+    assert worked == ["sync.sqlite"] * 2
+
+
+def test_what_is_kept_holds_records_and_calls_nothing() -> None:
+    class Evil:
+        def __reduce__(self) -> tuple[object, ...]:
+            return (exec, ("raise SystemExit",))
+
+    assert kept_report.report_in(pickle.dumps((Evil(), {})), Tables) is None  # type: ignore[arg-type]
+    assert kept_report.report_in(pickle.dumps(("not a report", {})), Tables) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("bert_trt103", "graph.sqlite"),
+        ("bert_trt10", "graph_whole.sqlite"),
+        ("torch_mixed", "sync.nsys-rep"),
+        ("two_gpus", "tp_sync.nsys-rep"),
+    ],
+)
+def test_a_report_is_read_back_as_it_was(folder: str, name: str) -> None:
+    path = FIXTURES / folder / name
+    engines = sorted((FIXTURES / folder).glob("*engine.json"))
+    done = api.analyze(path, engines)
+    report = report_of(done)
+    kept = kept_report.report_in(kept_report.report_bytes(report), lambda: done.tables)
+    assert kept is not None
+    for one in fields(report):
+        if one.name != "tables":
+            assert getattr(kept, one.name) == getattr(report, one.name), one.name
+    assert report_json(kept) == report_json(report)
+    assert report_text(kept, full=True) == report_text(report, full=True)
+    for name_of, table in report.tables.items():
+        assert kept.tables[name_of].records() == table.records(), name_of
 
 
 @pytest.mark.parametrize(
