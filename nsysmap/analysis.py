@@ -23,6 +23,7 @@ from nsysmap.core.table import MISSING, Row, Table, Text
 from nsysmap.core.trace_schema import CAPTURE, DEVICES
 from nsysmap.inputs.engine.model import Engine
 from nsysmap.mapping.mapped_trace import MappedTrace, Progress, map_report, read_engines, silent
+from nsysmap.rules.settings_files import SETTINGS
 from nsysmap.text.units import counted, of_repetitions, rounded
 from nsysmap.trace.gpu_metrics import GpuMetrics
 from nsysmap.trace.inferences.steady import excluded_spans, only_repeats, steady_inferences
@@ -292,8 +293,14 @@ def analyze_mapped(  # what else is known, and what is asked
     notes, each worked out when it is first asked for.
 
     What is predicted is of the inferences on ``device``; if it is None, on the GPU with the most.
-    ``progress`` is told of each step when it is done.
+    ``progress`` is told of each step when it is done.  Raises NsysmapError for settings of rules
+    that cannot be used.
     """
+    settings = Path.cwd()
+    if rules is None and any((settings / name).is_file() for name in SETTINGS):
+        from nsysmap.rules.packs import chosen_rules
+
+        rules = chosen_rules(settings=settings)  # what is wrong with them is said at once
     steps = Pipeline(
         mapped,
         rules=None if rules is None else tuple(rules),

@@ -20,6 +20,7 @@ from nsysmap.inputs.nsys import export_cache
 from nsysmap.inputs.nsys.export import nsys_for
 from nsysmap.inputs.nsys.sqlite_columns import SQLITE_MAGIC
 from nsysmap.rules.packs import builtin_rules_dir
+from nsysmap.rules.settings_files import SETTINGS
 
 REPORT = "report"
 """The form of an answer from which all others are laid out but the files that show single
@@ -190,7 +191,7 @@ def _key(question: Question) -> str | None:
             for folder in question.rules
         ],
         "settings": [
-            (name, export_cache.digest_of(Path(name))) for name in _SETTINGS if Path(name).is_file()
+            (name, export_cache.digest_of(Path(name))) for name in SETTINGS if Path(name).is_file()
         ],
         "options": question.options,
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 from nsysmap.core.errors import NsysmapError
 from nsysmap.rules.rule_file import Rule, typed
 from nsysmap.rules.sandbox.limits import Value
+from nsysmap.rules.settings_files import SETTINGS
 
 Params = Mapping[str, Mapping[str, Value]]
 
@@ -27,7 +28,8 @@ def load_params(place: Path) -> dict[str, dict[str, Value]]:
     (the first goes before the second).
     """
     params: dict[str, dict[str, Value]] = {}
-    for path in (place / "pyproject.toml", place / "nsysmap.toml") if place.is_dir() else (place,):
+    named = [place / name for name in reversed(SETTINGS)] if place.is_dir() else [place]
+    for path in named:
         if place.is_dir() and not path.is_file():
             continue
         section = "tool.nsysmap.rules" if path.name == "pyproject.toml" else "rules"
