@@ -11,10 +11,10 @@ from dataclasses import fields, is_dataclass
 
 import numpy as np
 
+from nsysmap.answer.report import Report
 from nsysmap.core.memory import Narrow
 from nsysmap.core.schema import ALL_TABLES, Tables
 from nsysmap.core.table import Table, Text
-from nsysmap.output.model import Report
 
 MOST_ROWS = 20_000
 """Of a kept table: the tables of events of a large report have millions, and no form of the report
