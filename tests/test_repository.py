@@ -225,3 +225,28 @@ def test_pre_commit_runs_the_quick_checks_of_ci() -> None:
     entries = [hook["entry"] for repo in config["repos"] for hook in repo["hooks"]]
     for check in ("ruff check", "ruff format --check", "mypy", "lint-imports"):
         assert any(f"bin/{check}" in entry for entry in entries), check
+
+
+def test_no_parameter_is_a_tuple_of_unlike_things() -> None:
+    """Arguments have names; a pair of a mapping, as a key function gets it, is one thing."""
+    found = []
+    for path in sorted((ROOT / "nsysmap").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                every = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+                found += [
+                    f"{path.relative_to(ROOT)}: {node.name}({one.arg})"
+                    for one in every
+                    if one.annotation is not None and _unlike(one.annotation)
+                ]
+    assert found == ["nsysmap/output/json.py: _is_deep_pair(pair)"]
+
+
+def _unlike(annotation: ast.expr) -> bool:
+    """Whether it is a tuple of values of several types, or may be one."""
+    if isinstance(annotation, ast.BinOp):
+        return _unlike(annotation.left) or _unlike(annotation.right)
+    if not (isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "tuple"):
+        return False
+    held = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else []
+    return len({ast.unparse(one) for one in held} - {"..."}) > 1
