@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -300,7 +299,7 @@ def _change(
             dict.fromkeys(
                 one.text("rule")
                 for one in findings
-                if _command(one) in {name, *((_HOST,) if between else ())}
+                if one.maybe_text("what_if") in {name, *((_HOST,) if between else ())}
             )
         ),
         idle=_idle_behind(name, saving, idle),
@@ -313,12 +312,6 @@ def _change(
         ),
         beside=row.flag("kernels_beside"),
     )
-
-
-def _command(finding: Row) -> str:
-    """The change of what-if that a finding's command is about."""
-    words = (finding.maybe_text("command") or "").split()
-    return next((change for option, change in pairwise(words) if option == "--change"), "")
 
 
 def _evidence(findings: Iterable[Row], rule: str) -> list[Mapping[str, object]]:

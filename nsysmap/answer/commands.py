@@ -9,6 +9,8 @@ from pathlib import PurePath
 
 from nsysmap.answer.model import Summary
 from nsysmap.answer.words import of_fusion
+from nsysmap.names.decode import decode, tells_no_more
+from nsysmap.names.model import KernelName
 from nsysmap.text.terminal import columns, pasted
 
 # after the name of a file that lists several engines
@@ -88,14 +90,14 @@ def _commands(
     return found
 
 
+def _tells(decoded: KernelName) -> bool:
+    return decoded.family != "unknown" and not tells_no_more(decoded)
+
+
 def _name(summary: Summary) -> str:
     """The name of the costliest kernel that has a meaning beside itself and is short enough for a
     command; empty if there is none.
     """
-    telling = (
-        one
-        for one in summary.kernels
-        if not one.what.startswith("unknown") and not one.what.endswith(f": {one.name}")
-    )
+    telling = (one for one in summary.kernels if _tells(decode(one.name)))
     names = (pasted(one.name) for one in telling)
     return next((name for name in names if columns(name) <= _NAME), "")

@@ -55,10 +55,22 @@ class Cost:
     engine: int | None
     name: str  # what they are called
     group: LayerGroup | None  # None for kernels without a layer
+    family: str = ""  # of kernels without a layer, where they are of one
 
 
 def costs_heading(summary: Summary, room: int | None = None) -> str:
-    """What the shares and times of `cost_rows` are of, in at most so many columns."""
+    """The heading of `cost_rows`, in at most so many columns."""
+    forms = [f"costliest layers, {one}" for one in _costs_forms(summary)]
+    return next((one for one in forms if room is None or columns(one) <= room), forms[-1])
+
+
+def costs_of(summary: Summary) -> str:
+    """What the shares and times of `cost_rows` are of."""
+    return _costs_forms(summary)[0]
+
+
+def _costs_forms(summary: Summary) -> list[str]:
+    """The same, the longest first."""
     what = (
         f"{rounded(summary.kernel_ns)} {'visible kernel time' if summary.hidden else 'kernel time'}"
     )
@@ -73,15 +85,12 @@ def costs_heading(summary: Summary, room: int | None = None) -> str:
     )
     if kinds > 1:  # whose rows none of them may have
         both = "both kinds" if kinds == 2 else f"{kinds} kinds"
-        forms = [
-            f"costliest layers, of {told}, mean over {both}"
-            for told in (f"{what} {whose}", f"{what} {per}")
-        ]
-        forms.append(f"costliest layers, of {rounded(summary.kernel_ns)} mean over {both}")
+        forms = [f"of {told}, mean over {both}" for told in (f"{what} {whose}", f"{what} {per}")]
+        forms.append(f"of {rounded(summary.kernel_ns)} mean over {both}")
     else:
-        forms = [f"costliest layers, of {what} {whose}", f"costliest layers, of {what} {per}"]
-    forms += [f"costliest layers, of {rounded(summary.kernel_ns)}{end}" for end in (f" {per}", "")]
-    return next((one for one in forms if room is None or columns(one) <= room), forms[-1])
+        forms = [f"of {what} {whose}", f"of {what} {per}"]
+    forms += [f"of {rounded(summary.kernel_ns)}{end}" for end in (f" {per}", "")]
+    return forms
 
 
 def whose_unit(summary: Summary) -> str:
@@ -161,6 +170,7 @@ def cost_rows(summary: Summary, *, families: bool = False) -> list[Cost]:
                 None,
                 others_name(others),
                 None,
+                others[0].family if len(others) == 1 else "",
             )
         )
     return sorted(found, key=lambda one: -one.share)
@@ -199,7 +209,7 @@ def _inside_all(summary: Summary) -> str:
     parts: Counter[str] = Counter()
     for region in summary.regions:
         for part in region.parts:
-            what = part.does.replace(", ", " + ") or part.name.removeprefix("$$myelin$$")
+            what = " + ".join(part.does_each) or part.name.removeprefix("$$myelin$$")
             shares[what] = (
                 shares.get(what, 0.0) + region.share_of_all_kernel_time * part.share_of_region_time
             )

@@ -289,6 +289,7 @@ class RegionPart:
     kernels: float  # as their time
     time_ns: int  # the mean of Summary.kernel_units
     share_of_region_time: float
+    does_each: tuple[str, ...] = ()  # what it computes, one by one
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from nsysmap.advice.program import is_collective
-from nsysmap.answer.model import INFERENCE, REPETITION, Summary
+from nsysmap.answer.model import Summary
 from nsysmap.core.table import MISSING, IntArray, Table
 from nsysmap.text.units import counted, rounded
 
@@ -89,7 +89,7 @@ def exchange(summary: Summary) -> str:
     if len(summary.gpus) < 2:
         return ", which exchanges data with other GPUs (NCCL)"
     if summary.in_step:
-        joint = f"joint {REPETITION if REPETITION in summary.unit else INFERENCE}"
+        joint = f"joint {summary.unit_of_time.one}"
         return (
             f" that exchange data (NCCL): {counted(summary.inferences // len(summary.gpus), joint)}"
         )

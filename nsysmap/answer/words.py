@@ -90,6 +90,11 @@ _UNFUSED = {
 
 
 def title(summary: Summary) -> str:
+    """What ran, where, with the name of the report."""
+    return f"{summary.source}: {ran(summary)}"
+
+
+def ran(summary: Summary) -> str:
     """What ran, where."""
     ran = [
         engine.source for engine in summary.engines if engine.verdict == "ran" or engine.inferences
@@ -131,7 +136,7 @@ def title(summary: Summary) -> str:
     names = [gpu.name for gpu in summary.gpus]
     gpus = [_models(name, names.count(name)) for name in dict.fromkeys(names)]
     parts += [f"on {', '.join(gpus)}{exchange(summary)}"] if gpus else []
-    text = f"{summary.source}: {' '.join(parts)}"
+    text = " ".join(parts)
     version = summary.tensorrt_version or (
         f"{summary.tensorrt_since}+" if summary.tensorrt_since else summary.tensorrt_bound
     )
@@ -663,10 +668,16 @@ def filled(summary: Summary) -> float | None:
     )
 
 
+def whose_filled(summary: Summary) -> str:
+    """Whose kernels the share of busy SMs is measured over; empty where they are all that run."""
+    others = summary.outside is not None and summary.outside.share >= _LEAST_OUTSIDE
+    return "the inferences'" if others else ""
+
+
 def filled_kernels(summary: Summary) -> str:
     """The kernels that the share of busy SMs is measured over."""
-    others = summary.outside is not None and summary.outside.share >= _LEAST_OUTSIDE
-    return "the inferences' kernels" if others else "kernels"
+    whose = whose_filled(summary)
+    return f"{whose} kernels" if whose else "kernels"
 
 
 def _unlike(summary: Summary, gpu: GpuTime, part: float) -> bool:

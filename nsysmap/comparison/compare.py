@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from nsysmap.answer.model import REPETITION
 from nsysmap.comparison.by_kernel import by_kernel_name, without_layers
 from nsysmap.comparison.conditions import ANOTHER_LENGTH, Condition, conditions, mean_kernels
 from nsysmap.comparison.finding_changes import FindingChange, finding_changes
@@ -30,7 +29,6 @@ from nsysmap.core.errors import NsysmapError
 from nsysmap.core.table import MISSING, Table
 from nsysmap.inputs.engine.onnx_model import OnnxModel, read_model
 from nsysmap.mapping.mapped_trace import Progress
-from nsysmap.text.units import unit_words
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference beyond the noise"
 TOO_FEW, CANNOT_TELL = "too few inferences", "cannot tell"
@@ -84,6 +82,7 @@ class Comparison:
     significant: bool
     run_to_run_ns: int | None  # how much two runs of one program may differ
     test: str
+    no_test: str  # why there is none; empty if there is one
     contributions: tuple[Contribution, ...]
     layers: Table  # comparison_schema.JOINED_LAYERS
     regions: Table  # comparison_schema.REGION_KINDS
@@ -224,7 +223,8 @@ def _captures_compared(before: Side, after: Side) -> Comparison:
             if before.pace.known and after.pace.known and before.pace.runs == 1
             else None
         ),
-        test=told.test,
+        test=told.test or f"no test: {told.no_test}",
+        no_test=told.no_test,
         contributions=parts,
         layers=layers,
         regions=regions,
@@ -324,13 +324,12 @@ def _with_outliers(side: Side, scale: int) -> int | None:
     """The time in the trace that analyze shows, where it is of the same GPU and unit; else the mean
     of the counted and of those held up.
     """
-    ends = unit_words(scale), unit_words(scale, REPETITION)
     summary = side.analysis.summary if side.analysis is not None and side.merged is None else None
     if (
         summary is not None
         and summary.traced is not None
         and len(summary.gpus) == 1
-        and summary.unit.endswith(ends)
+        and summary.unit_of_time.inferences == scale
     ):
         return summary.traced.ns
     return _rounded((side.pace.recorded + side.pace.held_up_ns) * scale)
@@ -367,26 +366,26 @@ class _RecordedTold:
     p: float | None
     test: str
     notes: list[str]
+    no_test: str = ""  # why there is none
 
 
 def _told(before: Side, after: Side, scale: int) -> _RecordedTold:
     ours, theirs = before.pace, after.pace
     for side in (before, after):
         if not side.pace.known:
-            return _RecordedTold(
-                CANNOT_TELL, None, None, None, f"no test: {side.source}: {side.pace.profiled}", []
-            )
+            why = f"{side.source}: {side.pace.profiled}"
+            return _RecordedTold(CANNOT_TELL, None, None, None, "", [], why)
     other = _another_inference(before, after)
     if other:
-        return _RecordedTold(CANNOT_TELL, None, None, None, f"no test: {other}", [])
+        return _RecordedTold(CANNOT_TELL, None, None, None, "", [], other)
     recorded = _as_recorded(before, after)
     noises = [_noise(pace, recorded=recorded) for pace in (ours, theirs)]
     found = difference(noises[0], noises[1], slack=_slack(before, after, recorded=recorded))
     few = [side.source for side in (before, after) if math.isnan(side.pace.noise.error)]
     if few:
         names = f"{' and '.join(few)} {'has' if len(few) == 1 else 'have'}"
-        told = f"no test: {names} fewer than {FEWEST} counted inferences per thread; capture more"
-        return _RecordedTold(TOO_FEW, None, None, None, told, [])
+        why = f"{names} fewer than {FEWEST} counted inferences per thread; capture more"
+        return _RecordedTold(TOO_FEW, None, None, None, "", [], why)
     test = _test_words(ours, theirs)
     noise = round(found.low * scale), round(found.high * scale)
     apart = _run_to_run(before, after)
@@ -603,6 +602,7 @@ def _engines_compared(before: Side, after: Side) -> Comparison:
         if before.traced != after.traced
         else "no capture was given"
     )
+    no_test = f"{why}; a profile has one time per layer and says nothing about noise"
     return Comparison(
         before=timed[0],
         after=timed[1],
@@ -614,7 +614,8 @@ def _engines_compared(before: Side, after: Side) -> Comparison:
         p=None,
         significant=False,
         run_to_run_ns=None,
-        test=f"no test: {why}; a profile has one time per layer and says nothing about noise",
+        test=f"no test: {no_test}",
+        no_test=no_test,
         contributions=parts,
         layers=layers,
         regions=Table.empty(REGION_KINDS),

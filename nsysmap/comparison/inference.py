@@ -214,20 +214,22 @@ def _contributions(
     usual, own = (
         spent(works, idle, times.begin_ns[[row]], times.end_ns[[row]], kinds)[0] for row in rows
     )
-    first_idle, hidden = kinds.idle("launch"), hides_work(tables["capture"])
+    hidden = hides_work(tables["capture"])
+    cause = {at: kinds.cause(at) for at in range(kinds.layers, kinds.count)}
     found = [
         Contribution(
             (
                 str(titles[at])
                 if at < kinds.layers
                 else _HIDDEN
-                if hidden and at >= first_idle
+                if hidden and cause[at]
                 else kinds.name(at)
             ),
             int(own[at] - usual[at]),
             int(usual[at]),
             int(own[at]),
-            "layers" if at < kinds.layers else "idle" if at >= first_idle else "work",
+            "layers" if at < kinds.layers else "idle" if cause[at] else "work",
+            cause="" if at < kinds.layers or hidden else cause[at] or "",
         )
         for at in np.flatnonzero((own != 0) | (usual != 0)).tolist()
     ]

@@ -31,7 +31,7 @@ from nsysmap.text.page import Page, Section, grid_of, notes_section, tabled
 from nsysmap.text.page_lines import page_text
 from nsysmap.text.page_markdown import page_markdown
 from nsysmap.text.terminal import escaped, shortened, told_apart
-from nsysmap.text.units import counted, duration, microseconds, percent, unit_words
+from nsysmap.text.units import capitalised, counted, duration, microseconds, percent, unit_words
 
 _LONGEST_NAME = 30  # of a file
 _LONGEST_REGION = 50
@@ -153,7 +153,7 @@ def _answer(found: Comparison) -> Iterator[str]:
     if before.time_ns is None or after.time_ns is None or found.difference_ns is None:
         missing = [side.source for side in (before, after) if side.time_ns is None]
         told = (
-            found.test.removeprefix("no test: ")
+            found.no_test
             if before.profiled or after.profiled
             else (
                 f"{' and '.join(missing)} {'has' if len(missing) == 1 else 'have'} none; give"
@@ -182,7 +182,7 @@ def _answer(found: Comparison) -> Iterator[str]:
         f" ({share})" if before.time_ns else ""
     )
     verdict = {"faster": "FASTER: ", "slower": "SLOWER: "}.get(
-        found.verdict, f"{found.verdict[0].upper()}{found.verdict[1:]}: "
+        found.verdict, f"{capitalised(found.verdict)}: "
     )
     if other := [one.what for one in found.conditions if one.other_work]:
         verdict = f"Not like for like ({', '.join(other)}). {verdict}"
@@ -222,7 +222,7 @@ def _answer(found: Comparison) -> Iterator[str]:
             " runs of each can decide (nsysmap compare A1 A2 A3 -- B1 B2 B3)."
         )
     if found.interval_ns is None:
-        yield f"{found.test[0].upper()}{found.test[1:]}."
+        yield f"{capitalised(found.test)}."
 
 
 _COUNTED = {

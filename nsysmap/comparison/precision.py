@@ -71,12 +71,12 @@ def precision_reasons(
     if wholes[0] is None or wholes[1] is None or not any(_other_type(row) for row in rows):
         return ()
     kernels = (_Kernels.of(sides[0]), _Kernels.of(sides[1]))
-    held: dict[tuple[str, ...], list[Row]] = {}
+    held: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         held.setdefault(_kind_of(row, groups[row.integer("group")], sides, kernels), []).append(row)
     same = held.pop((SAME_TYPE,), [])
     found = [
-        _reason(kind, mine, _words(kind, mine, groups, sides, kernels))
+        _reason(str(kind), mine, _words(str(kind), mine, groups, sides, kernels))
         for (kind, *_), mine in held.items()
     ]
     found.sort(key=lambda one: (-abs(one.ns), one.names))
@@ -104,7 +104,7 @@ def _types(row: Row) -> tuple[str | None, str | None]:
 
 def _kind_of(
     row: Row, group: JoinedGroup, sides: tuple[Side, Side], kernels: tuple[_Kernels, _Kernels]
-) -> tuple[str, ...]:
+) -> tuple[object, ...]:
     """The reason that a row belongs to; rows of one reason are told together if they changed in the
     same way.
     """
@@ -252,11 +252,20 @@ class _Kernels:
         return _Kernels(arch, {row.text("name"): row.text("tensor_cores") for row in rows})
 
 
+@dataclass(frozen=True)
+class _Older:
+    """Kernels made for an architecture whose tensor cores do not know their type."""
+
+    type: str
+    arch: int
+    first: int  # the first architecture whose tensor cores do
+
+
 def _own_kernels(row: Row, side: str) -> list[str]:
     return (row.maybe_text(f"{side}_kernels") or "").split("; ")
 
 
-def _older(row: Row, kernels: tuple[_Kernels, _Kernels]) -> tuple[str, ...]:
+def _older(row: Row, kernels: tuple[_Kernels, _Kernels]) -> tuple[_Older | None, ...]:
     """For which architecture the kernels of AFTER, and of BEFORE, were written if its tensor cores
     do not know the type; else nothing.
     """
@@ -266,9 +275,9 @@ def _older(row: Row, kernels: tuple[_Kernels, _Kernels]) -> tuple[str, ...]:
         first = _FIRST_ARCH.get(type_ or "")
         arch = archs.pop() if len(archs) == 1 else None
         found.append(
-            f"{type_} sm{arch} sm{first}"
+            _Older(type_ or "", arch, first)
             if arch is not None and first is not None and arch < first
-            else ""
+            else None
         )
     return tuple(found)
 
@@ -276,10 +285,12 @@ def _older(row: Row, kernels: tuple[_Kernels, _Kernels]) -> tuple[str, ...]:
 def _evidence(rows: Sequence[Row], kernels: tuple[_Kernels, _Kernels]) -> list[str]:
     """What the names of their kernels tell of why they take longer or shorter."""
     told = []
-    for words, when in zip(_older(rows[0], kernels), ("before in ", ""), strict=True):
-        if words:
-            type_, arch, first = words.split()
-            told.append(f"{when}{arch} kernels, made before {type_} tensor cores ({first})")
+    for older, when in zip(_older(rows[0], kernels), ("before in ", ""), strict=True):
+        if older is not None:
+            told.append(
+                f"{when}sm{older.arch} kernels, made before {older.type} tensor cores"
+                f" (sm{older.first})"
+            )
     cores = [
         {one.tensor_cores.get(name) for row in rows for name in _own_kernels(row, side)}
         for one, side in zip(kernels, ("before", "after"), strict=True)

@@ -61,6 +61,11 @@ class Kinds:
             return WORKS[other] or "work of other processes"
         return f"idle: {IDLE_CAUSES[CAUSES[other - len(WORKS)]].words}"
 
+    def cause(self, column: int) -> str | None:
+        """The cause of idle time of a column; None if it is of GPU work."""
+        other = column - self.layers - len(WORKS)
+        return CAUSES[other] if other >= 0 else None
+
 
 @dataclass(frozen=True)
 class Works:

@@ -37,6 +37,7 @@ class Contribution:
     before_ns: int
     after_ns: int
     kind: str  # layers, work or idle
+    cause: str = ""  # of idle time
 
 
 def whole_parts(parts: FloatArray, whole: int) -> IntArray:
@@ -100,8 +101,9 @@ def contributions(
     ]
     for column in range(beyond):
         pair = (int(parts[0][layers[0] + column]), int(parts[1][layers[1] + column]))
-        kind = "idle" if column >= paces[0].kinds.count - layers[0] - len(CAUSES) else "work"
-        found.append(_sum(paces[0].kinds.name(layers[0] + column), [pair], kind))
+        cause = paces[0].kinds.cause(layers[0] + column)
+        kind = "work" if cause is None else "idle"
+        found.append(_sum(paces[0].kinds.name(layers[0] + column), [pair], kind, cause or ""))
     kept = [one for one in found if one.ns or one.before_ns or one.after_ns]
     return tuple(sorted(kept, key=lambda one: (-abs(one.ns), one.name)))
 
@@ -148,6 +150,7 @@ def hidden_contributions(
                 )
             ],
             "idle",
+            cause,
         )
         for cause in outside
     ]
@@ -174,9 +177,9 @@ def hidden_contributions(
     )
 
 
-def _sum(name: str, pairs: Sequence[tuple[int, int]], kind: str) -> Contribution:
+def _sum(name: str, pairs: Sequence[tuple[int, int]], kind: str, cause: str = "") -> Contribution:
     ours, theirs = (sum(pair[side] for pair in pairs) for side in (0, 1))
-    return Contribution(name, theirs - ours, ours, theirs, kind)
+    return Contribution(name, theirs - ours, ours, theirs, kind, cause)
 
 
 def _own_name(rows: list[Row], taken: set[str]) -> str:

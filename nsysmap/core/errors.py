@@ -8,14 +8,16 @@ from pathlib import Path
 class NsysmapError(Exception):
     """An error that the user can correct: where it is, what is wrong, what to do."""
 
-    def __init__(self, where: str, what: str, remedy: str) -> None:
+    def __init__(self, where: str, what: str, remedy: str, *, or_else: str = "") -> None:
         super().__init__(where, what, remedy)
         self.where = where
         self.what = what
         self.remedy = remedy
+        self.or_else = or_else  # another remedy
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.what}; {self.remedy}"
+        more = f", or {self.or_else}" if self.or_else else ""
+        return f"{self.where}: {self.what}; {self.remedy}{more}"
 
 
 def named_path(path: str | Path) -> Path:

@@ -432,6 +432,7 @@ FINDINGS = Spec(
         ),
         text("evidence", "the other columns of the rule's SQL, as JSON"),
         text("advice", "what to do"),
+        text("what_if", "the change of what-if that works out its saving", null=True),
         text("command", "the what-if command that predicts its saving", null=True),
     ),
     key=("finding_id",),

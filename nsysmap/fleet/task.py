@@ -53,7 +53,8 @@ def main() -> None:
     try:
         answer = work(job)
     except NsysmapError as error:
-        answer = {"failed": without_secrets(str(error).removeprefix(f"{job['url']}: "))}
+        own = error.where == job["url"]
+        answer = {"failed": without_secrets(f"{error.what}; {error.remedy}" if own else str(error))}
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
 

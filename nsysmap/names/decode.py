@@ -293,8 +293,10 @@ def pattern_words(decoded: KernelName) -> list[str]:
     return products + words
 
 
-def summary(decoded: KernelName) -> str:
-    """One line of what a decoded name is."""
+def summary(decoded: KernelName, *, noun: bool = True) -> str:
+    """One line of what a decoded name is; without the word kernel before its details unless
+    ``noun``.
+    """
     fields = decoded.fields
     if "of_layer" in fields:
         tensor = (
@@ -316,8 +318,21 @@ def summary(decoded: KernelName) -> str:
         decoded.family == "myelin" and operation == "myelin_kernel"
     ):
         head += f" {operation}"
-    if decoded.kind not in ("unknown", head):
-        head += f" {decoded.kind}"
+    kind = f" {decoded.kind}" if decoded.kind not in ("unknown", head) else ""
+    details = _details(decoded)
+    if not details:
+        return head + kind
+    return f"{head}{kind if noun or decoded.kind != 'kernel' else ''}: {', '.join(details)}"
+
+
+def tells_no_more(decoded: KernelName) -> bool:
+    """Whether all that is known of a kernel, beside whose it is, is its name as it stands."""
+    return _details(decoded) == [decoded.name]
+
+
+def _details(decoded: KernelName) -> list[str]:
+    """What a name says of its kernel, beside whose it is and of which kind."""
+    fields = decoded.fields
     details = pattern_words(decoded)
     if not details and decoded.ops:
         words = [op.word for op in decoded.ops]
@@ -328,7 +343,7 @@ def summary(decoded: KernelName) -> str:
     details += [f"tile {fields['tile']}"] if "tile" in fields else []
     details += [f"{fields['fused_nodes']} fused nodes"] if "fused_nodes" in fields else []
     details += [str(fields["epilogue"])] if "epilogue" in fields else []
-    return head + ": " + ", ".join(details) if details else head
+    return details
 
 
 def _types(fields: dict[str, str | int]) -> list[str]:

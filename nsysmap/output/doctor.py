@@ -16,7 +16,7 @@ from typing import Literal
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.system import is_root
 from nsysmap.inputs.nsys.export_cache import cache_folder
-from nsysmap.inputs.nsys.program import EXPORT_THERE, installed_nsys
+from nsysmap.inputs.nsys.program import installed_nsys
 from nsysmap.inputs.nsys.record import PERMISSION
 from nsysmap.text.lines import rendered, table
 from nsysmap.text.terminal import escaped
@@ -85,7 +85,7 @@ def _nsys() -> Iterator[ToolFound]:
             "nsys",
             "no",
             f"{error.where}: {error.what}",
-            f"{without}: {error.remedy.removesuffix(f', or {EXPORT_THERE}')}.",
+            f"{without}: {error.remedy}.",
         )
 
 

@@ -92,7 +92,7 @@ def _answer(summary: Summary) -> Iterator[str]:
     if summary.selected:
         yield plain(summary.selected)
     yield "\n".join(f"- **error:** {plain(text)}" for text in summary.blocked)
-    ran = words.title(summary).removeprefix(f"{summary.source}: ")
+    ran = words.ran(summary)
     yield _said([AnswerRow("ran", "what ran", ((ran,),)), *above_actions(summary)])
     yield "## Do first"
     yield from map(block_markdown, do_first(summary))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysmap.names.decode import KernelName, Op, summary
+from nsysmap.names.decode import KernelName, Op, summary, tells_no_more
 from nsysmap.names.in_lines import names_in
 from nsysmap.text.lines import WHOLE, folded
 
@@ -75,7 +75,7 @@ def names_text(decoded: KernelName, *, colour: bool, width: int = WHOLE) -> str:
 
     told = summary(decoded)
     entries = [("is", printable(told))]
-    if told.endswith(f": {decoded.name}"):  # the name says no more than whose it is
+    if tells_no_more(decoded):
         entries += [("family", row.text) for row in FAMILY_ROWS if row.name == decoded.family]
     if decoded.ops:
         entries.append(("ops", "  ".join(_op_word(op) for op in decoded.ops)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from nsysmap.advice.conditions import joined
@@ -22,9 +21,11 @@ from nsysmap.answer.words import NOT_ABOUT_THIS, each, in_its_words
 from nsysmap.core.idle_causes import IDLE_CAUSES, idle_words
 from nsysmap.core.note import LEVELS
 from nsysmap.core.table import Row
+from nsysmap.names.decode import decode
+from nsysmap.names.decode import summary as kernel_summary
 from nsysmap.output.whatif import change_figures
 from nsysmap.rules.finding import Finding, Skip
-from nsysmap.text.units import counted, duration, percent, rounded, size
+from nsysmap.text.units import capitalised, counted, duration, percent, rounded, size
 
 CAUSES = {cause.name: cause.meaning for cause in IDLE_CAUSES.values()}
 """The meaning of each cause of a gap (schema.GAPS)."""
@@ -365,24 +366,20 @@ def to_do(findings: Sequence[Finding], summary: Summary | None = None) -> str:
     name for it, and each one's advice.
     """
     first = findings[0]
-    change = re.search(r"--change (\S+)", first.command or "")
+    against = first.rule in _AGAINST
     found = RULES.get(first.rule) or (
-        CHANGES[change.group(1)] if change and first.rule not in _AGAINST else None
+        CHANGES[first.what_if] if first.what_if and not against else None
     )
     title = found.title if found is not None else ""
     if summary is not None and first.rule not in (*RULES, *_AGAINST):
         title = next((one.title for one in summary.actions if first.rule in one.rules), title)
     told = joined([one.advice for one in findings])
-    return (
-        f"{title[:1].upper()}{title[1:]}. {told}"
-        if title and not told.lower().startswith(title)
-        else told
-    )
+    return f"{capitalised(title)}. {told}" if title and not told.lower().startswith(title) else told
 
 
 def kernel_words(row: Row) -> str:
     """The description of a kernel in a column of kernels."""
-    return row.text("summary").replace(" kernel: ", ": ", 1)
+    return kernel_summary(decode(row.text("name")), noun=False)
 
 
 def by_rule(findings: Sequence[Finding]) -> list[list[Finding]]:

@@ -33,7 +33,8 @@ class Finding:
     # all that it is about: ids of `layers`, or names in its rule's words; empty if it is about its
     # device
     about: tuple[str, ...] = ()
-    command: str | None = None  # the what-if command that works out this finding's saving
+    what_if: str | None = None  # the change of what-if that works out this finding's saving
+    command: str | None = None  # the command for that
     layer_title: str | None = None  # what its layer is called
     # what other rules found of the same problem at the same place; its cost counts there only
     also: tuple[Finding, ...] = ()

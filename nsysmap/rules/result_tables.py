@@ -73,6 +73,7 @@ def _row(finding: Finding) -> Mapping[str, object]:
         "about": " ".join(finding.about) or None,
         "evidence": json.dumps(dict(finding.evidence), ensure_ascii=False, sort_keys=True),
         "advice": finding.advice,
+        "what_if": finding.what_if,
         "command": finding.command,
     }
 

@@ -352,6 +352,7 @@ def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> PlacedFinding:
         if STEADY_STATE.name not in rule.query.tables
         else None
     )
+    command = _command(rule, words, about)
     finding = Finding(
         rule=rule.name,
         group=rule.group,
@@ -371,7 +372,8 @@ def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> PlacedFinding:
         },
         advice=about.worded(advice_to(about.program, rule.advice, row)),
         about=words or (),
-        command=_command(rule, words, about),
+        what_if=rule.what_if if command is not None else None,
+        command=command,
         layer_title=None if layer is None else about.titles.get(str(layer), str(layer)),
     )
     return PlacedFinding(finding, None if words is None else frozenset(words))

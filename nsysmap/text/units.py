@@ -96,6 +96,11 @@ def unit_words(inferences: int, one: str = "inference") -> str:
     return one if inferences == 1 else f"pass of {inferences} {one}s"
 
 
+def capitalised(text: str) -> str:
+    """A text as a sentence begins."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def of_repetitions(text: str) -> str:
     """A sentence about inferences, said of repetitions: of what nothing shows to be inferences;
     names in braces stay.

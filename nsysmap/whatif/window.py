@@ -12,7 +12,7 @@ from nsysmap.core.groups import by_first_row, distinct
 from nsysmap.core.intervals import covered, union_ns
 from nsysmap.core.memory import in_pieces
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
-from nsysmap.text.units import counted, duration, unit_words
+from nsysmap.text.units import capitalised, counted, duration, unit_words
 from nsysmap.trace.copies import copied_memory
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.inferences.disturbance import HeldUpTimes, held_up
@@ -331,12 +331,7 @@ def _pauses(pause: IntArray, took: IntArray) -> tuple[BoolArray, str, tuple[str,
     return (
         mark,
         "",
-        (
-            (
-                f"{told[0].upper()}{told[1:]}; the {'latter' if odd is long else 'former'} are left"
-                " out."
-            ),
-        ),
+        ((f"{capitalised(told)}; the {'latter' if odd is long else 'former'} are left out."),),
     )
 
 

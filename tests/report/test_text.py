@@ -205,7 +205,6 @@ def test_findings_come_by_severity_then_cost_each_with_its_advice() -> None:
 def test_a_finding_begins_with_its_change_unless_it_advises_against_it(
     rule: str, told: str
 ) -> None:
-    command = "nsysmap what-if REPORT --change cuda-graph"
     assert (
         to_do(
             [
@@ -222,7 +221,7 @@ def test_a_finding_begins_with_its_change_unless_it_advises_against_it(
                     None,
                     {},
                     "Look.",
-                    command=command,
+                    what_if="cuda-graph",
                 )
             ]
         )

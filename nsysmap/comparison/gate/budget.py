@@ -38,7 +38,12 @@ class Limit:
     @property
     def relative(self) -> bool:
         """Whether it is relative to a baseline."""
-        return self.kind.startswith("more-")
+        return self.kind in ("more-time", "more-share")
+
+    @property
+    def of_share(self) -> bool:
+        """Whether it is a share, or more of one."""
+        return self.kind in ("share", "more-share")
 
 
 def read_budget(path: str | Path) -> tuple[Limit, ...]:

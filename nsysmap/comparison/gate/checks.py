@@ -327,7 +327,7 @@ def _over(over: float, most: float) -> str:
 
 
 def _words(limit: Limit) -> str:
-    amount = f"{limit.value * 100:g} %" if limit.kind.endswith("share") else duration(limit.value)
+    amount = f"{limit.value * 100:g} %" if limit.of_share else duration(limit.value)
     return (
         f"at most {amount} more than the baseline"
         if limit.relative

@@ -106,7 +106,8 @@ def installed_nsys() -> Iterator[Nsys]:
         raise NsysmapError(
             "nsys",
             "not found in NSYS, on PATH or in the usual install folders",
-            f"install Nsight Systems, or {EXPORT_THERE}",
+            "install Nsight Systems",
+            or_else=EXPORT_THERE,
         )
 
 

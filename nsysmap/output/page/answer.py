@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nsysmap.answer import gains, whose, words
-from nsysmap.answer.costs import Cost, cost_rows, costs_heading, functions, inside
+from nsysmap.answer.costs import Cost, cost_rows, costs_of, functions, inside
 from nsysmap.answer.model import REPLAY, GpuTime, LayerGroup, Summary
 from nsysmap.core.idle_causes import idle_words
 from nsysmap.output.answers import above_actions, below_actions
 from nsysmap.output.picture.swatches import CAUSES
 from nsysmap.output.words import CAUSES as CAUSE_WORDS
 from nsysmap.text.terminal import escaped, told_apart
-from nsysmap.text.units import duration, percent, ranged, rounded
+from nsysmap.text.units import duration, percent, rounded
 
 TOP = 5
 """Layers, or kernels, at the top of the page."""
@@ -102,22 +102,18 @@ def told_of(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Pa
     regions, and ``proofs`` by engine what shows that it ran.
     """
     guess, costs = summary.unprofiled, cost_rows(summary, families=True)[:TOP]
-    predicted, _, range_of = (
-        ""
-        if guess is None or guess.low_ns is None or guess.high_ns is None
-        else ranged(guess.ns, guess.low_ns, guess.high_ns)
-    ).partition(" (")
+    predicted = None if guess is None else words.figure_range(guess)
     return PageSentences(
         words.title(summary),
-        predicted,
-        range_of.removesuffix(")"),
+        "" if predicted is None else predicted.alone,
+        "" if predicted is None else predicted.ends,
         "" if guess is None else words.rate_of(guess),
         words.per_second(summary),
         words.per_second(summary) + words.together(summary),
         words.unprofiled(summary),
         gains.no_action(summary),
         tuple(_costly(cost, short) for cost, short in zip(costs, _short(costs), strict=True)),
-        costs_heading(summary).partition(", ")[2],
+        costs_of(summary),
         tuple(
             told_apart(
                 [escaped(name) for name in functions([row.name for row in summary.kernels[:TOP]])],
@@ -129,8 +125,6 @@ def told_of(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Pa
 
 
 def _costly(cost: Cost, short: str) -> Costly:
-    other = cost.group is None
-    family = cost.what.removesuffix(" kernel") if other else ""
     name = cost.name if cost.group is None else cost.group.name
     return Costly(
         cost.share,
@@ -140,7 +134,7 @@ def _costly(cost: Cost, short: str) -> Costly:
         short,
         cost.what,
         cost.engine,
-        family,
+        cost.family,
         cost.group,
     )
 
@@ -252,7 +246,7 @@ def _parts(summary: Summary, gpu: GpuTime) -> tuple[BarPart, ...]:
         left += share
 
     filled = None if replayed else words.filled(summary)
-    whose = words.filled_kernels(summary).removesuffix("kernels").strip()
+    whose = words.whose_filled(summary)
     on = (
         ""
         if filled is None

@@ -23,7 +23,7 @@ from nsysmap.comparison.pages import (
 from nsysmap.comparison.side import Side
 from nsysmap.comparison.waterfall import Contribution
 from nsysmap.core.errors import NsysmapError
-from nsysmap.core.idle_causes import IDLE_CAUSES, idle_words
+from nsysmap.core.idle_causes import idle_words
 from nsysmap.core.output_file import check_output, replacing
 from nsysmap.output.build import report_of
 from nsysmap.output.page.answer import BUSY
@@ -43,8 +43,6 @@ _SIDES = ("before", "after")
 _OURS = b"nsysmap</title>"  # in the head of a page that nsysmap wrote
 _HEAD_BYTES = 1 << 16
 _WORK = "work"
-# by a contribution's name
-_CAUSE_OF = {f"idle: {cause.words}": cause.name for cause in IDLE_CAUSES.values()}
 _LEAST_SHOWN = 0.002  # share of the longer side from which on a part is in the legend
 _BARS = '<th class="c">← less · more →</th>'
 _LOOK = HtmlLook(
@@ -161,9 +159,7 @@ def _went_to(contributions: Sequence[Contribution], sides: tuple[str, str]) -> I
     """
     parts: dict[str, list[int]] = {_WORK: [0, 0]}
     for one in contributions:
-        held = parts.setdefault(
-            _CAUSE_OF.get(one.name, one.name) if one.kind == "idle" else _WORK, [0, 0]
-        )
+        held = parts.setdefault((one.cause or one.name) if one.kind == "idle" else _WORK, [0, 0])
         held[0] += one.before_ns
         held[1] += one.after_ns
     whole = [sum(max(held[side], 0) for held in parts.values()) for side in (0, 1)]

@@ -13,7 +13,7 @@ import numpy as np
 
 from nsysmap.analysis import Analysis
 from nsysmap.answer.costs import others_name
-from nsysmap.answer.model import INFERENCE, REPETITION, Summary
+from nsysmap.answer.model import Summary
 from nsysmap.answer.report import Report
 from nsysmap.answer.whose import engine_names
 from nsysmap.core.changes import ABOUT_LAYERS
@@ -97,7 +97,7 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
         "short_engines": [escaped(name) for name in engine_names(analysis.summary)],
         "unit": unit.words,
         "mean": f"mean {unit.words}" if _inferences(tables) else f"total {unit.words}",
-        "one": REPETITION if REPETITION in analysis.summary.unit else INFERENCE,
+        "one": analysis.summary.unit_of_time.one,
         "runs": {
             -1 if engine is None else engine: unit.runs.get(engine, 1)
             for engine in (None, *range(len(analysis.engines)))
@@ -240,7 +240,7 @@ def _kernel_kinds(events: Events, tables: Tables) -> tuple[list[Swatch], list[in
 
 def _kernel(name: str) -> dict[str, object]:
     decoded = decode(name)
-    told = summary(decoded).replace(" kernel: ", ": ", 1)
+    told = summary(decoded, noun=False)
     patterns = ", ".join(pattern.name for pattern in decoded.patterns)
     said = [[label, escaped(value), means] for label, value, means in field_words(decoded)]
     written_for = re.fullmatch(r"sm(\d+)(\d)[af]?", str(decoded.fields.get("arch", "")))

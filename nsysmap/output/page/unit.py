@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nsysmap.answer.model import INFERENCE, REPETITION, Summary
+from nsysmap.answer.model import Summary
 from nsysmap.core.schema import Tables
 from nsysmap.text.units import counted, rounded
 from nsysmap.trace.inferences.steady import OUTLIER
@@ -23,6 +23,7 @@ class Unit:
     words: str
     runs: Mapping[int | None, int]  # how often each engine runs in it; 1 where it is not said
     others: bool  # times of kernels without a layer are in that unit too
+    of_passes: bool = False
 
     def of(self, time_ns: int, engine: int | None) -> int:
         """A time per inference of that engine in this unit."""
@@ -39,18 +40,19 @@ def unit_of(summary: Summary, tables: Tables) -> Unit:
     for row in tables.inference_groups:
         engine = row.maybe_integer("engine")
         steady[engine] = steady.get(engine, 0) + row.integer("steady")
-    if summary.unit.startswith("pass"):
-        passes = summary.steady / int(summary.unit.split()[2])
+    if summary.unit_of_time.is_pass:
+        passes = summary.steady / summary.unit_of_time.inferences
         runs = {engine: count / max(passes, 1) for engine, count in steady.items()}
         if all(round(one) >= 1 and abs(one - round(one)) <= _UNEQUAL for one in runs.values()):
             return Unit(
                 f"per {summary.unit}",
                 {engine: round(one) for engine, one in runs.items()},
                 others=True,
+                of_passes=True,
             )
     if len([one for one in steady.values() if one]) > 1:
         return Unit("per inference of its engine", {}, others=False)
-    one = REPETITION if REPETITION in summary.unit else INFERENCE
+    one = summary.unit_of_time.one
     return Unit(
         f"per {one}{' whose kernels the trace shows' if summary.hidden else ''}",
         {},
@@ -62,13 +64,14 @@ def run_words(summary: Summary, tables: Tables) -> str:
     """Which inferences the times at the top are of, and their median where all are of one loop."""
     if not summary.steady or summary.traced is None:
         return ""
-    one = REPETITION if REPETITION in summary.unit else INFERENCE
+    one = summary.unit_of_time.one
     loops = [row for row in tables.inference_loops if row.integer("steady")]
     median = loops[0].maybe_integer("median_ns") if len(loops) == 1 else None
     spread = f" (median {rounded(median)})" if median is not None else ""
     each, count, whose = f"steady-state {one}", summary.steady, ""
-    if summary.unit.startswith("pass") and not summary.one_a_unit:
-        each, count = "steady-state pass", round(summary.steady / int(summary.unit.split()[2]))
+    if not summary.one_a_unit:
+        passes = summary.steady / summary.unit_of_time.inferences
+        each, count = "steady-state pass", round(passes)
     own = [kind for kind in summary.kinds if kind.mean_ns == summary.traced.ns]
     if len(summary.gpus) > 1 and not summary.in_step and len(own) == 1 < len(summary.kinds):
         count, whose = own[0].inferences - own[0].warmup - own[0].cut, f"{own[0].what}: "
