@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from os.path import commonpath
 from pathlib import PurePath
@@ -13,8 +12,6 @@ from nsysmap.names.decode import decode, tells_no_more
 from nsysmap.names.model import KernelName
 from nsysmap.text.terminal import columns, pasted
 
-# after the name of a file that lists several engines
-_ONE_OF = re.compile(r" \(engine \d+ of \d+\)$")
 _NAME = 69  # columns of a kernel's name in a command: it fits a line of the narrowest terminal
 _SLOW = 1.1  # ratio to the median from which the slowest inference is worth a look
 
@@ -44,8 +41,7 @@ def _paths(summary: Summary, given: Sequence[str]) -> tuple[str, list[str]]:
     """The paths of the report and of the engine files that may have run, as they were given; their
     names where nothing was.
     """
-    ran = [one.source for one in summary.engines if one.verdict != "did-not-run"]
-    names = dict.fromkeys(_ONE_OF.sub("", name) for name in ran)
+    names = dict.fromkeys(one.in_file for one in summary.engines if one.verdict != "did-not-run")
     ends = {name: tuple(name.split("/")) for name in names}
     of_name = {
         name: path

@@ -4,23 +4,19 @@ what limits the layers.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from nsysmap.answer.model import HardwareUse, NextStep, Summary, UnitUse
 from nsysmap.answer.words import in_its_words
+from nsysmap.core.note import WhyUnknown
 from nsysmap.core.table import FloatArray, Row, Table
 from nsysmap.text.units import percent
 
 _ALL = 0.95  # share of the kernel time from which on known values stand for all kernels
 _LEAST = 0.005  # share of the layers' time below which a verdict is left out
 _TOGETHER = 0.05  # share of the kernel time from which on concurrent work is worth a word
-_COMMAND = re.compile(
-    r"(?:; (?P<enough>[^;]*) would be enough)?: (?P<command>nsys profile .* PROGRAM)"
-)
-"""The capture that a reason ends with, and how much of it is enough."""
 _VERDICTS = ("compute-bound", "memory-bound", "latency-bound")
 _UNITS = {
     "SMs active": (("sm_active",),),
@@ -45,10 +41,10 @@ def hardware_use(tables: Mapping[str, Table]) -> tuple[HardwareUse, ...]:
             if spent.any()
             else 0.0
         )
-        reason = row.maybe_text("reason") or _longest_unknown(mine)
-        found.append(
-            HardwareUse(row.integer("device"), row.real("frequency_hz"), units, together, reason)
-        )
+        unknown = _unknown(row) or _longest_unknown(mine)
+        reason = None if unknown is None else unknown.text
+        device, frequency_hz = row.integer("device"), row.real("frequency_hz")
+        found.append(HardwareUse(device, frequency_hz, units, together, reason, unknown))
     return tuple(found)
 
 
@@ -81,12 +77,11 @@ def better_capture(use: Sequence[HardwareUse]) -> NextStep | None:
     """
     for one in use:
         known = min((each.known_share or 0.0 for each in one.units), default=0.0)
-        found = _COMMAND.search(one.reason or "") if known < _ALL else None
-        if found is not None:
-            enough = f" ({found.group('enough')})" if found.group("enough") else ""
-            return NextStep(
-                f"For the hardware counters of all kernels{enough}", found.group("command")
-            )
+        unknown = one.unknown if known < _ALL else None
+        if unknown is not None and unknown.command:
+            enough = f" ({unknown.enough})" if unknown.enough else ""
+            why = f"For the hardware counters of all kernels{enough}"
+            return NextStep(why, unknown.command)
     return None
 
 
@@ -97,9 +92,9 @@ def told(summary: Summary) -> list[str]:
     known = [one for one in summary.counters if one.units]
     if not known:
         return [
-            f"cannot tell: {in_its_words(summary, _COMMAND.sub('', one.reason))}"
+            f"cannot tell: {in_its_words(summary, one.unknown.why)}"
             for one in summary.counters[:1]
-            if one.reason
+            if one.unknown is not None
         ]
     lines = [(f"GPU {one.device}: " if len(known) > 1 else "") + _sentence(one) for one in known]
     limits = [f"{percent(share, 1, 0)} {verdict}" for verdict, share in summary.counted_limits]
@@ -111,7 +106,7 @@ def told(summary: Summary) -> list[str]:
 def _sentence(one: HardwareUse) -> str:
     figures = ", ".join(f"{each.unit} {each.percent:.0f}%" for each in one.units)
     if any(use.known_share is None for use in one.units):
-        why = f"by kernel: cannot tell: {_COMMAND.sub('', one.reason)}" if one.reason else ""
+        why = "" if one.unknown is None else f"by kernel: cannot tell: {one.unknown.why}"
         return (
             f"{figures} of the peak in samples that kernels fill (hardware counters at"
             f" {one.frequency_hz / 1e3:.0f} kHz); {why}"
@@ -167,11 +162,22 @@ def _spent(counters: Table) -> FloatArray:
     return spent
 
 
-def _longest_unknown(counters: Table) -> str | None:
+def _unknown(row: Row) -> WhyUnknown | None:
+    """Why a value is unknown, from the columns that say it."""
+    why = row.maybe_text("why") or row.maybe_text("reason")
+    if why is None:
+        return None
+    return WhyUnknown(why, row.maybe_text("enough") or "", row.maybe_text("capture") or "")
+
+
+def _longest_unknown(counters: Table) -> WhyUnknown | None:
     """Why the value of the longest kernel is unknown."""
     reasons = [
-        (row.real("duration_ns"), row.maybe_text("reason") or "")
-        for row in counters
+        (row.real("duration_ns"), row.maybe_text("reason") or "", number)
+        for number, row in enumerate(counters)
         if not row.flag("known")
     ]
-    return max(reasons)[1] if reasons else None
+    if not reasons:
+        return None
+    longest = max(reasons)[2]
+    return next(_unknown(row) for number, row in enumerate(counters) if number == longest)

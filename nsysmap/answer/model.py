@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from nsysmap.core.note import WhyUnknown
 from nsysmap.text.units import counted, unit_words
 
 UNKNOWN_GPU = "unknown GPU"
@@ -222,6 +223,7 @@ class HardwareUse:
     concurrent_share: float
     # why nothing is known, otherwise why the value of the longest kernel without one is not
     reason: str | None
+    unknown: WhyUnknown | None = None  # the same as a record
 
 
 @dataclass(frozen=True)
@@ -537,6 +539,12 @@ class EngineRan:
     by_order: bool = False
     # layers named by the ranges of its inferences that the file does not have
     unknown_layers: int = 0
+    file: str = ""  # the file that lists it, where that lists several
+
+    @property
+    def in_file(self) -> str:
+        """The name of its file."""
+        return self.file or self.source
 
 
 @dataclass(frozen=True)

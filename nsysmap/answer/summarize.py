@@ -15,7 +15,6 @@ from nsysmap.answer.hardware import better_capture, counted_limits, hardware_use
 from nsysmap.answer.kernel_sequences import what_differs
 from nsysmap.answer.model import (
     IN_A_REGION,
-    INFERENCE,
     REPLAY,
     UNKNOWN_GPU,
     WORK,
@@ -56,6 +55,7 @@ from nsysmap.answer.whose import (
 from nsysmap.core.table import Row, Table
 from nsysmap.names.decode import decode, pattern_words
 from nsysmap.text.terminal import in_one
+from nsysmap.text.units import of_repetitions
 from nsysmap.trace.inferences.disturbance import SLOWED, is_disturbed
 from nsysmap.trace.inferences.steady import only_repeats
 
@@ -151,7 +151,7 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         actions=tuple(
             replace(
                 one,
-                title=one.title.replace(INFERENCE, unit.one),
+                title=of_repetitions(one.title) if unit.repetitions else one.title,
                 in_phase=saved_in(tables, kinds, one.name),
             )
             for one in todo
@@ -580,6 +580,7 @@ def _engines(tables: Mapping[str, Table]) -> tuple[EngineRan, ...]:
         found.append(
             EngineRan(
                 source=row.text("source"),
+                file=row.maybe_text("file") or "",
                 tensorrt_version=row.maybe_text("tensorrt_version"),
                 layers=row.integer("layers"),
                 detailed=row.flag("detailed"),

@@ -108,7 +108,7 @@ def compare_command(  # one parameter an option
     import json
 
     from nsysmap.comparison.compare import compare_read, read_sides
-    from nsysmap.comparison.pages import comparison_json, comparison_text, page_of
+    from nsysmap.comparison.pages import comparison_json, comparison_text, verdict_words
     from nsysmap.comparison.runs import runs_in
     from nsysmap.comparison.side import Given
     from nsysmap.core.output_file import check_output
@@ -148,7 +148,7 @@ def compare_command(  # one parameter an option
     if fail_on != "worse" or found.verdict != "slower":
         return 0
     click.echo(
-        f"nsysmap: failed: {escaped(page_of(found).answer[0].rstrip('.'))} (--fail-on worse)",
+        f"nsysmap: failed: {escaped(verdict_words(found))} (--fail-on worse)",
         err=True,
     )
     return 1

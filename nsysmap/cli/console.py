@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from nsysmap.text.progress import share_of, step_of
 from nsysmap.text.terminal import escaped, shortened
 
 _BAR = 24  # characters
-_SHARE = re.compile(r"(?:^|: )(\d[\d,]*) (?:%|of (\d[\d,]*)\b)")
 
 
 @contextmanager
@@ -34,7 +33,7 @@ def progress(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
     done = threading.Event()
 
     def tell(text: str) -> None:
-        if text.partition(":")[0] != step[-1].partition(":")[0]:
+        if step_of(text) != step_of(step[-1]):
             began.append(time.monotonic())
         step.append(text)
 
@@ -62,14 +61,10 @@ def progress(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
 
 
 def step_line(text: str, seconds: float, columns: int) -> str:
-    """What is being done, on one line of a terminal: a bar where the text says how much is done (37
-    %, 3 of 60), else the time so far.
+    """What is being done, on one line of a terminal: a bar where it is known how much is done, else
+    the time so far.
     """
-    found = _SHARE.search(text)
-    share = None
-    if found is not None:
-        done, whole = (int((number or "100").replace(",", "")) for number in found.groups())
-        share = min(done / whole, 1.0) if whole else None
+    share = share_of(text)
     text = escaped(text)
     if share is None:
         return shortened(f"{text} … {seconds:.0f} s", columns - 1)

@@ -147,6 +147,36 @@ def _sections(found: Comparison) -> Iterator[Section]:
 # --------------------------------------------------------------------------------------------------
 
 
+def verdict_words(found: Comparison) -> str:
+    """The verdict, with the times and their difference; of a comparison with both times."""
+    verdict = {"faster": "FASTER: ", "slower": "SLOWER: "}.get(
+        found.verdict, f"{capitalised(found.verdict)}: "
+    )
+    if other := [one.what for one in found.conditions if one.other_work]:
+        verdict = f"Not like for like ({', '.join(other)}). {verdict}"
+    return f"{verdict}{_change(found)}"
+
+
+def _change(found: Comparison) -> str:
+    """The times of both sides, and by how much they differ."""
+    before, after = found.before, found.after
+    difference_ns = found.difference_ns or 0
+    unit = unit_words(found.inferences_a_pass)
+    share = percent(abs(difference_ns), before.time_ns or 0)
+    way = "less" if difference_ns < 0 else "more"
+    recorded = (
+        " as recorded, profiler"
+        f" included{', without outliers' if before.held_up or after.held_up else ''}"
+    )
+    with_profiler = (
+        recorded if before.profiled else "" if not before.inferences else " without the profiler"
+    )
+    times = f"{duration(before.time_ns)} → {duration(after.time_ns)} per {unit}{with_profiler}"
+    return f"{times}: {duration(abs(difference_ns))} {way}" + (
+        f" ({share})" if before.time_ns else ""
+    )
+
+
 def _answer(found: Comparison) -> Iterator[str]:
     before, after = found.before, found.after
     layers = _layers_told(found)
@@ -167,30 +197,11 @@ def _answer(found: Comparison) -> Iterator[str]:
         )
         yield from (*_conditions_told(found), *layers)
         return
-    unit = unit_words(found.inferences_a_pass)
-    share = percent(abs(found.difference_ns), before.time_ns)
-    way = "less" if found.difference_ns < 0 else "more"
-    recorded = (
-        " as recorded, profiler"
-        f" included{', without outliers' if before.held_up or after.held_up else ''}"
-    )
-    with_profiler = (
-        recorded if before.profiled else "" if not before.inferences else " without the profiler"
-    )
-    times = f"{duration(before.time_ns)} → {duration(after.time_ns)} per {unit}{with_profiler}"
-    change = f"{times}: {duration(abs(found.difference_ns))} {way}" + (
-        f" ({share})" if before.time_ns else ""
-    )
-    verdict = {"faster": "FASTER: ", "slower": "SLOWER: "}.get(
-        found.verdict, f"{capitalised(found.verdict)}: "
-    )
-    if other := [one.what for one in found.conditions if one.other_work]:
-        verdict = f"Not like for like ({', '.join(other)}). {verdict}"
     if not before.inferences and not after.inferences:
-        yield f"{change}; with one time per side, nothing says whether this is noise."
+        yield f"{_change(found)}; with one time per side, nothing says whether this is noise."
         yield from (*_conditions_told(found), *layers)
         return
-    yield f"{verdict}{change}."
+    yield f"{verdict_words(found)}."
     yield from _conditions_told(found)
     if found.interval_ns is not None:
         low, high = found.interval_ns

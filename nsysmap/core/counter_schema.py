@@ -74,6 +74,9 @@ GPU_SAMPLING = Spec(
             null=True,
         ),
         text("reason", "why nothing could be estimated by kernel", null=True),
+        text("why", "the same without how to obtain it", null=True),
+        text("enough", "how much of the capture that would tell it is enough", null=True),
+        text("capture", "the command of that capture", null=True),
     ),
     key=("device",),
 )
@@ -130,6 +133,9 @@ KERNEL_COUNTERS = Spec(
         ),
         *_VALUE,
         text("reason", "why the value is unknown, and how to obtain it", null=True),
+        text("why", "the same without how to obtain it", null=True),
+        text("enough", "how much of the capture that would tell it is enough", null=True),
+        text("capture", "the command of that capture", null=True),
     ),
 )
 

@@ -13,6 +13,7 @@ ENGINES = Spec(
     (
         integer("engine", "row number, from 0, in the order given"),
         text("source", "file name, with as much of its path as distinguishes it from the others"),
+        text("file", "the same without a number, where the file lists several", null=True),
         text("tensorrt_version", "TensorRT's version, if the file has it", null=True),
         integer("layers", "how many layers"),
         flag("detailed", "the file has more than the names of layers"),

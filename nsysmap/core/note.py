@@ -27,6 +27,23 @@ class Note:
     about: About | None = None  # what it is about, where other rooms ask for that
 
 
+@dataclass(frozen=True)
+class WhyUnknown:
+    """Why a value is unknown, and the capture that would tell it, if one would."""
+
+    why: str
+    enough: str = ""  # how much of such a capture is enough
+    command: str = ""
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        if not self.command:
+            return self.why
+        enough = f"; {self.enough} would be enough" if self.enough else ""
+        return f"{self.why}{enough}: {self.command}"
+
+
 def notes_table(notes: Sequence[Note]) -> Table:
     """The table `notes`: errors first, otherwise in the given order."""
     return Table.of_rows(NOTES, [asdict(note) for note in gravest_first(notes)])

@@ -85,12 +85,13 @@ def _counted(
             "reason": "traffic in that direction was not sampled",
         }
     value, error = float(found.groups.value[kind]), float(found.groups.error[kind])
+    unknown = why_not(estimates, found, kind, capture, what="copy", repeats="copies")
     return {
         "executions": executions,
         "pcie_percent": value if np.isfinite(value) else None,
         "error": error if np.isfinite(error) else None,
         "known": bool(told(estimates, found)[kind]),
-        "reason": why_not(estimates, found, kind, capture, what="copy", repeats="copies") or None,
+        "reason": None if unknown is None else unknown.text,
     }
 
 

@@ -19,6 +19,7 @@ from nsysmap.core.counter_schema import (
     LAYER_COUNTERS,
 )
 from nsysmap.core.groups import distinct
+from nsysmap.core.note import WhyUnknown
 from nsysmap.core.table import MISSING, IntArray, Table
 from nsysmap.counters.both import both
 from nsysmap.counters.clock_shift import clock_shift
@@ -160,10 +161,10 @@ def _gpu(
     """
     activity = _activity(samples)
     sampled = _sampled(gpu, found)
-    reason = _cannot(gpu, found, activity, sampled, trace)
-    shift = clock_shift(samples, found.work, activity) if reason is None else None
-    if reason is None and shift is None:
-        reason = (
+    unknown = _cannot(gpu, found, activity, sampled, trace)
+    shift = clock_shift(samples, found.work, activity) if unknown is None else None
+    if unknown is None and shift is None:
+        unknown = WhyUnknown(
             "the samples do not follow the kernels: their clock could not be aligned with the"
             " kernels' clock"
         )
@@ -204,7 +205,7 @@ def _gpu(
         "clock_offset_error_ns": None if shift is None else shift.error_ns,
         "clock_drift": None if shift is None else shift.drift,
         "unknown_metrics": _unknown(gpu),
-        "reason": reason,
+        **why_columns(unknown),
         **(_filled(gpu, samples, trace) if estimates is None else {}),
     }
     return shift, facts | run, estimates, rows
@@ -223,39 +224,39 @@ def _sampled(gpu: GpuSamples, found: Repeated) -> int:
 
 def _cannot(
     gpu: GpuSamples, found: Repeated, activity: tuple[int, ...], sampled: int, trace: Trace
-) -> str | None:
+) -> WhyUnknown | None:
     """Why nothing can be estimated by kernel."""
     if gpu.count < _FEWEST_SAMPLES:
-        return f"{gpu.count} samples are too few"
+        return WhyUnknown(f"{gpu.count} samples are too few")
     capture = Capture(trace.recording.nsys_version, gpu.number)
     elsewhere = trace.kernels.ints("device")
     if not (elsewhere == gpu.device).any():
         if not len(elsewhere):
-            return "the trace shows no kernels"
+            return WhyUnknown("the trace shows no kernels")
         device = int(np.bincount(elsewhere).argmax())
         right = replace(capture, gpu=trace.gpu_metrics.number_of(device))
-        return (
-            f"the trace shows no kernel on GPU {gpu.device}, which was sampled, but on GPU"
-            f" {device}: {right.command(UNLOST_HZ)}"
+        why = (
+            f"the trace shows no kernel on GPU {gpu.device}, which was sampled, but on GPU {device}"
         )
+        return WhyUnknown(why, command=right.command(UNLOST_HZ))
     if not activity:
         unknown = _unknown(gpu)
         named = f" by a name that is known (not known: {unknown})" if unknown else ""
-        return (
+        return WhyUnknown(
             f"no metric of SM activity was sampled{named}, which is needed to align samples with"
             " kernels"
         )
     if sampled >= _FEWEST_INFERENCES:
         return None
     if found.inferences >= _FEWEST_INFERENCES and gpu.holes:
-        return (
+        return WhyUnknown(
             f"nsys lost samples in {times(gpu.holes)}, which leaves {sampled} of"
             f" {found.inferences} steady-state inferences: sample less often"
             " (--gpu-metrics-frequency=20000), run inferences for some seconds, or capture nothing"
             " but them (--capture-range=cudaProfilerApi)"
         )
     if not found.inferences:
-        return (
+        return WhyUnknown(
             "only repeated inferences show what each kernel does, and the trace has none on"
             " this GPU"
         )
@@ -263,9 +264,10 @@ def _cannot(
         f"{sampled} of {found.inferences} steady-state inferences were sampled; samples are longer"
         " than most kernels"
     )
-    return (
-        f"{told}, and only repetitions can separate them; 100 inferences would be enough:"
-        f" {capture.command(10_000)}"
+    return WhyUnknown(
+        f"{told}, and only repetitions can separate them",
+        "100 inferences",
+        capture.command(10_000),
     )
 
 
@@ -357,6 +359,18 @@ def _device_rows(gpu: GpuSamples, moved: Joined) -> Iterator[dict[str, object]]:
             }
 
 
+def why_columns(unknown: WhyUnknown | None) -> dict[str, str | None]:
+    """The columns that say why a value is unknown."""
+    if unknown is None:
+        return {"reason": None}
+    return {
+        "reason": unknown.text,
+        "why": unknown.why,
+        "enough": unknown.enough or None,
+        "capture": unknown.command or None,
+    }
+
+
 def _kernel_rows(
     gpu: GpuSamples, found: Repeated, kernels: Table, estimates: Estimates, capture: Capture
 ) -> Iterator[dict[str, object]]:
@@ -371,7 +385,7 @@ def _kernel_rows(
                 "concurrent_share": _number(float(estimates.concurrent[group])) or 0.0,
                 **_value(metric, each.groups, group, bounds=bool(within[group])),
                 "known": bool(known[group]),
-                "reason": None if known[group] else why_not(estimates, each, group, capture),
+                **why_columns(None if known[group] else why_not(estimates, each, group, capture)),
             }
 
 

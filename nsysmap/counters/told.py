@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysmap.core.note import WhyUnknown
 from nsysmap.core.table import BoolArray, FloatArray
 from nsysmap.counters.estimate import Estimate, Estimates
 from nsysmap.counters.model import GpuRan
@@ -102,23 +103,21 @@ def why_not(  # two words that differ for copies
     *,
     what: str = "kernel",
     repeats: str = "inferences",
-) -> str:
-    """Why this group's value is not shown, with the capture that would determine it; empty if it is
+) -> WhyUnknown | None:
+    """Why this group's value is not shown, with the capture that would determine it; None if it is
     shown. ``what`` names the group and what repeats it.
     """
     if told(estimates, estimate)[group]:
-        return ""
+        return None
     layout, values = estimates.layout, estimate.groups
     executions = int(layout.executions[group])
     if not executions:
-        return "it did not run while counters were sampled"
+        return WhyUnknown("it did not run while counters were sampled")
     if executions < _FEWEST:
         times = "once" if executions == 1 else f"{executions} times"
         again = capture.command(_as_asked(1e9 / estimates.period_ns))
-        return (
-            f"it ran {times} while counters were sampled; {2 * _FEWEST} {repeats} would be enough:"
-            f" {again}"
-        )
+        why = f"it ran {times} while counters were sampled"
+        return WhyUnknown(why, f"{2 * _FEWEST} {repeats}", again)
     error = f"{values.measured[group]:.0f} points"
     length, period = float(layout.duration_ns[group]) / 1e3, estimates.period_ns / 1e3
     said = (
@@ -134,11 +133,11 @@ def why_not(  # two words that differ for copies
         ways = " or ".join(
             f"{each.executions} {repeats} at {each.frequency_hz // 1000} kHz" for each in remedies
         )
-        return f"{said}; {ways} would be enough: {capture.command(remedies[0].frequency_hz)}"
+        return WhyUnknown(said, ways, capture.command(remedies[0].frequency_hz))
     other = ": use Nsight Compute" if what == "kernel" else ""
     if estimates.concurrent[group] > _TOGETHER:
-        return f"{said}; samples cannot separate work that always runs together{other}"
-    return f"{said}; no sampling would be enough{other}"
+        return WhyUnknown(f"{said}; samples cannot separate work that always runs together{other}")
+    return WhyUnknown(f"{said}; no sampling would be enough{other}")
 
 
 def remedies_for(estimates: Estimates, estimate: Estimate, group: int) -> tuple[Remedy, ...]:

@@ -20,6 +20,7 @@ from nsysmap.core.output_file import replacing
 from nsysmap.fleet.child import ReportOutcome, run_task
 from nsysmap.fleet.dataset import UNFINISHED, open_dataset, superseded, sweep
 from nsysmap.fleet.sources import Source
+from nsysmap.text.progress import PartDone
 from nsysmap.text.terminal import inert_json
 
 FAILURES = "failures.json"
@@ -71,10 +72,9 @@ def run_fleet(
         for outcome in _outcomes(client, sources, settings, made):
             outcomes.append(outcome)
             failures += outcome.failed is not None
-            tell(
-                f"{len(outcomes):,} of {len(sources):,} reports"
-                + (f", {failures:,} failed" if failures else "")
-            )
+            told = f"{len(outcomes):,} of {len(sources):,} reports"
+            told += f", {failures:,} failed" if failures else ""
+            tell(PartDone("reports", told, len(outcomes), len(sources)))
     outcomes.sort(key=lambda outcome: outcome.name)
     superseded(
         settings.folder,

@@ -85,6 +85,7 @@ def engines_table(engines: Sequence[Engine]) -> Table:
             {
                 "engine": number,
                 "source": engine.source,
+                "file": engine.among or engine.source,
                 "tensorrt_version": engine.tensorrt_version,
                 "layers": len(engine.layers),
                 "detailed": engine.detailed,

@@ -14,7 +14,7 @@ from nsysmap.answer.costs import cost_rows, costs_heading
 from nsysmap.answer.model import Action, Region, RegionPart, Summary
 from nsysmap.answer.whose import engine_names
 from nsysmap.text.page import Block, Grid, Instruction, Instructions, Paragraph, Section, Subheading
-from nsysmap.text.units import percent, rounded
+from nsysmap.text.units import capitalised, percent, rounded
 from nsysmap.timing.layer_sums import NUMBER, common_name
 
 _TOP_GROUPS = 15
@@ -129,7 +129,7 @@ def costs_section(summary: Summary) -> Section | None:
     heading = costs_heading(summary)
     return Section(
         "costs",
-        f"{heading[:1].upper()}{heading[1:]} (* stands for numbers)",
+        f"{capitalised(heading)} (* stands for numbers)",
         (grid, *_insides(summary)),
     )
 

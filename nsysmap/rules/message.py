@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from nsysmap.core.table import Kind
 from nsysmap.names.layers import short_nodes
 from nsysmap.text.terminal import between_words, escaped, list_of
-from nsysmap.text.units import about, duration, ranged, size, unit_words
+from nsysmap.text.units import about, duration, range_of, size, unit_words
 
 Shown = int | float | str | bool | None
 
@@ -120,11 +120,7 @@ def fill(
         for literal, name, spec, _ in string.Formatter().parse(text):
             shown.append(literal)
             if name is not None and spec in ("about", "ranged"):
-                shown.append(
-                    _about(name, values)
-                    if spec == "ranged"
-                    else _about(name, values).partition(" (")[0]
-                )
+                shown.append(_about(name, values, ranged=spec == "ranged"))
             elif name is not None:
                 shown.append(
                     _shown(
@@ -158,19 +154,16 @@ def _absent(value: Shown) -> bool:
     return value is None or (isinstance(value, float) and not math.isfinite(value))
 
 
-def _about(name: str, values: Mapping[str, Shown]) -> str:
-    """A predicted time: with columns low_NAME and high_NAME with its range, and rounded as that
-    allows, as the answer shows it.
+def _about(name: str, values: Mapping[str, Shown], *, ranged: bool) -> str:
+    """A predicted time: with columns low_NAME and high_NAME rounded as their range allows, as the
+    answer shows it, and with that range (``ranged``).
     """
     ends = [values.get(f"{end}{name}") for end in ("", "low_", "high_")]
     known = [round(one) for one in ends if isinstance(one, int | float) and not _absent(one)]
-    return (
-        ranged(known[0], known[1], known[2])
-        if len(known) == len(ends)
-        else about(known[0])
-        if known
-        else "unknown"
-    )
+    if len(known) < len(ends):
+        return about(known[0]) if known else "unknown"
+    found = range_of(known[0], known[1], known[2])
+    return str(found) if ranged else found.alone
 
 
 def _plain(spec: str) -> str:

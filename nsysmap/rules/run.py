@@ -33,6 +33,7 @@ from nsysmap.rules.rule_file import (
 from nsysmap.rules.sandbox.given_tables import given_table
 from nsysmap.rules.sandbox.limits import LimitError, Query, QueryError, SqlAnswer
 from nsysmap.rules.sandbox.strangers import AnySandbox, Strangers
+from nsysmap.text.progress import PartDone
 from nsysmap.text.terminal import escaped
 from nsysmap.text.units import of_repetitions
 from nsysmap.trace.inferences.steady import only_repeats, steady_windows
@@ -155,7 +156,8 @@ def _answers(
     outcomes, placed = [], {}
     for number, rule in enumerate(rules, start=1):
         if progress is not None:
-            progress(f"running the rules: {number} of {len(rules)}")
+            step = "running the rules"
+            progress(PartDone(step, f"{step}: {number} of {len(rules)}", number, len(rules)))
         outcome = Outcome(rule.name, rule.group, rule.severity, skip=reasons[rule.name])
         if outcome.skipped is None:
             try:

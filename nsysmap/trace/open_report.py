@@ -16,6 +16,7 @@ from nsysmap.inputs.nsys.forms import exported_tables, head_of
 from nsysmap.inputs.nsys.looks import looks_like
 from nsysmap.inputs.nsys.sqlite_columns import sqlite_tables
 from nsysmap.inputs.nsys.tables import NsysTables
+from nsysmap.text.progress import percent_done
 from nsysmap.trace.model import Trace
 from nsysmap.trace.reader import trace_of
 
@@ -58,9 +59,9 @@ def open_trace(
 
 
 def _reading(progress: Progress | None) -> Callable[[int], None] | None:
-    return (
-        None if progress is None else lambda percent: progress(f"reading the report: {percent} %")
-    )
+    if progress is None:
+        return None
+    return lambda percent: progress(percent_done("reading the report", percent))
 
 
 def _own(path: Path, progress: Progress | None) -> Trace:
@@ -128,7 +129,7 @@ def _exported(path: Path, progress: Progress | None) -> Path:
         progress=(
             None
             if progress is None
-            else lambda percent: progress(f"exporting with nsys: {percent} %")
+            else lambda percent: progress(percent_done("exporting with nsys", percent))
         ),
     )
 

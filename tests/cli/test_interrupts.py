@@ -16,6 +16,7 @@ import pytest
 
 from nsysmap.api import analyze
 from nsysmap.cli.console import step_line
+from nsysmap.text.progress import PartDone, percent_done
 from tests.places import FIXTURES
 
 SYNC, ENGINE = FIXTURES / "bert_trt10" / "sync.sqlite", FIXTURES / "bert_trt10" / "engine.json"
@@ -131,11 +132,11 @@ def test_a_terminal_shows_what_is_being_done_and_one_line_at_the_end(tmp_path: P
 
 def test_a_step_has_a_bar_where_it_is_known_how_much_is_done() -> None:
     assert (
-        step_line("reading the report: 50 %", 3.2, 80)
+        step_line(percent_done("reading the report", 50), 3.2, 80)
         == "[============            ] reading the report: 50 %"
     )
     assert (
-        step_line("30 of 60 reports, 1 failed", 3.2, 80)
+        step_line(PartDone("reports", "30 of 60 reports, 1 failed", 30, 60), 3.2, 80)
         == "[============            ] 30 of 60 reports, 1 failed"
     )
     assert step_line("mapping kernels to layers", 3.2, 80) == "mapping kernels to layers … 3 s"

@@ -51,6 +51,7 @@ from nsysmap.core.table import (
     taken_values,
     uniform,
 )
+from nsysmap.text.progress import percent_done
 from nsysmap.timing.idle.causes import (
     CAUSES,
     COPY,
@@ -177,7 +178,8 @@ def find_gaps(
 
 def _told(known: _Known, idle: _Idle, progress: Callable[[str], None] | None) -> Table:
     if progress is not None and len(idle.row):
-        progress(f"finding idle time: {100 * int(idle.row[-1]) // len(known.work.launch)} %")
+        percent = 100 * int(idle.row[-1]) // len(known.work.launch)
+        progress(percent_done("finding idle time", percent))
     return _gaps(known, idle)
 
 
