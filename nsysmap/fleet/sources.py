@@ -134,9 +134,8 @@ def _expanded(given: str, *, listed: bool) -> list[str]:
         return _remote(given)
     path = Path(given)
     if path.is_dir():
-        return [
-            str(found) for found in _inside(path) if found.suffix in REPORT_SUFFIXES
-        ]  # also a link to nothing, which fails alone when it is read
+        # also a link to nothing, which fails alone when it is read
+        return [str(found) for found in _inside(path) if found.suffix in REPORT_SUFFIXES]
     if path.suffix in REPORT_SUFFIXES and (path.is_file() or not _is_glob(given)):
         return [given]  # a missing report is noticed when it is read, and fails alone
     if path.is_file() and listed:

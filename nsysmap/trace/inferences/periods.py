@@ -113,7 +113,7 @@ def _groups(trace: Trace, rows: IntArray, expected: int | None) -> list[_StreamK
     """One group a set of streams that run one engine together."""
     kernels = trace.kernels
     _, stream = numbered(*(kernels.ints(name)[rows] for name in ("process", "context", "stream")))
-    known = _Known(
+    known = _OfAllStreams(
         trace,
         launch_time(kernels),
         _by_thread(trace, waits_of(trace)),
@@ -131,7 +131,7 @@ def _groups(trace: Trace, rows: IntArray, expected: int | None) -> list[_StreamK
 
 
 @dataclass(frozen=True)
-class _Known:
+class _OfAllStreams:
     """What is the same for every stream: found once, however many there are."""
 
     trace: Trace
@@ -142,7 +142,7 @@ class _Known:
     expected: int | None
 
 
-def _together(known: _Known, alone: list[_StreamKernels]) -> list[list[int]]:
+def _together(known: _OfAllStreams, alone: list[_StreamKernels]) -> list[list[int]]:
     """Which streams belong to one engine: fed by the same one thread, with inferences that overlap
     in launch time.
 
@@ -198,7 +198,7 @@ def _window(time: IntArray, group: _StreamKernels) -> tuple[IntArray, IntArray]:
     return time[group.rows[start]], time[group.rows[start + group.pieces.size - 1]]
 
 
-def _group(known: _Known, rows: IntArray) -> _StreamKernels:
+def _group(known: _OfAllStreams, rows: IntArray) -> _StreamKernels:
     kernels = known.trace.kernels
     rows = launch_order(kernels, rows, np.zeros(len(rows), np.int64))
     (streams,), stream = numbered(kernels.held_ints("stream").take(rows))
