@@ -303,7 +303,10 @@ def test_files_of_one_name_and_several_engines_in_one_file_are_named_once_each_b
     first, second = summary.engines
     twins = replace(
         summary,
-        engines=(replace(first, source="a/engine.json"), replace(second, source="b/engine.json")),
+        engines=tuple(
+            replace(one, source=name, file=name)
+            for one, name in ((first, "a/engine.json"), (second, "b/engine.json"))
+        ),
     )
     layers = next(
         command
@@ -311,7 +314,10 @@ def test_files_of_one_name_and_several_engines_in_one_file_are_named_once_each_b
         if what == "layers"
     )
     assert layers == "nsysmap layers x/a/engine.json x/b/engine.json r.nsys-rep --sort time"
-    of_one = [replace(first, source=f"build.log (engine {number} of 2)") for number in (1, 2)]
+    of_one = [
+        replace(first, source=f"build.log (engine {number} of 2)", file="build.log")
+        for number in (1, 2)
+    ]
     both = next(
         command
         for what, command in commands(replace(summary, engines=tuple(of_one)), ("r", "x/build.log"))
