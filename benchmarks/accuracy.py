@@ -36,7 +36,8 @@ the capture with ranges.
 ## What an inference takes without the profiler, and what changes save
 
 `before` is the time without the profiler, as the first screen predicts it; the others are changes of what-if, measured by making them. A prediction is in range if
-the measured time (or saving) lies in the range that is stated with it.
+the measured time (or saving) lies in the range that is stated with it; where that of another run does (a Python host's times differ by a fifth from run to run),
+it says `runs do`.
 
 ```
 {whatif}
