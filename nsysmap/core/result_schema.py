@@ -45,6 +45,11 @@ KERNEL_RUNS = Spec(
 )
 
 
+ROOFLINE_FROM_COUNTERS = frozenset(
+    {"dram_percent", "tensor_percent", "issue_percent", "sm_percent", "dram_bytes"}
+)
+"""Its columns that only hardware counters fill."""
+
 ROOFLINE = Spec(
     "roofline",
     "How close each layer is to the device's limits, one row per layer in the order of layers.",

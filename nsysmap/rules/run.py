@@ -14,6 +14,7 @@ from nsysmap.advice.conditions import advice_to
 from nsysmap.advice.program import Program, program_of
 from nsysmap.core.changes import ABOUT_LAYERS
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.result_schema import ROOFLINE, ROOFLINE_FROM_COUNTERS
 from nsysmap.core.schema import RULE_TABLES
 from nsysmap.core.table import MISSING, Data, Spec, Table, Text
 from nsysmap.core.trace_schema import STEADY_STATE
@@ -216,8 +217,8 @@ def _missing(rule: Rule, told: OfThisRun) -> Skip | None:
             why = _not_counted(told.tables, name) if name in _COUNTED else _WHY_EMPTY.get(name)
             return Skip(why or "", name, about_engines=name in _OF_ENGINES)
         if column and not _has_value(table.column(column)):
-            counted = name in _COUNTED or table.spec.column(column).comment.endswith(
-                "from counters"
+            counted = name in _COUNTED or (
+                name == ROOFLINE.name and column in ROOFLINE_FROM_COUNTERS
             )
             why = _not_counted(told.tables, name) if counted else _WHY_EMPTY.get(need)
             return Skip(why or "", need, about_engines=not _OF_ENGINES.isdisjoint({name, column}))

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import nsysmap
+from nsysmap.core.result_schema import ROOFLINE, ROOFLINE_FROM_COUNTERS
 
 PACKAGE = Path(nsysmap.__file__).parent
 ROOMS = ("answer", "comparison", "output", "whatif", "fleet", "cli", "counters", "timing", "rules")
@@ -143,3 +144,8 @@ def _is_phrase(node: ast.expr, phrases: set[str], bare: set[str]) -> bool:
 def _is_field(node: ast.expr) -> bool:
     """Whether a value is a field that holds words."""
     return isinstance(node, ast.Attribute) and node.attr in FIELDS
+
+
+def test_the_columns_that_counters_fill_are_those_that_say_so() -> None:
+    said = {one.name for one in ROOFLINE.columns if one.comment.endswith("from counters")}
+    assert said == ROOFLINE_FROM_COUNTERS
