@@ -104,6 +104,11 @@ def test_a_norm_in_halves_is_found_and_a_whole_one_is_not() -> None:
         found("__myl_AddMeanSubMulMeanAddSqrtDivMulMulAdd_0x1", "__myl_AddSqrtDivMulMulAdd_0x2")
         == []
     )
+    statistics, ends = "__myl_AddCastMeanSubMulMean_0x1", "__myl_AddSqrtDivMulMulAdd"
+    whole = "MeanSubMulMeanAddSqrtDivMulMulAdd_0x2"
+    assert found(statistics, f"__myl_{whole}") == []
+    assert found(statistics, f"{ends}{whole}") == []  # it holds a norm of its own besides
+    assert found(statistics, ends) == [("norm", 0, 1)]
 
 
 def test_layers_that_the_engine_file_shows_are_left_to_the_rules_on_it() -> None:
