@@ -8,12 +8,22 @@ import numpy as np
 import pytest
 
 from nsysmap.analysis import measured
+from nsysmap.core.engine_schema import LAYERS
+from nsysmap.core.result_schema import KERNEL_TIME
 from nsysmap.core.table import Table
 from nsysmap.inputs.engine.model import Engine, Layer
 from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import map_report, read_engines
 from nsysmap.output import precision as report_precision
-from nsysmap.timing.precision import Use, engine_precision_table, region_of, totals, use_of, uses_of
+from nsysmap.timing.precision import (
+    Use,
+    engine_precision_table,
+    precision_table,
+    region_of,
+    totals,
+    use_of,
+    uses_of,
+)
 from tests.exports import exported
 from tests.made_engines import made, row
 from tests.places import FIXTURES, SHARED
@@ -112,6 +122,27 @@ def test_times_add_up_to_the_kernel_time_of_the_measured_inferences() -> None:
         assert table.ints("time_ns").sum() == spent
         assert table.ints("kernels").sum() == np.isin(kernels.ints("inference"), steady).sum()
         assert table.floats("share_of_kernel_time").sum() == pytest.approx(1)
+
+
+def test_the_mean_is_over_the_inferences_that_ran_the_engine_and_unknown_without() -> None:
+    """Two kernels of one kind of a layer of 3 inferences; a kernel of no engine, of none."""
+    gemm = "sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize{}x64x32_stage4_tensor16x8x16_kernel"
+    of_layer = {"layer_id": 0, "engine": 0, "inferences": 3, "kernels": 3}
+    spent = Table.of_rows(
+        KERNEL_TIME,
+        [
+            {**of_layer, "name": gemm.format(128), "time_ns": 600, "share_of_kernel_time": 0.6},
+            {**of_layer, "name": gemm.format(64), "time_ns": 300, "share_of_kernel_time": 0.3},
+            {"name": "own", "kernels": 2, "time_ns": 100, "share_of_kernel_time": 0.1},
+        ],
+    )
+    engine = made(row("/a/MatMul", "gemm", [("a", [8, 8], H)], [("b", [8, 8], H)]))
+    found = precision_table(spent, Table.empty(LAYERS), [engine])
+    assert [
+        (one.maybe_integer("layer_id"), one.integer("kernels"), one.maybe_integer("mean_ns"))
+        for one in found
+    ] == [(0, 6, 300), (None, 2, None)]
+    assert found.floats("share_of_kernel_time") == pytest.approx([0.9, 0.1])
 
 
 def by(table: Table, *columns: str) -> dict[tuple[object, ...], tuple[int, int | None]]:
