@@ -296,7 +296,10 @@ def analyze_mapped(  # what else is known, and what is asked
     ``progress`` is told of each step when it is done.  Raises NsysmapError for settings of rules
     that cannot be used.
     """
-    settings = Path.cwd()
+    try:
+        settings = Path.cwd()  # the folder may be another one when the rules run
+    except FileNotFoundError:  # it was removed: it has no settings
+        settings = Path()
     if rules is None and any((settings / name).is_file() for name in SETTINGS):
         from nsysmap.rules.packs import chosen_rules
 
