@@ -578,8 +578,11 @@ def test_layers_that_could_run_at_the_same_time_are_not_unfused() -> None:
 def test_regions_of_several_engines_are_told_apart_and_their_parts_add_up() -> None:
     summary = analysis("bert_trt10", "sync.sqlite").summary
     norm, swiglu = (
-        RegionPart(name, does, 1, 1.0, 10, share)
-        for name, does, share in (("__myl_a", "residual-add, rmsnorm", 0.75), ("b", "", 0.25))
+        RegionPart(name, ", ".join(does), 1, 1.0, 10, share, does)
+        for name, does, share in (
+            ("__myl_a", ("residual-add", "rmsnorm"), 0.75),
+            ("b", (), 0.25),
+        )
     )
     one = Region("{ForeignNode[a...b]}", 0, 0.2, (norm, swiglu))
     assert inside(replace(summary, regions=(one,))) == "75% __myl_a, 25% b"
