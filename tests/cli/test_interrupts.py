@@ -25,7 +25,7 @@ MOMENTS = {
     "finding inferences": "nsysmap.trace.inferences.find._summary",
     "mapping": "nsysmap.mapping.mapped_trace.map_kernels",
     "idle time": "nsysmap.timing.idle.intervals._gaps",
-    "replaying": "nsysmap.analysis.read_model",
+    "replaying": "nsysmap.whatif.model.read_model",
     "a rule": "nsysmap.rules.run._answer",
     "writing JSON": "nsysmap.output.json.write_json",
     "writing the page": "nsysmap.output.page.write.inlined",
