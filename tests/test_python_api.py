@@ -48,7 +48,7 @@ def test_texts_for_people_are_short() -> None:
         repr(told)
         == "<Analysis of sync.sqlite with engine.json: 375 µs per inference in the trace, 331 µs"
         " (312 to 359) without the profiler; GPU 73% busy; first run it as a CUDA graph: saves"
-        " 48 µs (36 to 68)>"
+        " 50 µs (39 to 71)>"
     )
     hidden = repr(analysis("bert_trt10", "graph_whole.sqlite"))
     assert (

@@ -185,6 +185,17 @@ def in_text(where: str, text: str, analysis: Analysis) -> Iterator[Said]:
             yield from (
                 [told("rate without the profiler", where, found[4], "ns")] if found[4] else []
             )
+        # where kernels slow each other down, it is the most that it may become
+        at_most = (
+            rf"{title}: up to ({NUMBER}) \(likely ({NUMBER})\)(?: per second| passes/s|/s)"
+            rf"(?:, now ({NUMBER}))?"
+        )
+        for found in re.finditer(at_most, text):
+            for end, number in ((", high", found[1]), ("", found[2])):
+                yield told(f"rate with {action.name}{end}", where, number, "ns", found[1])
+            yield from (
+                [told("rate without the profiler", where, found[3], "ns")] if found[3] else []
+            )
     for found in re.finditer(rf"worth it(?: \([^)]*\))?: saves {RANGED}", text):
         yield from ranged("saving of cuda-graph", where, found, 1)
     for found in re.finditer(
@@ -369,8 +380,8 @@ def test_before_minus_saving_is_after_as_a_reader_subtracts_them(name: str) -> N
             rf" (?P<a>{NUMBER}) µs {name_of}:"
         ),
         "markdown": (
-            rf" {name_of}: [^µ]*? (?P<s>{NUMBER}) µs (?P<l>{NUMBER}) to (?P<h>{NUMBER}) µs"
-            rf" (?P<b>{NUMBER}) → (?P<a>{NUMBER}) µs"
+            rf"(?P<s>{NUMBER}) µs \\?(?P<l>{NUMBER}) to (?P<h>{NUMBER}) µs (?P<b>{NUMBER}) →"
+            rf" (?P<a>{NUMBER}) µs {name_of}:"
         ),
         "page": (
             rf"{name_of}: +(?P<s>{NUMBER}) µs (?P<l>{NUMBER}) µs (?P<h>{NUMBER}) µs (?P<b>{NUMBER})"

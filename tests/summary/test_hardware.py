@@ -141,17 +141,21 @@ def test_only_verdicts_that_rest_on_counters_are_shown(
 
 def test_the_capture_that_would_tell_more_is_a_next_step() -> None:
     line = "nsys profile --gpu-metrics-devices=0 PROGRAM"
-    why = f"the error is 9 points: a kernel; 30 inferences at 10 kHz would be enough: {line}"
-    unknown = [
-        {**row, "reason": None if row["known"] else why} for row in counted(known=(False, True))
-    ]
+    lacks = {
+        "reason": f"the error is 9 points: a kernel; 30 inferences would be enough: {line}",
+        "why": "the error is 9 points: a kernel",
+        "enough": "30 inferences at 10 kHz",
+        "capture": line,
+    }
+    unknown = [row if row["known"] else {**row, **lacks} for row in counted(known=(False, True))]
     step = better_capture(hardware_use(tables(unknown)))
     assert step is not None
     assert (step.why, step.command) == (
         "For the hardware counters of all kernels (30 inferences at 10 kHz)",
         line,
     )
-    assert sentences(tables([], reason=f"wrong GPU: {line}")) == ["cannot tell: wrong GPU"]
+    wrong = tables([], reason=f"wrong GPU: {line}", why="wrong GPU", capture=line)
+    assert sentences(wrong) == ["cannot tell: wrong GPU"]
     for enough in (
         counted(),
         [
