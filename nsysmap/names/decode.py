@@ -341,7 +341,9 @@ def _details(decoded: KernelName) -> list[str]:
         details = [str(fields["function"])]
     details += _types(fields)
     details += [f"tile {fields['tile']}"] if "tile" in fields else []
-    details += [f"{fields['fused_nodes']} fused nodes"] if "fused_nodes" in fields else []
+    if "fused_nodes" in fields:
+        count = fields["fused_nodes"]
+        details.append(f"{count} fused node{'' if str(count) == '1' else 's'}")
     details += [str(fields["epilogue"])] if "epilogue" in fields else []
     return details
 
