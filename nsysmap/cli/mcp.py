@@ -24,7 +24,7 @@ def mcp_command(*, folders: tuple[Path, ...]) -> None:
 
     \b
     Example:
-      nsysmap mcp ~/captures
+      nsysmap mcp .
     """
     from nsysmap.agents.server import server
 

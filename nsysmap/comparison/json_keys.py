@@ -21,7 +21,7 @@ COMPARISON: Declared = {
         "source engines runs inferences held_up held_up_ns time_ns low_ns high_ns recorded_ns "
         "per_second effective drift_ns profiled gpu_ns enqueue_ns with_outliers_ns"
     ),
-    Contribution: keys("name ns before_ns after_ns kind"),
+    Contribution: keys("name ns before_ns after_ns kind cause"),
     FindingChange: keys(
         "change rule severity place before after before_ns after_ns message told title"
     ),

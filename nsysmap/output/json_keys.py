@@ -126,9 +126,13 @@ REPORT: Declared = {
 
 LEFT_OUT: Mapping[type, frozenset[str]] = {
     Summary: frozenset({"errors"}),
+    EngineRan: frozenset({"file"}),  # `source` names it too
+    HardwareUse: frozenset({"unknown"}),  # `reason` is the same as a text
+    RegionPart: frozenset({"does_each"}),  # `does` is the same as a text
+    Finding: frozenset({"what_if"}),  # `command` has it
     Note: frozenset({"brief", "without_command", "about"}),
 }
-"""Fields that JSON does not have: shorter forms of a text that it has, for the first screen."""
+"""Fields that JSON does not have: other forms of what it has under another key."""
 
 ENGINE_FILES: Declared = {EngineRan: keys("source tensorrt_version layers detailed inferences")}
 """What of an engine that ran stands under `engines`, where it has its number too."""

@@ -35,7 +35,7 @@ FILES = {
     "generation.json": DECODE / "generation.engine.json",
 }  # fmt: skip
 """An export is read under any name: what a file is, its content says."""
-ELSEWHERE = ("nsysmap record", "nsysmap fleet", "nsys stats", "du", "echo")
+ELSEWHERE = ("nsysmap record", "nsysmap fleet", "nsysmap mcp", "nsys stats", "du", "echo")
 """Examples that want nsys, worker processes or a shell's own start-up file; they have tests of
 their own.
 """
