@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 import click
 
 from nsysmap.cli.console import colour, progress, width
-from nsysmap.cli.inputs import chosen, quiet_option, reader_option, report_and_engines, selecting
+from nsysmap.cli.inputs import (
+    chosen,
+    onnx_option,
+    params_option,
+    quiet_option,
+    reader_option,
+    report_and_engines,
+    rules_option,
+    selecting,
+)
 from nsysmap.output.files import output_suffixes, write_output
 from nsysmap.output.write import SUFFIXES
 
@@ -57,26 +66,9 @@ if TYPE_CHECKING:
         f" {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}. Repeatable, once per format."
     ),
 )
-@click.option(
-    "--onnx",
-    "onnx_file",
-    metavar="MODEL",
-    help="The ONNX model that the engine was built from: names what runs inside opaque regions.",
-)
-@click.option(
-    "--rules",
-    "folders",
-    metavar="DIR",
-    multiple=True,
-    help="Also run the rules in this folder. Repeatable.",
-)
-@click.option(
-    "--param",
-    "params",
-    metavar="RULE.NAME=VALUE",
-    multiple=True,
-    help="Set a rule's parameter. Repeatable.",
-)
+@onnx_option
+@rules_option
+@params_option
 @click.option(
     "--fail-on",
     type=click.Choice(["info", "warning", "error"]),

@@ -11,7 +11,14 @@ import click
 
 from nsysmap import __version__
 from nsysmap.cli.console import on_one_terminal, progress
-from nsysmap.cli.inputs import quiet_option, reader_option, report_and_engines
+from nsysmap.cli.inputs import (
+    onnx_option,
+    params_option,
+    quiet_option,
+    reader_option,
+    report_and_engines,
+    rules_option,
+)
 
 if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
@@ -47,26 +54,9 @@ if TYPE_CHECKING:
     "-o", "--output", "outputs", metavar="FILE", multiple=True,
     help="Also write the verdict: .xml (JUnit), .sarif (SARIF 2.1.0), .md or .json. Repeatable.",
 )  # fmt: skip
-@click.option(
-    "--onnx",
-    "onnx_file",
-    metavar="MODEL",
-    help="The ONNX model that the engine was built from: names what runs inside opaque regions.",
-)
-@click.option(
-    "--rules",
-    "folders",
-    metavar="DIR",
-    multiple=True,
-    help="Also run the rules in this folder. Repeatable.",
-)
-@click.option(
-    "--param",
-    "params",
-    metavar="RULE.NAME=VALUE",
-    multiple=True,
-    help="Set a rule's parameter. Repeatable.",
-)
+@onnx_option
+@rules_option
+@params_option
 @quiet_option
 @reader_option
 def gate_command(  # one parameter an option

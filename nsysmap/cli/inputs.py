@@ -33,6 +33,29 @@ reader_option = click.option(
     ),
 )
 
+onnx_option = click.option(
+    "--onnx",
+    "onnx_file",
+    metavar="MODEL",
+    help="The ONNX model that the engine was built from: names what runs inside opaque regions.",
+)
+
+rules_option = click.option(
+    "--rules",
+    "folders",
+    metavar="DIR",
+    multiple=True,
+    help="Also run the rules in this folder. Repeatable.",
+)
+
+params_option = click.option(
+    "--param",
+    "params",
+    metavar="RULE.NAME=VALUE",
+    multiple=True,
+    help="Set a rule's parameter. Repeatable.",
+)
+
 
 def selecting(command: Command) -> Command:
     """The command with the options that choose a part of the report, which :func:`chosen` reads."""

@@ -12,6 +12,7 @@ from nsysmap.cli.console import progress
 from nsysmap.cli.inputs import (
     chosen,
     onnx_model,
+    onnx_option,
     quiet_option,
     reader_option,
     report_and_engines,
@@ -38,12 +39,7 @@ if TYPE_CHECKING:
         " Repeatable, once per format."
     ),
 )
-@click.option(
-    "--onnx",
-    "onnx_file",
-    metavar="MODEL",
-    help="The ONNX model that the engine was built from: names what runs inside opaque regions.",
-)
+@onnx_option
 @click.option(
     "--explain",
     "kernel_id",

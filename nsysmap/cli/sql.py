@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nsysmap.cli.console import progress, width
-from nsysmap.cli.inputs import reader_option
+from nsysmap.cli.inputs import onnx_option, reader_option
 from nsysmap.text.terminal import escaped
 
 if TYPE_CHECKING:
@@ -36,12 +36,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="Write the rows to FILE: .csv, .json or .parquet. Repeatable.",
 )
-@click.option(
-    "--onnx",
-    "onnx_file",
-    metavar="MODEL",
-    help="The ONNX model that the engine was built from: names what runs inside opaque regions.",
-)
+@onnx_option
 @reader_option
 def sql_command(
     *,

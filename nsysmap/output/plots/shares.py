@@ -53,22 +53,8 @@ def draw_layers(axes: Axes, analysis: Analysis) -> str:
         names.append(f"all others ({counted(rest[2], 'layer')})")
         times.append(rest[1])
         fills.append(PLAIN)
-    bars = axes.barh(
-        range(len(names)),
-        [time / 1e3 for time in times],
-        color=fills,
-        edgecolor="#495057",
-        linewidth=0.5,
-    )
-    axes.bar_label(
-        bars,
-        [f"{duration(time)}, {percent(time, summary.kernel_ns)}" for time in times],
-        fontsize=8,
-        padding=3,
-    )
-    axes.set_yticks(range(len(names)), names, fontsize=8)
-    axes.invert_yaxis()
-    axes.margins(x=0.16)
+    labels = [f"{duration(time)}, {percent(time, summary.kernel_ns)}" for time in times]
+    _bars(axes, names, times, labels, fills)
     what = "visible kernel time" if summary.hidden else "kernel time"
     of = f"per {summary.unit} (mean)" if summary.kernel_units else whole_part(summary)
     axes.set_xlabel(f"µs {of}, of {duration(summary.kernel_ns)} {what}")
@@ -76,6 +62,27 @@ def draw_layers(axes: Axes, analysis: Analysis) -> str:
     return "Time by layer" + (
         ", * stands for numbers that differ" if any("*" in name for name in names) else ""
     )
+
+
+def _bars(
+    axes: Axes,
+    names: Sequence[str],
+    times_ns: Sequence[int],
+    labels: Sequence[str],
+    fill: str | Sequence[str],
+) -> None:
+    """A labelled bar a row, the first at the top, in microseconds."""
+    bars = axes.barh(
+        range(len(names)),
+        [time / 1e3 for time in times_ns],
+        color=fill,
+        edgecolor="#495057",
+        linewidth=0.5,
+    )
+    axes.bar_label(bars, labels, fontsize=8, padding=3)
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.invert_yaxis()
+    axes.margins(x=0.16)
 
 
 def _draw_kernels(axes: Axes, analysis: Analysis) -> str:
@@ -87,22 +94,8 @@ def _draw_kernels(axes: Axes, analysis: Analysis) -> str:
             "give a report with traced kernels: nsys profile -t cuda,nvtx",
         )
     names = kernel_titles([(one.what, one.name) for one in kernels], _NAME)
-    bars = axes.barh(
-        range(len(names)),
-        [one.time_ns / 1e3 for one in kernels],
-        color=PLAIN,
-        edgecolor="#495057",
-        linewidth=0.5,
-    )
-    axes.bar_label(
-        bars,
-        [f"{duration(one.time_ns)}, {percent(one.share_of_kernel_time, 1)}" for one in kernels],
-        fontsize=8,
-        padding=3,
-    )
-    axes.set_yticks(range(len(names)), names, fontsize=8)
-    axes.invert_yaxis()
-    axes.margins(x=0.16)
+    labels = [f"{duration(one.time_ns)}, {percent(one.share_of_kernel_time, 1)}" for one in kernels]
+    _bars(axes, names, [one.time_ns for one in kernels], labels, PLAIN)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
     axes.set_xlabel("µs over the trace")
     return "Time of the costliest kernels: no layer is known for them"
