@@ -15,7 +15,6 @@ from typing import NoReturn
 
 import click
 
-from nsysmap import __version__
 from nsysmap.cli.analyze import analyze_command
 from nsysmap.cli.cache import cache
 from nsysmap.cli.compare import BETWEEN_SIDES, compare_command, inference_command
@@ -40,9 +39,26 @@ from nsysmap.core.errors import NsysmapError, current_folder
 from nsysmap.text.terminal import escaped
 
 
+def _show_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
+    if not asked or context.resilient_parsing:
+        return
+    from nsysmap import __version__
+    from nsysmap.output.doctor import version_text
+
+    click.echo(version_text(__version__), nl=False)
+    context.exit()
+
+
 # Paths stay plain text in every command: our own errors name them.
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="nsysmap")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version, and what nsysmap found installed, for a bug report.",
+)
 def cli() -> None:
     """The post-mortem of a TensorRT profile: which layer each kernel ran for, and where the time
     goes.

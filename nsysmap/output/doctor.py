@@ -5,6 +5,7 @@ shows.
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,9 @@ from nsysmap.text.terminal import escaped
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _DRIVER = Path("/proc/driver/nvidia")
 _TOLD = {"yes": "ok", "no": "--", "unknown": "?"}
+
+_NEEDED = ("duckdb", "pyarrow", "numpy", "pandas", "networkx", "matplotlib", "click")
+_OPTIONAL = ("tensorrt", "tensorrt_rtx", "onnx", "mcp", "distributed", "fsspec")
 
 State = Literal["yes", "no", "unknown"]
 
@@ -53,6 +57,26 @@ def doctor_text(found: Sequence[ToolFound], *, width: int = 100) -> str:
     return rendered(table(("", "", ""), rows, max(60, width), "kkw", indent=0), colour=False)
 
 
+def version_text(own: str) -> str:
+    """The version of nsysmap, of Python, of the packages that it uses and of nsys, a line each, for
+    a bug report. Packages are only looked up, not imported.
+    """
+    lines = [
+        f"nsysmap, version {own}",
+        f"Python {platform.python_version()} on {platform.system()} {platform.machine()}",
+        ", ".join(f"{name} {_version(name) or 'missing'}" for name in _NEEDED),
+        _nsys_version(),
+    ]
+    found = {name: _version(name) for name in _OPTIONAL}
+    there = [f"{name} {told}" for name, told in found.items() if told]
+    absent = [name for name, told in found.items() if not told]
+    if there:
+        lines.append(f"optional: {', '.join(there)}")
+    if absent:
+        lines.append(f"optional, not installed: {', '.join(absent)}")
+    return "".join(f"{line}\n" for line in lines)
+
+
 def doctor_json(found: Sequence[ToolFound]) -> list[dict[str, object]]:
     """The same as JSON; ``found`` is null if it is not known."""
     known = {"yes": True, "no": False, "unknown": None}
@@ -60,6 +84,13 @@ def doctor_json(found: Sequence[ToolFound]) -> list[dict[str, object]]:
         {"thing": one.thing, "found": known[one.state], "what": one.what, "allows": one.allows}
         for one in found
     ]
+
+
+def _nsys_version() -> str:
+    try:
+        return f"nsys {next(iter(installed_nsys())).version}"
+    except NsysmapError:
+        return "nsys: none found"
 
 
 def _nsys() -> Iterator[ToolFound]:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import click
@@ -42,8 +43,12 @@ def commands(
             yield from commands(inner, (*path, name))
 
 
-def test_the_version_is_the_package_s() -> None:
-    assert run("--version").stdout == f"nsysmap, version {__version__}\n"
+def test_the_version_names_nsysmap_first_and_then_what_is_installed() -> None:
+    lines = run("--version").stdout.splitlines()
+    assert lines[0] == f"nsysmap, version {__version__}"
+    assert lines[1].startswith("Python 3.")
+    assert f"duckdb {version('duckdb')}" in lines[2]
+    assert any(line.startswith("optional") and "tensorrt" in line for line in lines)
 
 
 @pytest.mark.parametrize("name", [name for name, _ in commands(cli)])
