@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nsysmap.answer.report import Report
+    from nsysmap.answer.model import Answer
     from nsysmap.api import Analysis, analyze
     from nsysmap.comparison.compare import compare
     from nsysmap.core.errors import NsysmapError
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Analysis",
+    "Answer",
     "NsysmapError",
-    "Report",
     "analyze",
     "compare",
     "decode",
@@ -33,8 +33,9 @@ __all__ = [
 
 _HOME = {
     "Analysis": "nsysmap.api.Analysis",
+    "Answer": "nsysmap.answer.model.Answer",
     "NsysmapError": "nsysmap.core.errors.NsysmapError",
-    "Report": "nsysmap.answer.report.Report",
+    "Report": "nsysmap.answer.model.Answer",  # its name before
     "analyze": "nsysmap.api.analyze",
     "compare": "nsysmap.comparison.compare.compare",
     "decode": "nsysmap.names.decode.decode",

@@ -31,7 +31,7 @@ from nsysmap.trace.inferences.steady import excluded_spans, only_repeats, steady
 if TYPE_CHECKING:
     import pandas
 
-    from nsysmap.answer.model import Summary
+    from nsysmap.answer.model import Answer
     from nsysmap.counters.sampling import Counters
     from nsysmap.inputs.engine.trtexec_times import TrtexecTimes
     from nsysmap.inputs.ncu.printed import NcuKernel
@@ -118,13 +118,13 @@ class Analysis:
         return tuple(outcome for outcome in self.outcomes if outcome.skipped is not None)
 
     @cached_property
-    def summary(self) -> Summary:
+    def summary(self) -> Answer:
         """The answer on top of every report: time per inference, where it goes, what to do first,
         and how certain that is.
         """
         from nsysmap.answer.summarize import summarize
 
-        return summarize(self.tables.by_name())
+        return summarize(self.tables.by_name(), self.outcomes, self.notes)
 
     def query(self, sql: str) -> pandas.DataFrame:
         """The rows of one SELECT over the declared tables; it runs in the rules' sandbox, without
@@ -157,7 +157,7 @@ class EngineRun:
     source: str  # the report's file name
     times: Measured | None
     notes: tuple[Note, ...]  # beside the engines' own
-    summary: Summary | None = None  # the answer of the report, if asked for
+    summary: Answer | None = None  # the answer of the report, if asked for
     # times of each kind of its inferences, where there are several
     kinds: tuple[KindTimes, ...] = ()
     titles: tuple[str, ...] = ()  # what its layers are called
@@ -200,7 +200,9 @@ def engine_runs(  # one parameter a file or an option
     mapped = map_report(
         report, engines, model=model, reader=reader, selection=selection, progress=progress
     )
-    summary = analyze_mapped(mapped, rules=[], progress=progress).summary if summarised else None
+    summary = None
+    if summarised:  # without the events, which nobody asks it for
+        summary = analyze_mapped(mapped, rules=[], progress=progress).summary.without_tables()
     times, own = measured(mapped), {note for engine in mapped.engines for note in engine.notes}
     notes = tuple(note for note in notes_of(mapped) if note not in own)
     shown = mapped.engines if len(engine_files) > 1 else mapped.engines[:1]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from nsysmap.answer.report import Report
+from nsysmap.answer.model import Answer
 from nsysmap.api import Analysis, analyze
 from nsysmap.core.note import Note
 from nsysmap.core.table import Table
@@ -30,7 +30,7 @@ def analysis(folder: str, report: str, *, engine: bool = True, rules: bool = Fal
 
 
 @cache
-def report(folder: str, report: str, *, engine: bool = True, rules: bool = False) -> Report:
+def report(folder: str, report: str, *, engine: bool = True, rules: bool = False) -> Answer:
     """The report of the same."""
     return report_of(analysis(folder, report, engine=engine, rules=rules))
 
@@ -50,7 +50,7 @@ NASTY = (
 )
 
 
-def with_tables(report: Report, **tables: Table) -> Report:
+def with_tables(report: Answer, **tables: Table) -> Answer:
     """The report of an analysis that has these tables in place of its own."""
     return replace(report, tables=report.tables.with_tables(**tables))
 
@@ -65,7 +65,7 @@ def numbered(table: Table, name: str, **columns: str) -> Table:
     )
 
 
-def hostile() -> Report:
+def hostile() -> Answer:
     """A report whose every name and message is meant to break something."""
     real = report("bert_trt10", "graph.sqlite", engine=False)
     tables = real.tables

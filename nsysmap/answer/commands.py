@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from os.path import commonpath
 from pathlib import PurePath
 
-from nsysmap.answer.model import Summary
+from nsysmap.answer.model import Answer
 from nsysmap.answer.words import of_fusion
 from nsysmap.names.decode import decode, tells_no_more
 from nsysmap.names.model import KernelName
@@ -17,7 +17,7 @@ _SLOW = 1.1  # ratio to the median from which the slowest inference is worth a l
 
 
 def commands(
-    summary: Summary, given: Sequence[str] = (), room: int | None = None
+    summary: Answer, given: Sequence[str] = (), room: int | None = None
 ) -> list[tuple[str, str]]:
     """The commands that show more, each with its purpose, to be pasted where the report and the
     engine files were ``given`` by their paths.
@@ -37,7 +37,7 @@ def commands(
     ]
 
 
-def _paths(summary: Summary, given: Sequence[str]) -> tuple[str, list[str]]:
+def _paths(summary: Answer, given: Sequence[str]) -> tuple[str, list[str]]:
     """The paths of the report and of the engine files that may have run, as they were given; their
     names where nothing was.
     """
@@ -64,7 +64,7 @@ def _shared_folder(paths: Sequence[str]) -> str:
 
 
 def _commands(
-    summary: Summary, report: str, engines: Sequence[str], *, page: str = "report.html"
+    summary: Answer, report: str, engines: Sequence[str], *, page: str = "report.html"
 ) -> list[tuple[str, str]]:
     files = " ".join(map(pasted, (*engines, report)))
     found = []
@@ -90,7 +90,7 @@ def _tells(decoded: KernelName) -> bool:
     return decoded.family != "unknown" and not tells_no_more(decoded)
 
 
-def _name(summary: Summary) -> str:
+def _name(summary: Answer) -> str:
     """The name of the costliest kernel that has a meaning beside itself and is short enough for a
     command; empty if there is none.
     """

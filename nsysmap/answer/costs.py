@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nsysmap.answer.model import (
+    Answer,
     LayerGroup,
     OtherKernels,
-    Summary,
 )
 from nsysmap.names.decode import decode
 from nsysmap.text.terminal import columns, escaped, told_apart
@@ -58,18 +58,18 @@ class Cost:
     family: str = ""  # of kernels without a layer, where they are of one
 
 
-def costs_heading(summary: Summary, room: int | None = None) -> str:
+def costs_heading(summary: Answer, room: int | None = None) -> str:
     """The heading of `cost_rows`, in at most so many columns."""
     forms = [f"costliest layers, {one}" for one in _costs_forms(summary)]
     return next((one for one in forms if room is None or columns(one) <= room), forms[-1])
 
 
-def costs_of(summary: Summary) -> str:
+def costs_of(summary: Answer) -> str:
     """What the shares and times of `cost_rows` are of."""
     return _costs_forms(summary)[0]
 
 
-def _costs_forms(summary: Summary) -> list[str]:
+def _costs_forms(summary: Answer) -> list[str]:
     """The same, the longest first."""
     what = (
         f"{rounded(summary.kernel_ns)} {'visible kernel time' if summary.hidden else 'kernel time'}"
@@ -93,7 +93,7 @@ def _costs_forms(summary: Summary) -> list[str]:
     return forms
 
 
-def whose_unit(summary: Summary) -> str:
+def whose_unit(summary: Answer) -> str:
     """The unit of the answer, and where several processes or engines ran, that it is no inference
     of a certain one.
     """
@@ -104,21 +104,21 @@ def whose_unit(summary: Summary) -> str:
     return f"{summary.unit}{' of any engine' if several else ''}"
 
 
-def several_processes(summary: Summary) -> int:
+def several_processes(summary: Answer) -> int:
     """How many processes ran the inferences that have a time; 0 if that is one."""
     timed = [kind.place.process for kind in summary.kinds if kind.mean_ns is not None]
     processes = {one for one in timed if one is not None}
     return len(processes) if len(processes) > 1 else 0
 
 
-def whole_part(summary: Summary) -> str:
+def whole_part(summary: Answer) -> str:
     """What the times of kernels are sums over, where they are no means."""
     return (
         f"in {counted(summary.steady, 'steady inference')}" if summary.units else "over the trace"
     )
 
 
-def other_costs(summary: Summary, shown: Sequence[Cost]) -> tuple[float, int, int] | None:
+def other_costs(summary: Answer, shown: Sequence[Cost]) -> tuple[float, int, int] | None:
     """Share, time and number of layers of all rows of `cost_rows` but these."""
     rest = [cost for cost in cost_rows(summary) if cost not in shown]
     if not rest:
@@ -130,7 +130,7 @@ def other_costs(summary: Summary, shown: Sequence[Cost]) -> tuple[float, int, in
     )
 
 
-def cost_rows(summary: Summary, *, families: bool = False) -> list[Cost]:
+def cost_rows(summary: Answer, *, families: bool = False) -> list[Cost]:
     """Where kernel time goes, the largest share first; the shares add up to 1. No rows if no layer
     is known.
 
@@ -189,7 +189,7 @@ def others_name(others: Sequence[OtherKernels]) -> str:
     return f"(without a layer: {', '.join(one.family for one in others[:_FAMILIES])}{more})"
 
 
-def inside(summary: Summary) -> str:
+def inside(summary: Answer) -> str:
     """What runs in the opaque region, by part; of several regions what their parts do, in shares of
     all kernel time.
     """
@@ -204,7 +204,7 @@ def inside(summary: Summary) -> str:
     return ", ".join(told)
 
 
-def _inside_all(summary: Summary) -> str:
+def _inside_all(summary: Answer) -> str:
     shares: dict[str, float] = {}
     parts: Counter[str] = Counter()
     for region in summary.regions:

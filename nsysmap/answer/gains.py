@@ -8,7 +8,7 @@ from itertools import pairwise
 from nsysmap.advice.paste import PYTHON_BETWEEN
 from nsysmap.advice.program import TORCH_ENGINES, TORCH_TENSORRT
 from nsysmap.answer.actions import LEAST_SHARE, PAUSES
-from nsysmap.answer.model import REPETITION, Action, Figure, Summary
+from nsysmap.answer.model import REPETITION, Action, Answer, Figure
 from nsysmap.answer.words import (
     each,
     figure,
@@ -43,7 +43,7 @@ _ACTION_LINES = 6
 _NAMED = 2  # actions that are left out are named, at most
 
 
-def gain(summary: Summary, action: Action, per: str = "", *, brief: bool = False) -> str:
+def gain(summary: Answer, action: Action, per: str = "", *, brief: bool = False) -> str:
     """What an action saves per inference (or pass); for throughput only, the new rate and its
     condition.
 
@@ -69,7 +69,7 @@ def _saves(action: Action) -> str:
     return f"saves {figure(action.saving)}"
 
 
-def in_short(summary: Summary) -> str:
+def in_short(summary: Answer) -> str:
     """The answer in a line: the time per inference, with and without the profiler, how busy the GPU
     is, and what to do first.
     """
@@ -104,7 +104,7 @@ def ways(action: Action) -> tuple[str, ...]:
     return tuple(line for line in (action.paste, action.paste_pytorch) if line)
 
 
-def _whole(summary: Summary, action: Action) -> str:
+def _whole(summary: Answer, action: Action) -> str:
     """The time that a saving is a share of, as it is told."""
     base = Figure(round(action.saving.ns / (action.share or 1.0)))
     value = summary.unprofiled or summary.traced or base
@@ -129,7 +129,7 @@ def _where(action: Action) -> str:
     return f" (in {action.host_evidence.words})"
 
 
-def _more_per_second(summary: Summary, action: Action, *, brief: bool) -> str:
+def _more_per_second(summary: Answer, action: Action, *, brief: bool) -> str:
     """The throughput after an action, with its range, the one before it and the condition; where it
     is not predicted, why it would rise.
     """
@@ -202,7 +202,7 @@ def _each_takes(action: Action, before_ns: float, rates: tuple[float, float, flo
     return None if takes == now or likely <= before_ns else takes
 
 
-def first_actions(summary: Summary) -> tuple[Action, ...]:
+def first_actions(summary: Answer) -> tuple[Action, ...]:
     """The one or two actions that shorten one inference most, as far as their lines fit, then the
     best one for throughput only, unless one of those raises it as much.
 
@@ -240,7 +240,7 @@ def first_actions(summary: Summary) -> tuple[Action, ...]:
 
 
 def order(
-    summary: Summary, shown: Sequence[Action], *, why: bool = True, room: int | None = None
+    summary: Answer, shown: Sequence[Action], *, why: bool = True, room: int | None = None
 ) -> str:
     """Which actions that pay are left out; and (``why``) why the others are in this order where a
     later one may save more than one before it.  In ``room`` columns as many are named as fit one
@@ -319,7 +319,7 @@ def action_title(action: Action) -> str:
     return f"{action.title} ({action.places} places)" if action.places > 1 else action.title
 
 
-def no_action(summary: Summary) -> str:
+def no_action(summary: Answer) -> str:
     """The sentence if nothing is predicted to save time."""
     if summary.blocked:
         return (
@@ -341,7 +341,7 @@ def no_action(summary: Summary) -> str:
     return f"no change that what-if can replay is sure to save more than 1%{shorter}"
 
 
-def place(summary: Summary, row: Row) -> str:
+def place(summary: Answer, row: Row) -> str:
     """Whether a change of what-if is among the first actions, or why it is not."""
     first = first_actions(summary)
     action = next((one for one in summary.actions if one.name == row.text("change")), None)
@@ -369,7 +369,7 @@ def place(summary: Summary, row: Row) -> str:
     return "no: others raise throughput more" if action.throughput_only else "no: others save more"
 
 
-def cut_off(summary: Summary) -> str:
+def cut_off(summary: Answer) -> str:
     """The limits of the first actions, and those that come next; empty where nothing can be
     predicted.
     """
@@ -396,7 +396,7 @@ def cut_off(summary: Summary) -> str:
     return f"{told}{' Next: ' if left else ''}{'; '.join(left)}"
 
 
-def graph(summary: Summary, *, alone: bool = False) -> str:
+def graph(summary: Answer, *, alone: bool = False) -> str:
     """Whether a CUDA graph is worth it: of each enqueue, and where Python works between launches,
     of all that it launches; only the former where the latter has been told (``alone``).
     """
@@ -425,7 +425,7 @@ def of_all_launches(action: Action) -> bool:
     return action.title in (PYTHON_BETWEEN.title, CHANGES["one-graph"].title)
 
 
-def _graph(summary: Summary, *, python_goes: bool) -> str:
+def _graph(summary: Answer, *, python_goes: bool) -> str:
     """The same; without the reason why it cannot be told, if that is work that goes."""
     verdict = summary.graph
     if (

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from nsysmap.answer.model import HardwareUse, NextStep, Summary, UnitUse
+from nsysmap.answer.model import Answer, HardwareUse, NextStep, UnitUse
 from nsysmap.answer.words import in_its_words
 from nsysmap.core.note import WhyUnknown
 from nsysmap.core.table import FloatArray, Row, Table
@@ -85,7 +85,7 @@ def better_capture(use: Sequence[HardwareUse]) -> NextStep | None:
     return None
 
 
-def told(summary: Summary) -> list[str]:
+def told(summary: Answer) -> list[str]:
     """A sentence for each sampled GPU of which something is known, else why not; then what limits
     the layers.
     """

@@ -1,11 +1,17 @@
-"""The answer as values: what every writer shows first."""
+"""The answer as values, so that all forms of output show the same: what is said first, and the
+figures and tables below it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from nsysmap.core.note import WhyUnknown
+from nsysmap.core.note import Note, WhyUnknown
+from nsysmap.core.schema import Tables
+from nsysmap.core.table import Row, Table
+from nsysmap.rules.finding import Finding, Outcome, by_cost
 from nsysmap.text.units import counted, unit_words
 
 UNKNOWN_GPU = "unknown GPU"
@@ -174,7 +180,7 @@ class IdleCause:
     """Idle time of a GPU for one cause (see the table `gaps`)."""
 
     cause: str
-    ns: int | None  # per unit (see Summary.unit); None if no inference is known
+    ns: int | None  # per unit (see Answer.unit); None if no inference is known
     share_of_window: float
     # of that share, in which the thread was in no CUDA call; of programs whose launches nothing
     # encloses
@@ -185,7 +191,11 @@ class IdleCause:
 
 @dataclass(frozen=True)
 class GpuTime:
-    """How busy one GPU was within its window (a row of `device_times`)."""
+    """How busy one GPU was within its window (a row of `device_times`).
+
+    The window goes from the begin of the first to the end of the last steady-state inference (host
+    call or GPU work); without inferences, from the first to the last GPU work of the trace.
+    """
 
     device: int
     name: str
@@ -195,6 +205,8 @@ class GpuTime:
     busy_ns: int | None  # per unit
     copies_share: float  # of the busy time: copies while nothing else ran
     idle: tuple[IdleCause, ...]  # the most first
+    # the part of the window in which a kernel, copy, memset or graph ran
+    whole_busy_ns: int | None = None
     # NCCL's kernels in inferences, per unit: waiting for other GPUs is in that; None without any
     collectives_ns: int | None = None
 
@@ -237,8 +249,8 @@ class LayerGroup:
     engine: int | None
     layers: int
     kernels: int
-    time_ns: int  # the mean of Summary.kernel_units
-    share_of_all_kernel_time: float  # of Summary.kernel_ns
+    time_ns: int  # the mean of Answer.kernel_units
+    share_of_all_kernel_time: float  # of Answer.kernel_ns
     opaque: bool  # an opaque Myelin region
 
 
@@ -249,7 +261,7 @@ class OtherKernels:
     family: str
     names: int
     kernels: float  # as their time
-    time_ns: int  # the mean of Summary.kernel_units
+    time_ns: int  # the mean of Answer.kernel_units
     share_of_all_kernel_time: float
 
 
@@ -289,7 +301,7 @@ class RegionPart:
     does: str
     parts: int
     kernels: float  # as their time
-    time_ns: int  # the mean of Summary.kernel_units
+    time_ns: int  # the mean of Answer.kernel_units
     share_of_region_time: float
     does_each: tuple[str, ...] = ()  # what it computes, one by one
 
@@ -559,8 +571,101 @@ class MappedCounts:
 
 
 @dataclass(frozen=True)
-class Summary:
-    """The answer of one analysis; times are in nanoseconds, per unit unless noted otherwise."""
+class Spread:
+    """The middle and the upper end of many times: the median, and the 95th percentile by linear
+    interpolation; rounded to ns.
+    """
+
+    median_ns: int
+    p95_ns: int
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU of the machine."""
+
+    device: int
+    name: str
+    chip: str | None
+    compute: str | None
+    sm_count: int | None
+    memory_bytes: int | None
+    bandwidth_bytes_per_s: int | None
+
+
+@dataclass(frozen=True)
+class TraceFacts:
+    """What was captured."""
+
+    source: str
+    nsys_version: str | None
+    schema_version: str | None
+    form: str
+    tensorrt_version: str | None
+    duration_ns: int
+    cuda_graph_trace: str
+    graph_launches: int
+    kernels: int
+    copies: int
+    memsets: int
+    processes: int
+    threads: int
+    streams: int
+    dropped_rows: int
+    overhead_ns: int
+
+
+@dataclass(frozen=True)
+class InferenceFigures:
+    """The inferences of one engine, or of all; the spreads are over the measured ones: complete,
+    and after the warm-up.
+    """
+
+    engine: int | None
+    count: int
+    warmup: int
+    cut: int
+    measured: int
+    found_by: str | None
+    launch_api: str | None
+    gpu_time_ns: Spread | None  # union of its kernels, copies and memsets
+    gpu_span_ns: Spread | None  # from the first to the last of them
+    enqueue_ns: Spread | None
+
+
+@dataclass(frozen=True)
+class ReplayFigures:
+    """What is known about CUDA graph replays whose kernels the trace hides; see the table
+    `hidden_replays`.
+    """
+
+    launches: int
+    runs: int
+    gpu_time_ns: Spread | None
+    launch_ns: Spread | None
+    round_trip_ns: Spread | None
+    gap_ns: Spread | None
+    gaps_of_gpu: bool
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A rule that could not tell, and why."""
+
+    rule: str
+    group: str
+    reason: str
+    lacks: str = ""  # the table without rows, or the column without a value, that it needs
+    because: str = ""  # why that is so, or else why it could not tell
+    about_engines: bool = False  # it is about the layers of engines
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of one analysis; times are in nanoseconds, per unit unless noted otherwise.
+
+    Its tables are made when they are first asked for.
+    """
 
     source: str
     # the words of unit_of_time
@@ -615,6 +720,16 @@ class Summary:
     errors: tuple[Trouble, ...]  # why there is no answer, or a wrong one
     warnings: tuple[str, ...]  # what else the reader must know before trusting the figures
     next_steps: tuple[NextStep, ...]
+    trace: TraceFacts
+    machine_gpus: tuple[Gpu, ...]  # those that worked; all where the trace shows no work
+    figures: InferenceFigures
+    figures_by_engine: tuple[InferenceFigures, ...]  # empty if one engine, or none, ran
+    busy_share: float | None  # busy time divided by the window's, over the GPUs that worked
+    busy_window: str  # the kind of window: inferences or trace
+    replays: ReplayFigures | None  # where the trace hides the kernels of CUDA graphs
+    tables: Tables  # the declared tables of the analysis: everything that is shown row by row
+    outcomes: tuple[Outcome, ...]
+    notes: tuple[Note, ...]  # errors first
     # {ForeignNode[…]} layers of the engines that ran; None if no given engine did
     opaque_layers: int | None = None
     selected: str | None = None  # the part of the report that all figures cover; None for the whole
@@ -645,3 +760,89 @@ class Summary:
     def per_second(self) -> float | None:
         """Units per second in the trace."""
         return 1e9 / self.traced.ns if self.traced and self.traced.ns else None
+
+    @cached_property
+    def idle_rows(self) -> tuple[Row, ...]:
+        """Idle time of each GPU by cause, within its window (see GpuTime): rows of `idle_totals`,
+        the most first.
+        """
+        return tuple(
+            sorted(
+                self.tables.idle_totals,
+                key=lambda row: (row.integer("device"), -row.integer("time_ns"), row.text("cause")),
+            )
+        )
+
+    def without_tables(self) -> Answer:
+        """The same figures, without the tables below them."""
+        return replace(self, tables=Tables({}), outcomes=())
+
+    def time_of(self, gpu: Gpu) -> GpuTime | None:
+        """How busy that GPU was; None where the trace shows no work of it."""
+        return next((one for one in self.gpus if one.device == gpu.device), None)
+
+    @property
+    def layer_time(self) -> str:
+        """What the figures of layers are."""
+        measured = self.figures.measured
+        return "mean per inference of the engine" if measured else "total over the trace"
+
+    @property
+    def kernel_time_ns(self) -> int:
+        """Time of all kernels of the trace."""
+        return int(self.tables.coverage.ints("time_ns").sum())
+
+    @property
+    def mapped_rows(self) -> Table:
+        """The rows of coverage by the methods that found a layer."""
+        return self.tables.coverage.take(~self.tables.coverage.text("method").equals("none"))
+
+    @property
+    def shares_of(self) -> str:
+        """What the shares of layers are of."""
+        return "all kernel time" if self.replays is None else "visible kernel time"
+
+    @property
+    def kernels_shown(self) -> str:
+        """Which kernels the trace shows."""
+        return "Kernels" if self.replays is None else "Visible kernels"
+
+    @cached_property
+    def layer_rows(self) -> tuple[Row, ...]:
+        """The layers, those with the largest share of all kernel time first."""
+        return tuple(
+            sorted(
+                self.tables.layers,
+                key=lambda row: (
+                    -(row.maybe_real("share_of_all_kernel_time") or 0.0),
+                    -(row.maybe_integer("time_ns") or 0),
+                    row.integer("layer_id"),
+                ),
+            )
+        )
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All findings, the most costly first."""
+        return by_cost(self.outcomes)
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        """The rules that could not tell."""
+        return tuple(
+            Skipped(
+                one.rule,
+                one.group,
+                one.skip.reason,
+                one.skip.lacks,
+                one.skip.why,
+                one.skip.about_engines,
+            )
+            for one in self.outcomes
+            if one.skip is not None
+        )
+
+    @property
+    def clean(self) -> tuple[str, ...]:
+        """The rules that could tell and found nothing."""
+        return tuple(one.rule for one in self.outcomes if one.clean)

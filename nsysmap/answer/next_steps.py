@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from nsysmap.advice.paste import ENGINE_FILE
 from nsysmap.advice.program import Program
 from nsysmap.advice.ways import how
-from nsysmap.answer.model import Doubt, NextStep, Summary
+from nsysmap.answer.model import Answer, Doubt, NextStep
 from nsysmap.answer.words import NOT_ABOUT_THIS, in_its_words
 from nsysmap.core.changes import CHANGES
 from nsysmap.core.table import Table
@@ -63,7 +63,7 @@ def _about_a_graph(doubt: Doubt) -> bool:
     return change.name in doubt.changes or not set(doubt.rules).isdisjoint(change.judged_by)
 
 
-def doubts(summary: Summary, where: str = " (--full lists all)") -> str:
+def doubts(summary: Answer, where: str = " (--full lists all)") -> str:
     """What could not be determined, in a sentence or two; rules on hardware counters are counted
     separately, because few captures have any.
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from nsysmap.advice.program import is_collective
-from nsysmap.answer.model import Summary
+from nsysmap.answer.model import Answer
 from nsysmap.core.table import MISSING, IntArray, Table
 from nsysmap.text.units import counted, rounded
 
@@ -82,7 +82,7 @@ def _collectives(tables: Mapping[str, Table]) -> IntArray:
     return found
 
 
-def exchange(summary: Summary) -> str:
+def exchange(summary: Answer) -> str:
     """That the GPUs exchange data, for the title; empty if nothing shows it."""
     if not summary.collectives:
         return ""
@@ -98,7 +98,7 @@ def exchange(summary: Summary) -> str:
     )
 
 
-def jointly(summary: Summary) -> str:
+def jointly(summary: Answer) -> str:
     """What the rate of joint inferences is of; empty if they are not joint."""
     if not summary.in_step:
         return ""
@@ -115,7 +115,7 @@ def jointly(summary: Summary) -> str:
     )
 
 
-def replayed_alone(summary: Summary) -> str:
+def replayed_alone(summary: Answer) -> str:
     """Which of several GPUs the time without the profiler is of."""
     return (
         f" on GPU {summary.gpu_unprofiled.device}"

@@ -10,6 +10,13 @@ from dataclasses import replace
 
 from nsysmap.advice.program import Program, program_of
 from nsysmap.answer.actions import UnitTime, actions, runs
+from nsysmap.answer.figures import (
+    busy_share,
+    inference_figures,
+    machine_gpus,
+    replay_figures,
+    trace_facts,
+)
 from nsysmap.answer.first_use import first_use
 from nsysmap.answer.hardware import better_capture, counted_limits, hardware_use
 from nsysmap.answer.kernel_sequences import what_differs
@@ -18,6 +25,7 @@ from nsysmap.answer.model import (
     REPLAY,
     UNKNOWN_GPU,
     WORK,
+    Answer,
     Disturbance,
     Doubt,
     EngineRan,
@@ -33,7 +41,6 @@ from nsysmap.answer.model import (
     Region,
     RegionPart,
     RuleAnswer,
-    Summary,
     Trouble,
     UnitOfTime,
     WhereItRan,
@@ -52,8 +59,11 @@ from nsysmap.answer.whose import (
     short_engines,
     without_engine,
 )
+from nsysmap.core.note import Note, gravest_first
+from nsysmap.core.schema import Tables
 from nsysmap.core.table import Row, Table
 from nsysmap.names.decode import decode, pattern_words
+from nsysmap.rules.finding import Outcome
 from nsysmap.text.terminal import in_one
 from nsysmap.text.units import of_repetitions
 from nsysmap.trace.inferences.disturbance import SLOWED, is_disturbed
@@ -71,8 +81,13 @@ _ORDINAL = re.compile(r" #\d+$")
 _NUMBER = re.compile(r"(?<![A-Za-z])\d+|(?<=[a-z]{3})\d+")
 
 
-def summarize(tables: Mapping[str, Table]) -> Summary:
-    """The answer, from the tables of an analysis by name."""
+def summarize(
+    held: Mapping[str, Table], outcomes: Sequence[Outcome] = (), notes: Sequence[Note] = ()
+) -> Answer:
+    """The answer, from the tables of an analysis by name, with what its rules answered and what the
+    reader must know first.
+    """
+    tables = held if isinstance(held, Tables) else Tables(dict(held))
     capture = tables["capture"].only()
     program = program_of(tables)
     unit = _unit(tables, program)
@@ -113,7 +128,8 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
     )
     loops = list(tables["inference_loops"])
     kinds = _kinds(tables)
-    return Summary(
+    every, by_engine = inference_figures(tables)
+    return Answer(
         source=capture.text("source"),
         unit_of_time=unit,
         inferences=sum(row.integer("inferences") for row in loops),
@@ -170,6 +186,16 @@ def summarize(tables: Mapping[str, Table]) -> Summary:
         warnings=tuple(
             row.text("text") for row in tables["notes"] if row.text("level") == "warning"
         ),
+        trace=trace_facts(tables),
+        machine_gpus=machine_gpus(tables),
+        figures=every,
+        figures_by_engine=by_engine,
+        busy_share=busy_share(gpus),
+        busy_window="inferences" if every.measured else "trace",
+        replays=replay_figures(tables),
+        tables=tables,
+        outcomes=tuple(outcomes),
+        notes=tuple(gravest_first(notes)),
         next_steps=(
             *next_steps(tables, program),
             *((better,) if (better := better_capture(use)) else ()),
@@ -372,6 +398,7 @@ def _gpus(tables: Mapping[str, Table], unit: UnitOfTime) -> tuple[GpuTime, ...]:
                 busy_ns=round(busy / units) if busy is not None and units else None,
                 copies_share=(row.maybe_integer("copies_ns") or 0) / (busy or 1),
                 idle=idle,
+                whole_busy_ns=busy,
                 collectives_ns=(
                     round(collectives[device] * unit.inferences) if device in collectives else None
                 ),

@@ -10,7 +10,7 @@ from pathlib import PurePath
 import numpy as np
 
 from nsysmap.advice.program import is_tensorrt
-from nsysmap.answer.model import EngineRan, IdleCause, Outside, Slowest, Summary
+from nsysmap.answer.model import Answer, EngineRan, IdleCause, Outside, Slowest
 from nsysmap.core.groups import rows_by_value
 from nsysmap.core.intervals import covered
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
@@ -166,7 +166,7 @@ def opaque_layers(tables: Mapping[str, Table]) -> int | None:
     )
 
 
-def no_region(summary: Summary) -> str:
+def no_region(summary: Answer) -> str:
     """That no layer is an opaque region, whose insides would be told; empty where one is, or where
     that is unknown.
     """
@@ -180,12 +180,12 @@ def is_much(found: Outside | None) -> bool:
     return found is not None and found.share >= _MUCH
 
 
-def among(summary: Summary) -> str:
+def among(summary: Answer) -> str:
     """That inferences are not all that runs, for the title."""
     return " among other kernels" if _told(summary) is not None else ""
 
 
-def outside(summary: Summary) -> str:
+def outside(summary: Answer) -> str:
     """How long an inference is by itself, and what else runs; empty where that is little."""
     found = _told(summary)
     if found is None:
@@ -207,7 +207,7 @@ def outside(summary: Summary) -> str:
     return f"{span}{kernels}{f' ({parts})' if parts else ''}"
 
 
-def _told(summary: Summary) -> Outside | None:
+def _told(summary: Answer) -> Outside | None:
     """What runs outside the inferences, where it is told: not of passes of several inferences,
     unless it is another engine's.
     """
@@ -219,7 +219,7 @@ def _told(summary: Summary) -> Outside | None:
     )
 
 
-def whose_slowest(summary: Summary, found: Slowest) -> str:
+def whose_slowest(summary: Answer, found: Slowest) -> str:
     """The engine of the slowest inference, where inferences are not all of one."""
     own = sum(engine.inferences for engine in summary.engines)
     alone = len(summary.engines) == 1 and own == summary.inferences
@@ -229,7 +229,7 @@ def whose_slowest(summary: Summary, found: Slowest) -> str:
     return f" ({none if found.engine is None else engine_names(summary)[found.engine]})"
 
 
-def engines_ran(summary: Summary) -> list[str]:
+def engines_ran(summary: Answer) -> list[str]:
     """Whether each engine file is what ran; one sentence if all are."""
     if not summary.engines and summary.mapped.with_layer:
         return ["no engine file was given"]
@@ -255,7 +255,7 @@ def engines_ran(summary: Summary) -> list[str]:
     return [*(engine_ran(summary, engine) for engine in told), *others]
 
 
-def other_engines(summary: Summary) -> list[str]:
+def other_engines(summary: Answer) -> list[str]:
     """That inferences, or TensorRT's kernels outside them, are of no given engine; that they are
     hidden.
     """
@@ -273,7 +273,7 @@ def other_engines(summary: Summary) -> list[str]:
     return others
 
 
-def engine_ran(summary: Summary, engine: EngineRan) -> str:
+def engine_ran(summary: Answer, engine: EngineRan) -> str:
     """Whether an engine file is what ran the inferences, or how many of them; empty if nothing
     could be compared.
     """
@@ -321,7 +321,7 @@ def _by_names(engine: EngineRan) -> bool:
     return engine.verdict == "ran" and not engine.by_order and not engine.tactics
 
 
-def _unchecked(summary: Summary, whose: str) -> str:
+def _unchecked(summary: Answer, whose: str) -> str:
     """Why no kernel could be compared with a tactic."""
     return f"{whose} kernels are hidden" if summary.hidden else "no tactics to check"
 
@@ -352,7 +352,7 @@ def _but(engine: EngineRan) -> str:
     return f" ({', '.join(but)})" if but and engine.verdict == "ran" else ""
 
 
-def engine_names(summary: Summary) -> list[str]:
+def engine_names(summary: Answer) -> list[str]:
     """The engine files, without a suffix that all of several share."""
     return short_engines([engine.source for engine in summary.engines])
 

@@ -15,13 +15,13 @@ from nsysmap.answer.model import (
     REPETITION,
     UNKNOWN_GPU,
     WORK,
+    Answer,
     Distinction,
     Figure,
     GpuTime,
     InferenceKind,
     RuleAnswer,
     Slowest,
-    Summary,
 )
 from nsysmap.answer.ranks import exchange, jointly, replayed_alone
 from nsysmap.answer.whose import among, engines_ran, no_region, outside, whose_slowest
@@ -89,12 +89,12 @@ _UNFUSED = {
 """What was not fused, by the rule that finds it."""
 
 
-def title(summary: Summary) -> str:
+def title(summary: Answer) -> str:
     """What ran, where, with the name of the report."""
     return f"{summary.source}: {ran(summary)}"
 
 
-def ran(summary: Summary) -> str:
+def ran(summary: Answer) -> str:
     """What ran, where."""
     ran = [
         engine.source for engine in summary.engines if engine.verdict == "ran" or engine.inferences
@@ -147,7 +147,7 @@ def ran(summary: Summary) -> str:
     )
 
 
-def first_doubt(summary: Summary, *, brief: bool = False) -> str:
+def first_doubt(summary: Answer, *, brief: bool = False) -> str:
     """What makes the times doubtful that follow: a host that was held up or slowed down while it
     was recorded; empty if nothing does.
     """
@@ -170,20 +170,20 @@ def first_doubt(summary: Summary, *, brief: bool = False) -> str:
     return f"the host was {' and '.join(told)}{'' if brief else '; record it on an idle machine'}"
 
 
-def none_of(summary: Summary) -> str:
+def none_of(summary: Answer) -> str:
     """What was not found where no inference was: of a program without TensorRT, anything that
     repeats.
     """
     return "no inference" if summary.tensorrt else "no repeating work"
 
 
-def in_its_words(summary: Summary, text: str) -> str:
+def in_its_words(summary: Answer, text: str) -> str:
     """A sentence about inferences, of repetitions where that is what they are."""
     marked = not summary.unit_of_time.repetitions and (summary.inferences or summary.tensorrt)
     return text if marked else of_repetitions(text)
 
 
-def _sequences(summary: Summary) -> str:
+def _sequences(summary: Answer) -> str:
     """What repeats: on each thread, process and GPU the same kernels, or sequences of kernels that
     differ.
     """
@@ -209,7 +209,7 @@ def _models(name: str, count: int) -> str:
     return f"{count} x {name}" if count > 1 else name
 
 
-def times(summary: Summary, *, brief: bool = False) -> list[str]:
+def times(summary: Answer, *, brief: bool = False) -> list[str]:
     """Time per inference and throughput, in the trace and without the profiler; the latter in fewer
     words if ``brief``.
     """
@@ -253,7 +253,7 @@ def times(summary: Summary, *, brief: bool = False) -> list[str]:
     return [*lines, *([left_out] if left_out else [])]
 
 
-def _of_main_kind(summary: Summary, mean: str) -> str:
+def _of_main_kind(summary: Answer, mean: str) -> str:
     """The time of the kind of repetitions that takes most of the time, before the mean over all,
     where unlike things repeat.
     """
@@ -287,7 +287,7 @@ def _of_main_kind(summary: Summary, mean: str) -> str:
     )
 
 
-def _alone(summary: Summary) -> str:
+def _alone(summary: Answer) -> str:
     """What is known of the time where no inference follows another of its kind, as in a trace of
     one: its GPU work from first to last.
     """
@@ -300,13 +300,13 @@ def _alone(summary: Summary) -> str:
     )
 
 
-def not_replayed(summary: Summary) -> str:
+def not_replayed(summary: Answer) -> str:
     """Why what-if could not tell."""
     reasons = (doubt.reason for doubt in summary.doubts if doubt.changes)
     return in_its_words(summary, "; ".join(reasons))
 
 
-def _median(summary: Summary, mean_ns: int) -> str:
+def _median(summary: Answer, mean_ns: int) -> str:
     """The median, where all inferences are of one kind and it is not the mean."""
     if (
         len(summary.kinds) != 1
@@ -321,7 +321,7 @@ def _median(summary: Summary, mean_ns: int) -> str:
     return f" (median {median.number if median.unit == mean.unit else median})"
 
 
-def _drift(summary: Summary) -> str:
+def _drift(summary: Answer) -> str:
     """How the time per inference drifts, of the kind that takes most of the time among those that
     do; empty if none does.
     """
@@ -334,7 +334,7 @@ def _drift(summary: Summary) -> str:
     )
 
 
-def _outliers(summary: Summary) -> str:
+def _outliers(summary: Answer) -> str:
     """What else is left out of the time without the profiler, where that matters, and how much of
     the trace that is.
     """
@@ -346,7 +346,7 @@ def _outliers(summary: Summary) -> str:
     return " and outliers" if longer > 1 else " for those replayed"
 
 
-def _longer(summary: Summary) -> float:
+def _longer(summary: Answer) -> float:
     """How many times as long as what is replayed of the trace its time per inference is; 1 where
     the two are not of the same GPU.
     """
@@ -360,7 +360,7 @@ def _longer(summary: Summary) -> float:
     return summary.traced.ns / max(summary.replayed_ns, 1)
 
 
-def of_the_trace(summary: Summary, ns: int) -> str:
+def of_the_trace(summary: Answer, ns: int) -> str:
     """What share of the trace's time per inference a time is, where the replay leaves out so much
     that this is another share than that of the replayed time; otherwise empty.
     """
@@ -375,7 +375,7 @@ def _most(share: float) -> str:
     return percent(share, 1, 0 if share <= 1 - _ONE_PERCENT else 1)
 
 
-def _throughput(summary: Summary, unit_ns: int) -> str:
+def _throughput(summary: Answer, unit_ns: int) -> str:
     return f"{rate(1e9 / max(unit_ns, 1))} {per_second(summary)}"
 
 
@@ -386,17 +386,17 @@ def rate_of(value: Figure) -> str:
     return rate_range(*(1e9 / max(one, 1) for one in (value.ns, value.high_ns, value.low_ns))).alone
 
 
-def per_second(summary: Summary) -> str:
+def per_second(summary: Answer) -> str:
     """What a rate counts."""
     return "passes/s" if summary.unit_of_time.is_pass else "per second"
 
 
-def rate_unit(summary: Summary, *, brief: bool) -> str:
+def rate_unit(summary: Answer, *, brief: bool) -> str:
     """The same after a number; of inferences in one word if ``brief``."""
     return "/s" if brief and not summary.unit_of_time.is_pass else f" {per_second(summary)}"
 
 
-def each(summary: Summary) -> str:
+def each(summary: Answer) -> str:
     """The word for one repetition."""
     return summary.unit_of_time.one
 
@@ -420,7 +420,7 @@ def _spot(kind: InferenceKind) -> tuple[int | None, int | None, int | None]:
     return kind.place.process, kind.place.gpu, kind.place.thread
 
 
-def _concurrent(summary: Summary) -> _Concurrent:
+def _concurrent(summary: Answer) -> _Concurrent:
     """How many work at the same time, or in turn, on the GPU that the time is of."""
     spots = {_spot(kind) for kind in summary.kinds if kind.median_ns is not None}
     gpus: dict[int | None, list[int | None]] = {}
@@ -433,7 +433,7 @@ def _concurrent(summary: Summary) -> _Concurrent:
     return _Concurrent(count, len(most), len(set(most)), summary.in_turn)
 
 
-def together(summary: Summary) -> str:
+def together(summary: Answer) -> str:
     """Why the time is shorter than that of each inference if several threads work at the same
     time.
     """
@@ -447,7 +447,7 @@ def together(summary: Summary) -> str:
     return f"{each} ({found.threads} threads {how})" if found.threads > 1 else each
 
 
-def kinds(summary: Summary, most: int = MOST_KINDS) -> str:
+def kinds(summary: Answer, most: int = MOST_KINDS) -> str:
     """The time per inference of each kind, if there are several; of ``most`` kinds at most."""
     known = [kind for kind in summary.kinds if kind.mean_ns is not None]
     if len(known) < 2:
@@ -500,7 +500,7 @@ def _distinct(kind: InferenceKind) -> InferenceKind:
     return replace(kind, distinction=Distinction(kernels=kind.kernels or 0))
 
 
-def mixture(summary: Summary) -> str:
+def mixture(summary: Answer) -> str:
     """What times per inference are means over, where inferences of one engine differ, as in their
     shapes; otherwise empty.
     """
@@ -514,7 +514,7 @@ def mixture(summary: Summary) -> str:
     )
 
 
-def where(summary: Summary) -> list[str]:
+def where(summary: Answer) -> list[str]:
     """GPU work and idle time by cause of each GPU; of the one that was replayed, each share also
     without the profiler.
     """
@@ -530,7 +530,7 @@ def where(summary: Summary) -> list[str]:
     ]
 
 
-def _gpu(summary: Summary, gpu: GpuTime, without: GpuTime | None) -> list[str]:
+def _gpu(summary: Answer, gpu: GpuTime, without: GpuTime | None) -> list[str]:
     """How busy a GPU was, and why it was idle; in two sentences that have both figures of each
     share where it was replayed.
     """
@@ -588,7 +588,7 @@ def _gpu(summary: Summary, gpu: GpuTime, without: GpuTime | None) -> list[str]:
     return [told, *([f"{which}{idle}"] if (idle := _idle([gpu, without])) else [])]
 
 
-def unprofiled(summary: Summary) -> str:
+def unprofiled(summary: Answer) -> str:
     """The busy and idle share of the replay without the profiler; empty if there is none."""
     gpu = summary.gpu_unprofiled
     if gpu is None:
@@ -641,7 +641,7 @@ def _shares(shares: Sequence[float]) -> str:
     return "→".join(percent_number(rounded_share(share), 1, 0) for share in shares) + "%"
 
 
-def _kernels(summary: Summary, gpu: GpuTime) -> str:
+def _kernels(summary: Answer, gpu: GpuTime) -> str:
     """The kernel time, which the table of layers divides, where it is not the GPU work that was
     just told.
     """
@@ -657,7 +657,7 @@ def _kernels(summary: Summary, gpu: GpuTime) -> str:
     return f"kernels {rounded(summary.kernel_ns)}" if gpu.copies_share < _LEAST_COPIES else ""
 
 
-def filled(summary: Summary) -> float | None:
+def filled(summary: Answer) -> float | None:
     """The share of the SMs that have a block while kernels run, where the one GPU's kernels were
     found to be small.
     """
@@ -668,26 +668,26 @@ def filled(summary: Summary) -> float | None:
     )
 
 
-def whose_filled(summary: Summary) -> str:
+def whose_filled(summary: Answer) -> str:
     """Whose kernels the share of busy SMs is measured over; empty where they are all that run."""
     others = summary.outside is not None and summary.outside.share >= _LEAST_OUTSIDE
     return "the inferences'" if others else ""
 
 
-def filled_kernels(summary: Summary) -> str:
+def filled_kernels(summary: Answer) -> str:
     """The kernels that the share of busy SMs is measured over."""
     whose = whose_filled(summary)
     return f"{whose} kernels" if whose else "kernels"
 
 
-def _unlike(summary: Summary, gpu: GpuTime, part: float) -> bool:
+def _unlike(summary: Answer, gpu: GpuTime, part: float) -> bool:
     """Whether the GPU work per inference contradicts the busy share."""
     return part > _UNLIKE or (
         len(summary.gpus) == 1 and gpu.busy_share is not None and part < gpu.busy_share / _FEWER
     )
 
 
-def _of_few(summary: Summary, gpu: GpuTime) -> bool:
+def _of_few(summary: Answer, gpu: GpuTime) -> bool:
     """Whether the mean time contradicts the busy share because so few inferences were timed that
     the first one's begin matters: its time counts from the end of the one before, which is not in
     the window, or is unknown.
@@ -728,7 +728,7 @@ def of_fusion(group: str, rule: str) -> bool:
     return (group == _FUSION and rule not in _ALONGSIDE) or rule in _NOT_FUSED
 
 
-def not_fused(summary: Summary, *, places: bool = True, counts: bool = True) -> str:
+def not_fused(summary: Answer, *, places: bool = True, counts: bool = True) -> str:
     """What was not fused, by rule, with the number of places (``counts``), the costliest with its
     layers (``places``); or that nothing was found, or could not be determined.
     """
@@ -778,7 +778,7 @@ def _unfused(answer: RuleAnswer, where: str | None, *, counts: bool) -> str:
     return f"{what}{cost}{f' ({places})' if places else ''}"
 
 
-def slowest(summary: Summary, *, why: bool = True, usual: bool = True, held_up: bool = True) -> str:
+def slowest(summary: Answer, *, why: bool = True, usual: bool = True, held_up: bool = True) -> str:
     """The slowest inference, and what it waited for (``why``), and what the host did in a single
     wait (``held_up``); with the median time of an outlier (``usual``).
     """
@@ -846,7 +846,7 @@ def _held_up(found: Slowest) -> str:
     )
 
 
-def certainty(summary: Summary, *, methods: bool = True) -> str:
+def certainty(summary: Answer, *, methods: bool = True) -> str:
     """How sure the answer is: kernels with a layer (by which ``methods``), whether the engine files
     ran, how well the replay fits.
     """
@@ -859,7 +859,7 @@ def certainty(summary: Summary, *, methods: bool = True) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def with_layer(summary: Summary, *, methods: bool = True) -> str:
+def with_layer(summary: Answer, *, methods: bool = True) -> str:
     """How many kernels have a layer, and by which ``methods``."""
     mapped = summary.mapped
     if mapped.kernels and not mapped.with_layer and not (summary.engines and summary.tensorrt):
@@ -880,7 +880,7 @@ def with_layer(summary: Summary, *, methods: bool = True) -> str:
     return f"{told}, {percent(mapped.share_of_time or 0, 1, 1)} of {kernel} time{steady}{how}"
 
 
-def replayed(summary: Summary) -> str:
+def replayed(summary: Answer) -> str:
     """How well the replay that predictions rest on reproduces the captured time, and how much of
     that it leaves out.
     """

@@ -25,7 +25,7 @@ from nsysmap.output.write import SUFFIXES
 
 if TYPE_CHECKING:
     from nsysmap.analysis import Analysis
-    from nsysmap.answer.report import Report
+    from nsysmap.answer.model import Answer
     from nsysmap.core.note import Level
     from nsysmap.mapping.mapped_trace import Progress
     from nsysmap.output.result_cache import Question
@@ -196,19 +196,19 @@ def _analysis(
     )  # fmt: skip
 
 
-def _text(content: Report, given: Sequence[str], *, full: bool) -> str:
+def _text(content: Answer, given: Sequence[str], *, full: bool) -> str:
     from nsysmap.output.text.report import report_text
 
     return report_text(content, width=width(), full=full, colour=colour(), given=given)
 
 
-def _json(content: Report) -> str:
+def _json(content: Answer) -> str:
     from nsysmap.output.json import json_pieces, report_json
 
     return "".join(json_pieces(report_json(content)))
 
 
-def _brief(content: Report) -> str:
+def _brief(content: Answer) -> str:
     from nsysmap.output.brief import brief_text
 
-    return brief_text(content.summary) + "\n"
+    return brief_text(content) + "\n"

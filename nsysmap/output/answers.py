@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from nsysmap.answer import gains, hardware, next_steps, words
 from nsysmap.answer.costs import cost_rows, costs_heading
-from nsysmap.answer.model import Action, Region, RegionPart, Summary
+from nsysmap.answer.model import Action, Answer, Region, RegionPart
 from nsysmap.answer.whose import engine_names
 from nsysmap.text.page import Block, Grid, Instruction, Instructions, Paragraph, Section, Subheading
 from nsysmap.text.units import capitalised, percent, rounded
@@ -34,7 +34,7 @@ class AnswerRow:
         return tuple(forms[0] for forms in self.sentences)
 
 
-def above_actions(summary: Summary) -> Iterator[AnswerRow]:
+def above_actions(summary: Answer) -> Iterator[AnswerRow]:
     """The answers above what to do first, those that say nothing left out."""
     doubts = tuple(words.first_doubt(summary, brief=brief) for brief in (False, True))
     times = zip(words.times(summary), words.times(summary, brief=True), strict=True)
@@ -46,7 +46,7 @@ def above_actions(summary: Summary) -> Iterator[AnswerRow]:
 
 
 def below_actions(
-    summary: Summary,
+    summary: Answer,
     listed: str = "",
     *,
     why: bool = True,
@@ -73,7 +73,7 @@ def below_actions(
     yield from _said("unknown", "unknown", [(next_steps.doubts(summary, listed),)])
 
 
-def do_first(summary: Summary) -> Iterator[Block]:
+def do_first(summary: Answer) -> Iterator[Block]:
     """What to do, the largest saving first; and the commands that answer what is left open."""
     shown = gains.first_actions(summary)
     if not shown and not (summary.blocked and summary.next_steps):
@@ -87,7 +87,7 @@ def do_first(summary: Summary) -> Iterator[Block]:
         yield Instructions(steps, numbered=False)
 
 
-def _step(summary: Summary, action: Action) -> Instruction:
+def _step(summary: Answer, action: Action) -> Instruction:
     told = (
         f"{'for throughput only, ' if action.throughput_only else ''}{gains.action_title(action)}:"
         f" {gains.gain(summary, action, f' per {summary.unit}')}"
@@ -101,7 +101,7 @@ def _said(key: str, word: str, sentences: list[tuple[str, ...]]) -> Iterator[Ans
         yield AnswerRow(key, word, told)
 
 
-def costs_section(summary: Summary) -> Section | None:
+def costs_section(summary: Answer) -> Section | None:
     """What costs most, and what runs inside opaque regions; None if no layer is known."""
     if not summary.layers:
         return None
@@ -134,11 +134,11 @@ def costs_section(summary: Summary) -> Section | None:
     )
 
 
-def _engine(summary: Summary, engine: int | None) -> str:
+def _engine(summary: Answer, engine: int | None) -> str:
     return "–" if engine is None else engine_names(summary)[engine]
 
 
-def _insides(summary: Summary) -> Iterator[Block]:
+def _insides(summary: Answer) -> Iterator[Block]:
     """The parts of opaque regions; regions of an engine whose names differ only in numbers are
     one.
     """

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nsysmap.answer.model import Action, Figure, GpuTime, Summary
+    from nsysmap.answer.model import Action, Answer, Figure, GpuTime
 
 SCHEMA = 1
 """Grows when a key of the brief changes its meaning or goes."""
@@ -24,7 +24,7 @@ _SHORTENED = ("unknown", "warnings", "costliest_layers", "next_commands", "engin
 """The lists that lose their last entries, in this order, where the whole is too long."""
 
 
-def brief(summary: Summary) -> dict[str, object]:
+def brief(summary: Answer) -> dict[str, object]:
     """The answer as JSON values; as text, `brief_text`, it has at most LIMIT_BYTES bytes.
 
     Times are microseconds per `unit`; `null` is unknown, never zero.  A list that was shortened to
@@ -91,7 +91,7 @@ def brief(summary: Summary) -> dict[str, object]:
     return _fitted(found)
 
 
-def brief_text(summary: Summary) -> str:
+def brief_text(summary: Answer) -> str:
     """The brief as one line of JSON."""
     return _dumped(brief(summary))
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from nsysmap.analysis import Analysis
-from nsysmap.answer.report import Report, whole_answer
+from nsysmap.answer.model import Answer
 
 
-def report_of(analysis: Analysis) -> Report:
+def report_of(analysis: Analysis) -> Answer:
     """The report of an analysis: every figure that the report's writers show."""
-    return whole_answer(analysis.summary, analysis.tables, analysis.outcomes, analysis.notes)
+    return analysis.summary

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nsysmap.answer.report import Report
+from nsysmap.answer.model import Answer
 from nsysmap.core.schema import ALL_TABLES
 from nsysmap.core.table import Column, Spec, Table
 from nsysmap.output.json import SCHEMA
@@ -32,7 +32,7 @@ _BATCH_ROWS = 500
 _COLUMNS = "declared_columns"
 
 
-def write_db(report: Report, path: Path) -> None:
+def write_db(report: Answer, path: Path) -> None:
     """Write the report's tables as a new database to ``path``; the same report gives the same
     bytes.
     """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nsysmap.analysis import Analysis
-    from nsysmap.answer.report import Report
+    from nsysmap.answer.model import Answer
 
 
 def output_suffixes() -> tuple[str, ...]:
@@ -31,7 +31,7 @@ def write_analysis(analysis: Analysis, path: Path) -> None:
     write_output(lambda: analysis, report_of(analysis), path)
 
 
-def write_output(analysis: Callable[[], Analysis], report: Report, path: Path) -> None:
+def write_output(analysis: Callable[[], Analysis], report: Answer, path: Path) -> None:
     """Write an analysis in the format that the suffix of ``path`` names; whole or not at all.
 
     ``analysis`` is called for a format that shows more than its report holds.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nsysmap.answer.model import Summary
+from nsysmap.answer.model import Answer
 from nsysmap.answer.words import not_fused, of_fusion
 from nsysmap.output.words import because, cost_words
 from nsysmap.rules.finding import Finding, Outcome, by_cost
@@ -17,7 +17,7 @@ WIDTH = 80
 
 def findings_text(
     outcomes: Sequence[Outcome],
-    summary: Summary | None = None,
+    summary: Answer | None = None,
     unknown: frozenset[str] = frozenset(),
     *,
     fusion: bool = False,

@@ -11,9 +11,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from nsysmap.answer import report as model
-from nsysmap.answer.model import EngineRan, Summary
-from nsysmap.answer.report import Report
+from nsysmap.answer import model
+from nsysmap.answer.model import Answer, EngineRan
 from nsysmap.core import engine_schema, report_schema, result_schema, trace_schema
 from nsysmap.core.json_record import record, record_schema
 from nsysmap.core.json_schema import (
@@ -36,7 +35,7 @@ from nsysmap.text.units import rounded_share
 SCHEMA = "nsysmap/report/1"
 
 
-def report_json(report: Report) -> dict[str, Any]:
+def report_json(report: Answer) -> dict[str, Any]:
     """The report as JSON values; times in ns, sizes in bytes, shares from 0 to 1, null if there is
     no value.
     """
@@ -47,30 +46,33 @@ def report_json(report: Report) -> dict[str, Any]:
     tables = report.tables
     return {
         "schema": SCHEMA,
-        "answer": _record(report.summary),
-        "trace": {**_record(report.trace), "gpus": _record(report.gpus)},
+        "answer": _record(report),
+        "trace": {
+            **_record(report.trace),
+            "gpus": [_gpu(report, gpu) for gpu in report.machine_gpus],
+        },
         "engine": engines[0] if engines else None,
         "engines": engines,
         "inferences": {
-            **_record(report.inferences),
+            **_record(report.figures),
             "busy_share": report.busy_share,
             "busy_window": report.busy_window,
-            "by_engine": _record(report.by_engine),
+            "by_engine": _record(report.figures_by_engine),
         },
         "graph_replays": _record(report.replays),
-        "idle": [{key: row[key] for key in _IDLE} for row in report.idle],
+        "idle": [{key: row[key] for key in _IDLE} for row in report.idle_rows],
         "coverage": {
             "kernels": int(tables.coverage.ints("kernels").sum()),
-            "mapped": int(report.mapped.ints("kernels").sum()),
+            "mapped": int(report.mapped_rows.ints("kernels").sum()),
             "time_ns": report.kernel_time_ns,
-            "mapped_time_ns": int(report.mapped.ints("time_ns").sum()),
+            "mapped_time_ns": int(report.mapped_rows.ints("time_ns").sum()),
             "by_method": {
                 row.text("method"): _without(_shown(row), "method") for row in tables.coverage
             },
             "unmapped": [_shown(row) for row in tables.unmapped],
         },
         "layer_time": report.layer_time,
-        "layers": [_layer(row) for row in report.layers],
+        "layers": [_layer(row) for row in report.layer_rows],
         "kinds": [_shown(row) for row in tables.layer_kinds],
         "precision": precision_json(list(tables.precision), _named(report)),
         "families": [_family(_shown(row)) for row in tables.kernel_families],
@@ -83,14 +85,14 @@ def report_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _named(report: Report) -> dict[int, tuple[int | None, str, str]]:
+def _named(report: Answer) -> dict[int, tuple[int | None, str, str]]:
     return {
         row.integer("layer_id"): (row.maybe_integer("layer_index"), row.text("name"), called(row))
-        for row in report.layers
+        for row in report.layer_rows
     }
 
 
-def write_json(report: Report, path: Path) -> None:
+def write_json(report: Answer, path: Path) -> None:
     """Write the report to ``path``."""
     with path.open("wb") as file:
         for piece in json_pieces(report_json(report), ascii_only=False):
@@ -155,6 +157,16 @@ def finding_json(finding: Finding) -> dict[str, Any]:
         "share_of_window": share,
         "evidence": dict(finding.evidence),
         "also": also,
+    }
+
+
+def _gpu(report: Answer, gpu: model.Gpu) -> dict[str, Any]:
+    """A GPU, and how busy it was in all."""
+    time = report.time_of(gpu)
+    return {
+        **_record(gpu),
+        "window_ns": None if time is None else time.window_ns,
+        "busy_ns": None if time is None else time.whole_busy_ns,
     }
 
 
@@ -237,7 +249,8 @@ def schema() -> Schema:
     layers = columns_of(engine_schema.LAYERS)
     inferences = _fields(model.InferenceFigures)
     skipped = _fields(model.Skipped)
-    gpus = list_of(object_of(_fields(model.Gpu)))
+    times: Schema = {name: {"type": ["integer", "null"]} for name in ("window_ns", "busy_ns")}
+    gpus = list_of(object_of({**_fields(model.Gpu), **times}))
     engine = {
         "number": {"type": "integer"},
         **record_schema(EngineRan, ENGINE_FILES, spec=engine_schema.ENGINES),
@@ -248,7 +261,7 @@ def schema() -> Schema:
     kernels = columns_of(result_schema.KERNEL_TOTALS)
     properties: Schema = {
         "schema": {"const": SCHEMA},
-        "answer": object_of(_fields(Summary)),
+        "answer": object_of(_fields(Answer)),
         "trace": object_of({**_fields(model.TraceFacts), "gpus": gpus}),
         "engine": or_null(object_of(engine)),
         "engines": list_of(object_of(engine)),

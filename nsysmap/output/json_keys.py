@@ -10,17 +10,20 @@ from collections.abc import Mapping
 
 from nsysmap.answer.model import (
     Action,
+    Answer,
     Distinction,
     Disturbance,
     Doubt,
     EngineRan,
     Figure,
     FirstUse,
+    Gpu,
     GpuTime,
     GraphVerdict,
     HardwareUse,
     HostEvidence,
     IdleCause,
+    InferenceFigures,
     InferenceKind,
     KernelShare,
     LayerGroup,
@@ -30,21 +33,16 @@ from nsysmap.answer.model import (
     Outside,
     Region,
     RegionPart,
+    ReplayFigures,
     RuleAnswer,
+    Skipped,
     Slowest,
-    Summary,
+    Spread,
+    TraceFacts,
     UnitOfTime,
     UnitUse,
     Wait,
     WhereItRan,
-)
-from nsysmap.answer.report import (
-    Gpu,
-    InferenceFigures,
-    ReplayFigures,
-    Skipped,
-    Spread,
-    TraceFacts,
 )
 from nsysmap.core.json_record import Declared, keys
 from nsysmap.core.note import Note
@@ -94,7 +92,7 @@ REPORT: Declared = {
     NextStep: keys("why command"),
     Disturbance: keys("slow inferences first last share times_median quick_call slowdown"),
     FirstUse: keys("inferences compile_ns longest_ns compiled tried_out remedy"),
-    Summary: keys(
+    Answer: keys(
         "source unit inferences steady tensorrt tensorrt_version pytorch program engines "
         "traced traced_gpu unprofiled trtexec_ns kinds gpus gpu_unprofiled counters "
         "counted_limits layers other_kernels outside kernel_ns kernel_units units hidden "
@@ -107,9 +105,7 @@ REPORT: Declared = {
         "cuda_graph_trace graph_launches kernels copies memsets processes threads streams "
         "dropped_rows overhead_ns"
     ),
-    Gpu: keys(
-        "device name chip compute sm_count memory_bytes bandwidth_bytes_per_s window_ns busy_ns"
-    ),
+    Gpu: keys("device name chip compute sm_count memory_bytes bandwidth_bytes_per_s"),
     Spread: keys("median=median_ns p95=p95_ns"),
     InferenceFigures: keys(
         "engine count warmup cut measured found_by launch_api gpu_time_ns gpu_span_ns enqueue_ns"
@@ -125,7 +121,15 @@ REPORT: Declared = {
 """The objects in the JSON report, version 1."""
 
 LEFT_OUT: Mapping[type, frozenset[str]] = {
-    Summary: frozenset({"errors"}),
+    Answer: frozenset(
+        {
+            "errors",
+            # these stand beside the answer, or are its sections
+            *("trace", "machine_gpus", "figures", "figures_by_engine", "busy_share"),
+            *("busy_window", "replays", "tables", "outcomes", "notes"),
+        }
+    ),
+    GpuTime: frozenset({"whole_busy_ns"}),  # busy_ns of trace.gpus
     EngineRan: frozenset({"file"}),  # `source` names it too
     HardwareUse: frozenset({"unknown"}),  # `reason` is the same as a text
     RegionPart: frozenset({"does_each"}),  # `does` is the same as a text

@@ -11,7 +11,7 @@ from dataclasses import fields, is_dataclass
 
 import numpy as np
 
-from nsysmap.answer.report import Report
+from nsysmap.answer.model import Answer
 from nsysmap.core.memory import Narrow
 from nsysmap.core.schema import ALL_TABLES, Tables
 from nsysmap.core.table import Table, Text
@@ -24,10 +24,12 @@ but the page and the database shows them row by row.
 _SPECS = {spec.name: spec for spec in ALL_TABLES}
 
 
-def report_bytes(report: Report) -> bytes:
+def report_bytes(report: Answer) -> bytes:
     """The report, with those of its tables that were worked out and have not too many rows."""
     figures = {
-        one.name: getattr(report, one.name) for one in fields(report) if one.name != "tables"
+        one.name: getattr(report, one.name)
+        for one in fields(report)
+        if one.init and one.name != "tables"
     }
     tables = {
         name: {column: _plain(held) for column, held in table.columns.items()}
@@ -38,7 +40,7 @@ def report_bytes(report: Report) -> bytes:
     return pickle.dumps((figures, tables), protocol=5)
 
 
-def report_in(data: bytes, again: Callable[[], Tables]) -> Report | None:
+def report_in(data: bytes, again: Callable[[], Tables]) -> Answer | None:
     """The report of these bytes; None if they hold anything else.  ``again`` works the tables out
     that were not kept, once one of them is asked for.
     """
@@ -50,7 +52,7 @@ def report_in(data: bytes, again: Callable[[], Tables]) -> Report | None:
             )
             for name, columns in held.items()
         }
-        return Report(**figures, tables=_tables(kept, again))
+        return Answer(**figures, tables=_tables(kept, again))
     except (pickle.UnpicklingError, EOFError, KeyError, TypeError, ValueError):
         return None
 

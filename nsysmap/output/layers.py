@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nsysmap.answer.costs import cost_rows
-from nsysmap.answer.model import Summary
+from nsysmap.answer.model import Answer
 from nsysmap.answer.words import mixture
 from nsysmap.core.note import Note
 from nsysmap.core.table import Row, Table
@@ -161,7 +161,7 @@ def titles_of(
     ]
 
 
-def costs_text(summary: Summary, *, width: int | None = None) -> str:
+def costs_text(summary: Answer, *, width: int | None = None) -> str:
     """Where the kernel time of the whole report goes, as the answer has it: layers of all engines,
     and kernels without a layer.
 

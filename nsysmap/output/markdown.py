@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nsysmap.answer import words
-from nsysmap.answer.model import Summary
-from nsysmap.answer.report import Report
+from nsysmap.answer.model import Answer
 from nsysmap.output.answers import AnswerRow, above_actions, below_actions, costs_section, do_first
 from nsysmap.output.sections import sections_of
 from nsysmap.text.page import Bullets, Grid, Pairs, Section, cut_rows
@@ -22,11 +21,11 @@ _BETWEEN = 2  # characters between two parts
 _CUT_LINE = 200  # characters of the line that says what was cut
 
 
-def report_markdown(report: Report) -> str:
+def report_markdown(report: Answer) -> str:
     """The report as GitHub-flavoured Markdown, as long as a comment may be: the longest tables lose
     their last rows, and say so.
     """
-    summary = report.summary
+    summary = report
     head = [part for part in _answer(summary) if part]
     costs = costs_section(summary)
     sections = [*((costs,) if costs else ()), *sections_of(report)]
@@ -44,7 +43,7 @@ def _length(head: Sequence[str], sections: Sequence[Section]) -> int:
     return sum(len(part) + _BETWEEN for part in parts)
 
 
-def _shorter(sections: Sequence[Section], beyond: int, summary: Summary) -> list[Section]:
+def _shorter(sections: Sequence[Section], beyond: int, summary: Answer) -> list[Section]:
     """The sections, the longest table or list of them without as many of its last rows as have
     about so many characters, but not below half of it.
     """
@@ -82,12 +81,12 @@ def _rows(block: Grid | Bullets) -> int:
     return min(held, block.top) if block.top else held
 
 
-def write_markdown(report: Report, path: Path) -> None:
+def write_markdown(report: Answer, path: Path) -> None:
     """Write the report to ``path``."""
     path.write_bytes(report_markdown(report).encode("utf-8", "backslashreplace"))
 
 
-def _answer(summary: Summary) -> Iterator[str]:
+def _answer(summary: Answer) -> Iterator[str]:
     yield f"# nsysmap: {code(summary.source)}"
     if summary.selected:
         yield plain(summary.selected)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from nsysmap.answer import words
 from nsysmap.answer.costs import cost_rows, costs_heading
-from nsysmap.answer.model import Summary
+from nsysmap.answer.model import Answer
 from nsysmap.answer.whose import engine_names
 from nsysmap.output.answers import AnswerRow, above_actions, below_actions, do_first
 from nsysmap.text.page import Section
@@ -26,7 +26,7 @@ _LOOK = HtmlLook(
 )
 
 
-def notebook_html(summary: Summary, sections: Iterable[Section] = ()) -> str:
+def notebook_html(summary: Answer, sections: Iterable[Section] = ()) -> str:
     """The sentences of the first screen as one table, and the sections below it, closed until they
     are opened; without style sheets and scripts.
     """
@@ -40,7 +40,7 @@ def notebook_html(summary: Summary, sections: Iterable[Section] = ()) -> str:
     return f"{head}<table>{rows}</table>{_costliest(summary)}{below}"
 
 
-def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
+def _rows(summary: Answer) -> Iterator[tuple[str, str]]:
     if summary.selected:
         yield "part", inert(summary.selected)
     for text in summary.blocked:
@@ -61,7 +61,7 @@ def _answers(answers: Iterable[AnswerRow]) -> Iterator[tuple[str, str]]:
         yield word, "<br>".join(map(inert, texts))
 
 
-def _costliest(summary: Summary) -> str:
+def _costliest(summary: Answer) -> str:
     """The table of the layers that cost most; of the kernels where no layer is known."""
     found = cost_rows(summary)[:_MOST]
     if found:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from nsysmap.answer import gains
 from nsysmap.answer.costs import kernel_titles
-from nsysmap.answer.report import Report
+from nsysmap.answer.model import Answer
 from nsysmap.answer.words import in_its_words, mixture
 from nsysmap.core.table import Row
 from nsysmap.network.titles import called
@@ -68,7 +68,7 @@ _TOP_KERNELS, _TOP_PLACES = 50, 5  # in a form with little room
 _ELSEWHERE = "the .json and .db reports have all"
 
 
-def sections_of(report: Report, width: int = WHOLE) -> Iterator[Section]:
+def sections_of(report: Answer, width: int = WHOLE) -> Iterator[Section]:
     """The sections that the report has something for, in reading order; on a terminal of that
     width, tables have the columns that it has room for.
     """
@@ -84,12 +84,12 @@ Made = tuple[str, Sequence[Block]]
 _NONE: Made = ("", ())
 
 
-def _captured(report: Report, _width: int) -> Made:
+def _captured(report: Answer, _width: int) -> Made:
     return "Captured", [Pairs(tuple(captured(report)))]
 
 
-def _inferences(report: Report, _width: int) -> Made:
-    figures, busy = report.inferences, [busy_words(report, gpu) for gpu in report.gpus]
+def _inferences(report: Answer, _width: int) -> Made:
+    figures, busy = report.figures, [busy_words(report, gpu) for gpu in report.machine_gpus]
     heading = inferences_heading(report)
     if not figures.count:
         return heading, paragraphs(["Times below are totals over the trace.", *busy])
@@ -97,7 +97,7 @@ def _inferences(report: Report, _width: int) -> Made:
     if cells := inference_cells(figures):
         blocks.append(Grid(("", "median", "p95", ""), tuple(cells), "lrrh"))
     blocks += paragraphs(busy)
-    if report.by_engine:
+    if report.figures_by_engine:
         header = ("inferences", "GPU time", "p95", "enqueue", "p95", "engine")
         rows = tuple(
             (
@@ -106,13 +106,13 @@ def _inferences(report: Report, _width: int) -> Made:
                 *median_and_p95(one.enqueue_ns),
                 engine_words(report, one.engine),
             )
-            for one in report.by_engine
+            for one in report.figures_by_engine
         )
         blocks.append(Grid(header, rows, "rrrrrl", names=(5,)))
     return heading, blocks
 
 
-def _replays(report: Report, _width: int) -> Made:
+def _replays(report: Answer, _width: int) -> Made:
     found = report.replays
     if found is None:
         return _NONE
@@ -127,24 +127,24 @@ def _replays(report: Report, _width: int) -> Made:
     return heading, [Grid(("", "median", "p95", ""), tuple(cells), "lrrh")]
 
 
-def _idle(report: Report, _width: int) -> Made:
-    if not report.idle:
+def _idle(report: Answer, _width: int) -> Made:
+    if not report.idle_rows:
         return _NONE
     header, cells = idle_cells(report)
     return idle_heading(report), [Grid(header, tuple(cells), "r" * (len(header) - 2) + "lh")]
 
 
-def _mapping(report: Report, _width: int) -> Made:
+def _mapping(report: Answer, _width: int) -> Made:
     if not report.tables.coverage:
         return _NONE
     header = ("share", "time", "kernels", "method")
     return mapping_words(report), [Grid(header, tuple(mapping_cells(report)), "rrrw")]
 
 
-def _layers(report: Report, width: int) -> Made:
+def _layers(report: Answer, width: int) -> Made:
     if not report.tables.layer_kinds:
         return _NONE
-    timed = [row for row in report.layers if row.maybe_integer("time_ns")]
+    timed = [row for row in report.layer_rows if row.maybe_integer("time_ns")]
     several = len({row.maybe_integer("engine") for row in timed}) > 1
     named = width >= NAMES_FROM
     header = (
@@ -176,11 +176,11 @@ def _layers(report: Report, width: int) -> Made:
     )
     return (
         f"Layers ({report.layer_time}; share of {report.shares_of})",
-        [*paragraphs([mixture(report.summary)]), grid],
+        [*paragraphs([mixture(report)]), grid],
     )
 
 
-def _kinds(report: Report, _width: int) -> Made:
+def _kinds(report: Answer, _width: int) -> Made:
     kinds = report.tables.layer_kinds
     if not kinds:
         return _NONE
@@ -200,7 +200,7 @@ def _kinds(report: Report, _width: int) -> Made:
     return heading, [Grid(header, rows, "rrrrl" if several else "rrrl")]
 
 
-def _precision(report: Report, _width: int) -> Made:
+def _precision(report: Answer, _width: int) -> Made:
     rows = list(report.tables.precision)
     if not rows:
         return _NONE
@@ -215,10 +215,10 @@ def _precision(report: Report, _width: int) -> Made:
         regions = tuple(precision.region_cells(mine))
         if len(regions) > 1:
             blocks.append(Grid(precision.REGIONS_HEADER, regions, "rrrrrrll", names=(7,)))
-    return in_its_words(report.summary, precision.heading(rows)), blocks
+    return in_its_words(report, precision.heading(rows)), blocks
 
 
-def _families(report: Report, _width: int) -> Made:
+def _families(report: Answer, _width: int) -> Made:
     if not report.tables.kernel_totals:
         return _NONE
     header = ("share", "time", "kernels", "names", "family")
@@ -228,7 +228,7 @@ def _families(report: Report, _width: int) -> Made:
     )
 
 
-def _kernels(report: Report, width: int) -> Made:
+def _kernels(report: Answer, width: int) -> Made:
     """By name; Myelin names that say the same operations are one line, as each is only numbered
     differently.
     """
@@ -279,13 +279,11 @@ def _kernels(report: Report, width: int) -> Made:
     return f"{report.kernels_shown} (over the whole trace)", [grid]
 
 
-def _whatif(report: Report, _width: int) -> Made:
+def _whatif(report: Answer, _width: int) -> Made:
     if not report.tables.whatif:
         return _NONE
     answered = sorted(answered_changes(report), key=lambda row: -row.integer("saving_ns"))
-    rows = tuple(
-        (*saving_cells(row), change_words(row.text("change"), report.summary)) for row in answered
-    )
+    rows = tuple((*saving_cells(row), change_words(row.text("change"), report)) for row in answered)
     blocks: list[Block] = []
     if rows:
         blocks.append(Grid(("saving", "range", "time", "change"), rows, "rrrl"))
@@ -303,16 +301,15 @@ def _whatif(report: Report, _width: int) -> Made:
     )
     if reasons:
         blocks.append(Bullets(reasons, style="dim"))
-    if cut_off := gains.cut_off(report.summary):
+    if cut_off := gains.cut_off(report):
         blocks.append(Paragraph(f"Do first: {cut_off}", "dim"))
     return (
-        f"What if (the timeline replayed with one change; per {report.summary.unit}, without the"
-        " profiler)",
+        f"What if (the timeline replayed with one change; per {report.unit}, without the profiler)",
         blocks,
     )
 
 
-def _findings(report: Report, _width: int) -> Made:
+def _findings(report: Answer, _width: int) -> Made:
     if not report.outcomes:
         return _NONE
     findings, skipped = report.findings, report.skipped
@@ -326,7 +323,7 @@ def _findings(report: Report, _width: int) -> Made:
         blocks.append(Paragraph("Costs of different rules overlap: do not add them.", "dim"))
     reasons: dict[str, list[str]] = {}
     for one in skipped:
-        reasons.setdefault(because(one, report.summary), []).append(one.rule)
+        reasons.setdefault(because(one, report), []).append(one.rule)
     if reasons:
         told = tuple(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
         blocks.append(Paragraph(f"{counted(len(skipped), 'rule')} could not tell:"))
@@ -335,9 +332,9 @@ def _findings(report: Report, _width: int) -> Made:
     return heading, blocks
 
 
-def _of_rule(findings: Sequence[Finding], outcome: Outcome, report: Report) -> Iterator[Block]:
+def _of_rule(findings: Sequence[Finding], outcome: Outcome, report: Answer) -> Iterator[Block]:
     """What one rule's findings cost together, the costliest of them, and what to do."""
-    first, summary = findings[0], report.summary
+    first, summary = findings[0], report
     places = f", {counted(len(findings) + outcome.more, 'place')}" if len(findings) > 1 else ""
     cost = f", {cost_words(outcome.cost_ns, outcome.group, summary)}" if outcome.cost_ns else ""
     title = f"{first.severity}  {first.rule}{places}{cost}"
@@ -353,7 +350,7 @@ def _of_rule(findings: Sequence[Finding], outcome: Outcome, report: Report) -> I
     yield Advice(to_do(findings, summary))
 
 
-def _notes(report: Report, _width: int) -> Made:
+def _notes(report: Answer, _width: int) -> Made:
     rest = [note for note in report.notes if note.level != "error"]
     if not rest:
         return _NONE
@@ -363,7 +360,7 @@ def _notes(report: Report, _width: int) -> Made:
     )
 
 
-SECTIONS: Mapping[str, Callable[[Report, int], Made]] = {
+SECTIONS: Mapping[str, Callable[[Answer, int], Made]] = {
     "captured": _captured,
     "inferences": _inferences,
     "replays": _replays,

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from nsysmap.advice.conditions import joined
 from nsysmap.advice.paste import CHANGES, RULES
 from nsysmap.answer.costs import whose_unit
-from nsysmap.answer.model import Summary
-from nsysmap.answer.report import (
+from nsysmap.answer.model import (
+    Answer,
     Gpu,
     InferenceFigures,
     ReplayFigures,
-    Report,
     Skipped,
     Spread,
     TraceFacts,
@@ -50,7 +49,7 @@ _GRAPH_MODES = {
 }
 
 
-def captured(report: Report) -> list[tuple[str, str]]:
+def captured(report: Answer) -> list[tuple[str, str]]:
     """What was captured, as name and text."""
     trace = report.trace
     work = ", ".join(
@@ -77,8 +76,8 @@ def captured(report: Report) -> list[tuple[str, str]]:
     )
     versions += f", TensorRT {trace.tensorrt_version}" if trace.tensorrt_version else ""
     pairs = [
-        (f"GPU {gpu.device}" if len(report.gpus) > 1 else "GPU", gpu_words(gpu))
-        for gpu in report.gpus
+        (f"GPU {gpu.device}" if len(report.machine_gpus) > 1 else "GPU", gpu_words(gpu))
+        for gpu in report.machine_gpus
     ]
     versions += "; read by nsysmap itself" if trace.form == "nsys-rep read by nsysmap" else ""
     pairs += [
@@ -101,7 +100,7 @@ def captured(report: Report) -> list[tuple[str, str]]:
             (
                 "engine",
                 "no engine file given"
-                + (": layers come from the trace's ranges" if report.layers else ""),
+                + (": layers come from the trace's ranges" if report.layer_rows else ""),
             )
         )
     return pairs
@@ -126,12 +125,12 @@ def graph_words(trace: TraceFacts) -> str:
     )
 
 
-def inferences_heading(report: Report) -> str:
+def inferences_heading(report: Answer) -> str:
     """The heading of the inferences, or of what repeats: how many, how they were found, and which
     of them the medians exclude.
     """
-    figures = report.inferences
-    what = in_its_words(report.summary, "Inferences")
+    figures = report.figures
+    what = in_its_words(report, "Inferences")
     return (
         f"{what}: {figures.count:,}, {_found_by(figures)}{_excluded(figures)}"
         if figures.count
@@ -152,12 +151,16 @@ def _excluded(figures: InferenceFigures) -> str:
     return f"; measured {figures.measured:,} ({' and '.join(parts)} excluded)" if parts else ""
 
 
-def idle_heading(report: Report) -> str:
+def idle_heading(report: Answer) -> str:
     """The heading of the idle times by cause."""
-    idle = dict.fromkeys((gpu.device for gpu in report.gpus), 0)
-    for row in report.idle:
+    idle = dict.fromkeys((gpu.device for gpu in report.machine_gpus), 0)
+    for row in report.idle_rows:
         idle[row.integer("device")] = idle.get(row.integer("device"), 0) + row.integer("time_ns")
-    shares = [(gpu.device, percent(idle[gpu.device], gpu.window_ns or 0)) for gpu in report.gpus]
+    shares = [
+        (gpu.device, percent(idle[gpu.device], time.window_ns if time else 0))
+        for gpu in report.machine_gpus
+        for time in (report.time_of(gpu),)
+    ]
     told = ", ".join(
         share if len(shares) == 1 else f"GPU {device} {share}" for device, share in shares
     )
@@ -168,14 +171,12 @@ def idle_heading(report: Report) -> str:
     )
 
 
-def idle_cells(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def idle_cells(report: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """The header and the cells of the table of idle times; with the GPU if there are several."""
-    several = len(report.gpus) > 1
-    inferred = {
-        (gpu.device, one.cause) for gpu in report.summary.gpus for one in gpu.idle if one.inferred
-    }
+    several = len(report.machine_gpus) > 1
+    inferred = {(gpu.device, one.cause) for gpu in report.gpus for one in gpu.idle if one.inferred}
     cells = []
-    for row in report.idle:
+    for row in report.idle_rows:
         cause = row.text("cause")
         follows = (row.integer("device"), cause) in inferred
         cells.append(
@@ -191,12 +192,12 @@ def idle_cells(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     return (*(("GPU",) if several else ()), "share", "time", "gaps", "cause", ""), cells
 
 
-def mapping_words(report: Report) -> str:
+def mapping_words(report: Answer) -> str:
     """How many kernels have a layer."""
     kernels, mapped = (
-        int(rows.ints("kernels").sum()) for rows in (report.tables.coverage, report.mapped)
+        int(rows.ints("kernels").sum()) for rows in (report.tables.coverage, report.mapped_rows)
     )
-    time = percent(int(report.mapped.ints("time_ns").sum()), report.kernel_time_ns, 2)
+    time = percent(int(report.mapped_rows.ints("time_ns").sum()), report.kernel_time_ns, 2)
     visible = "visible " if report.trace.cuda_graph_trace == "graph" else ""
     of = counted(kernels, f"{visible}kernel")
     return (
@@ -205,30 +206,30 @@ def mapping_words(report: Report) -> str:
     )
 
 
-def window_words(report: Report) -> str:
+def window_words(report: Answer) -> str:
     """What delimits the window of busy and idle time: "from the first to the last …"."""
-    return (
-        f"steady-state {each(report.summary)}" if report.busy_window == "inferences" else "GPU work"
-    )
+    return f"steady-state {each(report)}" if report.busy_window == "inferences" else "GPU work"
 
 
-def busy_words(report: Report, gpu: Gpu) -> str:
+def busy_words(report: Answer, gpu: Gpu) -> str:
     """How busy a GPU was; empty if the trace does not show it."""
-    if gpu.busy_ns is None or gpu.window_ns is None:
+    time = report.time_of(gpu)
+    if time is None or time.whole_busy_ns is None:
         return ""
-    which = f"GPU {gpu.device} busy" if len(report.gpus) > 1 else "GPU busy"
+    which = f"GPU {gpu.device} busy" if len(report.machine_gpus) > 1 else "GPU busy"
+    share = percent(time.whole_busy_ns, time.window_ns)
     return (
-        f"{which} {percent(gpu.busy_ns, gpu.window_ns)} of the {duration(gpu.window_ns)} from the"
-        f" first to the last {window_words(report)}"
+        f"{which} {share} of the {duration(time.window_ns)} from the first to the last"
+        f" {window_words(report)}"
     )
 
 
-def engine_words(report: Report, engine: int | None) -> str:
+def engine_words(report: Answer, engine: int | None) -> str:
     """An engine file by name."""
     return "none of the engine files" if engine is None else report.engines[engine].source
 
 
-def cost_words(cost_ns: float, group: str, summary: Summary | None) -> str:
+def cost_words(cost_ns: float, group: str, summary: Answer | None) -> str:
     """What findings of a rule of this group cost, in the unit of the answer; in all if it has none
     or they are about the capture; of an engine file alone per inference.
     """
@@ -242,7 +243,7 @@ def cost_words(cost_ns: float, group: str, summary: Summary | None) -> str:
     )
 
 
-def unanswered(report: Report) -> list[tuple[str, str, list[str]]]:
+def unanswered(report: Answer) -> list[tuple[str, str, list[str]]]:
     """The changes that what-if did not answer: whether they do not apply or cannot be determined,
     why, and their names.
     """
@@ -260,7 +261,7 @@ def unanswered(report: Report) -> list[tuple[str, str, list[str]]]:
     ]
 
 
-def answered_changes(report: Report) -> list[Row]:
+def answered_changes(report: Answer) -> list[Row]:
     """The rows of what-if that have a saving."""
     return [row for row in report.tables.whatif if row.text("answer") == "answered"]
 
@@ -310,9 +311,9 @@ def _spread_cells(*rows: tuple[str, Spread | None, str]) -> list[tuple[str, ...]
     ]
 
 
-def mapping_cells(report: Report) -> list[tuple[str, ...]]:
+def mapping_cells(report: Answer) -> list[tuple[str, ...]]:
     """Share, time and number of kernels by mapping method, and by the reason why they have none."""
-    rows = [(row, row.text("method")) for row in report.mapped]
+    rows = [(row, row.text("method")) for row in report.mapped_rows]
     rows += [(row, f"none: {row.text('reason')}") for row in report.tables.unmapped]
     return [
         (
@@ -325,7 +326,7 @@ def mapping_cells(report: Report) -> list[tuple[str, ...]]:
     ]
 
 
-def family_cells(report: Report) -> list[tuple[str, ...]]:
+def family_cells(report: Answer) -> list[tuple[str, ...]]:
     """Share, time, kernels, names and family of the kernels by family."""
     return [
         (
@@ -345,7 +346,7 @@ def number_words(row: Row, column: str) -> str:
     return "–" if number is None else str(number)
 
 
-def change_words(change: str, summary: Summary) -> str:
+def change_words(change: str, summary: Answer) -> str:
     """A change (schema.WHATIF) by its name, and its description: what the answer says to do, where
     it is among that.
     """
@@ -361,7 +362,7 @@ _AGAINST = frozenset({"cuda-graph-would-not-help"})
 """Rules that advise against the change whose saving they tell."""
 
 
-def to_do(findings: Sequence[Finding], summary: Summary | None = None) -> str:
+def to_do(findings: Sequence[Finding], summary: Answer | None = None) -> str:
     """What to do about findings of one rule: in a few words, as the answer calls it where it has a
     name for it, and each one's advice.
     """
@@ -393,7 +394,7 @@ def by_rule(findings: Sequence[Finding]) -> list[list[Finding]]:
     )
 
 
-def because(skipped: Skip | Skipped, summary: Summary | None = None) -> str:
+def because(skipped: Skip | Skipped, summary: Answer | None = None) -> str:
     """Why a rule could not tell, without the name of the empty table or column where it is known
     why that is empty.
 

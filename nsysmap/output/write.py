@@ -11,7 +11,7 @@ from nsysmap.core.errors import NsysmapError
 from nsysmap.core.output_file import replacing
 
 if TYPE_CHECKING:
-    from nsysmap.answer.report import Report
+    from nsysmap.answer.model import Answer
 
 WRITERS: Mapping[str, tuple[str, str]] = {
     ".json": ("nsysmap.output.json", "write_json"),
@@ -23,13 +23,13 @@ WRITERS: Mapping[str, tuple[str, str]] = {
 SUFFIXES = tuple(WRITERS)
 
 
-def write_report(report: Report, path: Path) -> None:
+def write_report(report: Answer, path: Path) -> None:
     """Write the report in the format that the suffix of ``path`` names; whole or not at all."""
     module, function = WRITERS.get(path.suffix.lower(), ("", ""))
     if not module:
         raise NsysmapError(
             str(path), "has no suffix that names a format", f"use {', '.join(SUFFIXES)}"
         )
-    write = cast("Callable[[Report, Path], None]", getattr(import_module(module), function))
+    write = cast("Callable[[Answer, Path], None]", getattr(import_module(module), function))
     with replacing(path) as fresh:
         write(report, fresh)

@@ -50,7 +50,7 @@ def inferences_by_sql() -> list[tuple[int, int, list[Row]]]:
 
 def test_the_figures_of_an_inference_are_those_of_plain_sql() -> None:
     found = inferences_by_sql()
-    figures = report("bert_trt10", "sync.sqlite").inferences
+    figures = report("bert_trt10", "sync.sqlite").figures
     # one stream: kernels never overlap
     busy = [sum(end - start for start, end, _ in kernels) for _, _, kernels in found]
     span = [kernels[-1][1] - kernels[0][0] for _, _, kernels in found]
@@ -74,7 +74,7 @@ def test_busy_share_is_the_gpu_s_work_within_the_window_of_the_measured_inferenc
     work = sum(end - start for _, _, kernels in found for start, end, _ in kernels)
     held = report("bert_trt10", "sync.sqlite")
     assert held.busy_window == "inferences"
-    assert [(gpu.device, gpu.busy_ns, gpu.window_ns) for gpu in held.gpus] == [
+    assert [(gpu.device, gpu.whole_busy_ns, gpu.window_ns) for gpu in held.gpus] == [
         (0, work, last - begin)
     ]
     assert held.busy_share == round(work / (last - begin), 6)
@@ -84,8 +84,10 @@ def test_busy_and_idle_time_make_up_the_window_but_for_its_edges() -> None:
     held = report("bert_trt10", "sync.sqlite")
     (gpu,) = held.gpus
     assert gpu.window_ns is not None
-    assert gpu.busy_ns is not None
-    edges = gpu.window_ns - gpu.busy_ns - sum(row.integer("time_ns") for row in held.idle)
+    assert gpu.whole_busy_ns is not None
+    edges = (
+        gpu.window_ns - gpu.whole_busy_ns - sum(row.integer("time_ns") for row in held.idle_rows)
+    )
     found = inferences_by_sql()
     assert edges == found[0][2][0][0] - found[0][0] + max(0, found[-1][1] - found[-1][2][-1][1])
 
@@ -106,14 +108,14 @@ def test_a_layer_s_times_are_the_mean_and_the_median_over_inferences_of_its_kern
     for column, of in (("time_ns", statistics.fmean), ("median_ns", statistics.median)):
         told = {
             row.integer("layer_index"): row.integer(column)
-            for row in held.layers
+            for row in held.layer_rows
             if row.maybe_integer(column)
         }
         assert told == {layer: round(of(values)) for layer, values in times.items()}
     total = sum(sum(values) for values in times.values())
     shares = {
         row.integer("layer_index"): row.real("share_of_kernel_time")
-        for row in held.layers
+        for row in held.layer_rows
         if row.maybe_integer("time_ns")
     }
     assert shares == pytest.approx({layer: sum(values) / total for layer, values in times.items()})
@@ -161,7 +163,10 @@ def test_every_kernel_is_accounted_for(folder: str, file: str, *, engine: bool) 
         assert unmapped.ints(figure).sum() == without.ints(figure).sum()
     kernels_table = held.tables.kernels
     took = kernels_table.ints("end_ns") - kernels_table.ints("start_ns")
-    assert int(took[kernels_table.ints("layer_id") >= 0].sum()) == held.mapped.ints("time_ns").sum()
+    assert (
+        int(took[kernels_table.ints("layer_id") >= 0].sum())
+        == held.mapped_rows.ints("time_ns").sum()
+    )
     assert held.tables.layer_kinds.floats("share_of_kernel_time").sum() == pytest.approx(
         1, abs=1e-4
     )
@@ -177,8 +182,8 @@ def test_several_engines_have_figures_of_their_own() -> None:
         "bert_trt10/engine.json",
         "bert_split_trt10/engine.json",
     ]
-    assert [(one.engine, one.count) for one in held.by_engine] == [(0, 43), (1, 43)]
-    assert held.inferences.count == 86
+    assert [(one.engine, one.count) for one in held.figures_by_engine] == [(0, 43), (1, 43)]
+    assert held.figures.count == 86
     for engine in (0, 1):
         assert sum(
             row.real("share_of_kernel_time")
@@ -229,7 +234,7 @@ def test_the_api_gives_the_parts_of_the_report_and_frames() -> None:
     assert len(found.kernels) == 2800
     assert found.layers.loc[found.layers["layer_index"] == 1, "kernels"].tolist() == [1]
     assert found.coverage[["method", "kernels"]].to_numpy().tolist() == [["nvtx", 2800]]
-    spread = nsysmap.report_of(found).inferences.gpu_time_ns
+    spread = nsysmap.report_of(found).figures.gpu_time_ns
     assert spread is not None
     assert spread.median_ns == round(found.inferences["gpu_busy_ns"].median())
     assert found.findings == nsysmap.report_of(found).findings

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysmap.answer.report import Report
+from nsysmap.answer.model import Answer
 from nsysmap.core.engine_schema import LAYERS
 from nsysmap.output.json import json_pieces, report_json, schema, write_json
 from nsysmap.output.write import write_report
@@ -80,12 +80,12 @@ def test_a_hostile_report_keeps_to_the_schema_and_its_names_are_exact(tmp_path: 
     write_json(lone, tmp_path / "r.json")
     told = read(tmp_path / "r.json")
     jsonschema.Draft202012Validator(schema()).validate(told)
-    assert [row["name"] for row in told["layers"]] == [row.text("name") for row in lone.layers]
+    assert [row["name"] for row in told["layers"]] == [row.text("name") for row in lone.layer_rows]
     assert [row["name"] for row in told["kernels"]] == lone.tables.kernel_totals.text("name").list()
 
 
 def test_the_figures_are_those_of_the_report() -> None:
-    held: Report = report("bert_trt10", "sync.sqlite")
+    held: Answer = report("bert_trt10", "sync.sqlite")
     told = report_json(held)
     assert told["schema"] == "nsysmap/report/1"
     assert told["engine"] == told["engines"][0]
@@ -98,7 +98,7 @@ def test_the_figures_are_those_of_the_report() -> None:
         "unmapped": [],
     }  # fmt: skip
     assert [row["index"] for row in told["layers"]] == [
-        row.integer("layer_index") for row in held.layers
+        row.integer("layer_index") for row in held.layer_rows
     ]
     assert told["graph_replays"] is None
     assert (told["findings"], told["skipped"], told["clean"]) == ([], [], [])  # no rules ran

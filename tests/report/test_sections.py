@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsysmap.answer.report import Report
+from nsysmap.answer.model import Answer
 from nsysmap.output import sections
 from nsysmap.output.answers import above_actions, below_actions
 from nsysmap.output.markdown import report_markdown
@@ -19,7 +19,7 @@ from tests.reports import analysis, report
 NAME = "<b>made up</b> | of a stranger"
 
 
-def _made_up(_report: Report, _width: int) -> sections.Made:
+def _made_up(_report: Answer, _width: int) -> sections.Made:
     table = Grid(("share", "name"), (("12.3%", NAME),), "rl", names=(1,))
     return "A section of a test", [Paragraph("It says something new."), table]
 
@@ -36,7 +36,7 @@ def test_a_section_that_is_written_once_is_in_every_form() -> None:
         "terminal": report_text(held, width=80, full=True),
         "Markdown": report_markdown(held),
         "page": page(analysis("bert_trt10", "sync.sqlite"), held),
-        "notebook": notebook_html(held.summary, sections_of(held)),
+        "notebook": notebook_html(held, sections_of(held)),
     }
     for form, text in forms.items():
         assert "A section of a test" in text, form
@@ -49,6 +49,6 @@ def test_a_section_that_is_written_once_is_in_every_form() -> None:
 
 def test_what_a_form_shows_in_its_own_way_is_a_section_or_an_answer() -> None:
     assert SECTIONS.keys() >= OWN_SECTIONS
-    summary = report("bert_trt10", "sync.sqlite").summary
+    summary = report("bert_trt10", "sync.sqlite")
     keys = {one.key for one in (*above_actions(summary), *below_actions(summary))}
     assert keys >= OWN_ANSWERS - {"kinds"}  # this capture has one kind of inference

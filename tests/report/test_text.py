@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from nsysmap.answer.model import UnitOfTime
-from nsysmap.answer.report import Report
+from nsysmap.answer.model import Answer, UnitOfTime
 from nsysmap.answer.words import NOT_ABOUT_THIS
 from nsysmap.core.note import Level, Note
 from nsysmap.core.result_schema import WHATIF
@@ -24,7 +23,7 @@ from tests.reports import hostile, numbered, report, with_tables
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def some() -> list[Report]:
+def some() -> list[Answer]:
     return [
         report("bert_trt10", "sync.sqlite"),
         report("bert_trt10", "graph.sqlite", engine=False),
@@ -280,11 +279,11 @@ def test_other_notes_come_last(level: str) -> None:
 )
 def test_what_repeats_unmarked_is_no_inference_in_headings(unit: UnitOfTime, word: str) -> None:
     given = report("bert_trt10", "sync.sqlite")
-    told = replace(given, summary=replace(given.summary, unit_of_time=unit))
+    told = replace(given, unit_of_time=unit)
     for text in (report_text(told, full=True), report_markdown(told)):
         assert f"{word}s: 50, found by" in text
         assert f"to the last steady-state {word.lower()}" in " ".join(text.split())
-    nothing = replace(told, inferences=replace(told.inferences, count=0))
+    nothing = replace(told, figures=replace(told.figures, count=0))
     assert f"{word}s: none recognised" in report_text(nothing, full=True)
 
 
@@ -295,7 +294,7 @@ def test_why_a_rule_could_not_tell_is_without_the_table_that_is_empty() -> None:
     assert because(Skip("", "memcpys")) == "no rows in memcpys"
     assert because(Skip("", "devices.sm_count")) == "no value in devices.sm_count"
     assert because(Skip("it could not be predicted: few")) == "it could not be predicted: few"
-    eager = report("torch_encoder", "eager.nsys-rep", engine=False).summary
+    eager = report("torch_encoder", "eager.nsys-rep", engine=False)
     without = Skip("", "engine_fits", about_engines=True)
     assert because(without, eager) == NOT_ABOUT_THIS
     assert because(without) == "no rows in engine_fits"

@@ -16,7 +16,7 @@ from nsysmap.analysis import Analysis
 from nsysmap.answer import words
 from nsysmap.answer.commands import commands
 from nsysmap.answer.costs import cost_rows, costs_heading
-from nsysmap.answer.model import WORK, Summary
+from nsysmap.answer.model import WORK, Answer
 from nsysmap.api import analyze
 from nsysmap.comparison.inference import one_inference
 from nsysmap.comparison.inference_page import inference_text
@@ -225,7 +225,7 @@ def test_times_of_an_engine_s_layers_add_up_to_its_kernel_time_per_inference() -
                 ), name
 
 
-def shares_of_gpus(summary: Summary) -> list[list[list[int]]]:
+def shares_of_gpus(summary: Answer) -> list[list[list[int]]]:
     """Of each GPU, in the trace and where it was replayed without the profiler too: the busy share,
     then the idle ones, in percent.
     """

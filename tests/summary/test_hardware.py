@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from nsysmap.answer.hardware import better_capture, counted_limits, hardware_use, told
-from nsysmap.answer.model import Summary
+from nsysmap.answer.model import Answer
 from nsysmap.core.counter_schema import GPU_SAMPLING, KERNEL_COUNTERS
 from nsysmap.core.result_schema import LAYER_TIMES, ROOFLINE
 from nsysmap.core.table import Table
@@ -84,7 +84,7 @@ def sentences(held: Mapping[str, Table]) -> list[str]:
     )
 
 
-def summary() -> Summary:
+def summary() -> Answer:
     return analysis("bert_trt10", "sync.sqlite").summary
 
 

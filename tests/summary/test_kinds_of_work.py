@@ -13,7 +13,7 @@ from nsysmap import analyze
 from nsysmap.advice.program import CUDA, TENSORRT, Program
 from nsysmap.answer import words
 from nsysmap.answer.first_use import _remedy
-from nsysmap.answer.model import Distinction, Figure, InferenceKind, Summary, WhereItRan
+from nsysmap.answer.model import Answer, Distinction, Figure, InferenceKind, WhereItRan
 from nsysmap.answer.slowest import _without_begins
 from nsysmap.core.report_schema import INFERENCE_GROUPS, INFERENCE_TIMES
 from nsysmap.core.table import Table
@@ -21,7 +21,7 @@ from nsysmap.core.table import Table
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
-def held() -> Summary:
+def held() -> Answer:
     return analyze(FIXTURES / "torch_encoder/eager.nsys-rep", rules=[]).summary
 
 

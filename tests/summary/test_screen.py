@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from nsysmap.answer.commands import commands
-from nsysmap.answer.model import Trouble
-from nsysmap.answer.report import Report
+from nsysmap.answer.model import Answer, Trouble
 from nsysmap.api import analyze
 from nsysmap.output.build import report_of
 from nsysmap.output.text.report import report_text
@@ -64,16 +63,15 @@ QUESTIONS = {
 
 
 @cache
-def held(name: str) -> Report:
+def held(name: str) -> Answer:
     first, *engines = (FIXTURES / part for part in SCREENS[name])
     return report_of(analyze(first, engines, rules=golden_rules()))
 
 
-def unanswered(told: Report, width: int, folder: str = "") -> list[str]:
+def unanswered(told: Answer, width: int, folder: str = "") -> list[str]:
     """The questions without an answer in the first lines, where the files are in that folder."""
     given = [
-        f"{folder}{name}"
-        for name in (told.summary.source, *(engine.source for engine in told.summary.engines))
+        f"{folder}{name}" for name in (told.source, *(engine.source for engine in told.engines))
     ]
     lines = report_text(told, width=width, given=given).splitlines()[:FIRST_LINES]
     whole = re.sub(r"\n {9,}", " ", "\n".join(lines))  # a sentence may be wrapped anywhere
@@ -299,7 +297,7 @@ def test_without_a_folder_in_common_a_long_command_goes_on_after_a_backslash_bet
 def test_files_of_one_name_and_several_engines_in_one_file_are_named_once_each_by_their_paths() -> (
     None
 ):
-    summary = held("two_engines").summary
+    summary = held("two_engines")
     first, second = summary.engines
     twins = replace(
         summary,
@@ -327,7 +325,7 @@ def test_files_of_one_name_and_several_engines_in_one_file_are_named_once_each_b
 
 
 def test_a_name_that_is_decoded_on_the_screen_is_of_a_kernel_that_ran() -> None:
-    summary = held("bert_trt10").summary
+    summary = held("bert_trt10")
     told = next(command for what, command in commands(summary) if what == "names")
     assert told.removeprefix("nsysmap decode ") in {one.name for one in summary.kernels}
     nothing = replace(summary, kernels=tuple(replace(one, name="k") for one in summary.kernels))
@@ -399,7 +397,7 @@ def test_the_screen_tells_inferences_of_another_engine_with_the_same_names_from_
 def test_a_trace_without_any_work_has_a_screen_without_commands() -> None:
     told = held("pytorch")
     nothing = replace(
-        told.summary,
+        told,
         kernels=(),
         engines=(),
         layers=(),
@@ -407,14 +405,12 @@ def test_a_trace_without_any_work_has_a_screen_without_commands() -> None:
         errors=(Trouble("no CUDA events were recorded"),),
     )
     assert commands(nothing) == []
-    lines = report_text(
-        replace(told, summary=nothing), width=80, given=["report.nsys-rep"]
-    ).splitlines()
+    lines = report_text(nothing, width=80, given=["report.nsys-rep"]).splitlines()
     assert any("no CUDA events were recorded" in line for line in lines)
 
 
 def test_the_name_to_decode_is_the_costliest_that_has_a_meaning_beside_itself() -> None:
-    kernels = held("bert_trt10").summary.kernels
+    kernels = held("bert_trt10").kernels
     pointwise = replace(
         kernels[0],
         name="generatedNativePointwise",
@@ -425,7 +421,7 @@ def test_the_name_to_decode_is_the_costliest_that_has_a_meaning_beside_itself() 
         name="__myl_AddMulMeanAddSqrtDivMulMul_0x" + "a" * 32,
         what="myelin kernel: likely residual-add, rmsnorm",
     )
-    found = dict(commands(replace(held("bert_trt10").summary, kernels=(pointwise, myelin))))
+    found = dict(commands(replace(held("bert_trt10"), kernels=(pointwise, myelin))))
     assert found["names"] == f"nsysmap decode {myelin.name}"
-    alone = dict(commands(replace(held("bert_trt10").summary, kernels=(pointwise,))))
+    alone = dict(commands(replace(held("bert_trt10"), kernels=(pointwise,))))
     assert alone["names"] == "nsysmap decode sync.sqlite"  # every name of the report

@@ -19,6 +19,7 @@ from nsysmap.answer import gains, words
 from nsysmap.answer.actions import RunFacts, UnitTime, actions
 from nsysmap.answer.costs import functions, inside, kernel_titles
 from nsysmap.answer.model import (
+    Answer,
     Distinction,
     Figure,
     IdleCause,
@@ -26,7 +27,6 @@ from nsysmap.answer.model import (
     RegionPart,
     RuleAnswer,
     Slowest,
-    Summary,
     UnitOfTime,
     Wait,
     WhereItRan,
@@ -683,7 +683,7 @@ def test_avoiding_reformats_is_advised_by_why_they_are_there() -> None:
 
 
 def test_two_in_flight_of_a_program_that_runs_cuda_graphs_are_two_graphs() -> None:
-    def line(given: Summary) -> str | None:
+    def line(given: Answer) -> str | None:
         return next(one.paste for one in given.actions if one.name == "two-in-flight")
 
     assert (

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from nsysmap.answer import whose, words
-from nsysmap.answer.model import PASS_OF_ONE, Summary
+from nsysmap.answer.model import PASS_OF_ONE, Answer
 from nsysmap.api import analyze
 from nsysmap.cli.main import cli
 from nsysmap.output.build import report_of
@@ -25,7 +25,7 @@ MIXED = ("backbone", "head")
 
 
 @cache
-def summary(report: str, *engines: str) -> Summary:
+def summary(report: str, *engines: str) -> Answer:
     folder = FIXTURES / report.partition("/")[0]
     return analyze(
         FIXTURES / f"{report}.nsys-rep",
@@ -190,7 +190,7 @@ def test_the_full_report_has_the_evidence_for_each_engine() -> None:
         )
     )
     full, brief = ("".join(report_text(report, full=full).split()) for full in (True, False))
-    for engine, inferences in zip(report.summary.engines, (3, 96), strict=True):
+    for engine, inferences in zip(report.engines, (3, 96), strict=True):
         assert engine.how is not None and f"explains {inferences} of 99 inferences" in engine.how
         assert "".join(engine.how.split()) in full and "".join(engine.how.split()) not in brief
 

@@ -12,7 +12,7 @@ import pytest
 from nsysmap.answer import gains, next_steps, words
 from nsysmap.answer.actions import LEAST_SHARE, UnitTime, actions
 from nsysmap.answer.costs import kernel_titles
-from nsysmap.answer.model import Doubt, Figure, NextStep, Summary, Trouble, UnitOfTime
+from nsysmap.answer.model import Answer, Doubt, Figure, NextStep, Trouble, UnitOfTime
 from nsysmap.answer.summarize import summarize
 from nsysmap.api import analyze
 from nsysmap.comparison.inference import one_inference
@@ -35,7 +35,7 @@ from tests.summary.test_summarize import TENSORRT, answered, finding, outcome, t
 UNEVEN = "the inferences are not evenly spaced: 5 inferences start within 3 µs of the previous one"
 
 
-def eager() -> Summary:
+def eager() -> Answer:
     return analysis("torch_encoder", "eager.nsys-rep", engine=False, rules=True).summary
 
 

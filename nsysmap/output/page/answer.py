@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from nsysmap.answer import gains, whose, words
 from nsysmap.answer.costs import Cost, cost_rows, costs_of, functions, inside
-from nsysmap.answer.model import REPLAY, GpuTime, LayerGroup, Summary
+from nsysmap.answer.model import REPLAY, Answer, GpuTime, LayerGroup
 from nsysmap.core.idle_causes import idle_words
 from nsysmap.output.answers import above_actions, below_actions
 from nsysmap.output.picture.swatches import CAUSES
@@ -97,7 +97,7 @@ class PageSentences:
     rows: tuple[Answered, ...]
 
 
-def told_of(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> PageSentences:
+def told_of(summary: Answer, proofs: Mapping[int, str], *, regions: bool) -> PageSentences:
     """The sentences of an answer; ``regions`` says that the page has a section about the insides of
     regions, and ``proofs`` by engine what shows that it ran.
     """
@@ -149,7 +149,7 @@ engine.
 """
 
 
-def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iterator[Answered]:
+def _rows(summary: Answer, proofs: Mapping[int, str], *, regions: bool) -> Iterator[Answered]:
     each = f"all {words.each(summary)}s"
     links = {
         "doubt": ("inferences", each),
@@ -177,7 +177,7 @@ def _rows(summary: Summary, proofs: Mapping[int, str], *, regions: bool) -> Iter
     yield Answered("do first", gains.cut_off(summary), "whatif", "all changes")
 
 
-def _sure(summary: Summary, proofs: Mapping[int, str]) -> Iterator[Answered]:
+def _sure(summary: Answer, proofs: Mapping[int, str]) -> Iterator[Answered]:
     """How sure the answer is, with what shows that each engine ran."""
     for number, engine in enumerate(summary.engines):
         verdict = whose.engine_ran(summary, engine)
@@ -192,7 +192,7 @@ def _sure(summary: Summary, proofs: Mapping[int, str]) -> Iterator[Answered]:
     yield Answered("how sure", told, "sure", "how each layer is known")
 
 
-def bars_of(summary: Summary) -> tuple[Bar, ...]:
+def bars_of(summary: Answer) -> tuple[Bar, ...]:
     """A bar for each GPU, if the trace shows how busy it was, and below that of the replayed one
     the same without the profiler.
     """
@@ -208,7 +208,7 @@ def bars_of(summary: Summary) -> tuple[Bar, ...]:
     return tuple(bars)
 
 
-def _bar(summary: Summary, gpu: GpuTime) -> Bar:
+def _bar(summary: Answer, gpu: GpuTime) -> Bar:
     parts = _parts(summary, gpu)
     ends = f"steady-state {words.each(summary)}" if gpu.window == "inferences" else "GPU work"
     between = f"from the first to the last {ends}"
@@ -222,7 +222,7 @@ def _bar(summary: Summary, gpu: GpuTime) -> Bar:
     return Bar(title, parts, parts)
 
 
-def _replayed(summary: Summary, gpu: GpuTime, above: Sequence[Bar]) -> Bar:
+def _replayed(summary: Answer, gpu: GpuTime, above: Sequence[Bar]) -> Bar:
     parts = _parts(summary, gpu)
     explained = {part.fill for bar in above for part in bar.parts}
     of = f"Predicted, of {rounded(gpu.window_ns)} per {summary.unit}"
@@ -234,7 +234,7 @@ def _replayed(summary: Summary, gpu: GpuTime, above: Sequence[Bar]) -> Bar:
     )
 
 
-def _parts(summary: Summary, gpu: GpuTime) -> tuple[BarPart, ...]:
+def _parts(summary: Answer, gpu: GpuTime) -> tuple[BarPart, ...]:
     parts: list[BarPart] = []
     left, replayed = 0.0, gpu.window == REPLAY
 

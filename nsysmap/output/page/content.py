@@ -13,8 +13,7 @@ import numpy as np
 
 from nsysmap.analysis import Analysis
 from nsysmap.answer.costs import others_name
-from nsysmap.answer.model import Summary
-from nsysmap.answer.report import Report
+from nsysmap.answer.model import Answer
 from nsysmap.answer.whose import engine_names
 from nsysmap.core.changes import ABOUT_LAYERS
 from nsysmap.core.idle_causes import IDLE_CAUSES, idle_words
@@ -67,7 +66,7 @@ class Shown:
     sampled: Sequence[Sampled] = ()
 
 
-def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, object]:
+def content_of(analysis: Analysis, report: Answer, shown: Shown) -> dict[str, object]:
     """The document that the page's script reads, as JSON values; its texts contain no control
     characters.
     """
@@ -128,7 +127,8 @@ def content_of(analysis: Analysis, report: Report, shown: Shown) -> dict[str, ob
         "idle": _idle(tables, analysis.summary),
         "idle_of": (
             "of the time from the first to the last"
-            f" {window_words(report)}{', all GPUs added up' if len(report.gpus) > 1 else ''}"
+            f" {window_words(report)}"
+            f"{', all GPUs added up' if len(report.machine_gpus) > 1 else ''}"
         ),
         "findings": [
             _finding(number, row, events.origin_ns, tables)
@@ -340,7 +340,7 @@ def _layers(
     return found
 
 
-def _idle(tables: Tables, summary: Summary) -> list[dict[str, object]]:
+def _idle(tables: Tables, summary: Answer) -> list[dict[str, object]]:
     """Idle time by cause, of all devices together; ``each`` is that of one of the answer's units,
     where they are all of one device.
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nsysmap.answer.model import Summary
+from nsysmap.answer.model import Answer
 from nsysmap.core.schema import Tables
 from nsysmap.text.units import counted, rounded
 from nsysmap.trace.inferences.steady import OUTLIER
@@ -30,7 +30,7 @@ class Unit:
         return time_ns * self.runs.get(engine, 1)
 
 
-def unit_of(summary: Summary, tables: Tables) -> Unit:
+def unit_of(summary: Answer, tables: Tables) -> Unit:
     """A pass, where engines run in turn; else an inference, with several engines one of the layer's
     own.
     """
@@ -60,7 +60,7 @@ def unit_of(summary: Summary, tables: Tables) -> Unit:
     )
 
 
-def run_words(summary: Summary, tables: Tables) -> str:
+def run_words(summary: Answer, tables: Tables) -> str:
     """Which inferences the times at the top are of, and their median where all are of one loop."""
     if not summary.steady or summary.traced is None:
         return ""

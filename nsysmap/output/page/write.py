@@ -10,8 +10,7 @@ from nsysmap.advice.paste import CHANGES
 from nsysmap.analysis import Analysis
 from nsysmap.answer import gains
 from nsysmap.answer.costs import whose_unit
-from nsysmap.answer.model import Summary
-from nsysmap.answer.report import Report
+from nsysmap.answer.model import Answer
 from nsysmap.core.groups import distinct_rows
 from nsysmap.core.output_file import replacing
 from nsysmap.core.table import MISSING, Row, Table
@@ -70,14 +69,14 @@ _LOOK = HtmlLook(
 )
 
 
-def further_sections(report: Report) -> list[Section]:
+def further_sections(report: Answer) -> list[Section]:
     """The sections that the page lays out as they are."""
     return [one for one in sections_of(report) if one.key not in OWN_SECTIONS]
 
 
 def write_page(
     analysis: Analysis,
-    report: Report,
+    report: Answer,
     path: Path,
     *,
     most_kernels: int = MOST_KERNELS,
@@ -99,7 +98,7 @@ def _figures(row: Row) -> tuple[str, ...]:
     return (*saving, before, after)
 
 
-def _bridge(summary: Summary, report: Report) -> str:
+def _bridge(summary: Answer, report: Answer) -> str:
     """Why the rule about the profiler's stops found nothing, where the GPU was idle for the
     profiler's work; empty where that is not so.
     """
@@ -122,7 +121,7 @@ def _bridge(summary: Summary, report: Report) -> str:
     )
 
 
-def _by_reason(report: Report) -> dict[str, list[str]]:
+def _by_reason(report: Answer) -> dict[str, list[str]]:
     """The rules that could not tell, by why: those of a table by what the table lacks."""
     found: dict[str, list[str]] = {}
     for one in report.skipped:
@@ -141,7 +140,7 @@ def _unmapped_names(kernels: Table) -> frozenset[str]:
 
 def page(
     analysis: Analysis,
-    report: Report,
+    report: Answer,
     *,
     most_kernels: int = MOST_KERNELS,
     links: Sequence[tuple[str, str]] = (),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nsysmap.answer.report import Report
+from nsysmap.answer.model import Answer
 from nsysmap.output.sections import sections_of
 from nsysmap.output.text.screen import screen
 from nsysmap.text.lines import WHOLE, rendered, styled
@@ -14,7 +14,7 @@ NARROWEST = 80
 
 
 def report_text(
-    report: Report,
+    report: Answer,
     *,
     width: int | None = None,
     full: bool = False,
@@ -28,7 +28,7 @@ def report_text(
     it has their names.
     """
     room = WHOLE if width is None else max(NARROWEST, width)
-    lines = screen(report.summary, room, given)
+    lines = screen(report, room, given)
     if full:
         for section in sections_of(report, room):
             lines += [styled(""), *section_lines(section, room)]

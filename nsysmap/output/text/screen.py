@@ -11,7 +11,7 @@ from nsysmap.answer import gains, next_steps
 from nsysmap.answer import words as answer
 from nsysmap.answer.commands import commands
 from nsysmap.answer.costs import Cost, cost_rows, costs_heading, inside, kernel_titles, other_costs
-from nsysmap.answer.model import Action, Region, Summary
+from nsysmap.answer.model import Action, Answer, Region
 from nsysmap.answer.whose import engine_names
 from nsysmap.names.layers import short_nodes
 from nsysmap.output.answers import above_actions, below_actions
@@ -48,7 +48,7 @@ _GAP = 2  # columns between those of a table
 _LEAST_LAYER = 0.02
 
 
-def screen(summary: Summary, width: int, given: Sequence[str] = ()) -> list[Line]:
+def screen(summary: Answer, width: int, given: Sequence[str] = ()) -> list[Line]:
     """The answer in lines of at most ``width`` columns; on a terminal with as many actions as leave
     room for what costs most.
 
@@ -93,7 +93,7 @@ def screen(summary: Summary, width: int, given: Sequence[str] = ()) -> list[Line
     return lines
 
 
-def _choices(summary: Summary) -> Iterator[tuple[Sequence[Action], Sequence[str]]]:
+def _choices(summary: Answer) -> Iterator[tuple[Sequence[Action], Sequence[str]]]:
     """What the answer may hold, the most first: these actions, without these details.
 
     First go the note on their order and what held up the slowest inference, next an action of
@@ -117,7 +117,7 @@ def _unknown_gain(action: Action) -> bool:
 
 
 def _answer(
-    summary: Summary, shown: Sequence[Action], width: int, left_out: Sequence[str] = ()
+    summary: Answer, shown: Sequence[Action], width: int, left_out: Sequence[str] = ()
 ) -> list[Line]:
     """The sentences of the answer, with these actions and without these details."""
     lines = wrapped(answer.title(summary), width, indent=0, style="bold")
@@ -162,7 +162,7 @@ def _fitting(forms: Sequence[str], width: int, indent: int = _WORD, hang: int = 
     return next(form for form, lines in zip(forms, taken, strict=True) if lines <= taken[-1])
 
 
-def _kinds(summary: Summary, width: int) -> Iterator[Line]:
+def _kinds(summary: Answer, width: int) -> Iterator[Line]:
     """The times of several kinds of inferences, of as many as there are lines for."""
     for most in range(answer.MOST_KINDS, _LEAST_KINDS - 1, -1):
         told = answer.kinds(summary, most)
@@ -182,7 +182,7 @@ def _said(word: str, texts: list[str], width: int) -> Iterator[Line]:
 
 
 def _actions(
-    summary: Summary, shown: Sequence[Action], width: int, left_out: Sequence[str]
+    summary: Answer, shown: Sequence[Action], width: int, left_out: Sequence[str]
 ) -> Iterator[Line]:
     shorter = [action for action in shown if not action.throughput_only]
     if not shorter:
@@ -214,7 +214,7 @@ def _actions(
             yield from _how(action, width)
 
 
-def _next_steps(summary: Summary, shown: Sequence[Action], width: int) -> Iterator[Line]:
+def _next_steps(summary: Answer, shown: Sequence[Action], width: int) -> Iterator[Line]:
     """The commands that answer what this analysis cannot: shown first if it is blocked, otherwise
     last.
     """
@@ -302,7 +302,7 @@ def _folded(command: str, width: int) -> list[str]:
     return lines
 
 
-def _costliest(summary: Summary, width: int) -> list[Line]:
+def _costliest(summary: Answer, width: int) -> list[Line]:
     if not summary.layers:
         return _kernels(summary, width)
     shown = [
@@ -328,7 +328,7 @@ def _costliest(summary: Summary, width: int) -> list[Line]:
     return [*lines, *_said("inside", [inside(summary)] if summary.regions else [], width)]
 
 
-def costs_table(summary: Summary, shown: Sequence[Cost], width: int) -> list[Line]:
+def costs_table(summary: Answer, shown: Sequence[Cost], width: int) -> list[Line]:
     """These rows of the table of kernel time, and all others as one."""
     several = len({group.engine for group in summary.layers}) > 1
     engines = told_apart([escaped(name) for name in engine_names(summary)], _ENGINE)
@@ -373,7 +373,7 @@ def costs_table(summary: Summary, shown: Sequence[Cost], width: int) -> list[Lin
     return table(header, cells, width, "rrr" + "l" * kinds_too + "l" * several + "n")
 
 
-def _kernels(summary: Summary, width: int) -> list[Line]:
+def _kernels(summary: Answer, width: int) -> list[Line]:
     named, shown = width >= _WIDE, summary.kernels[:_TOP_LAYERS]
     visible = "visible " if summary.hidden else ""
     cells = [
