@@ -11,9 +11,13 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
+from nsysmap.comparison.gate.budget import read_budget
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.schema import RULE_TABLES
 from nsysmap.inputs.engine.dataflow import flow_of
 from nsysmap.inputs.engine.reader import read_engines_in
+from nsysmap.inputs.ncu.printed import parse_ncu_csv
+from nsysmap.inputs.nsys.arrow_tables import folder_tables
 from nsysmap.inputs.nsys.report_tables import read_report
 from nsysmap.names.decode import (
     decode,
@@ -25,6 +29,7 @@ from nsysmap.names.decode import (
 from nsysmap.network.tables import engine_tables
 from nsysmap.rules.plain_yaml import plain_yaml
 from nsysmap.rules.rule_file import read_rule
+from nsysmap.rules.sandbox.limits import QueryError, Sandbox
 from tests.sqlite_mutants import compared
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -86,12 +91,52 @@ def report(data: bytes) -> None:
         read_report(_file(data, "fuzzed.nsys-rep"))
 
 
+def counters(data: bytes) -> None:
+    """The printed output of Nsight Compute."""
+    with contextlib.suppress(NsysmapError):
+        parse_ncu_csv(data.decode("utf-8", "replace"), "fuzzed.csv")
+
+
+def budget(data: bytes) -> None:
+    """A budget file of `nsysmap gate`."""
+    with contextlib.suppress(NsysmapError):
+        read_budget(_file(data, "budget.toml"))
+
+
+def parquet(data: bytes) -> None:
+    """A table of an exported folder: all its columns, each as whole numbers or as texts."""
+    folder = _file(b"", "table").with_name("exported")
+    folder.mkdir(exist_ok=True)
+    path = folder / "CUPTI_ACTIVITY_KIND_KERNEL.parquet"
+    path.write_bytes(data)
+    with contextlib.suppress(NsysmapError):
+        tables = folder_tables(folder, "Parquet", {path.stem: path})
+        tables.read(path.stem, ("start", "end"))
+        tables.read(path.stem, (), ("name",))
+
+
+@cache
+def _sandbox() -> Sandbox:
+    return Sandbox(RULE_TABLES, threads=1)
+
+
+def statement(data: bytes) -> None:
+    """The SQL of a stranger's rule: it is refused, or reads nothing but nsysmap's own tables."""
+    with contextlib.suppress(QueryError):
+        query = _sandbox().parse(data.decode("utf-8", "replace"))
+        assert query.tables <= {spec.name for spec in RULE_TABLES}
+
+
 TARGETS: Mapping[str, Callable[[bytes], None]] = {
     "names": names,
     "engine": engine,
     "rule": rule,
     "pages": pages,
     "report": report,
+    "counters": counters,
+    "budget": budget,
+    "parquet": parquet,
+    "statement": statement,
 }
 
 

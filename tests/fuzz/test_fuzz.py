@@ -13,7 +13,17 @@ import pytest
 from tests.fuzz.targets import CORPUS, TARGETS, corpus
 from tests.places import ROOT
 
-RUNS = {"names": 3000, "engine": 2000, "rule": 1500, "pages": 300, "report": 1500}
+RUNS = {
+    "names": 3000,
+    "engine": 2000,
+    "rule": 1500,
+    "pages": 300,
+    "report": 1500,
+    "counters": 3000,
+    "budget": 3000,
+    "parquet": 1500,
+    "statement": 1500,
+}
 LARGEST_BYTES = 8192
 
 

@@ -30,6 +30,7 @@ _FIXED = (
     "Id:Domain:Start/Stop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg",
 )  # fmt: skip
 _NEEDED = ("ID", "Kernel Name")
+_LONG = {"Metric Name", "Metric Value"}  # one row a metric, where the other form has one a kernel
 _CACHES_LEFT = "uncontrolled GPU caches"  # of ncu's warnings: --cache-control none
 _CLOCKS_LEFT = "unmodified GPU clocks"  # --clock-control none
 _MOST_DIGITS = 18
@@ -126,7 +127,7 @@ def parse_ncu_csv(text: str, where: str) -> tuple[NcuKernel, ...]:
         raise NsysmapError(where, "has no Nsight Compute table", _MAKE)
     kernels: dict[tuple[int, int, int], NcuKernel] = {}
     for at, (names, rows) in enumerate(tables):
-        read = _long(names, rows) if "Metric Name" in names else _wide(names, rows)
+        read = _long(names, rows) if set(names) >= _LONG else _wide(names, rows)
         for kernel in read:
             key = (at, kernel.pid or 0, kernel.profile_id)
             before = kernels.get(key)

@@ -1,0 +1,1 @@
+SELECT k.name, sum(k.duration_ns) FROM kernels k JOIN layers l ON k.layer_index = l.layer_index GROUP BY ALL HAVING count(*) > $least

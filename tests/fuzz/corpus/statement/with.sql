@@ -1,0 +1,1 @@
+WITH kernels AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM kernels WHERE x < 9) SELECT * FROM kernels, glob('*')
