@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from nsysmap.network.tables import EngineTables
     from nsysmap.rules.finding import Finding, Outcome
     from nsysmap.rules.rule_file import Rule
+    from nsysmap.timing.headroom import Sources
     from nsysmap.timing.inference_groups import InferenceTables
     from nsysmap.timing.measured import KindTimes, Measured
     from nsysmap.trace.open_report import Reader
@@ -388,6 +389,8 @@ class Pipeline:
         return {
             "kernel_runs": self._kernel_runs,
             "roofline": lambda: self.engine_facts.roofline,
+            "headroom": self._headroom,
+            "engine_headroom": self._engine_headroom,
             "coverage": self._coverage,
             "unmapped": self._unmapped,
             "kernel_totals": lambda: self.kernel_totals,
@@ -588,6 +591,21 @@ class Pipeline:
         mapped = self.mapped
         hidden = hidden_layers(self.measured.layers, self.engine_tables.engines_with_tensors)
         return kernel_runs(mapped.kernels, mapped.inferences, mapped.steady, hidden)
+
+    def _headroom_sources(self) -> Sources:
+        from nsysmap.timing.headroom import Sources
+
+        return Sources(**{one.name: getattr(self.tables, one.name) for one in fields(Sources)})
+
+    def _headroom(self) -> Table:
+        from nsysmap.timing.headroom import headroom_table
+
+        return headroom_table(self._headroom_sources())
+
+    def _engine_headroom(self) -> Table:
+        from nsysmap.timing.headroom import engine_headroom_table
+
+        return engine_headroom_table(self._headroom_sources(), self.tables.headroom)
 
     def _layer_kinds(self) -> Table:
         from nsysmap.timing.layer_sums import layer_kinds

@@ -517,6 +517,42 @@ WITH_DATA_LOADER = AdvisedChange(
 EACH_ENGINE = replace(CHANGES["cuda-graph"], title="run each engine as a CUDA graph")
 """Instead of `cuda-graph` where PyTorch has work of its own between engines."""
 
+_LEVEL_5 = {
+    TENSORRT: _line("trtexec --onnx=model.onnx --builderOptimizationLevel=5", 8, 6),
+    API_PYTHON: _line("config.builder_optimization_level = 5  # when the engine is built", 8, 6),
+    API_CPP: _line("config->setBuilderOptimizationLevel(5);  // when the engine is built", 8, 6),
+    ONNX_RUNTIME: _line(_PROVIDER.format("trt_builder_optimization_level", 5), 8, 6),
+    TORCH_TENSORRT: _line(
+        "torch_tensorrt.compile(model, inputs=inputs, optimization_level=5)",
+        8,
+        6,
+        release=_TORCH_86,
+    ),
+}
+"""How the builder times more tactics."""
+_BATCH = AdvisedChange(
+    "use a larger batch",
+    {
+        TENSORRT: (_line("trtexec --onnx=model.onnx --shapes=INPUT:2xDIMS"),),
+        API_PYTHON: (_LARGER,),
+        API_CPP: (
+            _say(
+                "export the model with a larger or a dynamic batch, and run it with"
+                " context->setInputShape()"
+            ),
+        ),
+        RTX: (_line("tensorrt_rtx --onnx=model.onnx --shapes=INPUT:2xDIMS"),),
+        ONNX_RUNTIME: (_line('session.run(None, {"x": numpy.concatenate([x0, x1])})'),),
+        TENSORRT_LLM: (
+            _line(
+                "trtllm-build --checkpoint_dir=CHECKPOINT --output_dir=ENGINE --max_batch_size=16"
+            ),
+        ),
+        PYTORCH: (_line("out = model(torch.cat([x0, x1]))"),),
+        ANY: (_say("give each kernel the work of two requests"),),
+    },
+    around=True,
+)
 RULES: Mapping[str, AdvisedChange | ByEvidence] = {
     "attention-not-fused": ByEvidence(
         "operator",
@@ -572,33 +608,9 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
     "pointwise-chain": AdvisedChange(
         "join element-wise kernels",
         {
-            TENSORRT: (
-                _line("trtexec --onnx=model.onnx --builderOptimizationLevel=5", 8, 6),
-                _UNCHAINED,
-            ),
-            API_PYTHON: (
-                _line("config.builder_optimization_level = 5  # when the engine is built", 8, 6),
-                _UNCHAINED,
-            ),
-            API_CPP: (
-                _line("config->setBuilderOptimizationLevel(5);  // when the engine is built", 8, 6),
-                _UNCHAINED,
-            ),
+            **{name: (way, _UNCHAINED) for name, way in _LEVEL_5.items()},
             **dict.fromkeys(  # it does not time tactics
                 (RTX, RTX_PYTHON, RTX_CPP, RTX_ONNX_RUNTIME), (_UNCHAINED,)
-            ),
-            ONNX_RUNTIME: (
-                _line(_PROVIDER.format("trt_builder_optimization_level", 5), 8, 6),
-                _UNCHAINED,
-            ),
-            TORCH_TENSORRT: (
-                _line(
-                    "torch_tensorrt.compile(model, inputs=inputs, optimization_level=5)",
-                    8,
-                    6,
-                    release=_TORCH_86,
-                ),
-                _UNCHAINED,
             ),
             PYTORCH: (_line("model = torch.compile(model)  # from PyTorch 2 on"),),
             ANY: (_UNCHAINED,),
@@ -769,30 +781,7 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
         "keep norms from overflowing in FP16",
         _model("compare the output with FP32; if it is off, use BF16 or cast around the norm"),
     ),
-    "under-filled-gpu": AdvisedChange(
-        "use a larger batch",
-        {
-            TENSORRT: (_line("trtexec --onnx=model.onnx --shapes=INPUT:2xDIMS"),),
-            API_PYTHON: (_LARGER,),
-            API_CPP: (
-                _say(
-                    "export the model with a larger or a dynamic batch, and run it with"
-                    " context->setInputShape()"
-                ),
-            ),
-            RTX: (_line("tensorrt_rtx --onnx=model.onnx --shapes=INPUT:2xDIMS"),),
-            ONNX_RUNTIME: (_line('session.run(None, {"x": numpy.concatenate([x0, x1])})'),),
-            TENSORRT_LLM: (
-                _line(
-                    "trtllm-build --checkpoint_dir=CHECKPOINT --output_dir=ENGINE"
-                    " --max_batch_size=16"
-                ),
-            ),
-            PYTORCH: (_line("out = model(torch.cat([x0, x1]))"),),
-            ANY: (_say("give each kernel the work of two requests"),),
-        },
-        around=True,
-    ),
+    "under-filled-gpu": _BATCH,
     "copy-not-overlapped": AdvisedChange(
         "copy while kernels run",
         {
@@ -814,6 +803,52 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
 """What to do about the findings of a rule; of a rule that is not here its name says it, and the
 rule itself how.
 """
+
+_TACTICS = "+CUBLAS,+CUBLAS_LT,+CUDNN"
+_SOURCES = {
+    "python": (
+        "config.set_tactic_sources(config.get_tactic_sources() | 1 << int(trt.TacticSource.CUBLAS)"
+        " | 1 << int(trt.TacticSource.CUDNN))"
+    ),
+    "cpp": (
+        "config->setTacticSources(config->getTacticSources() | 1U <<"
+        " static_cast<uint32_t>(TacticSource::kCUBLAS) | 1U <<"
+        " static_cast<uint32_t>(TacticSource::kCUDNN));"
+    ),
+}
+TRIALS: Mapping[str, AdvisedChange] = {
+    "kernels": AdvisedChange(
+        "let the builder time more kernels", {name: (way,) for name, way in _LEVEL_5.items()}
+    ),
+    "routes": AdvisedChange(
+        "let the builder try other routes",
+        {
+            TENSORRT: (
+                _line(
+                    'trtexec --onnx=model.onnx --tuneBuildRoutes="-match_ragged_mha=[on|off]'
+                    ' -copy_ppg=[on|off]" --saveEngine=best.plan  # all knobs: --helpBuildRoute;'
+                    " not on Windows",
+                    11,
+                    1,
+                ),
+            ),
+        },
+    ),
+    "tactic-sources": AdvisedChange(
+        "let the builder use kernels of cuBLAS and cuDNN",
+        {
+            TENSORRT: (
+                _line(
+                    f"trtexec --onnx=model.onnx --tacticSources={_TACTICS}  # off by default", 10
+                ),
+            ),
+            API_PYTHON: (_line(_SOURCES["python"], 10),),
+            API_CPP: (_line(_SOURCES["cpp"], 10),),
+        },
+    ),
+    "batch": _BATCH,
+}
+"""What to try on layers that are far from the hardware (see core.headroom_reasons.TRIED_BY)."""
 
 ENGINE_FILE = AdvisedChange(
     "No engine file was given; one comes from the build",

@@ -458,6 +458,93 @@ def in_pieces(evidence: Iterable[Mapping[str, object]]) -> str:
 
 
 @dataclass(frozen=True)
+class HeadroomGroup:
+    """Layers whose titles differ only in numbers (a row of `repeated_layers`), and how far they are
+    from the hardware.
+    """
+
+    title: str
+    engine: int | None
+    layers: int
+    layer_ids: tuple[int, ...]
+    time_ns: int  # per unit
+    least_ns: int | None  # that the GPU needs for their bytes and products; None if unknown
+    # why they take longer: a name of nsysmap.core.headroom_reasons.REASONS, of the layer with most
+    # headroom
+    reason: str
+    limit: str | None  # what is longest: device-memory, l2-cache or arithmetic
+    reached: float | None  # the share of that limit that they reach, the mean over their time
+    # of the longest kernel of that layer, as in the table `headroom`
+    waves: float | None
+    blocks: int | None
+    sms: int | None
+    occupancy: float | None
+    tile: str | None
+    kernel_arch: str | None
+    kernels: int  # per inference
+    counted: bool  # the least time rests on hardware counters
+
+    @property
+    def headroom_ns(self) -> int:
+        """The time that could go; 0 if that is unknown."""
+        return 0 if self.least_ns is None else max(self.time_ns - self.least_ns, 0)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Something to try on layers that are far from the hardware, with what it saves at most: never
+    a prediction.
+    """
+
+    name: str  # a key of nsysmap.advice.paste.TRIALS
+    title: str
+    at_most_ns: int  # per unit: the headroom of the layers that it may help
+    layers: tuple[str, ...]  # their titles, those with the most headroom first
+    throughput_only: bool
+    paste: str | None
+    paste_pytorch: str | None
+    change: str | None  # what to change, in a sentence, where there is no line to paste
+
+
+@dataclass(frozen=True)
+class Headroom:
+    """How far the layers of the engines that ran are from the hardware; times are per unit, of
+    kernels as recorded.
+
+    ``time_ns`` is the time of all layers, ``known_ns`` that of the layers whose least time is
+    known, ``least_ns`` their least time: the GPU needs that for their bytes and products, however
+    good its kernels are.  What lies between is at most what could go; no one change removes all of
+    it.
+    """
+
+    time_ns: int
+    known_ns: int
+    least_ns: int
+    layers: int
+    counted_layers: int  # whose least time rests on hardware counters; of the others on the model
+    # of which only the bytes of weights are known (dynamic shapes): their least time is too short
+    weights_only_layers: int
+    groups: tuple[HeadroomGroup, ...]  # the most headroom first, the unknown last
+    # names of nsysmap.core.headroom_reasons.REASONS with the headroom of their layers, the most
+    # first
+    reasons: tuple[tuple[str, int], ...]
+    # the GPU works, or has work queued, for at least 80 % of the time: what the host does hardly
+    # matters, and this is what is left to gain
+    gpu_bound: bool
+    trials: tuple[Trial, ...]  # the largest bound first; those for throughput only last
+
+    @property
+    def headroom_ns(self) -> int:
+        """The time that could go, of the layers of which it is known."""
+        return max(self.known_ns - self.least_ns, 0)
+
+    @property
+    def share(self) -> float | None:
+        """The least time as a share of the time of those layers: 1 is at the hardware's limit."""
+        return self.least_ns / self.known_ns if self.known_ns else None
+
+
+@dataclass(frozen=True)
 class RuleAnswer:
     """The answer of one rule (a row of `rule_outcomes`)."""
 
@@ -745,6 +832,8 @@ class Answer:
     # where its version is unknown: "before 10" or "10 or later", as names tell; or "for RTX"
     tensorrt_bound: str | None = None
     tensorrt_since: str | None = None  # the oldest version that it may be, where no newest is known
+    # how far the layers are from the hardware; None if nothing is known of any layer
+    headroom: Headroom | None = None
 
     def __post_init__(self) -> None:
         """Makes the words for the unit and the errors, once."""

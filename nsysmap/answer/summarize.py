@@ -19,6 +19,7 @@ from nsysmap.answer.figures import (
 )
 from nsysmap.answer.first_use import first_use
 from nsysmap.answer.hardware import better_capture, counted_limits, hardware_use
+from nsysmap.answer.headroom import headroom_of
 from nsysmap.answer.kernel_sequences import what_differs
 from nsysmap.answer.model import (
     IN_A_REGION,
@@ -211,6 +212,7 @@ def summarize(
         first_use=first_use(tables, program),
         tensorrt_bound=None if version else program.bound,
         tensorrt_since=None if version else program.oldest,
+        headroom=headroom_of(tables, program, kernel_units, unprofiled=without, gpus=gpus),
     )
 
 

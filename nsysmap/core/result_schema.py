@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from nsysmap.core.changes import change_list
 from nsysmap.core.columns import WHEN, flag, integer, of_engine, real, row_in, text
+from nsysmap.core.headroom_reasons import REASONS
 from nsysmap.core.idle_causes import IDLE_CAUSES
 from nsysmap.core.table import Spec
 from nsysmap.core.trace_schema import GPU_KERNELS, MEMBERSHIP
@@ -111,6 +112,111 @@ ROOFLINE = Spec(
         ),
     ),
     key=("layer_id",),
+)
+
+
+HEADROOM = Spec(
+    "headroom",
+    "What each layer takes beyond the least time that the GPU needs for its bytes and products, the"
+    " most first; one row per layer with time.",
+    (
+        integer("rank", "place in that order, from 1"),
+        row_in("layer_id", "layers"),
+        of_engine(null=True),
+        integer("time_ns", "time of its kernels per inference of its engine (see layers)", "ns"),
+        integer(
+            "least_ns",
+            "the least time for its bytes and products; 0 for a format conversion, which its"
+            " neighbours may make unnecessary; of a layer that is not fused, for the bytes that one"
+            " kernel of all would still move",
+            "ns",
+            null=True,
+        ),
+        integer("headroom_ns", "time_ns minus least_ns: the time that could go", "ns", null=True),
+        real("share_of_headroom", "share of the headroom of all layers", null=True),
+        text(
+            "least_from",
+            "counters (hardware counters of this trace, or fewer bytes and operations of the engine"
+            " file), model (bytes and operations of the engine file) or weights (only their bytes"
+            " are known)",
+            null=True,
+        ),
+        text("limit", "what is longest: device-memory, l2-cache or arithmetic", null=True),
+        integer(
+            "memory_bytes",
+            "bytes to or from device memory: counted, otherwise those that the L2 cache cannot"
+            " hold",
+            "bytes",
+            null=True,
+        ),
+        integer("memory_ns", "memory_bytes at the bandwidth of device memory", "ns", null=True),
+        integer(
+            "cache_ns",
+            "all its bytes at 64 bytes per SM and clock, the most that an L2 cache can deliver",
+            "ns",
+            null=True,
+        ),
+        integer(
+            "compute_ns",
+            "operations at the peak rate for its data type, of products that of tensor cores",
+            "ns",
+            null=True,
+        ),
+        real("reached", "the longest of these three divided by time_ns", null=True),
+        text(
+            "reason",
+            "why it takes longer: "
+            + "; ".join(f"{one.name} ({one.meaning})" for one in REASONS.values()),
+        ),
+        integer("kernels", "number of its kernels per inference", null=True),
+        integer(
+            "start_ns",
+            "median time of the trace's shortest kernel, if that is less than 3 us",
+            "ns",
+            null=True,
+        ),
+        integer("blocks", "thread blocks of its longest kernel", null=True),
+        integer("sms", "SMs of the GPU", null=True),
+        real("waves", "those blocks divided by the number that the GPU holds at once", null=True),
+        real(
+            "occupancy",
+            "share of an SM's warps that its longest kernel leaves room for",
+            null=True,
+        ),
+        text("tile", "tile of its longest kernel, by its name", null=True),
+        real(
+            "tile_reaches",
+            "share of the peak of tensor cores that such a tile can reach at most",
+            null=True,
+        ),
+        text(
+            "kernel_arch",
+            "architecture that its longest kernel was made for, by its name",
+            null=True,
+        ),
+        text("tensor_cores", "whether its products use tensor cores: yes, no or unknown"),
+    ),
+    key=("layer_id",),
+)
+
+
+ENGINE_HEADROOM = Spec(
+    "engine_headroom",
+    "The same for all layers of each engine, one after another.",
+    (
+        of_engine(null=True),
+        integer("layers", "layers with time"),
+        integer("time_ns", "their time per inference", "ns"),
+        integer("known_layers", "layers whose least time is known"),
+        integer("known_ns", "their time", "ns"),
+        integer("least_ns", "the least time for those", "ns", null=True),
+        integer("headroom_ns", "known_ns minus least_ns", "ns", null=True),
+        integer("counted_layers", "layers whose least time rests on hardware counters"),
+        integer("memory_ns", "bytes of device memory at its bandwidth", "ns", null=True),
+        integer("compute_ns", "operations at the peak rates", "ns", null=True),
+        integer("weight_bytes", "known weights of the engine", "bytes", null=True),
+    ),
+    key=("engine",),
 )
 
 

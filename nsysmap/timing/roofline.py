@@ -99,7 +99,7 @@ def roofline_table(
     """
     machines = {row.integer("device"): device_of(row) for row in devices}
     needed = {row.integer("layer_id"): needed_of(row) for row in work}
-    longest = _longest_kernel(kernels)
+    longest = longest_kernels(kernels)
     counted = {} if counters is None else counted_layers(*counters)
     rows: list[dict[str, object]] = []
     for layer in layers:
@@ -307,7 +307,7 @@ def _measured(
     return LayerSeen(time_ns, blocks if blocks > 0 else None, waves)
 
 
-def _longest_kernel(kernels: Table) -> dict[int, int]:
+def longest_kernels(kernels: Table) -> dict[int, int]:
     """Row of the longest kernel of each layer."""
     if not len(kernels):
         return {}

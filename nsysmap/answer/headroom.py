@@ -1,0 +1,174 @@
+"""How far the layers are from the hardware, as values: where the distance lies, why, and what to
+try there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from nsysmap.advice.paste import TRIALS
+from nsysmap.advice.program import Program
+from nsysmap.advice.ways import how
+from nsysmap.answer.model import GpuTime, Headroom, HeadroomGroup, Trial
+from nsysmap.core.headroom_reasons import TRIED_BY
+from nsysmap.core.idle_causes import IDLE_CAUSES
+from nsysmap.core.table import Row, Table
+from nsysmap.timing.layer_sums import alike, titles_of
+
+_GPU_BOUND = 0.8
+"""Share of the time in which the GPU works, or has work queued, from which on the host is not what
+limits the program.
+"""
+_QUEUED = frozenset(
+    name
+    for name, cause in IDLE_CAUSES.items()
+    if cause.between_kernels and not cause.yields and name != "unknown"
+)
+"""Causes of idle time in which work was queued already."""
+_LEAST_TRIAL = 0.01
+"""Share of the layers' time that something to try may save at least."""
+
+
+def headroom_of(
+    tables: Mapping[str, Table],
+    program: Program,
+    units: float,
+    *,
+    unprofiled: GpuTime | None,
+    gpus: Sequence[GpuTime],
+) -> Headroom | None:
+    """How far the layers of the engines that ran are from the hardware, per unit; None if nothing
+    is known of any.
+
+    ``units`` is of how many units the times of `repeated_layers` are, ``unprofiled`` the GPU's time
+    without the profiler.
+    """
+    rows = {row.integer("layer_id"): row for row in tables["headroom"]}
+    if not any(row["least_ns"] is not None for row in rows.values()):
+        return None
+    groups = tuple(_groups(tables, rows, units))
+    known = [one for one in groups if one.least_ns is not None]
+    counted = sum(row.maybe_text("least_from") == "counters" for row in rows.values())
+    weights = sum(row.maybe_text("least_from") == "weights" for row in rows.values())
+    found = Headroom(
+        time_ns=sum(one.time_ns for one in groups),
+        known_ns=sum(one.time_ns for one in known),
+        least_ns=sum(one.least_ns or 0 for one in known),
+        layers=len(rows),
+        counted_layers=counted,
+        weights_only_layers=weights,
+        groups=tuple(sorted(groups, key=lambda one: -one.headroom_ns)),
+        reasons=_by_reason(rows, known),
+        gpu_bound=_gpu_bound(unprofiled, gpus),
+        trials=(),
+    )
+    return replace(found, trials=_trials(found, program))
+
+
+def _groups(
+    tables: Mapping[str, Table], rows: Mapping[int, Row], units: float
+) -> Sequence[HeadroomGroup]:
+    """The groups of `repeated_layers` with their headroom; times are those of one unit."""
+    spent = {
+        row.integer("first_layer"): row.integer("total_ns") for row in tables["repeated_layers"]
+    }
+    members = alike(tables["layers"])
+    found = []
+    for mine, title in zip(members, titles_of(members), strict=True):
+        ids = [row.integer("layer_id") for row in mine]
+        whole = sum(rows[one].integer("time_ns") for one in ids if one in rows)
+        total = spent.get(min(ids))
+        if not whole or total is None:
+            continue
+        scale = total / (units or 1) / whole
+        known = [rows[one] for one in ids if one in rows and rows[one]["least_ns"] is not None]
+        known_ns = sum(row.integer("time_ns") for row in known)
+        first = max(
+            known or [rows[one] for one in ids if one in rows],
+            key=lambda row: row.maybe_integer("headroom_ns") or 0,
+        )
+        complete = known_ns == whole
+        least = sum(row.integer("least_ns") for row in known) * scale if complete else None
+        found.append(
+            HeadroomGroup(
+                title=title,
+                engine=mine[0].maybe_integer("engine"),
+                layers=len(mine),
+                layer_ids=tuple(ids),
+                time_ns=round(total / (units or 1)),
+                least_ns=None if least is None else round(least),
+                reason=first.text("reason"),
+                limit=first.maybe_text("limit"),
+                reached=_mean_reached(known),
+                waves=first.maybe_real("waves"),
+                blocks=first.maybe_integer("blocks"),
+                sms=first.maybe_integer("sms"),
+                occupancy=first.maybe_real("occupancy"),
+                tile=first.maybe_text("tile"),
+                kernel_arch=first.maybe_text("kernel_arch"),
+                kernels=sum(row.maybe_integer("kernels") or 0 for row in mine),
+                counted=all(row.maybe_text("least_from") == "counters" for row in known),
+            )
+        )
+    return found
+
+
+def _mean_reached(rows: Sequence[Row]) -> float | None:
+    whole = sum(row.integer("time_ns") for row in rows)
+    told = [row for row in rows if row.maybe_real("reached") is not None]
+    if not whole or not told:
+        return None
+    return sum(row.real("reached") * row.integer("time_ns") for row in told) / whole
+
+
+def _by_reason(
+    rows: Mapping[int, Row], known: Sequence[HeadroomGroup]
+) -> tuple[tuple[str, int], ...]:
+    """The headroom of the layers by reason, per unit, the most first."""
+    found: dict[str, float] = {}
+    for group in known:
+        mine = [rows[one] for one in group.layer_ids if one in rows]
+        whole = sum(row.maybe_integer("headroom_ns") or 0 for row in mine)
+        for row in mine:
+            part = (row.maybe_integer("headroom_ns") or 0) / (whole or 1) * group.headroom_ns
+            found[row.text("reason")] = found.get(row.text("reason"), 0.0) + part
+    return tuple(
+        (reason, round(ns)) for reason, ns in sorted(found.items(), key=lambda one: -one[1]) if ns
+    )
+
+
+def _gpu_bound(unprofiled: GpuTime | None, gpus: Sequence[GpuTime]) -> bool:
+    """Whether the GPU, and not the host, takes most of the time."""
+    gpu = unprofiled or next(iter(gpus), None)
+    if gpu is None or gpu.busy_share is None:
+        return False
+    queued = sum(one.share_of_window for one in gpu.idle if one.cause in _QUEUED)
+    return gpu.busy_share + queued >= _GPU_BOUND
+
+
+def _trials(found: Headroom, program: Program) -> tuple[Trial, ...]:
+    """What to try, with the headroom of the layers that it may help as the upper bound; the most
+    first, those that only raise throughput last.
+    """
+    trials = []
+    for name, reasons in TRIED_BY.items():
+        change = TRIALS[name]
+        made = how(change, program)
+        mine = [one for one in found.groups if one.reason in reasons and one.headroom_ns]
+        at_most = sum(one.headroom_ns for one in mine)
+        if at_most < _LEAST_TRIAL * found.time_ns or not (made.paste or made.change):
+            continue
+        trials.append(
+            Trial(
+                name=name,
+                title=change.title,
+                at_most_ns=at_most,
+                layers=tuple(one.title for one in mine),
+                throughput_only=name == "batch",
+                paste=made.paste,
+                paste_pytorch=made.paste_pytorch,
+                change=made.change,
+            )
+        )
+    return tuple(sorted(trials, key=lambda one: (one.throughput_only, -one.at_most_ns)))

@@ -1,0 +1,183 @@
+"""The least time that a GPU needs for the bytes and products of each layer.
+
+Bytes come from device memory or from the L2 cache.  Weights of an engine that is larger than what
+the cache holds come from memory at each inference; what a layer wrote is still in the cache when
+the next one reads it, unless more than the cache holds was touched in between.  Of what hardware
+counters measured, the smaller counts: a layer needs no more bytes than its tensors have, and no
+more than were moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from nsysmap.core.table import Row, Table
+from nsysmap.timing.peak_rates import Capability
+from nsysmap.timing.roofline import Device, Needed, needed_of
+
+_CACHE_BYTES_PER_CLOCK = 64
+"""From the L2 cache to each SM, read or written, from Volta on ("Dissecting the NVIDIA Volta GPU
+Architecture via Microbenchmarking", 2018): no GPU since moves more.
+"""
+_TWO_PARTITIONS = frozenset({(8, 0), (9, 0), (10, 0), (10, 1), (10, 3)})
+"""Architectures with two L2 partitions, each of which caches what its own SMs read (A100
+whitepaper): what all SMs read takes twice its size.  Sampled counters of an H200 (60 MB) agree: all
+of 54 MB of weights came from memory at each inference.
+"""
+_LARGEST_CACHE = 256 << 20
+"""Where the trace does not say how large the cache is: more than any GPU has."""
+
+
+@dataclass(frozen=True)
+class LeastTime:
+    """The least time for one execution of a layer, and what it is made of; None if unknown."""
+
+    memory_bytes: int | None = None  # that come from or go to device memory
+    memory_ns: int | None = None
+    cache_ns: int | None = None  # all bytes, at the rate of the L2 cache
+    compute_ns: int | None = None
+    source: str | None = None  # counters, model or weights
+
+    @property
+    def least_ns(self) -> int | None:
+        """The longest of them."""
+        known = [one for one in (self.memory_ns, self.cache_ns, self.compute_ns) if one is not None]
+        return max(known) if known and self.source else None
+
+    @property
+    def limit(self) -> str | None:
+        """What that is: device-memory, l2-cache or arithmetic."""
+        if self.least_ns is None:
+            return None
+        if self.compute_ns == self.least_ns:
+            return "arithmetic"
+        return "device-memory" if self.memory_ns == self.least_ns else "l2-cache"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What hardware counters say of a layer, per inference; None if they do not."""
+
+    dram_bytes: int | None = None
+    tensor_share: float | None = None  # of the cycles, tensor cores were active
+
+
+def least_time(
+    need: Needed,
+    device: Device,
+    *,
+    time_ns: int | None,
+    from_memory: int | None,
+    weight_bytes: int | None,
+    counted: Measurement,
+) -> LeastTime:
+    """The least time of a layer; ``from_memory`` is how many of its bytes the cache cannot
+    hold.
+    """
+    moved = need.bytes_moved
+    known = moved if moved is not None else weight_bytes
+    memory = from_memory
+    source = None if known is None else "model" if moved is not None else "weights"
+    if counted.dram_bytes is not None:
+        memory = counted.dram_bytes if known is None else min(counted.dram_bytes, known)
+        source = "counters"
+    compute_ns = _divided(need.flops, _peak(need, device))
+    if counted.tensor_share is not None and time_ns and need.macs != 0:
+        busy_ns = round(counted.tensor_share * time_ns)
+        compute_ns = busy_ns if compute_ns is None else min(busy_ns, compute_ns)
+        source = "counters"
+    found = LeastTime(
+        memory,
+        _divided(memory, device.bandwidth_bytes_per_s),
+        _divided(known, _cache_rate(device)),
+        compute_ns,
+        source or (None if compute_ns is None else "model"),
+    )
+    return _not_longer(found, time_ns)
+
+
+def _not_longer(found: LeastTime, time_ns: int | None) -> LeastTime:
+    """The same where it is no longer than what was measured: data that the cache held after all
+    does not count, and of a layer that does less work than its file says nothing is known.
+    """
+    if not time_ns or found.least_ns is None or found.least_ns <= time_ns:
+        return found
+    if max(found.cache_ns or 0, found.compute_ns or 0) <= time_ns:
+        return LeastTime(None, None, found.cache_ns, found.compute_ns, found.source)
+    return LeastTime()
+
+
+def _peak(need: Needed, device: Device) -> float | None:
+    """The highest rate for its numbers: of products that of tensor cores, also where they were
+    idle.
+    """
+    if not need.macs:
+        return device.peak_flops_per_s(need.precision or "FP32", tensor_cores=False)
+    cores = device.peak_flops_per_s(need.precision, tensor_cores=True)
+    return cores or device.peak_flops_per_s(need.precision, tensor_cores=False)
+
+
+def _cache_rate(device: Device) -> float | None:
+    if device.sm_count is None or device.clock_hz is None:
+        return None
+    return float(_CACHE_BYTES_PER_CLOCK) * device.sm_count * device.clock_hz
+
+
+def _divided(amount: int | None, per_second: float | None) -> int | None:
+    return None if amount is None or not per_second else round(amount / per_second * 1e9)
+
+
+def cache_holds(l2_bytes: int | None, capability: Capability | None) -> int:
+    """How many bytes that all SMs read stay in the L2 cache."""
+    if l2_bytes is None:
+        return _LARGEST_CACHE
+    return l2_bytes // 2 if capability in _TWO_PARTITIONS else l2_bytes
+
+
+def bytes_from_memory(
+    layers: Sequence[int], work: Mapping[int, Row], tensors: Mapping[int, Sequence[Row]], held: int
+) -> dict[int, int | None]:
+    """How many bytes of each of these layers of one engine, in the order in which they run, come
+    from or go to device memory at least; None if a size is unknown.
+
+    ``held`` is what the cache holds.  A tensor of the size of the cache does not stay, nor one
+    since whose last use so much was read; buffers that are used again count once, so of activations
+    only the largest in between counts.
+    """
+    weights = [work[one].maybe_integer("weight_bytes") or 0 for one in layers]
+    moved = [
+        (work[one].maybe_integer("bytes_in") or 0) + (work[one].maybe_integer("bytes_out") or 0)
+        for one in layers
+    ]
+    all_stay = sum(weights) + max(moved, default=0) <= held
+    touched: dict[str, int] = {}
+    found: dict[int, int | None] = {}
+    for at, layer in enumerate(layers):
+        total = 0 if all_stay else weights[at]
+        reads, known = 0, True
+        for tensor in tensors.get(layer, ()):
+            size, name = tensor.maybe_integer("bytes"), tensor.text("name")
+            if size is None:
+                known = False
+                continue
+            since = touched.get(name)
+            between = 0
+            if since is not None and tensor.text("direction") == "in":
+                inside = slice(since + 1, at)
+                between = sum(weights[inside]) + max(moved[inside], default=0)
+            if size + between > held:
+                if tensor.text("direction") == "in":
+                    reads += size
+                else:
+                    total += size
+            touched[name] = at
+        bytes_in = work[layer].maybe_integer("bytes_in")
+        total += reads if bytes_in is None else min(reads, bytes_in)
+        found[layer] = total if known or total else None
+    return found
+
+
+def needed_by_layer(work: Table) -> dict[int, tuple[Needed, Row]]:
+    """What the engine files show of each layer."""
+    return {row.integer("layer_id"): (needed_of(row), row) for row in work}
