@@ -850,6 +850,9 @@ TRIALS: Mapping[str, AdvisedChange] = {
 }
 """What to try on layers that are far from the hardware (see core.headroom_reasons.TRIED_BY)."""
 
+TIMES_TACTICS = frozenset({"kernels", "routes", "tactic-sources"})
+"""Those that let the builder choose among more kernels; that of TensorRT for RTX chooses none."""
+
 ENGINE_FILE = AdvisedChange(
     "No engine file was given; one comes from the build",
     {

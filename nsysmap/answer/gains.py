@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from nsysmap.advice.paste import PYTHON_BETWEEN
 from nsysmap.advice.program import TORCH_ENGINES, TORCH_TENSORRT
+from nsysmap.answer import headroom_words
 from nsysmap.answer.actions import LEAST_SHARE, PAUSES
 from nsysmap.answer.model import REPETITION, Action, Answer, Figure
 from nsysmap.answer.words import (
@@ -338,6 +339,10 @@ def no_action(summary: Answer) -> str:
         if any(action.throughput_only for action in summary.actions)
         else ""
     )
+    if summary.headroom is not None and summary.headroom.gpu_bound:
+        farthest = headroom_words.where(summary.headroom)
+        told = f"the GPU is the limit: {headroom_words.distance(summary.headroom)}"
+        return f"{told}; farthest from it: {farthest}" if farthest else told
     return f"no change that what-if can replay is sure to save more than 1%{shorter}"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from nsysmap.advice.paste import TRIALS
+from nsysmap.advice.paste import TIMES_TACTICS, TRIALS
 from nsysmap.advice.program import Program
 from nsysmap.advice.ways import how
 from nsysmap.answer.model import GpuTime, Headroom, HeadroomGroup, Trial
@@ -153,6 +153,8 @@ def _trials(found: Headroom, program: Program) -> tuple[Trial, ...]:
     """
     trials = []
     for name, reasons in TRIED_BY.items():
+        if program.rtx and name in TIMES_TACTICS:
+            continue
         change = TRIALS[name]
         made = how(change, program)
         mine = [one for one in found.groups if one.reason in reasons and one.headroom_ns]

@@ -469,6 +469,7 @@ class HeadroomGroup:
     layer_ids: tuple[int, ...]
     time_ns: int  # per unit
     least_ns: int | None  # that the GPU needs for their bytes and products; None if unknown
+    headroom_ns: int = field(init=False)  # the time that could go; 0 if that is unknown
     # why they take longer: a name of nsysmap.core.headroom_reasons.REASONS, of the layer with most
     # headroom
     reason: str
@@ -484,10 +485,10 @@ class HeadroomGroup:
     kernels: int  # per inference
     counted: bool  # the least time rests on hardware counters
 
-    @property
-    def headroom_ns(self) -> int:
-        """The time that could go; 0 if that is unknown."""
-        return 0 if self.least_ns is None else max(self.time_ns - self.least_ns, 0)
+    def __post_init__(self) -> None:
+        """Takes the difference."""
+        more = 0 if self.least_ns is None else max(self.time_ns - self.least_ns, 0)
+        object.__setattr__(self, "headroom_ns", more)
 
 
 @dataclass(frozen=True)
@@ -520,6 +521,9 @@ class Headroom:
     time_ns: int
     known_ns: int
     least_ns: int
+    headroom_ns: int = field(init=False)  # the time that could go, of those layers
+    # the least time as a share of the time of those layers: 1 is at the hardware's limit
+    share: float | None = field(init=False)
     layers: int
     counted_layers: int  # whose least time rests on hardware counters; of the others on the model
     # of which only the bytes of weights are known (dynamic shapes): their least time is too short
@@ -533,15 +537,11 @@ class Headroom:
     gpu_bound: bool
     trials: tuple[Trial, ...]  # the largest bound first; those for throughput only last
 
-    @property
-    def headroom_ns(self) -> int:
-        """The time that could go, of the layers of which it is known."""
-        return max(self.known_ns - self.least_ns, 0)
-
-    @property
-    def share(self) -> float | None:
-        """The least time as a share of the time of those layers: 1 is at the hardware's limit."""
-        return self.least_ns / self.known_ns if self.known_ns else None
+    def __post_init__(self) -> None:
+        """Takes the difference and the ratio."""
+        object.__setattr__(self, "headroom_ns", max(self.known_ns - self.least_ns, 0))
+        share = self.least_ns / self.known_ns if self.known_ns else None
+        object.__setattr__(self, "share", share)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ _DECLARED = (
     ),
     Reason(
         "not-fused",
-        "not fused",
+        "kernels that could be one",
         "it is part of a chain or an attention block that one kernel could do",
     ),
     Reason(

@@ -21,6 +21,8 @@ from nsysmap.answer.model import (
     GpuTime,
     GraphVerdict,
     HardwareUse,
+    Headroom,
+    HeadroomGroup,
     HostEvidence,
     IdleCause,
     InferenceFigures,
@@ -39,6 +41,7 @@ from nsysmap.answer.model import (
     Slowest,
     Spread,
     TraceFacts,
+    Trial,
     UnitOfTime,
     UnitUse,
     Wait,
@@ -87,6 +90,15 @@ REPORT: Declared = {
         "name title saving share basis throughput_only places paste paste_pytorch change "
         "rules idle filled host_work after beside in_phase host_evidence"
     ),
+    HeadroomGroup: keys(
+        "title engine layers layer_ids time_ns least_ns headroom_ns reason limit reached waves "
+        "blocks sms occupancy tile kernel_arch kernels counted"
+    ),
+    Trial: keys("name title at_most_ns layers throughput_only paste paste_pytorch change"),
+    Headroom: keys(
+        "time_ns known_ns least_ns headroom_ns share layers counted_layers weights_only_layers "
+        "groups reasons gpu_bound trials"
+    ),
     Doubt: keys("what reason rules changes because lacks about_engines"),
     MappedCounts: keys("kernels with_layer share_of_time methods"),
     NextStep: keys("why command"),
@@ -98,7 +110,8 @@ REPORT: Declared = {
         "counted_limits layers other_kernels outside kernel_ns kernel_units units hidden "
         "kernels kernel_kinds slowest regions rules graph replayed_ns replay_error actions "
         "doubts mapped blocked warnings next_steps opaque_layers selected collectives in_turn "
-        "in_step disturbance first_use tensorrt_bound tensorrt_since unit_facts=unit_of_time"
+        "in_step disturbance first_use tensorrt_bound tensorrt_since "
+        "headroom unit_facts=unit_of_time"
     ),
     TraceFacts: keys(
         "source nsys_version schema_version form tensorrt_version duration_ns "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from nsysmap.answer import gains
+from nsysmap.answer import gains, headroom_words
 from nsysmap.answer.costs import kernel_titles
 from nsysmap.answer.model import Answer
 from nsysmap.answer.words import in_its_words, mixture
@@ -49,6 +49,8 @@ from nsysmap.text.page import (
     Block,
     Bullets,
     Grid,
+    Instruction,
+    Instructions,
     Pairs,
     Paragraph,
     Section,
@@ -56,7 +58,7 @@ from nsysmap.text.page import (
     paragraphs,
 )
 from nsysmap.text.terminal import columns, escaped, shortened
-from nsysmap.text.units import counted, duration, microseconds, percent
+from nsysmap.text.units import capitalised, counted, duration, microseconds, percent
 
 LEVEL_STYLES: Mapping[str, Style] = {"error": "red", "warning": "yellow", "info": ""}
 """The style of a severity on a terminal."""
@@ -218,6 +220,57 @@ def _precision(report: Answer, _width: int) -> Made:
     return in_its_words(report, precision.heading(rows)), blocks
 
 
+def _headroom(report: Answer, _width: int) -> Made:
+    found = report.headroom
+    if found is None:
+        return _NONE
+    known = [one for one in found.groups if one.least_ns is not None]
+    rows = tuple(
+        (
+            percent(one.headroom_ns, found.headroom_ns or 1, 0),
+            microseconds(one.headroom_ns),
+            microseconds(one.time_ns),
+            microseconds(one.least_ns),
+            f"{one.layers}",
+            headroom_words.why(one),
+            one.title,
+        )
+        for one in known
+        if one.headroom_ns
+    )
+    header = ("share", "could go", "µs", "least µs", "layers", "why", "layer")
+    grid = Grid(
+        header,
+        rows,
+        "rrrrrln",
+        names=(6,),
+        fold=f"All {len(rows):,} groups of layers",
+        top=_TOP_KERNELS,
+        where=_ELSEWHERE,
+    )
+    blocks: list[Block] = [
+        Paragraph(f"{capitalised(headroom_words.distance(found))}."),
+        Paragraph(f"The least time is {headroom_words.basis(found)}.", "dim"),
+        grid,
+    ]
+    if found.trials:
+        blocks.append(Paragraph("To try there, with what it saves at most (none is a prediction):"))
+        blocks.append(
+            Instructions(
+                tuple(
+                    Instruction(
+                        headroom_words.trial_words(report, one),
+                        tuple(line for line in (one.paste, one.paste_pytorch) if line),
+                        one.change or "",
+                    )
+                    for one in found.trials
+                ),
+                numbered=False,
+            )
+        )
+    return f"Headroom: time that could go (per {report.unit})", blocks
+
+
 def _families(report: Answer, _width: int) -> Made:
     if not report.tables.kernel_totals:
         return _NONE
@@ -369,6 +422,7 @@ SECTIONS: Mapping[str, Callable[[Answer, int], Made]] = {
     "layers": _layers,
     "kinds": _kinds,
     "precision": _precision,
+    "headroom": _headroom,
     "families": _families,
     "kernels": _kernels,
     "whatif": _whatif,

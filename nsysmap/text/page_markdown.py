@@ -78,7 +78,8 @@ def _steps(block: Instructions) -> Iterator[list[str]]:
             )
             yield [f"{number}. {plain(step.text)}", *(f"   - {one}" for one in below)]
         else:
-            yield [f"- {plain(step.text)}: {' '.join(code(line) for line in step.lines)}"]
+            how = [*map(code, step.lines), *([plain(step.change)] if step.change else [])]
+            yield [f"- {plain(step.text)}{': ' if how else ''}{' '.join(how)}"]
 
 
 def _bullets(block: Bullets) -> str:

@@ -1,0 +1,107 @@
+"""The sentences about how far the layers are from the hardware."""
+
+from __future__ import annotations
+
+from nsysmap.answer.model import Answer, Headroom, HeadroomGroup, Trial
+from nsysmap.core.headroom_reasons import REASONS
+from nsysmap.text.units import counted, percent, rounded
+
+_MODEL = (
+    "by model: bytes and operations of the engine file at this GPU's peak rates, weights from"
+    " device memory where the L2 cache cannot hold them"
+)
+_REASONS = 3
+_NAMED = 3
+_LIMITS = {
+    "device-memory": "device memory",
+    "l2-cache": "the L2 cache",
+    "arithmetic": "the peak rate",
+}
+
+
+def distance(found: Headroom) -> str:
+    """How far the layers are from the hardware, in a sentence."""
+    of = rounded(found.known_ns)
+    if found.known_ns < found.time_ns:
+        of += f" (of {rounded(found.time_ns)}; for the rest it is unknown)"
+    told = (
+        f"{of} of kernels, and the GPU needs {rounded(found.least_ns)} for their bytes and products"
+        f" ({percent(found.least_ns, found.known_ns, 0)})"
+    )
+    return f"{told}: {_told_reasons(found)}" if found.reasons else told
+
+
+def _told_reasons(found: Headroom) -> str:
+    told = [
+        f"{REASONS[reason].words} {rounded(ns)}" for reason, ns in found.reasons[:_REASONS] if ns
+    ]
+    return ", ".join(told)
+
+
+def basis(found: Headroom) -> str:
+    """What the least time rests on."""
+    told = [_MODEL]
+    if found.counted_layers == found.layers:
+        told = ["by hardware counters"]
+    elif found.counted_layers:
+        counters = counted(found.counted_layers, "layer")
+        told = [f"by hardware counters for {counters}, otherwise by model"]
+    if found.weights_only_layers:
+        told.append(
+            f"of {counted(found.weights_only_layers, 'layer')} only the bytes of the weights are"
+            " known (dynamic shapes), so that they need longer"
+        )
+    return "; ".join(told)
+
+
+def why(group: HeadroomGroup) -> str:
+    """Why these layers take longer than they must, with the figure that shows it."""
+    words = REASONS[group.reason].words
+    limit = _LIMITS.get(group.limit or "")
+    reached = None if group.reached is None else percent(group.reached, 1, 0)
+    if group.reason == "few-blocks" and group.waves is not None:
+        blocks = "" if group.blocks is None else f"{counted(group.blocks, 'block')}, "
+        return f"{words}: {blocks}{percent(group.waves, 1, 0)} of what the GPU holds"
+    if group.reason == "last-wave" and group.waves is not None:
+        return f"{words}: {group.waves:.1f} waves"
+    if group.reason in ("older-kernels", "small-tiles"):
+        told = [one for one in (group.kernel_arch, group.tile) if one]
+        return f"{words}: {', '.join(told)}" if told else words
+    if group.reason == "low-occupancy" and group.occupancy is not None:
+        return f"{words}: {percent(group.occupancy, 1, 0)} of the warps"
+    if group.reason in ("memory-bound", "compute-bound") and limit and reached:
+        return f"at {reached} of {limit}"
+    return words
+
+
+def layers_words(group: HeadroomGroup) -> str:
+    """What the layers are called, and what could go."""
+    return f"{group.title} {rounded(group.headroom_ns)}"
+
+
+def farthest(found: Headroom, most: int = _NAMED) -> tuple[HeadroomGroup, ...]:
+    """The groups with the most headroom, each with at least a twentieth of it."""
+    return tuple(
+        one for one in found.groups[:most] if one.headroom_ns * 20 >= max(found.headroom_ns, 1)
+    )
+
+
+def where(found: Headroom, most: int = _NAMED) -> str:
+    """In which layers the distance lies."""
+    return ", ".join(layers_words(one) for one in farthest(found, most))
+
+
+def trial_words(summary: Answer, trial: Trial) -> str:
+    """What to try, on which layers, and what it may save at most."""
+    layers = ", ".join(trial.layers[:_NAMED])
+    more = len(trial.layers) - _NAMED
+    also = f" and {more} more" if more > 0 else ""
+    found = summary.headroom
+    of = "" if found is None else f" ({percent(trial.at_most_ns, found.time_ns, 0)} of the kernels)"
+    what = (
+        f"each {summary.unit_of_time.short} may take up to {rounded(trial.at_most_ns)} less{of} of"
+        " its share of a batch"
+        if trial.throughput_only
+        else f"up to {rounded(trial.at_most_ns)}{of}"
+    )
+    return f"{trial.title}: {what}; {layers}{also}"
