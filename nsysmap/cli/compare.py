@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nsysmap.cli.console import colour, progress, width
-from nsysmap.cli.inputs import onnx_model, quiet_option, reader_option
+from nsysmap.cli.inputs import BETWEEN_SIDES, onnx_model, quiet_option, reader_option
 from nsysmap.text.terminal import escaped
 
 if TYPE_CHECKING:
@@ -152,10 +152,6 @@ def compare_command(  # one parameter an option
         err=True,
     )
     return 1
-
-
-BETWEEN_SIDES = "\x1f--"
-"""Stands for -- among the files of `nsysmap compare`, because click would drop it."""
 
 
 def two_sides(files: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+BETWEEN_SIDES = "\x1f--"
+"""Stands for -- among the files of `nsysmap compare`, because click would drop it."""
+
+# plain text to us, which shells complete as a path; our own errors say what is wrong with it
+_PATH = click.Path(readable=False)
+_PATHS = frozenset({"FILE", "MODEL", "REPORT", "ENGINE", "DIR", "LOG", "BEFORE", "AFTER"})
+
 report_and_engines = click.argument("files", metavar="REPORT [ENGINE]...", nargs=-1, required=True)
 """The report and engine files of a command, in whichever order; given_files tells them apart."""
 
@@ -55,6 +62,24 @@ params_option = click.option(
     multiple=True,
     help="Set a rule's parameter. Repeatable.",
 )
+
+
+def complete_paths(command: click.Command) -> None:
+    """Let shells complete paths for every parameter of the command that its metavar says is one."""
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            complete_paths(inner)
+    for parameter in command.params:
+        words = (
+            (parameter.metavar or "")
+            .replace("[", " ")
+            .replace("]", " ")
+            .replace(".", " ")
+            .replace("|", " ")
+            .split()
+        )
+        if parameter.type is click.STRING and _PATHS & set(words):
+            parameter.type = _PATH
 
 
 def selecting(command: Command) -> Command:

@@ -9,34 +9,77 @@ import gc
 import io
 import os
 import sys
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
 import click
 
-from nsysmap.cli.analyze import analyze_command
-from nsysmap.cli.cache import cache
-from nsysmap.cli.compare import BETWEEN_SIDES, compare_command, inference_command
-from nsysmap.cli.decode import decode
-from nsysmap.cli.doctor import doctor_command
-from nsysmap.cli.export import export_command
-from nsysmap.cli.fleet import fleet_command
-from nsysmap.cli.gate import baseline_command, gate_command
-from nsysmap.cli.graph import graph_command
-from nsysmap.cli.layers import layers
-from nsysmap.cli.man import complete_paths, completion_command, man_command
-from nsysmap.cli.map import map_command
-from nsysmap.cli.mcp import mcp_command
-from nsysmap.cli.nsys_plugin import nsys_plugin
-from nsysmap.cli.plot import plot_command
-from nsysmap.cli.record import record_command
-from nsysmap.cli.rules import rules_group
-from nsysmap.cli.sql import sql_command
-from nsysmap.cli.what_if import what_if_command
+from nsysmap.cli.inputs import BETWEEN_SIDES, complete_paths
 from nsysmap.core.ending import end_at_signals, hold_where_stopped
 from nsysmap.core.errors import NsysmapError, current_folder
 from nsysmap.text.terminal import escaped
+
+COMMANDS = {
+    "record": "record:record_command",
+    "analyze": "analyze:analyze_command",
+    "compare": "compare:compare_command",
+    "inference": "compare:inference_command",
+    "gate": "gate:gate_command",
+    "baseline": "gate:baseline_command",
+    "map": "map:map_command",
+    "layers": "layers:layers",
+    "graph": "graph:graph_command",
+    "what-if": "what_if:what_if_command",
+    "plot": "plot:plot_command",
+    "export": "export:export_command",
+    "sql": "sql:sql_command",
+    "decode": "decode:decode",
+    "rules": "rules:rules_group",
+    "cache": "cache:cache",
+    "doctor": "doctor:doctor_command",
+    "completion": "man:completion_command",
+    "man": "man:man_command",
+    "fleet": "fleet:fleet_command",
+    "mcp": "mcp:mcp_command",
+    "nsys-plugin": "nsys_plugin:nsys_plugin",
+}
+"""Each command: its module in `nsysmap.cli`, and what it is called there."""
+
+
+class _Commands(MutableMapping[str, click.Command]):
+    """The commands by name; the module of one is imported when that command is asked for, since
+    nobody runs more than one.
+    """
+
+    def __init__(self, places: Mapping[str, str]) -> None:
+        self._held: dict[str, click.Command | str] = dict(places)
+
+    def __getitem__(self, name: str) -> click.Command:
+        held = self._held[name]
+        if isinstance(held, str):
+            module, _, attribute = held.partition(":")
+            loaded: click.Command = getattr(import_module(f"nsysmap.cli.{module}"), attribute)
+            complete_paths(loaded)
+            held = self._held[name] = loaded
+        return held
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._held[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._held[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._held
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
 
 
 def _show_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
@@ -50,7 +93,10 @@ def _show_version(context: click.Context, _option: click.Parameter, asked: bool)
 
 
 # Paths stay plain text in every command: our own errors name them.
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    commands=_Commands(COMMANDS),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.option(
     "--version",
     is_flag=True,
@@ -68,34 +114,6 @@ def cli() -> None:
       nsysmap analyze report.nsys-rep engine.json
       nsysmap COMMAND --help
     """
-
-
-for command in (
-    record_command,
-    analyze_command,
-    compare_command,
-    inference_command,
-    gate_command,
-    baseline_command,
-    map_command,
-    layers,
-    graph_command,
-    what_if_command,
-    plot_command,
-    export_command,
-    sql_command,
-    decode,
-    rules_group,
-    cache,
-    doctor_command,
-    completion_command,
-    man_command,
-    fleet_command,
-    mcp_command,
-    nsys_plugin,
-):
-    cli.add_command(command)
-complete_paths(cli)
 
 
 def main() -> None:

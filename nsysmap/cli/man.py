@@ -13,9 +13,6 @@ import click
 from nsysmap import __version__
 from nsysmap.text.terminal import escaped
 
-# plain text to us, which shells complete as a path; our own errors say what is wrong with it
-PATH = click.Path(readable=False)
-_PATHS = frozenset({"FILE", "MODEL", "REPORT", "ENGINE", "DIR", "LOG", "BEFORE", "AFTER"})
 _STATUS = (
     ("0", "The command did what was asked."),
     (
@@ -165,24 +162,6 @@ def _roff(text: str) -> str:
     """One line of plain text as roff has it: nothing in it is a request or an escape."""
     plain = " ".join(text.split("\n")).replace("\\", "\\e").replace("-", "\\-")
     return "\\&" + plain if plain.startswith((".", "'")) else plain
-
-
-def complete_paths(command: click.Command) -> None:
-    """Let shells complete paths for every parameter of the command that its metavar says is one."""
-    if isinstance(command, click.Group):
-        for inner in command.commands.values():
-            complete_paths(inner)
-    for parameter in command.params:
-        words = (
-            (parameter.metavar or "")
-            .replace("[", " ")
-            .replace("]", " ")
-            .replace(".", " ")
-            .replace("|", " ")
-            .split()
-        )
-        if parameter.type is click.STRING and _PATHS & set(words):
-            parameter.type = PATH
 
 
 @click.command("completion", short_help="Print the completion script for a shell.")
