@@ -275,6 +275,10 @@ clean_if:                          # must hold for "found nothing" to be an answ
 finding nothing means "cannot tell"
   - sql: SELECT count(*) FILTER (kind = 'foreign_node') = 0 AS ok FROM layers
     reason: there may be a softmax inside an opaque region
+only_if:                           # rows that must be there for the SQL to find anything; \
+optional, and never changes an answer: without them it is not run
+  - layers where kind = softmax and share_of_kernel_time >= $min_share   # also: or, !=, not, \
+known, unknown, a | b
 params: {min_share: 0.1}           # written $min_share in the SQL
 sql: |
   SELECT min(k.start_ns) AS start_ns, max(k.end_ns) AS end_ns, sum(k.end_ns - k.start_ns) AS \

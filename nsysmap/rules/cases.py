@@ -43,10 +43,14 @@ def run_case(rule: Rule, case: Case, sandbox: AnySandbox) -> CaseResult:
                 f"does not fit the table: {error}",
                 "see its columns",
             ) from None
-    (outcome,) = run_rules(
-        [replace(rule, params={**rule.params, **case.params})], tables, sandbox=sandbox
-    )
-    return CaseResult(rule.name, case.name, _wrong(case, outcome))
+    changed = replace(rule, params={**rule.params, **case.params})
+    (outcome,) = run_rules([changed], tables, sandbox=sandbox)
+    wrong = _wrong(case, outcome)
+    if wrong is None and rule.only_if and not outcome.findings:
+        (without,) = run_rules([replace(changed, only_if=())], tables, sandbox=sandbox)
+        if without.findings:
+            wrong = f"found nothing for only_if, but finds {len(without.findings)} without it"
+    return CaseResult(rule.name, case.name, wrong)
 
 
 def _wrong(case: Case, outcome: Outcome) -> str | None:

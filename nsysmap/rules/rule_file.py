@@ -17,6 +17,7 @@ from nsysmap.core.note import Level
 from nsysmap.core.schema import RULE_TABLES
 from nsysmap.core.table import Kind
 from nsysmap.rules.message import check_template
+from nsysmap.rules.only_if import Alternatives, read_alternatives
 from nsysmap.rules.plain_yaml import plain_yaml
 from nsysmap.rules.sandbox.limits import Query, QueryError, SqlAnswer, Value, own_query
 from nsysmap.rules.sandbox.strangers import AnySandbox
@@ -53,6 +54,7 @@ _KEYS = (
     "needs",
     "requires",
     "clean_if",
+    "only_if",
     "supersedes",
     "takes_back",
     "what_if",
@@ -110,6 +112,7 @@ class Rule:
     needs: tuple[str, ...]  # table, or table.column
     requires: tuple[Requirement, ...]
     clean_if: tuple[Requirement, ...]  # must hold for "found nothing" to be an answer
+    only_if: tuple[Alternatives, ...]  # rows without which the SQL would find nothing
     supersedes: tuple[str, ...]  # rules whose findings at the same place its own stand for
     takes_back: tuple[str, ...]  # those of them whose findings its own show to be no problem
     what_if: str | None  # the change of `nsysmap what-if` that works out its saving
@@ -182,6 +185,7 @@ def read_rule(path: Path, sandbox: AnySandbox | None) -> Rule:
         needs=_needs(content.get("needs") or [], str(path)),
         requires=_requires(content.get("requires") or [], params, sandbox, f"{path}: requires"),
         clean_if=_requires(content.get("clean_if") or [], params, sandbox, f"{path}: clean_if"),
+        only_if=_only_if(content.get("only_if") or [], params, f"{path}: only_if"),
         supersedes=(*supersedes, *takes_back),
         takes_back=takes_back,
         what_if=content.get("what_if"),
@@ -393,6 +397,17 @@ def _needs(value: object, path: str) -> tuple[str, ...]:
                 f"see the columns of {table} in docs/rules/tables.md",
             )
     return tuple(str(need) for need in needs)
+
+
+def _only_if(value: object, params: Mapping[str, Value], where: str) -> tuple[Alternatives, ...]:
+    try:
+        return tuple(read_alternatives(str(line), params) for line in _list(value, where))
+    except ValueError as error:
+        raise NsysmapError(
+            where,
+            str(error),
+            "write a table, or conditions on a row of it: gaps where cause = sync | launch",
+        ) from None
 
 
 def _check_required(columns: Mapping[str, Kind | None], reason: str, where: str) -> None:

@@ -23,6 +23,7 @@ from nsysmap.rules.engines_that_ran import OfThisRun, of_this_run
 from nsysmap.rules.finding import Finding, Outcome, Skip
 from nsysmap.rules.fold import PlacedFinding, WindowLengths, alike_on_gpus, fold
 from nsysmap.rules.message import Each, Shown, fill
+from nsysmap.rules.only_if import may_find
 from nsysmap.rules.rule_file import (
     OPTIONAL,
     PLACE,
@@ -137,8 +138,16 @@ def _answers(
     told = of_this_run(given)
     tables = told.tables
     reasons = {rule.name: _missing(rule, told) for rule in rules}
+    barren = {rule.name for rule in rules if not may_find(rule.only_if, tables, rule.params)}
     arrow = _arrow(
-        [query for rule in rules if reasons[rule.name] is None for query in rule.queries], tables
+        [
+            query
+            for rule in rules
+            if reasons[rule.name] is None
+            for query in rule.queries
+            if query is not rule.query or rule.name not in barren
+        ],
+        tables,
     )
     runner = _Runner(sandbox, arrow, time_limit_s, told)
     has_engine = bool((tables["layers"].ints("engine") != MISSING).any())
@@ -164,7 +173,9 @@ def _answers(
             try:
                 reason = _unmet(rule, "requires", runner)
                 if reason is None:
-                    placed[rule.name], more = _answer(rule, about, runner)
+                    placed[rule.name], more = (
+                        ([], 0) if rule.name in barren else _answer(rule, about, runner)
+                    )
                     outcome = replace(outcome, more=more)
                     reason = None if placed[rule.name] else _unmet(rule, "clean_if", runner)
                 outcome = replace(outcome, skip=reason)
