@@ -154,7 +154,7 @@ def _number(value: object) -> int:
 
 
 @dataclass(frozen=True)
-class _Kernel:
+class _LongestKernel:
     """The longest kernel of a layer."""
 
     name: str
@@ -172,7 +172,7 @@ class _Seen:
     time_ns: int
     work: Row | None
     roofline: Row | None
-    kernel: _Kernel | None
+    kernel: _LongestKernel | None
     device: Device | None
     from_memory: int | None
     tensor_cores: str
@@ -333,7 +333,7 @@ def _has_cores(seen: _Seen) -> bool:
     )
 
 
-def _occupancy(kernel: _Kernel, device: Device) -> float | None:
+def _occupancy(kernel: _LongestKernel, device: Device) -> float | None:
     if device.capability is None:
         return None
     limit = OCCUPANCY.get(device.capability)
@@ -379,11 +379,11 @@ def _tensor_cores(precision: Table) -> dict[int, str]:
     return {layer: cores for layer, (_, cores) in most.items()}
 
 
-def _kernel(kernels: Table, row: int) -> _Kernel:
+def _kernel(kernels: Table, row: int) -> _LongestKernel:
     def at(name: str) -> int:
         return max(int(kernels.ints(name)[row]), 0)
 
-    return _Kernel(
+    return _LongestKernel(
         name=kernels.text("name")[row] or "",
         blocks=at("grid_x") * at("grid_y") * at("grid_z"),
         threads=at("block_x") * at("block_y") * at("block_z"),
