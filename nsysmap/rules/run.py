@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
@@ -42,6 +42,8 @@ from nsysmap.trace.inferences.steady import only_repeats, steady_windows
 
 if TYPE_CHECKING:
     import pyarrow
+
+_SPECS = {spec.name: spec for spec in RULE_TABLES}
 
 TIME_LIMIT_S = 10.0
 """How long one rule may run unless said otherwise."""
@@ -119,13 +121,35 @@ def run_rules(
     A rule that runs into its time or memory limit is skipped for that reason.  Raises NsysmapError
     if its SQL fails on these rows.
     """
-    held = {spec.name: tables.get(spec.name) or Table.empty(spec) for spec in RULE_TABLES}
-    if not len(held[STEADY_STATE.name]):
-        held[STEADY_STATE.name] = steady_windows(held["inferences"])
+    held = _Given(tables)
     if sandbox is None:
         with Strangers() as opened:
             return _answers(rules, held, time_limit_s, opened, progress)
     return _answers(rules, held, time_limit_s, sandbox, progress)
+
+
+class _Given(Mapping[str, Table]):
+    """The tables that rules may read: each is made when a rule, or what is said of findings, reads
+    it.
+    """
+
+    def __init__(self, tables: Mapping[str, Table]) -> None:
+        self._tables = tables
+        self._held: dict[str, Table] = {}
+
+    def __getitem__(self, name: str) -> Table:
+        if name not in self._held:
+            found = self._tables[name] if name in self._tables else Table.empty(_SPECS[name])
+            if name == STEADY_STATE.name and not len(found):
+                found = steady_windows(self["inferences"])
+            self._held[name] = found
+        return self._held[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_SPECS)
+
+    def __len__(self) -> int:
+        return len(_SPECS)
 
 
 def _answers(
@@ -138,7 +162,11 @@ def _answers(
     told = of_this_run(given)
     tables = told.tables
     reasons = {rule.name: _missing(rule, told) for rule in rules}
-    barren = {rule.name for rule in rules if not may_find(rule.only_if, tables, rule.params)}
+    barren = {
+        rule.name
+        for rule in rules
+        if reasons[rule.name] is None and not may_find(rule.only_if, tables, rule.params)
+    }
     arrow = _arrow(
         [
             query
