@@ -62,6 +62,8 @@ def headroom_of(
         reasons=_by_reason(rows, known),
         gpu_bound=_gpu_bound(unprofiled, gpus),
         trials=(),
+        compared_ns=sum(one.time_ns for one in groups if one.reachable_ns is not None),
+        reachable_ns=sum(one.reachable_ns or 0 for one in groups),
     )
     return replace(found, trials=_trials(found, program))
 
@@ -109,9 +111,19 @@ def _groups(
                 kernel_arch=first.maybe_text("kernel_arch"),
                 kernels=sum(row.maybe_integer("kernels") or 0 for row in mine),
                 counted=all(row.maybe_text("least_from") == "counters" for row in known),
+                shape=first.maybe_text("shape"),
+                reachable_ns=_reachable_ns([rows[one] for one in ids if one in rows], scale),
             )
         )
     return found
+
+
+def _reachable_ns(rows: Sequence[Row], scale: float) -> int | None:
+    known = [one for row in rows if (one := row.maybe_integer("reachable_ns")) is not None]
+    if not known or len(known) < len(rows):
+        return None
+    taken = sum(min(row.integer("reachable_ns"), row.integer("time_ns")) for row in rows)
+    return round(taken * scale)
 
 
 def _mean_reached(rows: Sequence[Row]) -> float | None:

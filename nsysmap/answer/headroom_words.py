@@ -54,6 +54,16 @@ def basis(found: Headroom) -> str:
     return "; ".join(told)
 
 
+def reach(found: Headroom) -> str:
+    """What products of these shapes are known to take; empty where none was measured."""
+    if not found.compared_ns:
+        return ""
+    return (
+        f"good kernels for the shapes of its products were measured to take at most"
+        f" {rounded(found.reachable_ns)} where these take {rounded(found.compared_ns)}"
+    )
+
+
 def why(group: HeadroomGroup) -> str:
     """Why these layers take longer than they must, with the figure that shows it."""
     words = REASONS[group.reason].words

@@ -484,6 +484,9 @@ class HeadroomGroup:
     kernel_arch: str | None
     kernels: int  # per inference
     counted: bool  # the least time rests on hardware counters
+    shape: str | None = None  # of that layer's product (see the table)
+    # what such shapes were measured to take at most, of all layers; None unless of all it is known
+    reachable_ns: int | None = None
 
     def __post_init__(self) -> None:
         """Takes the difference."""
@@ -536,6 +539,10 @@ class Headroom:
     # matters, and this is what is left to gain
     gpu_bound: bool
     trials: tuple[Trial, ...]  # the largest bound first; those for throughput only last
+    # time of the layers whose shape was measured on a GPU of this architecture, and what those
+    # shapes take at most with good kernels
+    compared_ns: int = 0
+    reachable_ns: int = 0
 
     def __post_init__(self) -> None:
         """Takes the difference and the ratio."""

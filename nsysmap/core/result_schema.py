@@ -164,6 +164,21 @@ HEADROOM = Spec(
         ),
         real("reached", "the longest of these three divided by time_ns", null=True),
         text(
+            "shape",
+            "of a product rows x columns x summed extent, of a convolution output pixels x output"
+            " channels x input channels and kernel, of fused attention heads x queries x keys x"
+            " head size",
+            null=True,
+        ),
+        integer(
+            "reachable_ns",
+            "what a GPU of this architecture was measured to take at most for a product of such a"
+            " shape, with good kernels (see docs/headroom.md)",
+            "ns",
+            null=True,
+        ),
+        text("reachable_shape", "the measured shape that this follows from", null=True),
+        text(
             "reason",
             "why it takes longer: "
             + "; ".join(f"{one.name} ({one.meaning})" for one in REASONS.values()),
@@ -214,6 +229,14 @@ ENGINE_HEADROOM = Spec(
         integer("counted_layers", "layers whose least time rests on hardware counters"),
         integer("memory_ns", "bytes of device memory at its bandwidth", "ns", null=True),
         integer("compute_ns", "operations at the peak rates", "ns", null=True),
+        integer("compared_ns", "time of the layers whose shape was measured", "ns", null=True),
+        integer(
+            "reachable_ns",
+            "what those were measured to take at most (see headroom), each no more than it takes"
+            " here",
+            "ns",
+            null=True,
+        ),
         integer("weight_bytes", "known weights of the engine", "bytes", null=True),
     ),
     key=("engine",),

@@ -92,12 +92,13 @@ REPORT: Declared = {
     ),
     HeadroomGroup: keys(
         "title engine layers layer_ids time_ns least_ns headroom_ns reason limit reached waves "
-        "blocks sms occupancy tile kernel_arch kernels counted"
+        "blocks sms occupancy tile kernel_arch kernels counted shape "
+        "reachable_ns"
     ),
     Trial: keys("name title at_most_ns layers throughput_only paste paste_pytorch change"),
     Headroom: keys(
         "time_ns known_ns least_ns headroom_ns share layers counted_layers weights_only_layers "
-        "groups reasons gpu_bound trials"
+        "groups reasons gpu_bound trials compared_ns reachable_ns"
     ),
     Doubt: keys("what reason rules changes because lacks about_engines"),
     MappedCounts: keys("kernels with_layer share_of_time methods"),

@@ -225,12 +225,14 @@ def _headroom(report: Answer, _width: int) -> Made:
     if found is None:
         return _NONE
     known = [one for one in found.groups if one.least_ns is not None]
+    compared = bool(found.compared_ns)
     rows = tuple(
         (
             percent(one.headroom_ns, found.headroom_ns or 1, 0),
             microseconds(one.headroom_ns),
             microseconds(one.time_ns),
             microseconds(one.least_ns),
+            *((microseconds(one.reachable_ns) if one.reachable_ns else "",) * compared),
             f"{one.layers}",
             headroom_words.why(one),
             one.title,
@@ -238,18 +240,23 @@ def _headroom(report: Answer, _width: int) -> Made:
         for one in known
         if one.headroom_ns
     )
-    header = ("share", "could go", "µs", "least µs", "layers", "why", "layer")
+    header = (
+        *("share", "could go", "µs", "least µs"),
+        *(("measured µs",) * compared),
+        *("layers", "why", "layer"),
+    )
     grid = Grid(
         header,
         rows,
-        "rrrrrln",
-        names=(6,),
+        "rrrr" + "r" * compared + "rln",
+        names=(6 + compared,),
         fold=f"All {len(rows):,} groups of layers",
         top=_TOP_KERNELS,
         where=_ELSEWHERE,
     )
     blocks: list[Block] = [
         Paragraph(f"{capitalised(headroom_words.distance(found))}."),
+        *paragraphs([capitalised(told) + "." if (told := headroom_words.reach(found)) else ""]),
         Paragraph(f"The least time is {headroom_words.basis(found)}.", "dim"),
         grid,
     ]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, prod
 
 from nsysmap.core.result_schema import ENGINE_HEADROOM, HEADROOM
 from nsysmap.core.table import Row, Table
@@ -19,6 +19,7 @@ from nsysmap.timing.least_time import (
     least_time,
 )
 from nsysmap.timing.peak_rates import OCCUPANCY, TENSOR, blocks_per_sm
+from nsysmap.timing.reachable import Reachable, reachable
 from nsysmap.timing.roofline import Device, Needed, device_of, longest_kernels, needed_of
 
 NEAR = 0.6
@@ -75,6 +76,7 @@ def headroom_table(sources: Sources) -> Table:
     cores = _tensor_cores(sources.precision)
     longest, start_ns = longest_kernels(sources.kernels), _shortest_ns(sources.kernel_totals)
     memory = _from_memory(sources, machines)
+    shapes = product_shapes(sources)
     rows: list[dict[str, object]] = []
     for layer in sources.layers:
         layer_id, time_ns = layer.integer("layer_id"), layer.maybe_integer("time_ns")
@@ -96,6 +98,7 @@ def headroom_table(sources: Sources) -> Table:
             tensor_cores=cores.get(layer_id, "unknown"),
             start_ns=start_ns,
             kept=kept.get(layer_id),
+            shape=shapes.get(layer_id),
         )
         rows.append(_row(seen))
     rows.sort(key=lambda row: (row["headroom_ns"] is None, -_number(row["headroom_ns"])))
@@ -124,6 +127,7 @@ def engine_headroom_table(sources: Sources, headroom: Table) -> Table:
     rows = []
     for engine, mine in sorted(held.items(), key=lambda one: (one[0] is None, one[0] or 0)):
         known = [row for row in mine if row["least_ns"] is not None]
+        compared = [row for row in mine if row["reachable_ns"] is not None]
         whole = [row["layer_id"] for row in sources.layers if row.maybe_integer("engine") == engine]
         weights = [work[one].maybe_integer("weight_bytes") for one in whole if one in work]
         rows.append(
@@ -138,6 +142,14 @@ def engine_headroom_table(sources: Sources, headroom: Table) -> Table:
                 "counted_layers": sum(row.maybe_text("least_from") == "counters" for row in known),
                 "memory_ns": _sum(known, "memory_ns"),
                 "compute_ns": _sum(known, "compute_ns"),
+                "compared_ns": _sum(compared, "time_ns"),
+                "reachable_ns": (
+                    sum(
+                        min(row.integer("reachable_ns"), row.integer("time_ns")) for row in compared
+                    )
+                    if compared
+                    else None
+                ),
                 "weight_bytes": sum(one or 0 for one in weights) if any(weights) else None,
             }
         )
@@ -178,6 +190,7 @@ class _Seen:
     tensor_cores: str
     start_ns: int | None  # of the shortest kernel
     kept: float | None  # share of its bytes that are needed where it is fused with its neighbours
+    shape: tuple[str, tuple[int, ...]] | None = None  # of its product, and which kind it is
 
     @property
     def needed(self) -> Needed:
@@ -216,6 +229,7 @@ def _row(seen: _Seen) -> dict[str, object]:
         )
     least_ns = found.least_ns
     figures = _figures(seen)
+    good = _reachable(seen)
     reason = "unknown" if least_ns is None else _reason(seen, found, figures)
     if least_ns is not None and reason == "format-conversion":
         least_ns = 0
@@ -234,6 +248,9 @@ def _row(seen: _Seen) -> dict[str, object]:
         "cache_ns": found.cache_ns,
         "compute_ns": found.compute_ns,
         "reached": None if found.least_ns is None else found.least_ns / seen.time_ns,
+        "shape": None if seen.shape is None else _shape_words(seen.shape[1]),
+        "reachable_ns": None if good is None else good.ns,
+        "reachable_shape": None if good is None else _shape_words(good.measured),
         "reason": reason,
         "kernels": seen.layer.maybe_integer("kernels"),
         "start_ns": seen.start_ns,
@@ -246,6 +263,18 @@ def _row(seen: _Seen) -> dict[str, object]:
         "kernel_arch": figures.arch,
         "tensor_cores": seen.tensor_cores,
     }
+
+
+def _reachable(seen: _Seen) -> Reachable | None:
+    """What the GPU was measured to reach on such a product."""
+    precision = seen.needed.precision
+    if seen.shape is None or seen.device is None or precision is None:
+        return None
+    return reachable(*seen.shape, precision, seen.device)
+
+
+def _shape_words(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape))
 
 
 @dataclass(frozen=True)
@@ -421,6 +450,37 @@ def _from_memory(sources: Sources, machines: Mapping[int, Row]) -> dict[int, int
     found: dict[int, int | None] = {}
     for mine in engines.values():
         found |= bytes_from_memory(mine, work, tensors, held)
+    return found
+
+
+def product_shapes(sources: Sources) -> dict[int, tuple[str, tuple[int, ...]]]:
+    """The shape of each layer's product as a matrix product, and of fused attention its own; none
+    where the file does not tell.
+    """
+    kinds = {row.integer("layer_id"): row.text("kind") for row in sources.layers}
+    results: dict[int, int] = {}
+    for row in sources.tensors:
+        dimensions = (row.maybe_text("dimensions") or "").split("x")
+        if row.text("direction") == "out" and all(map(str.isdigit, dimensions)):
+            results.setdefault(row.integer("layer_id"), prod(map(int, dimensions)))
+    found: dict[int, tuple[str, tuple[int, ...]]] = {}
+    for row in sources.work:
+        layer, macs = row.integer("layer_id"), row.maybe_integer("macs")
+        columns, size = row.maybe_integer("channels_out"), results.get(layer)
+        grouped = (row.maybe_integer("groups") or 1) > 1
+        if row.text("does") != "product" or grouped or not (macs and columns and size):
+            continue
+        if size % columns or macs % size:
+            continue
+        kind = "convolution" if kinds.get(layer) == "convolution" else "product"
+        found[layer] = kind, (size // columns, columns, macs // size)
+    for row in sources.attention:
+        sides = tuple(
+            row.maybe_integer(name) for name in ("heads", "query_length", "key_length", "head_size")
+        )
+        if row.flag("fused") and all(sides):
+            shape = tuple(side for side in sides if side is not None)
+            found[row.integer("softmax_layer")] = "attention", shape
     return found
 
 
