@@ -4,6 +4,7 @@ measured on and on its like.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from statistics import median
 
@@ -17,17 +18,18 @@ H200 = Device("NVIDIA H200", (9, 0), 132, 1_980_000_000, 4_814_304_000_000)
 
 
 def test_a_product_takes_no_longer_than_a_larger_one_nor_has_a_lower_rate_than_a_smaller() -> None:
-    times = {(64, 64, 64): 2.0, (128, 128, 128): 4.0}
+    times: dict[Shape, float] = {(64, 64, 64): 2.0, (128, 128, 128): 4.0}
     assert best_bound((100, 100, 100), times) == Reachable(4_000, (128, 128, 128))
     assert best_bound((64, 64, 80), times) == Reachable(2_500, (64, 64, 64))
     assert best_bound((640, 640, 640), times) is None, "of more than eight times the operations"
     assert best_bound((256, 32, 64), times) is None, "neither contains it nor is contained"
-    assert best_bound((32, 100, 64), {(128, 64, 64): 1.0}, swaps=True) is not None
+    turned: dict[Shape, float] = {(128, 64, 64): 1.0}
+    assert best_bound((32, 100, 64), turned, swaps=True) is not None
 
 
 @pytest.mark.parametrize(("table", "precision"), [(PRODUCTS, "FP16"), (PRODUCTS, "FP8")])
 def test_each_measured_product_follows_from_the_others(
-    table: dict[str, dict[Shape, float]], precision: str
+    table: Mapping[str, Mapping[Shape, float]], precision: str
 ) -> None:
     """An upper bound for each, by at most a few percent too short, and seldom far above it."""
     times = table[precision]
