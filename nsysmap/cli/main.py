@@ -33,6 +33,7 @@ COMMANDS = {
     "layers": "layers:layers",
     "graph": "graph:graph_command",
     "what-if": "what_if:what_if_command",
+    "fix": "fix:fix_command",
     "plot": "plot:plot_command",
     "export": "export:export_command",
     "sql": "sql:sql_command",

@@ -1,0 +1,68 @@
+"""Findings that a flag of TensorRT answers, where no edit of the model is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from nsysmap.rules.finding import Finding
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A flag of trtexec, and what it is for."""
+
+    flag: str
+    why: str
+
+
+_OF_RULES: Mapping[str, tuple[Flag, ...]] = {
+    "reformat-at-input": (
+        Flag("--inputIOFormats=TYPE:FORMAT", "the inputs come in the layout that the engine reads"),
+    ),
+    "reformat-at-output": (
+        Flag("--outputIOFormats=TYPE:FORMAT", "the outputs leave in the layout that it writes"),
+    ),
+    "parallel-small-kernels": (
+        Flag("--maxAuxStreams=4", "branches that do not fill the GPU run beside each other"),
+    ),
+    "fp32-without-tf32": (Flag("remove --noTF32", "products in FP32 use tensor cores"),),
+    "names-only-engine": (
+        Flag("--profilingVerbosity=detailed", "the engine file tells what each layer is"),
+    ),
+}
+
+
+def flags(findings: Iterable[Finding], rules: Sequence[str]) -> tuple[Flag, ...]:
+    """The flags for these findings; of the rules that are asked about, if any are."""
+    found = (
+        flag
+        for finding in findings
+        if not rules or finding.rule in rules
+        for flag in _OF_RULES.get(finding.rule, ())
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def pinned(model: ir.Model, shapes: Mapping[str, Sequence[int]]) -> tuple[Flag, ...]:
+    """The flags that fix the dimensions that a model leaves open to those that ran, where one shape
+    only did.
+    """
+    held = [
+        f"{one.name}:{'x'.join(map(str, shapes[str(one.name)]))}"
+        for one in model.graph.inputs
+        if one.shape is not None
+        and any(not isinstance(size, int) for size in one.shape)
+        and str(one.name) in shapes
+    ]
+    if not held:
+        return ()
+    told = ",".join(held)
+    return (
+        Flag(
+            f"--minShapes={told} --optShapes={told} --maxShapes={told}",
+            "the engine is built for the shapes that ran, and nothing is computed from them",
+        ),
+    )

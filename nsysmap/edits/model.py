@@ -1,0 +1,52 @@
+"""What an edit is: what it does to which nodes, in which steps, and why one is not made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Gain = Literal["vanish", "join", "merge", "narrow", "align", "unknown"]
+"""How the time of an edit follows from that of the layers it is about: they vanish, become one
+kernel, become one product, compute in a narrower type, or compute aligned channels.
+"""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the script: a function (``edit.add``, ``np.concatenate``), its arguments, which
+    are plain values or calls themselves, and its named arguments.
+    """
+
+    function: str
+    arguments: tuple[Any, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One edit of the model."""
+
+    kind: str  # name in the registry
+    does: str  # in words
+    nodes: tuple[str, ...]  # nodes of the model that it takes away or writes otherwise
+    steps: tuple[Call, ...]
+    proof: str  # why results stay as they were, in words
+    gain: Gain
+    # nodes besides that are not changed but no longer separated: they may become one kernel
+    beside: tuple[str, ...] = ()
+    opset: int = 0  # the least that its operators need
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A place where an edit is not made, and why."""
+
+    kind: str
+    nodes: tuple[str, ...]
+    reason: str
+
+
+def call(function: str, *arguments: Any, **options: Any) -> Call:
+    """A call of the script."""
+    return Call(function, arguments, options)

@@ -1,0 +1,69 @@
+"""What an edit is predicted to save, from made-up layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from nsysmap.edits.model import Edit, Gain
+from nsysmap.edits.predict import EngineTimes, LayerTime, PredictedEdit, predict
+
+
+def layer(at: int, nodes: str, time_ns: int, does: str = "pointwise", **more: Any) -> LayerTime:
+    return LayerTime(at, f"layer {at}", frozenset(nodes.split()), time_ns, does, **more)
+
+
+def edit(gain: Gain, nodes: str, beside: str = "") -> Edit:
+    return Edit("kind", "does", tuple(nodes.split()), (), "", gain, tuple(beside.split()))
+
+
+def times(layers: Sequence[LayerTime]) -> EngineTimes:
+    return EngineTimes(tuple(layers), 1_000, 100_000)
+
+
+def made(found: PredictedEdit | str) -> PredictedEdit:
+    assert isinstance(found, PredictedEdit)
+    return found
+
+
+def test_a_kernel_that_does_nothing_else_goes_with_the_idle_time_before_it() -> None:
+    held = times([layer(0, "a b", 4_000, "movement"), layer(1, "c", 9_000, "product")])
+    saving = made(predict(edit("vanish", "a b"), (), held)).saving
+    assert saving.ns == 5_000
+    assert saving.low_ns < saving.ns < saving.high_ns
+
+
+def test_nodes_in_one_kernel_with_others_save_nothing_by_being_joined() -> None:
+    held = times([layer(0, "a b c", 4_000)])
+    found = predict(edit("join", "a b"), (), held)
+    assert found == "TensorRT computes them as one kernel already (layer 0)"
+
+
+def test_nodes_that_no_kernel_computes_save_nothing() -> None:
+    found = predict(edit("vanish", "x"), (), times([layer(0, "a", 4_000)]))
+    assert found == "no kernel of the engine computes these nodes"
+
+
+def test_kernels_that_become_one_take_as_long_as_the_longest_at_least() -> None:
+    held = times([layer(0, "a", 4_000), layer(1, "b", 6_000), layer(2, "c", 2_000)])
+    saving = made(predict(edit("join", "a b c"), (), held)).saving
+    assert saving.high_ns == 4_000 + 2_000 + 2 * 1_000
+
+
+@pytest.mark.parametrize(("precision", "some"), [("FP32", True), ("FP16", False)])
+def test_a_narrower_type_saves_where_a_layer_computes_in_the_wider_one(
+    precision: str, some: bool
+) -> None:
+    held = times([layer(0, "a", 9_000, "product", precision=precision)])
+    found = predict(edit("narrow", "a"), (), held)
+    assert isinstance(found, PredictedEdit) == some
+
+
+def test_a_layer_s_time_is_saved_once() -> None:
+    held = times([layer(0, "a", 4_000), layer(1, "b", 4_000)])
+    first = made(predict(edit("vanish", "a b"), (), held))
+    held.credit(first)
+    again = predict(edit("vanish", "a b"), (), held)
+    assert made(again).saving.ns <= 2 * 1_000
