@@ -155,10 +155,10 @@ def _block(view: ModelView, softmax: ir.Node) -> _Attention | Refusal | None:
     if view.reader(transpose.outputs[0]) is node:
         nodes.append(transpose)
     turn = (perm[0], perm[1], perm[3], perm[2])
+    values = second.inputs[1]
     assert key is not None
-    return _Attention(
-        tuple(nodes), query, key, second.inputs[1], turn, mask, scale, second.outputs[0]
-    )
+    assert values is not None
+    return _Attention(tuple(nodes), query, key, values, turn, mask, scale, second.outputs[0])
 
 
 def _leads_to_product(view: ModelView, value: ir.Value | None) -> bool:
