@@ -15,11 +15,16 @@ are cpp_MODEL-MODE.nsys-rep.  Figures are summed up for each form.
 
 --leave-one-out chooses the constants that were fitted to these programs (GRIDS), each by itself, on
 all engines but one, and shows that one's figures.
+
+Last comes how wide the ranges should be, for each kind of prediction of TensorRT's own engines: the
+conformal factor by which the stated ranges would hold for nine of ten engines, and how often those
+hold whose factor is that of all engines but one (see nsysmap/whatif/spread.py).
 """
 
 from __future__ import annotations
 
 import csv
+import math
 import statistics
 import sys
 from collections import defaultdict
@@ -32,10 +37,12 @@ from nsysmap.analysis import observed_of
 from nsysmap.core.errors import NsysmapError
 from nsysmap.mapping.mapped_trace import map_report, read_engines
 from nsysmap.whatif.change import default_changes
+from nsysmap.whatif.changes import as_cuda_graph
 from nsysmap.whatif.engine_facts import EngineFacts
-from nsysmap.whatif.model import Observed
+from nsysmap.whatif.model import Model, Observed, read_model
 from nsysmap.whatif.predict import what_if
 from nsysmap.whatif.profiler import MACHINES, Machine
+from nsysmap.whatif.timeline import Timeline, all_works
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = {
@@ -93,18 +100,19 @@ RENAMED = {"drop-layers": "{}_noreformat", "join-kernels": "split→joined"}
 """Changes to the engine: what it is called then; the mode stays."""
 
 GRIDS: Mapping[str, tuple[float, ...]] = {
-    "launch": (0.8, 0.9, 1.0, 1.1, 1.2),
-    "queued_saved_ns": (-200, -100, 0, 100, 200),
-    "node_saved_ns": (-100, -50, 0, 50, 100),
-    "node_ns": (-200, -100, 0, 100, 200),
-    "memset_saved_ns": (-1_000, -500, 0, 500, 1_000),
-    "branches_ns": (-1_000, 0, 2_000, 5_000),
-    "locked": (-0.2, -0.1, 0.0, 0.1, 0.2),
+    "launch": (0.9, 1.0, 1.1),
+    "queued_saved_ns": (-100, 0, 100),
+    "node_saved_ns": (-80, 0, 80),
+    "node_ns": (-100, 0, 100),
+    "memset_saved_ns": (-700, 0, 700),
+    "branches_ns": (-1_000, 0, 3_000),
 }
-"""Fitted constants, as multiples of (launch) or differences to those that nsysmap has."""
+"""Constants fitted to the times of one thread's launches and graphs, as multiples of (launch) or
+differences to those that nsysmap has; chosen by `before` and `cuda-graph`.
+"""
 
-ANSWERED_BY = {"locked": ("two-in-flight",)}
-"""Changes by which a constant is chosen; the others by `before` and `cuda-graph`."""
+ONLY_WITH = {"memset_saved_ns": "memset", "branches_ns": "branches"}
+"""Constants that only matter to graphs with memsets or with branches."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +143,7 @@ HELD_OUT = "TensorRT itself, held out"
 @dataclass(frozen=True)
 class Row:
     capture: str
+    folder: str  # of its captures, which are of one machine
     engine: str
     group: str
     change: str
@@ -150,6 +159,19 @@ class Row:
     @property
     def off(self) -> float:
         return self.times_us[0] / self.measured_us - 1
+
+    @property
+    def model(self) -> str:
+        """Its engine, whatever program runs it."""
+        return self.engine.removeprefix("cpp_")
+
+    @property
+    def score(self) -> float:
+        """How far the measured time is from the likely one, in times of that side of its range."""
+        likely, low, high = self.times_us
+        apart = self.measured_us - likely
+        side = high - likely if apart > 0 else likely - low
+        return abs(apart) / side if side > 0 else math.inf if apart else 0.0
 
     @property
     def holds(self) -> bool:
@@ -254,7 +276,63 @@ def main(arguments: Sequence[str]) -> int:
             print(f"{change}: {summary([row for row in mine_too if row.change == change])}")
         if savings := [row for row in mine_too if row.savings_us is not None]:
             print(f"all savings: {summary(savings)}")
+    print()
+    for line in calibration(rows):
+        print(line)
     return 0
+
+
+# --- how wide ranges should be
+# --------------------------------------------------------------------------------------------------
+
+SHARE = 0.9
+"""Of the engines, the part whose measured times should be in the stated ranges."""
+
+
+def conformal(scores: Mapping[str, Sequence[float]], share: float = SHARE) -> float:
+    """The factor by which ranges hold for that share of the models, and of the next one: the
+    quantile of the scores, each model counted once however many scores it has, and one more model
+    that no range holds for (Dunn, Wasserman and Ramdas, Distribution-free prediction sets for
+    two-layer hierarchical models, 2018).
+    """
+    weighed = sorted((score, 1 / len(mine)) for mine in scores.values() for score in mine)
+    wanted, held = share * (len(scores) + 1), 0.0
+    for score, weight in weighed:
+        held += weight
+        if held >= wanted - 1e-9:
+            return score
+    return math.inf
+
+
+def calibration(rows: Sequence[Row]) -> Iterator[str]:
+    """For each kind of prediction of TensorRT's engines the conformal factor of its ranges, and
+    what they hold for with the factor of all other models.
+    """
+    real = [row for row in rows if row.group in (REAL, HELD_OUT)]
+    yield (
+        f"{'factors of the ranges':<24}{'models':>7}{'captures':>9}{'off':>7}{'in range':>9}"
+        f"{'width':>7}{'factor':>8}{'left out':>9}  of each machine"
+    )
+    for change in dict.fromkeys(row.change for row in real):
+        mine = [row for row in real if row.change == change]
+        scores: dict[str, list[float]] = defaultdict(list)
+        by_folder: dict[str, list[float]] = defaultdict(list)
+        for row in mine:
+            scores[row.model].append(row.score)
+            by_folder[row.folder].append(row.score)
+        held = [
+            statistics.mean(score <= factor for score in scores[model])
+            for model in scores
+            for factor in [conformal({one: of for one, of in scores.items() if one != model})]
+        ]
+        machines = [sorted(each)[math.ceil(SHARE * len(each)) - 1] for each in by_folder.values()]
+        off = statistics.median(abs(row.off) for row in mine)
+        within = f"{sum(row.time_holds for row in mine)}/{len(mine)}"
+        yield (
+            f"{change:<24}{len(scores):>7}{len(mine):>9}{off:>7.1%}{within:>9}"
+            f"{statistics.median(row.time_width for row in mine):>7.1%}{conformal(scores):>8.2f}"
+            f"{statistics.mean(held):>9.0%}  {', '.join(f'{one:.2f}' for one in machines)}"
+        )
 
 
 def summary(rows: Sequence[Row]) -> str:
@@ -385,8 +463,6 @@ def rows_of(
     timings: Timings,
     machines: tuple[Machine, ...],
     group: str = "",
-    *,
-    only: tuple[str, ...] = (),
 ) -> Iterator[Row]:
     before = measured_before(report, timings)
     name, engine = f"{report.parent.name}/{report.stem}", program(report)[0]
@@ -395,14 +471,14 @@ def rows_of(
     except NsysmapError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return
-    changes = [one for one in default_changes(facts) if not only or one.name in only]
-    answers = what_if(of, facts, changes, machines=machines).records()
+    answers = what_if(of, facts, default_changes(facts), machines=machines).records()
     first = answers[0]
     if first["before_ns"] is None:
         print(f"{name}: no replay: {first['reason']}", file=sys.stderr)
     if before is not None and first["before_ns"] is not None:
         yield Row(
             name,
+            str(report.parent),
             engine,
             group,
             f"before, {paced_by(report)}",
@@ -429,7 +505,17 @@ def rows_of(
             if change == "cuda-graph" and paced_by(report) == "threads"
             else change
         )
-        yield Row(name, engine, group, kind, times, after, savings, before.us - after.us)
+        yield Row(
+            name,
+            str(report.parent),
+            engine,
+            group,
+            kind,
+            times,
+            after,
+            savings,
+            before.us - after.us,
+        )
 
 
 def paced_by(report: Path) -> str:
@@ -465,13 +551,44 @@ def errors(reports: tuple[Path, ...], timings: Timings, name: str, by: float) ->
     found: list[float] = []
     for report in reports:
         if (report, name, by) not in _OFF:
-            only = ANSWERED_BY.get(name, ("cuda-graph",))
-            tried = changed(MACHINES, name, by)
-            _OFF[report, name, by] = [
-                abs(row.off) for row in rows_of(report, timings, tried, only=only)
-            ]
+            lacks_it = name in ONLY_WITH and ONLY_WITH[name] not in shown(report)
+            if lacks_it or (name != "launch" and by == 0):
+                _OFF[report, name, by] = errors((report,), timings, "launch", 1.0)
+            else:
+                (tried, *_) = changed(MACHINES[:1], name, by)
+                _OFF[report, name, by] = list(likely_errors(report, timings, tried))
         found += _OFF[report, name, by]
     return found or [0.0]
+
+
+def likely_errors(report: Path, timings: Timings, machine: Machine) -> Iterator[float]:
+    """How far the likely times of a program of one thread are off, as it is and as a graph."""
+    before = measured_before(report, timings)
+    if before is None or paced_by(report) == "threads":
+        return
+    try:
+        model = read_model(*observed(report), (machine,))
+    except NsysmapError:
+        return
+    if not isinstance(model, Model):
+        return
+    yield abs(model.before[model.machines[0]] / 1_000 / before.us - 1)
+    graph = as_cuda_graph(model.likely, branches_ns=machine.branches_ns)
+    after = measured_after(report, "cuda-graph", timings)
+    if isinstance(graph, Timeline) and after is not None:
+        yield abs(model.period(graph) / 1_000 / after.us - 1)
+
+
+@cache
+def shown(report: Path) -> frozenset[str]:
+    """What a report's inferences have that some constants are about: memsets, branches."""
+    model = read_model(*observed(report), MACHINES[:1])
+    if not isinstance(model, Model):
+        return frozenset()
+    works = list(all_works(model.likely))
+    memsets = {"memset"} if any(work.kind == "memset" for work in works) else set[str]()
+    branches = {"branches"} if len({work.queue for work in works}) > 1 else set[str]()
+    return frozenset(memsets | branches)
 
 
 _OFF: dict[tuple[Path, str, float], list[float]] = {}
@@ -480,10 +597,6 @@ _OFF: dict[tuple[Path, str, float], list[float]] = {}
 def changed(machines: tuple[Machine, ...], name: str, by: float) -> tuple[Machine, ...]:
     if name == "launch":
         return tuple(replace(machine, launch=machine.launch * by) for machine in machines)
-    if name == "locked":
-        return tuple(replace(machine, locked=machine.locked + by) for machine in machines)
-    if name == "locked":
-        return tuple(replace(machine, locked=machine.locked + by) for machine in machines)
     return tuple(
         replace(machine, **{name: getattr(machine, name) + round(by)}) for machine in machines
     )

@@ -80,7 +80,9 @@ def as_cuda_graph(timeline: Timeline, *, branches_ns: int) -> Changed:
             if captured:
                 pending.append(step)
             else:
-                changed.append(step._replace(own_ns=step.outside_ns))
+                own_ns = step.outside_ns - step.around_ns
+                own_ns += min(step.around_ns, timeline.costs.wait_own_ns)
+                changed.append(step._replace(own_ns=own_ns, outside_ns=own_ns))
         threads.append(tuple(changed))
     return replace(timeline, threads=tuple(threads))
 
@@ -195,11 +197,12 @@ def _graph_step(steps: Sequence[Step], timeline: Timeline, branches_ns: int) -> 
                 )
             )
             last[work.queue], here[work.number] = work.number, work
+    own_ns = sum(step.outside_ns - step.around_ns for step in steps) + costs.graph_own_ns
     return steps[0]._replace(
         kind="submit",
         api="cudaGraphLaunch",
-        own_ns=sum(step.outside_ns for step in steps),
-        outside_ns=sum(step.outside_ns for step in steps),
+        own_ns=own_ns,
+        outside_ns=own_ns,
         call_ns=costs.graph_launch_ns + (branches_ns if len(last) > 1 else 0),
         queue=works[0].queue if works else ALL_QUEUES,
         graph=True,

@@ -26,6 +26,7 @@ from nsysmap.whatif.disturbed import brisk, undisturbed
 from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.host_pace import HostPace, host_pace
 from nsysmap.whatif.profiler import (
+    NOTHING_AROUND,
     Machine,
     ProfilerCosts,
     around_calls,
@@ -358,7 +359,7 @@ def _read(
     calm, held_up = undisturbed(timeline)
     hosts = (calm, brisk(calm), timeline)  # of the likely machine, a quick and a slow one
     unmarked = only_repeats(inferences, tensorrt=True)
-    around = 1.0
+    around = NOTHING_AROUND
     if interpreter and not python:
         around = around_calls(
             pace,

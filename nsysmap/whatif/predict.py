@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import hypot
 
 import numpy as np
 
@@ -25,7 +26,15 @@ from nsysmap.whatif.model import Model, NoModel, Observed, read_model
 from nsysmap.whatif.plans import Make, plan_of
 from nsysmap.whatif.profiler import MACHINES, Machine
 from nsysmap.whatif.replay import Finished, lengths_ns, replay
-from nsysmap.whatif.spread import AS_RECORDED, MADE, graph_spread, has_dynamic_shapes, only_graphs
+from nsysmap.whatif.spread import (
+    FACTORS,
+    all_graphs,
+    at_once_ns,
+    graph_spread,
+    has_dynamic_shapes,
+    only_graphs,
+    placed_elsewhere_ns,
+)
 from nsysmap.whatif.throughput import least_ns
 from nsysmap.whatif.timeline import Timeline, all_works, inference_count
 
@@ -167,9 +176,13 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
         for machine in times
     )
     low, high = min(savings) - spread, max(savings) + spread
-    high = min(
-        high if high < before[likely] else most * before[likely], _most_ns(model) - low_after_ns
-    )
+    high = high if high < before[likely] else most * before[likely]
+    apart = bool(model.interpreter) and not model.python and all_graphs(likeliest)
+    if apart:  # the runs of Python before and after it differ, each by itself
+        told, then = before[likely] - after[0][likely], after[0][likely]
+        low = min(low, told - hypot(before[likely] - _least_ns(model), high_after_ns - then))
+        high = max(high, told + hypot(_most_ns(model) - before[likely], then - low_after_ns))
+    high = min(high, _most_ns(model) - low_after_ns)
     for make in plan.also_in_a_graph:
         saving = _saving_in_a_graph(model, make)
         if saving is not None:
@@ -208,7 +221,7 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
         "high_after_ns": max(high_after_ns, figure),
         "saving_ns": saving,
         "low_saving_ns": round(low),
-        "high_saving_ns": round(high if high < before[likely] else most * before[likely]),
+        "high_saving_ns": round(high if apart or high < before[likely] else most * before[likely]),
         "assumptions": assumptions,
         "kernels_beside": plan.beside,
     }
@@ -228,11 +241,12 @@ def _between_ns(
     likely = after[0][model.machines[0]]
     if _of_graphs(model, changed) and changed is not None and len(after) == 1:
         dynamic = has_dynamic_shapes(model.facts)
-        below, above = graph_spread(model, changed, MADE, dynamic=dynamic)
+        below, above = graph_spread(model, changed, FACTORS.made_graph, dynamic=dynamic)
         return max(round(likely - below), 0), round(likely + above)
     least, most = (edge(edge(times.values()) for times in after) for edge in (min, max))
     clock_ns = _clock_ns(model)
-    return round(least * (1 - NOISE)) - clock_ns, round(most * (1 + NOISE)) + clock_ns
+    longer = round(hypot(clock_ns, placed_elsewhere_ns(model)))
+    return round(least * (1 - NOISE)) - clock_ns, round(most * (1 + NOISE)) + longer
 
 
 def _of_graphs(model: Model, timeline: Timeline | None) -> bool:
@@ -246,10 +260,21 @@ def _least_ns(model: Model) -> int:
     """
     before = model.before[model.machines[0]]
     if _of_graphs(model, model.likely):
-        least = before - graph_spread(model, model.likely, AS_RECORDED)[0]
+        below = graph_spread(model, model.likely, FACTORS.recorded_graph)[0]
     else:
         least = min(model.before.values()) * (1 - NOISE) - _clock_ns(model)
-    return min(max(round(least), model.work_ns), before)
+        below = hypot(_factor(model) * (before - least), at_once_ns(model))
+    return min(max(round(before - below), round(model.work_ns - at_once_ns(model))), before)
+
+
+def _factor(model: Model) -> float:
+    """What the range of the time of a program that launches one by one is multiplied by; that of
+    PyTorch's is what its captures and runs differed by.
+    """
+    if model.python:
+        return 1.0
+    several = sum(bool(steps) for steps in model.likely.threads) > 1
+    return FACTORS.threads if several else FACTORS.launches
 
 
 def _most_ns(model: Model) -> int:
@@ -257,15 +282,17 @@ def _most_ns(model: Model) -> int:
     the profiler takes no time away, and of a program launched by Python than what another run may
     take.
     """
-    before = model.before
+    before = model.before[model.machines[0]]
     if _of_graphs(model, model.likely):
-        most = before[model.machines[0]] + round(graph_spread(model, model.likely, AS_RECORDED)[1])
+        above = graph_spread(model, model.likely, FACTORS.recorded_graph)[1]
     else:
-        most = round(max(before.values()) * (1 + NOISE)) + _clock_ns(model)
+        slow = max(model.before.values()) * (1 + NOISE) + _clock_ns(model)
+        longer = hypot(at_once_ns(model), placed_elsewhere_ns(model))
+        above = hypot(_factor(model) * (slow - before), longer)
     recorded = (
         round(model.recorded_ns * (1 + _ANOTHER_RUN)) if model.interpreter else model.recorded_ns
     )
-    return max(min(most, recorded), before[model.machines[0]])
+    return max(min(round(before + above), recorded), before)
 
 
 def _inferences(

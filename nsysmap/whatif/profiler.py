@@ -36,6 +36,11 @@ _EDGE = 1.8  # … and as much again before and after it, outside its recorded t
 _RANGE = 1.5  # cost of a range event if the trace has no empty range
 # at most, of a blocking copy: longer ones move at the speed of the link, with or without a profiler
 _STAGED_NS = 100_000
+_LATENCY_NS = (1_700, 2_800)
+"""From the return of a launch call to the begin of its work on an idle GPU: 1.7 to 2.7 us in 55
+traces whose enqueues are marked; where nothing marks them what is read from the trace (-1.0 to 5.6)
+is something else.
+"""
 _BEHIND_MEMSET_NS = 400  # at least, from a memset to the node that waits for it
 _FEW = 5
 
@@ -124,13 +129,39 @@ nothing marks enqueues, a part of theirs lies between them.
 
 _SLOWER = 1.5  # power of the host's slowness by which that work took longer
 
+_LAUNCH_OWN_NS, _WAIT_OWN_NS = 5_000, 1_500
+"""What Python's own work takes around the launch of a graph that the program would make, and
+around the wait for it: 28 graphs in a loop of Python take 12 us in the median beside the GPU's
+work, those of C++ 7; what the trace of single launches has between its calls (5 to 72 us) does not
+tell where in that range, and says more about nsys.
+"""
 
-def around_calls(pace: HostPace, *, graphs: bool, repeats: bool) -> float:
-    """How much Python's own work between CUDA calls takes without the profiler, as a share of what
-    it took.
-    """
+
+@dataclass(frozen=True)
+class Around:
+    """The interpreter's own work around CUDA calls, and what is left of it without the profiler."""
+
+    within_ns: int  # so much of the work before a call is around it, the rest is the program's own
+    left: float  # a share of that
+
+    def left_ns(self, outside_ns: int) -> int:
+        """What is left of so much of the host's own work before a call."""
+        return round(min(outside_ns, self.within_ns) * self.left)
+
+    def rest_ns(self, outside_ns: int) -> int:
+        """The program's own work of that."""
+        return max(outside_ns - self.within_ns, 0)
+
+
+NOTHING_AROUND = Around(0, 1.0)
+"""Of programs that nothing interprets."""
+
+
+def around_calls(pace: HostPace, *, graphs: bool, repeats: bool) -> Around:
+    """How much Python's own work between CUDA calls takes without the profiler."""
     left = _BETWEEN_GRAPHS if graphs else _BETWEEN_REPEATS if repeats else _BETWEEN_ENQUEUES
-    return float(left / pace.slowness**_SLOWER)
+    slower = pace.slowness**_SLOWER
+    return Around(round(_AROUND_CALLS_NS * slower), float(left / slower))
 
 
 def at_pace(machines: tuple[Machine, ...], pace: HostPace) -> tuple[Machine, ...]:
@@ -211,13 +242,15 @@ def unprofiled(
     machine: Machine,
     *,
     unmarked: bool = False,
-    around: float = 1.0,
+    around: Around = NOTHING_AROUND,
 ) -> Timeline:
     """The timeline as it would run without the profiler; ``unmarked``: nothing shows that the
     host's own work between launches is an engine's, so that it varies as work outside enqueues
     does; ``around``: see around_calls.
     """
     costs = _costs(timeline.costs, profiler, machine)
+    if around.within_ns:
+        costs = replace(costs, graph_own_ns=_LAUNCH_OWN_NS, wait_own_ns=_WAIT_OWN_NS)
 
     def step(old: Step) -> Step:
         own = old.own_ns - old.own_profiler_ns
@@ -235,7 +268,8 @@ def unprofiled(
                 else round(bare * machine.launch)
             )
         inside = round((own - outside) * (machine.own if unmarked else machine.launch))
-        outside = round((outside - min(outside, _AROUND_CALLS_NS) * (1 - around)) * machine.own)
+        loop = round(around.left_ns(outside) * machine.own)
+        outside = loop + round(around.rest_ns(outside) * machine.own)
         works = tuple(
             _work(work, machine, machine.node_saved_ns if old.graph else machine.queued_saved_ns)
             for work in old.works
@@ -246,6 +280,7 @@ def unprofiled(
             own_ns=inside + outside,
             own_profiler_ns=0,
             outside_ns=outside,
+            around_ns=loop,
             call_ns=call,
             call_profiler_ns=0,
             works=works,
@@ -258,7 +293,7 @@ def _costs(costs: Costs, profiler: ProfilerCosts, machine: Machine) -> Costs:
     saved_more_ns = machine.queued_saved_ns - machine.node_saved_ns
     return replace(
         costs,
-        graph_latency_ns=costs.latency_ns,
+        graph_latency_ns=min(max(costs.latency_ns, _LATENCY_NS[0]), _LATENCY_NS[1]),
         graph_start_ns=MISSING,
         early_node_ns=(costs.early_ns if costs.early_ns != MISSING else machine.early_ns)
         + saved_more_ns,

@@ -1,5 +1,13 @@
-"""How far a predicted time of CUDA graphs may be off: what their kernels, the gaps between them and
-the host may take more or less than assumed, as errors that do not depend on each other.
+"""How far a predicted time may be off, as a range that holds in nine of ten engines it was not made
+with.
+
+A range has a scale, which comes from the trace, and a factor, which comes from the errors of all
+engines that were measured.  The scale of CUDA graphs is the root of the sum of the squares of what
+their kernels, the gaps between them, their branches and the host may take more or less; that of
+other programs is how much sooner and later they end on the quick and the slow host.  The factor is
+conformal: the least with which the range holds for 90 % of the engines, each counted once and the
+next one too, and for 90 % of the captures of each machine (``benchmarks/whatif.py
+--leave-one-out`` prints it, and how often the range holds for engines that it leaves out).
 """
 
 from __future__ import annotations
@@ -12,6 +20,22 @@ import numpy as np
 from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.model import Model
 from nsysmap.whatif.timeline import Timeline, all_steps, all_works, host_time, inference_count
+
+_NODE_NS = 100
+"""A node with the gap before it: gaps of 0.1, 0.26 and 0.42 us occur in captures of one graph."""
+
+_HOST_NS = 4_000  # launching, waiting, and what the host does between them
+_WORK = 0.02
+"""Part of the GPU's work: the same plan took 2.6 % more or less in another process without the
+profiler (root of the mean of the squares, 15 engines run by Python and by C++; a sixteenth 18 %).
+"""
+_BRANCHES = 0.03  # part of the work of a graph with branches, whose overlap differs from run to run
+_OWN = 0.35  # part of the host's own work around the graphs
+
+_PYTHON_NS = 10_000
+"""By which a loop of Python around a graph may take longer: 28 of them took 2 to 27 us beside the
+GPU's work, 12 in the median, and nothing in their traces tells which.
+"""
 
 _FEW_BLOCKS, _LONG_NS = 8, 10_000
 _ELSEWHERE = 0.25
@@ -26,36 +50,38 @@ the graph of one of two such engines TensorRT for RTX ran products that were not
 the shape, of twice the duration.
 """
 
-_BRANCHES = 0.03  # part of the work of a graph with branches, whose overlap differs from run to run
-_OWN = 0.35  # part of the host's own work around the graphs
+_AT_ONCE = 0.06
+"""Part of the GPU's work by which kernels that run beside those of another thread's graph take more
+or less without the profiler: five captures of three engines, 0.7 to 6.4 %.
+"""
 
 
 @dataclass(frozen=True)
-class _Errors:
-    """The errors of one kind of prediction, all of which hold in 92 % of the engines that they were
-    chosen on, each engine counted once.
-    """
+class Factors:
+    """What the scale of each kind of prediction is multiplied by (see above)."""
 
-    node_ns: float  # a node with the gap before it
-    host_ns: float  # launching, waiting, and what the host does between them
-    work: float  # part of the GPU's work
+    recorded_graph: float  # a graph that the trace holds
+    made_graph: float  # a graph made of single launches
+    launches: float  # a program that launches one by one, as it is
+    threads: float  # the same of several threads
 
 
-AS_RECORDED = _Errors(140, 3_500, 0.028)
-"""Of a graph that the trace holds: 36 captures of 24 engines."""
-
-MADE = _Errors(220, 3_900, 0.033)
-"""Of a graph that is made of single launches: 62 captures of 26 engines."""
+FACTORS = Factors(recorded_graph=1.0, made_graph=1.25, launches=0.9, threads=1.0)
 
 
 def only_graphs(timeline: Timeline) -> bool:
     """Whether one thread launches all GPU work, as CUDA graphs."""
-    works = [step for step in all_steps(timeline) if step.works]
-    return len(timeline.threads) == 1 and bool(works) and all(step.graph for step in works)
+    return all_graphs(timeline) and len(timeline.threads) == 1
+
+
+def all_graphs(timeline: Timeline | None) -> bool:
+    """Whether all GPU work is launched as CUDA graphs, by however many threads."""
+    launches = [step for step in all_steps(timeline) if step.works] if timeline else []
+    return bool(launches) and all(step.graph for step in launches)
 
 
 def graph_spread(
-    model: Model, timeline: Timeline, errors: _Errors, *, dynamic: bool = False
+    model: Model, timeline: Timeline, factor: float, *, dynamic: bool = False
 ) -> tuple[float, float]:
     """By how many nanoseconds per inference or pass a program of graph launches may be quicker,
     and slower, than the replay of this timeline says.
@@ -65,17 +91,32 @@ def graph_spread(
     own = host_time(timeline, lambda step: step.own_ns) * model.window.inferences_a_pass
     branches = len({work.queue for work in works}) > 1
     both = hypot(
-        errors.node_ns * len(works) / count,
-        errors.host_ns * model.window.inferences_a_pass,
-        errors.work * model.work_ns,
+        _NODE_NS * len(works) / count,
+        _HOST_NS * model.window.inferences_a_pass,
+        _WORK * model.work_ns,
         _OWN * own,
         _BRANCHES * model.work_ns if branches else 0.0,
     )
-    return both, hypot(
+    above = hypot(
         both,
-        _ELSEWHERE * few_blocks_share(model) * model.work_ns,
+        placed_elsewhere_ns(model),
         _OTHER_KERNELS * model.work_ns if dynamic else 0.0,
+        _PYTHON_NS * model.window.inferences_a_pass if model.interpreter else 0.0,
     )
+    return factor * both, factor * above
+
+
+def placed_elsewhere_ns(model: Model) -> float:
+    """By how much longer the GPU's work may take where its kernels of few blocks run on others of
+    its SMs.
+    """
+    return _ELSEWHERE * few_blocks_share(model) * model.work_ns
+
+
+def at_once_ns(model: Model) -> float:
+    """By how much more or less kernels of several threads' graphs may take beside each other."""
+    several = sum(bool(steps) for steps in model.likely.threads) > 1
+    return _AT_ONCE * model.work_ns if several and all_graphs(model.likely) else 0.0
 
 
 def has_dynamic_shapes(facts: EngineFacts | None) -> bool:

@@ -61,6 +61,8 @@ class Step(NamedTuple):
     target: int  # of an event sync: the number of the work for which it waits; MISSING otherwise
     graph: bool  # a graph launch
     works: tuple[Work, ...]
+    # the part of outside_ns that is the interpreter's work around this call (see profiler.Around)
+    around_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,10 @@ class Costs:
     idle_sync_ns: int  # a sync that has nothing to wait for
     submit_ns: int  # an asynchronous call, the median one
     graph_launch_ns: int
+    # the interpreter's own work around a graph launch, and around a wait behind one, where the
+    # program would make graphs; 0 where nothing interprets it
+    graph_own_ns: int = 0
+    wait_own_ns: int = 0
 
 
 @dataclass(frozen=True)

@@ -60,8 +60,23 @@ def test_the_pace_changes_what_launches_take_on_every_machine() -> None:
 
 def test_python_s_work_around_calls_shrinks_with_the_host_s_slowness() -> None:
     calm, slow = (HostPace(launches, 1.0, own_calls=False) for launches in (0.9, 2.0))
-    assert around_calls(calm, graphs=True, repeats=False) == 0.75
-    assert around_calls(slow, graphs=True, repeats=False) == pytest.approx(0.75 / 2**1.5)
-    assert around_calls(calm, graphs=False, repeats=True) < around_calls(
-        calm, graphs=False, repeats=False
-    )
+    quick, slowed = (around_calls(pace, graphs=True, repeats=False) for pace in (calm, slow))
+    assert (quick.left, quick.within_ns) == (0.75, 15_000)
+    assert slowed.left == pytest.approx(0.75 / 2**1.5)
+    # of what it took on a slow host as much is left as of what it would have taken on another
+    assert slowed.left_ns(100_000) == pytest.approx(quick.left_ns(100_000), abs=1)
+    assert slowed.rest_ns(100_000) == 100_000 - slowed.within_ns < quick.rest_ns(100_000)
+    repeated = around_calls(calm, graphs=False, repeats=True)
+    assert repeated.left < around_calls(calm, graphs=False, repeats=False).left
+
+
+def test_launches_of_threads_that_wait_for_each_other_are_less_of_a_sign_of_a_slow_host() -> None:
+    alone = HostPace(2.0, 1.3, own_calls=False)
+    both = replace(alone, contended=True)
+    assert alone.without < both.without < 1
+    assert both.without == replace(both, quickest=1.0).without
+    one = launching(8_000)
+    two = replace(one, threads=one.threads * 2)
+    paces = [host_pace(timeline, None, own_calls=False) for timeline in (one, two)]
+    assert [pace.contended for pace in paces] == [False, True]
+    assert paces[0].launches == paces[1].launches
