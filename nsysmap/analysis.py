@@ -391,6 +391,7 @@ class Pipeline:
             "roofline": lambda: self.engine_facts.roofline,
             "headroom": self._headroom,
             "engine_headroom": self._engine_headroom,
+            "precision_changes": self._precision_changes,
             "coverage": self._coverage,
             "unmapped": self._unmapped,
             "kernel_totals": lambda: self.kernel_totals,
@@ -606,6 +607,14 @@ class Pipeline:
         from nsysmap.timing.headroom import engine_headroom_table
 
         return engine_headroom_table(self._headroom_sources(), self.tables.headroom)
+
+    def _precision_changes(self) -> Table:
+        from nsysmap.timing.other_precision import Described, precision_changes_table
+
+        tables = self.tables
+        told = Described(tables.work, tables.attention, tables.attention_layers)
+        rtx = program_of(tables.by_name()).rtx
+        return precision_changes_table(told, tables.headroom, tables.devices, rtx=rtx)
 
     def _layer_kinds(self) -> Table:
         from nsysmap.timing.layer_sums import layer_kinds

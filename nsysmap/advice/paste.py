@@ -816,7 +816,17 @@ _SOURCES = {
         " static_cast<uint32_t>(TacticSource::kCUDNN));"
     ),
 }
+_AUTOTUNE = "python -m modelopt.onnx.quantization.autotune --onnx_path model.onnx --quant_type "
 TRIALS: Mapping[str, AdvisedChange] = {
+    "half": AdvisedChange("compute these layers in half precision", _HALF, unsure=_TO_HALF),
+    "fp8": AdvisedChange(
+        "let ModelOpt place quantizers to FP8 where they pay",
+        {ONNX: (_line(f"{_AUTOTUNE}fp8", 10),)},
+    ),
+    "int8": AdvisedChange(
+        "let ModelOpt place quantizers to INT8 where they pay",
+        {ONNX: (_line(f"{_AUTOTUNE}int8", 10),)},
+    ),
     "kernels": AdvisedChange(
         "let the builder time more kernels", {name: (way,) for name, way in _LEVEL_5.items()}
     ),
@@ -848,7 +858,9 @@ TRIALS: Mapping[str, AdvisedChange] = {
     ),
     "batch": _BATCH,
 }
-"""What to try on layers that are far from the hardware (see core.headroom_reasons.TRIED_BY)."""
+"""What to try on layers that are far from the hardware, by their reasons (see
+core.headroom_reasons.TRIED_BY) or their data types.
+"""
 
 TIMES_TACTICS = frozenset({"kernels", "routes", "tactic-sources"})
 """Those that let the builder choose among more kernels; that of TensorRT for RTX chooses none."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from nsysmap.advice.paste import TIMES_TACTICS, TRIALS
 from nsysmap.advice.program import Program
 from nsysmap.advice.ways import how
-from nsysmap.answer.model import GpuTime, Headroom, HeadroomGroup, Trial
+from nsysmap.answer.model import Figure, GpuTime, Headroom, HeadroomGroup, Trial
 from nsysmap.core.headroom_reasons import TRIED_BY
 from nsysmap.core.idle_causes import IDLE_CAUSES
 from nsysmap.core.table import Row, Table
@@ -65,7 +65,12 @@ def headroom_of(
         compared_ns=sum(one.time_ns for one in groups if one.reachable_ns is not None),
         reachable_ns=sum(one.reachable_ns or 0 for one in groups),
     )
-    return replace(found, trials=_trials(found, program))
+    times = {layer: row.integer("time_ns") for layer, row in rows.items()}
+    changes = tables["precision_changes"]
+    trials = (*_trials(found, program), *_other_types(found, program, changes, times))
+    return replace(
+        found, trials=tuple(sorted(trials, key=lambda one: (one.throughput_only, -one.at_most_ns)))
+    )
 
 
 def _groups(
@@ -185,4 +190,67 @@ def _trials(found: Headroom, program: Program) -> tuple[Trial, ...]:
                 change=made.change,
             )
         )
-    return tuple(sorted(trials, key=lambda one: (one.throughput_only, -one.at_most_ns)))
+    return tuple(trials)
+
+
+def _other_types(
+    found: Headroom, program: Program, changes: Table, times: Mapping[int, int]
+) -> Sequence[Trial]:
+    """The narrower types that may pay, with what they save at most and, where pairs of engines were
+    measured, likely; none that are likely to cost time.  ``times`` are those of the layers.
+    """
+    groups = {layer: group for group in found.groups for layer in group.layer_ids}
+    scales = {
+        layer: group.time_ns / whole
+        for group in found.groups
+        if (whole := sum(times.get(layer, 0) for layer in group.layer_ids))
+        for layer in group.layer_ids
+    }
+    trials: list[Trial] = []
+    for name, to_type in (("half", "FP16"), ("fp8", "FP8"), ("int8", "INT8")):
+        mine = [
+            row
+            for row in changes
+            if row.text("to_type") == to_type and row.integer("layer_id") in scales
+        ]
+        saved = {"best_ns": 0.0, "low_ns": 0.0, "likely_ns": 0.0, "high_ns": 0.0}
+        by_group: dict[str, float] = {}
+        for row in mine:
+            layer, time_ns = row.integer("layer_id"), row.integer("time_ns")
+            for end in saved:
+                after = row.maybe_integer(end)
+                saved[end] += 0 if after is None else (time_ns - after) * scales[layer]
+            title = groups[layer].title
+            most = (time_ns - row.integer("best_ns")) * scales[layer]
+            by_group[title] = by_group.get(title, 0.0) + most
+        measured = bool(mine) and all(row["likely_ns"] is not None for row in mine)
+        change = TRIALS[name]
+        made = how(change, program)
+        if (
+            saved["best_ns"] < _LEAST_TRIAL * found.time_ns
+            or (measured and saved["likely_ns"] <= 0)
+            or not (made.paste or made.change)
+            or (program.rtx and name != "half")
+            or (name == "int8" and any(one.name == "fp8" for one in trials))
+        ):
+            continue
+        trials.append(
+            Trial(
+                name=name,
+                title=change.title,
+                at_most_ns=round(saved["best_ns"]),
+                layers=tuple(sorted(by_group, key=lambda one: -by_group[one])),
+                throughput_only=False,
+                paste=made.paste,
+                paste_pytorch=made.paste_pytorch,
+                change=made.change,
+                likely=(
+                    Figure(
+                        round(saved["likely_ns"]), round(saved["high_ns"]), round(saved["low_ns"])
+                    )
+                    if measured
+                    else None
+                ),
+            )
+        )
+    return trials

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nsysmap.answer.model import Answer, Headroom, HeadroomGroup, Trial
 from nsysmap.core.headroom_reasons import REASONS
-from nsysmap.text.units import counted, percent, rounded
+from nsysmap.text.units import counted, percent, range_of, rounded
 
 _MODEL = (
     "by model: bytes and operations of the engine file at this GPU's peak rates, weights from"
@@ -114,4 +114,8 @@ def trial_words(summary: Answer, trial: Trial) -> str:
         if trial.throughput_only
         else f"up to {rounded(trial.at_most_ns)}{of}"
     )
+    if trial.likely is not None:
+        low, high = trial.likely.low_ns, trial.likely.high_ns
+        ends = (trial.likely.ns if low is None else low, trial.likely.ns if high is None else high)
+        what += f", likely {range_of(trial.likely.ns, *ends)}"
     return f"{trial.title}: {what}; {layers}{also}"

@@ -508,6 +508,8 @@ class Trial:
     paste: str | None
     paste_pytorch: str | None
     change: str | None  # what to change, in a sentence, where there is no line to paste
+    # what it saves as measured pairs of other engines suggest, where there are any
+    likely: Figure | None = None
 
 
 @dataclass(frozen=True)

@@ -243,6 +243,39 @@ ENGINE_HEADROOM = Spec(
 )
 
 
+PRECISION_CHANGES = Spec(
+    "precision_changes",
+    "What each layer would take in a narrower data type: at best, and as measured pairs of engines"
+    " suggest.",
+    (
+        row_in("layer_id", "layers"),
+        of_engine(null=True),
+        text("from_type", "data type it computes in"),
+        text("to_type", "the other one"),
+        integer("time_ns", "time of its kernels per inference (see layers)", "ns"),
+        integer(
+            "best_ns",
+            "at best: what it comes closest to, bytes or products, shrinks as the type does; of a"
+            " layer that is launch-bound nothing",
+            "ns",
+        ),
+        integer(
+            "low_ns",
+            "the lower end of what measured pairs suggest; none where no pair was measured",
+            "ns",
+            null=True,
+        ),
+        integer("likely_ns", "the middle of that", "ns", null=True),
+        integer("high_ns", "the upper end", "ns", null=True),
+        text(
+            "gains_by",
+            "what shrinks: bytes, products, nothing, or fusion (attention that FP32 keeps apart)",
+        ),
+    ),
+    key=("layer_id", "to_type"),
+)
+
+
 LAYER_TIMES = Spec(
     "layer_times",
     "Time of each layer over the steady-state inferences, one row per layer that ran.",

@@ -25,7 +25,7 @@ RULE_TABLES = (
     trace.NVTX_RANGES, trace.MEMCPYS, trace.MEMSETS, trace.SYNCS, trace.CUDA_GRAPH_NODES,
     trace.CUDA_GRAPH_TRACES, trace.OVERHEADS,
     trace.OSRT_CALLS, trace.DEVICES, trace.CAPTURE, result.WHATIF, trace.STEADY_STATE, engine.WORK,
-    result.ROOFLINE, result.HEADROOM, result.ENGINE_HEADROOM,
+    result.ROOFLINE, result.HEADROOM, result.ENGINE_HEADROOM, result.PRECISION_CHANGES,
     engine.ENGINES_WITH_TENSORS, engine.CHAINS, engine.CHAIN_LAYERS, engine.ATTENTION,
     engine.ATTENTION_LAYERS, engine.REFORMATS,
     engine.QUANTIZERS, result.PRECISION, result.LAYER_TIMES, result.KERNEL_RUNS, engine.SIBLINGS,
@@ -102,6 +102,7 @@ class Tables(Mapping[str, Table]):
     roofline: Table
     headroom: Table
     engine_headroom: Table
+    precision_changes: Table
     coverage: Table
     unmapped: Table
     kernel_totals: Table

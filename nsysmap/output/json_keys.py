@@ -95,7 +95,7 @@ REPORT: Declared = {
         "blocks sms occupancy tile kernel_arch kernels counted shape "
         "reachable_ns"
     ),
-    Trial: keys("name title at_most_ns layers throughput_only paste paste_pytorch change"),
+    Trial: keys("name title at_most_ns layers throughput_only paste paste_pytorch change likely"),
     Headroom: keys(
         "time_ns known_ns least_ns headroom_ns share layers counted_layers weights_only_layers "
         "groups reasons gpu_bound trials compared_ns reachable_ns"
