@@ -26,8 +26,10 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 # imported before the forks, so that no run of the tests has to
@@ -283,6 +285,23 @@ def run_tests(tests: Sequence[str], folder: Path, limit_s: float) -> int | None:
         os._exit(status)
 
 
+def _tried(
+    chosen: Sequence[Mutation], limit_s: Mapping[str, float], *, near: bool
+) -> list[tuple[str, bool]]:
+    """Of each mutation its room and whether it was killed, printed as they come."""
+    found = []
+    with tempfile.TemporaryDirectory(prefix="mutations-") as place:
+        folder = Path(place)
+        copied(folder)
+        for mutation in chosen:
+            began, room = _children_s(), room_of(mutation.module)
+            survived = survives(mutation, folder, limit_s[room], near=near)
+            word = "SURVIVED" if survived else "killed  "
+            print(f"{word} {_children_s() - began:5.0f} s  {mutation}", flush=True)
+            found.append((room, not survived))
+    return found
+
+
 def _children_s() -> float:
     """The processor time of all test runs so far."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -305,6 +324,7 @@ def main() -> None:
     parser.add_argument(
         "--untried", action="store_true", help="do not run the tests without a mutation first"
     )
+    parser.add_argument("--workers", type=int, default=1, help="mutations tried at the same time")
     parser.add_argument("--list", action="store_true", help="print the mutations only")
     asked = parser.parse_args()
     every = [
@@ -322,25 +342,24 @@ def main() -> None:
     if asked.list:
         print(*chosen, sep="\n")
         return
+    limit_s = dict.fromkeys(TESTS, asked.limit_s)
+    if not asked.untried:
+        with tempfile.TemporaryDirectory(prefix="mutations-") as place:
+            copied(Path(place))
+            for room in sorted({room_of(one.module) for one in chosen}):
+                began = _children_s()
+                if run_tests(TESTS[room], Path(place), asked.limit_s) != 0:
+                    raise SystemExit(f"{room}: a test fails, or hangs, without a mutation")
+                limit_s[room] = _HANGS * (_children_s() - began)
     killed: Counter[str] = Counter()
     tried: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory(prefix="mutations-") as place:
-        folder = Path(place)
-        copied(folder)
-        limit_s = dict.fromkeys(TESTS, asked.limit_s)
-        for room in () if asked.untried else sorted({room_of(one.module) for one in chosen}):
-            began = _children_s()
-            if run_tests(TESTS[room], folder, asked.limit_s) != 0:
-                raise SystemExit(f"{room}: a test fails, or hangs, without a mutation")
-            limit_s[room] = _HANGS * (_children_s() - began)
-        for mutation in chosen:
-            began = _children_s()
-            room = room_of(mutation.module)
-            survived = survives(mutation, folder, limit_s[room], near=asked.near)
-            tried[room] += 1
-            killed[room] += not survived
-            word = "SURVIVED" if survived else "killed  "
-            print(f"{word} {_children_s() - began:5.0f} s  {mutation}", flush=True)
+    with ProcessPoolExecutor(asked.workers, mp_context=get_context("fork")) as workers:
+        parts = [chosen[first :: asked.workers] for first in range(asked.workers)]
+        runs = [workers.submit(_tried, part, limit_s, near=asked.near) for part in parts]
+        for run in runs:
+            for room, was_killed in run.result():
+                tried[room] += 1
+                killed[room] += was_killed
     for room, count in tried.items():
         print(f"{room}: {killed[room]} of {count} killed")
     share = 100 * killed.total() / max(tried.total(), 1)
