@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from nsysmap.core.table import MISSING, IntArray
 from nsysmap.whatif.changes import (
@@ -15,7 +16,7 @@ from nsysmap.whatif.changes import (
     uses_several_streams,
 )
 from nsysmap.whatif.engine_facts import EngineFacts
-from nsysmap.whatif.timeline import Costs, Step, Timeline, Work, all_works, main_queue
+from nsysmap.whatif.timeline import Step, Timeline, Work, all_works, each_step, main_queue
 
 MOST_STREAMS = 4  # beside the main one; TensorRT decides itself unless setMaxAuxStreams is given
 # how much further apart nodes of one branch are where others run beside them: 0.29 us against 0.1
@@ -135,12 +136,22 @@ class Dependencies:
         return int(self.layer_of[work.row]) if work.row != MISSING else MISSING
 
 
-def on_auxiliary_streams(
-    timeline: Timeline, dependencies: Dependencies, *, event_ns: int, branches_ns: int, streams: int
-) -> Changed:
-    """Each kernel after those on which it depends, on up to so many more streams; a wait for
-    another stream costs two event calls, and a graph takes longer to launch.
-    """
+class Place(NamedTuple):
+    """Where a piece of work runs, and what it waits for."""
+
+    queue: int
+    after: tuple[int, ...]  # numbers of all work for which it waits
+    crossing: tuple[int, ...]  # of those: in other queues
+
+
+Places = Mapping[int, Place]
+"""The place of each piece of work in an enqueue, by its number."""
+
+
+def placed_on_streams(
+    timeline: Timeline, dependencies: Dependencies, streams: int
+) -> Places | DoesNotApply | CannotTell:
+    """Each kernel after those on which it depends, on up to so many more streams."""
     if uses_several_streams(timeline):
         return DoesNotApply("the inferences already use several streams")
     if not dependencies.before:
@@ -160,74 +171,72 @@ def on_auxiliary_streams(
             "too many kernels have a layer whose inputs the engine file does not show"
         )
     first_free = 1 + max((work.queue for work in all_works(timeline)), default=0)
-    threads = []
+    places: dict[int, Place] = {}
+    first_queue: dict[tuple[int, int], int] = {}  # of the kernels of each thread's inference
+    branches = False
     for number, steps in enumerate(timeline.threads):
         first = first_free + number * streams
         queues = (main_queue(steps), *range(first, first + streams))
-        threads.append(_spread(steps, queues, dependencies, timeline.costs, event_ns, branches_ns))
-    changed = replace(timeline, threads=tuple(threads))
-    if not uses_several_streams(changed):
+        inference, so_far = -1, _Streams()
+        for step in steps:
+            if not step.enqueue:
+                continue
+            if step.works and step.inference != inference:
+                inference, so_far = step.inference, _Streams()
+            for work in step.works:
+                place = _place(work, queues, dependencies, so_far)
+                places[work.number] = place
+                if work.kind == "kernel":
+                    mine = (number, step.inference)
+                    branches |= first_queue.setdefault(mine, place.queue) != place.queue
+    if not branches:
         return DoesNotApply("each layer depends on the one before it: none could run concurrently")
-    return changed
+    return places
 
 
-def _spread(
-    steps: Iterable[Step],
-    queues: tuple[int, ...],
-    dependencies: Dependencies,
-    costs: Costs,
+def on_auxiliary_streams(
+    timeline: Timeline,
+    places: Places | DoesNotApply | CannotTell,
+    *,
     event_ns: int,
     branches_ns: int,
-) -> tuple[Step, ...]:
-    """The steps with their kernels on these queues; an event call takes ``event_ns``, and a
-    graph with branches so much longer.
+) -> Changed:
+    """The timeline with its kernels in these places: a wait for another stream costs two event
+    calls of ``event_ns``, and a graph with branches takes so much longer to launch.
     """
-    inference, streams = -1, _Streams()
-    beside = replace(costs, node_ns=costs.node_ns + _BESIDE_NS)
-    result = []
-    for step in steps:
+    if isinstance(places, (DoesNotApply, CannotTell)):
+        return places
+    beside = replace(timeline.costs, node_ns=timeline.costs.node_ns + _BESIDE_NS)
+
+    def changed(step: Step) -> Step:
         if not step.enqueue or not step.works:
-            result.append(step)
-            continue
-        if step.inference != inference:
-            inference, streams = step.inference, _Streams()
-        works: list[Work] = []
+            return step
+        waits = sum(bool(places[work.number].crossing) for work in step.works)
+        if not step.graph:
+            works = [
+                work._replace(queue=place.queue, after=place.crossing)
+                for work in step.works
+                for place in (places[work.number],)
+            ]
+            return step._replace(own_ns=step.own_ns + 2 * waits * event_ns, works=tuple(works))
         here: dict[int, Work] = {}
-        waits = 0
         for work in step.works:
-            placed = _placed(work, queues, dependencies, streams)
-            crossing = tuple(one for one in placed.after if streams.queue_of[one] != placed.queue)
-            waits += bool(crossing)
-            if step.graph:
-                works.append(
-                    placed._replace(
-                        lead_ns=node_lead_ns(
-                            placed, [here[one] for one in placed.after if one in here], beside
-                        )
-                    )
-                )
-            else:
-                same = crossing == placed.after
-                works.append(placed if same else placed._replace(after=crossing))
-            here[placed.number] = placed
-        if step.graph:
-            result.append(
-                step._replace(
-                    call_ns=step.call_ns + (branches_ns if waits else 0), works=tuple(works)
-                )
-            )
-        else:
-            result.append(
-                step._replace(own_ns=step.own_ns + 2 * waits * event_ns, works=tuple(works))
-            )
-    return tuple(result)
+            place = places[work.number]
+            before = [here[one] for one in place.after if one in here]
+            placed = work._replace(queue=place.queue, after=place.after)
+            here[work.number] = placed._replace(lead_ns=node_lead_ns(placed, before, beside))
+        return step._replace(
+            call_ns=step.call_ns + (branches_ns if waits else 0), works=tuple(here.values())
+        )
+
+    return each_step(timeline, changed)
 
 
-def _placed(
+def _place(
     work: Work, queues: tuple[int, ...], dependencies: Dependencies, streams: _Streams
-) -> Work:
-    """The work placed after one for which it waits, otherwise in an empty stream, otherwise after
-    the oldest; ``after`` is everything for which it waits.
+) -> Place:
+    """After one piece of work for which it waits, otherwise in an empty stream, otherwise after the
+    oldest.
     """
     wanted = dependencies.wanted(work, streams)
     behind = [queue for queue in queues if streams.tail.get(queue) in wanted]
@@ -235,4 +244,5 @@ def _placed(
     queue = (behind or free or [min(queues, key=lambda one: streams.tail[one])])[0]
     streams.tail[queue], streams.queue_of[work.number] = work.number, queue
     streams.of_layer[dependencies.layer(work)] = work.number
-    return work._replace(queue=queue, after=tuple(sorted(wanted)))
+    after = tuple(sorted(wanted))
+    return Place(queue, after, tuple(one for one in after if streams.queue_of[one] != queue))

@@ -413,7 +413,10 @@ def on_own_sms(timeline: Timeline) -> Timeline:
     return each_step(
         timeline,
         lambda step: step._replace(
-            works=tuple(work._replace(need=max(work.need, work.sms)) for work in step.works)
+            works=tuple(
+                work._replace(need=work.sms) if work.sms > work.need else work
+                for work in step.works
+            )
         ),
     )
 

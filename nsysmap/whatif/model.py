@@ -39,6 +39,7 @@ from nsysmap.whatif.profiler import (
 from nsysmap.whatif.read_timeline import read_timeline
 from nsysmap.whatif.replay import Finished, lengths_ns, period_ns, recorded, replay
 from nsysmap.whatif.selection import KernelSelection
+from nsysmap.whatif.throughput import Phase, phases_of
 from nsysmap.whatif.timeline import (
     Step,
     Timeline,
@@ -117,6 +118,11 @@ class Model:
     def finished(self) -> Finished:
         """When each inference ends on the likely machine."""
         return replay(self.likely)
+
+    @cached_property
+    def phases(self) -> dict[int, Phase]:
+        """The phases of the run on the likely machine, by number."""
+        return phases_of(self.likely, self.finished)
 
     @cached_property
     def before(self) -> dict[Machine, int]:

@@ -11,7 +11,13 @@ from nsysmap.core.intervals import union_ns
 from nsysmap.core.table import MISSING, IntArray
 from nsysmap.text.units import duration
 from nsysmap.trace.copies import link_rates
-from nsysmap.whatif.branches import MOST_STREAMS, Dependencies, layers_before, on_auxiliary_streams
+from nsysmap.whatif.branches import (
+    MOST_STREAMS,
+    Dependencies,
+    layers_before,
+    on_auxiliary_streams,
+    placed_on_streams,
+)
 from nsysmap.whatif.change import REFORMATS, Change
 from nsysmap.whatif.changes import (
     EMPTY_KERNEL_NS,
@@ -225,7 +231,7 @@ def _pinned_copies(model: Model, _: Change) -> Plan:
 
 
 def _two_in_flight(model: Model, _: Change) -> Plan | DoesNotApply:
-    already = phases_in_flight(model.likely, model.finished)
+    already = phases_in_flight(model.phases)
     if already > _NEARLY_ALL:
         return DoesNotApply(
             "several inferences are in flight already: most begin on the GPU before the one before"
@@ -291,14 +297,13 @@ def _aux_streams(model: Model, _: Change) -> Plan:
     dependencies = Dependencies(layer_of, before)
 
     def make(streams: int) -> Make:
+        # the same on every machine: it depends on what is launched, not on when
+        places = placed_on_streams(model.likely, dependencies, streams)
+
         def changed(timeline: Timeline, machine: Machine) -> Changed:
             event_ns = round(_EVENT_NS * machine.launch)
             return on_auxiliary_streams(
-                timeline,
-                dependencies,
-                event_ns=event_ns,
-                branches_ns=machine.branches_ns,
-                streams=streams,
+                timeline, places, event_ns=event_ns, branches_ns=machine.branches_ns
             )
 
         return changed

@@ -324,7 +324,7 @@ def _period(
     """
     more = change.declared.more_kernels_at_once
     needed = (
-        least_ns(timeline, model.likely, model.finished)
+        least_ns(timeline, len(model.likely.threads), model.phases)
         * model.window.inferences_a_pass
         * model.window.work_of_all
         if more

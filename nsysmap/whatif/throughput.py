@@ -5,7 +5,8 @@ only raise throughput.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from nsysmap.core.table import MISSING
 from nsysmap.whatif.replay import Finished, lengths_ns
@@ -18,57 +19,24 @@ _ENGINES = ("HtoD", "DtoH")
 
 
 @dataclass
-class _Phase:
+class Phase:
     """The counted inferences of one phase of the run; times are sums over all that they stand
     for.
     """
 
     inferences: float = 0.0
     in_flight: float = 0.0  # of those: begin on the GPU while the one before them still runs there
-    needed_ns: dict[str, float] = field(
-        default_factory=lambda: dict.fromkeys(("kernel", *_ENGINES), 0.0)
-    )
     took_ns: float = 0.0
 
-
-def least_ns(changed: Timeline, now: Timeline, finished: Finished) -> float:
-    """The shortest mean time per inference that the hardware allows in the changed timeline;
-    ``now`` is the program without the change, in which its inferences end when they are
-    ``finished``.
-
-    In each phase of the run (the next one begins when it has ended), kernels need their share of
-    the GPU, and the copies of one direction come one after another.  A phase in which inferences
-    already overlap takes as long as it does.
-    """
-    phases = _phases(now, finished)
-    for thread, steps in enumerate(changed.threads):
-        _add_needs(phases, changed, thread, steps)
-    for one in phases.values():  # threads that were added do the same work again
-        for kind in one.needed_ns:
-            one.needed_ns[kind] *= len(now.threads) / len(changed.threads)
-    total = sum(one.inferences for one in phases.values())
-    return sum(_least_of_phase(one) for one in phases.values()) / max(total, 1e-9)
+    @property
+    def overlaps(self) -> bool:
+        """Whether most inferences begin while the one before them still runs."""
+        return self.in_flight > _MOSTLY * self.inferences
 
 
-def phases_in_flight(timeline: Timeline, finished: Finished) -> float:
-    """The share of the time of phases in which several inferences are in flight already."""
-    phases = _phases(timeline, finished).values()
-    whole = sum(one.took_ns for one in phases)
-    return sum(one.took_ns for one in phases if _overlaps(one)) / whole if whole else 0.0
-
-
-def _overlaps(phase: _Phase) -> bool:
-    return phase.in_flight > _MOSTLY * phase.inferences
-
-
-def _least_of_phase(phase: _Phase) -> float:
-    needed = max(phase.needed_ns.values())
-    return max(needed, phase.took_ns) if _overlaps(phase) else needed
-
-
-def _phases(timeline: Timeline, finished: Finished) -> dict[int, _Phase]:
-    """The phases of a timeline by number, without what they need of the hardware."""
-    found: dict[int, _Phase] = defaultdict(_Phase)
+def phases_of(timeline: Timeline, finished: Finished) -> dict[int, Phase]:
+    """The phases of a timeline by number; its inferences end when they are ``finished``."""
+    found: dict[int, Phase] = defaultdict(Phase)
     lengths = lengths_ns(timeline, finished)
     for thread, (steps, weights) in enumerate(zip(timeline.threads, timeline.weights, strict=True)):
         spans = _recorded_spans(steps)
@@ -81,7 +49,34 @@ def _phases(timeline: Timeline, finished: Finished) -> dict[int, _Phase]:
             phase.in_flight += weight * (
                 before is not None and inference in spans and spans[inference][0] < before[1]
             )
-    return found
+    return dict(found)
+
+
+def least_ns(changed: Timeline, threads: int, phases: Mapping[int, Phase]) -> float:
+    """The shortest mean time per inference that the hardware allows in the changed timeline; the
+    program has that many threads and these phases without the change.
+
+    In each phase of the run (the next one begins when it has ended), kernels need their share of
+    the GPU, and the copies of one direction come one after another.  A phase in which inferences
+    already overlap takes as long as it does.
+    """
+    needed: dict[int, dict[str, float]] = defaultdict(
+        lambda: dict.fromkeys(("kernel", *_ENGINES), 0.0)
+    )
+    for thread, steps in enumerate(changed.threads):
+        _add_needs(needed, changed, thread, steps)
+    again = threads / len(changed.threads)  # threads that were added do the same work again
+    least = 0.0
+    for number, phase in phases.items():
+        whole = max(needed[number].values()) * again
+        least += max(whole, phase.took_ns) if phase.overlaps else whole
+    return least / max(sum(phase.inferences for phase in phases.values()), 1e-9)
+
+
+def phases_in_flight(phases: Mapping[int, Phase]) -> float:
+    """The share of the time of phases in which several inferences are in flight already."""
+    whole = sum(one.took_ns for one in phases.values())
+    return sum(one.took_ns for one in phases.values() if one.overlaps) / whole if whole else 0.0
 
 
 def _recorded_spans(steps: tuple[Step, ...]) -> dict[int, tuple[int, int]]:
@@ -98,13 +93,13 @@ def _recorded_spans(steps: tuple[Step, ...]) -> dict[int, tuple[int, int]]:
 
 
 def _add_needs(
-    phases: dict[int, _Phase], timeline: Timeline, thread: int, steps: tuple[Step, ...]
+    needed_ns: dict[int, dict[str, float]], timeline: Timeline, thread: int, steps: tuple[Step, ...]
 ) -> None:
     weights = timeline.weights[thread]
     for step in steps:
         if step.inference not in weights:
             continue
-        needed = phases[_phase_of(timeline, thread, step.inference)].needed_ns
+        needed = needed_ns[_phase_of(timeline, thread, step.inference)]
         for work in step.works:
             if work.kind in needed:
                 share = min(work.need, 1.0) if work.kind == "kernel" else 1.0

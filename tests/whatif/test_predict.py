@@ -528,7 +528,12 @@ def test_on_one_stream_the_branches_of_a_graph_run_one_after_the_other(name: str
 
 def test_auxiliary_streams_bring_back_about_what_one_stream_took() -> None:
     """From the same graph on one stream: the engine's tensors say which layers may run at once."""
-    from nsysmap.whatif.branches import Dependencies, layers_before, on_auxiliary_streams
+    from nsysmap.whatif.branches import (
+        Dependencies,
+        layers_before,
+        on_auxiliary_streams,
+        placed_on_streams,
+    )
     from nsysmap.whatif.changes import on_one_stream
     from nsysmap.whatif.model import Model, read_model
     from nsysmap.whatif.profiler import MACHINES
@@ -544,10 +549,9 @@ def test_auxiliary_streams_bring_back_about_what_one_stream_took() -> None:
     before = layers_before(facts, set(layer_of[layer_of >= 0].tolist()))
     several = on_auxiliary_streams(
         one,
-        Dependencies(layer_of, before),
+        placed_on_streams(one, Dependencies(layer_of, before), 4),
         event_ns=0,
         branches_ns=model.machines[0].branches_ns,
-        streams=4,
     )
     assert isinstance(several, Timeline)
     assert model.period(several) == pytest.approx(model.period(model.likely), rel=0.08)

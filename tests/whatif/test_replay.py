@@ -30,7 +30,7 @@ from nsysmap.whatif.changes import (
 )
 from nsysmap.whatif.profiler import LIKELY, ProfilerCosts, unprofiled
 from nsysmap.whatif.replay import lengths_ns, period_ns, replay
-from nsysmap.whatif.throughput import least_ns, phases_in_flight
+from nsysmap.whatif.throughput import least_ns, phases_in_flight, phases_of
 from nsysmap.whatif.timeline import (
     ALL_QUEUES,
     Costs,
@@ -390,7 +390,8 @@ def test_two_in_flight_do_no_more_work_than_the_gpu_has_room_for(need: float) ->
 
 def least_now(changed: Changed, timeline: Timeline) -> float:
     assert isinstance(changed, Timeline)
-    return least_ns(changed, timeline, replay(timeline))
+    phases = phases_of(timeline, replay(timeline))
+    return least_ns(changed, len(timeline.threads), phases)
 
 
 def test_what_the_gpu_needs_is_its_kernels_by_the_share_that_they_take_or_its_copies_in_one_direction() -> (  # noqa: E501
@@ -430,7 +431,7 @@ def test_copies_of_one_phase_do_not_hide_behind_kernels_of_another() -> None:
 
 def test_a_phase_with_two_in_flight_takes_as_long_as_it_does() -> None:
     timeline = program(kernels=[20_000] * 4, need=0.1, inferences=12)
-    assert phases_in_flight(timeline, replay(timeline)) == 0.0
+    assert phases_in_flight(phases_of(timeline, replay(timeline))) == 0.0
     begun = tuple(
         step._replace(
             works=tuple(
@@ -443,7 +444,7 @@ def test_a_phase_with_two_in_flight_takes_as_long_as_it_does() -> None:
         for step in timeline.threads[0]
     )
     ahead = replace(timeline, threads=(begun,))
-    assert phases_in_flight(ahead, replay(ahead)) == 1.0
+    assert phases_in_flight(phases_of(ahead, replay(ahead))) == 1.0
     assert least_now(two_in_flight(ahead, locked=0), ahead) == pytest.approx(
         period(ahead), rel=0.01
     )
