@@ -70,7 +70,7 @@ def _products_around(view: ModelView, cone: Cone) -> list[ir.Node]:
         if node.op_type == "MatMul":
             found.append(node)
             break
-        if node.op_type not in ("Add", "Mul", "Div", "Cast", "Where"):
+        if node.op_type not in ("Add", "Mul", "Div", "Cast", "Where", "Clip"):
             break
         found.append(node)
         value = next((one for one in node.inputs if not view.is_constant(one)), None)

@@ -71,6 +71,7 @@ def _space(view: ModelView, start: ir.Node) -> _Space:
     """All convolutions whose output channels are those of one, through what keeps channels."""
     found = _Space({start: None})
     frontier: list[ir.Value] = [start.outputs[0]]
+    width = (view.fixed(start.inputs[1]) or (0,))[0]
     known: set[ir.Value] = set()
     while frontier:
         value = frontier.pop()
@@ -78,7 +79,8 @@ def _space(view: ModelView, start: ir.Node) -> _Space:
             continue
         known.add(value)
         made = view.made_by(value)
-        if made is None or value.is_graph_output():
+        channels = (view.shape(value) or ())[1:2]
+        if made is None or value.is_graph_output() or channels != (width,):
             found.hindrance = found.hindrance or made or start
             continue
         if made.op_type == "Conv" and _plain(view, made):

@@ -125,7 +125,7 @@ def fix(  # one parameter a file or an option
     external = _is_external(model)
     chosen = plan(model, wanted, kinds)
     made = tuple(zip(chosen.made, predicted, strict=True))
-    told = flags(analysis.findings, asked) + (() if asked else pinned(model, {}))
+    told = flags(analysis.findings, asked) + (() if asked else pinned(model))
     refused = tuple(
         one
         for one in chosen.refused

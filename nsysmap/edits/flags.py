@@ -46,16 +46,12 @@ def flags(findings: Iterable[Finding], rules: Sequence[str]) -> tuple[Flag, ...]
     return tuple(dict.fromkeys(found))
 
 
-def pinned(model: ir.Model, shapes: Mapping[str, Sequence[int]]) -> tuple[Flag, ...]:
-    """The flags that fix the dimensions that a model leaves open to those that ran, where one shape
-    only did.
-    """
+def pinned(model: ir.Model) -> tuple[Flag, ...]:
+    """The flags that fix the dimensions that a model leaves open."""
     held = [
-        f"{one.name}:{'x'.join(map(str, shapes[str(one.name)]))}"
+        f"{one.name}:{'x'.join(_size(size) for size in one.shape)}"
         for one in model.graph.inputs
-        if one.shape is not None
-        and any(not isinstance(size, int) for size in one.shape)
-        and str(one.name) in shapes
+        if one.shape is not None and any(not isinstance(size, int) for size in one.shape)
     ]
     if not held:
         return ()
@@ -63,6 +59,11 @@ def pinned(model: ir.Model, shapes: Mapping[str, Sequence[int]]) -> tuple[Flag, 
     return (
         Flag(
             f"--minShapes={told} --optShapes={told} --maxShapes={told}",
-            "the engine is built for the shapes that ran, and nothing is computed from them",
+            "with the sizes that run in place of the names, if always the same ones do: the engine"
+            " is built for these alone",
         ),
     )
+
+
+def _size(size: int | ir.SymbolicDim) -> str:
+    return str(size) if isinstance(size, int) else str(size.value or "SIZE")

@@ -102,7 +102,9 @@ def _stretch(view: ModelView, node: ir.Node, value: ir.Value) -> _Piece | None:
     starts, ends = (view.integers(one) for one in node.inputs[1:3])
     axes = view.integers(node.inputs[3]) if len(node.inputs) > 3 else (0,)
     steps = view.integers(node.inputs[4]) if len(node.inputs) > 4 else (1,)
-    if starts is None or ends is None or axes is None or len(axes) != 1 or steps != (1,):
+    if starts is None or ends is None or axes is None or steps != (1,):
+        return None
+    if not len(starts) == len(ends) == len(axes) == 1:
         return None
     axis = axes[0] % len(shape)
     whole = shape[axis]

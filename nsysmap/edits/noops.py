@@ -23,8 +23,10 @@ def find(view: ModelView) -> Iterator[Edit | Refusal]:
         if kept is None:
             continue
         value, proof = kept
-        if value.is_graph_input() and node.outputs[0].is_graph_output():
-            continue
+        if node.outputs[0].is_graph_output() and (
+            value.producer() is None or value.is_graph_output()
+        ):
+            continue  # an output is a tensor of its own
         yield Edit(
             "noops",
             f"no {node.op_type}",

@@ -15,6 +15,8 @@ from nsysmap.edits.view import ModelView, attribute, tensor
 _MOVES = frozenset(
     ["Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Slice", "MaxPool", "Identity"]
 )
+_LEAST_FP16_SCALE = 2.0**-14
+"""The least normal number of FP16."""
 _PRODUCTS = ("MatMul", "Gemm", "Conv")
 
 
@@ -61,13 +63,23 @@ def _each_tensor(view: ModelView, node: ir.Node) -> bool:
     return view.scalar(node.inputs[1]) is not None
 
 
+def _held(view: ModelView, node: ir.Node) -> bool:
+    """Whether what is dequantized is quantized to what it was: the rounding of the wider type is
+    far smaller than a step of the narrower one, unless a scale in FP16 makes the values tiny.
+    """
+    scale = view.constant(node.inputs[1])
+    if scale is None or node.inputs[1] is None or node.inputs[1].dtype != ir.DataType.FLOAT16:
+        return scale is not None
+    return bool(np.all(scale.astype(np.float64) >= _LEAST_FP16_SCALE))
+
+
 def _doubled(view: ModelView, node: ir.Node) -> Edit | None:
     """A quantizer of what was just dequantized with the same scale."""
     before = view.made_by(node.inputs[0], "DequantizeLinear")
     if before is None or not _alike(view, before, node):
         return None
     source = before.inputs[0]
-    if source is None or source.dtype != node.outputs[0].dtype:
+    if source is None or source.dtype != node.outputs[0].dtype or not _held(view, node):
         return None
     gone = [node]
     if view.reader(before.outputs[0]) is node:
@@ -95,9 +107,10 @@ def _behind_moves(view: ModelView, node: ir.Node) -> Edit | None:
     before = view.made_by(value, "DequantizeLinear")
     if not moves or before is None or value is None or not _alike(view, before, node):
         return None
-    if not _each_tensor(view, node) or before.inputs[0] is None:
+    if not _each_tensor(view, node) or before.inputs[0] is None or not _held(view, node):
         return None
-    if any(one.op_type == "MaxPool" and len(one.outputs) > 1 for one in moves):
+    integers = node.outputs[0].dtype in (ir.DataType.INT8, ir.DataType.UINT8)
+    if any(one.op_type == "MaxPool" and (len(one.outputs) > 1 or not integers) for one in moves):
         return None
     first = moves[-1]
     quantizer = view.made_by(before.inputs[0], "QuantizeLinear")
