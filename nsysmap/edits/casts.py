@@ -210,7 +210,7 @@ def _narrowed(view: ModelView, island: _Island, bounds: Bounds) -> Edit | Refusa
                     )
     steps: list[Call] = []
     narrowed: dict[str, str] = {}
-    like = tensor(next(iter(island.opening)).inputs[0])
+    kind = island.narrow.name
     for node in inner:
         result = tensor(node.outputs[0])
         for at, read in enumerate(node.inputs):
@@ -235,11 +235,11 @@ def _narrowed(view: ModelView, island: _Island, bounds: Bounds) -> Edit | Refusa
                             "edit.weight",
                             narrowed[tensor(read)],
                             call("edit.array", tensor(read)),
-                            like=like,
+                            type=kind,
                         )
                     )
                 steps.append(call("edit.connect", result, at, narrowed[tensor(read)]))
-        steps += [call("edit.retyped", tensor(one), like=like) for one in node.outputs]
+        steps += [call("edit.retyped", tensor(one), type=kind) for one in node.outputs]
     for node in island.closing:
         opened = view.made_by(node.inputs[0], "Cast")
         kept = opened.inputs[0] if opened in island.opening and opened else node.inputs[0]

@@ -41,11 +41,10 @@ class Editor:
         """The same as FP64."""
         return self.array(name).astype(np.float64)
 
-    def weight(self, name: str, array: Any, *, like: str = "") -> None:
-        """A new weight, of the type of the tensor ``like`` where one is named."""
+    def weight(self, name: str, array: Any, *, type: str = "") -> None:
+        """A new weight, of this type where one is given."""
         made = np.asarray(array)
-        dtype = self.tensors[like].dtype if like else None
-        made = made if dtype is None else made.astype(dtype.numpy())
+        made = made.astype(ir.DataType[type].numpy()) if type else made
         held = ir.tensor(made, name=name)
         kind = ir.TensorType(held.dtype)
         value = ir.Value(name=name, shape=ir.Shape(made.shape), type=kind, const_value=held)
@@ -75,9 +74,9 @@ class Editor:
         if not self.tensors[name].is_graph_output():
             self.tensors[name].shape = None
 
-    def retyped(self, name: str, like: str) -> None:
-        """State that a tensor has the type of another now."""
-        self.tensors[name].type = self.tensors[like].type
+    def retyped(self, name: str, type: str) -> None:
+        """State that a tensor has another type now."""
+        self.tensors[name].type = ir.TensorType(ir.DataType[type])
 
     def replace(self, old: str, new: str) -> None:
         """Have everything that reads one tensor read another; an output keeps its name."""

@@ -156,7 +156,7 @@ def _folded(
         along = [-1] + [1] * (weight.ndim - 1) if first else [-1]
         by = call("np.reshape", change.factor_of, along)
         scaled = call("np.multiply", call("edit.wide", tensor(node.inputs[1])), by)
-        steps.append(call("edit.weight", reads[1], scaled, like=tensor(node.inputs[1])))
+        steps.append(call("edit.weight", reads[1], scaled, type=view.type(node.inputs[1])))
     made_name = view.fresh(result, "folded")
     options = {
         name: list(value) if isinstance(value := attribute(node, name, None), tuple) else value
@@ -169,7 +169,7 @@ def _folded(
                 "edit.weight",
                 bias_name,
                 call("np.broadcast_to", bias_of, [width]),
-                like=tensor(node.inputs[1]),
+                type=view.type(node.inputs[1]),
             )
         )
         if node.op_type == "MatMul":

@@ -142,7 +142,7 @@ def _region(view: ModelView, start: ir.Node) -> _Between | Refusal | None:
                 found.closing[node] = None
             elif _agnostic(view, node, found, len(perm)):
                 found.inner[node] = None
-                frontier += [one for one in node.outputs if one.uses()]
+                frontier += [one for one in node.outputs if one.uses() or one.is_graph_output()]
             else:
                 hindrance = node
     if not found.closing or (hindrance is None and not found.inner):

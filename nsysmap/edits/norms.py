@@ -122,7 +122,7 @@ def _edit(
             if value is None
             else call("np.reshape", call("edit.array", tensor(value)), [*dimensions])
         )
-        steps.append(call("edit.weight", weight, array, like=tensor(source)))
+        steps.append(call("edit.weight", weight, array, type=view.type(source)))
         reads.append(weight)
     made = view.fresh(result, kind)
     options = {} if not centred and source.dtype is None else {"stash_type": 1}

@@ -134,7 +134,8 @@ def _behind_moves(view: ModelView, node: ir.Node) -> Edit | None:
         call("edit.connect", tensor(first.outputs[0]), 0, tensor(before.inputs[0]))
     ]
     steps += [
-        call("edit.retyped", tensor(one.outputs[0]), like=tensor(before.inputs[0])) for one in moves
+        call("edit.retyped", tensor(one.outputs[0]), type=view.type(before.inputs[0]))
+        for one in moves
     ]
     steps.append(call("edit.replace", tensor(node.outputs[0]), tensor(moves[0].outputs[0])))
     gone = [node] if view.reader(value) is not first else [before, node]

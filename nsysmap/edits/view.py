@@ -84,6 +84,10 @@ class ModelView:
             return None
         return tuple(int(one or 0) for one in shape)
 
+    def type(self, value: ir.Value | None) -> str:
+        """ONNX's name of a tensor's type, such as FLOAT16; empty if it is unknown."""
+        return "" if value is None or value.dtype is None else value.dtype.name
+
     def bytes_of(self, value: ir.Value | None) -> int | None:
         """The size of one element of a floating-point tensor of two or more bytes."""
         return None if value is None or value.dtype is None else FLOATS.get(value.dtype)

@@ -105,7 +105,7 @@ def test_input_that_cannot_be_used_is_one_line_and_writes_nothing(
         ir.save(ir.load(path), path, external_data="away.bin", size_threshold_bytes=1)
         (tmp_path / "away.bin").unlink()
     before = {one.name for one in tmp_path.iterdir()}
-    arguments = ["fix", REPORT, ENGINE, "--onnx", path]
+    arguments: list[str | Path] = ["fix", REPORT, ENGINE, "--onnx", path]
     arguments += [] if case == "nothing" else ["-o", tmp_path / "fix.py"]
     arguments += ["attention-fused"] if case == "finding" else []
     done = run(capfd, *arguments)

@@ -471,3 +471,21 @@ def test_shapes_of_open_dimensions_stay(tmp_path: Path) -> None:
     sizes = g.node("Concat", batch, g.ints(-1), axis=0)
     made = edited(tmp_path, g.ends(g.node("Reshape", x, sizes), "batch", 12), "shapes")
     assert not made.kinds
+
+
+def test_transposes_stay_where_an_output_has_their_layout(tmp_path: Path) -> None:
+    g = Graph()
+    y = g.node("Relu", g.node("Transpose", g.given("x", 2, 3, 4), perm=[2, 1, 0]))
+    g.ends(g.node("Neg", y), 4, 3, 2)
+    g.ends(g.node("Transpose", y, perm=[2, 1, 0]), 2, 3, 4)
+    assert not edited(tmp_path, g, "layout").kinds
+
+
+def test_a_weight_beside_a_new_tensor_has_the_type_of_the_model(tmp_path: Path) -> None:
+    g = Graph(opset=13, dtype="float16")
+    x = g.given("x", 2, 8)
+    e = g.node("Exp", x)
+    y = g.node("Div", e, g.node("ReduceSum", e, g.ints(-1)))
+    made = edited(tmp_path, g.ends(layer_norm(g, y, 8), 2, 8))
+    assert sorted(made.kinds) == ["norms", "softmax"]
+    assert made.worst < 1
