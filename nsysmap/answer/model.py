@@ -645,6 +645,7 @@ class EngineRan:
     lacking: int = 0  # layers that must run kernels, and ran none
     # no range names its layers: another engine of the same structure would fit as well
     by_order: bool = False
+    one_of: int = 0  # files of which one ran, where nothing tells them apart
     # layers named by the ranges of its inferences that the file does not have
     unknown_layers: int = 0
     file: str = ""  # the file that lists it, where that lists several

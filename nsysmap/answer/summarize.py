@@ -621,6 +621,7 @@ def _engines(tables: Mapping[str, Table]) -> tuple[EngineRan, ...]:
                 tactics=_number(fit, "tactics"),
                 other_tactics=_number(fit, "tactics") - _number(fit, "tactics_ran"),
                 lacking=_number(fit, "lacking"),
+                one_of=_number(fit, "one_of"),
                 by_order=fit is not None and fit.maybe_integer("known") is None,
                 unknown_layers=(
                     _number(fit, "compared") - _number(fit, "known")

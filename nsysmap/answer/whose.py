@@ -250,8 +250,15 @@ def engines_ran(summary: Answer) -> list[str]:
             return [f"{both} fit by layer names ({_unchecked(summary, 'their')})", *others]
     open_ones = [engine.source for engine in told if engine.verdict == "cannot-tell"]
     if len(open_ones) > 1:
+        among = [engine for engine in told if engine.verdict == "cannot-tell"]
         told = [engine for engine in told if engine.verdict != "cannot-tell"]
-        others = [f"which of {' and '.join(open_ones)} ran, if any, cannot be told", *others]
+        one_of = [engine.source for engine in among if engine.one_of == len(among)]
+        others = [
+            f"one of {' and '.join(one_of)} ran, they cannot be told apart"
+            if len(one_of) == len(among)
+            else f"which of {' and '.join(open_ones)} ran, if any, cannot be told",
+            *others,
+        ]
     return [*(engine_ran(summary, engine) for engine in told), *others]
 
 

@@ -337,6 +337,12 @@ ENGINE_FITS = Spec(
         text("source", "its file name"),
         text("verdict", "ran, did-not-run or cannot-tell"),
         integer(
+            "one_of",
+            "how many given files there are of which one ran, where nothing tells them apart: the"
+            " layers shown are those of the first, and each has the same index in the others",
+            null=True,
+        ),
+        integer(
             "compared",
             "layer ranges that ran kernels, or without ranges the engine's layers; none if nothing"
             " could be compared",

@@ -473,9 +473,9 @@ def engine_fits(
     for number, engine in enumerate(engines):
         mine = [verdict for verdict in placed.verdicts if verdict.engine == number]
         if number in by_ranges:
-            row = _by_ranges(by_ranges[number])
+            row = _by_ranges(by_ranges[number], engines)
         elif mine:
-            row = _by_order(engine, mine, others_used=bool(used - {number}))
+            row = _by_order(engines, mine, others_used=bool(used - {number}))
         elif any(verdict.chosen for verdict in placed.verdicts):
             how = (
                 "the kernels of no inference follow its layers; the inferences that were found"
@@ -650,7 +650,18 @@ def _differences(row: Mapping[str, object]) -> list[str]:
     return found
 
 
-def _by_ranges(fit: EngineFit) -> dict[str, object]:
+def _shown(several: Sequence[int], engines: Sequence[Engine]) -> str:
+    """What is shown where nothing tells apart engines that do the same."""
+    both = len(several) == 2
+    first = engines[several[0]].source
+    return (
+        f"one of {'both' if both else f'these {len(several)}'} ran, and nothing tells them apart:"
+        f" the layers of {first} are shown, and each has the same index in"
+        f" {'both' if both else 'all'}"
+    )
+
+
+def _by_ranges(fit: EngineFit, engines: Sequence[Engine]) -> dict[str, object]:
     row: dict[str, object] = {"compared": fit.ranges, "known": fit.known}
     how = f"it has {fit.known} of the {fit.ranges} names in the trace's layer ranges"
     how += f" ({fit.parts} of them inside its regions)" if fit.parts else ""
@@ -660,9 +671,12 @@ def _by_ranges(fit: EngineFit) -> dict[str, object]:
         return {
             **row,
             "verdict": CANNOT_TELL,
-            "how": (
+            "how": f"{how}, and so has another given file; {_shown(fit.several, engines)}"
+            if fit.shown
+            else (
                 f"{how}, and so has another given file; no kernel is known to belong to this engine"
             ),
+            "one_of": len(fit.several) if fit.shown else None,
         }
     how += "; the layers shown are those named in the trace"
     return {
@@ -675,8 +689,9 @@ def _by_ranges(fit: EngineFit) -> dict[str, object]:
 
 
 def _by_order(
-    engine: Engine, verdicts: Sequence[EngineVerdict], *, others_used: bool
+    engines: Sequence[Engine], verdicts: Sequence[EngineVerdict], *, others_used: bool
 ) -> dict[str, object]:
+    engine = engines[verdicts[0].engine]
     chosen = [verdict for verdict in verdicts if verdict.chosen]
     best = max(
         (verdict.match for verdict in chosen or verdicts),
@@ -696,12 +711,18 @@ def _by_order(
             "verdict": CANNOT_TELL,
             "how": f"{how} (that it ran itself is {best.probability:.0%} probable)",
         }
-    if any(verdict.several for verdict in verdicts):
-        how = (
-            "it explains the kernels of an inference, and so does another given file; nothing shows"
-            " which of them ran"
-        )
-        return {**row, "verdict": CANNOT_TELL, "how": f"{how}, and no kernel is assigned a layer"}
+    several = max(verdicts, key=lambda verdict: (verdict.shown, len(verdict.several)))
+    if several.several:
+        how = "it explains the kernels of an inference, and so does another given file;"
+        if several.shown:
+            return {
+                **row,
+                "verdict": CANNOT_TELL,
+                "how": f"{how} {_shown(several.several, engines)}",
+                "one_of": len(several.several),
+            }
+        how = f"{how} nothing shows which of them ran, and no kernel is assigned a layer"
+        return {**row, "verdict": CANNOT_TELL, "how": how}
     if best.accepted:
         how = (
             "the kernels of an inference follow its layers, and also those of another given file,"

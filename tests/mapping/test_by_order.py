@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nsysmap.core.table import MISSING
 from nsysmap.inputs.engine.model import Engine, Layer
 from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace
@@ -102,17 +103,19 @@ def test_of_several_engine_files_the_one_that_ran_is_taken() -> None:
     assert layers(result) == truth_of("bert_trt103") * 50
 
 
-def test_of_two_files_that_cannot_be_told_apart_neither_is_said_to_have_run() -> None:
+def test_of_two_copies_of_a_file_one_ran_and_the_first_one_s_layers_are_shown() -> None:
     one = engine_of("bert_trt10")
     result = map_trace(
         bare("bert_trt10/sync"), [one, replace(one, source="copy.json"), engine_of("bert_trt85")]
     )
-    assert set(layers(result)) == {None}
+    assert layers(result) == truth_of("bert_trt10") * 50
+    assert set(result.kernels.ints("engine").tolist()) == {0}
     assert result.mapped.engine_fits.text("verdict").list() == [
         "cannot-tell",
         "cannot-tell",
         "did-not-run",
     ]
+    assert result.mapped.engine_fits.ints("one_of").tolist() == [2, 2, MISSING]
 
 
 @pytest.mark.parametrize(("begin", "end"), [(10, 500), (57, 130), (3, 1200), (30, 100)])

@@ -8,8 +8,10 @@ import csv
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace, read_engines
 from nsysmap.trace.model import Trace
 from nsysmap.trace.open_report import open_trace
@@ -78,7 +80,16 @@ def test_an_export_that_ends_in_the_same_kernels_is_no_surer_than_that_allows() 
 def test_two_exports_that_end_in_the_same_kernels_cannot_be_told_apart() -> None:
     result = _mapped("bert_eager-graph", "bert_eager", "bert_qkv")
     assert _verdicts(result) == ["cannot-tell", "cannot-tell"]
-    assert result.kernels.floats("confidence").max() <= 0.5
+    one, other = (
+        read_engine(FOLDER / f"{name}.engine.json") for name in ("bert_eager", "bert_qkv")
+    )
+    same = np.array(
+        [mine.name == its.name for mine, its in zip(one.layers, other.layers, strict=True)]
+    )[result.kernels.ints("layer_index")]
+    assert (~same).sum() == 4 * 40
+    sure = result.kernels.floats("confidence")
+    assert sure[~same].max() <= 0.5  # of either file's layer
+    assert sure[same].min() > 0.95  # both have it
 
 
 def test_a_file_that_lacks_layers_which_the_ranges_name_and_has_others_that_never_ran_is_not_said_to_have_run() -> (  # noqa: E501

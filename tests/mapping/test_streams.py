@@ -15,7 +15,7 @@ import pytest
 from nsysmap.inputs.engine.model import Engine
 from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace
-from nsysmap.mapping.order.twins import SEVERAL
+from nsysmap.mapping.order.twins import EITHER
 from tests.made_engines import made, row
 from tests.nsys_file import NsysFile
 from tests.places import FIXTURES
@@ -208,15 +208,16 @@ def test_a_convolution_takes_none_of_another_engine_that_runs_in_every_turn(tmp_
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_engine_files_with_the_same_layers_that_nothing_tells_apart_give_no_layer(
+def test_engine_files_with_the_same_layers_that_nothing_tells_apart_give_the_first_one_s(
     reverse: bool, tmp_path: Path
 ) -> None:
     one = engine_of("bert_trt10")
     pair = [one, replace(one, source="copy.json")]
     items = [[("mean_subtract_kernel", None), *inference("bert_trt10")] for _ in range(6)]
     result = mapped(items, pair[::-1] if reverse else pair, tmp_path)
-    assert set(layers(result)) == {None}
-    assert SEVERAL in result.mapped.table.text("reason").list()
+    assert layers(result) == truth(items)
+    assert EITHER in result.mapped.table.text("reason").list()
+    assert set(result.inferences.ints("engine").tolist()) == {0}
     assert len(result.inferences) == 6
     assert result.mapped.engine_fits.text("verdict").list() == ["cannot-tell", "cannot-tell"]
 

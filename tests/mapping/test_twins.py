@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from nsysmap.core.table import MISSING
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor
 from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import map_trace
-from nsysmap.mapping.order.twins import Ran, twins_of, which_ran
+from nsysmap.mapping.order.twins import Ran, do_the_same, same_layers, twins_of, which_ran
 from nsysmap.trace.open_report import open_trace
 from tests.places import FIXTURES
 
@@ -130,9 +131,54 @@ def test_engines_of_the_same_structure_are_not_told_apart_by_the_names_of_their_
     given = [twin, right] if first else [right, twin]
     result = map_trace(open_trace(FIXTURES / report), given)
     assert set(result.mapped.engine_fits.text("verdict").list()) == {"cannot-tell"}
-    assert (result.kernels.ints("layer_id") == MISSING).all()
+    assert result.mapped.engine_fits.ints("one_of").tolist() == [2, 2]
     assert not [note for note in result.mapped.notes if note.level == "error"]
     assert sum("so does another given file" in note.text for note in result.mapped.notes) == 2
+    # its index is the same in both; which of two names it has is as good as even
+    alone = map_trace(open_trace(FIXTURES / report), [right]).kernels
+    index, sure = (result.kernels.ints("layer_index"), result.kernels.floats("confidence"))
+    assert (index == alone.ints("layer_index")).all()
+    assert set(result.kernels.ints("engine")[index != MISSING].tolist()) == {0}
+    same = np.array([
+        one.name == other.name for one, other in zip(right.layers, twin.layers, strict=True)
+    ])  # fmt: skip
+    placed = np.flatnonzero(index != MISSING)
+    known = alone.floats("confidence")[placed]
+    assert sure[placed] == pytest.approx(np.where(same[index[placed]], known, known / 2), abs=0.01)
+
+
+@pytest.mark.parametrize("names_only", [False, True])
+@pytest.mark.parametrize("report", ["bert_trt10/sync", "bert_trt10/graph", "two_shapes/nonvtx"])
+def test_a_file_given_twice_is_one_of_these_and_its_layers_are_shown(
+    report: str, names_only: bool
+) -> None:
+    engine = read_engine(FIXTURES / report.partition("/")[0] / "engine.json")
+    if names_only:
+        layers = tuple(Layer(one.index, one.name, one.kind) for one in engine.layers)
+        engine = replace(engine, layers=layers, detailed=False)
+    trace = open_trace(FIXTURES / f"{report}.nsys-rep")
+    alone = map_trace(trace, [engine])
+    both = map_trace(trace, [engine, replace(engine, source="copy.json")])
+    assert (alone.kernels.ints("layer_index") != MISSING).mean() > 0.9
+    for column in ("layer_index", "engine"):
+        assert (both.kernels.ints(column) == alone.kernels.ints(column)).all()
+    sure = alone.kernels.floats("confidence")
+    assert both.kernels.floats("confidence") == pytest.approx(sure, abs=0.01)
+    fits = both.mapped.engine_fits
+    assert fits.text("verdict").list() == ["cannot-tell", "cannot-tell"]
+    assert fits.ints("one_of").tolist() == [2, 2]
+
+
+def test_a_context_and_a_generation_engine_that_nothing_tells_apart_do_not_the_same() -> None:
+    assert do_the_same([engine(64), engine(64)])
+    assert not do_the_same([engine(64), engine(1)])
+    assert do_the_same([engine(64, dims=False), engine(64, dims=False)])
+    other = replace(
+        engine(64, dims=False),
+        layers=tuple(replace(one, name=f"b/{one.name}") for one in engine(64, dims=False).layers),
+    )
+    assert not do_the_same([engine(64, dims=False), other])  # nothing but names tells of its work
+    assert same_layers([engine(64), engine(64)], 0).tolist() == [1.0] * 4
 
 
 @pytest.mark.parametrize("first", [False, True])

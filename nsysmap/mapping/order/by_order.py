@@ -23,7 +23,15 @@ from nsysmap.core.table import (
     repeated,
 )
 from nsysmap.inputs.engine.model import Engine, first_layers
-from nsysmap.mapping.order.twins import SEVERAL, Ran, twins_in, which_ran
+from nsysmap.mapping.order.twins import (
+    EITHER,
+    SEVERAL,
+    Ran,
+    do_the_same,
+    same_layers,
+    twins_in,
+    which_ran,
+)
 from nsysmap.mapping.streams.streams import (
     UNPROVED,
     Streams,
@@ -72,8 +80,9 @@ class EngineVerdict:
     engine: int
     match: EngineMatch
     chosen: bool
-    # another file explains them as well, and nothing tells which of the two ran
-    several: bool = False
+    # the files that explain them alike, its own among them, where nothing tells which of them ran
+    several: tuple[int, ...] = ()
+    shown: bool = False  # … and the layers of the first of them are shown
 
 
 @dataclass(frozen=True)
@@ -306,8 +315,8 @@ def place_by_order(
             _engine_of(shape, shapes, tried, home) if place < _MOST else None
             for place, shape in enumerate(shapes)
         ]
-        _tell_apart(shapes, chosen, tried)
-        found = [_settled(verdict, chosen[place]) for place, verdict in judged]
+        several = _tell_apart(shapes, chosen, tried)
+        found = [_settled(verdict, chosen[place], several[place]) for place, verdict in judged]
         verdicts.extend(found)
         for place, shape in enumerate(shapes):
             rows = shape.rows
@@ -333,10 +342,13 @@ def place_by_order(
             layer[rows] = np.where(sure, aligned.layer + offsets[engine], np.int64(MISSING))
             unproved = _match(shape, tried, engine)[0].undecided
             confidence[rows] = aligned.confidence
+            if several[place]:
+                confidence[rows] *= _same_in_all(tried, several[place], aligned.layer)
             by_tactic[rows] = aligned.by_tactic & sure
             probability[rows] = _probability(shape, shapes, tried, engine)
             texts = [aligned.reason(place, engines[engine]) for place in range(len(aligned.layer))]
-            texts = [PERHAPS if text is None and unproved else text for text in texts]
+            likely = EITHER if several[place] else PERHAPS if unproved else None
+            texts = [likely if text is None else text for text in texts]
             reason[rows] = [
                 -1 if text is None else reasons.setdefault(text, len(reasons)) for text in texts
             ]
@@ -354,10 +366,16 @@ def place_by_order(
         probability[streams.asked] = streams.probability[streams.asked]
         refused |= streams.asked & (streams.layer < 0)
         for one in streams.verdicts:
-            kind, several = one.kind, bool(one.kind.several)
+            kind = one.kind
             verdicts.extend(
                 EngineVerdict(
-                    *one.home, kind.runs, engine, kind.match, kind.believed and not several, several
+                    *one.home,
+                    kind.runs,
+                    engine,
+                    kind.match,
+                    chosen=kind.believed and not kind.several,
+                    several=kind.several,
+                    shown=kind.shown,
                 )
                 for engine in kind.several or (kind.engine,)
             )
@@ -406,7 +424,7 @@ def _place_streams(
     layer[rows] = np.where(
         sure, streams.layer[rows] + offsets[np.maximum(streams.engine[rows], 0)], np.int64(MISSING)
     )
-    confidence[rows] = np.minimum(
+    confidence[rows] = streams.same[rows] * np.minimum(
         streams.confidence[rows], np.where(streams.unproved[rows], UNPROVED, 1.0)
     )
     by_tactic[rows] = streams.by_tactic[rows] & sure
@@ -417,7 +435,9 @@ def _place_streams(
     reason[rows[streams.unproved[rows] & (reason[rows] < 0)]] = reasons.setdefault(
         PERHAPS, len(reasons)
     )
-    reason[streams.several] = reasons.setdefault(SEVERAL, len(reasons))
+    either = rows[sure & streams.several[rows] & (reason[rows] < 0)]
+    reason[either] = reasons.setdefault(EITHER, len(reasons))
+    reason[streams.several & (streams.layer < 0)] = reasons.setdefault(SEVERAL, len(reasons))
     outside = streams.asked & (streams.run < 0)
     for text, which in (
         (FOREIGN, outside & streams.foreign),
@@ -446,13 +466,16 @@ def considered(
         _engine_of(one, shapes, tried, home) if at < _MOST else None
         for at, one in enumerate(shapes)
     ]
-    _tell_apart(shapes, chosen, tried)
+    several = _tell_apart(shapes, chosen, tried)[place]
     engine = chosen[place]
     if engine is None or engine < 0:
         return None
     aligned = _believed(
         shape, shapes, tried, engine, _pins(placed.known, shape.rows[0], engines, engine)
     )
+    if several:
+        same = _same_in_all(tried, several, aligned.layer)
+        aligned = replace(aligned, confidence=aligned.confidence * same)
     return Considered(
         engine, int(np.flatnonzero((shape.rows == kernel).any(axis=0))[0]), aligned, len(shape.rows)
     )
@@ -585,19 +608,22 @@ def _choose(
     return usual, verdicts
 
 
-def _settled(verdict: EngineVerdict, engine: int | None) -> EngineVerdict:
-    """The same once engines with the same layers were told apart: ``engine`` ran it, negative where
-    nothing tells which of them did.
+def _settled(verdict: EngineVerdict, engine: int | None, several: tuple[int, ...]) -> EngineVerdict:
+    """The same once engines with the same layers were told apart: ``engine`` ran it; where nothing
+    tells which of ``several`` did, the one whose layers are shown, negative for none.
     """
-    if engine is None or not verdict.match.accepted:
+    if engine is None or not (verdict.match.accepted or verdict.engine in several):
         return verdict
-    return replace(verdict, chosen=engine == verdict.engine, several=engine < 0)
+    if not several:
+        return replace(verdict, chosen=engine == verdict.engine)
+    return replace(verdict, chosen=False, several=several, shown=engine >= 0)
 
 
 def _best(shape: _Shape, tried: _Tried) -> int | None:
     """The engine that explains the shape best, None if none can have run it.
 
-    An engine that nothing speaks against is taken for whole inferences if it is the only such one.
+    An engine that nothing speaks against is taken for whole inferences if it is the only such one,
+    or all such ones do the same.
     """
     matches = [_match(shape, tried, number) for number in range(len(tried.engines))]
     best = max(
@@ -609,7 +635,10 @@ def _best(shape: _Shape, tried: _Tried) -> int | None:
     possible = [
         at for at, (match, cut) in enumerate(matches) if match.undecided and cut == (False, False)
     ]
-    return possible[0] if len(possible) == 1 and len(shape.rows) >= _RECURS else None
+    one = len(possible) == 1 or (
+        len(possible) > 1 and do_the_same([tried.engines[at] for at in possible])
+    )
+    return possible[0] if one and len(shape.rows) >= _RECURS else None
 
 
 def _engine_of(shape: _Shape, shapes: list[_Shape], tried: _Tried, home: int | None) -> int | None:
@@ -632,10 +661,15 @@ def _engine_of(shape: _Shape, shapes: list[_Shape], tried: _Tried, home: int | N
     return home if may_run_this(near, tried.engines[home], before=before) else None
 
 
-def _tell_apart(shapes: list[_Shape], chosen: list[int | None], tried: _Tried) -> None:
-    """Writes which of engines with the same layers ran each shape that one of them did, -1 where
-    nothing tells.
+def _tell_apart(
+    shapes: list[_Shape], chosen: list[int | None], tried: _Tried
+) -> list[tuple[int, ...]]:
+    """Writes which of engines with the same layers ran each shape that one of them did; where
+    nothing tells, the first if all do the same, else -1.
+
+    Returns for each shape which engines nothing tells apart.
     """
+    several: list[tuple[int, ...]] = [()] * len(shapes)
     for twins in twins_in(
         [(engine, shape.facts) for shape, engine in zip(shapes, chosen, strict=True)], tried.engines
     ):
@@ -653,7 +687,21 @@ def _tell_apart(shapes: list[_Shape], chosen: list[int | None], tried: _Tried) -
         for at, engine in zip(
             mine, which_ran(sequences, [tried.engines[number] for number in twins]), strict=True
         ):
-            chosen[at] = -1 if engine is None else twins[engine]
+            if engine is not None:
+                chosen[at] = twins[engine]
+                continue
+            several[at] = tuple(twins)
+            either = do_the_same([tried.engines[number] for number in twins])
+            chosen[at] = twins[0] if either else -1
+    return several
+
+
+def _same_in_all(tried: _Tried, several: Sequence[int], layer: IntArray) -> FloatArray:
+    """For each kernel's layer in the first of these engines, how many of them have it, as a
+    share.
+    """
+    same = same_layers([tried.engines[number] for number in several], 0)
+    return np.where(layer >= 0, same[layer], 1.0)
 
 
 def _part_of(shape: _Shape, shapes: list[_Shape]) -> tuple[_Shape, int] | None:

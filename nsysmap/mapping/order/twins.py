@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysmap.core.groups import runs
-from nsysmap.core.table import MISSING, IntArray
+from nsysmap.core.table import MISSING, FloatArray, IntArray
 from nsysmap.inputs.engine.model import Engine, Layer, first_layers
 from nsysmap.inputs.engine.tensor_formats import elements
 from nsysmap.mapping.ranges.launch_ranges import Evidence
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from nsysmap.mapping.order.scores import KernelFacts
 
 SEVERAL = "several engine files have this layer or one like it, and nothing shows which of them ran"
+EITHER = (
+    "one of several engine files ran, and nothing shows which; the layer has the same index in each"
+)
 
 # nats, which is 20 to 1: by how much better an engine must explain the kernels of an inference to
 # be told from another
@@ -82,6 +85,34 @@ def twins_in(
                     {engine, other}.union(*joined)
                 ]
     return [sorted(group) for group in groups]
+
+
+def do_the_same(engines: Sequence[Engine]) -> bool:
+    """Whether what nothing tells apart need not be: the layers of each index do the same in all of
+    these engines, as far as their files tell.
+
+    Files without tensors tell it by the names of their layers only.
+    """
+    told = {tuple((layer.kind, _extents(layer)) for layer in engine.layers) for engine in engines}
+    shapes = any(_extents(layer) for layer in engines[0].layers)
+    return len(told) == 1 and (shapes or len(twins_of(engines)) == 1)
+
+
+def same_layers(engines: Sequence[Engine], number: int) -> FloatArray:
+    """For each layer of one of the engines the share of them that have the same one: how likely it
+    is the layer of the engine that ran.
+    """
+    told = [
+        [(layer.name, layer.kind, _extents(layer)) for layer in engine.layers] for engine in engines
+    ]
+    return np.array([
+        sum(other[at] == layer for other in told) / len(told)
+        for at, layer in enumerate(told[number])
+    ])  # fmt: skip
+
+
+def _extents(layer: Layer) -> tuple[tuple[int, ...], ...]:
+    return tuple(tensor.dimensions for tensor in layer.outputs if tensor.dimensions is not None)
 
 
 def _explain_alike(kernels: Sequence[KernelFacts], one: Engine, other: Engine) -> bool:
@@ -248,7 +279,9 @@ def settle_ranges(
         )
         told = which_ran(sequences, [engines[number] for number in group])
         chosen = np.full(len(tensorrt.calls) + 1, MISSING, np.int64)
-        number = np.array([MISSING if at is None else group[at] for at in told], np.int64)
+        either = do_the_same([engines[number] for number in group])
+        open_one = group[0] if either else MISSING
+        number = np.array([open_one if at is None else group[at] for at in told], np.int64)
         chosen[calls] = number[of_call]
         with_kernels = np.zeros(len(tensorrt.calls) + 1, np.bool_)
         with_kernels[calls] = True
@@ -260,9 +293,8 @@ def settle_ranges(
             np.where(engine >= 0, local + offsets[np.maximum(engine, 0)], np.int64(MISSING)),
             resolved.layer,
         )
-        fits = tuple(
-            _fit(fit, group, set(chosen[calls].tolist()), resolved.fits) for fit in resolved.fits
-        )
+        ran = {group[at] for at in told if at is not None}
+        fits = tuple(_fit(fit, group, ran, resolved.fits, either=either) for fit in resolved.fits)
         resolved = replace(
             resolved,
             engine=engine,
@@ -299,7 +331,12 @@ def _sequences(
 
 
 def _fit(
-    fit: EngineFit, group: Sequence[int], chosen: set[int], fits: Sequence[EngineFit]
+    fit: EngineFit,
+    group: Sequence[int],
+    chosen: set[int],
+    fits: Sequence[EngineFit],
+    *,
+    either: bool,
 ) -> EngineFit:
     if fit.engine not in group:
         return fit
@@ -307,6 +344,11 @@ def _fit(
         (other for other in fits if other.engine in group),
         key=lambda other: (other.accepted, other.known),
     )
+    several = () if fit.engine in chosen else tuple(group)
     return replace(
-        best, engine=fit.engine, accepted=fit.engine in chosen, several=fit.engine not in chosen
+        best,
+        engine=fit.engine,
+        accepted=fit.engine in chosen,
+        several=several,
+        shown=either and not chosen,
     )

@@ -41,7 +41,9 @@ class EngineFit:
     engine_layer: str | None  # one of its layers that no range names
     # of the known ones: names of parts inside a region of the engine, which are no layers of it
     parts: int = 0
-    several: bool = False  # another file has the same layers, and this one is not known to have run
+    # the files with the same layers, its own among them, where it is not known to have run
+    several: tuple[int, ...] = ()
+    shown: bool = False  # … of which one did, and the layers of the first of them are shown
     named: frozenset[int] = frozenset()  # its layers that any range names, with kernels or without
 
 

@@ -22,7 +22,7 @@ from nsysmap.mapping.order.kernel_alignment import (
     place_in_order,
 )
 from nsysmap.mapping.order.scores import ANY_NUMBER, KernelFacts, Scores, between_costs, score
-from nsysmap.mapping.order.twins import Ran, twins_in, which_ran
+from nsysmap.mapping.order.twins import Ran, do_the_same, twins_in, which_ran
 from nsysmap.mapping.streams.recurring import (
     Signature,
     Usual,
@@ -165,6 +165,7 @@ class RunKind:
     unproved: bool  # nothing speaks against the engine, or for it
     # the engines that have the same layers, where nothing tells which of them ran
     several: tuple[int, ...] = ()
+    shown: bool = False  # … and all do the same: the layers are those of the first
 
 
 def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None:
@@ -671,18 +672,20 @@ def _told_apart(
             mine, which_ran(sequences, [engines[number] for number in twins]), strict=True
         ):
             order = [layer.index for layer in lanes[judged.usual[at][0]].layers]
+            either = engine is None and do_the_same([engines[number] for number in twins])
+            wanted = twins[engine or 0] if either or engine is not None else None
             own = [
                 number
                 for number, lane in enumerate(lanes)
-                if engine is not None
-                and lane.engine == twins[engine]
-                and [layer.index for layer in lane.layers] == order
+                if lane.engine == wanted and [layer.index for layer in lane.layers] == order
             ]
+            told = judged.kinds[at]
             if own:
                 track[judged.kind == at] = own[0]
-                told_kinds[at] = replace(judged.kinds[at], engine=lanes[own[0]].engine)
-            else:
-                told_kinds[at] = replace(judged.kinds[at], several=tuple(twins))
+                told = replace(told, engine=lanes[own[0]].engine)
+            if not own or either:
+                told = replace(told, several=tuple(twins), shown=bool(own))
+            told_kinds[at] = told
     return replace(judged, runs=replace(judged.runs, track=track), kinds=tuple(told_kinds))
 
 

@@ -59,8 +59,10 @@ class Streams:
     probability: FloatArray  # that its engine ran, which no confidence exceeds
     foreign: BoolArray
     unproved: BoolArray  # nothing proves that this engine ran, or speaks against it
-    # nothing tells which of several engines with the same layers ran: the kernel has no layer
+    # nothing tells which of several engines with the same layers ran: the kernel has the layer of
+    # the first if all do the same, else none
     several: BoolArray
+    same: FloatArray  # … share of these engines that have that layer, 1 elsewhere
     lane: IntArray  # which of ``orders``
     orders: tuple[tuple[int, ...], ...]  # layer indexes in the order in which they run
     verdicts: tuple[StreamVerdict, ...]
@@ -112,6 +114,7 @@ def no_streams(count: int) -> Streams:
         foreign=no,
         unproved=no,
         several=no,
+        same=repeated(np.float64(1), count),
         lane=none,
         orders=(),
         verdicts=(),
@@ -206,6 +209,7 @@ def _write(
 ) -> None:
     from nsysmap.mapping.order.open_ends import most_of_anything
     from nsysmap.mapping.order.scores import SPEAKS
+    from nsysmap.mapping.order.twins import same_layers
 
     runs, sure = found.runs, found.sure
     probability = _probabilities(found, engines)
@@ -241,8 +245,14 @@ def _write(
         result.probability[mine] = probability[found.kind[number]]
         result.confidence[mine] *= result.probability[mine]
         result.unproved[mine] = unproved[found.kind[number]]
-        if found.kinds[int(found.kind[number])].several:
-            result.several[mine], result.layer[mine] = True, -1
+        kind = found.kinds[int(found.kind[number])]
+        if kind.several:
+            result.several[mine] = True
+            same = same_layers([engines[at] for at in kind.several], 0)
+            layer = result.layer[mine]
+            result.same[mine] = np.where(layer >= 0, same[layer], 1.0)
+            if not kind.shown:
+                result.layer[mine] = -1
         same = (sure.rival[items] >= 0) & (sure.rival_run[items] == number)
         result.rival[mine] = np.where(same, index[track][np.maximum(sure.rival[items], 0)], -1)
         result.rival_confidence[mine] = sure.rival_chance[items]
