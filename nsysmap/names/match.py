@@ -131,6 +131,8 @@ def affinity(kernel: KernelName, layer_kind: str, layer_name: str, onnx: Sequenc
     if layer_kind == "myelin_kernel" or layer_name.startswith("__myl_"):
         return _fused_affinity(kernel, operation, layer_name, onnx)
     if layer_kind == "foreign_node":
+        if kernel.family == "cudnn":  # which Myelin calls, and TensorRT's own layers do not
+            return 0.65
         return {
             "gemm": 0.65,
             "gemv": 0.65,

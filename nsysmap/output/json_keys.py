@@ -58,7 +58,7 @@ REPORT: Declared = {
     UnitOfTime: keys("inferences repetitions among_others"),
     EngineRan: keys(
         "source tensorrt_version layers detailed inferences verdict how in_doubt other_kernels "
-        "tactics other_tactics lacking by_order unknown_layers"
+        "tactics other_tactics lacking by_order one_of unknown_layers"
     ),
     Figure: keys("ns low_ns high_ns"),
     InferenceKind: keys(

@@ -5,12 +5,14 @@ which file it was.
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from nsysmap.inputs.engine.model import Layer
 from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace, read_engines
 from nsysmap.trace.model import Trace
@@ -99,3 +101,26 @@ def test_a_file_that_lacks_layers_which_the_ranges_name_and_has_others_that_neve
     assert _verdicts(result) == ["cannot-tell"]
     assert _verdicts(_mapped("bert_eager-sync", "bert_eager")) == ["ran"]
     assert _verdicts(_mapped("resnet50_b1-sync", "resnet50_b8")) == ["cannot-tell"]
+
+
+@pytest.mark.parametrize(("report", "listed"), [
+    ("bert_eager-sync_nonvtx", 6),
+    ("googlenet-sync_nonvtx", 10),
+    ("dlrm-sync_nonvtx", 3),
+    ("cpp_edsr-sync", 3),
+])  # fmt: skip
+def test_a_region_may_run_the_code_of_the_layers_before_it(report: str, listed: int) -> None:
+    """The later layers as one region, as TensorRT 8 wrote them: equal code has one symbol, and
+    Myelin calls cuDNN for convolutions and poolings too.
+    """
+    engine = read_engine(FOLDER / f"{_own(report)}.engine.json")
+    region = Layer(listed, "{ForeignNode[a...b]}", "foreign_node")
+    file = replace(engine, layers=(*engine.layers[:listed], region))
+    trace = _trace(report)
+    trace = replace(trace, nvtx_ranges=trace.nvtx_ranges.take(np.zeros(0, np.int64)))
+    own = map_trace(trace, [engine]).kernels.ints("layer_index")
+    result = map_trace(trace, [file])
+    assert _verdicts(result) != ["did-not-run"]
+    placed = result.kernels.ints("layer_index")
+    assert (placed[placed >= 0] == np.minimum(own, listed)[placed >= 0]).all()
+    assert (placed >= 0).mean() > 0.9

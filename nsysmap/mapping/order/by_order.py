@@ -47,6 +47,7 @@ from nsysmap.trace.raw_rows import NO_PROCESS
 
 if TYPE_CHECKING:  # what aligns is imported where ranges leave kernels to it
     from nsysmap.mapping.order.kernel_alignment import Alignment, EngineMatch
+    from nsysmap.mapping.order.open_ends import OpenEnds
     from nsysmap.mapping.order.scores import KernelFacts
 
 _LEAST = 5  # kernels; a shorter inference is no evidence for or against an engine
@@ -341,9 +342,8 @@ def place_by_order(
             sure = (aligned.layer >= 0) & (aligned.confidence >= SURE)
             layer[rows] = np.where(sure, aligned.layer + offsets[engine], np.int64(MISSING))
             unproved = _match(shape, tried, engine)[0].undecided
-            confidence[rows] = aligned.confidence
-            if several[place]:
-                confidence[rows] *= _same_in_all(tried, several[place], aligned.layer)
+            same = _same_in_all(tried, several[place], aligned.layer)
+            confidence[rows] = aligned.confidence * same
             by_tactic[rows] = aligned.by_tactic & sure
             probability[rows] = _probability(shape, shapes, tried, engine)
             texts = [aligned.reason(place, engines[engine]) for place in range(len(aligned.layer))]
@@ -473,9 +473,8 @@ def considered(
     aligned = _believed(
         shape, shapes, tried, engine, _pins(placed.known, shape.rows[0], engines, engine)
     )
-    if several:
-        same = _same_in_all(tried, several, aligned.layer)
-        aligned = replace(aligned, confidence=aligned.confidence * same)
+    same = _same_in_all(tried, several, aligned.layer)
+    aligned = replace(aligned, confidence=aligned.confidence * same)
     return Considered(
         engine, int(np.flatnonzero((shape.rows == kernel).any(axis=0))[0]), aligned, len(shape.rows)
     )
@@ -515,10 +514,13 @@ class _Shape:
     first: bool  # it holds the first inference of its home
     last: bool
     by_period: bool = False  # nothing but its kernels says that it is one inference
+    # … then before which of its kernels the host paused, as of open_ends.pauses
+    paused: BoolArray | None = None
 
 
 def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list[_Shape]]:
     """The shapes of each home that has wanted kernels, the most frequent first."""
+    from nsysmap.mapping.order.open_ends import pauses
     from nsysmap.mapping.order.scores import kernel_facts
 
     kernels = trace.kernels
@@ -544,6 +546,7 @@ def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list
         for value in np.unique(shape[mine]).tolist():
             members = mine[shape[mine] == value]
             rows = order[begin[members][:, None] + np.arange(size[members[0]])]
+            by_period = bool(repeats[members].all())
             found.append(
                 _Shape(
                     (int(places[0][key]), int(places[1][key]), int(places[2][key])),
@@ -553,7 +556,8 @@ def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list
                     bool(complete[members].any()),
                     bool(members[0] == mine[0]),
                     bool(members[-1] == mine[-1]),
-                    bool(repeats[members].all()),
+                    by_period,
+                    pauses(trace, rows) if by_period else None,
                 )
             )
         result.append(sorted(found, key=lambda one: (-len(one.rows), -len(one.codes))))
@@ -697,11 +701,22 @@ def _tell_apart(
 
 
 def _same_in_all(tried: _Tried, several: Sequence[int], layer: IntArray) -> FloatArray:
-    """For each kernel's layer in the first of these engines, how many of them have it, as a
-    share.
+    """For each kernel's layer in the first of these engines, how many of them have it, as a share;
+    1 where nothing but one engine may have run.
     """
+    if not several:
+        return np.ones(len(layer))
     same = same_layers([tried.engines[number] for number in several], 0)
     return np.where(layer >= 0, same[layer], 1.0)
+
+
+def _ends(aligned: Alignment, engine: Engine) -> OpenEnds:
+    from nsysmap.mapping.order.open_ends import open_ends
+
+    layers = engine.layers
+    return open_ends(
+        [layers[at] if at >= 0 else None for at in aligned.layer.tolist()], aligned.explained
+    )
 
 
 def _part_of(shape: _Shape, shapes: list[_Shape]) -> tuple[_Shape, int] | None:
@@ -751,15 +766,20 @@ def _believed(
     """The same, no surer of any layer than that the engine ran, and than what stands around it
     tells, where nothing but its kernels says that it is one inference.
     """
-    from nsysmap.mapping.order.open_ends import most_of_anything
+    from nsysmap.mapping.order.open_ends import (
+        LEAST_ALIKE,
+        border_chances,
+        most_of_anything,
+    )
 
     aligned = _aligned(shape, shapes, tried, number, pins)
     confidence = aligned.confidence
     if shape.by_period:
-        layers = tried.engines[number].layers
-        most = most_of_anything(
-            [layers[at] if at >= 0 else None for at in aligned.layer.tolist()], aligned.explained
-        )
+        ends = _ends(aligned, tried.engines[number])
+        border = None
+        if ends.open and shape.paused is not None and len(shape.rows) >= LEAST_ALIKE:
+            border = border_chances(shape.paused, ends.known)
+        most = most_of_anything(ends, border)
         confidence = np.minimum(confidence, np.where(aligned.by_tactic, 1.0, most))
     return replace(aligned, confidence=confidence * _probability(shape, shapes, tried, number))
 

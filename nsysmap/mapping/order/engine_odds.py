@@ -83,6 +83,9 @@ class Odds:
     tactics: float | None
     named: int  # layers with a tactic
     ran: float  # share of the distinct tactics that name the kernels which ran; 0 without tactics
+    # of the layers whose tactics are symbols of generated code, the share that ran code of the same
+    # operations, as they do at any shape; None without
+    code: float | None = None
 
 
 def engine_odds(
@@ -135,7 +138,16 @@ def engine_odds(
     if not named or streams:
         against += math.exp(-_SAME_CODE - streams)
     themselves = sum(outcomes.count(RAN) / len(outcomes) for outcomes in found.values())
-    return Odds(1 / (1 + against), tactics, len(every), themselves / max(len(found), 1))
+    compiled = [
+        what for tactic, outcomes in found.items() if is_generated(tactic) for what in outcomes
+    ]
+    return Odds(
+        1 / (1 + against),
+        tactics,
+        len(every),
+        themselves / max(len(found), 1),
+        1 - compiled.count(OTHER) / len(compiled) if compiled else None,
+    )
 
 
 def _is_known(kernel: str, known: frozenset[str]) -> bool:

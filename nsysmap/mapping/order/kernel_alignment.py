@@ -277,6 +277,8 @@ class EngineMatch:
     # that this engine ran, and not another of the same structure: by the names of its kernels
     probability: float = 1.0
     ran: float = 0.0  # share of the distinct tactics that name the kernels which ran
+    # share of the layers of generated code that ran code of the same operations; None without any
+    code: float | None = None
 
     @property
     def share(self) -> float:
@@ -322,6 +324,7 @@ def engine_match(
         accepted=False,
         probability=odds.probability,
         ran=odds.ran,
+        code=odds.code,
     )
     same = (
         min(match.placed, match.used) >= ACCEPTED

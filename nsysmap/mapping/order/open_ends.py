@@ -1,15 +1,19 @@
 """How far a kernel is believed to be in a layer that may run nearly any, such as an opaque region:
-by what stands around it.
+by what stands around it, and by where the host paused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from nsysmap.core.table import BoolArray, FloatArray
+from nsysmap.core.table import BoolArray, FloatArray, IntArray
 from nsysmap.inputs.engine.model import Layer
+from nsysmap.trace.inferences.launch_order import launch_time
+from nsysmap.trace.inferences.periods import calls_between, copies_of, waits_of
+from nsysmap.trace.model import Trace
 
 _ANYTHING = ("foreign_node", "plugin")
 """Kinds of layers that may run nearly any kernel."""
@@ -21,27 +25,137 @@ where no other layer explains any.
 
 Two engines that a program enqueues one behind the other leave no more time between their kernels
 than lies between two of one engine (in 26 models 0.8 to 5 times the median, within them up to 3.7
-times), so that only what varies from inference to inference shows the border.  Of mixtures of an
-engine alone, with another now and then, and in turn with another (benchmarks/interleaved.py) the
-last leaves about half of such kernels right.
+times), so that only what varies from inference to inference shows the border: `border_chances`.
 """
+_ANOTHER = 1 / 3
+"""How probable it is that another engine's kernels follow in every inference, before anything is
+known: so it is in one of three ways in which an engine runs (alone, with another now and then, in
+turn with another).
+"""
+_SHOWN = 0.8
+"""Share of the borders between two engines at which the host pauses as it does between inferences;
+other programs enqueue one right behind the other.
+"""
+_VARIES, _LONG = 2.0, 4.0
+"""Times the usual time before that kernel, or a part of it, and times that before any: from that on
+the host did something else there than it does from launch to launch.
+"""
+_SHORTEST_PAUSE_NS = 1000
+LEAST_ALIKE = 3
+"""Inferences that launch the same, for their pauses to tell."""
 
 
-def most_of_anything(layers: Sequence[Layer | None], explained: BoolArray) -> FloatArray:
-    """The most that is believed of each kernel of an inference, in launch order: its layer, and
-    whether its name speaks for that.
+@dataclass(frozen=True)
+class OpenEnds:
+    """What of an inference, in launch order, may be another engine's."""
+
+    anything: BoolArray  # per kernel: its layer may run nearly any
+    # the first and the last kernel of other layers whose name speaks for its layer; None: there is
+    # none
+    known: tuple[int, int] | None
+
+    @property
+    def open(self) -> bool:
+        """Whether any such kernel stands before the first or behind the last known one, if any."""
+        at = np.flatnonzero(self.anything)
+        return len(at) > 0 and (
+            self.known is None or at[0] < self.known[0] or at[-1] > self.known[1]
+        )
+
+
+def open_ends(layers: Sequence[Layer | None], explained: BoolArray) -> OpenEnds:
+    """The open ends of an inference by the layer of each kernel, and whether its name speaks for
+    that.
     """
     anything = np.array(
         [layer is not None and layer.kind in _ANYTHING for layer in layers], np.bool_
     )
-    most = np.ones(len(anything))
-    if not anything.any():
-        return most
     told = np.array([layer is not None for layer in layers], np.bool_) & ~anything & explained
     known = np.flatnonzero(told)
+    return OpenEnds(anything, (int(known[0]), int(known[-1])) if len(known) else None)
+
+
+def most_of_anything(ends: OpenEnds, border: FloatArray | None = None) -> FloatArray:
+    """The most that is believed of each kernel of an inference; ``border`` is as of
+    `border_chances`.
+    """
+    anything = ends.anything
+    most = np.ones(len(anything))
     most[anything] = ALONE
-    if len(known):
+    if ends.known is None:
+        if border is not None:
+            most[anything] = np.minimum(ALONE, 1 - border)[anything]
+    else:
         at = np.arange(len(anything))
-        inside = (at > known[0]) & (at < known[-1])
-        most[anything] = np.where(inside, BETWEEN, AT_AN_END)[anything]
+        inside = (at > ends.known[0]) & (at < ends.known[1])
+        end = AT_AN_END if border is None else np.minimum(1 - border, BETWEEN)
+        most[anything] = np.where(inside, BETWEEN, end)[anything]
     return most
+
+
+def border_chances(paused: BoolArray, known: tuple[int, int] | None) -> FloatArray:
+    """For each kernel of an inference how probable it is that another engine's begin, or end,
+    between it and the nearest of the ``known`` ones, from the first to the last the engine's own;
+    where there are none, anywhere.
+
+    ``paused``: inferences x kernels, whether the host paused before it.  A border is anywhere in an
+    open end as likely as elsewhere.  The host pauses there in as many inferences as before their
+    first kernels, or in no more than before any kernel.
+    """
+    count = len(paused)
+    begins = (paused[:, 0].sum() + 0.5) / (count + 1)
+    often = paused.sum(axis=0)
+    within = (often[1:].sum() + 0.5) / (count * (len(often) - 1) + 1)
+    tells = often * np.log(begins / within)
+    tells += (count - often) * np.log((1 - begins) / (1 - within))
+    odds = 1 - _SHOWN + _SHOWN * np.exp(np.minimum(tells, 50.0))
+    chances = np.zeros(paused.shape[1])
+    if known is None:
+        return chances + (_up_to(odds[1:])[-1] if len(odds) > 1 else 0.0)
+    first, last = known
+    # a border behind the last own kernel lies before one of those that follow it, one before the
+    # first own kernel before one of those that precede it or before that kernel itself
+    behind = np.arange(last + 1, paused.shape[1])
+    chances[behind] = _up_to(odds[behind])
+    ahead = np.arange(first)
+    chances[ahead] = _up_to(odds[1 : first + 1][::-1])[::-1]
+    return chances
+
+
+def _up_to(odds: FloatArray) -> FloatArray:
+    """The probability of a border at each place or before it, by the odds of each against none."""
+    if not len(odds):
+        return odds
+    worth = _ANOTHER * odds / len(odds)
+    total: FloatArray = np.cumsum(worth) / (1 - _ANOTHER + worth.sum())
+    return total
+
+
+def pauses(trace: Trace, rows: IntArray) -> BoolArray:
+    """Before which kernels of inferences that launch the same the host paused otherwise than in
+    most of these, waited for the GPU or copied; ``rows`` are inferences x kernels in launch order.
+    """
+    kernels = trace.kernels
+    thread = np.where(kernels.ints("launch") >= 0, kernels.ints("thread"), -1)
+    launched = launch_time(kernels)
+    order = np.lexsort((launched, thread))
+    gap = np.zeros(len(order), np.int64)
+    gap[order[1:]] = np.diff(launched[order]) * (thread[order[1:]] == thread[order[:-1]])
+    asked = np.zeros(len(order), np.bool_)
+    asked[order] = calls_between(trace, order, waits_of(trace) | copies_of(trace)) > 0
+    return unlike_others(gap[rows]) | asked[rows]
+
+
+def unlike_others(gap_ns: IntArray) -> BoolArray:
+    """Which of these times between launches (inferences x kernels) are much longer or shorter than
+    usual at that place, or longer than at most places.
+    """
+    if not len(gap_ns):
+        return np.zeros(gap_ns.shape, np.bool_)
+    usual = np.median(gap_ns, axis=0)
+    long = gap_ns > np.maximum(
+        np.minimum(_VARIES * usual, _LONG * np.median(gap_ns)), _SHORTEST_PAUSE_NS
+    )
+    short = gap_ns + _SHORTEST_PAUSE_NS < usual / _VARIES
+    unlike: BoolArray = long | short
+    return unlike

@@ -436,14 +436,16 @@ def _matches(
     known = np.asarray(tactic.any(axis=1)).reshape(-1, 1)
     code = np.array([layer.tactic is not None and is_generated(layer.tactic) for layer in layers])
     # equal code has one symbol
-    shared = code & np.array([is_generated(kernel.name) for kernel in decoded], np.bool_).reshape(
-        -1, 1
-    )
+    symbol = np.array([is_generated(kernel.name) for kernel in decoded], np.bool_).reshape(-1, 1)
+    shared = code & symbol
     match = np.where(has & ~tactic & known & ~shared, _NOT_TACTIC, match)
     match = np.where(
         has & ~tactic & ~known, np.minimum(match, np.where(match > 3.5, 1.5, _HELPER)), match
     )
-    match = np.where(~has & known, np.minimum(match, 0.0) + _ELSEWHERE, match)
+    # what a region holds may be the code of a layer before it
+    opaque = np.array([layer.kind == "foreign_node" for layer in layers])
+    elsewhere = ~has & known & ~(opaque & symbol)
+    match = np.where(elsewhere, np.minimum(match, 0.0) + _ELSEWHERE, match)
     match = np.where(shared & _same_operations(decoded, layers), _EQUAL_CODE, match)
     return np.where(tactic, _TACTIC, match)
 

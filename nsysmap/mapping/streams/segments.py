@@ -15,6 +15,7 @@ from nsysmap.core.table import BoolArray, FloatArray, IntArray
 from nsysmap.inputs.engine.model import Engine, Layer
 from nsysmap.mapping.order.kernel_alignment import (
     ACCEPTED,
+    LIKELIER,
     EngineMatch,
     engine_match,
     may_run_this,
@@ -77,6 +78,7 @@ _FILLED, _EMPTY = (
 )
 _SKIP_FILLED, _SKIP_EMPTY = -5.0, -0.3
 _SAME_SHARE = 0.5  # share of the kernels, of two kinds of runs of a network that do the same
+_SAME_CODE = 0.5  # share of the layers of generated code, for a kind of runs to be its engine's
 _LIKE = 0.2  # runs that differ in less than that share of their kernels ran the same
 # share of kernels placed and layers used of a single run whose tactics are not the file's: a
 # warm-up, another profile
@@ -731,15 +733,21 @@ def _kinds(
                 match.undecided and len(group.runs) > 1,
             )
         )
+    other_code = _run_other_code(found)
+    found = [
+        replace(kind, believed=kind.believed and not other, unproved=kind.unproved and not other)
+        for kind, other in zip(found, other_code, strict=True)
+    ]
     proved: dict[int, int] = {}  # and its first run
     for group, kind in zip(groups, found, strict=True):
         if kind.believed:
             first = min(group.runs)
             proved[kind.engine] = min(first, proved.get(kind.engine, first))
     result = []
-    for group, kind in zip(groups, found, strict=True):
+    for group, kind, other in zip(groups, found, other_code, strict=True):
         near = (
             kind.engine in proved
+            and not other
             and kind.match.evidence > 0
             and _is_near(group, kind, groups, found, name)
             and may_run_this(
@@ -754,6 +762,21 @@ def _kinds(
             )
         )
     return tuple(result)
+
+
+def _run_other_code(kinds: Sequence[RunKind]) -> list[bool]:
+    """Which kinds ran kernels of other operations where their engine's code was generated, as
+    another kind of the engine did not: a layer runs the same operations at any shape.
+    """
+    shown = {
+        kind.engine
+        for kind in kinds
+        if kind.match.probability >= LIKELIER and (kind.match.code or 0.0) >= _SAME_CODE
+    }
+    return [
+        kind.engine in shown and kind.match.code is not None and kind.match.code < _SAME_CODE
+        for kind in kinds
+    ]
 
 
 def _does_the_same(

@@ -4,6 +4,7 @@ engines; one entry per kernel.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,15 +19,16 @@ from nsysmap.trace.model import Trace
 
 if TYPE_CHECKING:
     from nsysmap.mapping.order.kernel_alignment import Alignment, EngineMatch
+    from nsysmap.mapping.order.open_ends import OpenEnds
     from nsysmap.mapping.streams.segments import Found, RunKind, StreamKernels
 
 _MOST = 100_000  # kernels of a thread
 _MANY = 2000  # kernels: more than one inference
 UNPROVED = 0.85
 """The most that is believed of an engine that nothing in the trace proves."""
-IN_DOUBT = 0.75
-"""The same of inferences that may all be another engine's: it is one with two optimization
-profiles, or two of which either may be the file's, as good as even.
+IN_DOUBT = 0.5
+"""The same of inferences that may all be another engine's: of two sorts that are as frequent either
+may be the file's (in eleven mixtures of engines of which the file tells only names, 48 % were).
 """
 OTHER_CODE = 0.6
 """The same of inferences that run other code throughout than a file with fixed shapes: shapes may
@@ -144,11 +146,12 @@ def align_streams(trace: Trace, rows: IntArray, engines: Sequence[Engine]) -> St
         mine = launch_order(kernels, rows[members], np.zeros(len(members), np.int64))
         if len(mine) > _MOST or _never_again(kernels.text("name").codes[mine]):
             continue
-        found = find_runs(_stream_kernels(trace, mine), engines)
+        launched = _stream_kernels(trace, mine)
+        found = find_runs(launched, engines)
         if found is None:
             continue
         result.asked[mine] = True
-        _write(result, mine, found, engines, (done, len(orders)))
+        _write(result, mine, found, engines, (done, len(orders)), launched)
         done += len(found.runs.track)
         orders.extend(tuple(layer.index for layer in lane.layers) for lane in found.lanes)
         place = tuple(int(kernels.ints(name)[mine[0]]) for name in ("process", "context", "stream"))
@@ -206,9 +209,9 @@ def _write(
     found: Found,
     engines: Sequence[Engine],
     offset: tuple[int, int],
+    kernels: StreamKernels,
 ) -> None:
     from nsysmap.mapping.order.open_ends import most_of_anything
-    from nsysmap.mapping.order.scores import SPEAKS
     from nsysmap.mapping.order.twins import same_layers
 
     runs, sure = found.runs, found.sure
@@ -219,12 +222,10 @@ def _write(
     result.foreign[rows] = foreign[found.row]
     result.confidence[rows] = np.where(runs.slot >= 0, sure.chance, 0.0)
     index = [np.array([layer.index for layer in lane.layers], np.int64) for lane in found.lanes]
-    for number, (track, first, last) in enumerate(
-        zip(runs.track.tolist(), runs.first.tolist(), runs.last.tolist(), strict=True)
-    ):
-        items = np.arange(first, last + 1)
-        slot = runs.slot[items]
-        items = items[(slot >= 0) | ~foreign[found.row[items]]]
+    items_of = [_items(found, number) for number in range(len(runs.track))]
+    ends = [_ends(found, number, items) for number, items in enumerate(items_of)]
+    borders = _borders(found, items_of, ends, kernels)
+    for number, (track, items) in enumerate(zip(runs.track.tolist(), items_of, strict=True)):
         slot = runs.slot[items]
         mine, at = rows[items], np.maximum(slot, 0)
         scores = found.lanes[track].scores
@@ -232,12 +233,9 @@ def _write(
         result.engine[mine] = engine_of[track]
         result.lane[mine] = offset[1] + track
         result.layer[mine] = np.where(slot >= 0, index[track][at], -1)
-        result.explained[mine] = (slot >= 0) & (scores.match[found.row[items], at] >= SPEAKS)
+        result.explained[mine] = _explained(found, number, items)
         result.by_tactic[mine] = (slot >= 0) & scores.tactic[found.row[items], at]
-        layers = found.lanes[track].layers
-        most = most_of_anything(
-            [layers[one] if one >= 0 else None for one in slot.tolist()], result.explained[mine]
-        )
+        most = most_of_anything(ends[number], borders[number])
         most = np.where(result.by_tactic[mine], 1.0, most)
         result.confidence[mine] = np.minimum(result.confidence[mine], most)
         if track < len(found.chance) and (chance := found.chance[track]) is not None:
@@ -256,6 +254,76 @@ def _write(
         same = (sure.rival[items] >= 0) & (sure.rival_run[items] == number)
         result.rival[mine] = np.where(same, index[track][np.maximum(sure.rival[items], 0)], -1)
         result.rival_confidence[mine] = sure.rival_chance[items]
+
+
+def _items(found: Found, number: int) -> IntArray:
+    """The kernels of a run, without foreign ones in no layer."""
+    items = np.arange(int(found.runs.first[number]), int(found.runs.last[number]) + 1)
+    return items[(found.runs.slot[items] >= 0) | ~found.lanes[0].scores.foreign[found.row[items]]]
+
+
+def _explained(found: Found, number: int, items: IntArray) -> BoolArray:
+    """Which kernels' names speak for their layers."""
+    from nsysmap.mapping.order.scores import SPEAKS
+
+    slot, scores = found.runs.slot[items], found.lanes[int(found.runs.track[number])].scores
+    speaks: BoolArray = scores.match[found.row[items], np.maximum(slot, 0)] >= SPEAKS
+    return (slot >= 0) & speaks
+
+
+def _ends(found: Found, number: int, items: IntArray) -> OpenEnds:
+    from nsysmap.mapping.order.open_ends import open_ends
+
+    layers = found.lanes[int(found.runs.track[number])].layers
+    slots = found.runs.slot[items].tolist()
+    return open_ends(
+        [layers[slot] if slot >= 0 else None for slot in slots], _explained(found, number, items)
+    )
+
+
+def _borders(
+    found: Found,
+    items_of: Sequence[IntArray],
+    ends: Sequence[OpenEnds],
+    kernels: StreamKernels,
+) -> list[FloatArray | None]:
+    """For each run with open ends how probable it is that a border lies between its kernels and its
+    own layers': by the pauses in the runs of its kind that have as many kernels as most; None where
+    these are too few to tell.
+    """
+    from nsysmap.mapping.order.open_ends import LEAST_ALIKE, border_chances, unlike_others
+
+    asked = kernels.waits | kernels.copies
+    result: list[FloatArray | None] = [None] * len(items_of)
+    for kind in np.unique(found.kind).tolist():
+        members = [at for at in np.flatnonzero(found.kind == kind).tolist() if ends[at].open]
+        alike = Counter((len(items_of[at]), ends[at].known) for at in members)
+        if not alike or alike.most_common(1)[0][1] < LEAST_ALIKE:
+            continue
+        (size, known), _ = alike.most_common(1)[0]
+        whole = [
+            items_of[at] for at in members if (len(items_of[at]), ends[at].known) == (size, known)
+        ]
+        rows = np.array(whole)
+        chances = border_chances(unlike_others(kernels.gap_ns[rows]) | asked[rows], known)
+        for at in members:
+            result[at] = _as_far(chances, known, len(items_of[at]), ends[at].known)
+    return result
+
+
+def _as_far(
+    chances: FloatArray,
+    known: tuple[int, int] | None,
+    size: int,
+    its_known: tuple[int, int] | None,
+) -> FloatArray:
+    """The same for a run of another size: of each kernel as far from its own engine's."""
+    if known is None or its_known is None:
+        return np.full(size, float(chances.max()))
+    at, (first, last) = np.arange(size), its_known
+    like = np.where(at > last, at - last + known[1], at - first + known[0])
+    found: FloatArray = chances[np.clip(like, 0, len(chances) - 1)]
+    return np.where((at < first) | (at > last), found, 0.0)
 
 
 def _probabilities(found: Found, engines: Sequence[Engine]) -> FloatArray:
