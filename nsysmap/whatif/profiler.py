@@ -129,7 +129,7 @@ nothing marks enqueues, a part of theirs lies between them.
 
 _SLOWER = 1.5  # power of the host's slowness by which that work took longer
 
-_LAUNCH_OWN_NS, _WAIT_OWN_NS = 5_000, 1_500
+_LAUNCH_OWN_NS, _WAIT_OWN_NS = 4_200, 1_500
 """What Python's own work takes around the launch of a graph that the program would make, and
 around the wait for it: 28 graphs in a loop of Python take 12 us in the median beside the GPU's
 work, those of C++ 7; what the trace of single launches has between its calls (5 to 72 us) does not

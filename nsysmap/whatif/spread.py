@@ -66,7 +66,7 @@ class Factors:
     threads: float  # the same of several threads
 
 
-FACTORS = Factors(recorded_graph=1.0, made_graph=1.25, launches=0.9, threads=1.0)
+FACTORS = Factors(recorded_graph=1.0, made_graph=1.2, launches=0.9, threads=1.4)
 
 
 def only_graphs(timeline: Timeline) -> bool:

@@ -84,7 +84,7 @@ def test_a_graph_that_python_launches_takes_a_loop_s_own_work_and_what_the_progr
     assert isinstance(made, Timeline)
     launches = [one for one in made.threads[0] if one.graph]
     waits = [one for one in made.threads[0] if one.kind == "sync"]
-    assert {one.own_ns for one in launches} == {made.costs.graph_own_ns} == {5_000}
+    assert {one.own_ns for one in launches} == {made.costs.graph_own_ns} == {4_200}
     assert {one.own_ns for one in waits} == {
         program_ns + min(round(min(outside_ns, 15_000) * 0.6), made.costs.wait_own_ns)
     }
