@@ -289,6 +289,10 @@ SHARE = 0.9
 """Of the engines, the part whose measured times should be in the stated ranges."""
 
 
+_FEWEST = 10
+"""Captures of a machine, of fewer of which nine tenths say little."""
+
+
 def conformal(scores: Mapping[str, Sequence[float]], share: float = SHARE) -> float:
     """The factor by which ranges hold for that share of the models, and of the next one: the
     quantile of the scores, each model counted once however many scores it has, and one more model
@@ -311,7 +315,7 @@ def calibration(rows: Sequence[Row]) -> Iterator[str]:
     real = [row for row in rows if row.group in (REAL, HELD_OUT)]
     yield (
         f"{'factors of the ranges':<24}{'models':>7}{'captures':>9}{'off':>7}{'in range':>9}"
-        f"{'width':>7}{'factor':>8}{'left out':>9}  of each machine"
+        f"{'width':>7}{'factor':>8}{'left out':>9}  factors of machines"
     )
     for change in dict.fromkeys(row.change for row in real):
         mine = [row for row in real if row.change == change]
@@ -325,7 +329,11 @@ def calibration(rows: Sequence[Row]) -> Iterator[str]:
             for model in scores
             for factor in [conformal({one: of for one, of in scores.items() if one != model})]
         ]
-        machines = [sorted(each)[math.ceil(SHARE * len(each)) - 1] for each in by_folder.values()]
+        machines = [
+            sorted(each)[math.ceil(SHARE * len(each)) - 1]
+            for each in by_folder.values()
+            if len(each) >= _FEWEST
+        ]
         off = statistics.median(abs(row.off) for row in mine)
         within = f"{sum(row.time_holds for row in mine)}/{len(mine)}"
         yield (

@@ -268,11 +268,7 @@ def _least_ns(model: Model) -> int:
 
 
 def _factor(model: Model) -> float:
-    """What the range of the time of a program that launches one by one is multiplied by; that of
-    PyTorch's is what its captures and runs differed by.
-    """
-    if model.python:
-        return 1.0
+    """What the range of the time of a program that launches one by one is multiplied by."""
     several = sum(bool(steps) for steps in model.likely.threads) > 1
     return FACTORS.threads if several else FACTORS.launches
 

@@ -6,8 +6,9 @@ engines that were measured.  The scale of CUDA graphs is the root of the sum of 
 their kernels, the gaps between them, their branches and the host may take more or less; that of
 other programs is how much sooner and later they end on the quick and the slow host.  The factor is
 conformal: the least with which the range holds for 90 % of the engines, each counted once and the
-next one too, and for 90 % of the captures of each machine (``benchmarks/whatif.py
---leave-one-out`` prints it, and how often the range holds for engines that it leaves out).
+next one too, and for 90 % of the captures of each machine with ten or more, rounded up to a fifth
+(``benchmarks/whatif.py --leave-one-out`` prints it, and how often the range holds for engines that
+it leaves out).
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Factors:
     threads: float  # the same of several threads
 
 
-FACTORS = Factors(recorded_graph=1.0, made_graph=1.2, launches=0.9, threads=1.4)
+FACTORS = Factors(recorded_graph=1.0, made_graph=1.2, launches=1.0, threads=1.4)
 
 
 def only_graphs(timeline: Timeline) -> bool:
