@@ -886,6 +886,7 @@ def _notes(mapped: MappedTrace, capture: Row) -> list[Note]:
                 "warning",
                 "No inference was found: no ExecutionContext:: ranges, no graph launches, no"
                 " repeating sequence of kernels. Times are totals over the trace.",
+                about="no-inference",
             )
         )
     unknown = int(np.count_nonzero(mapped.kernels.ints("layer_id") == MISSING))
@@ -897,7 +898,11 @@ def _notes(mapped: MappedTrace, capture: Row) -> list[Note]:
             else ""
         )
         notes.append(
-            Note("warning", f"{unknown:,} of {len(trace.kernels):,} kernels have no layer{why}.")
+            Note(
+                "warning",
+                f"{unknown:,} of {len(trace.kernels):,} kernels have no layer{why}.",
+                about="no-layer",
+            )
         )
     return notes
 

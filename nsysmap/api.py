@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsysmap import analysis
+from nsysmap.answer.model import Answer
 from nsysmap.mapping.mapped_trace import map_report, read_engines
 
 if TYPE_CHECKING:
@@ -17,6 +19,24 @@ if TYPE_CHECKING:
     from nsysmap.mapping.selection import Selection
     from nsysmap.rules.rule_file import Rule
     from nsysmap.trace.open_report import Reader
+
+
+class Summary(Answer):
+    """The answer of one analysis; printed, it is the first screen of `nsysmap analyze`."""
+
+    def __str__(self) -> str:
+        from nsysmap.output.text.report import NARROWEST, report_text
+
+        return report_text(self, width=NARROWEST).rstrip("\n")
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from nsysmap.output.answers import whole_answer
+        from nsysmap.output.notebook import notebook_html
+        from nsysmap.output.sections import sections_of
+
+        return notebook_html(self, [*whole_answer(self), *sections_of(self)])
 
 
 class Analysis(analysis.Analysis):
@@ -39,12 +59,14 @@ class Analysis(analysis.Analysis):
 
         write_analysis(self, Path(path))
 
-    def _repr_html_(self) -> str:
-        from nsysmap.output.build import report_of
-        from nsysmap.output.notebook import notebook_html
-        from nsysmap.output.sections import sections_of
+    @cached_property
+    def summary(self) -> Summary:
+        """The answer, which prints as the first screen does."""
+        found = super().summary
+        return Summary(**{one.name: getattr(found, one.name) for one in fields(found) if one.init})
 
-        return notebook_html(self.summary, sections_of(report_of(self)))
+    def _repr_html_(self) -> str:
+        return self.summary._repr_html_()
 
 
 def analyze(

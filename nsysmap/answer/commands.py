@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os.path import commonpath
 from pathlib import PurePath
 
 from nsysmap.answer.model import Answer
@@ -16,25 +15,11 @@ _NAME = 69  # columns of a kernel's name in a command: it fits a line of the nar
 _SLOW = 1.1  # ratio to the median from which the slowest inference is worth a look
 
 
-def commands(
-    summary: Answer, given: Sequence[str] = (), room: int | None = None
-) -> list[tuple[str, str]]:
+def commands(summary: Answer, given: Sequence[str] = ()) -> list[tuple[str, str]]:
     """The commands that show more, each with its purpose, to be pasted where the report and the
     engine files were ``given`` by their paths.
-
-    Where one takes more than ``room`` columns and all files share a folder, the first command goes
-    there.
     """
-    report, engines = _paths(summary, given)
-    found = _commands(summary, report, engines)
-    folder = _shared_folder([report, *engines])
-    if room is None or not folder or all(columns(command) <= room for _, command in found):
-        return found
-    below = [str(PurePath(path).relative_to(folder)) for path in (report, *engines)]
-    return [
-        ("", f"cd {pasted(folder)}"),
-        *_commands(summary, below[0], below[1:], page='"$OLDPWD"/report.html'),
-    ]
+    return _commands(summary, *_paths(summary, given))
 
 
 def _paths(summary: Answer, given: Sequence[str]) -> tuple[str, list[str]]:
@@ -52,21 +37,8 @@ def _paths(summary: Answer, given: Sequence[str]) -> tuple[str, list[str]]:
     return (given[0] if given else summary.source), [of_name.get(name, name) for name in names]
 
 
-def _shared_folder(paths: Sequence[str]) -> str:
-    """The folder that all files are below; empty if that is the current one or the root, or if
-    there is none.
-    """
-    parents = [PurePath(path).parent for path in paths]
-    if len({parent.is_absolute() for parent in parents}) > 1:
-        return ""
-    shared = commonpath(parents) if parents else ""
-    return "" if shared in ("", "/", ".") else shared
-
-
-def _commands(
-    summary: Answer, report: str, engines: Sequence[str], *, page: str = "report.html"
-) -> list[tuple[str, str]]:
-    files = " ".join(map(pasted, (*engines, report)))
+def _commands(summary: Answer, report: str, engines: Sequence[str]) -> list[tuple[str, str]]:
+    files = " ".join(map(pasted, (report, *engines)))
     found = []
     if engines and summary.layers:
         found.append(
@@ -82,7 +54,7 @@ def _commands(
     if summary.slowest and summary.slowest.times_median >= _SLOW:
         found.append(("slowest", f"nsysmap inference {files} {summary.slowest.inference}"))
     if not summary.blocked:
-        found.append(("timeline", f"nsysmap analyze {files} -o {page}"))
+        found.append(("timeline", f"nsysmap {files} -o report.html"))
     return found
 
 

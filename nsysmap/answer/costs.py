@@ -60,16 +60,16 @@ class Cost:
 
 def costs_heading(summary: Answer, room: int | None = None) -> str:
     """The heading of `cost_rows`, in at most so many columns."""
-    forms = [f"costliest layers, {one}" for one in _costs_forms(summary)]
+    forms = [f"costliest layers, {one}" for one in costs_forms(summary)]
     return next((one for one in forms if room is None or columns(one) <= room), forms[-1])
 
 
 def costs_of(summary: Answer) -> str:
     """What the shares and times of `cost_rows` are of."""
-    return _costs_forms(summary)[0]
+    return costs_forms(summary)[0]
 
 
-def _costs_forms(summary: Answer) -> list[str]:
+def costs_forms(summary: Answer) -> list[str]:
     """The same, the longest first."""
     what = (
         f"{rounded(summary.kernel_ns)} {'visible kernel time' if summary.hidden else 'kernel time'}"

@@ -54,16 +54,18 @@ def gain(summary: Answer, action: Action, per: str = "", *, brief: bool = False)
     """
     if action.throughput_only and action.share:
         return _more_per_second(summary, action, brief=brief)
-    of = f", {percent(action.share, 1, 0)} of {_whole(summary, action)}" if action.share else ""
+    of = (
+        f", {percent(action.share, 1, 0)} of {whole_words(summary, action)}" if action.share else ""
+    )
     of += f", {told}" if (told := of_the_trace(summary, action.saving.ns)) and of else ""
     if action.basis == "rule":
-        return f"{_saves(action)}{of}{per}"
+        return f"{saving_words(action)}{of}{per}"
     made = _where(action) if brief else _made_of(action)
     phase = f"{';' if made else ':'} {action.in_phase}" if action.in_phase and not brief else ""
-    return f"{_saves(action)}{of}{per}{made}{phase}"
+    return f"{saving_words(action)}{of}{per}{made}{phase}"
 
 
-def _saves(action: Action) -> str:
+def saving_words(action: Action) -> str:
     """What an action saves, and nothing else."""
     if action.basis == "rule":
         return f"may save up to {rounded(action.saving.ns)}"
@@ -94,7 +96,7 @@ def in_short(summary: Answer) -> str:
         None,
     )
     parts = [*(one.brief for one in summary.errors[:1]), *parts]
-    parts += [f"first {action_title(first)}: {_saves(first)}"] if first else []
+    parts += [f"first {action_title(first)}: {saving_words(first)}"] if first else []
     return "; ".join(parts)
 
 
@@ -105,7 +107,7 @@ def ways(action: Action) -> tuple[str, ...]:
     return tuple(line for line in (action.paste, action.paste_pytorch) if line)
 
 
-def _whole(summary: Answer, action: Action) -> str:
+def whole_words(summary: Answer, action: Action) -> str:
     """The time that a saving is a share of, as it is told."""
     base = Figure(round(action.saving.ns / (action.share or 1.0)))
     value = summary.unprofiled or summary.traced or base
@@ -421,7 +423,7 @@ def graph(summary: Answer, *, alone: bool = False) -> str:
         return enqueues
     return (
         f"of all that {'Python launches' if python else 'is launched'}:"
-        f" {'worth it: ' if sure else ''}{_saves(whole)}; {enqueues}"
+        f" {'worth it: ' if sure else ''}{saving_words(whole)}; {enqueues}"
     )
 
 

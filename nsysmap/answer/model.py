@@ -408,6 +408,18 @@ class HostEvidence:
 
 
 @dataclass(frozen=True)
+class Decoding:
+    """A loop that makes one token a step, after a pass over each request's prompt; means over the
+    requests of a trace, with the profiler.
+    """
+
+    first_token_ns: int  # from the begin of that pass to the begin of the step after it
+    token_ns: int  # of a step, from the end of one to the end of the next
+    requests: int
+    steps: int
+
+
+@dataclass(frozen=True)
 class Action:
     """Something to do, and its predicted saving."""
 
@@ -839,6 +851,7 @@ class Answer:
     disturbance: Disturbance | None = None  # of the host; None if nothing shows one
     # compilation in the run; None if no inference was excluded for it
     first_use: FirstUse | None = None
+    decoding: Decoding | None = None  # None where no loop makes tokens one by one
     # where its version is unknown: "before 10" or "10 or later", as names tell; or "for RTX"
     tensorrt_bound: str | None = None
     tensorrt_since: str | None = None  # the oldest version that it may be, where no newest is known

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from nsysmap.advice.program import Program, program_of
 from nsysmap.answer.actions import UnitTime, actions, runs
+from nsysmap.answer.decoding import decoding
 from nsysmap.answer.figures import (
     busy_share,
     inference_figures,
@@ -210,6 +211,7 @@ def summarize(
         disturbance=_disturbance(tables),
         in_turn=any(rate.in_turn for rate in rates(tables).values()),
         first_use=first_use(tables, program),
+        decoding=decoding(tables, program),
         tensorrt_bound=None if version else program.bound,
         tensorrt_since=None if version else program.oldest,
         headroom=headroom_of(tables, program, kernel_units, unprofiled=without, gpus=gpus),

@@ -223,34 +223,34 @@ def times(summary: Answer, *, brief: bool = False) -> list[str]:
             else f"per {unit}"
         )
         mean = (
-            f"{rounded(summary.traced.ns)} mean{_median(summary, summary.traced.ns)} {per} in the"
+            f"{rounded(summary.traced.ns)} mean{median(summary, summary.traced.ns)} {per} in the"
             " trace"
         )
         mean = _of_main_kind(summary, mean)
-        lines.append(f"{mean}, {_throughput(summary, summary.traced.ns)}{beside}")
+        lines.append(f"{mean}, {throughput(summary, summary.traced.ns)}{beside}")
         lines += [told] if (told := outside(summary)) else []
         lines += [told] if (told := _drift(summary)) else []
     if summary.trtexec_ns:
         lines.append(
             f"{rounded(summary.trtexec_ns)} without the profiler, as trtexec measured it,"
-            f" {_throughput(summary, summary.trtexec_ns)}"
+            f" {throughput(summary, summary.trtexec_ns)}"
         )
     elif summary.unprofiled:
         predicted = (
             f"{figure(summary.unprofiled)} predicted without"
-            f" {'' if brief else 'the '}profiler{_outliers(summary)}"
+            f" {'' if brief else 'the '}profiler{left_out(summary)}"
         )
         rate = f"{rate_of(summary.unprofiled)}{rate_unit(summary, brief=brief)}"
         lines.append(f"{predicted}, {rate}{replayed_alone(summary)}")
     elif summary.traced:
         reason = "see above" if summary.blocked else not_replayed(summary)
         lines.append("without the profiler: cannot tell" + (f" ({reason})" if reason else ""))
-    elif told := _alone(summary):
+    elif told := alone(summary):
         lines.append(told)
-    left_out = first_use.told(
+    excluded = first_use.told(
         summary.first_use, each(summary), summary.traced.ns if summary.traced else 0
     )
-    return [*lines, *([left_out] if left_out else [])]
+    return [*lines, *([excluded] if excluded else [])]
 
 
 def _of_main_kind(summary: Answer, mean: str) -> str:
@@ -287,7 +287,7 @@ def _of_main_kind(summary: Answer, mean: str) -> str:
     )
 
 
-def _alone(summary: Answer) -> str:
+def alone(summary: Answer) -> str:
     """What is known of the time where no inference follows another of its kind, as in a trace of
     one: its GPU work from first to last.
     """
@@ -306,7 +306,7 @@ def not_replayed(summary: Answer) -> str:
     return in_its_words(summary, "; ".join(reasons))
 
 
-def _median(summary: Answer, mean_ns: int) -> str:
+def median(summary: Answer, mean_ns: int) -> str:
     """The median, where all inferences are of one kind and it is not the mean."""
     if (
         len(summary.kinds) != 1
@@ -334,7 +334,7 @@ def _drift(summary: Answer) -> str:
     )
 
 
-def _outliers(summary: Answer) -> str:
+def left_out(summary: Answer) -> str:
     """What else is left out of the time without the profiler, where that matters, and how much of
     the trace that is.
     """
@@ -375,8 +375,14 @@ def _most(share: float) -> str:
     return percent(share, 1, 0 if share <= 1 - _ONE_PERCENT else 1)
 
 
-def _throughput(summary: Answer, unit_ns: int) -> str:
+def throughput(summary: Answer, unit_ns: int) -> str:
+    """How many a second that is."""
     return f"{rate(1e9 / max(unit_ns, 1))} {per_second(summary)}"
+
+
+def at_once(summary: Answer) -> bool:
+    """Whether several threads or processes run on the GPU that the time is of."""
+    return _concurrent(summary).at_once
 
 
 def rate_of(value: Figure) -> str:
@@ -580,9 +586,9 @@ def _gpu(summary: Answer, gpu: GpuTime, without: GpuTime | None) -> list[str]:
     )
     if without is None:
         return [f"{told}; {idle}" if (idle := _idle([gpu])) else told]
-    left_out = " and pauses" if _longer(summary) > _LEFT_OUT else ""
+    pauses = " and pauses" if _longer(summary) > _LEFT_OUT else ""
     told += (
-        f" → {percent(without.busy_share or 0.0, 1, 0)} without the profiler{left_out}"
+        f" → {percent(without.busy_share or 0.0, 1, 0)} without the profiler{pauses}"
         f" ({rounded(without.busy_ns)})"
     )
     return [told, *([f"{which}{idle}"] if (idle := _idle([gpu, without])) else [])]
@@ -878,6 +884,13 @@ def with_layer(summary: Answer, *, methods: bool = True) -> str:
     told = f"{mapped.with_layer:,} of {counted(mapped.kernels, kernel)} have a layer"
     steady = " in steady state" if summary.layers and summary.units else ""
     return f"{told}, {percent(mapped.share_of_time or 0, 1, 1)} of {kernel} time{steady}{how}"
+
+
+def replay_error(summary: Answer) -> str:
+    """How well the replay reproduces the captured time."""
+    if summary.replay_error is None:
+        return ""
+    return f"replay off by {percent(abs(summary.replay_error), 1)}"
 
 
 def replayed(summary: Answer) -> str:

@@ -58,6 +58,7 @@ class Cause:
 
     name: str
     words: str  # wherever people read it
+    short: str  # the same where a line has little room
     meaning: str
     fill: str  # its colour
     depends_on_host: bool = False
@@ -71,6 +72,7 @@ _DECLARED = (
     Cause(
         "launch",
         "waiting for launches",
+        "slow launches",
         "the host was enqueuing: it had not launched the next work yet",
         "#bb255e",
         depends_on_host=True,
@@ -81,6 +83,7 @@ _DECLARED = (
     Cause(
         "host",
         "host busy elsewhere",
+        "host elsewhere",
         "the host was doing something else",
         "#ffa400",
         depends_on_host=True,
@@ -90,6 +93,7 @@ _DECLARED = (
     Cause(
         "sync",
         "in blocking waits",
+        "blocking waits",
         "the host waited in a blocking call",
         "#2144e9",
         depends_on_host=True,
@@ -99,6 +103,7 @@ _DECLARED = (
     Cause(
         "copy",
         "in blocking copies",
+        "blocking copies",
         "the host waited in a blocking or pageable copy",
         "#793114",
         depends_on_host=True,
@@ -107,6 +112,7 @@ _DECLARED = (
     Cause(
         "dispatch",
         "between queued kernels",
+        "between kernels",
         "queued in time: the hardware's own dispatch latency",
         "#aeb6bf",
         depends_on_host=True,
@@ -116,6 +122,7 @@ _DECLARED = (
     Cause(
         "switch",
         "while switching processes",
+        "process switches",
         "queued in time: the GPU switched from one process to another (time slices, no MPS)",
         "#787800",
         between_kernels=True,
@@ -124,6 +131,7 @@ _DECLARED = (
     Cause(
         "graph",
         "before CUDA graphs",
+        "before graphs",
         "before a CUDA graph began",
         "#6c2687",
         rule_group="launch",
@@ -132,6 +140,7 @@ _DECLARED = (
     Cause(
         "compile",
         "compiling or loading kernels",
+        "compiling kernels",
         "the host compiled kernels, or loaded their code: their first use",
         "#bb77dd",
         rule_group="host",
@@ -139,12 +148,14 @@ _DECLARED = (
     Cause(
         "profiler",
         "nsys's own work",
+        "nsys itself",
         "the profiler itself held up the host",
         "#55ac6d",
     ),
     Cause(
         "no-work",
         "without work",
+        "no work",
         "there was no request to serve",
         "#e6e9ec",
         rule_group="host",
@@ -153,6 +164,7 @@ _DECLARED = (
     Cause(
         "unknown",
         "for unknown reasons",
+        "unknown reasons",
         "the trace does not show why",
         "#ffd399",
         depends_on_host=True,
@@ -164,7 +176,8 @@ IDLE_CAUSES: Mapping[str, Cause] = {cause.name: cause for cause in _DECLARED}
 """The causes by their name in the tables, in the order of their codes."""
 
 
-def idle_words(cause: str, *, inferred: bool = False) -> str:
+def idle_words(cause: str, *, inferred: bool = False, short: bool = False) -> str:
     """A cause of idle time in a few words; one that this version does not know, by its name."""
     known = IDLE_CAUSES.get(cause)
-    return f"{'likely ' if inferred else ''}{cause if known is None else known.words}"
+    words = cause if known is None else known.short if short else known.words
+    return f"{'likely ' if inferred else ''}{words}"

@@ -29,7 +29,7 @@ def keys(names: str) -> Keys:
 def record(value: object, declared: Declared) -> Any:
     """The value as JSON: an object for each dataclass, which must be declared."""
     if is_dataclass(value) and not isinstance(value, type):
-        held = declared[type(value)]
+        held = next(declared[kind] for kind in type(value).__mro__ if kind in declared)
         return {key: record(getattr(value, attribute), declared) for key, attribute in held.items()}
     if isinstance(value, (list, tuple)):
         return [record(one, declared) for one in value]

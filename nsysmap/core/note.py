@@ -10,8 +10,10 @@ from nsysmap.core.report_schema import NOTES
 from nsysmap.core.table import Table
 
 Level = Literal["info", "warning", "error"]
-About = Literal["selection", "nothing-recorded"]
-"""The part of a report that all figures cover; that CUDA was traced, and nothing came of it."""
+About = Literal["selection", "nothing-recorded", "no-inference", "no-layer"]
+"""The part of a report that all figures cover; that CUDA was traced, and nothing came of it; that
+no inference was found; that some kernels have no layer.
+"""
 LEVELS: tuple[Level, ...] = ("error", "warning", "info")
 """The gravest first."""
 

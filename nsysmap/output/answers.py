@@ -6,14 +6,24 @@ its key.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from nsysmap.answer import gains, hardware, next_steps, words
+from nsysmap.answer.commands import commands
 from nsysmap.answer.costs import cost_rows, costs_heading
 from nsysmap.answer.model import Action, Answer, Region, RegionPart
 from nsysmap.answer.whose import engine_names
-from nsysmap.text.page import Block, Grid, Instruction, Instructions, Paragraph, Section, Subheading
+from nsysmap.text.page import (
+    Block,
+    Grid,
+    Instruction,
+    Instructions,
+    Pairs,
+    Paragraph,
+    Section,
+    Subheading,
+)
 from nsysmap.text.units import capitalised, percent, rounded
 from nsysmap.timing.layer_sums import NUMBER, common_name
 
@@ -93,6 +103,26 @@ def _step(summary: Answer, action: Action) -> Instruction:
         f" {gains.gain(summary, action, f' per {summary.unit}')}"
     )
     return Instruction(told, tuple(gains.ways(action)), action.change or "")
+
+
+def whole_answer(summary: Answer, given: Sequence[str] = ()) -> Iterator[Section]:
+    """What the first page leaves out, in sections: all that is known of the time, the GPU and how
+    sure it is, every action, what costs most, and the commands that show more.
+
+    ``given`` are the paths of the report and of the engine files.
+    """
+    rows = [(one.word, text) for one in above_actions(summary) for text in one.texts]
+    below = below_actions(summary, " (all are listed below)")
+    rows += [(one.word, text) for one in below for text in one.texts]
+    if summary.selected:
+        rows.insert(0, ("part", summary.selected))
+    yield Section("answer", words.title(summary), (Pairs(tuple(rows)),))
+    yield Section("do-first", "What to do", tuple(do_first(summary)))
+    if costs := costs_section(summary):
+        yield costs
+    told = tuple((what, command) for what, command in commands(summary, given))
+    if told:
+        yield Section("commands", "Commands that show more", (Pairs(told),))
 
 
 def _said(key: str, word: str, sentences: list[tuple[str, ...]]) -> Iterator[AnswerRow]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from nsysmap.answer.model import (
     Action,
     Answer,
+    Decoding,
     Distinction,
     Disturbance,
     Doubt,
@@ -103,6 +104,7 @@ REPORT: Declared = {
     Doubt: keys("what reason rules changes because lacks about_engines"),
     MappedCounts: keys("kernels with_layer share_of_time methods"),
     NextStep: keys("why command"),
+    Decoding: keys("first_token_ns token_ns requests steps"),
     Disturbance: keys("slow inferences first last share times_median quick_call slowdown"),
     FirstUse: keys("inferences compile_ns longest_ns compiled tried_out remedy"),
     Answer: keys(
@@ -112,7 +114,7 @@ REPORT: Declared = {
         "kernels kernel_kinds slowest regions rules graph replayed_ns replay_error actions "
         "doubts mapped blocked warnings next_steps opaque_layers selected collectives in_turn "
         "in_step disturbance first_use tensorrt_bound tensorrt_since "
-        "headroom unit_facts=unit_of_time"
+        "headroom unit_facts=unit_of_time decoding"
     ),
     TraceFacts: keys(
         "source nsys_version schema_version form tensorrt_version duration_ns "

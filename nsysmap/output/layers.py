@@ -11,28 +11,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from nsysmap.answer.costs import cost_rows
+from nsysmap.answer.costs import Cost, cost_rows, costs_heading, other_costs
 from nsysmap.answer.model import Answer
+from nsysmap.answer.whose import engine_names
 from nsysmap.answer.words import mixture
 from nsysmap.core.note import Note
 from nsysmap.core.table import Row, Table
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor
 from nsysmap.inputs.engine.tensor_formats import tensor_bytes
 from nsysmap.names.decode import decode, summary
+from nsysmap.names.layers import short_nodes
 from nsysmap.network.titles import layer_titles
 from nsysmap.output import precision as report_precision
 from nsysmap.output.precision import Rows
-from nsysmap.output.text.screen import costs_table
 from nsysmap.output.words import ENGINES_NAME, NAMES_FROM
 from nsysmap.text.lines import WHOLE, Line, heading, rendered, styled, table, wrapped
-from nsysmap.text.terminal import columns, escaped, shortened
-from nsysmap.text.units import counted, microseconds, percent
+from nsysmap.text.terminal import columns, escaped, shortened, told_apart
+from nsysmap.text.units import counted, microseconds, percent, rounded
 from nsysmap.timing.measured import KindTimes, Measured
 from nsysmap.timing.precision import engine_precision_table
 
 Sort = Literal["index", "time", "name"]
 NARROWEST = 80
 _TACTIC_WIDTH = 34
+_ENGINE = 14  # width of an engine's name in the table of kernel time
+_KINDS_FROM = 100  # width below which the layers' kinds give way to the names
+_GAP = 2  # columns between those of a table
 _SUMMARY_WIDTH = 60
 _TOP_PARTS, _TOP_REGIONS = 20, 10
 _NUMBER = re.compile(r"(?<![A-Za-z])\d+|(?<=[a-z]{3})\d+")
@@ -168,7 +172,52 @@ def costs_text(summary: Answer, *, width: int | None = None) -> str:
     Layers whose titles differ only in numbers are one row; a * stands for the numbers.
     """
     mixed = list(wrapped(told, _room(width), indent=0)) if (told := mixture(summary)) else []
-    return _text([costs_table(summary, cost_rows(summary), _room(width)), mixed])
+    return _text([_costs_table(summary, cost_rows(summary), _room(width)), mixed])
+
+
+def _costs_table(summary: Answer, shown: Sequence[Cost], width: int) -> list[Line]:
+    """These rows of the table of kernel time, and all others as one."""
+    several = len({group.engine for group in summary.layers}) > 1
+    engines = told_apart([escaped(name) for name in engine_names(summary)], _ENGINE)
+    kinds_too = width >= _KINDS_FROM
+    cells = []
+    for cost in shown:
+        engine = () if not several else ("–" if cost.engine is None else engines[cost.engine],)
+        cells.append(
+            (
+                percent(cost.share, 1, 0),
+                rounded(cost.time_ns),
+                "–" if cost.layers is None else f"{cost.layers}",
+                *((cost.what,) if kinds_too else ()),
+                *engine,
+                escaped(cost.name if width == WHOLE else short_nodes(cost.name)),
+            )
+        )
+    if rest := other_costs(summary, shown):
+        share, time_ns, layers = rest
+        cells.append(
+            (
+                percent(share, 1, 0),
+                rounded(time_ns),
+                f"{layers}" if layers else "–",
+                *("",) * kinds_too,
+                *("",) * several,
+                "(all others)",
+            )
+        )
+    head = (
+        "share",
+        "time",
+        "layers",
+        *(("kind",) if kinds_too else ()),
+        *(("engine",) if several else ()),
+    )
+    taken = sum(
+        _GAP + max(columns(one) for one in (name, *(cell[i] for cell in cells)))
+        for i, name in enumerate(head)
+    )
+    header = (*head, costs_heading(summary, width - _GAP - taken))
+    return table(header, cells, width, "rrr" + "l" * kinds_too + "l" * several + "n")
 
 
 def precision_text(

@@ -1,4 +1,6 @@
-"""The report as Markdown that GitHub renders as intended, whatever the names contain."""
+"""The report as Markdown for a comment on GitHub: the first page in few lines, everything else
+folded below it, and nothing that calls a person or an issue, whatever the names contain.
+"""
 
 from __future__ import annotations
 
@@ -6,49 +8,81 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from nsysmap.answer import words
+from nsysmap.answer import first
 from nsysmap.answer.model import Answer
-from nsysmap.output.answers import AnswerRow, above_actions, below_actions, costs_section, do_first
+from nsysmap.output.answers import whole_answer
+from nsysmap.output.first import first_sections
 from nsysmap.output.sections import sections_of
-from nsysmap.text.page import Bullets, Grid, Pairs, Section, cut_rows
-from nsysmap.text.page_markdown import block_markdown, section_parts
-from nsysmap.text.terminal import code, pasted, plain
+from nsysmap.text.page import Bullets, Grid, Section, cut_rows
+from nsysmap.text.page_html import HtmlLook, folded_html
+from nsysmap.text.page_markdown import beside_row, block_markdown
+from nsysmap.text.terminal import plain
 
 COMMENT = 65_536
 """Characters that GitHub takes in a comment."""
 
-_BETWEEN = 2  # characters between two parts
-_CUT_LINE = 200  # characters of the line that says what was cut
+LINES = 40
+"""Lines of the report at most; a section that is folded is one."""
+
+_LOOK = HtmlLook(right=' align="right"', quiet=True)
 
 
 def report_markdown(report: Answer) -> str:
     """The report as GitHub-flavoured Markdown, as long as a comment may be: the longest tables lose
     their last rows, and say so.
     """
-    summary = report
-    head = [part for part in _answer(summary) if part]
-    costs = costs_section(summary)
-    sections = [*((costs,) if costs else ()), *sections_of(report)]
+    head = list(_first(report))
+    sections = [_cut(one) for one in (*whole_answer(report), *sections_of(report))]
     while (beyond := _length(head, sections) - COMMENT) > 0:
-        shorter = _shorter(sections, beyond, summary)
+        shorter = _shorter(sections, beyond)
         if shorter == sections:
             break
         sections = shorter
-    parts = [*head, *(part for section in sections for part in section_parts(section))]
-    return "\n\n".join(parts) + "\n"
+    folded = _folded(sections)
+    room = LINES - len(head)
+    # what has no line of its own stands behind the last that has
+    return "\n".join([*head, *folded[: room - 1], "".join(folded[room - 1 :])]).rstrip() + "\n"
+
+
+def _cut(section: Section) -> Section:
+    """The section with the first rows of its longest tables and lists."""
+    blocks = tuple(
+        cut_rows(one, one.top) if isinstance(one, Grid | Bullets) and one.top else one
+        for one in section.blocks
+    )
+    return replace(section, blocks=blocks)
+
+
+def _first(report: Answer) -> Iterator[str]:
+    """The lines of the first page."""
+    yield f"**{plain(first.headline(report))}**"
+    yield ""
+    if report.selected:
+        yield from (plain(report.selected), "")
+    sections = list(first_sections(report))
+    yield from ("| | |", "| --- | --- |")
+    yield from (beside_row(one) for one in sections if one.beside)
+    for section in (one for one in sections if not one.beside):
+        yield from ("", f"**{plain(section.heading)}**", "")
+        for block in section.blocks:
+            yield from block_markdown(block).splitlines()
+    yield ""
+
+
+def _folded(sections: Sequence[Section]) -> list[str]:
+    return [" ".join(folded_html(one, _LOOK).split("\n")) for one in sections]
 
 
 def _length(head: Sequence[str], sections: Sequence[Section]) -> int:
-    parts = [*head, *(part for section in sections for part in section_parts(section))]
-    return sum(len(part) + _BETWEEN for part in parts)
+    return sum(len(part) + 1 for part in (*head, *_folded(sections)))
 
 
-def _shorter(sections: Sequence[Section], beyond: int, summary: Answer) -> list[Section]:
+def _shorter(sections: Sequence[Section], beyond: int) -> list[Section]:
     """The sections, the longest table or list of them without as many of its last rows as have
     about so many characters, but not below half of it.
     """
     sizes = {
-        (at, place): len(block_markdown(block))
+        (at, place): len(folded_html(replace(section, blocks=(block,)), _LOOK))
         for at, section in enumerate(sections)
         for place, block in enumerate(section.blocks)
         if isinstance(block, Grid | Bullets) and _rows(block) > 1
@@ -59,13 +93,10 @@ def _shorter(sections: Sequence[Section], beyond: int, summary: Answer) -> list[
     block = sections[at].blocks[place]
     assert isinstance(block, Grid | Bullets)
     size = sizes[at, place]
-    room = max(size - beyond - _CUT_LINE, size // 2)
-    most = min(max(_rows(block) * room // size, 1), _rows(block) - 1)
-    files = " ".join(map(pasted, (*(engine.source for engine in summary.engines), summary.source)))
+    most = min(max(_rows(block) * max(size - beyond, size // 2) // size, 1), _rows(block) - 1)
     kept = replace(
         cut_rows(block, most),
-        where=f"a comment of GitHub has {COMMENT:,} characters",
-        command=f"nsysmap analyze {files} --full",
+        where=f"a comment of GitHub has {COMMENT:,} characters; all: nsysmap REPORT ENGINE --full",
     )
     blocks = (*sections[at].blocks[:place], kept, *sections[at].blocks[place + 1 :])
     return [
@@ -76,28 +107,9 @@ def _shorter(sections: Sequence[Section], beyond: int, summary: Answer) -> list[
 
 
 def _rows(block: Grid | Bullets) -> int:
-    """How many rows of it are shown."""
-    held = len(block.rows if isinstance(block, Grid) else block.items)
-    return min(held, block.top) if block.top else held
+    return len(block.rows if isinstance(block, Grid) else block.items)
 
 
 def write_markdown(report: Answer, path: Path) -> None:
     """Write the report to ``path``."""
     path.write_bytes(report_markdown(report).encode("utf-8", "backslashreplace"))
-
-
-def _answer(summary: Answer) -> Iterator[str]:
-    yield f"# nsysmap: {code(summary.source)}"
-    if summary.selected:
-        yield plain(summary.selected)
-    yield "\n".join(f"- **error:** {plain(text)}" for text in summary.blocked)
-    ran = words.ran(summary)
-    yield _said([AnswerRow("ran", "what ran", ((ran,),)), *above_actions(summary)])
-    yield "## Do first"
-    yield from map(block_markdown, do_first(summary))
-    yield _said(below_actions(summary, " (all are listed below)"))
-
-
-def _said(answers: Iterator[AnswerRow] | Sequence[AnswerRow]) -> str:
-    rows = tuple((one.word, text) for one in answers for text in one.texts)
-    return block_markdown(Pairs(rows))

@@ -69,14 +69,24 @@ class Subheading:
 
 
 @dataclass(frozen=True)
+class Meter:
+    """A bar that is full to a share, and what that is the share of."""
+
+    share: float
+    text: str
+
+
+@dataclass(frozen=True)
 class Instruction:
-    """Something to do: in a sentence, in lines to paste, and in what to change where no line does
-    it.
+    """Something to do: in a sentence, what it brings, in lines to paste, in what to change where no
+    line does it, and why.
     """
 
     text: str
     lines: tuple[str, ...] = ()
     change: str = ""
+    gain: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,16 +104,21 @@ class Advice:
     text: str
 
 
-Block = Grid | Paragraph | Bullets | Pairs | Subheading | Instructions | Advice
+Block = Grid | Paragraph | Bullets | Pairs | Subheading | Instructions | Advice | Meter
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands below it; ``key`` names the section whatever its heading says."""
+    """A heading and what stands below it; ``key`` names the section whatever its heading says.
+
+    ``beside``: the heading is a word, which stands at the left of the blocks in a form that has
+    little room.
+    """
 
     key: str
     heading: str
     blocks: tuple[Block, ...]
+    beside: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from nsysmap.text.page import (
     Bullets,
     Grid,
     Instructions,
+    Meter,
     Pairs,
     Paragraph,
     Section,
@@ -18,7 +19,7 @@ from nsysmap.text.page import (
     cut_rows,
     more_words,
 )
-from nsysmap.text.terminal import escaped
+from nsysmap.text.terminal import escaped, quiet
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,11 @@ class HtmlLook:
     scroll: str = ""  # of what lies around a wide table
     most: int = 0  # rows of a table, 0 for all
     elsewhere: str = ""  # where the rows are that are not shown, in HTML
+    quiet: bool = False  # texts are those of a comment, which must call nobody and nothing
+
+    def inert(self, text: str) -> str:
+        """The text made inert for the page that it stands in."""
+        return quiet(inert(text)) if self.quiet else inert(text)
 
 
 @dataclass(frozen=True)
@@ -52,13 +58,13 @@ def inert(text: str) -> str:
 def folded_html(section: Section, look: HtmlLook) -> str:
     """The section, closed until it is opened."""
     body = "".join(block_html(block, look) for block in section.blocks)
-    return f"<details><summary>{inert(section.heading)}</summary>{body}</details>"
+    return f"<details><summary>{look.inert(section.heading)}</summary>{body}</details>"
 
 
 def section_html(section: Section, look: HtmlLook) -> str:
     """The section, with its key as the id to link to."""
     body = "\n".join(block_html(block, look) for block in section.blocks)
-    head = f'<section id="{inert(section.key)}">\n<h2>{inert(section.heading)}</h2>'
+    head = f'<section id="{look.inert(section.key)}">\n<h2>{look.inert(section.heading)}</h2>'
     return "\n".join((head, body, "</section>"))
 
 
@@ -68,31 +74,34 @@ def block_html(block: Block, look: HtmlLook) -> str:
         lines = "\n".join(grid_html(block, look))
         return f"<div{look.scroll}>{lines}</div>" if look.scroll else lines
     if isinstance(block, Bullets):
-        items = "".join(f"<li>{inert(item)}</li>" for item in block.items)
-        more = f"<li{look.dim}>{inert(more_words(block))}</li>" if block.more else ""
+        items = "".join(f"<li>{look.inert(item)}</li>" for item in block.items)
+        more = f"<li{look.dim}>{look.inert(more_words(block))}</li>" if block.more else ""
         return f"<ul>{items}{more}</ul>"
     if isinstance(block, Pairs):
         rows = "".join(
-            f"<tr><th{look.left}>{inert(word)}</th><td{look.left}>{inert(text)}</td></tr>"
+            f"<tr><th{look.left}>{look.inert(word)}</th><td{look.left}>{look.inert(text)}</td></tr>"
             for word, text in block.rows
         )
         return f"<table{look.table}>{rows}</table>"
     if isinstance(block, Paragraph):
-        return f"<p>{inert(block.text)}</p>"
+        return f"<p>{look.inert(block.text)}</p>"
     if isinstance(block, Subheading):
-        return f"<h3>{inert(block.text)}</h3>"
+        return f"<h3>{look.inert(block.text)}</h3>"
     if isinstance(block, Instructions):
-        return "<br>".join(_steps(block))
-    lines = "<br>".join(inert(line) for line in block.text.splitlines())
+        return "<br>".join(_steps(block, look))
+    if isinstance(block, Meter):
+        full = f'<meter min="0" max="1" value="{block.share:.4f}"></meter>'
+        return f"<p>{full} {look.inert(block.text)}</p>"
+    lines = "<br>".join(look.inert(line) for line in block.text.splitlines())
     return f"<p{look.dim}>{lines}</p>"
 
 
-def _steps(block: Instructions) -> Iterator[str]:
+def _steps(block: Instructions, look: HtmlLook) -> Iterator[str]:
     for number, step in enumerate(block.steps, 1):
-        yield f"{number}. {inert(step.text)}" if block.numbered else f"{inert(step.text)}:"
-        yield from (f"<code>{inert(line)}</code>" for line in step.lines)
-        if step.change:
-            yield inert(step.change)
+        told = f"{step.text}: {step.gain}" if step.gain else step.text
+        yield f"{number}. {look.inert(told)}" if block.numbered else f"{look.inert(told)}:"
+        yield from (f"<code>{look.inert(line)}</code>" for line in step.lines)
+        yield from (look.inert(text) for text in (step.change, step.why) if text)
 
 
 def grid_html(grid: Grid, look: HtmlLook, further: Sequence[HtmlColumn] = ()) -> list[str]:
@@ -105,16 +114,17 @@ def grid_html(grid: Grid, look: HtmlLook, further: Sequence[HtmlColumn] = ()) ->
     lines = [f"<table{look.table}>"]
     if any(shown.header):
         cells = "".join(
-            f"<th{kind}>{inert(text)}</th>" for kind, text in zip(kinds, shown.header, strict=True)
+            f"<th{kind}>{look.inert(text)}</th>"
+            for kind, text in zip(kinds, shown.header, strict=True)
         )
         lines.append(f"<thead><tr>{cells}{''.join(one.heading for one in further)}</tr></thead>")
     lines.append("<tbody>")
     for at, row in enumerate(shown.rows):
         cells = "".join(
-            f"<td{kind}>{inert(text)}</td>" for kind, text in zip(kinds, row, strict=True)
+            f"<td{kind}>{look.inert(text)}</td>" for kind, text in zip(kinds, row, strict=True)
         )
         lines.append(f"<tr>{cells}{''.join(one.cells[at] for one in further)}</tr>")
     lines.append("</tbody></table>")
     if shown.more:
-        lines.append(f"<p{look.dim}>{inert(more_words(shown))}{look.elsewhere}</p>")
+        lines.append(f"<p{look.dim}>{look.inert(more_words(shown))}{look.elsewhere}</p>")
     return lines

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
-from nsysmap.text.lines import WHOLE, Line, heading, pairs, rendered, styled, table, wrapped
+from nsysmap.text.lines import (
+    WHOLE,
+    Line,
+    heading,
+    pairs,
+    rendered,
+    styled,
+    table,
+    wrapped,
+)
 from nsysmap.text.page import (
     Block,
     Bullets,
     Grid,
+    Instruction,
     Instructions,
+    Meter,
     Page,
     Pairs,
     Paragraph,
@@ -17,7 +29,19 @@ from nsysmap.text.page import (
     Subheading,
     more_words,
 )
-from nsysmap.text.terminal import escaped, shortened
+from nsysmap.text.terminal import columns, escaped, shortened
+
+BESIDE = 12
+"""The width of the words on the left, where headings stand beside what they say."""
+_METER = 20  # characters
+_GAIN = 3  # columns before what a step brings, at least
+_LEADS = (14, 12, 8, 4)  # columns before a line to paste, as far as it needs them
+_GAIN_AT = 88  # where it ends on a wide terminal
+_SHELL = ("nsys", "nsysmap", "polygraphy", "python", "trtexec", "tensorrt_rtx", "trtllm-build")
+_SHELL_WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|\\.|[^\s'"\\])+""")
+_STATEMENT = re.compile(r"(?<=[,;]) +")
+_BRACKET = re.compile(r"(?<=\()(?=.{20})")  # an opening one that much stands behind
+_COMMENT = re.compile(r"(.*?)(?:  ((?:#|//) .*))?")
 
 
 def page_text(page: Page, width: int | None, *, colour: bool = False) -> str:
@@ -58,6 +82,8 @@ def block_lines(block: Block, width: int) -> Iterator[Line]:
             yield from _bullets(block, width)
     elif isinstance(block, Instructions):
         yield from _steps(block, width)
+    elif isinstance(block, Meter):
+        yield styled(shortened(f"  {escaped(meter_text(block))}", width))
     else:
         text = " ".join(block.text.split())
         yield from wrapped(f"→ {text}", width, indent=4, style="dim")
@@ -72,10 +98,119 @@ def grid_lines(grid: Grid, width: int) -> list[Line]:
 
 def _steps(block: Instructions, width: int) -> Iterator[Line]:
     for number, step in enumerate(block.steps, 1):
-        yield from wrapped(f"{number}. {step.text}" if block.numbered else f"{step.text}:", width)
+        told = f"{step.text}: {step.gain}" if step.gain else step.text
+        yield from wrapped(f"{number}. {told}" if block.numbered else f"{told}:", width)
         for line in step.lines:
-            yield styled(f"     {escaped(line)}", "yellow")
+            yield from pasted_lines(line, width, "     ")
         yield from wrapped(step.change, width, indent=5, hang=0)
+        yield from wrapped(step.why, width, indent=5, hang=0)
+
+
+def meter_text(block: Meter) -> str:
+    """The bar in characters, and what it says."""
+    full = min(max(round(block.share * _METER), int(block.share > 0)), _METER)
+    return f"{'█' * full}{'░' * (_METER - full)}  {block.text}"
+
+
+def close_lines(section: Section, width: int) -> list[Line]:
+    """The section in as few lines as it can: a heading that is a word stands at the left."""
+    if not section.beside:
+        lines = heading(section.heading, width)
+        for block in section.blocks:
+            lines += block_lines(block, width)
+        return lines
+    lines = [line for block in section.blocks for line in _close(block, width)]
+    (_, *first), *others = lines or [styled("")]
+    return [((f"{section.heading:<{BESIDE}}", "bold"), *first), *others]
+
+
+def _close(block: Block, width: int) -> Iterator[Line]:
+    """The block in lines of at most that width, which leave room for a word on the left."""
+    room = width - BESIDE
+    if isinstance(block, Paragraph):
+        yield from _right(wrapped(block.text, room, indent=0, hang=0, style=block.style))
+    elif isinstance(block, Meter):
+        yield from _right([styled(shortened(escaped(meter_text(block)), room))])
+    elif isinstance(block, Instructions):
+        for step in block.steps:
+            yield from _close_step(step, width)
+    else:
+        yield from _right(block_lines(block, room))
+
+
+def _right(lines: Iterable[Line]) -> Iterator[Line]:
+    for line in lines:
+        yield ((" " * BESIDE, ""), *line)
+
+
+def _close_step(step: Instruction, width: int) -> Iterator[Line]:
+    """A step; what it brings stands at its right where there is room, and lines to paste begin
+    further left where they need it.
+    """
+    text, gain, room = escaped(step.text), escaped(step.gain), width - BESIDE
+    if not gain:
+        yield from _right(wrapped(step.text, room, indent=0, hang=0))
+    elif columns(text) + _GAIN + columns(gain) <= room:
+        gap = max(min(room, _GAIN_AT) - columns(text) - columns(gain), _GAIN)
+        yield from _right([((text, "bold"), (" " * gap, ""), (gain, ""))])
+    else:
+        yield from _right(wrapped(f"{step.text}: {step.gain}", room, indent=0, hang=2))
+    for line in step.lines:
+        ways = [list(pasted_lines(line, width, " " * lead)) for lead in _LEADS]
+        fit = [way for way in ways if not _beyond(way, width)] or ways[-1:]
+        yield from next((way for way in fit if len(way) == 1), fit[0])
+    for told in (step.change, step.why):
+        yield from _right(wrapped(told, room, indent=2, hang=0))
+
+
+def _beyond(lines: Sequence[Line], width: int) -> int:
+    """How many of these lines are wider than that."""
+    return sum(sum(columns(text) for text, _ in line) > width for line in lines)
+
+
+def pasted_lines(command: str, width: int, lead: str) -> Iterator[Line]:
+    """A line to paste; where it is too long, a shell's goes on after a backslash, code after a
+    comma or a semicolon, and a comment stands on a line of its own.
+    """
+    text, room = escaped(command), width - len(lead)
+    if columns(text) <= room:
+        yield (lead, ""), (text, "yellow")
+        return
+    shell = command.split(maxsplit=1)[0] in _SHELL
+    code, comment = _COMMENT.fullmatch(text).groups()  # type: ignore[union-attr]  # it matches every text
+    *first, last = _folded(code, room) if shell else _statements(code, room)
+    for line in first:
+        yield (lead, ""), (f"{line} \\" if shell else line, "yellow")
+    yield (lead, ""), (last, "yellow")
+    if comment:
+        yield (lead, ""), (comment, "yellow")
+
+
+def _statements(text: str, width: int) -> list[str]:
+    """Code in lines that end after a comma or a semicolon, where it may be broken."""
+    lines = [""]
+    parts = _STATEMENT.split(text)
+    if any(columns(one) > width for one in parts):
+        parts = [piece for one in parts for piece in _BRACKET.split(one)]
+    for part in parts:
+        if lines[-1] and columns(lines[-1]) + 1 + columns(part) > width:
+            lines.append("")
+        lines[-1] += f" {part}" if lines[-1] and lines[-1][-1] != "(" else part
+    return lines
+
+
+def _folded(command: str, width: int) -> list[str]:
+    """A shell's command in lines, broken between its words, with room for a backslash after all but
+    the last.
+    """
+    lines = [""]
+    for word in _SHELL_WORD.findall(command):
+        wider = f"{lines[-1]} {word}".lstrip()
+        if lines[-1] and columns(wider) > width - 2 and columns(command) > width:
+            lines.append(word)
+        else:
+            lines[-1] = wider
+    return lines
 
 
 def _escaped(row: Sequence[str]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from nsysmap.text.page import (
     Bullets,
     Grid,
     Instructions,
+    Meter,
     Page,
     Pairs,
     Paragraph,
@@ -52,8 +53,27 @@ def block_markdown(block: Block) -> str:
         return f"### {plain(block.text)}"
     if isinstance(block, Instructions):
         return "\n".join(line for one in _steps(block) for line in one)
+    if isinstance(block, Meter):
+        return plain(block.text)
     assert isinstance(block, Advice)
     return ">\n".join(f"> {plain(line)}\n" for line in block.text.splitlines()).rstrip("\n")
+
+
+def beside_row(section: Section) -> str:
+    """A section whose heading is a word, as a row of a table of two columns."""
+    told = [part for block in section.blocks for part in _in_a_cell(block)]
+    return f"| **{plain(section.heading)}** | {'<br>'.join(told)} |"
+
+
+def _in_a_cell(block: Block) -> Iterator[str]:
+    """The lines of a block within a cell of a table."""
+    if isinstance(block, Instructions):
+        for step in block.steps:
+            yield f"**{plain(step.text)}**{f': {plain(step.gain)}' if step.gain else ''}"
+            yield from map(code, step.lines)
+            yield from (plain(text) for text in (step.change, step.why) if text)
+    else:
+        yield " ".join(block_markdown(block).splitlines())
 
 
 def _grid(grid: Grid) -> str:
@@ -76,7 +96,9 @@ def _steps(block: Instructions) -> Iterator[list[str]]:
             below = [code(line) for line in step.lines] + (
                 [plain(step.change)] if step.change else []
             )
-            yield [f"{number}. {plain(step.text)}", *(f"   - {one}" for one in below)]
+            told = f"{step.text}: {step.gain}" if step.gain else step.text
+            below += [plain(step.why)] if step.why else []
+            yield [f"{number}. {plain(told)}", *(f"   - {one}" for one in below)]
         else:
             how = [*map(code, step.lines), *([plain(step.change)] if step.change else [])]
             yield [f"- {plain(step.text)}{': ' if how else ''}{' '.join(how)}"]

@@ -95,10 +95,16 @@ def plain(text: str) -> str:
         (r"\&", "&amp;"),
         (r"\<", "&lt;"),
         (r"\>", "&gt;"),
-        ("://", ":&#47;&#47;"),
     ):
         marked = marked.replace(mark, entity)
-    return _CALLS.sub(r"\1<!-- -->", _WEB.sub(r"\1&#46;", marked))
+    return quiet(marked)
+
+
+def quiet(text: str) -> str:
+    """HTML of which GitHub and GitLab make no link and no call: of a person, an issue, an
+    address.
+    """
+    return _CALLS.sub(r"\1<!-- -->", _WEB.sub(r"\1&#46;", text.replace("://", ":&#47;&#47;")))
 
 
 def columns(text: str) -> int:

@@ -66,11 +66,6 @@ def test_colours_change_nothing_but_colours() -> None:
         assert plain == report_text(held).rstrip("\n")
 
 
-def test_errors_come_right_after_the_title_and_are_red() -> None:
-    text = report_text(report("bert_trt10", "graph_whole.sqlite"), width=80, colour=True)
-    assert text.splitlines()[1].startswith("\x1b[1;31merror:")
-
-
 def test_a_whole_graph_trace_says_that_kernels_are_hidden_what_is_known_all_the_same_and_how_to_see_them() -> (  # noqa: E501
     None
 ):

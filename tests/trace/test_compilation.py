@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from nsysmap import analyze
+from nsysmap.answer import first, words
 from nsysmap.api import Analysis
 from nsysmap.core.intervals import Spans
-from nsysmap.output.text.screen import screen
 from nsysmap.trace.inferences.compilation import Compilation, compilation
 from nsysmap.trace.inferences.find import find_inferences
 from nsysmap.trace.inferences.steady import excluded_spans, inferences_a_pass
@@ -241,7 +241,8 @@ def test_the_screen_says_what_was_compiled_where_and_what_avoids_it() -> None:
     summary = shapes().summary
     assert summary.first_use is not None
     assert (summary.first_use.inferences, summary.first_use.compiled) == ((0, 3), True)
-    text = " ".join("".join(part for part, _ in line) for line in screen(summary, 150))
+    text = " ".join(words.times(summary))
+    assert any("compiling" in forms[0] for forms in first.times(summary))
     assert "compiling kernels in inferences 0 and 3" in text
     assert "setRuntimeCache" in text
     assert "preempted" not in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nsysmap.answer.model import Answer
+from nsysmap.output.answers import whole_answer
 from nsysmap.output.sections import sections_of
 from nsysmap.output.text.screen import screen
 from nsysmap.text.lines import WHOLE, rendered, styled
@@ -28,8 +29,8 @@ def report_text(
     it has their names.
     """
     room = WHOLE if width is None else max(NARROWEST, width)
-    lines = screen(report, room, given)
+    lines = screen(report, room)
     if full:
-        for section in sections_of(report, room):
+        for section in (*whole_answer(report, given), *sections_of(report, room)):
             lines += [styled(""), *section_lines(section, room)]
     return rendered(lines, colour=colour)

@@ -1,0 +1,562 @@
+"""What is said first, in the few words of twenty lines: each sentence made once, of the answer's
+facts, with the longest form first where a line may be too short for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from nsysmap.advice.program import (
+    ONNX_RUNTIME,
+    PYTORCH,
+    TENSORRT_LLM,
+    TORCH_TENSORRT,
+)
+from nsysmap.answer import gains, whose, words
+from nsysmap.answer.costs import cost_rows, costs_forms, kernel_titles
+from nsysmap.answer.model import WORK, Action, Answer, EngineRan, Figure, GpuTime, IdleCause
+from nsysmap.answer.ranks import replayed_alone
+from nsysmap.core.changes import CHANGES
+from nsysmap.core.idle_causes import idle_words
+from nsysmap.names.layers import short_nodes
+from nsysmap.text.terminal import escaped, told_apart
+from nsysmap.text.units import about, counted, multiple, percent, rate, rounded
+from nsysmap.trace.inferences.steady import OUTLIER
+
+ACTIONS = 2
+"""How many actions are said first."""
+LAYERS = 5
+"""How many layers, or kernels, are said first."""
+_LEAST_IDLE = 0.05  # share of the window from which a cause of idle time is named
+_CAUSES = 2
+_LEAST_COST = 0.04  # share of the kernel time from which a layer is named
+_LAUNCHED = ("launch", "dispatch")  # causes that lie between the launches of an inference
+_MOST_GPUS = 4  # that are named one by one
+# ratio of the ends of a range to its middle, from which on it is called uncertain
+_UNCERTAIN = 0.25
+# " 80GB HBM3" of a GPU's name
+_MEMORY = re.compile(r" \d+ ?GB\b| HBM\d\w*")
+_SAID_ELSEWHERE = ("no-inference", "no-layer")
+_INSIDE = 0.3  # of the kernel time: an opaque region from which on its parts are named instead
+
+
+# --- what ran
+# ----------------------------------------------------------------------------------------------
+
+
+def headline(answer: Answer) -> str:
+    """The report, what ran in it, on which GPU, and how often."""
+    return " · ".join(part for part in _headline(answer) if part)
+
+
+def headlines(answer: Answer) -> tuple[str, ...]:
+    """The same in forms, the longest first."""
+    rest = (_gpus(answer), _how_often(answer))
+    named = _what_ran(answer, version=False)
+    brief = _what_ran(answer, version=False, suffix=False)
+    forms = ((answer.source, what, *rest) for what in (_what_ran(answer), named, brief))
+    return tuple(" · ".join(part for part in form if part) for form in forms)
+
+
+def _headline(answer: Answer) -> tuple[str, ...]:
+    return answer.source, _what_ran(answer), _gpus(answer), _how_often(answer)
+
+
+def _what_ran(answer: Answer, *, version: bool = True, suffix: bool = True) -> str:
+    mine = [one for one in answer.engines if one.verdict == "ran" or one.inferences]
+    known = answer.tensorrt_version or (
+        f"{answer.tensorrt_since}+" if answer.tensorrt_since else answer.tensorrt_bound
+    )
+    tensorrt = f"TensorRT {known}" if known else "TensorRT"
+    around = {
+        ONNX_RUNTIME: "ONNX Runtime",
+        TENSORRT_LLM: "TensorRT-LLM",
+        TORCH_TENSORRT: "Torch-TensorRT",
+    }.get(answer.program, "PyTorch" if answer.pytorch else "")
+    if not answer.tensorrt:
+        return around or {PYTORCH: "PyTorch"}.get(answer.program, "no TensorRT")
+    if len(mine) > 1:
+        told = f"{len(mine)} {tensorrt} engines"
+    elif mine:
+        told = _engine(mine[0], suffix=suffix) + (f", {tensorrt}" if version else "")
+    else:
+        told = tensorrt
+    return f"{told} in {around}" if around else told
+
+
+def _engine(engine: EngineRan, *, suffix: bool) -> str:
+    own = engine.inferences and engine.in_doubt < engine.inferences
+    name = engine.source if suffix else PurePath(engine.source).name.partition(".")[0]
+    return name if engine.verdict == "ran" and own else f"perhaps {name}"
+
+
+def _gpus(answer: Answer) -> str:
+    names = [_MEMORY.sub("", gpu.name.removeprefix("NVIDIA ")) for gpu in answer.gpus]
+    return ", ".join(
+        f"{names.count(name)} x {name}" if names.count(name) > 1 else name
+        for name in dict.fromkeys(names)
+    )
+
+
+def _how_often(answer: Answer) -> str:
+    if not answer.inferences:
+        return ""
+    unit = answer.unit_of_time
+    if unit.inferences > 1:
+        passes = answer.inferences // unit.inferences
+        return f"{counted(passes, 'pass')} of {counted(unit.inferences, unit.one)}"
+    return counted(answer.inferences, unit.one) + whose.among(answer)
+
+
+# --- what makes it doubtful
+# ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Doubtful:
+    """Something that changes how far the answer can be believed."""
+
+    text: str
+    wrong: bool = False  # there is no answer, or a wrong one
+
+
+def doubts(answer: Answer) -> tuple[Doubtful, ...]:
+    """What to know before believing the figures, the gravest first."""
+    found = [Doubtful(one.brief, wrong=True) for one in answer.errors]
+    if told := _host(answer):
+        found.append(Doubtful(told))
+    if not answer.inferences:
+        found.append(Doubtful(f"{words.none_of(answer)} was recognised: no time of one is known"))
+    found += [
+        Doubtful(note.brief or note.text)
+        for note in answer.notes
+        if note.level == "warning" and note.about not in _SAID_ELSEWHERE
+    ]
+    return tuple(found)
+
+
+def _host(answer: Answer) -> str:
+    """That the host was held up or slowed down while it was recorded."""
+    found = answer.disturbance
+    if found is None:
+        return ""
+    if not found.slow:
+        return (
+            f"slow host: most calls of {found.quick_call} took {multiple(found.slowdown)}x the"
+            " fastest"
+        )
+    of = counted(found.inferences, words.each(answer))
+    return f"host held up in {found.slow:,} of {of}, {percent(found.share, 1, 0)} of the time"
+
+
+# --- time
+# ----------------------------------------------------------------------------------------------
+
+
+def times(answer: Answer) -> list[tuple[str, ...]]:
+    """The time in the trace and without the profiler, each in its forms, the longest first."""
+    lines: list[tuple[str, ...]] = []
+    if answer.decoding is not None:
+        lines += _decoding(answer)
+    elif answer.traced and answer.per_second:
+        lines.append(_traced(answer))
+    if answer.trtexec_ns:
+        each = words.throughput(answer, answer.trtexec_ns)
+        told = f"{rounded(answer.trtexec_ns)} without nsys, as trtexec measured it"
+        lines.append((f"{told}, {each}", told))
+    elif answer.unprofiled:
+        lines.append(_unprofiled(answer, answer.unprofiled))
+    elif answer.traced and not answer.blocked:
+        reason = words.not_replayed(answer)
+        told = "without nsys: cannot tell"
+        lines.append((f"{told} ({reason})" if reason else told, told))
+    if not lines and (told := words.alone(answer)):
+        lines.append((told,))
+    return [*lines, *_start_up(answer)]
+
+
+def _start_up(answer: Answer) -> list[tuple[str, ...]]:
+    """What compiling or loading kernels took, which is in no time, where it was longer than one."""
+    found = answer.first_use
+    if found is None or found.compile_ns < (answer.traced.ns if answer.traced else 0):
+        return []
+    what = "compiling" if found.compiled else "loading"
+    where = counted(len(found.inferences), words.each(answer))
+    told = f"not in it: {rounded(found.compile_ns)} of {what} kernels in {where}"
+    return [(f"{told}; {found.remedy}", told)]
+
+
+def _traced(answer: Answer) -> tuple[str, ...]:
+    assert answer.traced is not None
+    unit, time = answer.unit_of_time, rounded(answer.traced.ns)
+    at_once = words.at_once(answer)
+    per = (
+        f"from the end of one {unit.short} to the next"
+        if at_once
+        else f"per {answer.unit if unit.inferences > 1 else unit.short}"
+    )
+    each, beside = words.throughput(answer, answer.traced.ns), words.together(answer)
+    return (
+        f"{time} {per} while profiled{words.median(answer, answer.traced.ns)}, {each}{beside}",
+        f"{time} {per} while profiled, {each}{beside}",
+        f"{time} {per} while profiled{beside}",
+    )
+
+
+def _unprofiled(answer: Answer, value: Figure) -> tuple[str, ...]:
+    found, per = words.figure_range(value), ""
+    if answer.decoding is not None:  # the line above is of tokens
+        per = f" per {answer.unit_of_time.short}"
+    if found is None:
+        told = f"{rounded(value.ns)}{per} without nsys"
+    else:
+        wide = max(abs((end or value.ns) - value.ns) for end in (value.low_ns, value.high_ns))
+        sure = "uncertain: " if wide > _UNCERTAIN * value.ns else ""
+        told = f"~{found.alone}{per} without nsys ({sure}{found.ends})"
+    left_out = words.left_out(answer)
+    each = f"{words.rate_of(value)}{words.rate_unit(answer, brief=False)}"
+    alone = replayed_alone(answer)
+    return (
+        f"{told}{left_out}, {each}{alone}",
+        f"{told}{left_out}, {each}",
+        f"{told}, {each}",
+        told,
+    )
+
+
+def _decoding(answer: Answer) -> list[tuple[str, ...]]:
+    found = answer.decoding
+    assert found is not None
+    per_second = f"{rate(1e9 / max(found.token_ns, 1))} tokens/s a sequence"
+    first = (
+        f"first token after {rounded(found.first_token_ns)}, then {rounded(found.token_ns)} a token"
+    )
+    return [
+        (
+            f"{first}: {per_second}, while profiled ({counted(found.requests, 'request')})",
+            f"{first}: {per_second}, while profiled",
+        )
+    ]
+
+
+# --- the GPU
+# ----------------------------------------------------------------------------------------------
+
+
+def main_gpu(answer: Answer) -> GpuTime | None:
+    """The GPU whose bar is shown: that of the time, else of the replay, else the first; None where
+    nothing shows how busy one was.
+    """
+    known = [gpu for gpu in answer.gpus if gpu.busy_share is not None]
+    replayed = answer.gpu_unprofiled.device if answer.gpu_unprofiled else None
+    for device in (answer.traced_gpu, replayed):
+        for gpu in known:
+            if gpu.device == device:
+                return gpu
+    return known[0] if known else None
+
+
+def busy(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
+    """How busy it was while it was profiled, and how busy it is without."""
+    share = percent(gpu.busy_share or 0.0, 1, 0)
+    span = "" if gpu.window == "inferences" else " from its first to its last work"
+    which = f"GPU {gpu.device} " if len(answer.gpus) > 1 else ""
+    without = answer.gpu_unprofiled
+    then = (
+        f", {percent(without.busy_share or 0.0, 1, 0)} without nsys"
+        if without is not None and without.device == gpu.device and without.busy_share is not None
+        else ""
+    )
+    others = [one for one in answer.gpus if one is not gpu and one.busy_share is not None]
+    more = (
+        "; "
+        + ", ".join(f"GPU {one.device} {percent(one.busy_share or 0.0, 1, 0)}" for one in others)
+        if 0 < len(others) < _MOST_GPUS
+        else f"; {len(others)} more GPUs"
+        if others
+        else ""
+    )
+    told = f"{which}{share} busy{span}"
+    return f"{told}{then}{more}", f"{told}{more}", told
+
+
+def idle(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
+    """The largest causes of idle time, and what each may gain; empty if none is large."""
+    without = answer.gpu_unprofiled
+    replayed = without if without is not None and without.device == gpu.device else None
+    large = [one for one in gpu.idle if one.share_of_window >= _LEAST_IDLE][:_CAUSES]
+    if not large:
+        return ()
+    gains = [_to_gain(one, replayed, first=one is large[0]) for one in large]
+    shares = [percent(one.share_of_window, 1, 0) for one in large]
+    forms = []
+    for short in (False, True):
+        named = [idle_words(one.cause, inferred=one.inferred, short=short) for one in large]
+        told = [
+            f"{share} {name}{gain}" for name, share, gain in zip(named, shares, gains, strict=True)
+        ]
+        forms.append(f"idle {', '.join(told)}")
+    return (*forms, f"idle {told[0]}")
+
+
+def _to_gain(one: IdleCause, without: GpuTime | None, *, first: bool) -> str:
+    """The idle time of a cause per unit without the profiler, where a replay tells it, else in the
+    trace: more than all of it cannot be gained.
+    """
+    left_ns = one.ns
+    if without is not None:
+        left_ns = next((other.ns for other in without.idle if other.cause == one.cause), None)
+        if not left_ns:
+            return " (not without nsys)"
+    return f" ({'gain ' if first else ''}≤ {about(left_ns)})" if left_ns else ""
+
+
+# --- what to do
+# ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Todo:
+    """One thing to do first."""
+
+    title: str
+    gain: str
+    paste: str  # one line, empty if a sentence says what to change
+    change: str
+    why: str
+    throughput: bool  # no single inference gets faster
+
+
+def todo(answer: Answer) -> tuple[Todo, ...]:
+    """What to do first, the largest saving first."""
+    shown = gains.first_actions(answer)[:ACTIONS]
+    return tuple(
+        Todo(
+            one.title if one.throughput_only else gains.action_title(one),
+            saves(answer, one),
+            next(iter(gains.ways(one)), ""),
+            one.change or "",
+            _why(answer, one),
+            one.throughput_only,
+        )
+        for one in shown
+    )
+
+
+def saves(answer: Answer, action: Action) -> str:
+    """What an action saves, of which time."""
+    if action.throughput_only:
+        return gains.gain(answer, action, brief=True)
+    return f"{gains.saving_words(action)} of {gains.whole_words(answer, action)}"
+
+
+def _why(answer: Answer, action: Action) -> str:
+    """Why that helps, in the names of ranges, calls, layers and blocks of the program."""
+    parts = []
+    rule = next((one for one in answer.rules if one.rule == action.name), None)
+    rules = [one for one in answer.rules if one.rule in (action.name, *action.rules) and one.where]
+    if action.host_evidence is not None:
+        parts.append(f"the host is in {action.host_evidence.words}")
+    elif rule is not None and rule.where:
+        parts.append(f"in {told_apart([escaped(rule.where)], _PLACE)[0]}")
+    elif action.filled is not None and action.basis == "replay":
+        whose_kernels = words.filled_kernels(answer)
+        parts.append(f"{whose_kernels} are on {percent(action.filled, 1, 0)} of the SMs")
+    elif (cause := _behind(answer, action)) is not None:
+        parts.append(
+            _launched(answer)
+            if cause.cause in _LAUNCHED and _launched(answer)
+            else f"the GPU is idle {idle_words(cause.cause)}"
+        )
+    elif rules:
+        parts.append(f"in {rules[0].where}")
+    if action.in_phase:
+        parts.append(action.in_phase)
+    return f"because {'; '.join(parts)}" if parts and parts[0][:3] != "in " else "; ".join(parts)
+
+
+def _launched(answer: Answer) -> str:
+    """How many launches an inference is, where all have as many."""
+    kernels = [kind.kernels for kind in answer.kinds if kind.kernels]
+    if not kernels:
+        return ""
+    least, most = min(kernels), max(kernels)
+    many = counted(most, "kernel") if least == most else f"{least:,} to {most:,} kernels"
+    return f"each {words.each(answer)} launches {many} one by one"
+
+
+def _behind(answer: Answer, action: Action) -> IdleCause | None:
+    """The largest idle time in the trace that a change is about."""
+    change, gpu = CHANGES.get(action.name), main_gpu(answer)
+    if change is None or gpu is None:
+        return None
+    about = [one for one in gpu.idle if one.cause in change.removes]
+    return max(about, key=lambda one: one.share_of_window, default=None)
+
+
+# --- where GPU time goes
+# ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Costly:
+    """Where a share of the kernel time goes."""
+
+    share: float
+    engine: str
+    name: str
+    what: str  # how many layers, or what it computes
+
+
+def costs(answer: Answer) -> tuple[Costly, ...]:
+    """The costliest layers, or kernels where no layer is known, the largest share first."""
+    rows = cost_rows(answer)
+    if not rows:
+        shown = answer.kernels[:LAYERS]
+        titles = kernel_titles([(one.what, one.name) for one in shown], _KERNEL)
+        return _large(
+            Costly(one.share_of_kernel_time, "", title, f"{one.kernels:,}x")
+            for one, title in zip(shown, titles, strict=True)
+        )
+    names = whose.engine_names(answer)
+    several = len({one.engine for one in answer.layers}) > 1
+    found: list[Costly] = []
+    for one in rows:
+        engine = names[one.engine] if several and one.engine is not None else ""
+        region = next(
+            (
+                region
+                for region in answer.regions
+                if one.group is not None
+                and one.group.opaque
+                and (region.engine, region.name) == (one.group.engine, one.group.name)
+            ),
+            None,
+        )
+        if region is not None and one.share >= _INSIDE and len(region.parts) > 1:
+            found += [
+                Costly(
+                    one.share * part.share_of_region_time,
+                    engine,
+                    f"region › {part.name.removeprefix('$$myelin$$')}",
+                    counted(part.parts, "part") if part.parts > 1 else "",
+                )
+                for part in region.parts
+            ]
+            continue
+        layers = counted(one.layers, "layer") if one.layers and one.layers > 1 else ""
+        found.append(Costly(one.share, engine, short_nodes(one.name), layers))
+    return _large(found)
+
+
+def _large(found: Iterable[Costly]) -> tuple[Costly, ...]:
+    """The largest, as far as they are worth a line; one always."""
+    shown = sorted(found, key=lambda one: -one.share)[:LAYERS]
+    return tuple(one for one in shown if one.share >= _LEAST_COST) or tuple(shown[:1])
+
+
+def costs_headings(answer: Answer) -> tuple[str, ...]:
+    """What the shares are of, in forms, the longest first."""
+    if answer.layers:
+        return tuple(f"Where GPU time goes, {one}" for one in costs_forms(answer))
+    return ("Where GPU time goes, of all kernel time in the trace",)
+
+
+# --- how sure, and more
+# ----------------------------------------------------------------------------------------------
+
+
+def confidence(answer: Answer) -> tuple[str, ...]:
+    """What is proved and what is not, in forms, the longest first."""
+    engines, short = whose.engines_ran(answer), _engines(answer)
+    layers, replay = _layers(answer), words.replay_error(answer)
+    forms = (
+        [*engines, layers, replay],
+        [short, layers, replay],
+        [short, layers],
+        [short or layers],
+    )
+    return tuple("; ".join(part for part in form if part) for form in forms)
+
+
+def _engines(answer: Answer) -> str:
+    """Whether the engine files are what ran, in as few words as say it."""
+    told = [(one.source, _ran(one)) for one in answer.engines]
+    states = {state for _, state in told}
+    if len(told) > 1 and len(states) == 1:
+        files = "both engine files" if len(told) == 2 else f"all {len(told)} engine files"
+        return f"{files} {states.pop().several}"
+    if len(told) > 2:
+        ran = sum(one.verdict == "ran" for one in answer.engines)
+        return f"{ran} of {len(told)} engine files ran"
+    return ", ".join(f"{source} {state.one}" for source, state in told)
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """How far it is known that an engine ran, said of one file, and of several."""
+
+    one: str
+    several: str = ""
+
+
+def _ran(engine: EngineRan) -> _Ran:
+    if engine.verdict == "did-not-run":
+        return _Ran("did not run", "did not run")
+    if engine.verdict != "ran":
+        told = "may have run" if engine.verdict else "could not be compared"
+        return _Ran(told, told)
+    if engine.unknown_layers or engine.lacking or engine.other_tactics:
+        return _Ran("ran, or another build of it", "ran, or other builds of them")
+    if engine.by_order:
+        return _Ran("ran, or a twin of it", "ran, or twins of them")
+    if not engine.tactics:
+        return _Ran("fits by its layers' names", "fit by their layers' names")
+    if engine.in_doubt or engine.other_kernels:
+        told = "ran, partly with other kernels"
+        return _Ran(told, told)
+    return _Ran("ran", "ran")
+
+
+def _layers(answer: Answer) -> str:
+    """How many kernels have a layer; empty in a program that has none."""
+    mapped = answer.mapped
+    if not mapped.kernels or not answer.tensorrt:
+        return ""
+    visible = "visible " if answer.hidden else ""
+    if mapped.with_layer == mapped.kernels:
+        return f"every {visible}kernel has a layer"
+    if not mapped.with_layer:
+        return "no layer is known: there is no engine file, and no range names one"
+    return f"{mapped.with_layer:,} of {mapped.kernels:,} {visible}kernels have a layer"
+
+
+def more(answer: Answer) -> tuple[str, ...]:
+    """What shows more, in forms: options, and the slowest inference if it is an outlier."""
+    options = "--full · -o report.html"
+    found = answer.slowest
+    if found is None or found.times_median < OUTLIER:
+        return (options,)
+    cause = next((what for what, _ in found.more), None)
+    because = "" if cause is None else "GPU work" if cause == WORK else idle_words(cause)
+    which = f"{options} · slowest: {words.each(answer)} {found.inference}"
+    times_median = f"{multiple(found.times_median)}x its median"
+    return (
+        f"{which}, {times_median} ({because})" if because else f"{which}, {times_median}",
+        f"{which}, {times_median}",
+        which,
+    )
+
+
+def missing(answer: Answer) -> tuple[str, str] | None:
+    """What would be known of another capture or file, and the line that makes it; None if nothing
+    is missing.
+    """
+    return next(((step.why, step.command) for step in answer.next_steps), None)
+
+
+_PLACE = 50  # columns of where something was found
+_KERNEL = 60  # columns of what a kernel is
