@@ -5,7 +5,7 @@ facts, with the longest form first where a line may be too short for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -17,13 +17,14 @@ from nsysmap.advice.program import (
 )
 from nsysmap.answer import gains, whose, words
 from nsysmap.answer.costs import cost_rows, costs_forms, kernel_titles
+from nsysmap.answer.headroom_words import farthest
 from nsysmap.answer.model import WORK, Action, Answer, EngineRan, Figure, GpuTime, IdleCause
 from nsysmap.answer.ranks import replayed_alone
 from nsysmap.core.changes import CHANGES
 from nsysmap.core.idle_causes import idle_words
 from nsysmap.names.layers import short_nodes
 from nsysmap.text.terminal import escaped, told_apart
-from nsysmap.text.units import about, counted, multiple, percent, rate, rounded
+from nsysmap.text.units import about, counted, in_unit, multiple, percent, rate, rounded
 from nsysmap.trace.inferences.steady import OUTLIER
 
 ACTIONS = 2
@@ -34,6 +35,8 @@ _LEAST_IDLE = 0.05  # share of the window from which a cause of idle time is nam
 _CAUSES = 2
 _LEAST_COST = 0.04  # share of the kernel time from which a layer is named
 _LAUNCHED = ("launch", "dispatch")  # causes that lie between the launches of an inference
+_FARTHEST = 2  # layers that are named, in so many columns
+_NAME, _SHORT_NAME = 40, 20
 _MOST_GPUS = 4  # that are named one by one
 # ratio of the ends of a range to its middle, from which on it is called uncertain
 _UNCERTAIN = 0.25
@@ -314,6 +317,38 @@ def _to_gain(one: IdleCause, without: GpuTime | None, *, first: bool) -> str:
     return f" ({'gain ' if first else ''}≤ {about(left_ns)})" if left_ns else ""
 
 
+def counters(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
+    """How busy the GPU's units were while kernels ran, where hardware counters tell it."""
+    found = next((one for one in answer.counters if one.device == gpu.device), None)
+    if found is None or not found.units:
+        return ()
+    figures = [f"{one.unit} {one.percent:.0f}%" for one in found.units]
+    told = f"while kernels ran: {', '.join(figures)} of the peak"
+    return f"{told} (counters)", told, ", ".join(figures)
+
+
+def hardware(answer: Answer) -> tuple[str, ...]:
+    """How far the layers are from what the hardware needs, and in which the distance lies, where
+    the GPU is the limit; empty otherwise.
+    """
+    found = answer.headroom
+    if found is None or not found.gpu_bound or found.share is None:
+        return ()
+    how = "measured" if found.counted_layers == found.layers else "modelled"
+    if 0 < found.counted_layers < found.layers:
+        how = "in part measured"
+    least = in_unit(found.least_ns, found.known_ns).number
+    told = f"GPU-bound: the hardware needs {least} of {about(found.known_ns)} ({how})"
+    far = farthest(found, _FARTHEST)
+    forms = []
+    for width in (_NAME, _SHORT_NAME):
+        names = told_apart([escaped(short_nodes(one.title)) for one in far], width)
+        named = [f"{name} {about(one.headroom_ns)}" for name, one in zip(names, far, strict=True)]
+        forms += [f"{told}; excess: {', '.join(named[:most])}" for most in (2, 1) if named[:most]]
+        told = f"hardware needs {least} of {about(found.known_ns)} ({how})"
+    return (*forms, told)
+
+
 # --- what to do
 # ----------------------------------------------------------------------------------------------
 
@@ -333,6 +368,30 @@ class Todo:
 def todo(answer: Answer) -> tuple[Todo, ...]:
     """What to do first, the largest saving first."""
     shown = gains.first_actions(answer)[:ACTIONS]
+    tried = [] if any(not one.throughput_only for one in shown) else _trials(answer)
+    return (*tried, *_actions(answer, shown[: ACTIONS - len(tried)]))
+
+
+def _trials(answer: Answer) -> list[Todo]:
+    """What to try on the layers that are furthest from the hardware, where the GPU is the limit."""
+    found = answer.headroom
+    if found is None or not found.gpu_bound or answer.blocked:
+        return []
+    return [
+        Todo(
+            f"try: {one.title}",
+            f"at most {rounded(one.at_most_ns)} of {rounded(found.time_ns)} of kernels",
+            one.paste or one.paste_pytorch or "",
+            one.change or "",
+            f"in {told_apart([escaped(short_nodes(one.layers[0]))], _PLACE)[0]}",
+            throughput=False,
+        )
+        for one in found.trials
+        if not one.throughput_only
+    ][:1]
+
+
+def _actions(answer: Answer, shown: Sequence[Action]) -> tuple[Todo, ...]:
     return tuple(
         Todo(
             one.title if one.throughput_only else gains.action_title(one),

@@ -147,8 +147,9 @@ def _gpu(answer: Answer, fit: _Fit) -> list[Block]:
     if gpu is None:
         return []
     blocks: list[Block] = [Meter(gpu.busy_share or 0.0, fit(first.busy(answer, gpu)))]
-    if forms := first.idle(answer, gpu):
-        blocks.append(Paragraph(fit(forms)))
+    told = (first.idle(answer, gpu), first.counters(answer, gpu), first.hardware(answer))
+    for forms in told:
+        blocks += [Paragraph(fit(forms))] if forms else []
     return blocks
 
 

@@ -123,7 +123,9 @@ def in_text(where: str, text: str, analysis: Analysis) -> Iterator[Said]:
     if analysis.summary.decoding is None:
         for found in re.finditer(rf"{TIME} (?:per|from) [^,;:]*? while profiled", text):
             yield told("time in the trace", where, found[1], found[2])
-    for found in re.finditer(rf"~{TIME}(?: per \w+)? without nsys \((?:uncertain: )?({NUMBER}) to", text):
+    for found in re.finditer(
+        rf"~{TIME}(?: per \w+)? without nsys \((?:uncertain: )?({NUMBER}) to", text
+    ):
         yield told("time without the profiler", where, found[1], found[2])
         yield told("time without the profiler, low", where, found[3], found[2], found[1])
     for found in re.finditer(rf"Where GPU time goes, of {TIME}", text):
@@ -320,9 +322,10 @@ def test_the_same_label_has_the_same_figure_wherever_it_is_shown(name: str) -> N
             "time without the profiler, high",
         }
         assert all(forms | {"what-if json", "compare"} <= places[label] for label in both), places
-        assert screens <= places["time without the profiler"] & places[
-            "time without the profiler, low"
-        ]
+        assert (
+            screens
+            <= places["time without the profiler"] & places["time without the profiler, low"]
+        )
         assert {"gate", "what-if"} <= places["time without the profiler"]
         assert forms - {"page"} <= places["rate without the profiler"]
         assert forms - {"page"} <= places["busy without the profiler"]
