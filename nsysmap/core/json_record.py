@@ -29,7 +29,8 @@ def keys(names: str) -> Keys:
 def record(value: object, declared: Declared) -> Any:
     """The value as JSON: an object for each dataclass, which must be declared."""
     if is_dataclass(value) and not isinstance(value, type):
-        held = next(declared[kind] for kind in type(value).__mro__ if kind in declared)
+        kinds = [kind for kind in type(value).__mro__ if kind in declared] or [type(value)]
+        held = declared[kinds[0]]
         return {key: record(getattr(value, attribute), declared) for key, attribute in held.items()}
     if isinstance(value, (list, tuple)):
         return [record(one, declared) for one in value]
