@@ -461,7 +461,7 @@ def _behind(answer: Answer, action: Action) -> IdleCause | None:
 
 
 @dataclass(frozen=True)
-class Costly:
+class Costliest:
     """Where a share of the kernel time goes."""
 
     share: float
@@ -470,19 +470,19 @@ class Costly:
     what: str  # how many layers, or what it computes
 
 
-def costs(answer: Answer) -> tuple[Costly, ...]:
+def costs(answer: Answer) -> tuple[Costliest, ...]:
     """The costliest layers, or kernels where no layer is known, the largest share first."""
     rows = cost_rows(answer)
     if not rows:
         shown = answer.kernels[:LAYERS]
         titles = kernel_titles([(one.what, one.name) for one in shown], _KERNEL)
         return _large(
-            Costly(one.share_of_kernel_time, "", title, f"{one.kernels:,}x")
+            Costliest(one.share_of_kernel_time, "", title, f"{one.kernels:,}x")
             for one, title in zip(shown, titles, strict=True)
         )
     names = whose.engine_names(answer)
     several = len({one.engine for one in answer.layers}) > 1
-    found: list[Costly] = []
+    found: list[Costliest] = []
     for one in rows:
         engine = names[one.engine] if several and one.engine is not None else ""
         region = next(
@@ -497,7 +497,7 @@ def costs(answer: Answer) -> tuple[Costly, ...]:
         )
         if region is not None and one.share >= _INSIDE and len(region.parts) > 1:
             found += [
-                Costly(
+                Costliest(
                     one.share * part.share_of_region_time,
                     engine,
                     f"region › {part.name.removeprefix('$$myelin$$')}",
@@ -507,11 +507,11 @@ def costs(answer: Answer) -> tuple[Costly, ...]:
             ]
             continue
         layers = counted(one.layers, "layer") if one.layers and one.layers > 1 else ""
-        found.append(Costly(one.share, engine, short_nodes(one.name), layers))
+        found.append(Costliest(one.share, engine, short_nodes(one.name), layers))
     return _large(found)
 
 
-def _large(found: Iterable[Costly]) -> tuple[Costly, ...]:
+def _large(found: Iterable[Costliest]) -> tuple[Costliest, ...]:
     """The largest, as far as they are worth a line; one always."""
     shown = sorted(found, key=lambda one: -one.share)[:LAYERS]
     return tuple(one for one in shown if one.share >= _LEAST_COST) or tuple(shown[:1])
@@ -555,29 +555,29 @@ def _engines(answer: Answer) -> str:
 
 
 @dataclass(frozen=True)
-class _Ran:
+class _RanAsFar:
     """How far it is known that an engine ran, said of one file, and of several."""
 
     one: str
     several: str = ""
 
 
-def _ran(engine: EngineRan) -> _Ran:
+def _ran(engine: EngineRan) -> _RanAsFar:
     if engine.verdict == "did-not-run":
-        return _Ran("did not run", "did not run")
+        return _RanAsFar("did not run", "did not run")
     if engine.verdict != "ran":
         told = "may have run" if engine.verdict else "could not be compared"
-        return _Ran(told, told)
+        return _RanAsFar(told, told)
     if engine.unknown_layers or engine.lacking or engine.other_tactics:
-        return _Ran("ran, or another build of it", "ran, or other builds of them")
+        return _RanAsFar("ran, or another build of it", "ran, or other builds of them")
     if engine.by_order:
-        return _Ran("ran, or a twin of it", "ran, or twins of them")
+        return _RanAsFar("ran, or a twin of it", "ran, or twins of them")
     if not engine.tactics:
-        return _Ran("fits by its layers' names", "fit by their layers' names")
+        return _RanAsFar("fits by its layers' names", "fit by their layers' names")
     if engine.in_doubt or engine.other_kernels:
         told = "ran, partly with other kernels"
-        return _Ran(told, told)
-    return _Ran("ran", "ran")
+        return _RanAsFar(told, told)
+    return _RanAsFar("ran", "ran")
 
 
 def _layers(answer: Answer) -> str:

@@ -169,7 +169,7 @@ def _todo(shown: Sequence[first.Todo], amount: Amount) -> Instructions:
     )
 
 
-def _costs(shown: Sequence[first.Costly]) -> Grid:
+def _costs(shown: Sequence[first.Costliest]) -> Grid:
     several = any(one.engine for one in shown)
     rows = tuple(
         (
