@@ -394,6 +394,7 @@ RULE_OUTCOMES = Spec(
             null=True,
         ),
         real("share_of_window", "that cost divided by the windows of their devices", null=True),
+        text("summary", "what the rule finds, in a sentence", null=True),
     ),
     key=("rule",),
 )

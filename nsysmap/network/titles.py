@@ -240,6 +240,21 @@ def called_text(layers: Table) -> Text:
     return either(layers.text("title"), layers.text("name"))
 
 
+def modules_of(name: str, onnx: Sequence[str]) -> tuple[str, ...]:
+    """The modules of the model that a layer belongs to, from the outermost in: what the paths of
+    its nodes begin with alike, without the nodes' own names; none where no path is told.
+    """
+    node = split_layer_name(name).node
+    if not onnx and node.startswith("{ForeignNode["):
+        names: Sequence[str] = node.removeprefix("{ForeignNode[").rstrip("]}").split("...")
+    elif onnx:
+        names = onnx
+    else:
+        made = _MADE.match(node) or node.startswith(("{", "Reformatting "))
+        names = () if made else nodes_of(node)
+    return _common([_parts(bare)[:-1] for one in names if (bare := _bare(one))])
+
+
 def _blocks(scopes: Scopes) -> frozenset[tuple[str, ...]]:
     """The places in the model of which there are several that differ only in a number, such as
     ``/encoder/layer.*``.

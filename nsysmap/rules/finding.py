@@ -72,6 +72,7 @@ class Outcome:
     # of its findings together, each place counted once; None if no cost is known
     cost_ns: int | None = None
     share_of_window: float | None = None  # that cost's
+    summary: str = ""  # what the rule finds, in a sentence
 
     @property
     def skipped(self) -> str | None:

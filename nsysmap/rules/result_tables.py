@@ -30,6 +30,7 @@ def outcomes_table(outcomes: Sequence[Outcome]) -> Table:
                 "left_out": one.more,
                 "cost_ns": one.cost_ns,
                 "share_of_window": one.share_of_window,
+                "summary": one.summary or None,
             }
             for one in outcomes
         ],

@@ -196,7 +196,9 @@ def _answers(
         if progress is not None:
             step = "running the rules"
             progress(PartDone(step, f"{step}: {number} of {len(rules)}", number, len(rules)))
-        outcome = Outcome(rule.name, rule.group, rule.severity, skip=reasons[rule.name])
+        outcome = Outcome(
+            rule.name, rule.group, rule.severity, skip=reasons[rule.name], summary=rule.summary
+        )
         if outcome.skipped is None:
             try:
                 reason = _unmet(rule, "requires", runner)

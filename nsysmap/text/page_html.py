@@ -61,10 +61,11 @@ def folded_html(section: Section, look: HtmlLook) -> str:
     return f"<details><summary>{look.inert(section.heading)}</summary>{body}</details>"
 
 
-def section_html(section: Section, look: HtmlLook) -> str:
-    """The section, with its key as the id to link to."""
+def section_html(section: Section, look: HtmlLook, *, level: int = 2) -> str:
+    """The section, with its key as the id to link to; its heading is of that level."""
     body = "\n".join(block_html(block, look) for block in section.blocks)
-    head = f'<section id="{look.inert(section.key)}">\n<h2>{look.inert(section.heading)}</h2>'
+    heading = f"<h{level}>{look.inert(section.heading)}</h{level}>"
+    head = f'<section id="{look.inert(section.key)}">\n{heading}'
     return "\n".join((head, body, "</section>"))
 
 

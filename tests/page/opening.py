@@ -32,10 +32,19 @@ MIXED = (
 )
 
 
-def opened(browser: Browser, path: Path, fragment: str = "", *, scheme: str = "light") -> Page:
+def opened(
+    browser: Browser, path: Path, fragment: str = "", *, scheme: str = "light", tab: str = ""
+) -> Page:
+    """The page, with one of its tabs opened by a click if it is named."""
     page = browser.open(path, fragment, scheme=scheme)
     page.wait_for_selector("body[data-ready]")
+    if tab:
+        open_tab(page, tab)
     return page
+
+
+def open_tab(page: Page, key: str) -> None:
+    page.click(f"#tab-{key}")
 
 
 def bert(written: Callable[..., Path]) -> Path:

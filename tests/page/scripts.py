@@ -17,7 +17,12 @@ import pytest
 from tests.places import ROOT
 
 OUTPUT = ROOT / "nsysmap" / "output"
-SCRIPTS = ("picture/graph.js", *(f"page/{name}.js" for name in ("unpack", "words", "trace")))
+SCRIPTS = (
+    "picture/graph.js",
+    "frame/words.js",
+    "frame/frame.js",
+    *(f"page/{name}.js" for name in ("unpack", "trace", "icicle")),
+)
 """What works without a page around it, in the order of the page."""
 _HARNESS = """
 const vm = require("node:vm");

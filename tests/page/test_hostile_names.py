@@ -17,7 +17,7 @@ from tests.places import FIXTURES
 
 if TYPE_CHECKING:
     pass
-from tests.page.opening import bert, opened
+from tests.page.opening import bert, open_tab, opened
 
 RUNS = '<img src=x onerror="document.title=1"></script><script>document.title=2</script>{{ 7 * 7 }}'
 
@@ -63,8 +63,9 @@ def test_names_of_an_engine_are_never_run(browser: Browser, tmp_path: Path) -> N
     whole = analyze(FIXTURES / "bert_trt103/sync.nsys-rep", [bad])
     write_page(whole, report_of(whole), tmp_path / "x.html")
     page = opened(browser, tmp_path / "x.html", "layer=3")
-    for section in page.locator("main > section:visible").all():
-        section.scroll_into_view_if_needed()
+    for tab in page.locator("#tabs a").all():
+        tab.click()
+    open_tab(page, "graph")
     page.wait_for_selector(".box")
     assert "onerror" in page.inner_text("#details")
     assert any("onerror" in str(one) for one in page.locator(".box title").all_text_contents())

@@ -15,7 +15,7 @@ from tests.places import FIXTURES
 
 if TYPE_CHECKING:
     pass
-from tests.page.opening import MIXED, bert, opened
+from tests.page.opening import MIXED, bert, open_tab, opened
 
 
 def test_inferences_of_two_engines_have_colours_and_a_legend(
@@ -61,12 +61,13 @@ def test_an_outlier_by_the_profiler_s_own_work_is_called_an_artefact(
     }
     assert told == {inference: inference in by_profiler for inference in told}
     assert set(told.values()) == {True, False}  # one waited for launches
+    open_tab(page, "inferences")
     page.locator("#inferences .slow button").first.click()
     assert "an artefact of profiling" in page.inner_text("#details")
 
 
 def test_an_outlier_is_named_with_its_cause(browser: Browser, written: Callable[..., Path]) -> None:
-    page = opened(browser, bert(written))
+    page = opened(browser, bert(written), tab="inferences")
     page.locator("#inferences .slow button").first.click()
     assert page.inner_text("#details h2").startswith("Inference")
     assert "×" in page.inner_text("#details")
@@ -112,7 +113,7 @@ def test_inferences_show_the_time_of_the_selected_layers(
     events = (kernels, tables.memcpys, tables.memsets, tables.api_calls, inferences)
     origin = min(int(table.ints("start_ns").min()) for table in events if len(table))
     duration = max(int(table.ints("end_ns").max()) for table in events if len(table)) - origin
-    page = opened(browser, bert(written), "layer=4")
+    page = opened(browser, bert(written), "layer=4", tab="inferences")
     assert (
         page.inner_text("#inferences .said")
         == "Now: the time of the selected layer's kernels in each inference."

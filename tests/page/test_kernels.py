@@ -26,7 +26,7 @@ from tests.page.opening import CAPTURES, MIXED, bert, opened
 def test_a_kernel_s_name_is_explained_and_found_in_the_timeline(
     browser: Browser, written: Callable[..., Path]
 ) -> None:
-    page = opened(browser, bert(written))
+    page = opened(browser, bert(written), tab="kernels")
     row = page.locator("#kernels tbody tr", has_text="_gemm_mha_v2")
     assert "attention" in row.inner_text()
     row.locator("button").click()
@@ -35,7 +35,7 @@ def test_a_kernel_s_name_is_explained_and_found_in_the_timeline(
 
 
 def test_a_kernel_has_one_median(browser: Browser, written: Callable[..., Path]) -> None:
-    page = opened(browser, written(*CAPTURES["no engine file"]))
+    page = opened(browser, written(*CAPTURES["no engine file"]), tab="kernels")
     assert page.evaluate("[[1], [1, 9], [1, 2, 9]].map(medianOf)") == [1, 5, 2]
     told = 0
     for row in page.locator("#kernels tbody tr").all()[:8]:
@@ -63,7 +63,7 @@ def test_kernels_without_a_layer_are_shown_by_their_link(
 def test_a_click_on_a_kernel_s_name_leaves_the_details_free(
     browser: Browser, written: Callable[..., Path]
 ) -> None:
-    page = opened(browser, bert(written))
+    page = opened(browser, bert(written), tab="kernels")
     page.locator("#kernels [data-find]").first.click()
     page.get_by_text(re.compile(r"\d+ of [\d,]+")).first.wait_for()
     assert page.locator("#hits").is_hidden()
@@ -106,7 +106,7 @@ def test_a_kernel_for_an_older_gpu_and_of_another_data_type_is_remarked(
 def test_kernels_by_name_follow_the_selection(
     browser: Browser, written: Callable[..., Path]
 ) -> None:
-    page = opened(browser, written(*MIXED))
+    page = opened(browser, written(*MIXED), tab="kernels")
     rows = page.locator("#kernels tbody tr:visible")
     whole, count = rows.first.text_content(), rows.count()
     page.keyboard.press("]")
@@ -125,7 +125,7 @@ def test_kernels_by_name_follow_the_selection(
 def test_a_kernel_s_name_opens_an_execution_of_its_median_time(
     browser: Browser, written: Callable[..., Path]
 ) -> None:
-    page = opened(browser, written(*CAPTURES["no engine file"]))
+    page = opened(browser, written(*CAPTURES["no engine file"]), tab="kernels")
     seen = False
     for row in page.locator("#kernels tbody tr").all()[:6]:
         median = str(row.locator("td").nth(3).text_content())  # it may be drawn only later

@@ -16,7 +16,7 @@ from tests.places import FIXTURES
 
 if TYPE_CHECKING:
     pass
-from tests.page.opening import CAPTURES, MIXED, bert, opened, top
+from tests.page.opening import CAPTURES, MIXED, bert, open_tab, opened, top
 
 
 def test_shares_of_layers_and_other_kernels_are_of_one_whole(
@@ -24,12 +24,16 @@ def test_shares_of_layers_and_other_kernels_are_of_one_whole(
 ) -> None:
     page = opened(browser, written(*MIXED))
     assert "pytorch kernels without a layer" in page.inner_text("#answer .ranked")
-    rows = page.locator("#layers tbody tr")
+    open_tab(page, "layers")
+    rows = page.locator("#layer-table tbody tr")
     texts = [text for text in rows.locator("td:first-child").all_inner_texts() if text != "–"]
     shares = [float(text.rstrip("%").lstrip("<")) for text in texts]
     assert sum(shares) == pytest.approx(100, abs=0.05 * len(shares))
-    assert page.locator("#layers tbody").get_by_text("pytorch kernels without a layer").count() == 1
-    assert page.locator("#layers th", has_text="engine").count() == 1
+    assert (
+        page.locator("#layer-table tbody").get_by_text("pytorch kernels without a layer").count()
+        == 1
+    )
+    assert page.locator("#layer-table th", has_text="engine").count() == 1
 
 
 def test_a_click_on_layers_that_are_alike_selects_all_of_them(
@@ -39,9 +43,9 @@ def test_a_click_on_layers_that_are_alike_selects_all_of_them(
     page.locator(".ranked button").first.click()
     assert "12 layers" in page.inner_text("#chips")
     page.locator("#chips button").click()
-    page.locator("#layers tbody button").first.click()
+    page.locator("#layer-table tbody button").first.click()
     assert "12 layers" in page.inner_text("#chips")
-    page.locator("#layers tbody button").first.click()
+    page.locator("#layer-table tbody button").first.click()
     assert page.locator("#chips").is_hidden()
 
 
@@ -49,12 +53,12 @@ def test_layers_are_filtered_sorted_and_put_together(
     browser: Browser, written: Callable[..., Path]
 ) -> None:
     page = opened(browser, bert(written))
-    rows = page.locator("#layers tbody tr")
+    rows = page.locator("#layer-table tbody tr")
     # layers that repeat are one row, unless each is asked for
     assert (together := rows.count()) < 30
-    page.locator("#layers tbody").get_by_text("4 ×").first.click()
+    page.locator("#layer-table tbody").get_by_text("4 ×").first.click()
     assert rows.count() == together + 4
-    assert page.locator("#layers tr.member").count() == 4
+    assert page.locator("#layer-table tr.member").count() == 4
     page.select_option("#layer-rows", "block")
     blocks = [rows.nth(at).locator("td").nth(2).inner_text() for at in range(3)]
     ran = analyze(*(FIXTURES / file for file in CAPTURES["one inference at a time"]), rules=[])
@@ -68,8 +72,8 @@ def test_layers_are_filtered_sorted_and_put_together(
     page.fill("#layer-filter", "layer.2 dense")
     assert rows.count() == 3
     page.fill("#layer-filter", "")
-    page.click("#layers th[data-by=index] button")
-    assert page.get_attribute("#layers th[data-by=index]", "aria-sort") == "ascending"
+    page.click("#layer-table th[data-by=index] button")
+    assert page.get_attribute("#layer-table th[data-by=index]", "aria-sort") == "ascending"
     assert rows.first.locator("td").nth(8).inner_text() == "0"
 
 
@@ -90,7 +94,7 @@ def test_rooflines_of_a_selection_are_of_what_ran_in_it(
     page = opened(browser, bert(written), "inference=7")
     page.select_option("#layer-rows", "each")
     told = 0
-    for row in page.locator("#layers tbody tr").all():
+    for row in page.locator("#layer-table tbody tr").all():
         cells = row.locator("td").all_inner_texts()
         layer = index[int(cells[8])]
         least, time = (
@@ -114,7 +118,7 @@ def test_rooflines_of_a_selection_are_of_what_ran_in_it(
         layer_index = next(at for at, layer in index.items() if layer == first.integer("layer_id"))
         cells = next(
             cells
-            for row in page.locator("#layers tbody tr").all()
+            for row in page.locator("#layer-table tbody tr").all()
             if (cells := row.locator("td").all_inner_texts())[8] == str(layer_index)
         )
         assert (cells[6] != "–") == known
@@ -124,13 +128,13 @@ def test_layers_that_are_alike_say_what_they_are_and_nothing_moves(
     browser: Browser, written: Callable[..., Path]
 ) -> None:
     page = opened(browser, bert(written))
-    before = top(page, "#answer h2")
+    before = top(page, "#answer .ranked")
     row = page.locator("#answer .ranked tr").first
     share = row.locator("td").first.inner_text()
     row.locator("button").click()
-    assert top(page, "#answer h2") == before
+    assert top(page, "#answer .ranked") == before
     details = page.inner_text("#details")
     assert share in details
     assert "Their kernels" in details
     page.keyboard.press("Escape")
-    assert top(page, "#answer h2") == before
+    assert top(page, "#answer .ranked") == before

@@ -31,6 +31,7 @@ def in_view(page: Page) -> tuple[float, float]:
     found = re.search(r"([\d.,]+ \S+) from ([\d.,]+ \S+)", page.inner_text("#chips"))
     assert found is not None
     page.keyboard.press("Escape")
+    page.wait_for_timeout(80)  # the details are gone, and the timeline is wider
     return seconds(found[2]), seconds(found[1])
 
 
@@ -152,7 +153,9 @@ def test_arrow_keys_go_from_event_to_event_and_home_and_end_to_the_ends(
         page.locator("#lanes canvas").press(key)
         times.append(page.locator("#details tr", has_text="begins").first.inner_text())
     assert times[0] == times[2] != times[1]
-    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")  # the search …
+    page.keyboard.press("Escape")  # … and the details
+    page.wait_for_timeout(80)  # the details are gone, and the timeline is wider
     page.locator("#lanes canvas").focus()
     page.keyboard.press("Home")
     start, length = in_view(page)
@@ -185,8 +188,7 @@ def test_copies_and_calls_say_what_is_known_of_them(
 def test_the_engine_graph_is_dragged_zoomed_and_clicked(
     browser: Browser, written: Callable[..., Path]
 ) -> None:
-    page = opened(browser, bert(written))
-    page.locator("#graph").evaluate("one => one.scrollIntoView()")
+    page = opened(browser, bert(written), tab="graph")
     page.wait_for_selector("svg.shown .box")
     scene = page.locator("svg.shown > g").first
     seen = [scene.get_attribute("transform")]
@@ -232,10 +234,13 @@ def test_keys_zoom_about_the_mouse_or_the_selected_event_and_hide_what_the_mouse
     page.keyboard.press("0")
     page.fill("#find", "gemm_mha")
     page.locator("#find").press("Enter")
+    page.wait_for_timeout(80)  # the details stand beside a narrower timeline
     page.keyboard.press("a")  # the selected kernel is no longer in the middle
-    begins = re.search(r"\nbegins\s+([\d.,]+ \S+)", page.inner_text("#details"))
-    assert begins is not None
-    kernel = seconds(begins[1])
+    told = page.inner_text("#details")
+    begins = re.search(r"\nbegins\s+([\d.,]+ \S+)", told)
+    takes = re.search(r"\ntakes\s+([\d.,]+ \S+)", told)
+    assert begins is not None and takes is not None
+    kernel = seconds(begins[1]) + seconds(takes[1]) / 2  # its middle stays where it is
     begin, length = in_view_kept(page)
     page.keyboard.press("w")
     closer, shorter = in_view_kept(page)

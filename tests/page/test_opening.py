@@ -23,7 +23,7 @@ from tests.places import FIXTURES, ROOT
 
 if TYPE_CHECKING:
     pass
-from tests.page.opening import CAPTURES, bert, opened, top
+from tests.page.opening import CAPTURES, bert, open_tab, opened, top
 
 
 @pytest.mark.parametrize("name", CAPTURES)
@@ -34,8 +34,9 @@ def test_a_page_opens_with_its_figures_and_asks_for_nothing(
     assert CAPTURES[name][0].rpartition("/")[2] in page.title()
     assert page.locator("#answer dd").count() >= 3
     assert page.locator("#lanes canvas").evaluate("canvas => canvas.height") > 40
-    for section in page.locator("main > section").all():
-        section.scroll_into_view_if_needed()  # the graph is drawn when it comes into sight
+    for tab in page.locator("#tabs a").all():
+        tab.click()
+        assert page.locator("#panels > section:visible").count() == 1
     assert page.is_hidden("#broken")
 
 
@@ -99,7 +100,7 @@ def test_the_page_of_a_trace_of_nothing_opens(browser: Browser, tmp_path: Path) 
     page = opened(browser, tmp_path / "x.html")
     assert "none recognised" in page.inner_text("#answer")
     assert "No kernel is in the trace" in page.inner_text("#answer")
-    assert page.locator("#layers").is_hidden()  # there is none, and no link leads there
+    assert page.locator("#layers").count() == 0  # there is none, and no link leads there
     assert page.locator("a[href='#layers']").count() == 0
     page.keyboard.press("w")
     page.keyboard.press("]")
@@ -111,23 +112,23 @@ def test_what_an_address_names_stands_below_the_header(
 ) -> None:
     page = opened(browser, bert(written), fragment)
     place = "place => place.getBoundingClientRect().top"
-    head = page.locator("header").evaluate("head => head.getBoundingClientRect().bottom")
-    assert head <= page.locator(f"#{fragment}").evaluate(place) < head + 300
-    assert page.url.endswith(f"#{fragment}")
+    head = page.locator("#tabs").evaluate("head => head.getBoundingClientRect().bottom")
+    assert head - 1 <= page.locator(f"#{fragment}").evaluate(place) < head + 300
+    assert page.url.endswith("#tab=whatif" if fragment == "whatif" else f"#{fragment}")
     page.keyboard.press("]")  # a selection
-    page.locator("#answer a", has_text="all of it").click()
-    head = page.locator("header").evaluate("head => head.getBoundingClientRect().bottom")
-    assert page.locator("#sure").evaluate(place) >= head - 1
+    page.locator("#answer a", has_text="evidence").click()
+    head = page.locator("#tabs").evaluate("head => head.getBoundingClientRect().bottom")
+    assert head - 1 <= page.locator("#sure").evaluate(place) < head + 300
 
 
 def test_an_address_with_layers_opens_at_their_rows(
     browser: Browser, written: Callable[..., Path]
 ) -> None:
     page = opened(browser, written(*CAPTURES["two engines in turns"]), "layers=3.9.15")
-    box = page.locator("#layers tr.on").first.bounding_box()
-    assert page.locator("#layers tr.on").count() >= 1
+    box = page.locator("#layer-table tr.on").first.bounding_box()
+    assert page.locator("#layer-table tr.on").count() >= 1
     assert box is not None and 42 < box["y"] < 900
-    assert 0 <= top(page, "#layers h2") < 60
+    assert 0 <= top(page, "#layers h2") < 100
 
 
 def test_the_header_stays_together_beside_links_to_other_pages(
@@ -150,9 +151,14 @@ def test_the_header_stays_together_beside_links_to_other_pages(
     }"""  # noqa: E501
     for width in (1400, 1000):
         page.set_viewport_size({"width": width, "height": 900})
-        for box in page.locator(
-            "input[type=search]"
-        ).all():  # what may be searched for is said in full
+        # what may be searched for is said in full
+        for tab, place in (
+            ("layers", "#find"),
+            ("layers", "#layer-filter"),
+            ("kernels", "#kernel-filter"),
+        ):
+            open_tab(page, tab)
+            box = page.locator(place)
             assert box.evaluate(script) >= 0, box.get_attribute("placeholder")
     page.set_viewport_size({"width": 1400, "height": 900})
     assert page.locator("header").evaluate("one => one.offsetHeight") < 70

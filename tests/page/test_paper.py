@@ -12,7 +12,7 @@ from tests.browser import Browser
 
 if TYPE_CHECKING:
     pass
-from tests.page.opening import CAPTURES, MIXED, bert, opened
+from tests.page.opening import CAPTURES, MIXED, bert, open_tab, opened
 
 
 def test_paper_shows_the_graph_and_what_to_do(
@@ -21,10 +21,11 @@ def test_paper_shows_the_graph_and_what_to_do(
     page = opened(browser, bert(written))
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("#panels > section:visible").count() == page.locator("#tabs a").count()
     assert page.locator("#graph-canvas .box").count() > 20
     assert page.locator(".finding details").first.get_attribute("open") is not None
     assert page.locator(".places").first.is_hidden()
-    assert page.locator("nav").is_hidden()
+    assert page.locator("#tabs").is_hidden()
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.locator(".finding details").first.get_attribute("open") is None
 
@@ -69,13 +70,15 @@ def test_paper_cuts_no_table(
           .map(one => one.outerHTML.slice(0, 80))"""  # noqa: E501
     )
     assert cut == []
-    assert page.locator("header").is_hidden()  # the name of the report is in the first heading
+    assert page.locator("#find").is_hidden()
+    assert names[0].rpartition("/")[2] in page.inner_text("h1")
 
 
 def test_paper_has_no_words_about_the_mouse_and_no_heads_that_are_buttons(
     browser: Browser, written: Callable[..., Path]
 ) -> None:
     page = opened(browser, bert(written))
+    page.evaluate("document.querySelectorAll('.help').forEach(one => { one.open = true; })")
     words = [page.locator("main").inner_text()]
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
@@ -89,7 +92,7 @@ def test_paper_has_no_words_about_the_mouse_and_no_heads_that_are_buttons(
     assert len(page.evaluate(boxes)) > 5
     # Chromium repeats the heads of a table on the next sheet only if none of them has such a box
     assert set(page.evaluate(boxes)) == {0}
-    assert "of roofline" in page.locator("#layers thead").inner_text()
+    assert "of roofline" in page.locator("#layer-table thead").inner_text()
 
 
 def test_a_phone_shows_every_column_without_scrolling_aside(
@@ -98,11 +101,16 @@ def test_a_phone_shows_every_column_without_scrolling_aside(
     page = opened(browser, written(*CAPTURES["two engines in turns"]))
     page.set_viewport_size({"width": 390, "height": 844})
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    wider = "document.documentElement.scrollWidth > innerWidth"
     beyond = """() => [...document.querySelectorAll(".rows th, .rows td")].filter(one => one.checkVisibility()
       && one.getBoundingClientRect().right > innerWidth + 1).map(one => one.textContent)"""  # noqa: E501
-    assert page.evaluate(beyond) == []
+    for tab in page.locator("#tabs a").all():
+        tab.click()
+        assert page.evaluate(beyond) == []
+        assert not page.evaluate(wider), tab.inner_text()
     lefts = """place => [...document.querySelectorAll(`${place} tr:first-child > :not(.text)`)].map(one => one.getBoundingClientRect().left)"""  # noqa: E501
     for table in ("#idle", "#kernels", "#whatif", "#layers"):
+        open_tab(page, table.removeprefix("#"))
         heads, cells = (
             page.evaluate(lefts, f"{table} thead"),
             page.evaluate(lefts, f"{table} tbody"),

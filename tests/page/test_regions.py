@@ -21,7 +21,9 @@ from tests.page.opening import CAPTURES, opened, seconds
 def test_parts_of_a_region_that_are_alike_are_one_row(
     browser: Browser, written: Callable[..., Path]
 ) -> None:
-    page = opened(browser, written("bert_trt85/sync.nsys-rep", "bert_trt85/engine.json"))
+    page = opened(
+        browser, written("bert_trt85/sync.nsys-rep", "bert_trt85/engine.json"), tab="layers"
+    )
     rows = page.locator("#region-list tbody tr")
     page.locator("#region-list").scroll_into_view_if_needed()
     assert rows.first.inner_text().split("\t")[3].startswith("gemm")
@@ -33,7 +35,9 @@ def test_parts_of_a_region_that_are_alike_are_one_row(
 def test_parts_of_a_region_are_named_without_myelin_s_mark(
     browser: Browser, written: Callable[..., Path]
 ) -> None:
-    page = opened(browser, written("bert_trt86/sync.nsys-rep", "bert_trt86/engine.json"))
+    page = opened(
+        browser, written("bert_trt86/sync.nsys-rep", "bert_trt86/engine.json"), tab="layers"
+    )
     page.locator("#region-list").scroll_into_view_if_needed()
     parts = page.locator("#region-list tbody tr")
     assert "/encoder/layer" in parts.first.inner_text()

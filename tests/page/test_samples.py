@@ -179,7 +179,7 @@ def test_the_page_shows_counters_below_the_streams_and_beside_kernel_and_layer(
     page.wait_for_selector("body[data-ready]")
     assert re.search(r"tensor cores active\s+62% ± 2", page.inner_text("#details"))
     assert re.search(r"DRAM read\s+not known well enough", page.inner_text("#details"))
-    assert "62%" in page.inner_text("#layers tr.on")
+    assert "62%" in page.inner_text("#layer-table tr.on")
     canvas = page.locator("#lanes canvas")
     canvas.scroll_into_view_if_needed()
     box = canvas.bounding_box()
@@ -256,9 +256,9 @@ def test_of_an_engine_s_trace_counters_are_estimated_and_shown_by_kernel_layer_a
     page = browser.open(tmp_path / "x.html")
     page.wait_for_selector("body[data-ready]")
     page.select_option("#layer-rows", "each")
-    heads = page.locator("#layers thead th").all_inner_texts()
+    heads = page.locator("#layer-table thead th").all_inner_texts()
     assert "DRAM read" in heads
-    rows = page.locator("#layers tbody tr")
+    rows = page.locator("#layer-table tbody tr")
     # the costliest take 8 µs each
     told = [
         rows.nth(at).locator("td").nth(heads.index("DRAM read")).inner_text() for at in range(5)

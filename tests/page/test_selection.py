@@ -16,18 +16,18 @@ from tests.places import FIXTURES
 
 if TYPE_CHECKING:
     pass
-from tests.page.opening import CAPTURES, MIXED, bert, opened
+from tests.page.opening import CAPTURES, MIXED, bert, open_tab, opened
 
 
 def test_one_selection_filters_every_figure(browser: Browser, written: Callable[..., Path]) -> None:
     page = opened(browser, bert(written))
-    whole = page.inner_text("#layers tbody tr:first-child")
+    whole = page.inner_text("#layer-table tbody tr:first-child")
     page.keyboard.press("]")  # the first inference
     assert "within the selection" in page.inner_text("#layers .said")
     assert "within the selection" in page.inner_text("#idle .said")
-    assert page.inner_text("#layers tbody tr:first-child") != whole
-    page.locator("#layers tbody button").first.click()
-    assert page.locator("#layers tr.on").count() == 1
+    assert page.inner_text("#layer-table tbody tr:first-child") != whole
+    page.locator("#layer-table tbody button").first.click()
+    assert page.locator("#layer-table tr.on").count() == 1
     assert "layer" in page.inner_text("#chips")
     assert "concern the selection" in page.inner_text("#finding-count")
     page.locator("#chips button").first.click()
@@ -38,18 +38,17 @@ def test_a_part_of_time_is_marked_in_the_graph(
     browser: Browser, written: Callable[..., Path]
 ) -> None:
     page = opened(browser, bert(written))
-    page.locator("#graph").scroll_into_view_if_needed()
+    open_tab(page, "graph")
     page.wait_for_selector(".box")
     assert page.locator(".box.found").count() == 0
-    page = opened(browser, bert(written), "range=2000000-2060000")
-    page.locator("#graph").scroll_into_view_if_needed()
+    page = opened(browser, bert(written), "range=2000000-2060000", tab="graph")
     page.wait_for_selector(".box.found")
     assert 0 < page.locator(".box.found").count() < page.locator(".box").count()
-    page = opened(browser, written(*MIXED), "inference=17")  # of the one engine, not of the other
+    # of the one engine, not of the other
+    page = opened(browser, written(*MIXED), "inference=17", tab="graph")
     shown = page.locator("#graph-engine option").all_inner_texts()
     marked = []
     for number, _ in enumerate(shown):
-        page.locator("#graph").scroll_into_view_if_needed()
         page.select_option("#graph-engine", str(number))
         page.wait_for_selector(".graph:not([hidden]) .box")
         marked.append(page.locator(".graph:not([hidden]) .view.shown.finding").count())
@@ -94,10 +93,11 @@ def test_a_selection_adds_up_the_kernels_that_are_in_it(
     page.select_option("#layer-rows", "each")
     times = [
         float(text.replace(",", ""))
-        for text in page.locator("#layers tbody td:nth-child(2)").all_inner_texts()
+        for text in page.locator("#layer-table tbody td:nth-child(2)").all_inner_texts()
         if text != "–"
     ]
     assert sum(times) == pytest.approx(spent.sum() / 1000, abs=0.006 * len(times))
+    open_tab(page, "kernels")
     counts = page.locator("#kernels tbody tr:visible td:nth-child(3)").all_text_contents()
     assert sum(int(text.replace(",", "")) for text in counts) == np.count_nonzero(spent)
 
@@ -158,8 +158,8 @@ def test_a_whole_heading_sorts_and_figures_of_the_whole_run_say_so(
     browser: Browser, written: Callable[..., Path]
 ) -> None:
     page = opened(browser, bert(written), "inference=5")
-    assert "over the whole trace" not in page.inner_text("#kernels .note")
-    head = page.locator("#layers th[data-by=count]")
+    assert page.locator("#kernels .whole-run").get_attribute("hidden") is not None
+    head = page.locator("#layer-table th[data-by=count]")
     assert head.get_attribute("aria-sort") == "none"
     box = head.bounding_box()
     assert box is not None
@@ -174,7 +174,8 @@ def test_on_a_phone_the_details_do_not_cover_what_was_tapped(
     page.set_viewport_size({"width": 390, "height": 844})
     page.reload()
     page.wait_for_selector("body[data-ready]")
-    row = page.locator("#layers tbody tr button.link").nth(6)
+    open_tab(page, "layers")
+    row = page.locator("#layer-table tbody tr button.link").nth(6)
     row.evaluate("one => window.scrollBy(0, one.getBoundingClientRect().bottom - 800)")
     row.click()
     page.wait_for_timeout(100)

@@ -21,7 +21,7 @@ from tests.page.opening import bert, opened, seconds
 def test_what_all_changes_assume_stands_once(
     browser: Browser, written: Callable[..., Path]
 ) -> None:
-    page = opened(browser, bert(written))
+    page = opened(browser, bert(written), tab="whatif")
     assert page.inner_text("#whatif").count("Replay of") == 1
     assert "Does not apply" in page.inner_text("#whatif")
     # as what to do first says it

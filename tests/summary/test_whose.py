@@ -135,13 +135,19 @@ def test_hidden_inferences_are_not_said_to_be_of_no_given_engine() -> None:
     )
 
 
+def placed(found: Answer) -> dict[str, str]:
+    """What the page says, by its word."""
+    told = told_of(found, {}, layers=True).rows
+    return {row.word: row.text for rows in told.values() for row in rows}
+
+
 def test_the_page_says_what_runs_outside_and_of_what_engine_inferences_are_not() -> None:
     found = summary("torch_mixed/nonvtx", "head")
-    rows = {row.word: row.text for row in told_of(found, {}, regions=False).rows}
+    rows = placed(found)
     assert rows["other kernels"] == whose.outside(found)
     assert "give the file of the other TensorRT kernels' engine too" in rows["how sure"]
     ranges = summary("torch_mixed/sync", "head")
-    rows = {row.word: row.text for row in told_of(ranges, {}, regions=False).rows}
+    rows = placed(ranges)
     assert "other kernels" not in rows
     assert "40 inferences are of no given engine" in rows["how sure"]
 

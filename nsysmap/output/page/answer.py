@@ -4,7 +4,7 @@ sentence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nsysmap.answer import gains, whose, words
@@ -46,6 +46,7 @@ class Bar:
     """Where the time of one GPU goes."""
 
     title: str
+    short: str  # which time that is, in a word or two
     parts: tuple[BarPart, ...]
     legend: tuple[BarPart, ...]  # those that the bar above does not explain already
     replayed: bool = False  # without the profiler
@@ -53,12 +54,13 @@ class Bar:
 
 @dataclass(frozen=True)
 class Answered:
-    """One answer in a sentence, and the section of the page with the details."""
+    """One answer in a sentence, and where on the page it stands: in a tab, or on top under a word
+    of its own.
+    """
 
+    place: str
     word: str
     text: str
-    to: str = ""  # the id of a section
-    link: str = ""
     inference: int | None = None
 
 
@@ -94,12 +96,13 @@ class PageSentences:
     costs: tuple[Costly, ...]
     costs_of: str  # what their shares are of
     kernels: tuple[str, ...]
-    rows: tuple[Answered, ...]
+    confidence: str
+    rows: Mapping[str, Sequence[Answered]]  # by place
 
 
-def told_of(summary: Answer, proofs: Mapping[int, str], *, regions: bool) -> PageSentences:
-    """The sentences of an answer; ``regions`` says that the page has a section about the insides of
-    regions, and ``proofs`` by engine what shows that it ran.
+def told_of(summary: Answer, proofs: Mapping[int, str], *, layers: bool) -> PageSentences:
+    """The sentences of an answer; ``layers`` says that the page has a tab of layers, and ``proofs``
+    by engine what shows that it ran.
     """
     guess, costs = summary.unprofiled, cost_rows(summary, families=True)[:TOP]
     predicted = None if guess is None else words.figure_range(guess)
@@ -120,8 +123,17 @@ def told_of(summary: Answer, proofs: Mapping[int, str], *, regions: bool) -> Pag
                 _NAME,
             )
         ),
-        tuple(row for row in _rows(summary, proofs, regions=regions) if row.text),
+        _confidence(summary),
+        _placed(_rows(summary, proofs, layers="layers" if layers else "kernels")),
     )
+
+
+def _placed(rows: Iterable[Answered]) -> Mapping[str, Sequence[Answered]]:
+    found: dict[str, list[Answered]] = {place: [] for place in PLACES}
+    for row in rows:
+        if row.text:
+            found[row.place].append(row)
+    return found
 
 
 def _costly(cost: Cost, short: str) -> Costly:
@@ -147,34 +159,38 @@ OWN_ANSWERS = frozenset({"time", "kinds", "gpu", "sure"})
 """Answers that the page shows in a way of its own: figures, bars, a table, and the evidence of each
 engine.
 """
+_ON_TOP = ("doubt", "slowest")
+_PLACE = {"graph": "whatif", "not-fused": "findings", "unknown": "sure", "counters": "kernels"}
+"""The tabs of the answers that are not on top."""
+PLACES = (
+    *_ON_TOP, "layers", "idle", "inferences", "kernels", "findings", "whatif", "sure",
+)  # fmt: skip
+"""Where answers stand: on top, or in the tab of that name."""
 
 
-def _rows(summary: Answer, proofs: Mapping[int, str], *, regions: bool) -> Iterator[Answered]:
-    each = f"all {words.each(summary)}s"
-    links = {
-        "doubt": ("inferences", each),
-        "graph": ("whatif", "all changes"),
-        "slowest": ("inferences", each),
-        "unknown": ("sure", "all of it"),
-    }
+def _rows(summary: Answer, proofs: Mapping[int, str], *, layers: str) -> Iterator[Answered]:
     for one in (*above_actions(summary), *below_actions(summary)):
         if one.key == "sure":
             yield from _sure(summary, proofs)
         if one.key in OWN_ANSWERS:
             continue
         slowest = summary.slowest if one.key == "slowest" else None
+        place = one.key if one.key in _ON_TOP else _PLACE.get(one.key, "sure")
         for text in one.texts:
-            place, link = links.get(one.key, ("", ""))
-            inference = slowest.inference if slowest else None
-            yield Answered(one.word, text, place, link, inference)
-    yield Answered("other kernels", whose.outside(summary), "sure", "how each layer is known")
-    yield Answered(
-        "inside regions" if len(summary.regions) > 1 else "inside the region",
-        inside(summary),
-        "regions" if regions else "",
-        "all parts",
-    )
-    yield Answered("do first", gains.cut_off(summary), "whatif", "all changes")
+            yield Answered(place, one.word, text, slowest.inference if slowest else None)
+    yield Answered(layers, "other kernels", whose.outside(summary))
+    several = len(summary.regions) > 1
+    yield Answered(layers, "inside regions" if several else "inside the region", inside(summary))
+    yield Answered("whatif", "do first", gains.cut_off(summary))
+
+
+def _confidence(summary: Answer) -> str:
+    """In a line, whether the engine files are those that ran, and for which kernels a layer is
+    known.
+    """
+    verdicts = (whose.engine_ran(summary, engine) for engine in summary.engines)
+    told = (*dict.fromkeys(verdicts), words.with_layer(summary))
+    return "; ".join(one for one in told if one)
 
 
 def _sure(summary: Answer, proofs: Mapping[int, str]) -> Iterator[Answered]:
@@ -186,10 +202,10 @@ def _sure(summary: Answer, proofs: Mapping[int, str]) -> Iterator[Answered]:
             if verdict and engine.how
             else verdict or f"{engine.source} was not compared"
         )
-        yield Answered("engine", "; ".join(part for part in (told, proofs.get(number, "")) if part))
+        text = "; ".join(part for part in (told, proofs.get(number, "")) if part)
+        yield Answered("sure", "engine", text)
     sure = (words.with_layer(summary), *whose.other_engines(summary), words.replayed(summary))
-    told = "; ".join(part for part in sure if part)
-    yield Answered("how sure", told, "sure", "how each layer is known")
+    yield Answered("sure", "how sure", "; ".join(part for part in sure if part))
 
 
 def bars_of(summary: Answer) -> tuple[Bar, ...]:
@@ -214,12 +230,13 @@ def _bar(summary: Answer, gpu: GpuTime) -> Bar:
     between = f"from the first to the last {ends}"
     name = f"GPU {gpu.device}: " if len(summary.gpus) > 1 else ""
     if gpu.busy_ns is None:
-        return Bar(f"Where the time goes, {name}{duration(gpu.window_ns)} {between}", parts, parts)
+        title = f"Where the time goes, {name}{duration(gpu.window_ns)} {between}"
+        return Bar(title, name or "in the trace", parts, parts)
     title = (
         f"Where the time goes, {name}in the trace: mean per {summary.unit} over"
         f" {duration(gpu.window_ns)} {between}"
     )
-    return Bar(title, parts, parts)
+    return Bar(title, f"{name}in the trace", parts, parts)
 
 
 def _replayed(summary: Answer, gpu: GpuTime, above: Sequence[Bar]) -> Bar:
@@ -228,6 +245,7 @@ def _replayed(summary: Answer, gpu: GpuTime, above: Sequence[Bar]) -> Bar:
     of = f"Predicted, of {rounded(gpu.window_ns)} per {summary.unit}"
     return Bar(
         f"{of}: {words.unprofiled(summary)}",
+        "without nsys",
         parts,
         tuple(part for part in parts if part.fill not in explained),
         replayed=True,

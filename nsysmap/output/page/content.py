@@ -23,7 +23,7 @@ from nsysmap.core.table import MISSING, IntArray, Row
 from nsysmap.mapping.ranges.launch_ranges import root_nodes
 from nsysmap.names.decode import decode, summary
 from nsysmap.names.reference import field_words
-from nsysmap.network.titles import called
+from nsysmap.network.titles import called, modules_of
 from nsysmap.output.explain import PART_BY
 from nsysmap.output.page.events import TID, Events
 from nsysmap.output.page.regions import Regions
@@ -292,6 +292,8 @@ def _layers(
         number, name = row.integer("layer_id"), row.text("name")
         engine, index = row.maybe_integer("engine"), row.maybe_integer("layer_index")
         time, runs = row.maybe_integer("time_ns"), unit.runs.get(engine, 1)
+        told = row.maybe_text("onnx")
+        nodes = told.split(",") if told else []  # as the table holds lists
         limit = limits.get(number)
         swatch = kind_swatch(row.text("kind"), name)
         found.append(
@@ -307,6 +309,8 @@ def _layers(
                 "tactic": _text(row, "tactic"),
                 "precision": _text(row, "precision"),
                 "onnx": _text(row, "onnx"),
+                "nodes": [escaped(node) for node in nodes],
+                "module": [escaped(part) for part in modules_of(name, nodes)],
                 "origin": _text(row, "origin"),
                 "trtexec": row.maybe_integer("trtexec_ns"),
                 "time": None if time is None else unit.of(time, engine),

@@ -234,7 +234,6 @@ function detailsOf(trace, panel, on) {
     rows(null, [...at(type, row), type === RANGE && ["domain", shared(RANGE, "domain", row) || "default"], type === GRAPH && ["graph", shared(GRAPH, "graph_id", row)]]);
     if (type === GRAPH) launch(tables.graphs.launch[row], tables.graphs.start[row]);
   }
-  const unasked = [...panel.childNodes];
   function open() {
     document.body.classList.remove("quiet");
     panel.replaceChildren();
@@ -242,7 +241,7 @@ function detailsOf(trace, panel, on) {
   }
   function close() {
     document.body.classList.add("quiet");
-    panel.replaceChildren(...unasked);
+    panel.replaceChildren();
   }
   return {
     close, sampled, range,

@@ -19,7 +19,9 @@ async function start() {
     drawn(milliseconds) { document.body.dataset.drawn = milliseconds.toFixed(1); },
   });
   const overview = overviewOf(trace, byId("overview"), timeline);
-  const layers = layersOf(trace, byId("layers"), { layers: (ids, title) => ids.length === 1 ? layer(ids[0], true) : same(ids) ? change({ layer: null }) : mark(ids, title) });
+  const tabs = tabsOf({ state: settings, visit: told => { if (restored(told)) return; apply(told); } });
+  const layers = !byId("layers") ? { update() {}, uncover() {} } : layersOf(trace, byId("layers"), { layers: (ids, title) => ids.length === 1 ? layer(ids[0], true) : same(ids) ? change({ layer: null }) : mark(ids, title) });
+  const icicle = byId("icicle") ? icicleOf(trace, byId("icicle"), { layers: (ids, title) => ids.length === 1 ? layer(ids[0], true) : mark(ids, title) }) : { update() {}, theme() {} };
   const kernels = kernelsOf(trace, byId("kernels"));
   const idle = idleOf(trace, byId("idle"), { cause: name => cause(name) });
   const spread = inferencesOf(trace, byId("inferences"), { inference });
@@ -32,6 +34,7 @@ async function start() {
     if (selection.cause && !("cause" in given)) { hits = intervals(row => selection.found(GAP, row)); next = -1; count.textContent = ""; }
     timeline.select(selection);
     layers.update(selection);
+    icicle.update(selection);
     kernels.update(selection);
     regions.update(selection);
     whatif.update(selection);
@@ -41,8 +44,6 @@ async function start() {
     touched();
     chosen();
   }
-  /** Tells the styles how tall the header is: what is scrolled to stands below it. */
-  function heading() { document.documentElement.style.setProperty("--head", document.querySelector("header").offsetHeight + "px"); }
   function chosen() {
     chips.replaceChildren();
     const chip = (words, clear) => button(words + " ×", chips, () => change(clear), "chip");
@@ -53,20 +54,28 @@ async function start() {
     if (selection.cause) button(`idle: ${doc.causes[selection.cause].name} ×`, chips, search, "chip");
     if (selection.rule) button(`${selection.rule} ×`, chips, search, "chip");
     chips.hidden = !chips.children.length;
-    heading();
+    const told = tabs.state(), { id } = addressOf(location.hash);
+    if (String(settings()) || !id || !byId(id)) tell(told);
+  }
+  /** The settings of the address that say what is selected. */
+  function settings() {
     const told = new URLSearchParams();
     if (selection.inference !== null) told.set("inference", selection.inference);
     if (selection.layer !== null) told.set("layer", selection.layer);
     if (selection.layers) told.set("layers", selection.layers.join("."));
     if (selection.range) told.set("range", selection.range.map(Math.round).join("-"));
-    const part = byId(location.hash.slice(1)) ? location.hash : "";  // a part of the page that the address names
-    try { history.replaceState(null, "", told.size ? "#" + told : part || "#"); } catch { /* some browsers forbid this for local files */ }
+    return told;
+  }
+  /** Whether an address asks for what is selected already. */
+  function restored(told) {
+    const mine = settings();
+    return ["inference", "layer", "layers", "range"].every(name => mine.get(name) === told.get(name));
   }
   let newest = null;
-  /** A drag asks for a part of time more often than all figures can follow: once a frame is enough. */
-  function dragged(range) {
-    if (!newest) requestAnimationFrame(() => { const last = newest; newest = null; change({ range: last }); details.range(last); });
-    newest = range;
+  /** A drag asks for a part of time more often than all figures can follow: once a frame is enough.  Details open when it is `done`: they would narrow the timeline below the mouse. */
+  function dragged(range, done) {
+    if (!newest) requestAnimationFrame(() => { const last = newest; newest = null; change({ range: last.range }); if (last.done || !document.body.classList.contains("quiet")) details.range(last.range); });
+    newest = { range, done: done || Boolean(newest && newest.done) };
   }
   function pick(event) {
     timeline.pick(event);
@@ -123,11 +132,11 @@ async function start() {
   }
   function to(id) {
     went = true;
-    byId(id).scrollIntoView({ block: "start" });
+    if (tabs.reveal(id) && byId("tab-" + id)) tabs.uncover(); else byId(id).scrollIntoView({ block: "start" });
   }
   /** Scrolls to the timeline unless its lanes are in sight. */
   function toLanes() {
-    const { top, bottom } = byId("lanes").getBoundingClientRect(), head = document.querySelector("header").offsetHeight;
+    const { top, bottom } = byId("lanes").getBoundingClientRect(), head = headOf();
     if (top < head || Math.min(bottom, top + window.innerHeight / 2) > window.innerHeight) to("timeline");
   }
   /** Selects the idle time of a cause and shows its longest interval within the selection, without one in a typical inference, or of all; next and previous go through them. */
@@ -174,6 +183,7 @@ async function start() {
   const cards = allOf("[data-finding]");
   function finding(number) {
     const card = cards.find(one => +one.dataset.finding === number), rest = /** @type {Known | null} */ (card.closest(".rest"));
+    tabs.reveal("findings");
     if (rest) rest.open = true;
     card.scrollIntoView({ block: "center" });
     went = true;
@@ -384,26 +394,9 @@ async function start() {
   byId("typical").addEventListener("click", () => { const part = typicalInference(); if (part) timeline.show(...part); });
   byId("help").addEventListener("click", () => byId("keys").showModal());
   byId("color").addEventListener("change", event => { timeline.color(targetOf(event).value); legend(targetOf(event).value); });
-  byId("theme").addEventListener("click", () => {
-    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
-    repaint();
-  });
-  const folded = allOf(".finding details, #answer details");  // paper opens nothing
-  const root = document.documentElement.dataset;
-  let theme;
-  addEventListener("beforeprint", () => {
-    for (const one of folded) { one.dataset.was = String(one.open); one.open = true; }
-    theme = root.theme;
-    root.theme = "light";  // the canvases too: the styles of paper are light
-    repaint();
-  });
-  addEventListener("afterprint", () => {
-    for (const one of folded) one.open = one.dataset.was === "true";
-    if (theme) root.theme = theme; else delete root.theme;
-    repaint();
-  });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
-  function repaint() { layers.update(selection); idle.update(selection); timeline.theme(); overview.draw(); spread.theme(); legend(byId("color").value); }
+  framed(repaint);
+  new ResizeObserver(() => document.documentElement.style.setProperty("--answer", byId("answer").offsetHeight + 6 + "px")).observe(byId("answer"));
+  function repaint() { layers.update(selection); icicle.theme(); idle.update(selection); timeline.theme(); overview.draw(); spread.theme(); legend(byId("color").value); }
   function legend(mode) {
     const place = byId("legend");
     place.replaceChildren();
@@ -415,27 +408,31 @@ async function start() {
     for (const row of doc.idle) entry(doc.causes[row.cause].fill, doc.causes[row.cause].name);
   }
 
-  new ResizeObserver(heading).observe(document.querySelector("header"));
+  /** Selects what the settings of an address say. */
+  function apply(asked) {
+    change({ inference: null, layer: null, range: null });
+    if (asked.has("find")) { find.value = asked.get("find"); search(); }
+    if (asked.has("range")) { const range = /** @type {[number, number]} */ (asked.get("range").split("-").map(Number)), [start, end] = range; if (range.length === 2 && end > start) { change({ range }); details.range(range); timeline.show(start, end); } }
+    if (asked.has("inference") && +asked.get("inference") < tables.inferences.rows) inference(+asked.get("inference"));
+    const marked = (asked.get("layers") || "").split(".").map(Number).filter(id => trace.layers.has(id));
+    const alike = new Set(marked.map(id => trace.layers.get(id).repeat));
+    if (marked.length > 1) mark(marked, (alike.size === 1 && doc.repeat_titles[[...alike][0]]) || "selected");
+    if (asked.has("layer") && trace.layers.has(+asked.get("layer"))) layer(+asked.get("layer"));
+  }
   legend("kind");
-  const asked = new URLSearchParams(location.hash.slice(1)), named = byId(location.hash.slice(1));
+  const asked = location.hash, named = addressOf(asked).id;
   change({});
   const typical = typicalInference();
   if (typical) timeline.set(typical[0] - (typical[1] - typical[0]), typical[1] + (typical[1] - typical[0]));
-  if (asked.has("find")) { find.value = asked.get("find"); search(); }
-  if (asked.has("range")) { const range = /** @type {[number, number]} */ (asked.get("range").split("-").map(Number)), [start, end] = range; if (range.length === 2 && end > start) { change({ range }); details.range(range); timeline.show(start, end); } }
-  if (asked.has("inference") && +asked.get("inference") < tables.inferences.rows) inference(+asked.get("inference"));
-  const marked = (asked.get("layers") || "").split(".").map(Number).filter(id => trace.layers.has(id));
-  const alike = new Set(marked.map(id => trace.layers.get(id).repeat));
-  if (marked.length > 1) mark(marked, (alike.size === 1 && doc.repeat_titles[[...alike][0]]) || "selected");
-  if (asked.has("layer") && trace.layers.has(+asked.get("layer"))) layer(+asked.get("layer"));
+  const begun = tabs.begin(asked);
+  apply(begun.told);
   if (selection.layer !== null || selection.layers) {
     const timed = selection.range || selection.inference !== null;
-    to(timed ? "timeline" : "layers");
+    if (timed) to("timeline"); else if (!begun.told.has("tab")) to("layers");
     if (!timed) layers.uncover();
   }
-  if (named) named.scrollIntoView({ block: "start" });  // the figures above it are there only now
+  if (named && begun.place) { if (begun.isTab) { tell(tabs.state()); tabs.uncover(); } else begun.place.scrollIntoView({ block: "start" }); }  // the figures above it are there only now
   document.body.dataset.ready = String(Math.round(performance.now()));
-  setTimeout(() => { for (const one of allOf(".later")) one.classList.remove("later"); });  // laid out now that the figures are there
 }
 
 /** An overview of the whole trace with the part that the timeline shows: how busy the GPUs were, pixel by pixel. */

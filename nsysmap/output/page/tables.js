@@ -24,6 +24,8 @@ function layersOf(trace, place, on) {
   const part = () => Boolean(selection && (selection.range || selection.inference !== null));
   if (new Set(doc.layers.map(layer => layer.repeat)).size === doc.layers.length) shown.value = "each";
   if (!doc.layers.some(layer => layer.block)) shown.querySelector("[value=block]").remove();
+  const exported = () => [heads.map(head => head.textContent), ...ordered(rowsNow()).flatMap(row => [row, ...(isOpen(row) ? row.members : [])]).map(row => [...line(row, 1).cells].map(cell => cell.textContent))];
+  exportable(place.querySelector(".head"), "layers", exported);
   filter.addEventListener("input", () => update());
   shown.addEventListener("change", () => update());
 
@@ -74,15 +76,18 @@ function layersOf(trace, place, on) {
       return { ...row, title, name, kind: same("kind") ? row.kind : "", precision: same("precision") ? row.precision : "", swatch: same("swatch") ? row.swatch : -1, verdict: same("verdict") ? row.verdict : "" };
     });
   }
-  function update() {
-    const rows = rowsNow(), sign = down ? -1 : 1;
-    rows.sort((one, two) => {
+  function ordered(rows) {
+    const sign = down ? -1 : 1;
+    return rows.sort((one, two) => {
       const [a, b] = [one[sort], two[sort]];
       if (a === b) return (one.index ?? -1) - (two.index ?? -1);
       if (a === null || a === undefined) return 1;
       if (b === null || b === undefined) return -1;
       return sign * (typeof a === "string" ? a.localeCompare(b) : a - b);
     });
+  }
+  function update() {
+    const rows = ordered(rowsNow());
     for (const head of heads) head.setAttribute("aria-sort", head.dataset.by === sort ? (down ? "descending" : "ascending") : "none");
     const most = rows.reduce((best, row) => Math.max(best, row.share || 0), 0), shown = all ? rows : rows.slice(0, MOST_ROWS);
     body.replaceChildren(...shown.flatMap(row => [line(row, most), ...(isOpen(row) ? row.members.map(one => line(one, most, "member")) : [])]));

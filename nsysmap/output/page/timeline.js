@@ -26,13 +26,22 @@ function timelineOf(trace, place, on) {
     ink.dark = isDark();
     ink.sans = style.getPropertyValue("--sans");
   }
+  /** Follows the width of its place: what is shown keeps its scale, so that nothing moves below the mouse. */
   function resize() {
-    const ratio = window.devicePixelRatio || 1;
-    width = place.clientWidth;
+    const ratio = window.devicePixelRatio || 1, wide = place.clientWidth;
+    if (wide === width && canvas.width === Math.round(width * ratio)) return;
+    const scaled = (view.to - view.from) * (wide - GUTTER) / (width - GUTTER);
+    const kept = width > GUTTER && wide > GUTTER && (view.from > 0 || view.to < end) ? scaled : 0;
+    width = wide;
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    redraw();
+    if (kept) {
+      const past = picked ? trace.startOf(picked.type, picked.row) - (view.from + kept * 0.98) : 0;
+      const from = view.from + Math.max(past > 0 && trace.startOf(picked.type, picked.row) < view.to ? past : 0, 0);
+      set(from, from + kept);
+    }
+    draw();
   }
   const toX = time => GUTTER + (time - view.from) * (width - GUTTER) / (view.to - view.from);
   const toTime = x => view.from + (x - GUTTER) * (view.to - view.from) / (width - GUTTER);
@@ -283,6 +292,7 @@ function timelineOf(trace, place, on) {
     if (sideways || event.shiftKey) pan((event.deltaX || event.deltaY) / width);
     else zoom(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.002)), here(event)[0]);
   }, { passive: false });
+  const marked = x => [Math.min(drag.from, toTime(x)), Math.max(drag.from, toTime(x))];
   canvas.addEventListener("pointerdown", event => {
     const [x, y] = here(event);
     drag = { x, from: toTime(x), view: { ...view }, moved: false, marks: event.shiftKey || y < RULER };
@@ -295,12 +305,13 @@ function timelineOf(trace, place, on) {
     if (Math.abs(x - drag.x) > 3) drag.moved = true;
     if (!drag.moved) return;
     tip.hidden = true;
-    if (drag.marks) on.range([Math.min(drag.from, toTime(x)), Math.max(drag.from, toTime(x))]);
+    if (drag.marks) on.range(marked(x), false);
     else { const by = (drag.x - x) * (drag.view.to - drag.view.from) / (width - GUTTER); set(drag.view.from + by, drag.view.to + by); }
   });
   canvas.addEventListener("pointerup", event => {
     const was = drag;
     drag = null;
+    if (was && was.moved && was.marks) on.range([Math.min(was.from, toTime(here(event)[0])), Math.max(was.from, toTime(here(event)[0]))], true);
     if (!was || was.moved) return;
     const at = eventAt(...here(event));
     if (at && at.type === METRIC) on.sampled(at); else on.pick(at);
@@ -325,7 +336,7 @@ function timelineOf(trace, place, on) {
     tip.textContent = `${fitted(trace.titleOf(at.type, at.row), 90)}\n${duration(trace.endOf(at.type, at.row) - trace.startOf(at.type, at.row))}${more}`;
   }
   const KEYS = {
-    w: () => zoom(1.5), s: () => zoom(1 / 1.5), a: () => pan(-0.2), d: () => pan(0.2), "+": () => zoom(1.5), "-": () => zoom(1 / 1.5), "0": () => set(0, end), r: () => on.range([view.from, view.to]),
+    w: () => zoom(1.5), s: () => zoom(1 / 1.5), a: () => pan(-0.2), d: () => pan(0.2), "+": () => zoom(1.5), "-": () => zoom(1 / 1.5), "0": () => set(0, end), r: () => on.range([view.from, view.to], true),
     f: () => { if (picked) show(trace.startOf(picked.type, picked.row), trace.endOf(picked.type, picked.row)); },
     ArrowLeft: () => step(-1), ArrowRight: () => step(1), Home: () => set(0, view.to - view.from), End: () => set(end - (view.to - view.from), end),
   };

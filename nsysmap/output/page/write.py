@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from nsysmap.advice.paste import CHANGES
 from nsysmap.analysis import Analysis
@@ -14,6 +15,7 @@ from nsysmap.answer.model import Answer
 from nsysmap.core.groups import distinct_rows
 from nsysmap.core.output_file import replacing
 from nsysmap.core.table import MISSING, Row, Table
+from nsysmap.output.frame.shell import SCRIPTS, STYLES, Tab, environment
 from nsysmap.output.page.answer import bars_of, told_of
 from nsysmap.output.page.content import Shown, content_of, findings, reduced_words, sample_columns
 from nsysmap.output.page.events import events_of
@@ -23,7 +25,6 @@ from nsysmap.output.page.regions import regions_of
 from nsysmap.output.page.samples import MEASURED, of_names, sampled_of
 from nsysmap.output.page.unit import run_words, unit_of
 from nsysmap.output.page.windows import MOST_KERNELS, windows_of
-from nsysmap.output.picture.html import CODE
 from nsysmap.output.picture.inline import inlined
 from nsysmap.output.sections import sections_of
 from nsysmap.output.whatif import assumptions, change_figures, unanswered
@@ -40,17 +41,17 @@ _MOST_NAMES = 200
 _LEAST_PROFILER = 0.05
 _SCRIPTS = (
     "unpack.js",
-    "words.js",
     "trace.js",
     "samples.js",
     "timeline.js",
     "tables.js",
+    "icicle.js",
     "inferences.js",
     "details.js",
     "graphs.js",
     "page.js",
 )
-
+_STYLES = ("../picture/graph.css", "page.css")
 
 OWN_SECTIONS = frozenset({
     "captured", "inferences", "idle", "mapping", "layers", "families", "kernels", "whatif",
@@ -60,8 +61,14 @@ OWN_SECTIONS = frozenset({
 all others as they are.
 """
 
+_TAB_OF = {
+    "kinds": "layers", "precision": "layers", "headroom": "layers", "families": "kernels",
+    "replays": "inferences",
+}  # fmt: skip
+"""The tabs of further sections; that of all others says how sure the answer is."""
+
 _LOOK = HtmlLook(
-    table=' class="rows"',
+    table=' class="rows" data-csv=""',
     left=' class="text"',
     right=' class="right"',
     dim=' class="note"',
@@ -70,7 +77,7 @@ _LOOK = HtmlLook(
 
 
 def further_sections(report: Answer) -> list[Section]:
-    """The sections that the page lays out as they are."""
+    """The sections that the page lays out as they are, each in the tab that it belongs to."""
     return [one for one in sections_of(report) if one.key not in OWN_SECTIONS]
 
 
@@ -138,6 +145,26 @@ def _unmapped_names(kernels: Table) -> frozenset[str]:
     )
 
 
+def _tabs(analysis: Analysis, content: Mapping[str, object], *, rules: int) -> list[Tab]:
+    """The tabs below the timeline, each with how many things it lists."""
+    tables, one = analysis.tables, str(content["one"])
+    graphs = cast(Sequence[object], content["graphs"])
+    changes = sum(row.text("answer") == "answered" for row in tables.whatif)
+    tabs = [
+        Tab("layers", "Layers", len(tables.layers)),
+        Tab("idle", "Idle"),
+        Tab("inferences", f"{one.capitalize()}s", len(tables.inferences)),
+        Tab("kernels", "Kernels", len(tables.kernel_totals)),
+        Tab("graph", "Graph"),
+        Tab("findings", "Findings", rules),
+        Tab("whatif", "What if", changes),
+        Tab("sure", "How sure"),
+    ]
+    absent = {"layers"} if not len(tables.layers) else set()
+    absent |= set() if any(graph is not None for graph in graphs) else {"graph"}
+    return [tab for tab in tabs if tab.key not in absent]
+
+
 def page(
     analysis: Analysis,
     report: Answer,
@@ -148,14 +175,8 @@ def page(
     """The page as text; names are escaped, whatever they contain.  The same analysis gives the same
     page.
     """
-    import jinja2
-
-    loader = jinja2.FileSystemLoader(HERE, encoding="utf-8")
-    pages = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True
-    )
+    pages = environment(HERE)
     pages.filters |= {
-        "plain": escaped,
         "duration": duration,
         "percent": lambda share: percent(share, 1),
     }
@@ -179,19 +200,28 @@ def page(
     columns["kernels"] = {**columns["kernels"], "part": regions.part[shown]}
     numbers = {row.integer("finding_id"): number for number, row in enumerate(found)}
     answered = [row for row in analysis.tables.whatif if row.text("answer") == "answered"]
-    common, told = assumptions([(row.text("change"), row.text("assumptions")) for row in answered])
-    own = dict(told)
+    common, own_told = assumptions(
+        [(row.text("change"), row.text("assumptions")) for row in answered]
+    )
+    own = dict(own_told)
+    told = told_of(analysis.summary, proofs(analysis.tables), layers=bool(content["layers"]))
     by_rule = [
         [row for row in found if row.text("rule") == rule]
         for rule in dict.fromkeys(row.text("rule") for row in found)
     ]
     return pages.get_template("page.html.j2").render(
         title=escaped(report.trace.source),
+        heading=escaped(told.title),
         links=links,
-        sections=[(one.key, section_html(one, _LOOK)) for one in further_sections(report)],
+        tabs=_tabs(analysis, content, rules=len(by_rule)),
+        drawn=any(graph is not None for graph in cast(Sequence[object], content["graphs"])),
+        sections=[
+            (_TAB_OF.get(one.key, "sure"), section_html(one, _LOOK, level=3))
+            for one in further_sections(report)
+        ],
         summary=analysis.summary,
         first=gains.first_actions(analysis.summary),
-        told=told_of(analysis.summary, proofs(analysis.tables), regions=bool(content["regions"])),
+        told=told,
         bars=bars_of(analysis.summary),
         unit=unit,
         run=run_words(analysis.summary, analysis.tables),
@@ -206,10 +236,6 @@ def page(
         most_names=_MOST_NAMES,
         findings=found,
         by_rule=by_rule,
-        rules_found=[
-            (mine[0].text("rule"), numbers[mine[0].integer("finding_id")], len(mine))
-            for mine in by_rule
-        ],
         outcomes={row.text("rule"): row for row in analysis.tables.rule_outcomes},
         numbers=numbers,
         figures=_figures,
@@ -232,5 +258,12 @@ def page(
         unmapped_names=_unmapped_names(analysis.tables.kernels),
         measured=of_names(analysis.tables.kernel_counters),
         metrics=MEASURED,
-        code=inlined((*CODE, HERE / "page.css", *(HERE / name for name in _SCRIPTS))),
+        code=inlined(
+            (
+                *STYLES,
+                *(HERE / name for name in _STYLES),
+                *SCRIPTS,
+                *(HERE / name for name in _SCRIPTS),
+            )
+        ),
     )

@@ -4,6 +4,7 @@ only these.
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 HERE = Path(__file__).parent
+_COMMENT = re.compile(r"^[ \t]*(//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)[ \t]*\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ def inlined(files: Sequence[Path]) -> Code:
     from markupsafe import Markup
 
     style, script = (
-        "\n" + "\n".join(path.read_text("utf-8") for path in files if path.suffix == suffix)
+        "\n" + "\n".join(_code(path) for path in files if path.suffix == suffix)
         for suffix in (".css", ".js")
     )
     policy = (
@@ -41,6 +43,13 @@ def inlined(files: Sequence[Path]) -> Code:
         " 'none'; form-action 'none'"
     )
     return Code(Markup(style), Markup(script), Markup(policy))
+
+
+def _code(path: Path) -> str:
+    """The file without the lines that are only a comment: a page is read by few, and opened by
+    many.
+    """
+    return _COMMENT.sub("", path.read_text("utf-8"))
 
 
 def _hash(text: str) -> str:

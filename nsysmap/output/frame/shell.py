@@ -1,0 +1,41 @@
+"""Fills in the frame: the templates of a page, its tabs, and the files of its style and script."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nsysmap.text.terminal import escaped
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+HERE = Path(__file__).parent
+_PICTURE = HERE.parent / "picture"
+STYLES = (_PICTURE / "theme.css", HERE / "frame.css")
+SCRIPTS = (_PICTURE / "graph.js", *(HERE / name for name in ("words.js", "frame.js")))
+"""What every page in the frame has, in order; a page's own files follow."""
+
+
+@dataclass(frozen=True)
+class Tab:
+    """One tab: the id of its panel, its name, and how many things it lists."""
+
+    key: str
+    words: str
+    count: int | None = None
+
+
+def environment(folder: Path) -> Environment:
+    """The templates of a folder and those of the frame; what they fill in is escaped, whatever it
+    contains.
+    """
+    import jinja2
+
+    loader = jinja2.FileSystemLoader((folder, HERE), encoding="utf-8")
+    made = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True
+    )
+    made.filters["plain"] = escaped
+    return made
