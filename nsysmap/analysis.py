@@ -392,6 +392,7 @@ class Pipeline:
             "headroom": self._headroom,
             "engine_headroom": self._engine_headroom,
             "precision_changes": self._precision_changes,
+            "eight_bits": self._eight_bits,
             "coverage": self._coverage,
             "unmapped": self._unmapped,
             "kernel_totals": lambda: self.kernel_totals,
@@ -607,6 +608,12 @@ class Pipeline:
         from nsysmap.timing.headroom import engine_headroom_table
 
         return engine_headroom_table(self._headroom_sources(), self.tables.headroom)
+
+    def _eight_bits(self) -> Table:
+        from nsysmap.timing.eight_bits import QuantizedEngine, eight_bits_table
+
+        given = {one.name: getattr(self.tables, one.name) for one in fields(QuantizedEngine)}
+        return eight_bits_table(QuantizedEngine(**given))
 
     def _precision_changes(self) -> Table:
         from nsysmap.timing.other_precision import Described, precision_changes_table
@@ -917,6 +924,7 @@ def engine_tables_with_profile(engine: Engine) -> dict[str, Table]:
     """
     from nsysmap.core.engine_schema import LAYERS
     from nsysmap.network.tables import engine_tables, layers_table
+    from nsysmap.timing.eight_bits import QuantizedEngine, eight_bits_table
     from nsysmap.timing.layer_times import profiled_layer_times
     from nsysmap.timing.precision import engine_precision_table
     from nsysmap.timing.roofline import roofline_table
@@ -931,11 +939,22 @@ def engine_tables_with_profile(engine: Engine) -> dict[str, Table]:
     layers = layers.with_columns(LAYERS, {"time_ns": time_ns, "share_of_kernel_time": share})
     inside = engine_tables([engine])
     roofline = roofline_table(layers, inside.work, Table.empty(DEVICES), Table.empty(KERNELS))
+    precision = engine_precision_table(engine)
+    facts = QuantizedEngine(
+        layers=layers,
+        work=inside.work,
+        tensors=inside.tensors,
+        edges=inside.edges,
+        precision=precision,
+        devices=Table.empty(DEVICES),
+        layer_times=times,
+    )
     return vars(inside) | {
         "layers": layers,
         "layer_times": times,
-        "precision": engine_precision_table(engine),
+        "precision": precision,
         "roofline": roofline,
+        "eight_bits": eight_bits_table(facts),
     }
 
 

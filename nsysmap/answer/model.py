@@ -566,6 +566,35 @@ class Headroom:
 
 
 @dataclass(frozen=True)
+class EightBitPart:
+    """Layers of an engine with products in 8 bits that have the same part in it (see the table
+    `eight_bits`).
+    """
+
+    part: str  # product, stayed, convert, epilogue or rest
+    why: str | None  # of products that stayed in a wider type
+    layers: int
+    time_ns: int  # per inference of the engine
+    datatypes: tuple[str, ...]
+    titles: tuple[str, ...]  # the most time first
+
+
+@dataclass(frozen=True)
+class EightBits:
+    """What an engine uses INT8, FP8 or FP4 for, and what the rest of its time is for."""
+
+    engine: int | None
+    type: str
+    time_ns: int  # of all its layers, per inference of the engine
+    parts: tuple[EightBitPart, ...]  # the most time first
+    # products whose kernels were made for an architecture without tensor cores for the type
+    older_products: int
+    older_ns: int
+    older_arch: str | None
+    reached: float | None  # share of their limit that the products reach, the mean over their time
+
+
+@dataclass(frozen=True)
 class RuleAnswer:
     """The answer of one rule (a row of `rule_outcomes`)."""
 
@@ -857,6 +886,7 @@ class Answer:
     tensorrt_since: str | None = None  # the oldest version that it may be, where no newest is known
     # how far the layers are from the hardware; None if nothing is known of any layer
     headroom: Headroom | None = None
+    eight_bits: tuple[EightBits, ...] = ()  # of engines with products in 8 bits or fewer
 
     def __post_init__(self) -> None:
         """Makes the words for the unit and the errors, once."""

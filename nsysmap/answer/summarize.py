@@ -11,6 +11,7 @@ from dataclasses import replace
 from nsysmap.advice.program import Program, program_of
 from nsysmap.answer.actions import UnitTime, actions, runs
 from nsysmap.answer.decoding import decoding
+from nsysmap.answer.eight_bits import eight_bits_of
 from nsysmap.answer.figures import (
     busy_share,
     inference_figures,
@@ -214,6 +215,7 @@ def summarize(
         decoding=decoding(tables, program),
         tensorrt_bound=None if version else program.bound,
         tensorrt_since=None if version else program.oldest,
+        eight_bits=eight_bits_of(tables),
         headroom=headroom_of(tables, program, kernel_units, unprofiled=without, gpus=gpus),
     )
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from nsysmap.answer.eight_bits import eight_bits_of
+from nsysmap.answer.model import EightBits
 from nsysmap.comparison.by_kernel import by_kernel_name, without_layers
 from nsysmap.comparison.conditions import ANOTHER_LENGTH, Condition, conditions, mean_kernels
 from nsysmap.comparison.finding_changes import FindingChange, finding_changes
@@ -93,6 +95,8 @@ class Comparison:
     notes: tuple[str, ...]
     # of the difference, where layers compute in another type; they add up to it
     precision: tuple[PrecisionReason, ...] = ()
+    # what INT8, FP8 or FP4 is used for on the side that has it, or on AFTER if both have
+    eight_bits: tuple[EightBits, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.before.source} with {self.after.source}: {self.verdict}>"
@@ -248,7 +252,17 @@ def _captures_compared(before: Side, after: Side) -> Comparison:
             if any(pace.hidden for pace in paces)
             else precision_reasons((before, after), groups, layers, (wholes[0], wholes[1]))
         ),
+        eight_bits=_eight_bits(before, after),
     )
+
+
+def _eight_bits(before: Side, after: Side) -> tuple[EightBits, ...]:
+    """What 8 bits are used for, of the later side that has products in them."""
+    found = [
+        eight_bits_of(side.tables) if "eight_bits" in side.tables else ()
+        for side in (after, before)
+    ]
+    return next((one for one in found if one), ())
 
 
 def _pass(before: Side, after: Side) -> int:

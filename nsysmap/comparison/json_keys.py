@@ -7,6 +7,7 @@ CHANGELOG.md; a new key is none.
 
 from __future__ import annotations
 
+from nsysmap.answer.model import EightBitPart, EightBits
 from nsysmap.comparison.compare import SideTime
 from nsysmap.comparison.conditions import Condition
 from nsysmap.comparison.finding_changes import FindingChange
@@ -33,6 +34,8 @@ COMPARISON: Declared = {
     PrecisionReason: keys(
         "reason types ns before_ns after_ns before_layers after_layers names told"
     ),
+    EightBitPart: keys("part why layers time_ns datatypes titles"),
+    EightBits: keys("engine type time_ns parts older_products older_ns older_arch reached"),
     OneInference: keys(
         "source one inference like rank first warmup time_ns usual usual_ns before_ns "
         "usual_before_ns phases"

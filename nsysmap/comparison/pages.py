@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from nsysmap.answer import eight_bits_words
+from nsysmap.answer.model import EightBits
 from nsysmap.comparison.compare import (
     CANNOT_TELL,
     FASTER,
@@ -79,6 +81,7 @@ def comparison_json(found: Comparison) -> dict[str, object]:
         "conditions": record(found.conditions, COMPARISON),
         "predictions": record(found.predictions, COMPARISON),
         "precision": record(found.precision, COMPARISON),
+        "eight_bits": record(found.eight_bits, COMPARISON),
         "notes": list(found.notes),
     }
 
@@ -113,6 +116,7 @@ def json_schema() -> Schema:
         "conditions": _items(record_schema(Condition, COMPARISON)),
         "predictions": _items(record_schema(Prediction, COMPARISON)),
         "precision": _items(record_schema(PrecisionReason, COMPARISON)),
+        "eight_bits": _items(record_schema(EightBits, COMPARISON)),
         "notes": TEXTS,
     }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **object_of(properties)}
@@ -137,6 +141,7 @@ def _sections(found: Comparison) -> Iterator[Section]:
         _times(found),
         _conditions(found),
         _precision(found),
+        _eight_bits(found),
         _waterfall(found),
         _predictions(found),
     )
@@ -429,6 +434,18 @@ def _precision(found: Comparison) -> Section:
         ("difference", "computes in", "why"),
         tuple(cells),
         "rlw",
+    )
+
+
+def _eight_bits(found: Comparison) -> Section:
+    """What 8 bits are used for, on the side that has them."""
+    rows = [row for one in found.eight_bits for row in eight_bits_words.cells(one)]
+    return tabled(
+        "eight-bits",
+        eight_bits_words.heading([one.type for one in found.eight_bits]),
+        eight_bits_words.HEADER,
+        tuple((*cells, escaped(told)) for *cells, told in rows),
+        eight_bits_words.ALIGN,
     )
 
 

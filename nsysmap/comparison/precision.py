@@ -13,6 +13,7 @@ from nsysmap.comparison.side import Side
 from nsysmap.core.table import Row, Table, sum_of
 from nsysmap.network.matched_groups import GONE, NEW, ONE_TO_ONE
 from nsysmap.text.units import counted, microseconds
+from nsysmap.timing.eight_bits import FIRST_ARCH
 from nsysmap.timing.layer_sums import common_name
 
 PRODUCTS, OTHER_TYPE, FUSION, CONVERSIONS, SAME_TYPE, OUTSIDE = (
@@ -25,10 +26,6 @@ PRODUCTS, OTHER_TYPE, FUSION, CONVERSIONS, SAME_TYPE, OUTSIDE = (
 )
 _PRODUCT_KINDS = frozenset({"gemm", "convolution", "deconvolution", "attention"})
 _CONVERSION_KINDS = frozenset({"reformat", "cast", "quantize"})
-_FIRST_ARCH = {"BF16": 80, "TF32": 80, "INT8": 72, "FP8": 89, "FP4": 100}
-"""Compute capability from which on tensor cores multiply such numbers (the instruction mma of PTX
-and its successors).
-"""
 _SPLIT = re.compile(r"split_?k", re.IGNORECASE)
 _ARCH = re.compile(r"\d+")
 
@@ -272,7 +269,7 @@ def _older(row: Row, kernels: tuple[_Kernels, _Kernels]) -> tuple[_Older | None,
     found = []
     for one, side, type_ in zip(kernels, ("before", "after"), _types(row), strict=True):
         archs = {one.arch.get(name) for name in _own_kernels(row, side)}
-        first = _FIRST_ARCH.get(type_ or "")
+        first = FIRST_ARCH.get(type_ or "")
         arch = archs.pop() if len(archs) == 1 else None
         found.append(
             _Older(type_ or "", arch, first)

@@ -243,6 +243,41 @@ ENGINE_HEADROOM = Spec(
 )
 
 
+EIGHT_BITS = Spec(
+    "eight_bits",
+    "What INT8, FP8 or FP4 is used for in engines that have it: their layers, each with its part;"
+    " no rows for other engines.",
+    (
+        row_in("layer_id", "layers"),
+        of_engine(null=True),
+        text("eight_bit_type", "INT8, FP8 or FP4: the type of the engine's products"),
+        text(
+            "part",
+            "product (computes in it), stayed (a product in a wider type), convert (changes types"
+            " only: quantizers, casts), epilogue (element-wise work on what such a product wrote as"
+            " a float, in a kernel of its own), rest",
+        ),
+        text("datatype", "data type it computes in", null=True),
+        text(
+            "why",
+            "of a product that stayed: no-quantizer (none at its inputs), one-input (only one of"
+            " them is quantised), channels (not a multiple of 16), dequantized (quantizers are"
+            " there, and the builder multiplies after them in the wider type), no-tensor-cores (the"
+            " GPU has none for it)",
+            null=True,
+        ),
+        text(
+            "kernel_arch",
+            "of a product: the architecture that its kernel was made for, if that has no tensor"
+            " cores for the type",
+            null=True,
+        ),
+        integer("time_ns", "its time per inference (see layers)", "ns", null=True),
+    ),
+    key=("layer_id",),
+)
+
+
 PRECISION_CHANGES = Spec(
     "precision_changes",
     "What each layer would take in a narrower data type: at best, and as measured pairs of engines"

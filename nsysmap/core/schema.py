@@ -26,6 +26,7 @@ RULE_TABLES = (
     trace.CUDA_GRAPH_TRACES, trace.OVERHEADS,
     trace.OSRT_CALLS, trace.DEVICES, trace.CAPTURE, result.WHATIF, trace.STEADY_STATE, engine.WORK,
     result.ROOFLINE, result.HEADROOM, result.ENGINE_HEADROOM, result.PRECISION_CHANGES,
+    result.EIGHT_BITS,
     engine.ENGINES_WITH_TENSORS, engine.CHAINS, engine.CHAIN_LAYERS, engine.ATTENTION,
     engine.ATTENTION_LAYERS, engine.REFORMATS,
     engine.QUANTIZERS, result.PRECISION, result.LAYER_TIMES, result.KERNEL_RUNS, engine.SIBLINGS,
@@ -103,6 +104,7 @@ class Tables(Mapping[str, Table]):
     headroom: Table
     engine_headroom: Table
     precision_changes: Table
+    eight_bits: Table
     coverage: Table
     unmapped: Table
     kernel_totals: Table

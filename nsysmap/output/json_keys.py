@@ -15,6 +15,8 @@ from nsysmap.answer.model import (
     Distinction,
     Disturbance,
     Doubt,
+    EightBitPart,
+    EightBits,
     EngineRan,
     Figure,
     FirstUse,
@@ -101,6 +103,8 @@ REPORT: Declared = {
         "time_ns known_ns least_ns headroom_ns share layers counted_layers weights_only_layers "
         "groups reasons gpu_bound trials compared_ns reachable_ns"
     ),
+    EightBitPart: keys("part why layers time_ns datatypes titles"),
+    EightBits: keys("engine type time_ns parts older_products older_ns older_arch reached"),
     Doubt: keys("what reason rules changes because lacks about_engines"),
     MappedCounts: keys("kernels with_layer share_of_time methods"),
     NextStep: keys("why command"),
@@ -114,7 +118,7 @@ REPORT: Declared = {
         "kernels kernel_kinds slowest regions rules graph replayed_ns replay_error actions "
         "doubts mapped blocked warnings next_steps opaque_layers selected collectives in_turn "
         "in_step disturbance first_use tensorrt_bound tensorrt_since "
-        "headroom unit_facts=unit_of_time decoding"
+        "headroom eight_bits unit_facts=unit_of_time decoding"
     ),
     TraceFacts: keys(
         "source nsys_version schema_version form tensorrt_version duration_ns "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from nsysmap.answer import gains, headroom_words
+from nsysmap.answer import eight_bits_words, gains, headroom_words
 from nsysmap.answer.costs import kernel_titles
 from nsysmap.answer.model import Answer
 from nsysmap.answer.words import in_its_words, mixture
@@ -278,6 +278,18 @@ def _headroom(report: Answer, _width: int) -> Made:
     return f"Headroom: time that could go (per {report.unit})", blocks
 
 
+def _eight_bits(report: Answer, _width: int) -> Made:
+    if not report.eight_bits:
+        return _NONE
+    blocks: list[Block] = []
+    for one in report.eight_bits:
+        if len(report.eight_bits) > 1:
+            blocks.append(Paragraph(f"{engine_words(report, one.engine)}:"))
+        rows = eight_bits_words.cells(one)
+        blocks.append(Grid(eight_bits_words.HEADER, rows, eight_bits_words.ALIGN))
+    return eight_bits_words.heading([one.type for one in report.eight_bits]), blocks
+
+
 def _families(report: Answer, _width: int) -> Made:
     if not report.tables.kernel_totals:
         return _NONE
@@ -429,6 +441,7 @@ SECTIONS: Mapping[str, Callable[[Answer, int], Made]] = {
     "layers": _layers,
     "kinds": _kinds,
     "precision": _precision,
+    "eight-bits": _eight_bits,
     "headroom": _headroom,
     "families": _families,
     "kernels": _kernels,
