@@ -91,6 +91,8 @@ OPS: tuple[OpRow, ...] = (
     OpRow("Sin", "Sin", "Sin", "pointwise", "likely", "likely", "RoPE tables, timestep embedding (PI05)", "__myl_ConcSinCos"),
     OpRow("Cos", "Cos", "Cos", "pointwise", "likely", "likely", "RoPE tables, timestep embedding (PI05)", "__myl_ConcSinCos"),
     OpRow("Log", "Log", "Log", "pointwise", "likely", "likely", "entropy head", "__myl_MaxMinLogMulSum"),
+    OpRow("Log1", "Log1", "Log1p", "pointwise", "likely", "guess", "softplus of a state space model: Exp, Log1p, and the input where Exp is infinite", "__myl_ReshExpLog1IsinSeleMul"),
+    OpRow("Isin", "Isi", "IsInf", "compare", "likely", "guess", "the same", "__myl_ReshExpLog1IsinSeleMul"),
     OpRow("Conc", "Con", "Concat", MOVE, "confirmed", "confirmed", "PI05 Concat_8; VIT, DEIT /Concat_1; never convolution", "__myl_ConcMoveMul"),
     OpRow("Slic", "Sli", "Slice", MOVE, "confirmed", "confirmed", "PI05 Split; VIT /Gather_1: also Split and constant Gather", "__myl_Slic_myl0_881"),
     OpRow("Gath", "Gat", "Gather", MOVE, "confirmed", "aligned", "KTM; PI05 position_embedding/Gather", "__myl_ReshTranGathAddReshCastMeanSubMulMean"),
