@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nsysmap.core.table import Text
 from nsysmap.inputs.engine.model import Layer
 from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace, read_engines
@@ -124,3 +125,33 @@ def test_a_region_may_run_the_code_of_the_layers_before_it(report: str, listed: 
     placed = result.kernels.ints("layer_index")
     assert (placed[placed >= 0] == np.minimum(own, listed)[placed >= 0]).all()
     assert (placed >= 0).mean() > 0.9
+
+
+def test_a_range_around_a_whole_region_refuses_no_file_that_has_its_layers() -> None:
+    """As where the name of the domain of its layers was not captured: the order of the kernels
+    decides.
+    """
+    trace = _trace("bert_eager-sync")
+    ranges = trace.nvtx_ranges
+    calls = np.flatnonzero(ranges.text("name").where(lambda name: name.startswith("Execution")))
+    text = [
+        "{ForeignNode[/ln0/LayerNormalization.../ln2_3/LayerNormalization]}" if again else name
+        for name in ranges.text("name").take(calls).list()
+        for again in (False, True)
+    ]
+    both = ranges.take(np.repeat(calls, 2))
+    shift = np.tile(np.array([0, 1]), len(calls))
+    both = both.with_columns(
+        both.spec,
+        {
+            "name": Text.of(text),
+            "start_ns": both.ints("start_ns") + shift,
+            "end_ns": both.ints("end_ns") - shift,
+        },
+    )
+    engines = [read_engine(FOLDER / f"{name}.engine.json") for name in ("bert_eager", "bert_fp8")]
+    for engine, verdict in zip(engines, ("ran", "did-not-run"), strict=True):
+        result = map_trace(replace(trace, nvtx_ranges=both), [engine])
+        assert _verdicts(result) == [verdict]
+        layers = result.kernels.ints("layer_index")
+        assert ((layers >= 0) == (verdict == "ran")).all()

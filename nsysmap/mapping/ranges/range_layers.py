@@ -205,7 +205,7 @@ def _choose(
     names = tensorrt.ranges.text("name").take(tensorrt.layers).values
     total = np.zeros((len(lookups), len(tensorrt.calls) + 1), np.int64)
     known = np.zeros_like(total)
-    knowing = []
+    knowing, saying = [], []
     for number, lookup in enumerate(lookups):
         knows = np.array([*(bool(found) for found in lookup.found), False])
         knows[:-1] |= knows[outer_of_code] & (outer_of_code >= 0)
@@ -218,6 +218,7 @@ def _choose(
                 for value, found in zip(names, lookup.found, strict=True)
             ]
         )
+        saying.append(counts)
         for _, pair in in_pieces(pairs):
             probe_group, probe_code = pair // distinct, pair % distinct
             counted = counts[probe_code]
@@ -243,7 +244,7 @@ def _choose(
         for _, pair in in_pieces(pairs):
             here[pair[of_engine[pair // distinct]] % distinct] = True
             anywhere[pair % distinct] = True
-        texts = np.flatnonzero(here if here.any() else anywhere)
+        texts = np.flatnonzero((here if here.any() else anywhere) & saying[number])
         known_texts = knowing[number][texts]
         strange = next((names[code] for code in texts[~known_texts].tolist()), None)
         known_ones, lookup = int(np.count_nonzero(known_texts)), lookups[number]
