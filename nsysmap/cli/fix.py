@@ -120,6 +120,8 @@ def _told(found: Fix) -> list[str]:
             f"Predicted: {ranged(saved.ns, saved.low_ns, saved.high_ns)} less of"
             f" {rounded(found.inference_ns)} per inference"
         )
+    else:
+        lines.append("No edit of the model would save time: no script is written")
     groups: dict[tuple[str, str], list[int]] = {}
     for at, (edit, _) in enumerate(found.made):
         groups.setdefault((edit.kind, edit.does), []).append(at)

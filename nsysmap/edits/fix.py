@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from nsysmap.core.errors import NsysmapError, named_path
 from nsysmap.core.output_file import replacing
 from nsysmap.edits.flags import Flag, flags, pinned
@@ -21,13 +19,14 @@ from nsysmap.edits.predict import (
     EngineTimes,
     LayerTime,
     PredictedEdit,
-    Saving,
+    SavedTime,
     predict,
     total,
 )
 from nsysmap.inputs.engine.model import PROFILE
 from nsysmap.inputs.engine.onnx_model import read_model
 from nsysmap.names.layers import without_suffix
+from nsysmap.text.units import rounded
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
     from nsysmap.edits.view import Array
     from nsysmap.inputs.engine.model import Engine
 
+_MOST_BETWEEN_NS = 6_000
+"""A launch takes no longer: more idle time between kernels has other reasons than their number."""
 _NAMED = 3  # names that a message has
 _MOST_FOREIGN = 0.05
 """Share of the nodes that an engine file names which the model may lack: TensorRT makes some."""
@@ -49,7 +50,7 @@ class Fix:
 
     script: str
     made: tuple[tuple[Edit, PredictedEdit], ...]
-    together: Saving
+    together: SavedTime
     inference_ns: int
     refused: tuple[Refusal, ...]  # that findings are about, or what was asked for
     flags: tuple[Flag, ...]
@@ -117,7 +118,9 @@ def fix(  # one parameter a file or an option
         if isinstance(found, str):
             return found
         if found.saving.high_ns < least:
-            return f"it saves {found.saving.high_ns / 1000:.2g} µs at most"
+            return f"it saves {rounded(found.saving.high_ns)} at most"
+        if found.saving.ns <= 0 and not asked:
+            return f"it would rather cost time: {found.basis}"
         times.credit(found)
         predicted.append(found)
         return None
@@ -132,8 +135,8 @@ def fix(  # one parameter a file or an option
         if asked or times.finding(times.of(one.nodes), _all_rules(kinds))
     )
     if not made and not (told and not asked):
-        raise _nothing(model_path, chosen.refused, asked)
-    together = total([one.saving for one in predicted])
+        raise _nothing(model_path, chosen.refused, asked, times)
+    together = total([one.saving for one in predicted], times.inference_ns)
     text = _script(made, model_path, analysis.source, times.inference_ns, together, external)
     return Fix(text, made, together, times.inference_ns, refused, told)
 
@@ -143,7 +146,7 @@ def _script(
     model_path: str,
     report: str,
     inference_ns: int,
-    together: Saving,
+    together: SavedTime,
     external: bool,
 ) -> str:
     from nsysmap.edits.script import script
@@ -223,13 +226,16 @@ def _check_names(engines: Sequence[Engine], model: ir.Model, path: str) -> None:
     )
 
 
-def _nothing(path: str, refused: Sequence[Refusal], asked: Sequence[str]) -> NsysmapError:
+def _nothing(
+    path: str, refused: Sequence[Refusal], asked: Sequence[str], times: EngineTimes
+) -> NsysmapError:
+    """What to say where nothing is edited: the reason at the place that takes most time."""
     of = f" for {', '.join(asked)}" if asked else ""
     if not refused:
         return NsysmapError(
             path, f"has no place that can be edited{of}", "see `nsysmap rules` for what to do"
         )
-    first = refused[0]
+    first = max(refused, key=lambda one: sum(at.time_ns for at in times.of(one.nodes)))
     more = f", and {len(refused) - 1} more places" if len(refused) > 1 else ""
     return NsysmapError(
         path,
@@ -240,7 +246,10 @@ def _nothing(path: str, refused: Sequence[Refusal], asked: Sequence[str]) -> Nsy
 
 def times_of(analysis: Analysis) -> EngineTimes:
     """The measured time of the layers of an analysis, by the nodes that they compute."""
-    does = {row.integer("layer_id"): row.text("does") for row in analysis.tables.work}
+    work = {
+        row.integer("layer_id"): (row.text("does"), row.text("tensor_cores"))
+        for row in analysis.tables.work
+    }
     bounds = {
         row.integer("layer_id"): row.maybe_integer("bound_ns") for row in analysis.tables.roofline
     }
@@ -251,23 +260,24 @@ def times_of(analysis: Analysis) -> EngineTimes:
             row.text("name"),
             frozenset(nodes[at] if at < len(nodes) else ()),
             row.maybe_integer("time_ns") or 0,
-            does.get(at, "other"),
+            work.get(at, ("other", ""))[0],
             bounds.get(at) or 0,
             row.maybe_text("precision") or "",
+            work.get(at, ("", "unknown"))[1],
+            row.maybe_integer("stream") or 0,
         )
         for row in analysis.tables.layers
         if (at := row.integer("layer_id")) is not None
     )
-    gaps = [
-        row.integer("dur_ns")
-        for row in analysis.tables.gaps
-        if row.text("cause") == "dispatch" and row.maybe_integer("inference") is not None
-    ]
     told = analysis.summary.unprofiled or analysis.summary.traced
+    held = sum(one.time_ns for one in layers)
+    inference_ns = told.ns if told else held
+    ran = sum(1 for one in layers if one.time_ns)
+    between = (inference_ns - held) / ran if ran else 0.0
     return EngineTimes(
         tuple(one for one in layers if one.time_ns and one.nodes),
-        round(float(np.median(gaps))) if gaps else 0,
-        told.ns if told else sum(one.time_ns for one in layers),
+        round(min(max(between, 0.0), _MOST_BETWEEN_NS)),
+        inference_ns,
         analysis.findings,
     )
 

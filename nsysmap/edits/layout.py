@@ -87,7 +87,8 @@ def _pair(view: ModelView, node: ir.Node) -> Edit | None:
         return None
     both = tuple(first[one] for one in second)
     result, source = node.outputs[0], before.inputs[0]
-    if both == tuple(range(len(both))):
+    straight = both == tuple(range(len(both)))
+    if straight:
         steps: tuple[Call, ...] = (call("edit.replace", tensor(result), tensor(source)),)
         does = "no transposes, the second undoes the first"
     elif view.reader(before.outputs[0]) is node:
@@ -106,7 +107,8 @@ def _pair(view: ModelView, node: ir.Node) -> Edit | None:
         view.names(nodes),
         steps,
         f"the orders of axes {list(first)} and {list(second)} together are {list(both)}",
-        "vanish",
+        "vanish" if straight else "join",
+        unblocks=straight,
     )
 
 
@@ -257,6 +259,7 @@ def _rewritten(view: ModelView, region: _Between) -> Edit:
         "every node between computes each element alone or along an axis that is moved with it",
         "vanish",
         beside=view.names(inner),
+        unblocks=True,
     )
 
 
@@ -276,7 +279,8 @@ def _reshaped(view: ModelView, node: ir.Node) -> Edit | None:
     if shape is None or source is None:
         return None
     chain: Sequence[ir.Node] = (before, node)
-    if view.fixed(source) == shape:
+    gone = view.fixed(source) == shape
+    if gone:
         steps: tuple[Call, ...] = (call("edit.replace", tensor(result), tensor(source)),)
         does = "no reshapes, the second undoes the first"
     else:
@@ -293,5 +297,6 @@ def _reshaped(view: ModelView, node: ir.Node) -> Edit | None:
         view.names(chain),
         steps,
         "a reshape keeps the order of the elements, so the last one decides",
-        "vanish",
+        "vanish" if gone else "join",
+        unblocks=gone,
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Gain = Literal["vanish", "join", "merge", "narrow", "align", "unknown"]
+Gain = Literal["vanish", "join", "merge", "narrow", "align"]
 """How the time of an edit follows from that of the layers it is about: they vanish, become one
 kernel, become one product, compute in a narrower type, or compute aligned channels.
 """
@@ -36,6 +36,8 @@ class Edit:
     # nodes besides that are not changed but no longer separated: they may become one kernel
     beside: tuple[str, ...] = ()
     opset: int = 0  # the least that its operators need
+    # it takes away what moves data between nodes, which kept them from being one kernel
+    unblocks: bool = False
 
 
 @dataclass(frozen=True)

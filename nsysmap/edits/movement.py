@@ -191,6 +191,7 @@ def _moved(
         f"the result is elements {piece.begin} to {piece.end - 1} of axis {piece.axis} of"
         f" {tensor(piece.source)}, in order",
         "vanish",
+        unblocks=True,
     )
 
 
@@ -224,4 +225,5 @@ def _copied(view: ModelView, node: ir.Node) -> Iterator[Edit | Refusal]:
         "the other operand has the full shape, so the result keeps it",
         "vanish",
         beside=view.names([reader]),
+        unblocks=True,
     )

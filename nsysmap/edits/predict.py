@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from nsysmap.edits.model import Edit
 from nsysmap.rules.finding import Finding
+from nsysmap.text.units import counted
 
+_MOST_SAVED = 0.95  # share of an inference
 LEAST_SHARE = 0.002
 """An edit that saves less than this share of the time at most is not made unless asked for."""
 
 
 @dataclass(frozen=True)
-class Saving:
+class SavedTime:
     """What an edit saves in each inference, with its range."""
 
     ns: int
     low_ns: int
     high_ns: int
 
-    def __add__(self, other: Saving) -> Saving:
-        return Saving(self.ns + other.ns, self.low_ns + other.low_ns, self.high_ns + other.high_ns)
+    def __add__(self, other: SavedTime) -> SavedTime:
+        return SavedTime(
+            self.ns + other.ns, self.low_ns + other.low_ns, self.high_ns + other.high_ns
+        )
 
 
-NOTHING = Saving(0, 0, 0)
+NOTHING = SavedTime(0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -38,13 +42,15 @@ class LayerTime:
     does: str  # as the table `work` has it
     bound_ns: int = 0  # what its bytes and operations need at least
     precision: str = ""  # the type it computes in
+    tensor_cores: str = "unknown"  # yes, no or unknown
+    stream: int = 0
 
 
 @dataclass(frozen=True)
 class PredictedEdit:
     """What an edit saves, the layers that this is about, and the finding it serves."""
 
-    saving: Saving
+    saving: SavedTime
     layers: tuple[LayerTime, ...]
     finding: Finding | None
     basis: str
@@ -59,6 +65,20 @@ class EngineTimes:
     inference_ns: int
     findings: Sequence[Finding] = ()
     left: dict[int, float] = field(default_factory=dict)  # share of a layer's time
+
+    @property
+    def overlap(self) -> float:
+        """How much of a kernel's time an inference is longer for: less than 1 where kernels run
+        beside each other.
+        """
+        held = sum(one.time_ns for one in self.layers)
+        return min(1.0, self.inference_ns / held) if held else 1.0
+
+    @property
+    def least_ns(self) -> int:
+        """What a small kernel takes here."""
+        times = sorted(one.time_ns for one in self.layers)
+        return times[len(times) // 10] if times else 0
 
     def of(self, nodes: Iterable[str]) -> list[LayerTime]:
         """The layers that compute any of these nodes."""
@@ -98,98 +118,118 @@ def predict(edit: Edit, rules: Sequence[str], times: EngineTimes) -> PredictedEd
     layers = times.of(nodes)
     if not layers:
         return "no kernel of the engine computes these nodes"
-    finding = times.finding(layers, rules)
+    fused = next((one for one in layers if one.does == "attention"), None)
+    if fused is not None and edit.kind in ("attention", "softmax"):
+        return f"TensorRT fuses this attention already ({fused.name})"
+    judged = [one for one in layers if one.does == "product"] if edit.gain == "merge" else layers
+    if edit.gain in ("join", "merge") and len(judged) <= 1:
+        return f"TensorRT computes them as one kernel already ({(judged or layers)[0].name})"
+    streams = {one.stream for one in judged}
+    if edit.gain == "merge" and len(streams) > 1:
+        return f"TensorRT runs them beside each other, on {len(streams)} streams"
     whole = [one for one in layers if one.nodes <= nodes]
     part = [one for one in layers if not one.nodes <= nodes]
-    if edit.gain in ("join", "merge") and len(layers) == 1:
-        return f"TensorRT computes them as one kernel already ({layers[0].name})"
     saving, basis = _GAINS[edit.gain](edit, whole, part, times)
     if saving.high_ns <= 0:
         inside = part[0].name if part else layers[0].name
         return f"TensorRT computes them inside other kernels ({inside}), where they cost nothing"
-    return PredictedEdit(saving, tuple(layers), finding, basis)
+    share = times.overlap
+    saving = SavedTime(
+        round(saving.ns * share),
+        round(saving.low_ns * share),
+        min(saving.high_ns, round(_MOST_SAVED * times.inference_ns)),
+    )
+    return PredictedEdit(saving, tuple(layers), times.finding(layers, rules), basis)
 
 
-def _vanish(
-    edit: Edit, whole: Sequence[LayerTime], part: Sequence[LayerTime], times: EngineTimes
-) -> tuple[Saving, str]:
-    """Kernels that compute nothing else are gone; those that do take up to a quarter less, and may
-    be joined.
+_Layers = Sequence[LayerTime]
+
+
+def _vanish(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tuple[SavedTime, str]:
+    """Kernels that compute nothing else are gone.  One that computes something else too may become
+    part of a neighbour, if the nodes kept it apart; arithmetic within a kernel costs nothing.
     """
-    gone = sum(times.remaining(one) for one in whole) + len(whole) * times.between_ns
+    gone = sum(times.remaining(one) + times.between_ns for one in whole)
     beside = [one for one in times.of(edit.beside) if one not in whole and one not in part]
     pointwise = [one for one in beside if one.does not in ("product", "attention")]
     joined = sum(sorted(times.remaining(one) + times.between_ns for one in pointwise)[:-1])
-    moved = sum(times.remaining(one) * 0.25 for one in part if one.does != "attention")
-    if not whole and not moved:
+    apart = [one for one in part if edit.unblocks and one.does not in ("product", "attention")]
+    freed = sum(times.remaining(one) + times.between_ns for one in apart)
+    if not whole and not freed:
         return NOTHING, ""
-    if not whole:
-        return Saving(round(moved / 4), 0, round(moved + joined)), "the kernels do less"
+    told = [f"{counted(len(whole), 'kernel')} compute nothing else"] if whole else []
+    told += [f"{counted(len(apart), 'kernel')} may become part of others"] if apart else []
     return (
-        Saving(round(gone), round(0.6 * gone), round(1.1 * gone + moved + joined)),
-        f"{len(whole)} kernels compute nothing else",
+        SavedTime(
+            round(gone + 0.5 * freed),
+            round(0.6 * gone),
+            round(1.1 * (gone + freed) + (joined if whole else 0)),
+        ),
+        ", ".join(told),
     )
 
 
-def _join(
-    edit: Edit, whole: Sequence[LayerTime], part: Sequence[LayerTime], times: EngineTimes
-) -> tuple[Saving, str]:
-    """As one kernel they take as long as the longest of them, or what a finding says."""
-    layers = [*whole, *part, *(one for one in times.of(edit.beside) if one not in (*whole, *part))]
+def _join(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tuple[SavedTime, str]:
+    """As one kernel they take as long as the longest of them at least."""
+    layers = [*whole, *part]
+    layers += [one for one in times.of(edit.beside) if one not in layers]
     total = sum(times.remaining(one) for one in layers)
     longest = max(times.remaining(one) for one in layers)
     most = total - longest + (len(layers) - 1) * times.between_ns
     return (
-        Saving(round(0.6 * most), round(0.2 * most), round(most)),
+        SavedTime(round(0.6 * most), round(0.2 * most), round(most)),
         f"{len(layers)} kernels become one, which takes as long as the longest at least",
     )
 
 
-def _merge(
-    _edit: Edit, whole: Sequence[LayerTime], part: Sequence[LayerTime], times: EngineTimes
-) -> tuple[Saving, str]:
-    layers = [*whole, *part]
-    total = sum(times.remaining(one) for one in layers)
-    longest = max(times.remaining(one) for one in layers)
-    bound = sum(one.bound_ns for one in layers)
-    most = total - max(longest, bound) + (len(layers) - 1) * times.between_ns
+def _merge(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tuple[SavedTime, str]:
+    """As one product they take as long as the longest at least; where a product did more than
+    multiply, or another product reads it, its part of the result is cut out by a kernel more.
+    """
+    nodes = frozenset(edit.nodes)
+    layers = [one for one in (*whole, *part) if one.does == "product"]
+    sizes = [times.remaining(one) for one in layers]
+    most = sum(sizes) - max(*sizes, sum(one.bound_ns for one in layers))
+    most += (len(layers) - 1) * times.between_ns
+    cut = sum(1 for one in layers if not one.nodes <= nodes)
+    cuts = cut * (times.least_ns + times.between_ns)
     return (
-        Saving(round(0.5 * most), 0, round(most)),
-        f"{len(layers)} kernels become one, which takes as long as the longest at least",
+        SavedTime(round(0.5 * most - cuts), round(-cuts), round(most - 0.5 * cuts)),
+        f"{len(layers)} kernels become one, which takes as long as the longest at least"
+        + (f"; {counted(cut, 'kernel')} more cut its result apart" if cut else ""),
     )
 
 
 def _narrow(
-    _edit: Edit, whole: Sequence[LayerTime], part: Sequence[LayerTime], times: EngineTimes
-) -> tuple[Saving, str]:
+    _edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes
+) -> tuple[SavedTime, str]:
+    """Half the bytes and twice the rate of tensor cores save half at most, and less of a kernel
+    that waits for neither; more where FP32 did not use tensor cores.
+    """
     wide = [one for one in (*whole, *part) if one.precision in ("FP32", "TF32")]
-    products = sum(times.remaining(one) for one in wide if one.does == "product")
-    others = sum(times.remaining(one) for one in wide if one.does != "product")
+    low = likely = high = 0.0
+    for one in wide:
+        shares = (0.0, 0.3, 0.6)
+        if one.does == "product":
+            shares = (0.2, 0.6, 0.9) if one.tensor_cores == "no" else (0.2, 0.4, 0.6)
+        time = times.remaining(one)
+        low, likely, high = (
+            sum_ + share * time for sum_, share in zip((low, likely, high), shares, strict=True)
+        )
     casts = [one for one in whole if one.does in ("cast", "movement", "reformat")]
-    gone = sum(times.remaining(one) for one in casts) + len(casts) * times.between_ns
-    likely = 0.6 * products + 0.3 * others + 0.5 * gone
+    gone = sum(times.remaining(one) + times.between_ns for one in casts)
     return (
-        Saving(round(likely), round(0.3 * products), round(0.9 * products + 0.6 * others + gone)),
-        "half the bytes, and tensor cores where it multiplies",
+        SavedTime(round(likely + 0.8 * gone), round(low + 0.5 * gone), round(high + gone)),
+        "half the bytes, and tensor cores at twice their rate",
     )
 
 
-def _align(
-    _edit: Edit, whole: Sequence[LayerTime], part: Sequence[LayerTime], times: EngineTimes
-) -> tuple[Saving, str]:
-    layers = [*whole, *part]
-    total = sum(times.remaining(one) for one in layers)
+def _align(_edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tuple[SavedTime, str]:
+    total_ns = sum(times.remaining(one) for one in (*whole, *part))
     return (
-        Saving(round(0.6 * total), round(0.2 * total), round(0.9 * total)),
+        SavedTime(round(0.6 * total_ns), round(0.2 * total_ns), round(0.9 * total_ns)),
         "kernels for aligned channels use tensor cores and whole vectors",
     )
-
-
-def _unknown(
-    _edit: Edit, whole: Sequence[LayerTime], part: Sequence[LayerTime], times: EngineTimes
-) -> tuple[Saving, str]:
-    total = sum(times.remaining(one) for one in (*whole, *part))
-    return Saving(0, 0, round(total)), "how much is unknown"
 
 
 _GAINS = {
@@ -198,13 +238,13 @@ _GAINS = {
     "merge": _merge,
     "narrow": _narrow,
     "align": _align,
-    "unknown": _unknown,
 }
 
 
-def total(savings: Mapping[str, Saving] | Iterable[Saving]) -> Saving:
-    """All savings together."""
+def total(savings: Iterable[SavedTime], inference_ns: int) -> SavedTime:
+    """All savings together, which leave something of the inference."""
     found = NOTHING
-    for one in savings.values() if isinstance(savings, Mapping) else savings:
+    for one in savings:
         found = found + one
-    return found
+    most = round(_MOST_SAVED * inference_ns)
+    return SavedTime(min(found.ns, most), min(found.low_ns, most), min(found.high_ns, most))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from nsysmap.edits.editor import Editor
 from nsysmap.edits.model import Edit
-from nsysmap.edits.predict import PredictedEdit, Saving
+from nsysmap.edits.predict import PredictedEdit, SavedTime
 from nsysmap.edits.steps import used, written
 from nsysmap.text.units import ranged, rounded
 
@@ -32,7 +32,7 @@ def script(
     model: str,
     report: str,
     inference_ns: int,
-    together: Saving,
+    together: SavedTime,
     external: bool,
 ) -> str:
     """The script for these edits of the model of this name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -59,6 +60,34 @@ def test_a_narrower_type_saves_where_a_layer_computes_in_the_wider_one(
     held = times([layer(0, "a", 9_000, "product", precision=precision)])
     found = predict(edit("narrow", "a"), (), held)
     assert isinstance(found, PredictedEdit) == some
+
+
+def test_what_only_moved_data_inside_a_kernel_may_free_it_for_another() -> None:
+    held = times([layer(0, "a b", 4_000), layer(1, "c", 9_000, "product")])
+    found = predict(replace(edit("vanish", "a"), unblocks=True), (), held)
+    assert made(found).saving.low_ns == 0
+    assert made(found).saving.high_ns > 4_000
+    assert isinstance(predict(edit("vanish", "a"), (), held), str)
+
+
+@pytest.mark.parametrize(("stream", "why"), [(1, "beside each other, on 2 streams"), (0, "")])
+def test_products_on_several_streams_stay(stream: int, why: str) -> None:
+    held = times([layer(0, "a", 4_000, "product"), layer(1, "b", 4_000, "product", stream=stream)])
+    found = predict(edit("merge", "a b"), (), held)
+    assert why in found if isinstance(found, str) else not why
+
+
+def test_a_merged_product_whose_parts_did_more_is_cut_apart_by_further_kernels() -> None:
+    both = [layer(0, "a act", 9_000, "product"), layer(1, "b act", 9_000, "product")]
+    both += [layer(at, f"n{at}", 1_000) for at in range(2, 9)]
+    saving = made(predict(edit("merge", "a b"), (), times(both))).saving
+    assert saving.low_ns < 0 < saving.high_ns
+
+
+def test_attention_that_is_fused_stays() -> None:
+    held = times([layer(0, "a b", 4_000, "attention"), layer(1, "c", 1_000, "movement")])
+    one = replace(edit("join", "a b c"), kind="attention")
+    assert predict(one, (), held) == "TensorRT fuses this attention already (layer 0)"
 
 
 def test_a_layer_s_time_is_saved_once() -> None:

@@ -15,7 +15,7 @@ ir = pytest.importorskip("onnx_ir")
 
 from nsysmap.edits.check import check_interface, compare  # noqa: E402
 from nsysmap.edits.model import call  # noqa: E402
-from nsysmap.edits.predict import NOTHING, PredictedEdit, Saving  # noqa: E402
+from nsysmap.edits.predict import NOTHING, PredictedEdit, SavedTime  # noqa: E402
 from nsysmap.edits.script import script  # noqa: E402
 from nsysmap.edits.steps import written  # noqa: E402
 
@@ -43,7 +43,7 @@ def test_the_script_alone_makes_the_same_model(tmp_path: Path) -> None:
         model="m.onnx",
         report="r.nsys-rep",
         inference_ns=100_000,
-        together=Saving(3_000, 1_000, 5_000),
+        together=SavedTime(3_000, 1_000, 5_000),
         external=False,
     )
     program, out = tmp_path / "fix.py", tmp_path / "out.onnx"
