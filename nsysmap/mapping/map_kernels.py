@@ -52,18 +52,18 @@ _NO_KERNELS = (
     "signal",
 )
 
-_OUTSIDE_TENSORRT = "launched outside any TensorRT range"
-_OUTSIDE_LAYERS = "launched inside ExecutionContext:: but outside any layer range"
-_NO_LAUNCH = "its launch call is not in the trace"
-_NO_CREATION = (
+OUTSIDE_TENSORRT = "launched outside any TensorRT range"
+OUTSIDE_LAYERS = "launched inside ExecutionContext:: but outside any layer range"
+NO_LAUNCH = "its launch call is not in the trace"
+NO_CREATION = (
     "the creation of its graph node is not in the trace: the graph was captured before the trace"
     " began"
 )
-_CREATED_OUTSIDE = "its graph node was created outside any layer range"
+CREATED_OUTSIDE = "its graph node was created outside any layer range"
 _AMBIGUOUS = "several layers of the engine have the name of the layer range, but not as many as ran"
 _NEVER_ENDS = "it is not counted as an inference, and later ones are counted as if it had ended."
-_NO_RANGES = "the trace has no TensorRT layer ranges"
-_NOT_ITS = "its inference has the layers of a given engine file, and is not of that engine"
+NO_RANGES = "the trace has no TensorRT layer ranges"
+NOT_ITS = "its inference has the layers of a given engine file, and is not of that engine"
 
 
 @dataclass(frozen=True)
@@ -363,7 +363,7 @@ def _by_order(
 
 
 def _not_its(refused: BoolArray) -> Text:
-    return Text(np.where(refused, 0, -1).astype(np.int32), (_NOT_ITS,))
+    return Text(np.where(refused, 0, -1).astype(np.int32), (NOT_ITS,))
 
 
 def _reasons(
@@ -375,26 +375,26 @@ def _reasons(
     has_ranges: bool,
 ) -> Text:
     texts = (
-        _OUTSIDE_TENSORRT,
-        _OUTSIDE_LAYERS,
-        _NO_LAUNCH,
-        _NO_CREATION,
-        _CREATED_OUTSIDE,
+        OUTSIDE_TENSORRT,
+        OUTSIDE_LAYERS,
+        NO_LAUNCH,
+        NO_CREATION,
+        CREATED_OUTSIDE,
         _AMBIGUOUS,
-        _NO_RANGES,
+        NO_RANGES,
         SEVERAL,
     )
-    reason = np.full(len(method), texts.index(_OUTSIDE_TENSORRT), np.int32)
+    reason = np.full(len(method), texts.index(OUTSIDE_TENSORRT), np.int32)
     if not has_ranges:
-        reason[:] = texts.index(_NO_RANGES)
-    reason[evidence.in_call] = texts.index(_OUTSIDE_LAYERS)
-    reason[evidence.replayed & evidence.created] = texts.index(_CREATED_OUTSIDE)
-    reason[evidence.replayed & ~evidence.created] = texts.index(_NO_CREATION)
-    reason[~evidence.replayed & (trace.kernels.ints("launch") == MISSING)] = texts.index(_NO_LAUNCH)
+        reason[:] = texts.index(NO_RANGES)
+    reason[evidence.in_call] = texts.index(OUTSIDE_LAYERS)
+    reason[evidence.replayed & evidence.created] = texts.index(CREATED_OUTSIDE)
+    reason[evidence.replayed & ~evidence.created] = texts.index(NO_CREATION)
+    reason[~evidence.replayed & (trace.kernels.ints("launch") == MISSING)] = texts.index(NO_LAUNCH)
     place = evidence.place
     reason[_at(resolved.ambiguous, place)] = texts.index(_AMBIGUOUS)
     reason[_at(resolved.several, place)] = texts.index(SEVERAL)
     if not has_ranges:
-        reason[evidence.created] = texts.index(_NO_RANGES)
+        reason[evidence.created] = texts.index(NO_RANGES)
     reason[method != _NONE] = -1
     return Text(reason, texts)

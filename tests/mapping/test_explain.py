@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from nsysmap.mapping.explain import explain
+from nsysmap.mapping.map_kernels import NO_LAUNCH, NOT_ITS
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, map_trace, read_engines
 from nsysmap.output.explain import explain_json, explain_text
 from nsysmap.trace.model import Trace
@@ -60,7 +61,6 @@ def test_a_kernel_launched_in_a_layer_s_range_is_explained_by_the_ranges_around_
     assert (held.inference.found_by, held.inference.same_name) == ("range", 4)
     assert [one.layer_index for one in held.tactics] == [19, 21, 44, 46]
     assert held.order is None
-    assert "not needed: a range gives the layer" in explain_text(held)
 
 
 def test_a_replayed_kernel_is_explained_by_the_capture_of_its_node() -> None:
@@ -76,9 +76,7 @@ def test_a_replayed_kernel_is_explained_by_the_capture_of_its_node() -> None:
         "graph-node",
         23,
     )
-    text = explain_text(held)
-    assert f"node {captured.graph_node}: captured at" in text
-    assert "around the creation of its node" in text
+    assert str(captured.graph_node) in explain_text(held)
 
 
 def test_a_kernel_placed_by_order_is_explained_by_the_alignment_and_its_rival() -> None:
@@ -112,7 +110,6 @@ def test_a_kernel_placed_by_order_is_explained_by_the_alignment_and_its_rival() 
     assert wrong.used is not None
     assert wrong.used < 0.9
     text = explain_text(held)
-    assert "captured before the trace began" in " ".join(text.split())
     assert "best: layer 23" in text
     assert "next: " in text
 
@@ -123,33 +120,28 @@ def test_a_kernel_of_another_engine_with_the_same_layer_names_says_why_it_is_not
     result = map_report(
         FIXTURES / "decode_loop/nonvtx.nsys-rep", FIXTURES / "decode_loop/context.engine.json"
     )
-    told = " ".join(explain_text(explain(result, 300)).split())
-    assert (
-        "its engine is in doubt: attention kernels work on one token of each sequence, the file's"
-        " layers on many" in told
-    )
-    assert "its inference has the layers of a given engine file, and is not of that engine" in told
-    assert "in doubt" not in explain_text(explain(result, 3))
+    doubted, its_own = explain(result, 300), explain(result, 3)
+    assert doubted.answer.reason == NOT_ITS
+    assert doubted.inference is not None and doubted.inference.engine_doubt
+    assert its_own.inference is not None and not its_own.inference.engine_doubt
 
 
 def test_a_kernel_that_nothing_can_be_said_of_says_why(tmp_path: Path) -> None:
     file = NsysFile()
     file.kernel("orphan", 5000, 999)
     result = mapped(open_trace(file.write(tmp_path / "x.sqlite")))
-    text = explain_text(explain(result, 0))
-    for words in (
-        "its launch call is not in the trace",
-        "its launch is not in the trace",
-        "no engine file was given",
-    ):
-        assert words in text
+    held = explain(result, 0)
+    assert (held.launch, held.answer.reason, held.engines) == (None, NO_LAUNCH, ())
+    assert explain_text(held)
 
 
 @pytest.mark.parametrize("kernel", [0, 8, 70])
 def test_the_text_fits_and_says_the_part(kernel: int) -> None:
-    text = explain_text(explain(mapped(open_trace(TRT85 / "sync.sqlite"), TRT85), kernel))
+    held = explain(mapped(open_trace(TRT85 / "sync.sqlite"), TRT85), kernel)
+    text = explain_text(held)
     assert max(map(len, text.splitlines())) <= 80
-    assert ("softmax #1 (by the kernel's name, numbered in launch order)" in text) == (kernel == 8)
+    assert (held.answer.part == "softmax #1") == (kernel == 8)
+    assert held.answer.part is None or held.answer.part in text
 
 
 def test_names_that_would_drive_the_terminal_are_escaped_and_long_ones_kept_whole(

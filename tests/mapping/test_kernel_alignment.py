@@ -360,3 +360,14 @@ def test_a_tactic_of_another_layer_speaks_against_a_layer_whose_tactic_is_not_kn
     its, unknown = found.match[found.row]
     assert its[0] > 0 > its[1]
     assert its[1] < unknown[1]  # a kernel that is no layer's tactic may be that layer's
+
+
+def test_a_kernel_of_the_layers_kind_may_be_its_main_one_though_it_is_not_its_tactic() -> None:
+    """A helper may be of any kind, but is at best a helper."""
+    asked = engine(
+        layer("conv", "convolution", tactic="a_tactic"), layer("pool", "pooling", tactic="another")
+    )
+    found = score(run(CONV, POOL), asked, asked.layers)
+    match = found.match[found.row]
+    assert match.diagonal().min() > 0 > match[0, 1]
+    assert match[1, 0] < 0

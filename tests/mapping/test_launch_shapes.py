@@ -65,6 +65,11 @@ def test_an_extent_that_the_file_does_not_tell_may_be_any() -> None:
     assert _answer(PRODUCT, (7, 11, 5), _layer((1, -1, 768))) is False
 
 
+def test_the_rows_of_an_unknown_batch_may_be_any() -> None:
+    assert _answer(PRODUCT, (7, 12, 5), _layer((-1, 768))) is True
+    assert _answer(PRODUCT, (7, 11, 5), _layer((-1, 768))) is False
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -9,6 +9,14 @@ import pytest
 
 from nsysmap.inputs.engine.model import Engine, Layer
 from nsysmap.inputs.engine.reader import read_engine
+from nsysmap.mapping.map_kernels import (
+    CREATED_OUTSIDE,
+    NO_CREATION,
+    NO_LAUNCH,
+    NO_RANGES,
+    OUTSIDE_LAYERS,
+    OUTSIDE_TENSORRT,
+)
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, map_trace
 from tests.exports import exported
 from tests.nsys_file import THREAD, NsysFile, engine_call
@@ -99,9 +107,7 @@ def test_without_tensorrt_ranges_no_layer_is_invented(tmp_path: Path) -> None:
     file = NsysFile()
     file.range("step", 90, 200)
     file.launch("gemm", 100, 1)
-    assert rows(mapped(file, tmp_path), "layer", "method", "reason") == [
-        (None, "none", "the trace has no TensorRT layer ranges")
-    ]
+    assert rows(mapped(file, tmp_path), "layer", "method", "reason") == [(None, "none", NO_RANGES)]
 
 
 def test_a_kernel_launched_inside_the_engine_but_outside_a_layer_says_so(tmp_path: Path) -> None:
@@ -115,8 +121,8 @@ def test_a_kernel_launched_inside_the_engine_but_outside_a_layer_says_so(tmp_pat
     }
     assert reasons == {
         "k1": None,
-        "stray": "launched inside ExecutionContext:: but outside any layer range",
-        "postprocess": "launched outside any TensorRT range",
+        "stray": OUTSIDE_LAYERS,
+        "postprocess": OUTSIDE_TENSORRT,
     }
 
 
@@ -124,9 +130,7 @@ def test_a_kernel_whose_launch_was_not_traced_says_so(tmp_path: Path) -> None:
     file = tensorrt_file()
     engine_call(file, 1000, [("conv", "k1")], 10)
     file.kernel("orphan", 5000, 999)
-    assert rows(mapped(file, tmp_path, engine("conv")), "reason")[1] == (
-        "its launch call is not in the trace",
-    )
+    assert rows(mapped(file, tmp_path, engine("conv")), "reason")[1] == (NO_LAUNCH,)
 
 
 def test_ranges_of_another_domain_are_no_layers(tmp_path: Path) -> None:
@@ -315,11 +319,7 @@ def test_a_replayed_kernel_belongs_to_the_layer_in_whose_range_its_node_was_capt
 def test_a_graph_captured_before_the_trace_says_so(tmp_path: Path) -> None:
     file = graph_file(created_in_trace=False)
     engine_call(file, 5000, [("conv", "other")], 90)
-    reason = (
-        "the creation of its graph node is not in the trace: the graph was captured before the"
-        " trace began"
-    )
-    assert rows(mapped(file, tmp_path), "reason")[:4] == [(reason,)] * 4
+    assert rows(mapped(file, tmp_path), "reason")[:4] == [(NO_CREATION,)] * 4
 
 
 def test_why_a_kernel_of_a_graph_has_no_layer_depends_on_its_node_and_not_on_its_launch(
@@ -335,16 +335,12 @@ def test_why_a_kernel_of_a_graph_has_no_layer_depends_on_its_node_and_not_on_its
     for node in (1, 2, 3):
         file.kernel(f"k{node}", 1020 + 10 * node, 40, node=node)
     file.launch("own", 1080, 41)
-    created = "its graph node was created outside any layer range"
     result = mapped(file, tmp_path)
     assert rows(result, "reason") == [
-        (created,),
-        (created,),
-        (
-            "the creation of its graph node is not in the trace: the graph was captured before the"
-            " trace began",
-        ),
-        ("launched inside ExecutionContext:: but outside any layer range",),
+        (CREATED_OUTSIDE,),
+        (CREATED_OUTSIDE,),
+        (NO_CREATION,),
+        (OUTSIDE_LAYERS,),
     ]
     assert result.mapped.evidence.in_call.tolist() == [False, False, False, True]
 

@@ -87,6 +87,10 @@ def test_the_kernel_that_adds_up_a_split_product_belongs_to_it() -> None:
     assert named(GEMM, SPLIT_SUMS, GEMM) == ["gemm #1", "gemm #1", "gemm #2"]
 
 
+def test_sums_after_something_else_than_a_product_are_a_part_of_their_own() -> None:
+    assert named(NORM, SPLIT_SUMS, GEMM) == ["layernorm #1", "reduce #1", "gemm #1"]
+
+
 def test_a_whole_norm_is_no_second_half_of_the_softmax_before_it() -> None:
     assert named(MAXIMUM, NORM, DIVIDE) == ["softmax #1", "layernorm #1", "softmax #1"]
     assert named(MAXIMUM, "__myl_DivErfAddMulMul_0x1a", GEMM) == [

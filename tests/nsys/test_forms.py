@@ -296,3 +296,21 @@ def test_a_line_names_the_file_s_own_values(tmp_path: Path) -> None:
         row["stream"],
         row["process"],
     ) == ("k", 10, 15, 2, 7, ~0xFFFFFF)
+
+
+def test_a_memset_in_json_lines_has_its_memory_and_its_graph_node(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    memset = {"sizebytes": "64", "value": 3, "memKind": 1, "graphNodeId": "9"}
+    body = {"startNs": "10", "endNs": "15", "correlationId": 4, "streamId": "7", "memset": memset}
+    path.write_text(json.dumps({"Type": 79, "CudaEvent": body}, separators=(",", ":")) + "\n")
+    (row,) = open_trace(path).memsets.records()
+    assert (row["bytes"], row["target"], row["graph_node_id"]) == (64, "pinned", 9)
+
+
+def test_an_unknown_layout_is_told_by_its_first_four_kinds_of_events(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text("".join(f'{{"Type":79,"Kind{number}Event":{{}}}}\n' for number in range(6)))
+    with pytest.raises(NsysmapError) as refused:
+        open_trace(path)
+    told = str(refused.value)
+    assert [f"Kind{number}Event" in told for number in range(6)] == [True] * 4 + [False] * 2

@@ -17,16 +17,19 @@ GEMM = "sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x64x32_stage4_warpsize2
 CONV = "sm80_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x32x32_stage4_warpsize4x1x1_g1_tensor16x8x16_simple_t1r1s1"  # noqa: E501
 
 
-def runs(*names: str, hidden: int = 0, times: tuple[int, ...] = ()) -> list[dict[str, object]]:
-    """The runs in two inferences of these kernels, each 10 ns long unless `times` says
-    otherwise.
+def runs(
+    *names: str, hidden: int = 0, times: tuple[int, ...] = (), layers: tuple[int, ...] = ()
+) -> list[dict[str, object]]:
+    """The runs in two inferences of these kernels, each 10 ns long and of layer 0 unless `times`
+    and `layers` say otherwise.
     """
     lengths = times or (10,) * len(names)
     rows: list[dict[str, object]] = []
     for inference in range(2):
         start = inference * 10_000
         for position, (name, length) in enumerate(zip(names, lengths, strict=True)):
-            where = {"layer_id": 0, "engine": 0, "inference": inference, "position": position}
+            layer = layers[position] if layers else 0
+            where = {"layer_id": layer, "engine": 0, "inference": inference, "position": position}
             rows.append({**where, "name": name, "start_ns": start, "end_ns": start + length})
             start += length + 1
     inferences = Table.of_rows(
@@ -120,3 +123,9 @@ def test_layers_that_the_engine_file_shows_are_left_to_the_rules_on_it() -> None
         1,
         2,
     ]
+
+
+def test_kernels_inside_a_region_are_looked_at_where_others_of_the_inference_are_outside() -> None:
+    softmax = "__myl_MaxrSubExpSumDivMul_0x2"
+    (run,) = runs(CONV, GEMM, softmax, GEMM, CONV, layers=(5, 0, 0, 0, 6))
+    assert (run["kind"], run["first_position"], run["last_position"]) == ("attention", 1, 3)

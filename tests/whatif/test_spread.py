@@ -73,7 +73,7 @@ def figures(name: str, column: str) -> tuple[int, int, int]:
 @pytest.mark.parametrize(
     ("names", "column", "median", "most", "width"),
     [(GRAPHS, "before_ns", 0.015, 0.04, 0.11), (STREAMS, "after_ns", 0.03, 0.06, 0.16)],
-    ids=["recorded", "made of single launches"],
+    ids=["recorded", "made"],
 )
 def test_graphs_of_tensorrt_take_what_is_predicted_and_are_in_the_range(
     names: tuple[str, ...], column: str, median: float, most: float, width: float
