@@ -38,9 +38,10 @@ from nsysmap.network.tables import layers_table
 from nsysmap.network.titles import called_text, layer_titles
 from nsysmap.text.units import counted
 from nsysmap.trace.inferences.find import Inferences
-from nsysmap.trace.inferences.tensorrt_ranges import MYELIN, TensorRtRanges
+from nsysmap.trace.inferences.tensorrt_ranges import TensorRtRanges
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
+from nsysmap.trace.nvtx_ranges import MYELIN
 
 METHODS = ("nvtx", "graph-node", "tactic", "order", "region", "none")
 _NVTX, _GRAPH_NODE, _TACTIC, _ORDER, _REGION, _NONE = range(len(METHODS))

@@ -11,10 +11,11 @@ from nsysmap.core.table import MISSING, Table
 from nsysmap.core.trace_schema import CAPTURE
 from nsysmap.names.decode import decode
 from nsysmap.trace.gpu_work import gpu_column, gpu_work
-from nsysmap.trace.inferences.tensorrt_ranges import MYELIN, TENSORRT, TensorRtRanges
+from nsysmap.trace.inferences.tensorrt_ranges import TensorRtRanges
 from nsysmap.trace.lacking import gpu_unrecorded
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
+from nsysmap.trace.nvtx_ranges import MYELIN, TENSORRT
 
 _PYTORCH = ("at::", "c10::", "torch")  # names that are worth decoding: there may be 10^5 of them
 

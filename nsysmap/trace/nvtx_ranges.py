@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,10 @@ from nsysmap.trace.raw_rows import (
     zero_for_missing,
 )
 
+TENSORRT = "TensorRT"
+MYELIN = "myelin-exec"
+_OWN_TEXTS = {MYELIN: re.compile(r"myelinGraph[A-Z]"), TENSORRT: re.compile(r"ExecutionContext::")}
+"""Texts that only the ranges of these domains have."""
 _MPI_TABLES = (
     "MPI_P2P_EVENTS",
     "MPI_COLLECTIVES_EVENTS",
@@ -72,6 +77,7 @@ def ranges_table(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -
     thread = zero_for_missing(held["globalTid"])
     process = process_of(thread)
     domain_id = zero_for_missing(held["domainId"])
+    name = _text_or_string(strings, held["textId"], held["text"], nullable=False)
     return Table(
         NVTX_RANGES,
         {
@@ -80,8 +86,8 @@ def ranges_table(tables: NsysTables, strings: Strings, dropped: list[Dropped]) -
             "process": process,
             "pid": pid_of(process),
             "thread": thread,
-            "domain": _domain_column(process, domain_id, domains),
-            "name": _text_or_string(strings, held["textId"], held["text"], nullable=False),
+            "domain": _domain_column(process, domain_id, domains, name),
+            "name": name,
             "payload": _text_or_string(
                 strings, held["jsonTextId"], held["jsonText"], nullable=True
             ),
@@ -128,22 +134,37 @@ def _domain_names(raw: Mapping[str, Any], strings: Strings) -> dict[tuple[int, i
 
 
 def _domain_column(
-    process: IntArray, domain_id: IntArray, names: Mapping[tuple[int, int], str]
+    process: IntArray, domain_id: IntArray, names: Mapping[tuple[int, int], str], ranges: Text
 ) -> Text:
-    """Domain ids are per process, and per report: only the name says which domain it is."""
+    """Domain ids are per process, and per report: only the name says which domain it is.
+
+    nsys can lose the event that names a domain. TensorRT's two are then known by what their ranges
+    say.
+    """
     (processes, domains), codes = numbered(process, domain_id)
     texts = []
-    for owner, domain in zip(processes.tolist(), domains.tolist(), strict=True):
-        texts.append(
-            ""
-            if domain == 0
-            else "MPI"
-            if domain == _MPI_DOMAIN
-            else names.get((owner, domain), f"domain {domain}")
-        )
+    for code, (owner, domain) in enumerate(zip(processes.tolist(), domains.tolist(), strict=True)):
+        if domain == 0:
+            texts.append("")
+        elif domain == _MPI_DOMAIN:
+            texts.append("MPI")
+        else:
+            name = names.get((owner, domain)) or _known_by(
+                ranges.take(np.flatnonzero(codes == code))
+            )
+            texts.append(name or f"domain {domain}")
     return recoded(
         Text(codes.astype(np.int32), tuple(str(i) for i in range(len(texts)))), texts, ""
     )
+
+
+def _known_by(ranges: Text) -> str | None:
+    """The domain of TensorRT whose own ranges are among these."""
+    used = [ranges.values[code] for code in np.unique(ranges.codes[ranges.codes >= 0]).tolist()]
+    for domain, own in _OWN_TEXTS.items():
+        if any(own.match(text) for text in used):
+            return domain
+    return None
 
 
 def _text_or_string(strings: Strings, ids: IntArray, inline: Text, *, nullable: bool) -> Text:

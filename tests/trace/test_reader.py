@@ -79,6 +79,23 @@ def test_registered_and_inline_range_texts_are_the_same_to_the_reader(tmp_path: 
     ]
 
 
+def test_a_domain_whose_name_was_lost_is_known_by_ranges_that_only_tensorrt_writes(
+    tmp_path: Path,
+) -> None:
+    file = NsysFile()
+    file.range("ExecutionContext::enqueueV3", 100, 200, domain=1)
+    file.range("myelinGraphExecute ", 110, 190, domain=2)
+    file.range("__myl_Fc_myl0_1", 120, 130, domain=2)
+    file.range("tokenize", 10, 20, domain=3)
+    ranges = read_trace(file.write(tmp_path / "report.sqlite")).nvtx_ranges
+    assert dict(zip(ranges.text("name").list(), ranges.text("domain").list(), strict=True)) == {
+        "ExecutionContext::enqueueV3": "TensorRT",
+        "myelinGraphExecute ": "myelin-exec",
+        "__myl_Fc_myl0_1": "myelin-exec",
+        "tokenize": "domain 3",
+    }
+
+
 def test_calls_of_mpi_in_tables_of_their_own_are_ranges_of_its_domain(tmp_path: Path) -> None:
     file = NsysFile()
     file.domain("TensorRT", 1)

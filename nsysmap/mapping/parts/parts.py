@@ -15,7 +15,8 @@ from nsysmap.mapping.parts.parts_by_name import PatternPart, pattern_parts, patt
 from nsysmap.mapping.ranges.range_layers import payload_nodes
 from nsysmap.trace.inferences.find import sequence_hashes
 from nsysmap.trace.inferences.launch_order import launch_order
-from nsysmap.trace.inferences.tensorrt_ranges import MYELIN, TensorRtRanges
+from nsysmap.trace.inferences.tensorrt_ranges import TensorRtRanges
+from nsysmap.trace.nvtx_ranges import MYELIN
 
 PART_BY = ("tag", "payload", "node", "pattern", "onnx")
 _TAG, _PAYLOAD, _NODE, _PATTERN, _ONNX = range(len(PART_BY))

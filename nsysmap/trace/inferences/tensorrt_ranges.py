@@ -12,9 +12,8 @@ import numpy as np
 from nsysmap.core.intervals import Spans, Timed
 from nsysmap.core.memory import Ints, in_pieces, whole
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table, Text, slim
+from nsysmap.trace.nvtx_ranges import MYELIN, TENSORRT
 
-TENSORRT = "TensorRT"
-MYELIN = "myelin-exec"
 _CALL = re.compile(r"ExecutionContext::(enqueue|execute)")
 # Range texts of both domains that name no layer: the API's own calls, Myelin's calls
 # (`myelinGraphExecute ` has a trailing space).
@@ -58,19 +57,9 @@ def tensorrt_ranges(ranges: Table) -> TensorRtRanges:
     domain = ranges.text("domain")
     name = ranges.text("name")
     is_call_name = _match(name, _CALL)
-    # Files that lost their domain rows still show TensorRT's calls, and with them which domain is
-    # TensorRT's.
-    domain_codes = {code for code, value in enumerate(domain.values) if value in (TENSORRT, MYELIN)}
-    if not any(domain.values[code] == TENSORRT for code in domain_codes):
-        domain_codes |= {
-            code
-            for code in np.unique(domain.codes[is_call_name]).tolist()
-            if domain.values[code] != ""
-        }
+    of_tensorrt = [code for code, held in enumerate(domain.values) if held in (TENSORRT, MYELIN)]
     inside = (
-        np.isin(domain.codes, sorted(domain_codes))
-        & ranges.bools("push_pop")
-        & ranges.bools("one_thread")
+        np.isin(domain.codes, of_tensorrt) & ranges.bools("push_pop") & ranges.bools("one_thread")
     )
     calls = np.flatnonzero(is_call_name & ranges.bools("one_thread"))
     endless = _never_closed(ranges, calls)
