@@ -136,7 +136,7 @@ class Dependencies:
         return int(self.layer_of[work.row]) if work.row != MISSING else MISSING
 
 
-class Place(NamedTuple):
+class Placement(NamedTuple):
     """Where a piece of work runs, and what it waits for."""
 
     queue: int
@@ -144,13 +144,13 @@ class Place(NamedTuple):
     crossing: tuple[int, ...]  # of those: in other queues
 
 
-Places = Mapping[int, Place]
-"""The place of each piece of work in an enqueue, by its number."""
+Placements = Mapping[int, Placement]
+"""The placement of each piece of work in an enqueue, by its number."""
 
 
 def placed_on_streams(
     timeline: Timeline, dependencies: Dependencies, streams: int
-) -> Places | DoesNotApply | CannotTell:
+) -> Placements | DoesNotApply | CannotTell:
     """Each kernel after those on which it depends, on up to so many more streams."""
     if uses_several_streams(timeline):
         return DoesNotApply("the inferences already use several streams")
@@ -171,7 +171,7 @@ def placed_on_streams(
             "too many kernels have a layer whose inputs the engine file does not show"
         )
     first_free = 1 + max((work.queue for work in all_works(timeline)), default=0)
-    places: dict[int, Place] = {}
+    places: dict[int, Placement] = {}
     first_queue: dict[tuple[int, int], int] = {}  # of the kernels of each thread's inference
     branches = False
     for number, steps in enumerate(timeline.threads):
@@ -196,7 +196,7 @@ def placed_on_streams(
 
 def on_auxiliary_streams(
     timeline: Timeline,
-    places: Places | DoesNotApply | CannotTell,
+    places: Placements | DoesNotApply | CannotTell,
     *,
     event_ns: int,
     branches_ns: int,
@@ -234,7 +234,7 @@ def on_auxiliary_streams(
 
 def _place(
     work: Work, queues: tuple[int, ...], dependencies: Dependencies, streams: _Streams
-) -> Place:
+) -> Placement:
     """After one piece of work for which it waits, otherwise in an empty stream, otherwise after the
     oldest.
     """
@@ -245,4 +245,4 @@ def _place(
     streams.tail[queue], streams.queue_of[work.number] = work.number, queue
     streams.of_layer[dependencies.layer(work)] = work.number
     after = tuple(sorted(wanted))
-    return Place(queue, after, tuple(one for one in after if streams.queue_of[one] != queue))
+    return Placement(queue, after, tuple(one for one in after if streams.queue_of[one] != queue))
