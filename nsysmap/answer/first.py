@@ -186,10 +186,20 @@ def _start_up(answer: Answer) -> list[tuple[str, ...]]:
     found = answer.first_use
     if found is None or found.compile_ns < (answer.traced.ns if answer.traced else 0):
         return []
+    if _mostly_compiling(answer):
+        return []  # it is what to do first
     what = "compiling" if found.compiled else "loading"
     where = counted(len(found.inferences), words.each(answer))
     told = f"not in it: {rounded(found.compile_ns)} of {what} kernels in {where}"
     return [(f"{told}; {found.remedy}", told)]
+
+
+def _mostly_compiling(answer: Answer) -> bool:
+    """Whether the run compiled or loaded kernels for longer than its steady part took."""
+    if answer.first_use is None or answer.traced is None:
+        return False
+    steady = answer.steady / answer.unit_of_time.inferences
+    return answer.first_use.compile_ns > steady * answer.traced.ns
 
 
 def _traced(answer: Answer) -> tuple[str, ...]:
@@ -313,7 +323,7 @@ def _to_gain(one: IdleCause, without: GpuTime | None, *, first: bool) -> str:
     if without is not None:
         left_ns = next((other.ns for other in without.idle if other.cause == one.cause), None)
         if not left_ns:
-            return " (not without nsys)"
+            return " (gone without nsys)"
     return f" ({'gain ' if first else ''}≤ {about(left_ns)})" if left_ns else ""
 
 
@@ -346,7 +356,7 @@ def hardware(answer: Answer) -> tuple[str, ...]:
         named = [f"{name} {about(one.headroom_ns)}" for name, one in zip(names, far, strict=True)]
         forms += [f"{told}; excess: {', '.join(named[:most])}" for most in (2, 1) if named[:most]]
         told = f"hardware needs {least} of {about(found.known_ns)} ({how})"
-    return (*forms, told)
+    return (*forms, forms[1] if len(forms) > 2 else forms[0] if forms else told)
 
 
 # --- what to do
@@ -368,8 +378,21 @@ class Todo:
 def todo(answer: Answer) -> tuple[Todo, ...]:
     """What to do first, the largest saving first."""
     shown = gains.first_actions(answer)[:ACTIONS]
-    tried = [] if any(not one.throughput_only for one in shown) else _trials(answer)
-    return (*tried, *_actions(answer, shown[: ACTIONS - len(tried)]))
+    before = _compiled(answer)
+    if not before and not any(not one.throughput_only for one in shown):
+        before = _trials(answer)
+    return (*before, *_actions(answer, shown[: ACTIONS - len(before)]))
+
+
+def _compiled(answer: Answer) -> list[Todo]:
+    """What avoids compiling kernels in the run, where that took most of it."""
+    found = answer.first_use
+    if found is None or not _mostly_compiling(answer):
+        return []
+    what = "compile kernels" if found.compiled else "load kernels"
+    where = counted(len(found.inferences), words.each(answer))
+    gain = f"{rounded(found.compile_ns)} in {where}, in no time above"
+    return [Todo(f"{what} before the run", gain, "", found.remedy, "", throughput=False)]
 
 
 def _trials(answer: Answer) -> list[Todo]:
@@ -383,7 +406,7 @@ def _trials(answer: Answer) -> list[Todo]:
             f"at most {rounded(one.at_most_ns)} of {rounded(found.time_ns)} of kernels",
             one.paste or one.paste_pytorch or "",
             one.change or "",
-            f"in {told_apart([escaped(short_nodes(one.layers[0]))], _PLACE)[0]}",
+            f"on {told_apart([escaped(short_nodes(one.layers[0]))], _PLACE)[0]}",
             throughput=False,
         )
         for one in found.trials
@@ -571,7 +594,7 @@ def _ran(engine: EngineRan) -> _RanAsFar:
     if engine.unknown_layers or engine.lacking or engine.other_tactics:
         return _RanAsFar("ran, or another build of it", "ran, or other builds of them")
     if engine.by_order:
-        return _RanAsFar("ran, or a twin of it", "ran, or twins of them")
+        return _RanAsFar("ran, or one like it", "ran, or others like them")
     if not engine.tactics:
         return _RanAsFar("fits by its layers' names", "fit by their layers' names")
     if engine.in_doubt or engine.other_kernels:

@@ -915,6 +915,18 @@ class Answer:
             )
         )
 
+    @property
+    def nothing_ran(self) -> str:
+        """Why this is no answer about the files that were given: an engine of theirs did not run,
+        or the trace has no GPU work; empty if it is one.
+        """
+        found = self.trace
+        work = found.kernels + found.copies + found.memsets + found.graph_launches
+        if not work:
+            return f"{self.source} has no GPU work"
+        absent = [one.source for one in self.engines if one.verdict == "did-not-run"]
+        return f"{' and '.join(absent)} did not run in {self.source}" if absent else ""
+
     def without_tables(self) -> Answer:
         """The same figures, without the tables below them."""
         return replace(self, tables=Tables({}), outcomes=())

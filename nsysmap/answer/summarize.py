@@ -679,7 +679,7 @@ def _found_at(finding: Row) -> str | None:
     evidence = json.loads(finding.text("evidence"))
     told = next(
         (evidence[name] for name in _PLACES if isinstance(evidence.get(name), str)),
-        finding.maybe_text("layer"),
+        finding.maybe_text("layer_title") or finding.maybe_text("layer"),
     )
     return None if told is None else _MYELIN_INDEX.sub("", str(told).removeprefix("$$myelin$$"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,7 @@ from nsysmap.cli.inputs import (
 )
 from nsysmap.output.files import output_suffixes, write_output
 from nsysmap.output.write import SUFFIXES
+from nsysmap.text.terminal import escaped
 
 if TYPE_CHECKING:
     from nsysmap.analysis import Analysis
@@ -118,7 +120,9 @@ def analyze_command(  # one parameter an option
 
     REPORT is an .nsys-rep or what `nsys export` made of one.  ENGINE is the file of trtexec
     --exportLayerInfo; without one, layers are those named by the trace's NVTX ranges.  The files
-    can be given in any order.
+    can be given in any order.  Without a command, `nsysmap REPORT [ENGINE]...` is the same.
+
+    The exit status is 2 if an engine that is given did not run, or if the report has no GPU work.
 
     \b
     Examples:
@@ -134,6 +138,7 @@ def analyze_command(  # one parameter an option
     from nsysmap.rules.finding import at_least
 
     given = given_files(files)
+    files_given = (given.report, *given.engines)
     written = [Path(path) for path in outputs]
     for path in written:
         check_output(
@@ -169,11 +174,14 @@ def analyze_command(  # one parameter an option
                 if as_brief
                 else _json(report)
                 if as_json
-                else _text(report, (given.report, *given.engines), full=full)
+                else _text(report, [_short(one) for one in files_given], full=full)
             )
         else:
             text = ""
     click.echo(text, nl=False)
+    if report.nothing_ran:
+        click.echo(f"nsysmap: {escaped(report.nothing_ran)}", err=True)
+        return 2
     if fail_on and (found := at_least(report.findings, fail_on)):
         click.echo("nsysmap: " + failed_text(found, fail_on), err=True)
         return 1
@@ -194,6 +202,14 @@ def _analysis(
         onnx=beside["onnx"], ncu=beside["ncu"],
         rules=rules, reader=reader, selection=chosen(), progress=tell,
     )  # fmt: skip
+
+
+def _short(path: str) -> str:
+    """The path as a person types it: relative, where that is shorter."""
+    try:
+        return min(path, os.path.relpath(path), key=len)
+    except (OSError, ValueError):  # no current folder; another drive
+        return path
 
 
 def _text(content: Answer, given: Sequence[str], *, full: bool) -> str:

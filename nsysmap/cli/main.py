@@ -22,6 +22,16 @@ from nsysmap.core.ending import end_at_signals, hold_where_stopped
 from nsysmap.core.errors import NsysmapError, current_folder
 from nsysmap.text.terminal import escaped
 
+COMMAND_GROUPS = {
+    "Why is it slow": ("analyze", "inference", "what-if", "fix", "plot"),
+    "Did it help": ("compare",),
+    "Guard it": ("gate", "baseline", "fleet"),
+    "Look closer": ("layers", "graph", "map", "decode", "sql", "rules"),
+    "Record and pass on": ("record", "export", "nsys-plugin", "mcp"),
+    "nsysmap itself": ("doctor", "cache", "man", "completion"),
+}
+"""The commands by what they are for, as --help lists them."""
+
 COMMANDS = {
     "record": "record:record_command",
     "analyze": "analyze:analyze_command",
@@ -93,8 +103,25 @@ def _show_version(context: click.Context, _option: click.Parameter, asked: bool)
     context.exit()
 
 
+class _Grouped(click.Group):
+    """The group of all commands, whose help lists them by what they are for."""
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes a section of help for each purpose."""
+        width = max(map(len, COMMANDS))
+        for purpose, names in COMMAND_GROUPS.items():
+            with formatter.section(purpose):
+                room = formatter.width - width - formatter.current_indent - 4
+                rows = [
+                    (name.ljust(width), self.commands[name].get_short_help_str(room))
+                    for name in names
+                ]
+                formatter.write_dl(rows)
+
+
 # Paths stay plain text in every command: our own errors name them.
 @click.group(
+    cls=_Grouped,
     commands=_Commands(COMMANDS),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -112,7 +139,7 @@ def cli() -> None:
 
     \b
     Examples:
-      nsysmap analyze report.nsys-rep engine.json
+      nsysmap report.nsys-rep engine.json     the same as nsysmap analyze …
       nsysmap COMMAND --help
     """
 
@@ -137,7 +164,11 @@ def main() -> None:
 
 def _run() -> None:
     try:
-        status = cli(args=_with_sides(sys.argv[1:]), prog_name="nsysmap", standalone_mode=False)
+        status = cli(
+            args=_with_sides(with_command(sys.argv[1:])),
+            prog_name="nsysmap",
+            standalone_mode=False,
+        )
         sys.stdout.flush()
     except NsysmapError as error:
         _fail(str(error))
@@ -187,6 +218,16 @@ def _run() -> None:
         )
     if isinstance(status, int):  # what a command gave to Context.exit
         sys.exit(status)
+
+
+def with_command(arguments: list[str]) -> list[str]:
+    """The arguments, those of analyze where they begin with a file instead of a command."""
+    named = next((one for one in arguments if not one.startswith("-")), "")
+    own = not arguments or arguments[0] in ("-h", "--help", "--version")
+    if own or not named or named in COMMANDS:
+        return arguments
+    is_file = "." in named or "/" in named or Path(named).exists()
+    return ["analyze", *arguments] if is_file else arguments
 
 
 def _with_sides(arguments: list[str]) -> list[str]:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
+
+_LOOKED_AT = 1000  # names in the folder of a file that is not there
+_NEAR = 3  # of them that are told
 
 
 class NsysmapError(Exception):
@@ -29,6 +34,24 @@ def named_path(path: str | Path) -> Path:
             "check the path",
         )
     return Path(path)
+
+
+def no_such_file(path: str | Path) -> NsysmapError:
+    """The error about a file that is not there, with those beside it that its name is like, or that
+    are of its kind.
+    """
+    wanted = Path(path)
+    try:
+        beside = [one.name for one in islice(wanted.parent.iterdir(), _LOOKED_AT)]
+    except OSError:
+        return NsysmapError(str(path), "there is no such file", f"nor a folder {wanted.parent}")
+    like = get_close_matches(wanted.name, beside, n=_NEAR, cutoff=0.75)
+    alike = sorted(name for name in beside if wanted.suffix and name.endswith(wanted.suffix))
+    near = [str(wanted.with_name(name)) for name in like or alike[:_NEAR]]
+    remedy = f"did you mean {' or '.join(near)}?" if like else "check the path"
+    if near and not like:
+        remedy += f"; beside it {'are' if len(near) > 1 else 'is'} {', '.join(near)}"
+    return NsysmapError(str(path), "there is no such file", remedy)
 
 
 def current_folder() -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from nsysmap.answer import first, gains, words
 from nsysmap.answer.model import Answer
@@ -80,7 +80,13 @@ def first_sections(
     ``room`` characters, or the shortest.
     """
     fit = _Fit(room, amount.detail)
-    shown = first.doubts(answer)[: amount.doubts]
+    doubts = first.doubts(answer)
+    shown = doubts[: amount.doubts]
+    if left := len(doubts) - len(shown):
+        shown = (
+            *shown[:-1],
+            replace(shown[-1], text=f"{shown[-1].text} (and {left} more: --full)"),
+        )
     if shown:
         yield _beside("doubt", "Doubt", [
             Paragraph(one.text, "red" if one.wrong else "yellow") for one in shown

@@ -20,11 +20,14 @@ import subprocess
 import sys
 import termios
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
 import pytest
 
+from nsysmap.api import analyze
+from nsysmap.cli.main import with_command
 from nsysmap.output.json import schema
 from nsysmap.rules import packs
 from nsysmap.text.terminal import columns
@@ -76,8 +79,30 @@ def test_the_terminal_report_is_the_golden_one(
     folder, *files = RUNS[name]
     monkeypatch.chdir(FIXTURES / folder)
     done = run(capfd, "analyze", *files)
-    assert (done.status, done.err) == (0, "")
+    refused = name == "wrong_engine"
+    assert (done.status, bool(done.err)) == ((2, True) if refused else (0, False))
     held(f"{name}.txt", done.out)
+
+
+def test_an_engine_that_did_not_run_and_a_trace_without_gpu_work_end_with_status_2(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    files = [str(FIXTURES / one) for one in ("bert_trt103/graph.sqlite", "bert_trt10/engine.json")]
+    done = run(capfd, "analyze", *files, "--json")
+    assert done.status == 2
+    assert done.err == "nsysmap: engine.json did not run in graph.sqlite\n"
+    assert json.loads(done.out)["schema"] == "nsysmap/report/1"  # what is known is printed
+    answer = analyze(files[0], rules=()).summary
+    assert answer.nothing_ran == ""
+    none = replace(answer.trace, kernels=0, copies=0, memsets=0, graph_launches=0)
+    assert "no GPU work" in replace(answer, trace=none).nothing_ran
+
+
+def test_a_file_instead_of_a_command_is_analysed() -> None:
+    for arguments in (["r.nsys-rep"], ["r.nsys-rep", "engine.json"], ["--full", "r.nsys-rep"]):
+        assert with_command(arguments) == ["analyze", *arguments]
+    for arguments in ([], ["--help"], ["map", "r.nsys-rep"], ["analyse"], ["-q", "sql", "r.db"]):
+        assert with_command(arguments) == arguments
 
 
 def test_the_readme_shows_what_is_printed() -> None:

@@ -21,7 +21,7 @@ import pytest
 
 from nsysmap.cli import main
 from nsysmap.cli.decode import decode
-from nsysmap.core.errors import NsysmapError
+from nsysmap.core.errors import NsysmapError, no_such_file
 from nsysmap.inputs.nsys.program import find_nsys
 from tests.commands import Done, run
 from tests.places import FIXTURES
@@ -103,6 +103,16 @@ def test_a_missing_report(nsysmap: Command) -> None:
     refuses(nsysmap, "none.nsys-rep", "no such file", "check the path")
 
 
+def test_a_file_that_is_not_there_suggests_its_neighbours(tmp_path: Path) -> None:
+    for name in ("run_1.nsys-rep", "notes.txt", "other.nsys-rep"):
+        (tmp_path / name).touch()
+    told = str(no_such_file(tmp_path / "run1.nsys-rep"))
+    assert "did you mean" in told and "run_1.nsys-rep" in told and "notes" not in told
+    alike = str(no_such_file(tmp_path / "x.nsys-rep"))
+    assert "other.nsys-rep" in alike and "notes" not in alike
+    assert "folder" in str(no_such_file(tmp_path / "none" / "x.nsys-rep"))
+
+
 def test_a_directory(nsysmap: Command) -> None:
     Path("reports").mkdir()
     refuses(nsysmap, "reports", "is a folder", "give the")
@@ -160,9 +170,7 @@ def test_a_schema_of_a_newer_major_version_is_tried_and_its_doubt_said(nsysmap: 
     )
     done = nsysmap("analyze", bad, ENGINE)
     assert (done.status, done.err) == (0, "")
-    assert (
-        "warning: The export has schema 4.0.0; this version of nsysmap knows 2.x to 3." in done.out
-    )
+    assert "The export has schema 4.0.0; this version of nsysmap knows 2.x to 3." in done.out
 
 
 @pytest.mark.parametrize("rows", ["1", "rowid % 3 = 0", "rowid = 2700"])
@@ -195,12 +203,11 @@ def test_strings_behind_a_view_are_not_read(nsysmap: Command) -> None:
     bad = altered(
         "ALTER TABLE StringIds RENAME TO Real", "CREATE VIEW StringIds AS SELECT * FROM Real"
     )
-    told = nsysmap("analyze", bad).out
+    told = nsysmap("analyze", bad, "--full").out
     assert (
-        "warning: Not read: StringIds, which are views in this file but tables in what nsys writes."
-        in told
+        "Not read: StringIds, which are views in this file but tables in what nsys writes." in told
     )
-    assert "error: The export has no table StringIds" in told
+    assert "The export has no table StringIds" in told
 
 
 @pytest.mark.parametrize(
@@ -223,11 +230,11 @@ def test_kernels_behind_a_view_or_a_virtual_table_are_not_read(
     assert "no GPU kernels" in done.err
     told = nsysmap("analyze", bad, ENGINE)
     assert (
-        f"warning: Not read: {KERNEL}, which are views in this file but tables in what nsys writes."
+        f"Not read: {KERNEL}, which are views in this file but tables in what nsys writes."
         in told.out
     )
     assert "but no GPU work" in " ".join(told.out.split())
-    assert "costliest kernels" not in told.out
+    assert "Where GPU time goes" not in told.out
     assert sorted(path.name for path in Path().iterdir()) == ["bad.sqlite"]
 
 
@@ -238,7 +245,7 @@ def test_times_beyond_any_session_are_left_out_and_counted(nsysmap: Command) -> 
         " rowid = 7",
         f"UPDATE {KERNEL} SET end = start - 1 WHERE rowid = 9",
     )
-    done = nsysmap("analyze", bad, ENGINE, "-o", "out.json")
+    done = nsysmap("analyze", bad, ENGINE, "-o", "out.json", "--full")
     assert (done.status, done.err) == (0, "")
     assert "2 rows of kernels left out: time beyond any session" in done.out
     assert "1 row of kernels left out: ends before it starts, or has no time" in done.out
@@ -313,7 +320,7 @@ def test_the_engine_of_another_model_is_told_first_and_nothing_is_presented_as_i
 ) -> None:
     capture = FIXTURES / "bert_trt103" / "graph.sqlite"
     done = nsysmap("analyze", capture, ENGINE, "-o", "out.json")
-    assert done.out.split("\n")[1].startswith("error: engine.json is not the engine that ran")
+    assert done.out.split("\n")[2].startswith("Doubt       engine.json is not the engine")
     told = json.loads(Path("out.json").read_text())
     assert told["notes"][0]["level"] == "error"
     assert {row["index"] for row in told["layers"] if row["time_ns"]} == {None}
@@ -578,7 +585,7 @@ def test_a_path_need_not_be_utf8(nsysmap: Command) -> None:
         *(part for suffix in ("json", "md", "db") for part in ("-o", f"{written}.{suffix}")),
     )
     assert (done.status, done.err) == (0, "")
-    assert done.out.startswith("r\\udce9.sqlite: ")
+    assert done.out.startswith("r\\udce9.sqlite · ")
     assert nsysmap("map", report, engine, "-o", f"{written}.csv").status == 0
     assert nsysmap("map", "none" + report, engine).err.startswith("nsysmap: noner\\udce9.sqlite: ")
 

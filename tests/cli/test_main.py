@@ -18,7 +18,7 @@ import pytest
 
 from nsysmap import __version__
 from nsysmap.api import analyze
-from nsysmap.cli.main import cli
+from nsysmap.cli.main import COMMAND_GROUPS, COMMANDS, cli
 from tests.places import FIXTURES
 
 
@@ -49,6 +49,13 @@ def test_the_version_names_nsysmap_first_and_then_what_is_installed() -> None:
     assert lines[1].startswith("Python 3.")
     assert f"duckdb {version('duckdb')}" in lines[2]
     assert any(line.startswith("optional") and "tensorrt" in line for line in lines)
+
+
+def test_each_command_is_listed_once_by_what_it_is_for() -> None:
+    listed = [name for names in COMMAND_GROUPS.values() for name in names]
+    assert sorted(listed) == sorted(COMMANDS)
+    text = run("--help").stdout
+    assert all(f"\n{purpose}:\n" in text for purpose in COMMAND_GROUPS)
 
 
 @pytest.mark.parametrize("name", [name for name, _ in commands(cli)])

@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path
 from typing import IO
 
-from nsysmap.core.errors import NsysmapError, named_path
+from nsysmap.core.errors import NsysmapError, named_path, no_such_file
 
 HEAD_BYTES = 4096
 MOST_BYTES = 1 << 29
@@ -42,7 +42,7 @@ def head_of(file: Path) -> bytes:
         with _opened(file) as stream:
             return stream.read(HEAD_BYTES)
     except FileNotFoundError:
-        raise NsysmapError(str(file), "there is no such file", "check the path") from None
+        raise no_such_file(file) from None
     except IsADirectoryError:
         raise NsysmapError(str(file), "is a folder", "give a file") from None
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsysmap.core.errors import NsysmapError
+from nsysmap.core.errors import NsysmapError, no_such_file
 from nsysmap.inputs.nsys.arrow_tables import (
     ARROW_MAGIC,
     PARQUET_MAGIC,
@@ -77,7 +77,7 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise NsysmapError(str(path), "there is no such file", "check the path") from error
+        raise no_such_file(path) from error
     except OSError as error:
         raise NsysmapError(
             str(path),
