@@ -94,6 +94,12 @@ def compare_command(  # one parameter an option
     measure the noise between runs.  Engine files may stand beside the reports of their side.
 
     \b
+    Three builds or more (files, folders, or groups of files with -- between
+    them), or one folder that holds several, are shown side by side: the time of
+    each group of ONNX nodes in each build, the best build of each group, what
+    the best of all would take, and the memory of each.
+
+    \b
     BEFORE and AFTER are reports (.nsys-rep or what `nsys export` made of one), or engine files
     or trtexec --exportProfile files alone.  Times exclude the profiler's overhead.
     docs/compare.md says how to read the answer.
@@ -104,7 +110,13 @@ def compare_command(  # one parameter an option
       nsysmap compare old1.nsys-rep old2.nsys-rep -- new1.nsys-rep new2.nsys-rep
       nsysmap compare old.nsys-rep old.json -- new.nsys-rep new.json
       nsysmap compare old.engine.json new.engine.json
+      nsysmap compare fp32.engine.json fp16.engine.json fp8.engine.json
+      nsysmap compare a.nsys-rep a.json -- b.nsys-rep b.json -- c.nsys-rep c.json
+      nsysmap compare builds/     # one build in each of its folders, or files named alike
     """
+    if is_of_builds(files):
+        _compare_builds(files, onnx_file, outputs, as_json=as_json, quiet=quiet, reader=reader)
+        return 0
     import json
 
     from nsysmap.comparison.compare import compare_read, read_sides
@@ -152,6 +164,63 @@ def compare_command(  # one parameter an option
         err=True,
     )
     return 1
+
+
+def is_of_builds(files: tuple[str, ...]) -> bool:
+    """Whether these are more than two sides, or one folder of them."""
+    if files.count(BETWEEN_SIDES) > 1:
+        return True
+    if BETWEEN_SIDES in files:
+        return False
+    return len(files) > 2 or (len(files) == 1 and Path(files[0]).is_dir())
+
+
+def _compare_builds(  # one parameter an option
+    files: tuple[str, ...],
+    onnx_file: str | None,
+    outputs: tuple[str, ...],
+    *,
+    as_json: bool,
+    quiet: bool,
+    reader: Reader,
+) -> None:
+    """Show, and write, several builds side by side."""
+    import json
+
+    from nsysmap.comparison.builds import build_of, builds_in, compare_builds
+    from nsysmap.comparison.builds_page import builds_json, builds_text
+    from nsysmap.core.output_file import check_output
+    from nsysmap.output.page.comparison import SUFFIXES, write_builds
+
+    given = [one for one in files if one != BETWEEN_SIDES]
+    for path in outputs:
+        check_output(Path(path), SUFFIXES, [Path(one) for one in given])
+    if BETWEEN_SIDES in files:
+        sides: list[list[str]] = [[]]
+        for one in files:
+            if one == BETWEEN_SIDES:
+                sides.append([])
+            else:
+                sides[-1].append(one)
+        if not all(sides):
+            raise click.UsageError("Give the files of each build, with -- between the builds.")
+        builds = tuple(build_of(Path(side[0]).name, side) for side in sides)
+    else:
+        builds = builds_in(files)
+    model = onnx_model(onnx_file)
+    with progress(quiet=quiet) as tell:
+        found = compare_builds(builds, model=model, reader=reader, progress=tell)
+        for path in outputs:
+            write_builds(found, Path(path))
+    if not quiet:
+        click.echo(
+            (
+                json.dumps(builds_json(found), indent=1)
+                if as_json
+                else builds_text(found, width(), colour=colour())
+            ),
+            color=colour(),
+        )
 
 
 def two_sides(files: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -11,6 +11,8 @@ from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
+from nsysmap.comparison.builds import Builds
+from nsysmap.comparison.builds_page import builds_json, page_of_builds
 from nsysmap.comparison.compare import Comparison
 from nsysmap.comparison.inference import OneInference
 from nsysmap.comparison.inference_page import TOP, inference_json, page_of_inference
@@ -306,6 +308,18 @@ def write_inference(found: OneInference, path: Path) -> None:
             if suffix == ".md"
             else json.dumps(inference_json(found), indent=1) + "\n"
         )
+    _write(path, text)
+
+
+def write_builds(found: Builds, path: Path) -> None:
+    """Write builds side by side to a file, in the form that its suffix names."""
+    page, suffix = page_of_builds(found), path.suffix.lower()
+    if suffix == ".html":
+        text = page_html(page, {}, ())
+    elif suffix == ".md":
+        text = page_markdown(page)
+    else:
+        text = json.dumps(builds_json(found), indent=1) + "\n"
     _write(path, text)
 
 
