@@ -172,7 +172,13 @@ def is_of_builds(files: tuple[str, ...]) -> bool:
         return True
     if BETWEEN_SIDES in files:
         return False
-    return len(files) > 2 or (len(files) == 1 and Path(files[0]).is_dir())
+    if len(files) == 1:
+        return Path(files[0]).is_dir()
+    from nsysmap.mapping.given_files import is_likely_report
+
+    # a report beside its engine file is one side of two
+    alone = {is_likely_report(one) for one in files if not Path(one).is_dir()}
+    return len(files) > 2 and len(alone) < 2
 
 
 def _compare_builds(  # one parameter an option
