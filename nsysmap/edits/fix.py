@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _MOST_BETWEEN_NS = 6_000
 """A launch takes no longer: more idle time between kernels has other reasons than their number."""
+_FP32 = ("FP32", "TF32")
 _NAMED = 3  # names that a message has
 _MOST_FOREIGN = 0.05
 """Share of the nodes that an engine file names which the model may lack: TensorRT makes some."""
@@ -246,12 +247,14 @@ def _nothing(
 
 def times_of(analysis: Analysis) -> EngineTimes:
     """The measured time of the layers of an analysis, by the nodes that they compute."""
-    work = {
-        row.integer("layer_id"): (row.text("does"), row.text("tensor_cores"))
-        for row in analysis.tables.work
-    }
+    does = {row.integer("layer_id"): row.text("does") for row in analysis.tables.work}
     bounds = {
         row.integer("layer_id"): row.maybe_integer("bound_ns") for row in analysis.tables.roofline
+    }
+    reads_fp32 = {
+        row.integer("layer_id")
+        for row in analysis.tables.tensors
+        if row.text("direction") == "in" and row.maybe_text("datatype") in _FP32
     }
     nodes = [layer.onnx for engine in analysis.engines for layer in engine.layers]
     layers = tuple(
@@ -260,10 +263,10 @@ def times_of(analysis: Analysis) -> EngineTimes:
             row.text("name"),
             frozenset(nodes[at] if at < len(nodes) else ()),
             row.maybe_integer("time_ns") or 0,
-            work.get(at, ("other", ""))[0],
+            does.get(at, "other"),
             bounds.get(at) or 0,
-            row.maybe_text("precision") or "",
-            work.get(at, ("", "unknown"))[1],
+            row.maybe_text("precision") in _FP32
+            or (does.get(at) == "product" and at in reads_fp32),
             row.maybe_integer("stream") or 0,
         )
         for row in analysis.tables.layers

@@ -41,8 +41,7 @@ class LayerTime:
     time_ns: int
     does: str  # as the table `work` has it
     bound_ns: int = 0  # what its bytes and operations need at least
-    precision: str = ""  # the type it computes in
-    tensor_cores: str = "unknown"  # yes, no or unknown
+    in_fp32: bool = False  # it computes in FP32, or multiplies a tensor of it
     stream: int = 0
 
 
@@ -143,6 +142,10 @@ def predict(edit: Edit, rules: Sequence[str], times: EngineTimes) -> PredictedEd
 
 
 _Layers = Sequence[LayerTime]
+_LIKELY_FREED = 0.4
+"""Share of the time of kernels that may become part of others which is saved in the mean of what
+was measured; in each pair it was either nothing or some six tenths (see docs/fix.md).
+"""
 
 
 def _vanish(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tuple[SavedTime, str]:
@@ -161,7 +164,7 @@ def _vanish(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tu
     told += [f"{counted(len(apart), 'kernel')} may become part of others"] if apart else []
     return (
         SavedTime(
-            round(gone + 0.5 * freed),
+            round(gone + _LIKELY_FREED * freed),
             round(0.6 * gone),
             round(1.1 * (gone + freed) + (joined if whole else 0)),
         ),
@@ -203,15 +206,13 @@ def _merge(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tup
 def _narrow(
     _edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes
 ) -> tuple[SavedTime, str]:
-    """Half the bytes and twice the rate of tensor cores save half at most, and less of a kernel
-    that waits for neither; more where FP32 did not use tensor cores.
+    """Products in FP16 took 0.15 to 0.71 of their time in FP32 (see docs/fix.md): half the bytes,
+    tensor cores at twice their rate, and other kernels.
     """
-    wide = [one for one in (*whole, *part) if one.precision in ("FP32", "TF32")]
+    wide = [one for one in (*whole, *part) if one.in_fp32]
     low = likely = high = 0.0
     for one in wide:
-        shares = (0.0, 0.3, 0.6)
-        if one.does == "product":
-            shares = (0.2, 0.6, 0.9) if one.tensor_cores == "no" else (0.2, 0.4, 0.6)
+        shares = (0.25, 0.5, 0.9) if one.does == "product" else (0.0, 0.3, 0.6)
         time = times.remaining(one)
         low, likely, high = (
             sum_ + share * time for sum_, share in zip((low, likely, high), shares, strict=True)
