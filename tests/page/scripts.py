@@ -18,6 +18,7 @@ from tests.places import ROOT
 
 OUTPUT = ROOT / "nsysmap" / "output"
 SCRIPTS = (
+    "picture/elements.js",
     "picture/graph.js",
     "frame/words.js",
     "frame/frame.js",

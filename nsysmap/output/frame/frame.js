@@ -152,6 +152,16 @@ async function copied(text) {
   return done;
 }
 
+/** Lets keys scroll what scrolls. */
+function scrollable(place) {
+  new ResizeObserver(() => {
+    if (place.scrollWidth <= place.clientWidth && place.scrollHeight <= place.clientHeight) return place.removeAttribute("tabindex");
+    place.tabIndex = 0;
+    place.setAttribute("role", "group");
+    if (!place.hasAttribute("aria-label")) place.setAttribute("aria-label", "table");
+  }).observe(place);
+}
+
 /** What every page in the frame does at once. */
 function framed(repaint = () => {}) {
   for (const place of allOf(".command")) {
@@ -165,10 +175,7 @@ function framed(repaint = () => {}) {
     const around = table.closest("section"), head = table.dataset.head ? byId(table.dataset.head) : around.querySelector(".head") || around.querySelector("h2, h3");
     exportable(head, table.dataset.csv || around.id, () => rowsOf(table));
   }
-  for (const scroll of allOf(".scroll")) {  // what scrolls can be scrolled by keys
-    const watch = new ResizeObserver(() => { if (scroll.scrollWidth > scroll.clientWidth || scroll.scrollHeight > scroll.clientHeight) { scroll.tabIndex = 0; scroll.setAttribute("role", "group"); if (!scroll.hasAttribute("aria-label")) scroll.setAttribute("aria-label", "table"); } else scroll.removeAttribute("tabindex"); });
-    watch.observe(scroll);
-  }
+  allOf(".scroll").forEach(scrollable);
   const heading = () => {
     const bar = byId("tabs");
     document.documentElement.style.setProperty("--head", headOf() + "px");

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from html import escape
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -28,7 +27,9 @@ from nsysmap.core.errors import NsysmapError
 from nsysmap.core.idle_causes import idle_words
 from nsysmap.core.output_file import check_output, replacing
 from nsysmap.output.build import report_of
+from nsysmap.output.frame.shell import SCRIPTS, STYLES, TABLES_SCRIPT, Tab, environment
 from nsysmap.output.page.answer import BUSY
+from nsysmap.output.page.side_by_side import strip_of, strips_html, waterfall_html
 from nsysmap.output.page.write import write_page
 from nsysmap.output.picture.html import html
 from nsysmap.output.picture.inline import inlined
@@ -37,10 +38,11 @@ from nsysmap.output.picture.swatches import CAUSES
 from nsysmap.text.page import Grid, Page, Section
 from nsysmap.text.page_html import HtmlColumn, HtmlLook, block_html, grid_html, inert
 from nsysmap.text.page_markdown import page_markdown
-from nsysmap.text.units import rounded
+from nsysmap.text.terminal import escaped
+from nsysmap.text.units import percent, rounded, unit_words
 
 SUFFIXES = (".html", ".json", ".md")
-_STYLE = Path(__file__).parent / "comparison.css"
+HERE = Path(__file__).parent
 _SIDES = ("before", "after")
 _OURS = b"nsysmap</title>"  # in the head of a page that nsysmap wrote
 _HEAD_BYTES = 1 << 16
@@ -48,6 +50,7 @@ _WORK = "work"
 _LEAST_SHOWN = 0.002  # share of the longer side from which on a part is in the legend
 _BARS = '<th class="c">← less · more →</th>'
 _LOOK = HtmlLook(
+    table=' class="rows" data-csv="comparison"',
     left=' class="l"',
     right=' class="r"',
     dim=' class="dim"',
@@ -76,9 +79,13 @@ class SidePage:
         return f"{quote(self.file)}#{fragment}"
 
 
-def comparison_html(found: Comparison, beside: Sequence[SidePage | None] = (None, None)) -> str:
-    """The page as HTML, with links to the pages of both sides if they are known; its policy lets
-    the browser load and run nothing.
+def comparison_html(
+    found: Comparison,
+    beside: Sequence[SidePage | None] = (None, None),
+    sides: Sequence[Side] = (),
+) -> str:
+    """The page as HTML, with links to the pages of both sides if they are known, and of both
+    ``sides`` a typical inference; its policy lets the browser load nothing.
     """
     differences = {"waterfall": [one.ns for one in found.contributions[:TOP_CONTRIBUTIONS]]}
     went_to = list(_went_to(found.contributions, _SIDES))
@@ -88,7 +95,61 @@ def comparison_html(found: Comparison, beside: Sequence[SidePage | None] = (None
             " shows its trace as recorded."
         )
         went_to.append(f'<p class="dim">{told}</p>')
-    return page_html(page_of(found), differences, went_to, beside=beside)
+    strips = [
+        (
+            word,
+            None if side.analysis is None else strip_of(side.analysis, found.inferences_a_pass),
+            None if page is None else page.file,
+        )
+        for word, side, page in zip(_SIDES, sides, beside, strict=False)
+    ]
+    return page_html(
+        page_of(found),
+        differences,
+        went_to,
+        beside=beside,
+        facts=list(_facts(found)),
+        waterfall=list(waterfall_html(found)),
+        strips=list(strips_html(strips, unit_words(found.inferences_a_pass))),
+    )
+
+
+Fact = tuple[str, str, str, str, str]
+"""A figure of both sides: its name, before, after, by how much it changed, and whether that is more
+or less.
+"""
+
+
+def _facts(found: Comparison) -> Iterator[Fact]:
+    """The time, the GPU's work and the time to enqueue it, each of both sides."""
+    before, after = found.before, found.after
+    unit = unit_words(found.inferences_a_pass)
+    profiled = "as recorded" if before.profiled else "without the profiler"
+    times = (
+        (f"per {unit}, {profiled}", before.time_ns, after.time_ns),
+        (f"GPU work per {unit}, as recorded", before.gpu_ns, after.gpu_ns),
+        (f"enqueue per {unit}, as recorded", before.enqueue_ns, after.enqueue_ns),
+    )
+    for name, one, other in times:
+        if one is None and other is None and not (before.inferences and after.inferences):
+            continue
+        change, kind = "", ""
+        if one and other is not None and rounded(one) != rounded(other):
+            change = f"{'+' if other > one else '−'}{percent(abs(other - one), one)}"
+            kind = "more" if other > one else "less"
+        yield (name, rounded(one), rounded(other), change, kind)
+
+
+_TABS = {
+    "waterfall": "Difference", "layers": "Layers", "findings": "Findings",
+    "predictions": "What if", "times": "Times", "kernels": "Kernels", "sure": "How sure",
+}  # fmt: skip
+_TAB_OF = {
+    "went-to": "waterfall", "waterfall": "waterfall", "waits": "waterfall",
+    "times": "times", "conditions": "times", "notes": "sure", "findings": "findings",
+    "predictions": "predictions", "kernels": "kernels",
+}  # fmt: skip
+"""The tabs of sections; that of all others are the layers."""
 
 
 def page_html(
@@ -97,47 +158,54 @@ def page_html(
     went_to: Sequence[str] = (),
     *,
     beside: Sequence[SidePage | None] = (None, None),
+    facts: Sequence[Fact] = (),
+    waterfall: Sequence[str] = (),
+    strips: Sequence[str] = (),
 ) -> str:
     """A page as HTML; ``differences`` has, by a section's key, the lengths of the bars in its
     first rows.
 
-    ``went_to`` are lines of HTML below the answer.
+    ``went_to`` are lines of HTML below the answer, ``waterfall`` beside it, ``strips`` below both.
     """
-    code = inlined([_STYLE])
-    links = " ".join(
-        f'<a href="#t{at}">{inert(section.heading)}</a>' for at, section in enumerate(page.sections)
-    )
-    pages = " · ".join(
-        f'<a href="{inert(quote(one.file))}">{one.title or f"full analysis of {one.word}"}</a>'
-        for one in beside
-        if one is not None
-    )
-    lines = [
-        "<!DOCTYPE html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(str(code.policy))}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>nsysmap: {inert(page.title)}</title>",
-        f"<style>{code.style}</style></head><body>",
-        f"<h1>{inert(page.title)}</h1>",
-        *([f'<p class="pages">{pages}</p>'] if pages else []),
-        f'<p class="answer">{inert(page.answer[0])}</p>',
-        *went_to,
-        *(f"<p>{inert(text)}</p>" for text in page.answer[1:]),
-        f"<nav>{links}</nav>",
-    ]
+    bodies: dict[str, list[str]] = {}
     for at, section in enumerate(page.sections):
-        lines += _section(at, section, differences.get(section.key, ()), beside)
-    return "\n".join([*lines, "</body></html>", ""])
+        tab = _TAB_OF.get(section.key, "layers")
+        shown = _section(at, section, differences.get(section.key, ()), beside)
+        bodies.setdefault(tab, []).extend(shown)
+    tabs = [Tab(key, words) for key, words in _TABS.items() if key in bodies]
+    return (
+        environment(HERE)
+        .get_template("comparison.html.j2")
+        .render(
+            title=escaped(page.title),
+            heading=escaped(page.title),
+            links=[
+                (one.title or f"full analysis of {one.word}", quote(one.file))
+                for one in beside
+                if one is not None
+            ],
+            tabs=tabs,
+            answer=page.answer,
+            facts=facts,
+            went_to="\n".join(went_to),
+            waterfall="\n".join(waterfall),
+            strips="\n".join(strips),
+            panels=[(tab.key, "\n".join(bodies[tab.key])) for tab in tabs],
+            code=inlined((*STYLES, HERE / "comparison.css", *SCRIPTS, TABLES_SCRIPT)),
+        )
+    )
 
 
 def _section(
     at: int, section: Section, bars: Sequence[int], beside: Sequence[SidePage | None]
 ) -> Iterator[str]:
     yield f'<h2 id="t{at}">{inert(section.heading)}</h2>'
+    look = replace(_LOOK, table=f' class="rows" data-csv="{inert(section.key)}" data-head="t{at}"')
     for block in section.blocks:
         if isinstance(block, Grid):
-            yield from grid_html(block, _LOOK, list(_further(block, bars, beside)))
+            yield '<div class="scroll">'
+            yield from grid_html(block, look, list(_further(block, bars, beside)))
+            yield "</div>"
         else:
             yield block_html(block, _LOOK)
 
@@ -259,7 +327,7 @@ def write_comparison(found: Comparison, path: Path, sides: Sequence[Side] = ()) 
             if sides
             else []
         )
-        text = comparison_html(found, beside or (None, None))
+        text = comparison_html(found, beside or (None, None), sides)
     else:
         text = (
             comparison_markdown(found)

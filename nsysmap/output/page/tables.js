@@ -264,7 +264,9 @@ function regionsOf(trace, place) {
   function fill(made, region) {
     const parts = alike.checked ? alikeParts(region.parts) : region.parts.map(part => ({ ...part, parts: [part] }));
     const longest = parts.reduce((most, part) => Math.max(most, part.share), 0);
-    const scroll = element("div", null, made, "scroll tall"), table = element("table", null, scroll, "rows");
+    const scroll = element("div", null, made, "scroll tall");
+    scrollable(scroll);
+    const table = element("table", null, scroll, "rows");
     const head = element("tr", null, element("thead", null, table));
     for (const [name, side] of [["share of the region", "right"], ["µs", "right"], ["kernels", "right"], ["part", "text"], ["what it is", "text"], ["known from", ""]]) element("th", name, head, side);
     const body = element("tbody", null, table);

@@ -40,6 +40,7 @@ _MOST_NAMES = 200
 # share of the time, from which it is said why that rule found nothing: its own threshold
 _LEAST_PROFILER = 0.05
 _SCRIPTS = (
+    "../picture/graph.js",
     "unpack.js",
     "trace.js",
     "samples.js",

@@ -20,7 +20,7 @@ from nsysmap.text.units import duration, percent
 from nsysmap.timing.precision import region_of
 
 _NAMES_SHOWN = 12
-CODE = tuple(HERE / name for name in ("theme.css", "graph.css", "graph.js"))
+CODE = tuple(HERE / name for name in ("theme.css", "graph.css", "elements.js", "graph.js"))
 """What draws `graph_data` on any page."""
 
 
