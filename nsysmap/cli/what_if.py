@@ -34,6 +34,15 @@ if TYPE_CHECKING:
         " prefix. Repeatable."
     ),
 )
+@click.option(
+    "--precision",
+    "to_type",
+    type=click.Choice(["FP16", "BF16", "FP8", "INT8"], case_sensitive=False),
+    help=(
+        "Tell what layers would take in this data type instead: those named with --layer (also by"
+        " an ONNX node), or all that can."
+    ),
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 @reader_option
 @selecting
@@ -42,6 +51,7 @@ def what_if_command(
     files: tuple[str, ...],
     names: tuple[str, ...],
     layers_named: tuple[str, ...],
+    to_type: str | None,
     as_json: bool,
     reader: Reader,
 ) -> None:
@@ -57,7 +67,11 @@ def what_if_command(
     \b
     Example:
       nsysmap what-if report.nsys-rep engine.json --change cuda-graph
+      nsysmap what-if report.nsys-rep engine.json --precision FP16 --layer '/encoder/*'
     """
+    if to_type is not None:
+        _other_precision(files, to_type, names, layers_named, as_json=as_json, reader=reader)
+        return
     from nsysmap.analysis import predict_changes, shows_engine
     from nsysmap.answer.model import INFERENCE, PASS_OF_ONE, REPETITION
     from nsysmap.answer.whose import much_outside
@@ -102,3 +116,38 @@ def what_if_command(
         ):
             one = PASS_OF_ONE
         click.echo(whatif_text(answers, mapped.trace.source, one))
+
+
+def _other_precision(  # one parameter an option
+    files: tuple[str, ...],
+    to_type: str,
+    names: tuple[str, ...],
+    layers_named: tuple[str, ...],
+    *,
+    as_json: bool,
+    reader: Reader,
+) -> None:
+    """Show what layers would take in another data type."""
+    import json
+
+    from nsysmap.analysis import analyze_mapped
+    from nsysmap.mapping.given_files import given_files
+    from nsysmap.mapping.mapped_trace import map_report, read_engines
+    from nsysmap.output.other_precision import chosen_rows, precision_json, precision_text
+
+    if names:
+        raise click.UsageError("--precision is a change of its own: leave out --change.")
+    given = given_files(files)
+    with progress() as tell:
+        mapped = map_report(
+            given.report,
+            read_engines(given.engines),
+            reader=reader,
+            selection=chosen(),
+            progress=tell,
+        )
+        tables = analyze_mapped(mapped, rules=[], progress=tell).tables
+        layers = tables.layers
+        rows = chosen_rows(tables.precision_changes, layers, to_type.upper(), layers_named)
+    shown = (rows, layers, to_type.upper(), mapped.trace.source)
+    click.echo(json.dumps(precision_json(*shown), indent=1) if as_json else precision_text(*shown))

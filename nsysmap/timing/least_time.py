@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
-from nsysmap.core.table import Row, Table
+import numpy as np
+
+from nsysmap.core.table import Row
 from nsysmap.timing.peak_rates import Capability
-from nsysmap.timing.roofline import Device, Needed, needed_of
+from nsysmap.timing.roofline import Device, Needed
 
 _CACHE_BYTES_PER_CLOCK = 64
 """From the L2 cache to each SM, read or written, from Volta on ("Dissecting the NVIDIA Volta GPU
@@ -146,11 +149,15 @@ def bytes_from_memory(
     only the largest in between counts.
     """
     weights = [work[one].maybe_integer("weight_bytes") or 0 for one in layers]
-    moved = [
-        (work[one].maybe_integer("bytes_in") or 0) + (work[one].maybe_integer("bytes_out") or 0)
-        for one in layers
-    ]
-    all_stay = sum(weights) + max(moved, default=0) <= held
+    moved = np.array(
+        [
+            (work[one].maybe_integer("bytes_in") or 0) + (work[one].maybe_integer("bytes_out") or 0)
+            for one in layers
+        ],
+        np.int64,
+    )
+    before = list(accumulate(weights, initial=0))
+    all_stay = before[-1] + int(moved.max(initial=0)) <= held
     touched: dict[str, int] = {}
     found: dict[int, int | None] = {}
     for at, layer in enumerate(layers):
@@ -164,8 +171,8 @@ def bytes_from_memory(
             since = touched.get(name)
             between = 0
             if since is not None and tensor.text("direction") == "in":
-                inside = slice(since + 1, at)
-                between = sum(weights[inside]) + max(moved[inside], default=0)
+                between = before[at] - before[since + 1]
+                between += int(moved[since + 1 : at].max(initial=0))
             if size + between > held:
                 if tensor.text("direction") == "in":
                     reads += size
@@ -176,8 +183,3 @@ def bytes_from_memory(
         total += reads if bytes_in is None else min(reads, bytes_in)
         found[layer] = total if known or total else None
     return found
-
-
-def needed_by_layer(work: Table) -> dict[int, tuple[Needed, Row]]:
-    """What the engine files show of each layer."""
-    return {row.integer("layer_id"): (needed_of(row), row) for row in work}
