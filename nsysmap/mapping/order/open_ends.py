@@ -152,7 +152,7 @@ def unlike_others(gap_ns: IntArray) -> BoolArray:
     """
     if not len(gap_ns):
         return np.zeros(gap_ns.shape, np.bool_)
-    usual = np.median(gap_ns, axis=0)
+    usual = np.quantile(gap_ns, 0.5, axis=0, method="lower")  # a value, of two sorts one of them
     long = gap_ns > np.maximum(
         np.minimum(_VARIES * usual, _LONG * np.median(gap_ns)), _SHORTEST_PAUSE_NS
     )
