@@ -31,7 +31,7 @@ from nsysmap.mapping.order.twins import SEVERAL, settle_ranges
 from nsysmap.mapping.parts.parts import Settled, find_parts
 from nsysmap.mapping.ranges.launch_ranges import Evidence, gather_evidence
 from nsysmap.mapping.ranges.range_layers import RangeLayers, payload_nodes, resolve_ranges
-from nsysmap.mapping.streams.streams import IN_DOUBT, Streams
+from nsysmap.mapping.streams.streams import IN_DOUBT, IN_DOUBT_BY_NAMES, Streams
 from nsysmap.names.decode import decode, layer_kind, matches_tactic
 from nsysmap.names.match import is_generated
 from nsysmap.network.tables import layers_table
@@ -133,7 +133,10 @@ def map_kernels(
         _at(whose.doubt.codes >= 0, found.membership.ints("inference"))
         & np.isin(method, (_TACTIC, _ORDER))
     )
-    confidence[doubted] = np.minimum(confidence[doubted], IN_DOUBT)
+    if len(doubted):
+        most = [IN_DOUBT if engine.detailed else IN_DOUBT_BY_NAMES for engine in engines]
+        of = whose.engine[found.membership.ints("inference")[doubted]]
+        confidence[doubted] = np.minimum(confidence[doubted], np.array(most)[of])
     table, layer = _with_range_layers(
         tensorrt, layers_table(engines, model), _Places(place, layer, named & (layer == MISSING))
     )

@@ -26,9 +26,11 @@ _MOST = 100_000  # kernels of a thread
 _MANY = 2000  # kernels: more than one inference
 UNPROVED = 0.85
 """The most that is believed of an engine that nothing in the trace proves."""
-IN_DOUBT = 0.5
-"""The same of inferences that may all be another engine's: of two sorts that are as frequent either
-may be the file's (in eleven mixtures of engines of which the file tells only names, 48 % were).
+IN_DOUBT, IN_DOUBT_BY_NAMES = 0.75, 0.5
+"""The same of inferences that may all be another engine's: it is one with two optimization
+profiles, or two of which either may be the file's, as good as even.  By a file that tells only
+names there are more often two: of two sorts that are as frequent either may be the file's (in
+eleven mixtures 48 % were).
 """
 OTHER_CODE = 0.6
 """The same of inferences that run other code throughout than a file with fixed shapes: shapes may
