@@ -80,6 +80,11 @@ def test_counters_alone_suffice_and_nothing_known_is_nothing() -> None:
     assert (nothing.least_ns, nothing.source) == (None, None)
 
 
+def test_what_tensor_cores_did_beside_a_layer_without_products_is_not_its_own() -> None:
+    moves = Needed(6_400_000, None, 0, None, "no", None)
+    assert _least(moves, time_ns=10_000, counted=Measurement(None, 0.3)).compute_ns is None
+
+
 def test_of_dynamic_shapes_the_weights_are_known() -> None:
     dynamic = Needed(None, None, None, "FP16", "yes", "a dimension is dynamic")
     found = _least(dynamic, weight_bytes=2_000_000, from_memory=2_000_000)

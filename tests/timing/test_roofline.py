@@ -177,6 +177,7 @@ def test_floors_are_amounts_over_rates() -> None:
             "compute-bound",
         ),
         (need(100_000, 1000), LayerSeen(3_000, 400), "latency-bound"),  # short and far
+        (need(1_000_000, 1000), LayerSeen(12_000, 4000), "memory-bound"),  # as far, but not short
         (
             need(1_000_000, 1_000_000_000, 500_000_000),
             LayerSeen(50_000, 20),

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from nsysmap.analysis import observed_of
@@ -109,6 +110,17 @@ def test_a_range_is_wider_where_more_may_differ() -> None:
     )
     assert graph_spread(model, more, FACTORS.recorded_graph)[0] > below
     assert not only_graphs(model_of("llama-sync").likely)
+
+
+@pytest.mark.parametrize(("blocks", "few"), [(1, True), (0, False)])
+def test_one_block_is_few_and_no_block_is_unknown(blocks: int, few: bool) -> None:
+    model = model_of("mixer_tf32-graph")
+    trace = model.observed.trace
+    same = np.full(len(trace.kernels), blocks, np.int64)
+    grids = {f"grid_{axis}": same for axis in "xyz"}
+    kernels = trace.kernels.with_columns(trace.kernels.spec, grids)
+    observed = replace(model.observed, trace=replace(trace, kernels=kernels))
+    assert (few_blocks_share(replace(model, observed=observed)) > 0.5) == few
 
 
 def test_a_long_kernel_of_few_blocks_may_take_longer() -> None:
