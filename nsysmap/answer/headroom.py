@@ -60,7 +60,7 @@ def headroom_of(
         weights_only_layers=weights,
         groups=tuple(sorted(groups, key=lambda one: -one.headroom_ns)),
         reasons=_by_reason(rows, known),
-        gpu_bound=_gpu_bound(unprofiled, gpus),
+        gpu_bound=is_gpu_bound(unprofiled, gpus),
         trials=(),
         compared_ns=sum(one.time_ns for one in groups if one.reachable_ns is not None),
         reachable_ns=sum(one.reachable_ns or 0 for one in groups),
@@ -155,7 +155,7 @@ def _by_reason(
     )
 
 
-def _gpu_bound(unprofiled: GpuTime | None, gpus: Sequence[GpuTime]) -> bool:
+def is_gpu_bound(unprofiled: GpuTime | None, gpus: Sequence[GpuTime]) -> bool:
     """Whether the GPU, and not the host, takes most of the time."""
     gpu = unprofiled or next(iter(gpus), None)
     if gpu is None or gpu.busy_share is None:

@@ -66,8 +66,8 @@ _DECLARED = (
     ),
     Reason(
         "other-work",
-        "sorting, sampling and the like",
-        "what it does besides moving bytes is not counted",
+        "work that is not counted",
+        "it sorts, samples, exchanges data or the like: only its bytes are counted",
     ),
     Reason("memory-bound", "memory", "device memory or the L2 cache is what it comes closest to"),
     Reason("compute-bound", "arithmetic", "the peak rate is what it comes closest to"),
