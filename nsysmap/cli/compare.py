@@ -49,6 +49,12 @@ def _show_schema(context: click.Context, _option: click.Parameter, value: object
     metavar="MODEL",
     help="The ONNX model that the engines were built from: names what runs inside opaque regions.",
 )
+@click.option(
+    "--fix",
+    "fix_file",
+    metavar="FIX.py",
+    help="The script of `nsysmap fix` that made AFTER's model: says whether its prediction held.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option(
     "--json-schema",
@@ -82,6 +88,7 @@ def compare_command(  # one parameter an option
     engines_before: tuple[str, ...],
     engines_after: tuple[str, ...],
     onnx_file: str | None,
+    fix_file: str | None,
     as_json: bool,
     outputs: tuple[str, ...],
     fail_on: str | None,
@@ -123,6 +130,7 @@ def compare_command(  # one parameter an option
     from nsysmap.comparison.pages import comparison_json, comparison_text, verdict_words
     from nsysmap.comparison.runs import runs_in
     from nsysmap.comparison.side import Given
+    from nsysmap.core.fix_script import read_prediction
     from nsysmap.core.output_file import check_output
     from nsysmap.output.page.comparison import SUFFIXES, check_pages, write_comparison
 
@@ -137,14 +145,16 @@ def compare_command(  # one parameter an option
     inputs = [
         *(one for side in given for run in side for one in (run.path, *run.engines)),
         onnx_file,
+        fix_file,
     ]
     for path in written:
         check_output(path, SUFFIXES, [Path(one) for one in inputs if one])
         check_pages(path, [Path(one) for one in inputs if one])
+    script = None if fix_file is None else read_prediction(fix_file)
     model = onnx_model(onnx_file)
     with progress(quiet=quiet) as tell:
         both = read_sides((given[0], given[1]), model=model, progress=tell)
-        found = compare_read(both, model=model)
+        found = compare_read(both, model=model, script=script)
         for path in written:
             tell(f"writing {path.name}")
             write_comparison(found, path, both)

@@ -20,7 +20,7 @@ from nsysmap.comparison.joined import joined_table
 from nsysmap.comparison.noise import FEWEST, Mean, difference
 from nsysmap.comparison.pace import Pace, gpu_work_ns
 from nsysmap.comparison.precision import PrecisionReason, precision_reasons
-from nsysmap.comparison.predictions import Prediction, predictions
+from nsysmap.comparison.predictions import Prediction, prediction_of_edits, predictions
 from nsysmap.comparison.region_kinds import region_kinds
 from nsysmap.comparison.region_parts import region_parts
 from nsysmap.comparison.runs import runs_in, together
@@ -28,6 +28,7 @@ from nsysmap.comparison.side import Given, Side, named_apart, read_on_one_gpu
 from nsysmap.comparison.waterfall import Contribution, contributions, hidden_contributions
 from nsysmap.core.comparison_schema import JOINED_LAYERS, REGION_KINDS, REGION_PARTS
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.fix_script import ScriptPrediction, read_prediction
 from nsysmap.core.table import MISSING, Table
 from nsysmap.inputs.engine.onnx_model import OnnxModel, read_model
 from nsysmap.mapping.mapped_trace import Progress
@@ -109,10 +110,11 @@ def compare(  # one parameter per file
     engine_before: str | Path | Sequence[str | Path] = (),
     engine_after: str | Path | Sequence[str | Path] = (),
     onnx: str | Path | None = None,
+    fix: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """What changed between two captures, engine files or profiles; ``onnx`` is the model behind
-    both.
+    both, ``fix`` the script of `nsysmap fix` that lies between them.
 
     A side may be several captures of one program, or a folder of them: then the runs are the unit
     of noise.
@@ -124,7 +126,9 @@ def compare(  # one parameter per file
         for side, engines in ((before, engine_before), (after, engine_after))
     ]
     return compare_read(
-        read_sides((given[0], given[1]), model=model, progress=progress), model=model
+        read_sides((given[0], given[1]), model=model, progress=progress),
+        model=model,
+        script=None if fix is None else read_prediction(fix),
     )
 
 
@@ -145,9 +149,25 @@ def read_sides(
     return together(sides[: len(given[0])]), together(sides[len(given[0]) :])
 
 
-def compare_read(sides: tuple[Side, Side], *, model: OnnxModel | None = None) -> Comparison:
-    """The comparison of two sides; ``model`` is the ONNX model they were read with."""
+def compare_read(
+    sides: tuple[Side, Side],
+    *,
+    model: OnnxModel | None = None,
+    script: ScriptPrediction | None = None,
+) -> Comparison:
+    """The comparison of two sides; ``model`` is the ONNX model they were read with, ``script`` what
+    the edits between them were predicted to save.
+    """
     found = compare_sides(*sides)
+    if script is not None:
+        told = prediction_of_edits(
+            script,
+            sides[0],
+            found.after.time_ns,
+            _interval_of(sides[1], found.after),
+            found.conditions,
+        )
+        found = replace(found, predictions=(*found.predictions, *told))
     return (
         found
         if model is None

@@ -712,7 +712,7 @@ def _predictions(found: Comparison) -> Section:
     )
     return tabled(
         "predictions",
-        "What what-if predicted for BEFORE",
+        "What was predicted for BEFORE",
         ("change", "predicted", "range", "measured", "its range", "result"),
         cells,
         "lrrrrl",

@@ -9,6 +9,7 @@ import numpy as np
 
 from nsysmap.comparison.conditions import Condition
 from nsysmap.comparison.side import Side
+from nsysmap.core.fix_script import ScriptPrediction
 from nsysmap.core.table import MISSING
 from nsysmap.trace.copies import hold_the_host
 
@@ -81,6 +82,37 @@ def predictions(
             )
         )
     return tuple(found)
+
+
+def prediction_of_edits(
+    script: ScriptPrediction,
+    before: Side,
+    measured_ns: int | None,
+    interval_ns: tuple[int, int],
+    conditions: Sequence[Condition],
+) -> tuple[Prediction, ...]:
+    """What the edits of a script were predicted to make of BEFORE's time, which has its own
+    interval, beside AFTER's.
+    """
+    if measured_ns is None or not before.pace.known or not before.pace.likely:
+        return ()
+    now = before.pace.likely
+    least, most = (round(now - one) for one in (script.high_ns, script.low_ns))
+    work = [one.what for one in conditions if one.other_work]
+    return (
+        Prediction(
+            f"edits: {', '.join(script.edits)}",
+            round(now - script.saves_ns),
+            least,
+            most,
+            measured_ns,
+            *interval_ns,
+            None if work else interval_ns[0] <= most and interval_ns[1] >= least,
+            f"Not comparable: {', '.join(work)} differ{'s' if len(work) == 1 else ''} too."
+            if work
+            else "",
+        ),
+    )
 
 
 def _pageable(side: Side) -> tuple[int, int]:

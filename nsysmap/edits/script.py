@@ -8,6 +8,7 @@ import inspect
 import textwrap
 from collections.abc import Sequence
 
+from nsysmap.core.fix_script import prediction_lines
 from nsysmap.edits.editor import Editor
 from nsysmap.edits.model import Edit
 from nsysmap.edits.predict import PredictedEdit, SavedTime
@@ -46,6 +47,8 @@ def script(
         '"""\n'
     )
     parts = [head, _IMPORTS, _editor([step for edit, _ in made for step in edit.steps])]
+    kinds = [*dict.fromkeys(edit.kind for edit, _ in made)]
+    parts.append(prediction_lines(kinds, together.ns, together.low_ns, together.high_ns))
     parts.append("edit = Editor(ir.load(sys.argv[1]))\n")
     parts += [_block(at, edit, saves) for at, (edit, saves) in enumerate(made, 1)]
     where = ', external_data=Path(sys.argv[2]).name + ".data"' if external else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,24 @@ def test_a_finding_chooses_the_edits(tmp_path: Path, capfd: pytest.CaptureFixtur
     assert done.status == 2
     assert "has no place that can be edited for channels" in done.err
     assert not (tmp_path / "no.py").exists()
+
+
+def test_a_comparison_says_whether_the_prediction_of_the_edits_held(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "fix.py"
+    after = CAPTURES / "bert_eager-graph.nsys-rep", CAPTURES / "bert_eager.engine.json"
+    assert run(capfd, "fix", REPORT, ENGINE, "--onnx", model(tmp_path), "-o", script).status == 0
+    done = run(capfd, "compare", REPORT, ENGINE, "--", *after, "--fix", script, "--json")
+    assert done.status == 0, done.err
+    (told,) = (
+        one for one in json.loads(done.out)["predictions"] if one["change"].startswith("edits: ")
+    )
+    assert "softmax" in told["change"]
+    assert told["low_ns"] < told["predicted_ns"] < told["high_ns"]
+    done = run(capfd, "compare", REPORT, ENGINE, "--", *after, "--fix", ENGINE)
+    assert done.status == 2
+    assert "is no script of `nsysmap fix`" in done.err
 
 
 @pytest.mark.parametrize(

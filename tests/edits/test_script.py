@@ -13,6 +13,8 @@ from tests.edits.graphs import Graph, edited
 onnx = pytest.importorskip("onnx")
 ir = pytest.importorskip("onnx_ir")
 
+from nsysmap.core.errors import NsysmapError  # noqa: E402
+from nsysmap.core.fix_script import read_prediction  # noqa: E402
 from nsysmap.edits.check import check_interface, compare  # noqa: E402
 from nsysmap.edits.model import call  # noqa: E402
 from nsysmap.edits.predict import NOTHING, PredictedEdit, SavedTime  # noqa: E402
@@ -49,6 +51,9 @@ def test_the_script_alone_makes_the_same_model(tmp_path: Path) -> None:
     program, out = tmp_path / "fix.py", tmp_path / "out.onnx"
     program.write_text(text, encoding="utf-8")
     subprocess.run([sys.executable, program, tmp_path / "before.onnx", out], check=True, cwd="/")
+    told = read_prediction(program)
+    assert (told.saves_ns, told.low_ns, told.high_ns) == (3_000, 1_000, 5_000)
+    assert set(told.edits) == set(made.kinds)
     assert "nsysmap" not in text.partition('"""\n')[2]
     assert [node.op_type for node in ir.load(out).graph] == made.ops
     assert check_interface(ir.load(tmp_path / "before.onnx"), ir.load(out)) is None
@@ -65,3 +70,13 @@ def test_calls_are_written_as_python_on_as_many_lines_as_they_need() -> None:
     long = call("edit.weight", "w" * 60, call("np.concatenate", [call("edit.array", "a" * 60)]))
     assert written(long).count("\n") == 3
     compile(written(long), "script", "exec")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x = 1", "PREDICTED = open('x')", "PREDICTED = {'edits': 3}", "def", "PREDICTED = 5"],
+)
+def test_what_is_no_script_of_ours_is_refused_and_not_run(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.py").write_text(text)
+    with pytest.raises(NsysmapError, match="is no script of `nsysmap fix`"):
+        read_prediction(tmp_path / "x.py")
