@@ -128,10 +128,11 @@ class Doubtful:
 
 def doubts(answer: Answer) -> tuple[Doubtful, ...]:
     """What to know before believing the figures, the gravest first."""
-    found = [Doubtful(one.brief, wrong=True) for one in answer.errors]
+    nothing = not (answer.gpus or answer.inferences)  # there is room to say what to do about it
+    found = [Doubtful(one.text if nothing else one.brief, wrong=True) for one in answer.errors]
     if told := _host(answer):
         found.append(Doubtful(told))
-    if not answer.inferences:
+    if not (answer.inferences or answer.blocked or answer.next_steps):
         found.append(Doubtful(f"{words.none_of(answer)} was recognised: no time of one is known"))
     found += [
         Doubtful(note.brief or note.text)
@@ -451,7 +452,7 @@ def _why(answer: Answer, action: Action) -> str:
         parts.append(
             _launched(answer)
             if cause.cause in _LAUNCHED and _launched(answer)
-            else f"the GPU is idle {idle_words(cause.cause)}"
+            else f"the GPU is idle: {idle_words(cause.cause)}"
         )
     elif rules:
         parts.append(f"in {rules[0].where}")

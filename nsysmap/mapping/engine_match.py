@@ -602,27 +602,29 @@ def fit_notes(fits: Table, whose: Whose, shown: BoolArray) -> tuple[Note, ...]:
                 told = f"{brief}: {row['how']}{both}; give the engine file of this run."
                 notes.append(Note("error", told, brief=brief))
         elif row["verdict"] == CANNOT_TELL and row["compared"] is not None:
-            notes.append(
-                Note("warning", f"Whether {source} ran here cannot be determined: {row['how']}.")
-            )
+            told = f"Whether {source} ran here cannot be determined: {row['how']}."
+            notes.append(Note("warning", told, brief=f"whether {source} ran cannot be told"))
         elif row["in_doubt"]:
             told = (
                 f"{row['in_doubt']:,} of the {own:,} inferences counted as {source}'s may be"
                 f" another engine's: {row['against']}."
             )
-            notes.append(Note("warning", told))
+            brief = f"{row['in_doubt']:,} of {source}'s inferences may be another engine's"
+            notes.append(Note("warning", told, brief=brief))
         if row["verdict"] == RAN and (other := _differences(row)):
             told = (
                 f"{source} may be another build of the engine that ran, though most of it fits:"
                 f" {' and '.join(other)}."
             )
-            notes.append(Note("warning", told))
+            notes.append(Note("warning", told, brief=f"{source} may be another build"))
         if row["refused"]:
             told = (
                 f"{row['refused']:,} of {of_all} have layers of the names in {source} and are of"
                 f" another engine: {row['against']}."
             )
-            notes.append(Note("warning", f"{told} Give the file of that engine too."))
+            brief = f"{row['refused']:,} of {of_all} are of an engine that is not given"
+            told += " Give the file of that engine too."
+            notes.append(Note("warning", told, brief=brief))
         if row["other_kernels"]:
             told = (
                 f"{row['other_kernels']:,} of the {own:,} inferences of {source} run other kernels"

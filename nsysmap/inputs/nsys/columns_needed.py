@@ -71,4 +71,5 @@ def missing_columns(tables: NsysTables) -> Iterator[Note]:
                 f"{table} has no {columns}, which nsys always writes: {unknown} is unknown, and"
                 " what depends on it may be wrong."
             )
-            yield Note("warning", f"{told} Export the report again.")
+            brief = f"{table} has no {columns}: {unknown} is unknown"
+            yield Note("warning", f"{told} Export the report again.", brief=brief)
