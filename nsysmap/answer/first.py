@@ -23,7 +23,7 @@ from nsysmap.answer.ranks import replayed_alone
 from nsysmap.core.changes import CHANGES
 from nsysmap.core.idle_causes import idle_words
 from nsysmap.names.layers import short_nodes
-from nsysmap.text.terminal import escaped, told_apart
+from nsysmap.text.terminal import columns, escaped, shortened, told_apart
 from nsysmap.text.units import about, counted, in_unit, multiple, percent, rate, rounded
 from nsysmap.trace.inferences.steady import OUTLIER
 
@@ -35,8 +35,7 @@ _LEAST_IDLE = 0.05  # share of the window from which a cause of idle time is nam
 _CAUSES = 2
 _LEAST_COST = 0.04  # share of the kernel time from which a layer is named
 _LAUNCHED = ("launch", "dispatch")  # causes that lie between the launches of an inference
-_FARTHEST = 2  # layers that are named, in so many columns
-_NAME, _SHORT_NAME = 40, 20
+_NAME = 8  # columns of the name of a layer, at least
 _MOST_GPUS = 4  # that are named one by one
 # ratio of the ends of a range to its middle, from which on it is called uncertain
 _UNCERTAIN = 0.25
@@ -338,9 +337,10 @@ def counters(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
     return f"{told} (counters)", told, ", ".join(figures)
 
 
-def hardware(answer: Answer) -> tuple[str, ...]:
+def hardware(answer: Answer, room: int | None = None) -> tuple[str, ...]:
     """How far the layers are from what the hardware needs, and in which the distance lies, where
-    the GPU is the limit; empty otherwise.
+    the GPU is the limit; empty otherwise.  The last form has a name in as much of ``room`` as is
+    left.
     """
     found = answer.headroom
     if found is None or not found.gpu_bound or found.share is None:
@@ -349,15 +349,18 @@ def hardware(answer: Answer) -> tuple[str, ...]:
     if 0 < found.counted_layers < found.layers:
         how = "in part measured"
     least = in_unit(found.least_ns, found.known_ns).number
-    told = f"GPU-bound: the hardware needs {least} of {about(found.known_ns)} ({how})"
-    far = farthest(found, _FARTHEST)
-    forms = []
-    for width in (_NAME, _SHORT_NAME):
-        names = told_apart([escaped(short_nodes(one.title)) for one in far], width)
-        named = [f"{name} {about(one.headroom_ns)}" for name, one in zip(names, far, strict=True)]
-        forms += [f"{told}; excess: {', '.join(named[:most])}" for most in (2, 1) if named[:most]]
-        told = f"hardware needs {least} of {about(found.known_ns)} ({how})"
-    return (*forms, forms[1] if len(forms) > 2 else forms[0] if forms else told)
+    told = f"hardware needs {least} of {about(found.known_ns)} ({how})"
+    far = [(escaped(short_nodes(one.title)), about(one.headroom_ns)) for one in farthest(found, 2)]
+    if not far:
+        return (told,)
+    named = [f"{name} {ns}" for name, ns in far]
+    name, ns = far[0]
+    left = columns(name) if room is None else max(room - columns(f"{told}; excess:  {ns}"), _NAME)
+    return (
+        f"{told}; excess: {', '.join(named)}",
+        f"{told}; excess: {named[0]}",
+        f"{told}; excess: {shortened(name, left)} {ns}",
+    )
 
 
 # --- what to do
@@ -427,6 +430,13 @@ def _actions(answer: Answer, shown: Sequence[Action]) -> tuple[Todo, ...]:
         )
         for one in shown
     )
+
+
+def nothing(answer: Answer) -> str:
+    """The sentence if there is nothing to do."""
+    if answer.headroom is not None and answer.headroom.gpu_bound:
+        return "no change around the engine saves more than 1%: kernels are the limit"
+    return gains.no_action(answer)
 
 
 def saves(answer: Answer, action: Action) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
-from nsysmap.answer import first, gains, words
+from nsysmap.answer import first, words
 from nsysmap.answer.model import Answer
 from nsysmap.text.page import (
     Block,
@@ -66,7 +66,7 @@ def fitting(fits: Callable[[Amount], bool]) -> Amount:
         for name, less in step.items():
             gone.append((name, held[name]))
             held[name] = less
-    for name, before in gone:
+    for name, before in reversed(gone):
         more = {**held, name: before}
         if fits(Amount(**more)):
             held = more
@@ -103,7 +103,7 @@ def first_sections(
     if shorter:
         yield _beside("do-first", "Do first", [_todo(shorter, amount)])
     elif not answer.blocked and answer.inferences and not todo:
-        yield _beside("do-first", "Do first", [Paragraph(gains.no_action(answer))])
+        yield _beside("do-first", "Do first", [Paragraph(first.nothing(answer))])
     if wider := [one for one in todo if one.throughput]:
         yield _beside("throughput", "Throughput", [_todo(wider, amount)])
     if (step := first.missing(answer)) and (amount.missing or answer.blocked):
@@ -153,7 +153,11 @@ def _gpu(answer: Answer, fit: _Fit) -> list[Block]:
     if gpu is None:
         return []
     blocks: list[Block] = [Meter(gpu.busy_share or 0.0, fit(first.busy(answer, gpu)))]
-    told = (first.idle(answer, gpu), first.counters(answer, gpu), first.hardware(answer))
+    told = (
+        first.idle(answer, gpu),
+        first.counters(answer, gpu),
+        first.hardware(answer, fit.room),
+    )
     for forms in told:
         blocks += [Paragraph(fit(forms))] if forms else []
     return blocks
