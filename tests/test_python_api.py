@@ -95,7 +95,7 @@ def test_the_examples_of_the_python_page_run_as_they_stand(
     )
     assert told.failed == 0
     assert told.attempted > 20
-    assert (tmp_path / "report.md").read_text().startswith("# ")
+    assert (tmp_path / "report.md").read_text().startswith("**sync")
 
 
 def test_mistakes_are_told_as_on_the_command_line(tmp_path: Path) -> None:
