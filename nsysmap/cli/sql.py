@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nsysmap.cli.console import progress, width
-from nsysmap.cli.inputs import onnx_option, reader_option
+from nsysmap.cli.inputs import onnx_model, onnx_option, reader_option
 from nsysmap.text.terminal import escaped
 
 if TYPE_CHECKING:
@@ -92,13 +92,16 @@ def _tables(
     """The tables of the analysis of these files, by name; each is worked out when it is asked
     for.
     """
-    from nsysmap.api import analyze
+    from nsysmap.analysis import analyze_mapped, unprofiled_times
     from nsysmap.mapping.given_files import given_files
+    from nsysmap.mapping.mapped_trace import map_report, read_engines
 
     given = given_files(files)
-    return analyze(
-        given.report, given.engines, onnx=onnx_file, reader=reader, progress=tell
-    ).tables.by_name()
+    engines, times = read_engines(given.engines), unprofiled_times(None, given.engines)
+    mapped = map_report(
+        given.report, engines, model=onnx_model(onnx_file), reader=reader, progress=tell
+    )
+    return analyze_mapped(mapped, times=times, progress=tell).tables.by_name()
 
 
 def _described(table: Spec | None, tables: Mapping[str, Table] | None) -> str:

@@ -202,8 +202,8 @@ def _places(values: IntArray, column: IntArray) -> IntArray:
 
 
 def scattered(count: int, salt: int) -> NDArray[np.uint64]:
-    """That many numbers spread over 64 bits, always the same ones (SplitMix64 with its constants);
-    np.random is slow to import.
+    """``count`` numbers spread over 64 bits, the same ones for the same ``salt`` (SplitMix64 with
+    its constants); np.random would be slow to import.
     """
     number = np.arange(salt, salt + count, dtype=np.uint64) * _MIX
     number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

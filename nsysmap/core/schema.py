@@ -139,7 +139,7 @@ class Tables(Mapping[str, Table]):
     notes: Table
 
     def __init__(self, made: Mapping[str, Table | Callable[[], Table]]) -> None:
-        """Of each table, or of what makes it, by name."""
+        """Hold these tables by name; a function makes its table when that is first asked for."""
         wrong = set(made) ^ {spec.name for spec in ALL_TABLES}
         assert not wrong, f"not exactly the declared tables: {sorted(wrong)}"
         self._made = {name: made[name] for name in Tables.__annotations__}

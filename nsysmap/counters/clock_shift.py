@@ -393,8 +393,8 @@ def _near(work: GpuRan, inside: BoolArray, samples: Samples, margin: float) -> B
 
 
 def _best_explained(scene: _Scene, peaks: list[Shift], period: float) -> Shift:
-    """Of shifts, known to half a sample, the one at which rates of kernels explain the samples
-    best.
+    """The shift at which rates of kernels explain the samples best, among shifts that are known to
+    half a sample.
     """
     tried = [
         Shift(each.offset_ns + beside * period, each.drift, each.origin_ns)

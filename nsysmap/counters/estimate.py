@@ -111,7 +111,7 @@ class Estimates:
     period_ns: float
 
     def of(self, metric: str) -> Estimate | None:
-        """That metric's estimate, if it was sampled."""
+        """The estimate of this metric; None if it was not sampled."""
         return self.by_metric[self.metrics.index(metric)] if metric in self.metrics else None
 
 

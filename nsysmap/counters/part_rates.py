@@ -151,7 +151,9 @@ def quick_misfit(sums: Sums, like: Fit) -> FloatArray:
 
 
 def quick_fit(sums: Sums, like: Fit) -> tuple[FloatArray, FloatArray]:
-    """That misfit, and the rates that explain the samples best with steps as stiff."""
+    """The misfit of the rates that explain the samples best with steps as stiff as those of
+    ``like``, and these rates.
+    """
     factor = quick_factor(sums, like)
     rates = factor.solve(sums.target)
     return (
@@ -275,7 +277,7 @@ def _systems(matrix: Gram, left: IntArray, weight: FloatArray, vague: FloatArray
 
 
 def _variance(steps: _Steps, state: State) -> FloatArray:
-    """Of each step, for an unevenness of 1."""
+    """The variance of each step if the unevenness is 1."""
     variance: FloatArray = np.maximum(state.level[:, steps.group] ** 2 * steps.distance_us, _TINY)
     return variance
 

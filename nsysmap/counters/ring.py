@@ -156,7 +156,7 @@ class Systems:
         return product
 
     def some(self, rows: IntArray) -> Systems:
-        """Those of these metrics."""
+        """The systems of equations of these metrics."""
         return Systems(self.gram, self.own[rows], self.beside[rows])
 
     def left(self, target: FloatArray, squares: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -198,14 +198,14 @@ class Factor:
 
     @property
     def log_determinant(self) -> FloatArray:
-        """Of each metric's matrix, the logarithm of its determinant."""
+        """The logarithm of the determinant of each metric's matrix."""
         logarithm: FloatArray = (
             -np.linalg.slogdet(self.inverses)[1].sum(axis=0) - np.linalg.slogdet(self.last)[1]
         )
         return logarithm
 
     def of(self, metric: int) -> Factor:
-        """That of one metric."""
+        """The factors of this metric's matrix alone."""
         one = slice(metric, metric + 1)
         return Factor(
             self.inverses[:, one], self.coupling[:, one], self.pushed[:, one], self.last[one]

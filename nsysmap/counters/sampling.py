@@ -73,5 +73,5 @@ def sampling_notes(gpu_sampling: Table) -> tuple[Note, ...]:
 
 
 def times(count: int) -> str:
-    """That something happened in so many stretches of the time."""
+    """The words for so many stretches of the time."""
     return "one stretch" if count == 1 else f"{count} stretches"

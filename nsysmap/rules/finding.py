@@ -86,7 +86,7 @@ class Outcome:
 
 
 def at_least(findings: Iterable[Finding], severity: Level) -> tuple[Finding, ...]:
-    """Those findings that are so severe, or more; the gravest first."""
+    """The findings that are at least so severe, the gravest first."""
     grave = LEVELS[: LEVELS.index(severity) + 1]
     chosen = (finding for finding in findings if finding.severity in grave)
     return tuple(sorted(chosen, key=lambda finding: grave.index(finding.severity)))

@@ -82,7 +82,7 @@ def profiled_layer_times(engines: Sequence[Engine]) -> Table:
 
 
 def _only(values: IntArray, where: IntArray, size: int) -> IntArray:
-    """Per group the value common to all its rows; none if they differ."""
+    """The value that all rows of a group have, for each group; none if they differ."""
     low, high = np.full(size, np.iinfo(np.int64).max), np.full(size, MISSING)
     np.minimum.at(low, where, values)
     np.maximum.at(high, where, values)

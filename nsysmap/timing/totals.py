@@ -227,8 +227,8 @@ class _Engines:
         return known
 
     def at(self, inference: IntArray, engine: IntArray) -> IntArray:
-        """Per kernel, of its inference (-1: none) and its layer's engine: the engine of its
-        inference's kernels, else its own.
+        """The engine of each kernel: that of its inference's kernels where it has an inference (-1:
+        none), else that of its layer.
         """
         return np.where(inference >= 0, self.of_inference[inference], np.maximum(engine, -1))
 
@@ -240,8 +240,8 @@ class _Engines:
 
 
 def _padded_middles(group: IntArray, values: IntArray, runs: IntArray) -> tuple[IntArray, IntArray]:
-    """Per group the two middle values, after padding its values with zeros up to its number of runs
-    (groups sorted).
+    """The two middle values of each group, after padding its values with zeros up to its number of
+    runs (groups sorted).
     """
     lower, upper = np.zeros(len(runs), np.int64), np.zeros(len(runs), np.int64)
     if len(group) == 0:

@@ -9,8 +9,8 @@ from nsysmap.trace.model import Trace
 
 
 def blocking_copies(trace: Trace) -> BoolArray:
-    """Per API call: whether it is a copy that holds the host: without Async (but for device to
-    device), or of pageable memory.
+    """A flag for each API call: whether it is a copy that holds the host: without Async (but for
+    device to device), or of pageable memory.
     """
     calls, copies = trace.api_calls, trace.memcpys
     blocking = calls.text("kind").equals("copy")
@@ -27,8 +27,8 @@ def blocking_copies(trace: Trace) -> BoolArray:
 
 
 def hold_the_host(copies: Table) -> BoolArray:
-    """Per copy: whether its call keeps the host: without Async (but for one within GPU memory), or
-    of pageable memory, which is staged.
+    """A flag for each copy: whether its call keeps the host: without Async (but for one within GPU
+    memory), or of pageable memory, which is staged.
     """
     device_only = copies.text("kind").equals("DtoD") | copies.text("kind").equals("PtoP")
     holding: BoolArray = (~copies.bools("asynchronous") & ~device_only) | _of_pageable_memory(
@@ -38,7 +38,9 @@ def hold_the_host(copies: Table) -> BoolArray:
 
 
 def _of_pageable_memory(copies: Table) -> BoolArray:
-    """Per copy: whether one side is pageable host memory, which an asynchronous copy must stage."""
+    """A flag for each copy: whether one side is pageable host memory, which an asynchronous copy
+    must stage.
+    """
     return copies.text("source").equals("pageable") | copies.text("target").equals("pageable")
 
 

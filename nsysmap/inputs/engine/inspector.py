@@ -188,8 +188,8 @@ def _opened(path: Path, header: PlanHeader, *, seconds: float) -> _Attempt:
 
 
 def _modules(header: PlanHeader) -> tuple[str, ...]:
-    """Those that may read it; a plan without a known header is given to both libraries' modules,
-    the first that imports.
+    """The modules that may read the plan; a plan without a known header is given to both libraries'
+    modules, the first that imports.
     """
     if header.for_rtx is None:
         return (*_TENSORRT.modules, *_RTX.modules)

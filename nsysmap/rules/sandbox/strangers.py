@@ -86,13 +86,13 @@ class Strangers:
             self._own = None
 
     def parse(self, sql: str) -> Query:
-        """As Sandbox.parse."""
+        """Do what `Sandbox.parse` does, in the process of its own for what is not nsysmap's."""
         told = self._check({"do": "parse", "sql": sql})["query"]
         columns = None if told["columns"] is None else frozenset(told["columns"])
         return Query(told["sql"], frozenset(told["parameters"]), frozenset(told["tables"]), columns)
 
     def columns(self, query: Query, parameters: Mapping[str, Value]) -> dict[str, Kind | None]:
-        """As Sandbox.columns."""
+        """Do what `Sandbox.columns` does, in the process of its own for what is not nsysmap's."""
         columns: dict[str, Kind | None] = self._check(
             {"do": "columns", "query": plain(query), "parameters": dict(parameters)}
         )["columns"]
@@ -107,7 +107,7 @@ class Strangers:
         time_limit_s: float,
         max_rows: int,
     ) -> SqlAnswer:
-        """As Sandbox.run."""
+        """Do what `Sandbox.run` does, in the process of its own for what is not nsysmap's."""
         if query.own:
             if self._own is None:
                 rows = max((table.num_rows for table in tables.values()), default=0)

@@ -137,7 +137,7 @@ class Labels:
     of_code: IntArray
 
     def at(self, rows: IntArray) -> IntArray:
-        """Of these rows; 0 if the table has none."""
+        """The values in these rows; 0 if the table has no rows."""
         if not len(self.codes):
             return np.zeros(len(rows), np.int64)
         result: IntArray = self.of_code[self.codes[rows]]

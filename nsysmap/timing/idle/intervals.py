@@ -110,7 +110,7 @@ class _GpuWorkRows:
     holding: BoolArray  # a copy that blocks the host
 
     def take(self, rows: IntArray) -> _GpuWorkRows:
-        """Those at these positions."""
+        """The pieces of work at these positions."""
         return _GpuWorkRows(
             **{name: taken(getattr(self, name), rows) for name in self.__dataclass_fields__}  # type: ignore[arg-type]
         )

@@ -63,8 +63,8 @@ class SlowCalls:
 
 
 def slow_calls(calls: Table, thread: int, within: tuple[int, int]) -> SlowCalls | None:
-    """Of the function whose calls by that thread are the shortest, among those that it made often
-    within these times and that launch nothing; None if there is none.
+    """How slow the calls of one function are: of those that the thread called often within these
+    times and that launch nothing, the one whose calls are the shortest; None if there is none.
     """
     begun = calls.ints("start_ns")
     mine = np.flatnonzero(

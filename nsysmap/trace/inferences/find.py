@@ -489,7 +489,7 @@ def _gpu_work(trace: Trace, rows: Sequence[IntArray], numbers: Sequence[IntArray
 
 
 def _gpu_times(work: _Work, count: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Of each inference the first start and the last end on the GPU, and how long it was busy in
+    """The first start and the last end of each inference on the GPU, and how long it was busy in
     between.
     """
     first_start = _extreme(np.minimum, work.start_ns, work.inference, count)
@@ -502,7 +502,7 @@ def _gpu_times(work: _Work, count: int) -> tuple[IntArray, IntArray, IntArray]:
 
 
 def _extreme(reduce: np.ufunc, values: IntArray, group: IntArray, count: int) -> IntArray:
-    """Per group the least or greatest of the values (groups sorted), MISSING for a group without
+    """The least or greatest value of each group (groups sorted), MISSING for a group without
     any.
     """
     result = np.full(count, MISSING, np.int64)
