@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nsysmap.core.output_file import replacing
+from nsysmap.fleet.charts import chart_html
 from nsysmap.fleet.run import FleetRun
 from nsysmap.fleet.summary import ROWS, FleetTable
+from nsysmap.output.frame.shell import SCRIPTS, STYLES, TABLES_SCRIPT, Tab, environment
 from nsysmap.output.picture.inline import inlined
 from nsysmap.text.lines import heading, rendered, styled, table, wrapped
 from nsysmap.text.terminal import escaped
@@ -56,23 +58,21 @@ def fleet_text(run: FleetRun, sections: Sequence[FleetTable], width: int = 100) 
 
 def write_page(run: FleetRun, sections: Sequence[FleetTable], folder: Path) -> Path:
     """Write the page into the dataset's folder; returns its path."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, finalize=_shown
-    )
-    text = environment.get_template("page.html").render(
-        headline=headline(run),
-        failed=run.failed,
-        sections=sections,
-        code=inlined([_HERE / "page.css"]),
+    text = (
+        environment(_HERE)
+        .get_template("fleet.html.j2")
+        .render(
+            title="a fleet of reports",
+            heading=headline(run),
+            links=(),
+            tabs=[Tab(one.key, one.title, len(one.rows) + one.more) for one in sections],
+            failed=run.failed,
+            sections=sections,
+            charts=[chart_html(one.chart) for one in sections if one.chart],
+            code=inlined((*STYLES, _HERE / "fleet.css", *SCRIPTS, TABLES_SCRIPT)),
+        )
     )
     path = folder / PAGE
     with replacing(path) as fresh:
         fresh.write_text(text, encoding="utf-8", errors="replace")
     return path
-
-
-def _shown(value: object) -> object:
-    """Plain text without control characters; our own markup unchanged."""
-    return escaped(value) if type(value) is str else value

@@ -7,7 +7,7 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.idle_causes import idle_words
+from nsysmap.fleet.charts import Chart, ChartRow, Mark, scale_of
 from nsysmap.fleet.schema import FLEET_TABLES
 from nsysmap.text.units import counted, duration, percent
 
@@ -43,6 +44,12 @@ class FleetTable:
     align: str  # a letter per column: n a name, r a figure
     answer: str  # its answer in a sentence; the meaning of an empty table if it has no rows
     more: int = 0  # rows that are not shown
+    chart: Chart | None = None
+
+    @property
+    def key(self) -> str:
+        """Its name in an address."""
+        return "-".join(self.title.lower().split())
 
 
 def sections(folder: Path) -> tuple[FleetTable, ...]:
@@ -94,13 +101,13 @@ def _shared_folder(database: duckdb.DuckDBPyConnection) -> str:
 
 def _sections(database: duckdb.DuckDBPyConnection) -> Iterator[FleetTable]:
     yield _reports(database)
-    yield _medians(database)
+    yield replace(_medians(database), chart=_spread_chart(database))
     yield _stragglers(database)
-    yield _outliers(database)
-    yield _drift(database)
+    yield replace(_outliers(database), chart=_outlier_chart(database))
+    yield replace(_drift(database), chart=_night_chart(database))
     yield _findings(database)
     yield _ranks(database)
-    yield _idle(database)
+    yield replace(_idle(database), chart=_idle_chart(database))
 
 
 @dataclass(frozen=True)
@@ -505,6 +512,144 @@ def _idle(database: duckdb.DuckDBPyConnection) -> FleetTable:
             "No report has idle time.",
         ),
     )
+
+
+_CHART_ROWS = 12  # of a chart; the tables have more
+
+
+def _spread_chart(database: duckdb.DuckDBPyConnection) -> Chart | None:
+    """How groups differ: a mark for each report at its median GPU time, a row for each group and
+    engine; the groups that differ most within come first.
+    """
+    rows = database.execute(
+        f"WITH one AS ({_OF_REPORT}) SELECT report_group, engine, report, gpu_ns FROM one ORDER BY"
+        " report_group, engine, gpu_ns"
+    ).fetchall()
+    held: dict[tuple[str, str], list[tuple[str, float]]] = {}
+    for group, engine, report, took in rows:
+        held.setdefault((group, engine), []).append((report, float(took)))
+    if sum(map(len, held.values())) < 2:
+        return None
+    several = len({engine for _, engine in held}) > 1
+    drawn = []
+    for (group, engine), mine in held.items():
+        times = [took for _, took in mine]
+        low, high = duration(min(times)), duration(max(times))
+        marks = tuple(Mark(took, f"{report}: {duration(took)}") for report, took in mine)
+        name = f"{group}, {engine}" if several and engine else group
+        figure = low if low == high else f"{low} to {high}"
+        drawn.append((max(times) / max(min(times), 1.0), ChartRow(name, figure, marks)))
+    drawn.sort(key=lambda one: -one[0])
+    low_ns, high_ns = scale_of([took for mine in held.values() for _, took in mine])
+    return Chart(
+        "How do groups, and the reports of one group, differ?",
+        "a mark is a report: the median GPU time of its inferences",
+        duration(max(low_ns, 0.0)), duration(high_ns), low_ns, high_ns,
+        tuple(row for _, row in drawn[:_CHART_ROWS]),
+        beyond=max(len(drawn) - _CHART_ROWS, 0),
+    )  # fmt: skip
+
+
+def _night_chart(database: duckdb.DuckDBPyConnection) -> Chart | None:
+    """How nights differ: each report at the time of its capture, as high as its median GPU time in
+    multiples of the lowest of its engine; a row for each engine.
+    """
+    rows = database.execute(
+        f"WITH one AS ({_OF_REPORT}) SELECT o.engine, o.report, r.captured_at_ns, o.gpu_ns,"
+        " strftime(make_timestamp(r.captured_at_ns // 1000), '%Y-%m-%d %H:%M') FROM one o JOIN"
+        " reports r USING (report) WHERE r.captured_at_ns IS NOT NULL ORDER BY 1, 3"
+    ).fetchall()
+    if len({row[2] for row in rows}) < 2:
+        return None
+    held: dict[str, list[tuple[str, int, float, str]]] = {}
+    for engine, report, at, took, when in rows:
+        held.setdefault(engine, []).append((report, int(at), float(took), when))
+    drawn, highest = [], 1.0
+    for engine, mine in held.items():
+        least = max(min(took for _, _, took, _ in mine), 1.0)
+        most = max(took for _, _, took, _ in mine)
+        highest = max(highest, most / least)
+        marks = tuple(
+            Mark(float(at), f"{report}, {when}: {duration(took)}", high=took / least)
+            for report, at, took, when in mine
+        )
+        figure = f"{duration(least)} to {duration(most)}"
+        drawn.append(ChartRow(engine or "no engine", figure, marks))
+    low, high = scale_of([float(row[2]) for row in rows])
+    begin = min(rows, key=lambda row: row[2])[4]
+    end = max(rows, key=lambda row: row[2])[4]
+    return Chart(
+        "How do nights differ?",
+        "a mark is a report: the median GPU time of its inferences, by when it was captured (UTC)",
+        begin, end, low, high, tuple(drawn[:_CHART_ROWS]),
+        across=(1.0 - (highest - 1.0) * 0.05, highest + 1e-9),
+        beyond=max(len(drawn) - _CHART_ROWS, 0),
+    )  # fmt: skip
+
+
+def _outlier_chart(database: duckdb.DuckDBPyConnection) -> Chart | None:
+    """Which reports have outliers: from the median to the 99th percentile a bar, and a mark for the
+    longest inference, in multiples of the report's median.
+    """
+    rows = database.execute(
+        "WITH held AS (SELECT report, coalesce(engine, '') AS engine, gpu_time_ns, median("
+        "gpu_time_ns) OVER (PARTITION BY report, engine) AS usual FROM inferences WHERE steady AND"
+        " gpu_time_ns IS NOT NULL) SELECT report, engine, quantile_cont(gpu_time_ns / usual, 0.99),"
+        " max(gpu_time_ns / usual), count(*) FROM held WHERE usual > 0 GROUP BY report, engine"
+        " ORDER BY 4 DESC, 1"
+    ).fetchall()
+    if not rows:
+        return None
+    several = len({row[1] for row in rows}) > 1
+    drawn = tuple(
+        ChartRow(
+            f"{report}, {engine}" if several and engine else report,
+            f"{most:.2f}x",
+            (
+                Mark(1.0, f"99 % of {count:,} inferences within {upper:.2f}x", until=float(upper)),
+                Mark(float(most), f"the longest: {most:.2f}x the median"),
+            ),
+        )
+        for report, engine, upper, most, count in rows[:_CHART_ROWS]
+    )
+    low, high = scale_of([1.0, _OUTLIER, *(float(row[3]) for row in rows)])
+    return Chart(
+        "Which reports have outliers?",
+        f"the bar holds 99 % of the inferences, the mark is the longest; from {_OUTLIER:g}x the"
+        " median of the report (the line) it is an outlier",
+        "1x", f"{high:.2f}x", low, high, drawn, line=_OUTLIER,
+        beyond=max(len(rows) - _CHART_ROWS, 0),
+    )  # fmt: skip
+
+
+def _idle_chart(database: duckdb.DuckDBPyConnection) -> Chart | None:
+    """Why GPUs were idle: for each group the median share of each cause, end to end."""
+    rows = database.execute(
+        "WITH one AS (SELECT report_group, report, cause, avg(share_of_window) AS share FROM idle"
+        " GROUP BY ALL), n AS (SELECT report_group, count(DISTINCT report) AS n FROM idle GROUP BY"
+        " ALL) SELECT report_group, cause, sum(share) / any_value(n) FROM one JOIN n USING"
+        " (report_group) GROUP BY report_group, cause ORDER BY report_group, 3 DESC, cause"
+    ).fetchall()
+    held: dict[str, list[tuple[str, float]]] = {}
+    for group, cause, share in rows:
+        held.setdefault(group, []).append((cause, float(share)))
+    if not held:
+        return None
+    drawn = []
+    for group, mine in held.items():
+        marks, left = [], 0.0
+        for cause, share in mine:
+            words = f"{idle_words(cause)}: {percent(share, 1)}"
+            marks.append(Mark(left, words, until=left + share, cause=cause))
+            left += share
+        drawn.append((left, ChartRow(group, percent(left, 1), tuple(marks))))
+    drawn.sort(key=lambda one: -one[0])
+    return Chart(
+        "Why were GPUs idle?",
+        "shares of the time of the inferences by cause, the mean over a group's reports",
+        "0%", "100%", 0.0, 1.0, tuple(row for _, row in drawn[:_CHART_ROWS]),
+        beyond=max(len(drawn) - _CHART_ROWS, 0),
+    )  # fmt: skip
 
 
 def _only(database: duckdb.DuckDBPyConnection, sql: str) -> int:

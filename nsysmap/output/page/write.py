@@ -9,7 +9,7 @@ from typing import cast
 
 from nsysmap.advice.paste import CHANGES
 from nsysmap.analysis import Analysis
-from nsysmap.answer import gains
+from nsysmap.answer import first, gains
 from nsysmap.answer.costs import whose_unit
 from nsysmap.answer.model import Answer
 from nsysmap.core.groups import distinct_rows
@@ -212,7 +212,8 @@ def page(
     ]
     return pages.get_template("page.html.j2").render(
         title=escaped(report.trace.source),
-        heading=escaped(told.title),
+        heading=escaped(first.headline(analysis.summary)),
+        distance=first.hardware(analysis.summary)[:1],
         links=links,
         tabs=_tabs(analysis, content, rules=len(by_rule)),
         drawn=any(graph is not None for graph in cast(Sequence[object], content["graphs"])),
