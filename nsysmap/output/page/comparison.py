@@ -29,7 +29,7 @@ from nsysmap.core.output_file import check_output, replacing
 from nsysmap.output.build import report_of
 from nsysmap.output.frame.shell import SCRIPTS, STYLES, TABLES_SCRIPT, Tab, environment
 from nsysmap.output.page.answer import BUSY
-from nsysmap.output.page.side_by_side import strip_of, strips_html, waterfall_html
+from nsysmap.output.page.side_by_side import SideStrip, strip_of, strips_html, waterfall_html
 from nsysmap.output.page.write import write_page
 from nsysmap.output.picture.html import html
 from nsysmap.output.picture.inline import inlined
@@ -96,7 +96,7 @@ def comparison_html(
         )
         went_to.append(f'<p class="dim">{told}</p>')
     strips = [
-        (
+        SideStrip(
             word,
             None if side.analysis is None else strip_of(side.analysis, found.inferences_a_pass),
             None if page is None else page.file,
@@ -114,10 +114,15 @@ def comparison_html(
     )
 
 
-Fact = tuple[str, str, str, str, str]
-"""A figure of both sides: its name, before, after, by how much it changed, and whether that is more
-or less.
-"""
+@dataclass(frozen=True)
+class Fact:
+    """A figure of both sides."""
+
+    name: str
+    before: str
+    after: str
+    change: str  # by how much it changed, if it did
+    kind: str  # more or less
 
 
 def _facts(found: Comparison) -> Iterator[Fact]:
@@ -137,7 +142,7 @@ def _facts(found: Comparison) -> Iterator[Fact]:
         if one and other is not None and rounded(one) != rounded(other):
             change = f"{'+' if other > one else '−'}{percent(abs(other - one), one)}"
             kind = "more" if other > one else "less"
-        yield (name, rounded(one), rounded(other), change, kind)
+        yield Fact(name, rounded(one), rounded(other), change, kind)
 
 
 _TABS = {

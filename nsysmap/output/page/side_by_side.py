@@ -13,7 +13,6 @@ import numpy as np
 
 from nsysmap.analysis import Analysis
 from nsysmap.comparison.compare import Comparison
-from nsysmap.comparison.waterfall import Contribution
 from nsysmap.core.idle_causes import idle_words
 from nsysmap.core.table import MISSING
 from nsysmap.names.decode import decode, summary
@@ -27,7 +26,6 @@ _LEAST = 0.0002  # of the width: what is narrower is not drawn
 _STEPS = 8  # of the waterfall; smaller ones are one
 _CALL = "#9db7d5"
 _WAIT = "#2144e9"
-_LANES = (("idle", 0, 8), ("GPU", 9, 16), ("host", 27, 10))  # name, top, height
 _TALL = 38
 
 
@@ -57,6 +55,24 @@ class Part:
     fill: str
     words: str
     layer: int | None = None
+
+
+@dataclass(frozen=True)
+class SideStrip:
+    """The timeline of one side: the word for the side, and the file of its own page."""
+
+    word: str
+    strip: Strip | None
+    file: str | None
+
+
+@dataclass(frozen=True)
+class _Lane:
+    top: int
+    tall: int
+
+
+_LANES = (_Lane(0, 8), _Lane(9, 16), _Lane(27, 10))  # idle time, GPU, host
 
 
 def strip_of(analysis: Analysis, inferences: int = 1) -> Strip | None:
@@ -144,16 +160,17 @@ def _calls(analysis: Analysis, begin: int, end: int, thread: int) -> Iterator[Pa
         yield Part(row.integer("start_ns"), row.integer("end_ns"), fill, row.text("api"))
 
 
-def strips_html(strips: Sequence[tuple[str, Strip | None, str | None]], one: str) -> Iterator[str]:
+def strips_html(sides: Sequence[SideStrip], one: str) -> Iterator[str]:
     """Both timelines below each other: each with the word for its side, what happened, and the
     file of its own page; nothing if neither side has one.
     """
-    known = [strip for _, strip, _ in strips if strip is not None]
+    known = [side.strip for side in sides if side.strip is not None]
     if not known:
         return
     longest = max(strip.time_ns for strip in known)
     yield '<div class="strips">'
-    for word, strip, file in strips:
+    for side in sides:
+        word, strip, file = side.word, side.strip, side.file
         if strip is None:
             yield f'<p class="note"><b>{word}</b>: no {one} whose time is known</p>'
             continue
@@ -172,23 +189,21 @@ def strips_html(strips: Sequence[tuple[str, Strip | None, str | None]], one: str
             f'<rect class="ground" x="0" y="0" height="{_TALL}"'
             f' width="{1000 * strip.time_ns / longest:.2f}"/>'
         )
-        for parts, (_, top, tall) in zip((strip.idle, strip.gpu, strip.host), _LANES, strict=True):
+        for parts, lane in zip((strip.idle, strip.gpu, strip.host), _LANES, strict=True):
             for part in parts:
-                yield from _drawn(part, strip, longest, (top, tall), file)
+                yield from _drawn(part, strip, longest, lane, file)
         yield "</svg>"
     yield "</div>"
     rows = "above: idle time by cause; middle: kernels and copies by kind; below: calls of the host"
     yield f'<p class="note">{rows}. Both to one scale.</p>'
 
 
-def _drawn(
-    part: Part, strip: Strip, longest: int, place: tuple[int, int], file: str | None
-) -> Iterator[str]:
+def _drawn(part: Part, strip: Strip, longest: int, lane: _Lane, file: str | None) -> Iterator[str]:
     left = max(part.start_ns - strip.begin_ns, 0) / longest
     wide = (min(part.end_ns, strip.end_ns) - max(part.start_ns, strip.begin_ns)) / longest
     if wide < _LEAST:
         return
-    top, tall = place
+    top, tall = lane.top, lane.tall
     box = (
         f'<rect x="{1000 * left:.2f}" y="{top}" width="{1000 * wide:.2f}" height="{tall}"'
         f' fill="{part.fill}"><title>{inert(part.words)}, {rounded(part.end_ns - part.start_ns)}'
@@ -201,6 +216,17 @@ def _drawn(
         yield box
 
 
+@dataclass(frozen=True)
+class _Step:
+    """One bar of the waterfall."""
+
+    name: str
+    said: str
+    kind: str  # side, more or less
+    begin: float
+    end: float
+
+
 def waterfall_html(found: Comparison) -> Iterator[str]:
     """From the time before to the time after, a bar for each contribution, the largest first;
     nothing where a time is unknown.
@@ -209,41 +235,33 @@ def waterfall_html(found: Comparison) -> Iterator[str]:
     if before is None or after is None or not found.contributions:
         return
     ordered = sorted(found.contributions, key=lambda one: -abs(one.ns))
-    steps = [(one.name, one.ns, _kind(one)) for one in ordered[:_STEPS] if one.ns]
-    rest = sum(one.ns for one in ordered) - sum(ns for _, ns, _ in steps)
+    steps = [(one.name, one.ns) for one in ordered[:_STEPS] if one.ns]
+    rest = sum(one.ns for one in ordered) - sum(ns for _, ns in steps)
     others = len(ordered) - len(steps)
     if others and rounded(abs(rest)) != rounded(0):
-        steps.append((counted(others, "other"), rest, ""))
-    sums = np.cumsum([before, *(ns for _, ns, _ in steps)]).tolist()
+        steps.append((counted(others, "other"), rest))
+    sums = np.cumsum([before, *(ns for _, ns in steps)]).tolist()
     low, high = min(*sums, after), max(*sums, after)
     begin = 0 if low < 2 * (high - low) else low - (high - low) // 2
     scale = 100 / max(high - begin, 1)
 
-    def row(name: str, said: str, box: tuple[float, float, str], title: str) -> str:
-        left, wide, kind = box
+    def row(step: _Step) -> str:
+        left, wide = (step.begin - begin) * scale, (step.end - step.begin) * scale
         return (
-            f'<tr><th scope="row" title="{inert(title)}">{inert(name)}</th>'
-            f'<td class="right">{inert(said)}</td><td class="fall"><svg viewBox="0 0 100 10"'
+            f'<tr><th scope="row" title="{inert(step.name)}">{inert(step.name)}</th>'
+            f'<td class="right">{inert(step.said)}</td><td class="fall"><svg viewBox="0 0 100 10"'
             ' preserveAspectRatio="none" aria-hidden="true">'
-            f'<rect class="{kind}" x="{left:.3f}" y="1" width="{max(wide, 0.2):.3f}" height="8"/>'
-            "</svg></td></tr>"
+            f'<rect class="{step.kind}" x="{left:.3f}" y="1" width="{max(wide, 0.2):.3f}"'
+            ' height="8"/></svg></td></tr>'
         )
 
     yield '<table class="waterfall">'
-    yield row("before", rounded(before), (0, (before - begin) * scale, "side"), "")
-    for (name, ns, kind), reached in zip(steps, sums, strict=False):
-        left = (min(reached, reached + ns) - begin) * scale
-        yield row(
-            name,
-            f"{'+' if ns > 0 else '−'}{rounded(abs(ns))}",
-            (left, abs(ns) * scale, "more" if ns > 0 else "less"),
-            f"{kind}{name}",
-        )
-    yield row("after", rounded(after), (0, (after - begin) * scale, "side"), "")
+    yield row(_Step("before", rounded(before), "side", begin, before))
+    for (name, ns), reached in zip(steps, sums, strict=False):
+        ends = sorted((reached, reached + ns))
+        sign, kind = ("+", "more") if ns > 0 else ("−", "less")
+        yield row(_Step(name, f"{sign}{rounded(abs(ns))}", kind, *ends))
+    yield row(_Step("after", rounded(after), "side", begin, after))
     yield "</table>"
     if begin:
         yield f'<p class="note">The bars begin at {inert(rounded(begin))}.</p>'
-
-
-def _kind(one: Contribution) -> str:
-    return "idle: " if one.kind == "idle" else ""
