@@ -1,7 +1,7 @@
 """Predicted beside measured: what-if answers from profiled captures, and the same programs timed
 without the profiler before and after.
 
-    python benchmarks/whatif.py [CAPTURES...] [--held-out FILE] [--leave-one-out]
+    python benchmarks/whatif.py [CAPTURES...] [--held-out FILE] [--leave-one-out] [--only CHANGE]
 
 CAPTURES (fixtures/ and fixtures/real_trt unless given) are folders of one of two forms.  Programs
 that imitate engines: each folder in it holds engine files and *.nsys-rep or *.sqlite reports; the
@@ -15,6 +15,8 @@ are cpp_MODEL-MODE.nsys-rep.  Figures are summed up for each form.
 
 --leave-one-out chooses the constants that were fitted to these programs (GRIDS), each by itself, on
 all engines but one, and shows that one's figures.
+
+--only CHANGE answers no other change.
 
 Last comes how wide the ranges should be, for each kind of prediction of TensorRT's own engines: the
 conformal factor by which the stated ranges would hold for nine of ten engines, and how often those
@@ -229,6 +231,11 @@ def main(arguments: Sequence[str]) -> int:
         at = arguments.index("--held-out")
         held_out = set(Path(arguments[at + 1]).read_text(encoding="utf-8").split())
         del arguments[at : at + 2]
+    only = ""
+    if "--only" in arguments:
+        at = arguments.index("--only")
+        only = arguments[at + 1]
+        del arguments[at : at + 2]
     folders = [Path(one) for one in arguments if not one.startswith("--")] or [
         ROOT / "fixtures",
         ROOT / "fixtures" / "real_trt",
@@ -265,7 +272,7 @@ def main(arguments: Sequence[str]) -> int:
             group = (
                 (HELD_OUT if engine in held_out else REAL) if is_real(path.parent) else IMITATIONS
             )
-            found = list(rows_of(path, timings, machines, group))
+            found = list(rows_of(path, timings, machines, group, only=only))
             rows += found
             for row in found:
                 print(row.line())
@@ -471,6 +478,8 @@ def rows_of(
     timings: Timings,
     machines: tuple[Machine, ...],
     group: str = "",
+    *,
+    only: str = "",
 ) -> Iterator[Row]:
     before = measured_before(report, timings)
     name, engine = f"{report.parent.name}/{report.stem}", program(report)[0]
@@ -479,7 +488,8 @@ def rows_of(
     except NsysmapError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return
-    answers = what_if(of, facts, default_changes(facts), machines=machines).records()
+    changes = [one for one in default_changes(facts) if only in ("", one.name)]
+    answers = what_if(of, facts, changes, machines=machines).records()
     first = answers[0]
     if first["before_ns"] is None:
         print(f"{name}: no replay: {first['reason']}", file=sys.stderr)

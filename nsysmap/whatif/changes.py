@@ -221,7 +221,9 @@ def node_lead_ns(work: Work, after: Sequence[Work], costs: Costs) -> int:
     elif any(other.kind == "memset" for other in after):
         lead = costs.from_memset_ns
     elif work.early and len(after) == 1:
-        return costs.early_node_ns
+        # one that began early has waited within its recorded duration: it keeps its own overlap
+        overlap_ns = after[0].end_ns - work.start_ns
+        return costs.early_kept_ns - overlap_ns if overlap_ns > 0 else costs.early_node_ns
     else:
         lead = costs.node_ns
     return lead + (costs.crossing_ns if any(other.queue != work.queue for other in after) else 0)

@@ -295,8 +295,8 @@ def _costs(costs: Costs, profiler: ProfilerCosts, machine: Machine) -> Costs:
         costs,
         graph_latency_ns=min(max(costs.latency_ns, _LATENCY_NS[0]), _LATENCY_NS[1]),
         graph_start_ns=MISSING,
-        early_node_ns=(costs.early_ns if costs.early_ns != MISSING else machine.early_ns)
-        + saved_more_ns,
+        early_node_ns=machine.early_ns + saved_more_ns,
+        early_kept_ns=saved_more_ns,
         node_ns=(
             costs.node_ns
             if costs.node_ns != MISSING

@@ -96,6 +96,8 @@ class Costs:
     # the interpreter's own work around a graph launch, and around a wait behind one, where the
     # program would make graphs; 0 where nothing interprets it
     graph_own_ns: int = 0
+    # how much less than recorded a node overlaps the one before it, if it began before its end
+    early_kept_ns: int = 0
     wait_own_ns: int = 0
 
 
