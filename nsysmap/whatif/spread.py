@@ -27,7 +27,7 @@ _NODE_NS = 200
 _HOST_NS = 2_500  # launching, waiting, and what the host does between them
 _WORK = 0.04
 """Part of the GPU's work: the same plan takes another time in each process that runs it without
-the profiler; of 28 engines run by Python and by C++ as a graph, five differed by 7 to 18 %, the
+the profiler; of 28 engines run by Python and by C++ as a graph, five differed by 5 to 17 %, the
 others by 2.4 % (root of the mean of the squares).  TensorRT for RTX compiles its kernels in the
 process.
 """
