@@ -37,10 +37,17 @@ the capture with ranges.
 
 `before` is the time without the profiler, as the first screen predicts it; the others are changes of what-if, measured by making them. A prediction is in range if
 the measured time (or saving) lies in the range that is stated with it; where that of another run does (a Python host's times differ by a fifth from run to run),
-it says `runs do`.
+it says `runs do`. The last table of each says how wide the ranges should be ([how wide a range is](what-if.md#how-wide-a-range-is)): `factor` times as wide they would hold for nine of ten engines, and `left out` is the
+share of engines that they hold for with the factor of all others. These engines are among those that the ranges were made with; docs/what-if.md has what was held out.
 
 ```
 {whatif}
+```
+
+Programs that imitate engines with kernels that only spin, and PyTorch (fixtures/), beside them:
+
+```
+{imitations}
 ```
 
 ## What rules price
@@ -86,6 +93,7 @@ def main(arguments: Sequence[str]) -> int:
             printed("benchmarks/real_engines.py", one, "--only", "graph") for one in folders
         ),
         whatif=printed("benchmarks/whatif.py", *folders, *held_out),
+        imitations=printed("benchmarks/whatif.py", str(ROOT / "fixtures")),
         findings=printed("benchmarks/findings.py"),
         names=printed(
             "benchmarks/names.py",
