@@ -2,8 +2,9 @@
 docs/make_pictures.py
 
 docs/pictures/screen.svg is the first screen as a terminal shows it, docs/pictures/page.png the top
-of the page in a browser (with playwright and a Chromium), and examples/analysis.ipynb gets the
-outputs of its cells (with nbclient).
+of the page in a browser (with playwright and a Chromium), the other drawings there are those of
+`nsysmap plot` that docs/gallery.md shows, and examples/analysis.ipynb gets the outputs of its cells
+(with nbclient).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from nbclient import NotebookClient
 from playwright.sync_api import sync_playwright
 
 from nsysmap import Analysis, analyze
+from nsysmap.output.plots.write import KINDS, write_plot
 from nsysmap.output.text.screen import screen
 from nsysmap.text.lines import Line
 from nsysmap.text.terminal import columns
@@ -40,6 +42,8 @@ def main() -> None:
     found = analyze(CAPTURE / "sync.nsys-rep", CAPTURE / "engine.json")
     (pictures / "screen.svg").write_text(terminal_svg(screen(found.summary, WIDTH)), "utf-8")
     _page(found, pictures / "page.png")
+    for kind in KINDS:
+        write_plot(found, kind, pictures / f"{kind}.svg")
     _notebook(ROOT / "examples" / "analysis.ipynb")
 
 

@@ -86,7 +86,7 @@ def draw_changes(axes: Axes, analysis: Analysis) -> str:
     axes.set_xlim(0, max(high for _, _, _, high, _ in bars) / 1e3 * 1.35)
     per = analysis.summary.unit
     axes.set_xlabel(
-        f"predicted µs per {per}, without the profiler\nlines: range from a faster to a slower host"
+        f"predicted µs per {per}, without the profiler\nlines: where a measurement is expected"
     )
     return "What each change would bring"
 
