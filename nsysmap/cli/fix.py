@@ -13,9 +13,10 @@ from nsysmap.text.terminal import escaped
 
 if TYPE_CHECKING:
     from nsysmap.edits.fix import Fix
+    from nsysmap.edits.model import Refusal
     from nsysmap.trace.open_report import Reader
 
-_REFUSALS = 12  # that are shown
+_REFUSALS = 12  # reasons that are shown
 
 
 @click.command("fix", short_help="Write a script that edits the ONNX model.")
@@ -134,9 +135,13 @@ def _told(found: Fix) -> list[str]:
     lines += [f"  flag: {one.flag}: {one.why}" for one in found.flags]
     if found.refused:
         lines.append("Not edited:")
-        lines += [
-            f"  {one.kind} at {one.nodes[0]}: {one.reason}" for one in found.refused[:_REFUSALS]
-        ]
-        if len(found.refused) > _REFUSALS:
-            lines.append(f"  and {len(found.refused) - _REFUSALS} more places")
+        reasons: dict[tuple[str, str], list[Refusal]] = {}
+        for one in found.refused:
+            reasons.setdefault((one.kind, one.reason), []).append(one)
+        for (kind, reason), refused in [*reasons.items()][:_REFUSALS]:
+            more = f" and {len(refused) - 1} more places" if len(refused) > 1 else ""
+            layer = f" ({refused[0].layer})" if refused[0].layer else ""
+            lines.append(f"  {kind} at {refused[0].nodes[0]}{more}: {reason}{layer}")
+        if len(reasons) > _REFUSALS:
+            lines.append(f"  and for {len(reasons) - _REFUSALS} more reasons")
     return lines

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from nsysmap.core.errors import NsysmapError, named_path
 from nsysmap.core.output_file import replacing
 from nsysmap.edits.flags import Flag, flags, pinned
-from nsysmap.edits.model import Edit, Refusal
+from nsysmap.edits.model import Edit, Refusal, Unwanted
 from nsysmap.edits.predict import (
     LEAST_SHARE,
     EngineTimes,
@@ -83,6 +83,12 @@ def load_model(path: str) -> ir.Model:
                     f"its weights are in {held.location}, which is not there",
                     "put that file beside the model",
                 )
+            if isinstance(held, ir.ExternalTensor) and _cut(held):
+                raise NsysmapError(
+                    path,
+                    f"its weights are in {held.location}, which is too short for {value.name}",
+                    "copy that file again",
+                )
     opset = model.graph.opset_imports.get("")
     if opset is None or opset < LEAST:
         raise NsysmapError(
@@ -91,6 +97,12 @@ def load_model(path: str) -> ir.Model:
             f"export it with opset {LEAST} or later, or convert it with onnx.version_converter",
         )
     return model
+
+
+def _cut(held: ir.ExternalTensor) -> bool:
+    """Whether the file ends before the weight does."""
+    end = (held.offset or 0) + (held.nbytes if held.length is None else held.length)
+    return Path(held.path).stat().st_size < end
 
 
 def fix(  # one parameter a file or an option
@@ -114,14 +126,14 @@ def fix(  # one parameter a file or an option
     predicted: list[PredictedEdit] = []
     least = 0.0 if asked else LEAST_SHARE * times.inference_ns
 
-    def wanted(edit: Edit) -> str | None:
+    def wanted(edit: Edit) -> Unwanted | None:
         found = predict(edit, rules[edit.kind], times)
-        if isinstance(found, str):
+        if isinstance(found, Unwanted):
             return found
         if found.saving.high_ns < least:
-            return f"it saves {rounded(found.saving.high_ns)} at most"
+            return Unwanted(f"it saves {rounded(found.saving.high_ns)} at most")
         if found.saving.ns <= 0 and not asked:
-            return f"it would rather cost time: {found.basis}"
+            return Unwanted(f"it would rather cost time: {found.basis}")
         times.credit(found)
         predicted.append(found)
         return None
@@ -240,7 +252,8 @@ def _nothing(
     more = f", and {len(refused) - 1} more places" if len(refused) > 1 else ""
     return NsysmapError(
         path,
-        f"nothing is edited{of}: {first.kind} at {first.nodes[0]}{more}: {first.reason}",
+        f"nothing is edited{of}: {first.kind} at {first.nodes[0]}{more}: {first.reason}"
+        + (f" ({first.layer})" if first.layer else ""),
         "see docs/fix.md",
     )
 

@@ -47,6 +47,15 @@ class Refusal:
     kind: str
     nodes: tuple[str, ...]
     reason: str
+    layer: str = ""  # of the engine, which the reason is about
+
+
+@dataclass(frozen=True)
+class Unwanted:
+    """Why an edit is not worth making."""
+
+    reason: str
+    layer: str = ""  # of the engine, which the reason is about
 
 
 def call(function: str, *arguments: Any, **options: Any) -> Call:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from nsysmap.edits.model import Edit
+from nsysmap.edits.model import Edit, Unwanted
 from nsysmap.rules.finding import Finding
 from nsysmap.text.units import counted
 
@@ -109,29 +109,30 @@ class EngineTimes:
         return max(found, key=lambda one: one.cost_ns or 0, default=None)
 
 
-def predict(edit: Edit, rules: Sequence[str], times: EngineTimes) -> PredictedEdit | str:
+def predict(edit: Edit, rules: Sequence[str], times: EngineTimes) -> PredictedEdit | Unwanted:
     """What an edit saves; why it saves nothing, in words, where no kernel's time is due to its
     nodes.
     """
     nodes = frozenset(edit.nodes)
     layers = times.of(nodes)
     if not layers:
-        return "no kernel of the engine computes these nodes"
+        return Unwanted("no kernel of the engine computes these nodes")
     fused = next((one for one in layers if one.does == "attention"), None)
     if fused is not None and edit.kind in ("attention", "softmax"):
-        return f"TensorRT fuses this attention already ({fused.name})"
+        return Unwanted("TensorRT fuses this attention already", fused.name)
     judged = [one for one in layers if one.does == "product"] if edit.gain == "merge" else layers
     if edit.gain in ("join", "merge") and len(judged) <= 1:
-        return f"TensorRT computes them as one kernel already ({(judged or layers)[0].name})"
+        alone = (judged or layers)[0]
+        return Unwanted("TensorRT computes them as one kernel already", alone.name)
     streams = {one.stream for one in judged}
     if edit.gain == "merge" and len(streams) > 1:
-        return f"TensorRT runs them beside each other, on {len(streams)} streams"
+        return Unwanted(f"TensorRT runs them beside each other, on {len(streams)} streams")
     whole = [one for one in layers if one.nodes <= nodes]
     part = [one for one in layers if not one.nodes <= nodes]
     saving, basis = _GAINS[edit.gain](edit, whole, part, times)
     if saving.high_ns <= 0:
-        inside = part[0].name if part else layers[0].name
-        return f"TensorRT computes them inside other kernels ({inside}), where they cost nothing"
+        inside = (part or layers)[0].name
+        return Unwanted("TensorRT computes them inside other kernels, at no cost", inside)
     share = times.overlap
     saving = SavedTime(
         round(saving.ns * share),

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from onnx_ir.passes.common import ShapeInferencePass
 
 from nsysmap.edits.editor import Editor
-from nsysmap.edits.model import Edit, Refusal
+from nsysmap.edits.model import Edit, Refusal, Unwanted
 from nsysmap.edits.opsets import hindered, raised
 from nsysmap.edits.registry import KINDS, EditKind
 from nsysmap.edits.steps import run
@@ -17,8 +17,8 @@ from nsysmap.edits.view import ModelView
 
 _PASSES = 12  # of one kind, each of edits that do not touch each other
 
-Wanted = Callable[[Edit], str | None]
-"""Why an edit is not wanted, in words; None if it is."""
+Wanted = Callable[[Edit], Unwanted | None]
+"""Why an edit is not wanted; None if it is."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class _Search:
                     continue
                 why = self.wanted(found) or self._opset(found)
                 if why is not None:
-                    self.refused[key] = Refusal(found.kind, found.nodes, why)
+                    self.refused[key] = Refusal(found.kind, found.nodes, why.reason, why.layer)
                     continue
                 touched |= around
                 self._make(found)
@@ -70,12 +70,14 @@ class _Search:
                 return
             self.editor.finish()
 
-    def _opset(self, edit: Edit) -> str | None:
+    def _opset(self, edit: Edit) -> Unwanted | None:
         now = int(self.model.graph.opset_imports.get("", 0))
         if edit.opset <= now:
             return None
         hindrance = hindered(self.model, edit.opset)
-        return hindrance and (
+        if hindrance is None:
+            return None
+        return Unwanted(
             f"it needs opset {edit.opset}, and {hindrance} means something else there than in opset"
             f" {now}: export the model with opset {edit.opset}"
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nsysmap.edits.model import Edit, Gain
+from nsysmap.edits.model import Edit, Gain, Unwanted
 from nsysmap.edits.predict import EngineTimes, LayerTime, PredictedEdit, predict
 
 
@@ -24,7 +24,7 @@ def times(layers: Sequence[LayerTime]) -> EngineTimes:
     return EngineTimes(tuple(layers), 1_000, 100_000)
 
 
-def made(found: PredictedEdit | str) -> PredictedEdit:
+def made(found: PredictedEdit | Unwanted) -> PredictedEdit:
     assert isinstance(found, PredictedEdit)
     return found
 
@@ -39,12 +39,12 @@ def test_a_kernel_that_does_nothing_else_goes_with_the_idle_time_before_it() -> 
 def test_nodes_in_one_kernel_with_others_save_nothing_by_being_joined() -> None:
     held = times([layer(0, "a b c", 4_000)])
     found = predict(edit("join", "a b"), (), held)
-    assert found == "TensorRT computes them as one kernel already (layer 0)"
+    assert found == Unwanted("TensorRT computes them as one kernel already", "layer 0")
 
 
 def test_nodes_that_no_kernel_computes_save_nothing() -> None:
     found = predict(edit("vanish", "x"), (), times([layer(0, "a", 4_000)]))
-    assert found == "no kernel of the engine computes these nodes"
+    assert found == Unwanted("no kernel of the engine computes these nodes")
 
 
 def test_kernels_that_become_one_take_as_long_as_the_longest_at_least() -> None:
@@ -65,14 +65,14 @@ def test_what_only_moved_data_inside_a_kernel_may_free_it_for_another() -> None:
     found = predict(replace(edit("vanish", "a"), unblocks=True), (), held)
     assert made(found).saving.low_ns == 0
     assert made(found).saving.high_ns > 4_000
-    assert isinstance(predict(edit("vanish", "a"), (), held), str)
+    assert isinstance(predict(edit("vanish", "a"), (), held), Unwanted)
 
 
 @pytest.mark.parametrize(("stream", "why"), [(1, "beside each other, on 2 streams"), (0, "")])
 def test_products_on_several_streams_stay(stream: int, why: str) -> None:
     held = times([layer(0, "a", 4_000, "product"), layer(1, "b", 4_000, "product", stream=stream)])
     found = predict(edit("merge", "a b"), (), held)
-    assert why in found if isinstance(found, str) else not why
+    assert why in found.reason if isinstance(found, Unwanted) else not why
 
 
 def test_a_merged_product_whose_parts_did_more_is_cut_apart_by_further_kernels() -> None:
@@ -85,7 +85,7 @@ def test_a_merged_product_whose_parts_did_more_is_cut_apart_by_further_kernels()
 def test_attention_that_is_fused_stays() -> None:
     held = times([layer(0, "a b", 4_000, "attention"), layer(1, "c", 1_000, "movement")])
     one = replace(edit("join", "a b c"), kind="attention")
-    assert predict(one, (), held) == "TensorRT fuses this attention already (layer 0)"
+    assert predict(one, (), held) == Unwanted("TensorRT fuses this attention already", "layer 0")
 
 
 def test_a_layer_s_time_is_saved_once() -> None:
