@@ -658,6 +658,12 @@ def _engines_compared(before: Side, after: Side) -> Comparison:
         conditions=conditions(before, after, layers),
         predictions=(),
         notes=_of_profiles(before, after, known=known, by_layer=by_layer),
+        precision=(
+            precision_reasons((before, after), groups, layers, (wholes[0], wholes[1]))
+            if known and by_layer
+            else ()
+        ),
+        eight_bits=_eight_bits(before, after),
     )
 
 

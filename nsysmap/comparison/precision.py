@@ -106,8 +106,8 @@ def _kind_of(
     same way.
     """
     kinds = {
-        side.layers[at].kind
-        for side, ids in zip(sides, (group.before, group.after), strict=True)
+        kernels_of.converts.get(at, side.layers[at].kind)
+        for side, kernels_of, ids in zip(sides, kernels, (group.before, group.after), strict=True)
         for at in ids
     }
     if kinds <= _CONVERSION_KINDS and (
@@ -236,6 +236,8 @@ class _Kernels:
 
     arch: Mapping[str, int]
     tensor_cores: Mapping[str, str]
+    # the kind of layers that only convert, also where the file calls them Myelin's kernels
+    converts: Mapping[int, str]
 
     @staticmethod
     def of(side: Side) -> _Kernels:
@@ -246,7 +248,15 @@ class _Kernels:
             for row in rows
             if (found := _ARCH.search(row.maybe_text("arch") or ""))
         }
-        return _Kernels(arch, {row.text("name"): row.text("tensor_cores") for row in rows})
+        work = side.tables.get("work")
+        converts = {
+            row.integer("layer_id"): row.text("does")
+            for row in (() if work is None else work)
+            if row.text("does") in _CONVERSION_KINDS
+        }
+        return _Kernels(
+            arch, {row.text("name"): row.text("tensor_cores") for row in rows}, converts
+        )
 
 
 @dataclass(frozen=True)

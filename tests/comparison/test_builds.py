@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from nsysmap.cli.main import cli
 from nsysmap.comparison.builds import build_of, builds_in, compare_builds
 from nsysmap.comparison.builds_page import builds_json, builds_schema, builds_text
+from nsysmap.comparison.compare import compare
 from nsysmap.core.errors import NsysmapError
 from nsysmap.inputs.engine.build_memory import memory_in, memory_of_file
 from nsysmap.trace.device_memory import peak_device_memory
@@ -23,22 +24,25 @@ Layers = Sequence[tuple[str, str, float]]
 """Name, ONNX nodes and microseconds of each layer."""
 
 
-def _write(folder: Path, name: str, layers: Layers, precision: str = "Half") -> Path:
-    """An engine file and its profile."""
+def _write(
+    folder: Path, name: str, layers: Layers, types: Mapping[str, tuple[str, str]] | None = None
+) -> Path:
+    """An engine file and its profile; ``types`` are what layers read and write, if not halves."""
 
-    def tensor(name: str, *dimensions: int) -> dict[str, object]:
+    def tensor(name: str, title: str, side: int) -> dict[str, object]:
+        type_ = (types or {}).get(title, ("Half", "Half"))[side]
         return {
             "Name": name,
-            "Dimensions": list(dimensions),
-            "Format/Datatype": f"Row major linear {precision}",
+            "Dimensions": [16, 16],
+            "Format/Datatype": f"Row major linear {type_}",
         }
 
     rows = [
         {
             "Name": title,
-            "LayerType": "gemm",
-            "Inputs": [tensor(f"t{at}", 16, 16)],
-            "Outputs": [tensor(f"t{at + 1}", 16, 16)],
+            "LayerType": "Quantize" if "quantizer" in title else "gemm",
+            "Inputs": [tensor(f"t{at}", title, 0)],
+            "Outputs": [tensor(f"t{at + 1}", title, 1)],
             "TacticName": "",
             "Metadata": "".join(f"[ONNX Layer: {node}]" for node in nodes.split()),
         }
@@ -169,6 +173,29 @@ def test_device_memory_where_it_was_traced(tmp_path: Path) -> None:
     with sqlite3.connect(file) as made:
         made.execute("DROP TABLE CUDA_GPU_MEMORY_USAGE_EVENTS")
     assert peak_device_memory(file) is None
+
+
+def test_two_engine_files_tell_what_another_precision_does(tmp_path: Path) -> None:
+    """Slower products, a quantizer, and what stays, without a capture."""
+    half = _write(tmp_path, "half", [("up", "/up", 10.0), ("down", "/down", 30.0)])
+    layers = [
+        ("quantizer", "/up_0/QuantizeLinear", 4.0),
+        ("up", "/up", 15.0),
+        ("down", "/down", 30.0),
+    ]
+    types = {"quantizer": ("Half", "FP8"), "up": ("FP8", "Half")}
+    eight = _write(tmp_path, "eight", layers, types)
+    profiles = [tmp_path / f"{name}.profile.json" for name in ("half", "eight")]
+    found = compare(*profiles, engine_before=half, engine_after=eight)
+    reasons = {one.reason: one.ns for one in found.precision}
+    assert reasons["products"] == 5_000
+    assert reasons["conversions"] == 4_000
+    (uses,) = found.eight_bits
+    assert {one.part: one.time_ns for one in uses.parts} == {
+        "product": 15_000,
+        "stayed": 30_000,
+        "convert": 4_000,
+    }
 
 
 def test_the_command_shows_and_writes_them(folder: Path) -> None:
