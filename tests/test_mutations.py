@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from typing import Any
 
 import pytest
 
@@ -42,3 +43,16 @@ def test_every_module_that_is_mutated_has_tests() -> None:
     assert len(modules) > 50
     for module in modules:
         assert all((ROOT / path).exists() for path in TOOL["tests_of"](module))
+
+
+@pytest.mark.parametrize("same", TOOL["EQUIVALENT"], ids=lambda one: one.module)
+def test_what_is_called_equivalent_is_still_there_and_is_not_tried(same: Any) -> None:
+    source = (ROOT / same.module).read_text()
+    assert same.reason
+    assert same.line in [line.strip() for line in source.splitlines()]
+    lines = source.splitlines()
+    assert not [
+        one
+        for one in TOOL["mutations"](same.module, source)
+        if one.becomes == same.becomes and lines[one.line - 1].strip() == same.line
+    ]
