@@ -78,7 +78,7 @@ def doubts(summary: Answer, where: str = " (--full lists all)") -> str:
     parts += [counted(changes, "what-if change")] if changes else []
     counters = (
         f"{counted(len(optional), 'rule')} would need hardware counters (nsys profile"
-        " --gpu-metrics-devices)"
+        " --gpu-metrics-devices=all)"
         if optional
         else ""
     )

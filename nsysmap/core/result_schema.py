@@ -359,7 +359,12 @@ MAPPING = Spec(
 KERNELS = Spec(
     "kernels",
     "Every kernel with its launch, its inference and its layer.",
-    (*GPU_KERNELS.columns, *MEMBERSHIP.columns, *MAPPING.columns),
+    (
+        *GPU_KERNELS.columns,
+        *MEMBERSHIP.columns,
+        *MAPPING.columns,
+        integer("duration_ns", "end_ns - start_ns", "ns", null=True),
+    ),
     key=("kernel_id",),
 )
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.memory import Narrow
 from nsysmap.core.note import Note
 from nsysmap.core.result_schema import KERNELS
-from nsysmap.core.table import IntArray, Table
+from nsysmap.core.table import Held, IntArray, Table
 from nsysmap.core.trace_schema import INFERENCES
 from nsysmap.inputs.engine.model import Engine
 from nsysmap.inputs.engine.onnx_model import OnnxModel
@@ -68,9 +69,9 @@ class MappedTrace:
     @cached_property
     def kernels(self) -> Table:
         """schema.KERNELS: every kernel with its launch, inference and layer."""
-        return self.trace.kernels.with_columns(
-            KERNELS, {**self.found.membership.columns, **self.mapped.table.columns}
-        )
+        ran = self.trace.kernels
+        beside = {**self.found.membership.columns, **self.mapped.table.columns}
+        return ran.with_columns(KERNELS, {**beside, "duration_ns": durations(ran)})
 
     @cached_property
     def inferences(self) -> Table:
@@ -88,6 +89,16 @@ class MappedTrace:
         shown = self.found.table.ints("kernels") > 0
         steady = steady_inferences(self.found.table)
         return steady[shown[steady]]
+
+
+def durations(kernels: Table) -> Held:
+    """How long each kernel took; in the memory of its end, where that is stored as what it is later
+    than its start.
+    """
+    end = kernels.columns["end_ns"]
+    if isinstance(end, Narrow) and end.near is not None:
+        return replace(end, near=None)
+    return kernels.ints("end_ns") - kernels.ints("start_ns")
 
 
 def read_engines(paths: Sequence[str | Path], *, profile: str | Path | None = None) -> list[Engine]:

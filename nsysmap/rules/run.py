@@ -100,7 +100,7 @@ run.
 """
 
 
-_NOT_SAMPLED = "no hardware counters were sampled (nsys profile --gpu-metrics-devices)"
+_NOT_SAMPLED = "no hardware counters were sampled (nsys profile --gpu-metrics-devices=all)"
 _COUNTED = frozenset(
     {"gpu_sampling", "kernel_counters", "kernel_ends", "device_counters", "copy_counters"}
 )
