@@ -58,9 +58,9 @@ class Cause:
 
     name: str
     words: str  # wherever people read it
-    short: str  # the same where a line has little room
     meaning: str
     fill: str  # its colour
+    short: str = ""  # its words where a line has little room; without any, the same
     depends_on_host: bool = False
     between_kernels: bool = False
     rule_group: Literal["launch", "host"] | None = None
@@ -72,9 +72,9 @@ _DECLARED = (
     Cause(
         "launch",
         "waiting for launches",
-        "slow launches",
         "the host was enqueuing: it had not launched the next work yet",
         "#bb255e",
+        short="slow launches",
         depends_on_host=True,
         between_kernels=True,
         rule_group="launch",
@@ -83,9 +83,9 @@ _DECLARED = (
     Cause(
         "host",
         "host busy elsewhere",
-        "host elsewhere",
         "the host was doing something else",
         "#ffa400",
+        short="host elsewhere",
         depends_on_host=True,
         rule_group="host",
         yields=True,
@@ -93,9 +93,9 @@ _DECLARED = (
     Cause(
         "sync",
         "in blocking waits",
-        "blocking waits",
         "the host waited in a blocking call",
         "#2144e9",
+        short="blocking waits",
         depends_on_host=True,
         rule_group="host",
         yields=True,
@@ -103,18 +103,18 @@ _DECLARED = (
     Cause(
         "copy",
         "in blocking copies",
-        "blocking copies",
         "the host waited in a blocking or pageable copy",
         "#793114",
+        short="blocking copies",
         depends_on_host=True,
         yields=True,
     ),
     Cause(
         "dispatch",
         "between queued kernels",
-        "between kernels",
         "queued in time: the hardware's own dispatch latency",
         "#aeb6bf",
+        short="between kernels",
         depends_on_host=True,
         between_kernels=True,
         rule_group="launch",
@@ -122,51 +122,51 @@ _DECLARED = (
     Cause(
         "switch",
         "while switching processes",
-        "process switches",
         "queued in time: the GPU switched from one process to another (time slices, no MPS)",
         "#787800",
+        short="process switches",
         between_kernels=True,
         rule_group="host",
     ),
     Cause(
         "graph",
         "before CUDA graphs",
-        "before graphs",
         "before a CUDA graph began",
         "#6c2687",
+        short="before graphs",
         rule_group="launch",
         yields=True,
     ),
     Cause(
         "compile",
         "compiling or loading kernels",
-        "compiling kernels",
         "the host compiled kernels, or loaded their code: their first use",
         "#bb77dd",
+        short="compiling kernels",
         rule_group="host",
     ),
     Cause(
         "profiler",
         "nsys's own work",
-        "nsys itself",
         "the profiler itself held up the host",
         "#55ac6d",
+        short="nsys itself",
     ),
     Cause(
         "no-work",
         "without work",
-        "no work",
         "there was no request to serve",
         "#e6e9ec",
+        short="no work",
         rule_group="host",
         yields=True,
     ),
     Cause(
         "unknown",
         "for unknown reasons",
-        "unknown reasons",
         "the trace does not show why",
         "#ffd399",
+        short="unknown reasons",
         depends_on_host=True,
         between_kernels=True,
     ),
@@ -179,5 +179,5 @@ IDLE_CAUSES: Mapping[str, Cause] = {cause.name: cause for cause in _DECLARED}
 def idle_words(cause: str, *, inferred: bool = False, short: bool = False) -> str:
     """A cause of idle time in a few words; one that this version does not know, by its name."""
     known = IDLE_CAUSES.get(cause)
-    words = cause if known is None else known.short if short else known.words
+    words = cause if known is None else (short and known.short) or known.words
     return f"{'likely ' if inferred else ''}{words}"
