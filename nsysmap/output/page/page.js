@@ -425,7 +425,7 @@ async function start() {
   const typical = typicalInference();
   if (typical) timeline.set(typical[0] - (typical[1] - typical[0]), typical[1] + (typical[1] - typical[0]));
   const begun = tabs.begin(asked);
-  apply(begun.told);
+  if ([...begun.told.keys()].some(name => name !== "tab")) apply(begun.told);
   if (selection.layer !== null || selection.layers) {
     const timed = selection.range || selection.inference !== null;
     if (timed) to("timeline"); else if (!begun.told.has("tab")) to("layers");

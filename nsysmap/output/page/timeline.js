@@ -40,8 +40,8 @@ function timelineOf(trace, place, on) {
       const past = picked ? trace.startOf(picked.type, picked.row) - (view.from + kept * 0.98) : 0;
       const from = view.from + Math.max(past > 0 && trace.startOf(picked.type, picked.row) < view.to ? past : 0, 0);
       set(from, from + kept);
-    }
-    draw();
+      draw();
+    } else redraw();
   }
   const toX = time => GUTTER + (time - view.from) * (width - GUTTER) / (view.to - view.from);
   const toTime = x => view.from + (x - GUTTER) * (view.to - view.from) / (width - GUTTER);
