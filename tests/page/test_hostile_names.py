@@ -74,6 +74,29 @@ def test_names_of_an_engine_are_never_run(browser: Browser, tmp_path: Path) -> N
     assert "sync.nsys-rep" in page.title()
 
 
+def test_a_name_without_a_place_to_break_widens_nothing(browser: Browser, tmp_path: Path) -> None:
+    whole = analyze(FIXTURES / "bert_trt85/sync.nsys-rep", rules=())
+    kernels = whole.tables.kernels
+    names = kernels.text("name")
+    long = Text(names.codes, tuple(f"{text.split('(')[0]}_{'x' * 300}" for text in names.values))
+    renamed = kernels.with_columns(kernels.spec, {"name": long})
+    totals = whole.tables.kernel_totals
+    of = totals.text("name")
+    longer = Text(of.codes, tuple(f"{text.split('(')[0]}_{'x' * 300}" for text in of.values))
+    changed = {
+        "kernels": renamed,
+        "kernel_totals": totals.with_columns(totals.spec, {"name": longer, "summary": longer}),
+    }
+    odd = replace(whole, tables=whole.tables.with_tables(**changed))
+    write_page(odd, report_of(odd), tmp_path / "x.html")
+    for width in (1440, 390):
+        page = opened(browser, tmp_path / "x.html")
+        page.set_viewport_size({"width": width, "height": 900})
+        for tab in page.locator("#tabs a").all():
+            tab.click()
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_the_policy_of_the_page_lets_no_other_script_run(
     browser: Browser, written: Callable[..., Path], tmp_path: Path
 ) -> None:
