@@ -107,6 +107,7 @@ def test_a_comparison_says_whether_the_prediction_of_the_edits_held(
         ("output", "is not the engine's model: they do not both have 447"),
         ("opset", "is of opset 12; edits need 13 or later"),
         ("weights", "its weights are in away.bin, which is not there"),
+        ("cut", "its weights are in away.bin, which is too short for"),
         ("finding", "is no edit, and no rule that an edit serves"),
         ("nothing", "Say where to write"),
     ],
@@ -120,8 +121,10 @@ def test_input_that_cannot_be_used_is_one_line_and_writes_nothing(
         less="/query" if case == "names" else "",
         output="y" if case == "output" else "",
     )
-    if case == "weights":
+    if case in ("weights", "cut"):
         ir.save(ir.load(path), path, external_data="away.bin", size_threshold_bytes=1)
+        (tmp_path / "away.bin").write_bytes(b"x")
+    if case == "weights":
         (tmp_path / "away.bin").unlink()
     before = {one.name for one in tmp_path.iterdir()}
     arguments: list[str | Path] = ["fix", REPORT, ENGINE, "--onnx", path]
