@@ -109,7 +109,8 @@ def first_sections(
     if (step := first.missing(answer)) and (amount.missing or answer.blocked):
         why, command = step
         again = Instructions((Instruction(why, (command,)),), numbered=False)
-        yield _beside("next", "Next" if todo else "Do first", [again])
+        first_of_all = not todo and (answer.blocked or not answer.inferences)
+        yield _beside("next", "Do first" if first_of_all else "Next", [again])
     if amount.layers and (costs := first.costs(answer)[: amount.layers]):
         yield Section("costs", fit(first.costs_headings(answer), wide=True), (_costs(costs),))
     if sure := fit(first.confidence(answer)):
