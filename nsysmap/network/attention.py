@@ -17,7 +17,7 @@ from math import prod
 
 from nsysmap.core.engine_schema import ATTENTION, ATTENTION_LAYERS
 from nsysmap.core.table import Table
-from nsysmap.inputs.engine.dataflow import Flow, common_path, flow_of
+from nsysmap.inputs.engine.dataflow import Flow, common_path
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor, numbered_engines
 from nsysmap.inputs.engine.tensor_formats import elements
 from nsysmap.names.decode import decode
@@ -109,7 +109,7 @@ def attention_blocks(
     """The blocks in the order of the file; without tensors (a names-only file) only the fused ones
     can be seen.
     """
-    flow = flow_of(engine)
+    flow = engine.flow
     compute = compute or _built_for(engine)
     blocks = [
         AttentionBlock(((layer.index, "fused"),), layer.index, fused=True)

@@ -10,7 +10,7 @@ from math import prod
 
 from nsysmap.core.engine_schema import CHAIN_LAYERS, CHAINS
 from nsysmap.core.table import Table
-from nsysmap.inputs.engine.dataflow import Flow, common_path, flow_of, runs
+from nsysmap.inputs.engine.dataflow import Flow, common_path, runs
 from nsysmap.inputs.engine.model import Engine, Layer, numbered_engines
 from nsysmap.inputs.engine.tensor_formats import FLOATING
 from nsysmap.names.decode import Op, decode
@@ -83,7 +83,7 @@ def engine_chains(engine: Engine) -> list[Chain]:
     A pointwise or movement run inside a norm or softmax is that norm's or softmax's; of the layers
     of an attention block only a softmax in pieces is a chain, the rest is in `attention`.
     """
-    flow = flow_of(engine)
+    flow = engine.flow
     # any: why they are not fused does not matter here
     blocks = attention_blocks(engine, compute=(7, 5))
     attention = {index for block in blocks for index, _ in block.layers}

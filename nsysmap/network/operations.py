@@ -26,6 +26,9 @@ _OF_ITS_OWN = frozenset({"sort", "scan", "index"})
 _SCATTERS = frozenset({"ScatterND", "ScatterElements", "Scatter"})
 _ARITHMETIC = frozenset({"pointwise", "compare", "logical", "pointwise or reduction"})
 
+# several tables ask the same of each layer in turn: no use unless all layers of an engine fit
+_LAYERS = 1 << 17
+
 
 @dataclass(frozen=True)
 class Operations:
@@ -45,7 +48,10 @@ class Operations:
 
 def operations(layer: Layer) -> Operations:
     """What the layer does, from its kind and the op codes in its name."""
-    return _operations(layer.name, layer.kind)
+    named = layer.kind == "myelin_kernel" or (
+        layer.kind in PRODUCTS and layer.name.startswith("__myl_")
+    )
+    return _operations(layer.name if named else None, layer.kind)
 
 
 def converts(layer: Layer) -> bool:
@@ -91,7 +97,7 @@ def _reformat_that_quantizes(layer: Layer) -> bool:
     )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_LAYERS)
 def _only_quantizes(name: str) -> bool:
     """Whether the ops in the name are those of QuantizeLinear or DequantizeLinear, with or without
     movement, and no others.
@@ -111,10 +117,13 @@ def _only_quantizes(name: str) -> bool:
     return bool(inside and not left) or left in (["Mul", "Cast"], ["Cast", "Mul"], ["Div", "Cast"])
 
 
-@lru_cache(maxsize=4096)
-def _operations(name: str, kind: str) -> Operations:
-    generated = kind == "myelin_kernel" or (kind in PRODUCTS and name.startswith("__myl_"))
-    decoded = decode(name) if generated else None
+@lru_cache(maxsize=_LAYERS)
+def _operations(name: str | None, kind: str) -> Operations:
+    """The same by the name of a kernel that Myelin generated, which lists its operations; None for
+    all others.
+    """
+    generated = name is not None
+    decoded = decode(name) if name is not None else None
     ops = decoded.ops if decoded is not None else ()
     patterns = tuple(pattern.name for pattern in decoded.patterns) if decoded is not None else ()
     classes = {op.cls for op in ops}

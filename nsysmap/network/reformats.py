@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from nsysmap.core.engine_schema import QUANTIZERS, REFORMATS
 from nsysmap.core.table import Table
-from nsysmap.inputs.engine.dataflow import Flow, flow_of
+from nsysmap.inputs.engine.dataflow import Flow
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor, numbered_engines
 from nsysmap.inputs.engine.tensor_formats import FLOATING, total_bytes
 from nsysmap.network.operations import converts, operations, quantizes
@@ -71,7 +71,7 @@ def quantizers_table(engines: Sequence[Engine]) -> Table:
     """The table `quantizers`."""
     rows: list[dict[str, object]] = []
     for number, first_id, engine in numbered_engines(engines):
-        flow = flow_of(engine)
+        flow = engine.flow
         for layer in engine.layers:
             direction = quantizes(layer)
             if direction is None:
@@ -97,7 +97,7 @@ def engine_reformats(engine: Engine) -> list[Reformat]:
     """Every layer that only changes type or layout, in the order of the file: reformats, casts, and
     reformats made free.
     """
-    flow = flow_of(engine)
+    flow = engine.flow
     found: list[Reformat] = []
     for layer in engine.layers:
         done = operations(layer)

@@ -11,7 +11,7 @@ from math import prod
 
 from nsysmap.core.engine_schema import SIBLING_LAYERS, SIBLINGS
 from nsysmap.core.table import Table
-from nsysmap.inputs.engine.dataflow import Flow, common_path, flow_of
+from nsysmap.inputs.engine.dataflow import Flow, common_path
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor, numbered_engines
 from nsysmap.inputs.engine.tensor_formats import elements, tensor_bytes
 from nsysmap.network.operations import operations
@@ -62,7 +62,7 @@ def sibling_tables(engines: Sequence[Engine]) -> tuple[Table, Table]:
 
 def engine_siblings(engine: Engine) -> list[Siblings]:
     """Every group of an engine; none if the file has no tensors."""
-    flow = flow_of(engine)
+    flow = engine.flow
     return [*_merges(engine, flow), *_parallel(engine, flow)]
 
 

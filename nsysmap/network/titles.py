@@ -537,13 +537,15 @@ def _folded(
         more = ((_SWIGLU,) if "swiglu" in patterns else ()) + (
             (_SILU,) if silu or alone or "swiglu" in patterns else ()
         )
+        counts = Counter(node.op for node in left if node.path == path)
         for fold in (*_FOLDS, *more):
-            while fold.fits(Counter(node.op for node in left if node.path == path)):
+            while fold.fits(counts):
                 anchor = next(node for node in left if node.path == path and node.op == fold.anchor)
                 takes = Counter(fold.takes)
                 for node in [node for node in left if node.path == path]:
                     if takes[node.op] > 0:
                         takes[node.op] -= 1
+                        counts[node.op] -= 1
                         left.remove(node)
                 found.append((fold.word, anchor))
     return left, found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,7 +48,7 @@ def test_a_slice_that_crosses_another_takes_a_second_track() -> None:
 
 
 def test_a_counter_tells_the_last_value_of_a_moment_and_only_what_changes() -> None:
-    assert list(changes(iter([(1, 2), (1, -2), (2, 3), (5, -1), (5, 1), (7, -3)]))) == [
-        (2, 3),
-        (7, 0),
-    ]
+    at, value = changes(np.array([1, 1, 2, 5, 5, 7]), np.array([2, -2, 3, -1, 1, -3]))
+    assert (at.tolist(), value.tolist()) == ([2, 7], [3, 0])
+    none = np.empty(0, np.int64)
+    assert not any(len(column) for column in changes(none, none))

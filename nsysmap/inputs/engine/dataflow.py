@@ -131,7 +131,7 @@ def engine_graph(engine: Engine) -> networkx.DiGraph[int]:
             precision=layer.precision,
             region=layer.region,
         )
-    flow = flow_of(engine)
+    flow = engine.flow
     for (source, target), tensors in flow.tensors.items():
         graph.add_edge(
             source,

@@ -327,28 +327,33 @@ def _layer(row: object, index: int, source: str) -> Layer:
     name = held.get("name")
     if not isinstance(name, str):
         raise NsysmapError(source, f"{where} has no name", REBUILD)
-    layer = named_layer(name, index)
-    kind = _text(held.get("layertype"))
-    tensors = {
-        side: _tensors(held.get(side), f"{where}, {side}", source)
-        for side in ("inputs", "outputs", "constants")
+    kind_of, tactic = _text(held.get("layertype")), _tactic(_text(held.get("tacticname")))
+    kind = layer_kind(name, kind_of)
+    inputs, outputs, constants = (
+        _tensors(held.get(side), where, side, source) for side in ("inputs", "outputs", "constants")
+    )
+    parameters = {
+        str(key): value for key, value in row.items() if str(key).lower() not in _OWN_KEYS
     }
-    filled = replace(
-        layer,
-        kind=layer_kind(name, kind),
-        type=kind,
-        inputs=tensors["inputs"],
-        outputs=tensors["outputs"],
-        constants=tensors["constants"],
-        tactic=_tactic(_text(held.get("tacticname"))),
+    region, region_index, profile = _numbers_in(name)
+    return Layer(
+        index=index,
+        name=name,
+        kind=kind,
+        type=kind_of,
+        inputs=inputs,
+        outputs=outputs,
+        constants=constants,
+        precision=_precision(kind, kind_of, (inputs, outputs), tactic, parameters),
+        tactic=tactic,
         stream=_small(held.get("streamid")),
+        region=region,
+        region_index=region_index,
+        optimization_profile=profile,
         onnx=onnx_nodes(_text(held.get("metadata"))),
         origin=_text(held.get("origin")),
-        parameters={
-            str(key): value for key, value in row.items() if str(key).lower() not in _OWN_KEYS
-        },
+        parameters=parameters,
     )
-    return replace(filled, precision=_precision(filled))
 
 
 def _tactic(name: str | None) -> str | None:
@@ -358,52 +363,67 @@ def _tactic(name: str | None) -> str | None:
 
 def named_layer(name: str, index: int) -> Layer:
     """A layer of which the name is all that is known."""
-    region = _REGION.search(name)
-    profile = PROFILE.search(name)
+    region, region_index, profile = _numbers_in(name)
     return Layer(
         index=index,
         name=name,
         kind=layer_kind(name, None),
-        region=_small(int(region.group(1))) if region else None,
-        region_index=_small(int(region.group(2))) if region else None,
-        optimization_profile=_small(int(profile.group(1))) if profile else None,
+        region=region,
+        region_index=region_index,
+        optimization_profile=profile,
     )
 
 
-def _precision(layer: Layer) -> str | None:
+def _numbers_in(name: str) -> tuple[int | None, int | None, int | None]:
+    """The Myelin region, the instruction in it and the optimization profile that a name tells."""
+    region = _REGION.search(name) if "_myl" in name else None
+    profile = PROFILE.search(name) if "[profile " in name else None
+    return (
+        _small(int(region.group(1))) if region else None,
+        _small(int(region.group(2))) if region else None,
+        _small(int(profile.group(1))) if profile else None,
+    )
+
+
+def _precision(
+    kind: str,
+    kind_of: str | None,
+    tensors: tuple[tuple[Tensor, ...], tuple[Tensor, ...]],
+    tactic: str | None,
+    parameters: Mapping[str, object],
+) -> str | None:
     """The type of the weights, else of the first floating or 8-bit input, else of such an output;
     None if the layer does no arithmetic.
 
     A fused TF32 gemm shows FP32 tensors; only its tactic (…_tf32f32_…) tells.
     """
-    if layer.kind in _NO_ARITHMETIC or (
-        layer.kind == "quantize" and "reformat" in (layer.type or "").lower()
-    ):
+    if kind in _NO_ARITHMETIC or (kind == "quantize" and "reformat" in (kind_of or "").lower()):
         return None
-    weights = layer.parameters.get("Weights", layer.parameters.get("weights"))
+    weights = parameters.get("Weights", parameters.get("weights"))
     declared = (
         data_type(_text(weights.get("Type", weights.get("type"))))
         if isinstance(weights, dict)
         else None
     )
     arithmetic = FLOATING | {"INT8", "INT4", "UINT8"}
-    read: tuple[Tensor, ...] = layer.inputs
-    if layer.kind in (
+    read, written = tensors
+    if kind in (
         "gemm",
         "convolution",
         "deconvolution",
     ):  # the operand, not a scale or a bias that is listed before it
         read = tuple(sorted(read, key=lambda tensor: -(elements(tensor) or 0)))
-    found = [tensor.datatype for tensor in (*read, *layer.outputs) if tensor.datatype in arithmetic]
+    found = [tensor.datatype for tensor in (*read, *written) if tensor.datatype in arithmetic]
     precision = declared if declared in arithmetic else (found[0] if found else None)
-    if precision == "FP32" and layer.tactic and "tf32" in layer.tactic:
+    if precision == "FP32" and tactic and "tf32" in tactic:
         return "TF32"
     return precision
 
 
-def _tensors(value: object, where: str, source: str) -> tuple[Tensor, ...]:
+def _tensors(value: object, layer: str, side: str, source: str) -> tuple[Tensor, ...]:
     if value is None:
         return ()
+    where = f"{layer}, {side}"
     if not isinstance(value, list):
         raise NsysmapError(
             source, f"{where}: {_described(value)} instead of a list of tensors", REBUILD
@@ -420,9 +440,15 @@ def _tensor(value: object, where: str, source: str) -> Tensor:
     name = held.get("name")
     if not isinstance(name, str):
         raise NsysmapError(source, f"{where}: a tensor has no name", REBUILD)
-    where = f"{where}, tensor {_shown(name)}"
     both = _text(held.get("format/datatype"))
-    shape = _extents(held.get("dimensions"), where, source)
+    extents = held.get("dimensions")
+    shape = None
+    if isinstance(extents, list) and all(
+        type(one) is int and 0 <= one < 1 << 30 for one in extents
+    ):
+        shape = tuple(extents)  # nearly all are so
+    elif extents is not None:
+        shape = _extents(extents, f"{where}, tensor {_shown(name)}", source)
     strides = held.get("strides")
     known = isinstance(strides, list) and all(
         isinstance(item, int) and not isinstance(item, bool) for item in strides
@@ -437,9 +463,7 @@ def _tensor(value: object, where: str, source: str) -> Tensor:
     )
 
 
-def _extents(value: object, where: str, source: str) -> tuple[int, ...] | None:
-    if value is None:
-        return None
+def _extents(value: object, where: str, source: str) -> tuple[int, ...]:
     if not isinstance(value, list):
         raise NsysmapError(
             source, f"{where}: dimensions are {_described(value)}, not a list", REBUILD

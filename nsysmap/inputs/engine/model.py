@@ -14,6 +14,8 @@ from nsysmap.core.note import Note
 if TYPE_CHECKING:
     import networkx
 
+    from nsysmap.inputs.engine.dataflow import Flow
+
 PROFILE = re.compile(r" ?\[profile (\d{1,18})\]")
 """What TensorRT adds to the names of layers and tensors of the second optimization profile and
 later ones.
@@ -93,6 +95,13 @@ class Engine:
     @cached_property
     def _bound(self) -> frozenset[str]:
         return frozenset(self.bindings)
+
+    @cached_property
+    def flow(self) -> Flow:
+        """Which layer reads what which layer writes (see dataflow.flow_of)."""
+        from nsysmap.inputs.engine.dataflow import flow_of
+
+        return flow_of(self)
 
     def to_networkx(self) -> networkx.DiGraph[int]:
         """The dataflow as a networkx graph: nodes are layers by index, edges the tensors between

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from math import prod
 
 from nsysmap.inputs.engine.model import Tensor
@@ -48,8 +49,10 @@ _EXACT = re.compile(r"\bchannel\s*==\s*(\d{1,6})", re.IGNORECASE)
 _ROW_STRIDE = re.compile(r"\bcolumn stride\s*%\s*(\d{1,6})\s*==\s*0", re.IGNORECASE)
 # elements: beyond any memory, and far from what 64 bits hold when some are added up
 _LARGEST = 2**48
+_SHAPES = 1 << 12  # an engine has few, however many layers
 
 
+@lru_cache(maxsize=_SHAPES)
 def data_type(text: str | None) -> str | None:
     """The data type that a format or type text names: FP16 for "Half" and "Row major linear FP16
     format"; None if it names none.
@@ -75,6 +78,7 @@ def layout(text: str | None) -> str | None:
     return text
 
 
+@lru_cache(maxsize=_SHAPES)
 def channel_multiple(text: str | None) -> int:
     """The number of channels that the layout pads to a multiple of; 1 where it does not pad."""
     if not text:
@@ -98,9 +102,14 @@ def channel_axis(text: str | None, rank: int) -> int:
 
 def elements(tensor: Tensor) -> int | None:
     """How many elements the tensor has, without padding; None if an extent is not known."""
-    if tensor.dimensions is None or any(extent < 0 for extent in tensor.dimensions):
+    return None if tensor.dimensions is None else _product(tensor.dimensions)
+
+
+@lru_cache(maxsize=_SHAPES)
+def _product(dimensions: tuple[int, ...]) -> int | None:
+    if any(extent < 0 for extent in dimensions):
         return None
-    number = prod(tensor.dimensions)
+    number = prod(dimensions)
     return number if number <= _LARGEST else None
 
 
@@ -111,31 +120,36 @@ def tensor_bytes(tensor: Tensor) -> int | None:
     An axis of stride 0 (a broadcast) is counted once.  Rows of DLA layouts ("column stride % 64 ==
     0") are rounded up to that many bytes.
     """
-    if (
-        tensor.dimensions is None
-        or tensor.datatype not in TYPE_BITS
-        or any(extent < 0 for extent in tensor.dimensions)
-    ):
+    if tensor.dimensions is None or tensor.datatype is None:
         return None
-    extents = list(tensor.dimensions)
-    if tensor.strides is not None and len(tensor.strides) == len(extents):
+    return _bytes(tensor.dimensions, tensor.datatype, tensor.format, tensor.strides)
+
+
+@lru_cache(maxsize=_SHAPES)
+def _bytes(
+    dimensions: tuple[int, ...], datatype: str, form: str | None, strides: tuple[int, ...] | None
+) -> int | None:
+    if datatype not in TYPE_BITS or any(extent < 0 for extent in dimensions):
+        return None
+    extents = list(dimensions)
+    if strides is not None and len(strides) == len(extents):
         extents = [
             1 if stride == 0 and extent > 0 else extent
-            for extent, stride in zip(extents, tensor.strides, strict=True)
+            for extent, stride in zip(extents, strides, strict=True)
         ]
-    multiple = channel_multiple(tensor.format)
+    multiple = channel_multiple(form)
     if multiple > 1 and extents:
-        axis = channel_axis(tensor.format, len(extents))
+        axis = channel_axis(form, len(extents))
         extents[axis] = -(-extents[axis] // multiple) * multiple
-    bits = TYPE_BITS[tensor.datatype]
+    bits = TYPE_BITS[datatype]
     total = prod(extents)
     if total > _LARGEST:
         return None
-    stride = _ROW_STRIDE.search(tensor.format or "")
+    stride = _ROW_STRIDE.search(form or "")
     if stride and total and int(stride.group(1)):
         row = extents[-1]
-        if "channel major" in (tensor.format or "").lower() and len(extents) >= 3:
-            row *= extents[channel_axis(tensor.format, len(extents))]
+        if "channel major" in (form or "").lower() and len(extents) >= 3:
+            row *= extents[channel_axis(form, len(extents))]
         row_bytes, multiple = (row * bits + 7) // 8, int(stride.group(1))
         return total // row * (-(-row_bytes // multiple) * multiple)
     return (total * bits + 7) // 8

@@ -6,6 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+
+from nsysmap.core.table import IntArray
+
 Slice = tuple[int, int]
 """Begin and end, in nanoseconds."""
 
@@ -39,16 +43,11 @@ def steps(slices: Iterable[Slice]) -> Iterator[Step]:
             yield track, open_until.pop(), -1
 
 
-def changes(moments: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The values of a counter from its changes (time and amount, sorted): the last value at each
-    time, if it changed.
+def changes(at: IntArray, amount: IntArray) -> tuple[IntArray, IntArray]:
+    """The values of a counter from its changes, sorted by time: when it changed, and what to: the
+    last value of that moment.
     """
-    value, told, at = 0, 0, None
-    for moment, step in moments:
-        if at is not None and moment != at and value != told:
-            yield at, value
-            told = value
-        at = moment
-        value += step
-    if at is not None and value != told:
-        yield at, value
+    value = np.cumsum(amount)
+    last = np.flatnonzero(np.append(at[1:] != at[:-1], True)) if len(at) else np.empty(0, np.int64)
+    changed = last[np.diff(value[last], prepend=0) != 0]
+    return at[changed], value[changed]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from nsysmap.analysis import Analysis
 from nsysmap.answer.words import each
-from nsysmap.core.groups import numbered, runs
+from nsysmap.core.groups import numbered, rows_by_value, runs
 from nsysmap.core.idle_causes import idle_words
 from nsysmap.core.output_file import replacing
 from nsysmap.core.table import MISSING, IntArray
@@ -57,6 +58,17 @@ class _Slices:
     flow: IntArray  # the flow that ends at it; 0 for none
 
 
+@dataclass(frozen=True)
+class _SliceTrack:
+    """A track of slices, which are put together when they are written: those of all tracks together
+    take more memory than the trace.
+    """
+
+    uuid: int
+    first_ns: int | None  # when the first of them begins; None if there are none
+    made: Callable[[], _Slices]
+
+
 @dataclass
 class _Trace:
     """The contents of the trace: its tracks, the texts of slices, and the slices and values of each
@@ -66,14 +78,19 @@ class _Trace:
     tracks: list[bytes] = field(default_factory=list)
     interned: Interned = field(default_factory=Interned)
     texts: list[bytes] = field(default_factory=list)
-    slices: list[tuple[int, _Slices]] = field(default_factory=list)
-    counters: list[tuple[int, list[tuple[int, int]]]] = field(default_factory=list)
+    slices: list[_SliceTrack] = field(default_factory=list)
+    counters: list[tuple[int, IntArray, IntArray]] = field(default_factory=list)
 
     def add(self, name: str, parent: int | None = None, more: bytes = b"") -> int:
         """A new track; returns its id."""
         number = len(self.tracks) + 1
         self.tracks.append(track(number, name, parent, more=ranked(number) + more))
         return number
+
+    def put_on(self, uuid: int, starts: IntArray, slices: Callable[[], _Slices]) -> None:
+        """Give a track its slices, which begin at these times, in any order."""
+        first_ns = int(starts.min()) if len(starts) else None
+        self.slices.append(_SliceTrack(uuid, first_ns, slices))
 
     def say(self, name: str, category: str, annotations: Mapping[str, object]) -> int:
         """Add the texts that some slices share; returns their index in `texts`."""
@@ -85,36 +102,47 @@ class _Trace:
         file.writelines(compressed(self._all(flows)))
 
     def _all(self, flows: _Flows) -> Iterator[bytes]:
-        begun = [int(slices.start[0]) for _, slices in self.slices if len(slices.start)]
-        origin = min(begun + [values[0][0] for _, values in self.counters if values], default=0)
+        begun = [one.first_ns for one in self.slices if one.first_ns is not None]
+        origin = min(begun + [int(at[0]) for _, at, _ in self.counters if len(at)], default=0)
         yield from self.tracks
         yield self.interned.packet()
-        for uuid, slices in self.slices:
-            yield from self._packets(uuid, slices, flows, origin)
-        for uuid, values in self.counters:
+        for one in self.slices:
+            yield from self._packets(one.uuid, one.made(), flows, origin)
+        for uuid, at, value in self.counters:
             on = TrackPackets(uuid)
-            yield from (on.value(at - origin, value) for at, value in values)
+            for moments, values in _in_pieces(at, value):
+                yield from map(on.value, (moments - origin).tolist(), values.tolist())
 
     def _packets(self, uuid: int, slices: _Slices, flows: _Flows, origin: int) -> Iterator[bytes]:
         on = [TrackPackets(uuid)]
-        said, call, flow = (data.tolist() for data in (slices.said, slices.call, slices.flow))
+        pieces = _in_pieces(slices.said, slices.call, slices.flow)
+        first = behind = 0
+        said: list[int] = []
+        call: list[int] = []
+        flow: list[int] = []
         for place, at, number in steps(_pairs(slices)):
             if place == len(on):
                 on.append(TrackPackets(self.add("(at the same time)", uuid)))
                 yield self.tracks[-1]
             if number < 0:
                 yield on[place].end(at - origin)
-            else:
-                ends = (flow[number],) if flow[number] else ()
-                yield on[place].begin(
-                    at - origin, self.texts[said[number]], flows.of(call[number]), ends
-                )
+                continue
+            if number == behind:
+                said, call, flow = (data.tolist() for data in next(pieces))
+                first, behind = behind, behind + len(said)
+            row = number - first
+            ends = (flow[row],) if flow[row] else ()
+            yield on[place].begin(at - origin, self.texts[said[row]], flows.of(call[row]), ends)
 
 
 def _pairs(slices: _Slices) -> Iterator[tuple[int, int]]:
-    for first in range(0, len(slices.start), _ROWS_AT_ONCE):
-        part = slice(first, first + _ROWS_AT_ONCE)
-        yield from zip(slices.start[part].tolist(), slices.end[part].tolist(), strict=True)
+    for start, end in _in_pieces(slices.start, slices.end):
+        yield from zip(start.tolist(), end.tolist(), strict=True)
+
+
+def _in_pieces(*columns: IntArray) -> Iterator[tuple[IntArray, ...]]:
+    for first in range(0, len(columns[0]), _ROWS_AT_ONCE):
+        yield tuple(column[first : first + _ROWS_AT_ONCE] for column in columns)
 
 
 @dataclass(frozen=True)
@@ -152,7 +180,9 @@ def write_trace(analysis: Analysis, path: Path) -> None:
 
 def _flows(events: Events) -> _Flows:
     call = np.concatenate([events.tables[name]["launch"] for name in _GPU_WORK])
-    flow = np.concatenate([_numbers(events, name) for name in _GPU_WORK])
+    flow = np.concatenate(
+        [_numbers(events, name, np.arange(len(events.tables[name]["start"]))) for name in _GPU_WORK]
+    )
     known = np.flatnonzero(flow)
     order = known[np.argsort(call[known], kind="stable")]
     return _Flows(
@@ -161,14 +191,15 @@ def _flows(events: Events) -> _Flows:
     )
 
 
-def _numbers(events: Events, name: str) -> IntArray:
-    """The numbers of the flows that lead to this GPU work; 0 where its call is not in the trace, or
-    begins only after it.
+def _numbers(events: Events, name: str, rows: IntArray) -> IntArray:
+    """The numbers of the flows that lead to these rows of GPU work; 0 where its call is not in the
+    trace, or begins only after it.
     """
     table, calls = events.tables[name], events.tables["calls"]["start"]
-    rows: IntArray = np.arange(len(table["start"])) + ((_GPU_WORK.index(name) << 56) + 1)
-    launch = table["launch"]
-    return np.where((launch >= 0) & (np.append(calls, 0)[launch] <= table["start"]), rows, 0)
+    first = (_GPU_WORK.index(name) << 56) + 1
+    launch = table["launch"][rows]
+    known = (launch >= 0) & (np.append(calls, 0)[launch] <= table["start"][rows])
+    return np.where(known, rows + first, 0)
 
 
 def _inferences(made: _Trace, analysis: Analysis, events: Events) -> None:
@@ -200,11 +231,12 @@ def _inferences(made: _Trace, analysis: Analysis, events: Events) -> None:
             else ""
         )
         name = f"{one}s{gpu}" + (f" of thread {events.threads[on]['tid']}" if on >= 0 else "")
-        made.slices.append(
-            (
-                made.add(name),
-                _slices(table["start"][mine], table["end"][mine], np.array(said, np.int64)[mine]),
-            )
+        made.put_on(
+            made.add(name),
+            table["start"][mine],
+            partial(
+                _slices, table["start"][mine], table["end"][mine], np.array(said, np.int64)[mine]
+            ),
         )
 
 
@@ -239,12 +271,14 @@ def _gpus(made: _Trace, analysis: Analysis, events: Events, sampled: Mapping[int
         layer: made.say(title, "layer", {ENGINES_NAME: name})
         for layer, (title, name) in layers.items()
     }
+    of_lane = {name: _rows_by_class(events, name, "lane") for name in _GPU_WORK}
+    none = np.empty(0, np.int64)
+    several = len({lane["pid"] for lane in events.lanes}) > 1
     for device in sorted({lane["device"] for lane in events.lanes}):
         parent = made.add(
             f"GPU {device}" + (f" ({escaped(names[device])})" if device in names else "")
         )
         _gaps(made, events, device, parent)
-        several = len({lane["pid"] for lane in events.lanes}) > 1
         streams = Counter(
             (lane["pid"], lane["stream"]) for lane in events.lanes if lane["device"] == device
         )
@@ -258,16 +292,31 @@ def _gpus(made: _Trace, analysis: Analysis, events: Events, sampled: Mapping[int
                     if streams[lane["pid"], lane["stream"]] > 1
                     else ""
                 )
-                made.slices.append((made.add(name, parent), _work(events, number, said, of_layer)))
-        for name, unit, values in _counters(analysis, device, events.origin_ns):
-            made.counters.append((made.add(name, parent, counter(unit)), values))
+                rows = {kind: held.get(number, none) for kind, held in of_lane.items()}
+                starts = [events.tables[kind]["start"][mine] for kind, mine in rows.items()]
+                made.put_on(
+                    made.add(name, parent),
+                    np.concatenate(starts),
+                    partial(_work, events, rows, said, of_layer),
+                )
+        for name, unit, at, value in _counters(analysis, device, events.origin_ns):
+            made.counters.append((made.add(name, parent, counter(unit)), at, value))
         if device in sampled:
-            for name, unit, values in _measured(sampled[device], events.origin_ns):
-                made.counters.append((made.add(name, parent, counter(unit)), values))
+            for name, unit, at, value in _measured(sampled[device], events.origin_ns):
+                made.counters.append((made.add(name, parent, counter(unit)), at, value))
+
+
+def _rows_by_class(events: Events, name: str, column: str) -> dict[int, IntArray]:
+    """The rows of a table of events by what their classes say in a column: a stream, a thread."""
+    table, classes = events.tables[name], events.tables[f"{name}_classes"]
+    return dict(rows_by_value(classes[column][table["class"]]))
 
 
 def _work(
-    events: Events, lane: int, said: Mapping[str, IntArray], of_layer: Mapping[int, int]
+    events: Events,
+    rows_of: Mapping[str, IntArray],
+    said: Mapping[str, IntArray],
+    of_layer: Mapping[int, int],
 ) -> _Slices:
     """The slices of a stream: layers with their kernels inside; copies, memsets and whole
     graphs.
@@ -275,9 +324,9 @@ def _work(
     parts = []
     for name in _GPU_WORK:
         table, classes = events.tables[name], events.tables[f"{name}_classes"]
-        rows = np.flatnonzero(classes["lane"][table["class"]] == lane)
+        rows = rows_of[name]
         of = table["class"][rows]
-        start, flow = table["start"][rows], _numbers(events, name)[rows]
+        start, flow = table["start"][rows], _numbers(events, name, rows)
         kernels = name == "kernels"
         layer = classes["layer_id"][of] if kernels else np.full(len(rows), -1, np.int64)
         inference = table["inference"][rows] if kernels else layer
@@ -362,7 +411,8 @@ def _gaps(made: _Trace, events: Events, device: int, parent: int) -> None:
             )
         )
     of = np.array(said, np.int64)[table["class"][mine]]
-    made.slices.append((made.add("idle, by cause", parent), _slices(start[mine], end[mine], of)))
+    starts, ends = start[mine], end[mine]
+    made.put_on(made.add("idle, by cause", parent), starts, partial(_slices, starts, ends, of))
 
 
 def _threads(made: _Trace, events: Events) -> None:
@@ -375,27 +425,35 @@ def _threads(made: _Trace, events: Events) -> None:
         pid: made.add(f"process {pid}", more=process(pid) if 0 < pid <= _MOST_ID else b"")
         for pid in pids
     }
+    of_thread = {name: _rows_by_class(events, name, "thread") for name in _ON_HOST}
+    none = np.empty(0, np.int64)
     running = {*events.tables["inferences"]["thread"].tolist()}
     for on, told in sorted(
         enumerate(events.threads), key=lambda one: one[0] not in running
     ):  # who runs inferences stands next to the GPU
-        parts = []
-        for name in _ON_HOST:
-            table = events.tables[name]
-            rows = np.flatnonzero(events.tables[f"{name}_classes"]["thread"][table["class"]] == on)
-            start = table["start"][rows]
-            call = rows if name == "calls" else np.full(len(rows), -1, np.int64)
-            parts.append(
-                (start, start + table["dur"][rows], said[name][table["class"][rows]], call)
-            )
-        start, end, of, call = (np.concatenate(data) for data in zip(*parts, strict=True))
-        if len(start):
+        rows = {name: held.get(on, none) for name, held in of_thread.items()}
+        starts = np.concatenate([events.tables[name]["start"][mine] for name, mine in rows.items()])
+        if len(starts):
             name = f"thread {told['tid']}"
             known = 0 < told["pid"] <= _MOST_ID and 0 < told["tid"] <= _MOST_ID
             uuid = made.add(
                 name, parents[told["pid"]], thread(told["pid"], told["tid"], name) if known else b""
             )
-            made.slices.append((uuid, _slices(start, end, of, call=call)))
+            made.put_on(uuid, starts, partial(_on_host, events, rows, said))
+
+
+def _on_host(
+    events: Events, rows_of: Mapping[str, IntArray], said: Mapping[str, IntArray]
+) -> _Slices:
+    """The slices of a thread."""
+    parts = []
+    for name, rows in rows_of.items():
+        table = events.tables[name]
+        start = table["start"][rows]
+        call = rows if name == "calls" else np.full(len(rows), -1, np.int64)
+        parts.append((start, start + table["dur"][rows], said[name][table["class"][rows]], call))
+    start, end, of, call = (np.concatenate(data) for data in zip(*parts, strict=True))
+    return _slices(start, end, of, call=call)
 
 
 def _host_classes(made: _Trace, name: str, events: Events) -> IntArray:
@@ -411,7 +469,7 @@ def _host_classes(made: _Trace, name: str, events: Events) -> IntArray:
 
 def _counters(
     analysis: Analysis, device: int, origin_ns: int
-) -> Iterator[tuple[str, str, list[tuple[int, int]]]]:
+) -> Iterator[tuple[str, str, IntArray, IntArray]]:
     """Counters: the share of SMs with a block, from the grids of running kernels; and the number of
     kernels launched but not begun.
     """
@@ -434,7 +492,7 @@ def _counters(
         yield (
             "SMs with a block, from grid sizes (at most 100 % per kernel)",
             "%",
-            _values(start, end, share),
+            *_values(start, end, share),
         )
     launched = kernels.ints("launch_end_ns")
     known = launched != MISSING
@@ -442,11 +500,11 @@ def _counters(
     yield (
         "kernels launched but not begun",
         "kernels",
-        _values(begun, start[known], np.ones(int(known.sum()), np.int64)),
+        *_values(begun, start[known], np.ones(int(known.sum()), np.int64)),
     )
 
 
-def _measured(one: Sampled, origin_ns: int) -> Iterator[tuple[str, str, list[tuple[int, int]]]]:
+def _measured(one: Sampled, origin_ns: int) -> Iterator[tuple[str, str, IntArray, IntArray]]:
     """The sampled hardware counters, one track per metric; a value is written where it changes."""
     means = f", means of {one.each} samples" if one.each > 1 else ""
     for metric, title, values in zip(one.metrics, one.titles, one.values, strict=True):
@@ -454,15 +512,11 @@ def _measured(one: Sampled, origin_ns: int) -> Iterator[tuple[str, str, list[tup
         at, value = one.start_ns[known] - origin_ns, values[known]
         steps = np.flatnonzero(np.diff(value, prepend=-1))
         unit = "MHz" if metric.unit == "hertz" else "%"
-        yield (
-            f"{title}, {unit}, sampled{means}",
-            unit,
-            list(zip(at[steps].tolist(), value[steps].tolist(), strict=True)),
-        )
+        yield f"{title}, {unit}, sampled{means}", unit, at[steps], value[steps]
 
 
-def _values(start: IntArray, end: IntArray, height: IntArray) -> list[tuple[int, int]]:
+def _values(start: IntArray, end: IntArray, height: IntArray) -> tuple[IntArray, IntArray]:
     """The sum of the heights of everything that has begun and not ended."""
     at, step = np.concatenate([start, end]), np.concatenate([height, -height])
     order = np.argsort(at, kind="stable")
-    return list(changes(zip(at[order].tolist(), step[order].tolist(), strict=True)))
+    return changes(at[order], step[order])
