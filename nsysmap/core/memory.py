@@ -81,6 +81,13 @@ def narrowed(values: NDArray[np.int64], near: NDArray[np.int64] | None) -> Narro
     return _coded(values, known, None) or (None if near is None else _coded(values, known, near))
 
 
+def compact(values: NDArray[np.int64]) -> Ints:
+    """The column in few bytes, if it can be; one value throughout takes none."""
+    if len(values) and (values == values[0]).all():
+        return Narrow(np.broadcast_to(np.uint8(0), len(values)), int(values[0]), None, False)
+    return narrowed(values, None) or values
+
+
 def _coded(
     values: NDArray[np.int64], known: NDArray[np.bool_] | None, near: NDArray[np.int64] | None
 ) -> Narrow | None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysmap.core import table
-from nsysmap.core.memory import Narrow, narrowed, small_codes
+from nsysmap.core.memory import Narrow, compact, narrowed, small_codes, whole
 from nsysmap.core.table import MISSING, Column, Spec, Table, Text
 
 SPEC = Spec(
@@ -103,6 +103,21 @@ def test_a_large_table_answers_as_a_small_one_does(monkeypatch: pytest.MonkeyPat
         == columns["end_ns"].tolist()
     )
     assert large.pandas().equals(small.pandas())
+
+
+@pytest.mark.parametrize("value", [0, 7, -(2**62), MISSING])
+def test_one_value_throughout_takes_no_memory(value: int) -> None:
+    values = np.full(1000, value)
+    held = compact(values)
+    assert isinstance(held, Narrow)
+    assert held.codes.strides == (0,)
+    assert whole(held).tolist() == values.tolist()
+    assert held.take(np.array([3, 999])).tolist() == [value, value]
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20))
+def test_what_is_compact_is_what_was_given(given_values: list[int]) -> None:
+    assert whole(compact(np.array(given_values, np.int64))).tolist() == given_values
 
 
 @pytest.mark.parametrize(

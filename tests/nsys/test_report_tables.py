@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.memory import Narrow
 from nsysmap.core.table import MISSING, Text
 from nsysmap.inputs.nsys import report_events
 from nsysmap.inputs.nsys.own_reader import own_tables, version_in_report
@@ -225,6 +226,24 @@ def test_many_blocks_give_what_one_gives(tmp_path: Path, monkeypatch: pytest.Mon
                 assert column.list() == other.list()
             else:
                 assert column.tolist() == other.tolist()  # type: ignore[union-attr]
+
+
+def test_a_table_takes_a_fifth_of_its_columns_until_they_are_asked_for(report: Reading) -> None:
+    many = [kernel(1000 * number, 1000 * number + 500) for number in range(2000)]
+    held = report(*many, counts={1: 2000}).tables[KERNEL]
+    assert isinstance(held, report_events.EventColumns)
+    codes = [
+        piece.codes if isinstance(piece, Narrow) else piece
+        for pieces in held.pieces.values()
+        for piece in pieces
+    ]
+    taken = sum(one.nbytes for one in codes if one.strides != (0,))
+    columns = [column for column in held.values() if isinstance(column, np.ndarray)]
+    assert len(columns) == len(held)
+    assert taken * 5 < sum(column.nbytes for column in columns)
+    start = held["start"]
+    assert isinstance(start, np.ndarray)
+    assert start.tolist() == [1000 * number for number in range(2000)]
 
 
 def test_gpu_metrics_are_signed_numbers_of_their_sizes(opened: Opening) -> None:

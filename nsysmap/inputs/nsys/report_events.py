@@ -5,14 +5,14 @@ texts as codes into distinct values.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nsysmap.core.groups import like_texts
+from nsysmap.core.memory import Ints, compact, whole
 from nsysmap.core.table import MISSING, IntArray, Text
 from nsysmap.inputs.nsys.report_container import Container, damage, decompressed
 from nsysmap.inputs.nsys.report_layout import CLASS_FIELD, KINDS, NVTX, UNIT, EventKind
@@ -47,6 +47,35 @@ class ReportEvents:
 
 
 @dataclass(frozen=True)
+class EventColumns(Mapping[str, IntArray | Text]):
+    """The columns of one table in few bytes, each put together anew when it is asked for: nobody
+    needs all of them, and together they take several times as much.
+    """
+
+    pieces: Mapping[str, Sequence[Ints]]
+    texts: Mapping[str, tuple[bytes, ...]]  # of the columns that are codes
+    rows: int
+
+    def __getitem__(self, name: str) -> IntArray | Text:
+        """A whole column, in a new array."""
+        column = np.empty(self.rows, np.int64)
+        at = 0
+        for piece in self.pieces[name]:
+            column[at : at + len(piece)] = whole(piece)
+            at += len(piece)
+        texts = self.texts.get(name)
+        return column if texts is None else decoded(column.astype(np.int32), texts)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the columns."""
+        return iter(self.pieces)
+
+    def __len__(self) -> int:
+        """The number of columns."""
+        return len(self.pieces)
+
+
+@dataclass(frozen=True)
 class Generic:
     """Generic events of one type: when each was, and its bytes, all of one length."""
 
@@ -61,7 +90,7 @@ class _Parts:
 
     payloads: Mapping[int, int]  # type of the generic events that are wanted → bytes of each
     most: int  # events of both kinds, as the file says
-    columns: dict[str, dict[str, list[IntArray]]] = field(
+    columns: dict[str, dict[str, list[Ints]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(list))
     )
     texts: dict[str, dict[bytes, int]] = field(default_factory=lambda: defaultdict(dict))
@@ -151,7 +180,8 @@ def _read_events(buffer: Bytes, events: BufferParts, parts: _Parts) -> None:
         )
         for name in _names(table):
             column = np.concatenate([_column(columns, name, len(rows)) for rows, columns in pieces])
-            parts.columns[table][name].append(column if order is None else column[order])
+            column = column if order is None else column[order]
+            parts.columns[table][name].append(compact(column))
 
 
 def _names(table: str) -> list[str]:
@@ -321,25 +351,16 @@ def _generic(parts: _Parts) -> tuple[Generic, ...]:
     )
 
 
-def _joined(parts: _Parts) -> dict[str, dict[str, IntArray | Text]]:
-    tables: dict[str, dict[str, Any]] = {}
+def _joined(parts: _Parts) -> dict[str, Mapping[str, IntArray | Text]]:
+    tables: dict[str, Mapping[str, IntArray | Text]] = {}
     for table, columns in parts.columns.items():
-        rows = [len(piece) for piece in columns[next(iter(columns))]]
-        tables[table] = {}
-        for name in list(columns):
-            column = _concatenated(columns.pop(name), sum(rows))
-            key = f"{table}.{name}"
-            tables[table][name] = (
-                decoded(column.astype(np.int32), list(parts.texts[key]))
-                if key in parts.texts
-                else column
-            )
+        rows = {sum(map(len, pieces)) for pieces in columns.values()}
+        if len(rows) != 1:
+            raise AssertionError("columns of different lengths")
+        texts = {
+            name: tuple(parts.texts[f"{table}.{name}"])
+            for name in columns
+            if f"{table}.{name}" in parts.texts
+        }
+        tables[table] = EventColumns(dict(columns), texts, rows.pop())
     return tables
-
-
-def _concatenated(pieces: list[IntArray], rows: int) -> IntArray:
-    column = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-    pieces.clear()
-    if len(column) != rows:
-        raise AssertionError("columns of different lengths")
-    return column
