@@ -234,6 +234,7 @@ function timelineOf(trace, place, on) {
 
   function set(from, to) {
     tip.hidden = true;  // what it names is no longer below the mouse
+    if (place.clientWidth !== width) resize();  // what is asked for is to fill the width as it is now, beside details that just opened
     const span = Math.min(Math.max(to - from, 50), end * 1.02);
     const begin = Math.min(Math.max(from, -end * 0.01), end * 1.01 - span);
     view = { from: begin, to: begin + span };
