@@ -24,7 +24,7 @@ from nsysmap.core.changes import CHANGES
 from nsysmap.core.idle_causes import idle_words
 from nsysmap.names.layers import short_nodes
 from nsysmap.text.terminal import columns, escaped, shortened, told_apart
-from nsysmap.text.units import about, counted, in_unit, multiple, percent, rate, rounded
+from nsysmap.text.units import about, counted, multiple, percent, rate, rounded
 from nsysmap.trace.inferences.steady import OUTLIER
 
 ACTIONS = 2
@@ -37,6 +37,7 @@ _LEAST_COST = 0.04  # share of the kernel time from which a layer is named
 _LAUNCHED = ("launch", "dispatch")  # causes that lie between the launches of an inference
 _NAME = 8  # columns of the name of a layer, at least
 _MOST_GPUS = 4  # that are named one by one
+_MUCH_COPYING = 0.2  # of the busy time of a GPU: copies from which on they are named
 # ratio of the ends of a range to its middle, from which on it is called uncertain
 _UNCERTAIN = 0.25
 # " 80GB HBM3" of a GPU's name
@@ -226,8 +227,7 @@ def _unprofiled(answer: Answer, value: Figure) -> tuple[str, ...]:
     if found is None:
         told = f"{rounded(value.ns)}{per} without nsys"
     else:
-        wide = max(abs((end or value.ns) - value.ns) for end in (value.low_ns, value.high_ns))
-        sure = "uncertain: " if wide > _UNCERTAIN * value.ns else ""
+        sure = "uncertain: " if _uncertain(value) else ""
         told = f"~{found.alone}{per} without nsys ({sure}{found.ends})"
     left_out = words.left_out(answer)
     each = f"{words.rate_of(value)}{words.rate_unit(answer, brief=False)}"
@@ -238,6 +238,12 @@ def _unprofiled(answer: Answer, value: Figure) -> tuple[str, ...]:
         f"{told}, {each}",
         told,
     )
+
+
+def _uncertain(value: Figure) -> bool:
+    """Whether its range is so wide that it is to be told."""
+    wide = max(abs((end or value.ns) - value.ns) for end in (value.low_ns, value.high_ns))
+    return wide > _UNCERTAIN * value.ns
 
 
 def _decoding(answer: Answer) -> list[tuple[str, ...]]:
@@ -275,7 +281,8 @@ def main_gpu(answer: Answer) -> GpuTime | None:
 def busy(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
     """How busy it was while it was profiled, and how busy it is without."""
     share = percent(gpu.busy_share or 0.0, 1, 0)
-    span = "" if gpu.window == "inferences" else " from its first to its last work"
+    span = "" if gpu.window == "inferences" else " from first to last work"
+    long = f" ({rounded(gpu.window_ns)})" if span and answer.traced is None else ""
     which = f"GPU {gpu.device} " if len(answer.gpus) > 1 else ""
     without = answer.gpu_unprofiled
     then = (
@@ -293,7 +300,7 @@ def busy(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
         else ""
     )
     told = f"{which}{share} busy{span}"
-    return f"{told}{then}{more}", f"{told}{more}", told
+    return f"{told}{long}{then}{more}", f"{told}{long}{more}", f"{told}{long}", told
 
 
 def idle(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
@@ -303,7 +310,8 @@ def idle(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
     large = [one for one in gpu.idle if one.share_of_window >= _LEAST_IDLE][:_CAUSES]
     if not large:
         return ()
-    gains = [_to_gain(one, replayed, first=one is large[0]) for one in large]
+    limit = "~" if answer.unprofiled is not None and _uncertain(answer.unprofiled) else "≤ "
+    gains = [_to_gain(one, replayed, limit, first=one is large[0]) for one in large]
     shares = [percent(one.share_of_window, 1, 0) for one in large]
     forms = []
     for short in (False, True):
@@ -315,16 +323,28 @@ def idle(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
     return (*forms, f"idle {told[0]}")
 
 
-def _to_gain(one: IdleCause, without: GpuTime | None, *, first: bool) -> str:
+def _to_gain(one: IdleCause, without: GpuTime | None, limit: str, *, first: bool) -> str:
     """The idle time of a cause per unit without the profiler, where a replay tells it, else in the
-    trace: more than all of it cannot be gained.
+    trace: more than all of it cannot be gained.  It is no limit where the replay is uncertain: how
+    long the GPU waits for the host is then as uncertain as the time itself.
     """
     left_ns = one.ns
     if without is not None:
         left_ns = next((other.ns for other in without.idle if other.cause == one.cause), None)
         if not left_ns:
             return " (gone without nsys)"
-    return f" ({'gain ' if first else ''}≤ {about(left_ns)})" if left_ns else ""
+    else:
+        limit = "≤ "
+    return f" ({'gain ' if first else ''}{limit}{about(left_ns)})" if left_ns else ""
+
+
+def copying(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
+    """How much of the busy time is copies alone, where it is much and no time of inferences says
+    what they cost: kernels, which the table divides, are only the rest.
+    """
+    if answer.traced is not None or gpu.copies_share < _MUCH_COPYING:
+        return ()
+    return (f"{percent(gpu.copies_share, 1, 0)} of the busy time is copies, while no kernel ran",)
 
 
 def counters(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
@@ -337,29 +357,44 @@ def counters(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
     return f"{told} (counters)", told, ", ".join(figures)
 
 
-def hardware(answer: Answer, room: int | None = None) -> tuple[str, ...]:
-    """How far the layers are from what the hardware needs, and in which the distance lies, where
-    the GPU is the limit; empty otherwise.  The last form has a name in as much of ``room`` as is
-    left.
+def hardware(answer: Answer) -> str:
+    """How much of the kernels' time the hardware needs, where the GPU is the limit, and of how much
+    of it that is known; empty otherwise.
     """
     found = answer.headroom
     if found is None or not found.gpu_bound or found.share is None:
-        return ()
+        return ""
     how = "measured" if found.counted_layers == found.layers else "modelled"
     if 0 < found.counted_layers < found.layers:
         how = "in part measured"
-    least = in_unit(found.least_ns, found.known_ns).number
-    told = f"hardware needs {least} of {about(found.known_ns)} ({how})"
-    far = [(escaped(short_nodes(one.title)), about(one.headroom_ns)) for one in farthest(found, 2)]
+    needed, known, whole = (
+        rounded(one) for one in (found.least_ns, found.known_ns, answer.kernel_ns)
+    )
+    if known == whole:
+        return f"hardware needs {needed} for the kernels' {whole} ({how})"
+    return f"hardware needs {needed} ({how}) for {known} of the kernels' {whole}"
+
+
+def excess(answer: Answer, room: int | None = None) -> tuple[str, ...]:
+    """In which layers the distance from what the hardware needs lies.  The last form has a name in
+    as much of ``room`` as is left.
+    """
+    found = answer.headroom
+    if found is None or not hardware(answer):
+        return ()
+    far = [
+        (escaped(short_nodes(one.title)), rounded(one.headroom_ns)) for one in farthest(found, 2)
+    ]
     if not far:
-        return (told,)
+        return ()
     named = [f"{name} {ns}" for name, ns in far]
     name, ns = far[0]
-    left = columns(name) if room is None else max(room - columns(f"{told}; excess:  {ns}"), _NAME)
+    told = "most above that: "
+    left = columns(name) if room is None else max(room - columns(f"{told} {ns}"), _NAME)
     return (
-        f"{told}; excess: {', '.join(named)}",
-        f"{told}; excess: {named[0]}",
-        f"{told}; excess: {shortened(name, left)} {ns}",
+        f"{told}{', '.join(named)}",
+        f"{told}{named[0]}",
+        f"{told}{shortened(name, left)} {ns}",
     )
 
 

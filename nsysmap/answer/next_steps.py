@@ -46,7 +46,11 @@ def next_steps(tables: Mapping[str, Table], program: Program) -> tuple[NextStep,
         )
     elif not len(tables["inferences"]):
         found = "capture a loop of the same inference, because none was recognised"
-        why = found if program.shows_engine else "capture a loop, because nothing repeats"
+        why = (
+            found
+            if program.shows_engine
+            else "capture a loop, because no repetition was recognised"
+        )
         steps.append(NextStep(why, "nsysmap record -- ./program"))
     if (
         program.shows_engine

@@ -155,12 +155,14 @@ def _gpu(answer: Answer, fit: _Fit) -> list[Block]:
         return []
     blocks: list[Block] = [Meter(gpu.busy_share or 0.0, fit(first.busy(answer, gpu)))]
     told = (
+        first.copying(answer, gpu),
         first.idle(answer, gpu),
         first.counters(answer, gpu),
-        first.hardware(answer, fit.room),
+        (first.hardware(answer),),
+        first.excess(answer, fit.room),
     )
     for forms in told:
-        blocks += [Paragraph(fit(forms))] if forms else []
+        blocks += [Paragraph(fit(forms))] if any(forms) else []
     return blocks
 
 

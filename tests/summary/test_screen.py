@@ -21,6 +21,7 @@ from nsysmap.output.text.report import report_text
 from nsysmap.output.text.screen import MOST_LINES, MOST_WORDS, screen
 from nsysmap.text.lines import rendered
 from nsysmap.text.terminal import columns
+from nsysmap.text.units import rounded
 from tests.places import FIXTURES, GOLDEN
 from tests.reports import hostile
 from tests.rule_packs import golden_rules
@@ -184,6 +185,43 @@ def test_a_wide_range_is_called_uncertain() -> None:
     assert any("uncertain" in forms[0] for forms in first.times(wide))
     narrow = replace(answer, unprofiled=Figure(100_000, 95_000, 106_000))
     assert not any("uncertain" in forms[0] for forms in first.times(narrow))
+
+
+def test_idle_time_is_no_limit_of_a_gain_where_the_prediction_is_uncertain() -> None:
+    answer = held("bert_trt10")
+    gpu = first.main_gpu(answer)
+    assert gpu is not None
+    assert "gain ≤ " in first.idle(answer, gpu)[0]
+    wide = replace(answer, unprofiled=Figure(100_000, 50_000, 160_000))
+    told = first.idle(wide, gpu)[0]
+    assert "gain ~" in told
+    assert "≤" not in told
+
+
+def test_what_the_hardware_needs_is_told_of_the_kernel_time_of_the_table() -> None:
+    answer = held("bert_trt10")
+    found = answer.headroom
+    assert found is not None
+    gpu_bound = replace(answer, headroom=replace(found, gpu_bound=True))
+    kernels = rounded(answer.kernel_ns)
+    assert f"for the kernels' {kernels}" in first.hardware(gpu_bound)
+    known = replace(answer, headroom=replace(found, gpu_bound=True, known_ns=found.known_ns // 2))
+    told = first.hardware(known)
+    assert told.endswith(f"for {rounded(found.known_ns // 2)} of the kernels' {kernels}")
+    far = found.groups[0]
+    assert first.excess(gpu_bound)[0].count(rounded(far.headroom_ns)) == 1
+    assert first.excess(replace(answer, headroom=replace(found, gpu_bound=False))) == ()
+
+
+def test_without_a_unit_the_busy_share_says_of_how_long_and_how_much_of_it_is_copies() -> None:
+    answer = held("bert_trt10")
+    gpu = first.main_gpu(answer)
+    assert gpu is not None
+    trace = replace(gpu, window="trace", copies_share=0.39)
+    bare = replace(answer, traced=None, unprofiled=None, gpu_unprofiled=None, gpus=(trace,))
+    assert f"from first to last work ({rounded(gpu.window_ns)})" in first.busy(bare, trace)[0]
+    assert first.copying(bare, trace)[0].startswith("39% of the busy time is copies")
+    assert first.copying(answer, trace) == ()
 
 
 def test_a_host_that_was_slowed_down_is_the_first_doubt() -> None:

@@ -70,7 +70,7 @@ def test_nothing_that_repeats_is_no_missing_inference_where_no_tensorrt_runs() -
         "inference_times": Table.empty(INFERENCE_TIMES),
     }
     assert [step.why for step in summarize(none).next_steps] == [
-        "capture a loop, because nothing repeats"
+        "capture a loop, because no repetition was recognised"
     ]
 
 

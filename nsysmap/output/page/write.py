@@ -146,6 +146,12 @@ def _unmapped_names(kernels: Table) -> frozenset[str]:
     )
 
 
+def _distance(summary: Answer) -> tuple[str, ...]:
+    """How far the layers are from the hardware, as one sentence; empty where nothing tells it."""
+    told = (first.hardware(summary), *first.excess(summary)[:1])
+    return ("; ".join(told),) if told[0] else ()
+
+
 def _tabs(analysis: Analysis, content: Mapping[str, object], *, rules: int) -> list[Tab]:
     """The tabs below the timeline, each with how many things it lists."""
     tables, one = analysis.tables, str(content["one"])
@@ -213,7 +219,7 @@ def page(
     return pages.get_template("page.html.j2").render(
         title=escaped(report.trace.source),
         heading=escaped(first.headline(analysis.summary)),
-        distance=first.hardware(analysis.summary)[:1],
+        distance=_distance(analysis.summary),
         links=links,
         tabs=_tabs(analysis, content, rules=len(by_rule)),
         drawn=any(graph is not None for graph in cast(Sequence[object], content["graphs"])),
