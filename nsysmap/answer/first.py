@@ -38,6 +38,7 @@ _LAUNCHED = ("launch", "dispatch")  # causes that lie between the launches of an
 _NAME = 8  # columns of the name of a layer, at least
 _MOST_GPUS = 4  # that are named one by one
 _MUCH_COPYING = 0.2  # of the busy time of a GPU: copies from which on they are named
+_MOSTLY_KNOWN = 0.5  # of the kernel time: what the hardware needs is known from which on it is told
 # ratio of the ends of a range to its middle, from which on it is called uncertain
 _UNCERTAIN = 0.25
 # " 80GB HBM3" of a GPU's name
@@ -364,6 +365,8 @@ def hardware(answer: Answer) -> str:
     found = answer.headroom
     if found is None or not found.gpu_bound or found.share is None:
         return ""
+    if found.known_ns < _MOSTLY_KNOWN * answer.kernel_ns:
+        return ""  # what is known of a small part says nothing about the whole
     how = "measured" if found.counted_layers == found.layers else "modelled"
     if 0 < found.counted_layers < found.layers:
         how = "in part measured"

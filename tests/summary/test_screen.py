@@ -205,9 +205,11 @@ def test_what_the_hardware_needs_is_told_of_the_kernel_time_of_the_table() -> No
     gpu_bound = replace(answer, headroom=replace(found, gpu_bound=True))
     kernels = rounded(answer.kernel_ns)
     assert f"for the kernels' {kernels}" in first.hardware(gpu_bound)
-    known = replace(answer, headroom=replace(found, gpu_bound=True, known_ns=found.known_ns // 2))
-    told = first.hardware(known)
-    assert told.endswith(f"for {rounded(found.known_ns // 2)} of the kernels' {kernels}")
+    part = replace(found, gpu_bound=True, known_ns=found.known_ns * 3 // 4)
+    told = first.hardware(replace(answer, headroom=part))
+    assert told.endswith(f"for {rounded(part.known_ns)} of the kernels' {kernels}")
+    little = replace(found, gpu_bound=True, known_ns=found.known_ns // 50)
+    assert first.hardware(replace(answer, headroom=little)) == ""
     far = found.groups[0]
     assert first.excess(gpu_bound)[0].count(rounded(far.headroom_ns)) == 1
     assert first.excess(replace(answer, headroom=replace(found, gpu_bound=False))) == ()
