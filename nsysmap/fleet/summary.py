@@ -36,6 +36,7 @@ _MEMORY = "1GB"
 class FleetTable:
     """One table of the page, with an explanation."""
 
+    key: str  # its name in an address
     title: str
     words: str
     columns: tuple[str, ...]
@@ -45,11 +46,6 @@ class FleetTable:
     answer: str  # its answer in a sentence; the meaning of an empty table if it has no rows
     more: int = 0  # rows that are not shown
     chart: Chart | None = None
-
-    @property
-    def key(self) -> str:
-        """Its name in an address."""
-        return "-".join(self.title.lower().split())
 
 
 def sections(folder: Path) -> tuple[FleetTable, ...]:
@@ -119,6 +115,7 @@ class _Columns:
 
 
 def _cut(
+    key: str,
     title: str,
     words: str,
     columns: _Columns,
@@ -130,6 +127,7 @@ def _cut(
     """
     answer, nothing = said
     return FleetTable(
+        key,
         title,
         words,
         columns.names,
@@ -165,6 +163,7 @@ def _reports(database: duckdb.DuckDBPyConnection) -> FleetTable:
     broken = sum(1 for row in rows if row[-1])
     lacking = f", {broken:,} with an error: see the last column" if broken else ""
     return _cut(
+        "reports",
         "Reports",
         "The slowest first, relative to their group's median. GPU time: time during which a kernel,"
         " copy or memset of an inference ran; enqueue: the host time to launch it; both are medians"
@@ -216,6 +215,7 @@ def _medians(database: duckdb.DuckDBPyConnection) -> FleetTable:
         for group, engine, n, count, *times in rows
     ]
     return _cut(
+        "medians-by-group",
         "Medians by group",
         "GPU time is the time during which a kernel, copy or memset of an inference ran, the median"
         " of a report's steady-state inferences; shown are the median, minimum and maximum over the"
@@ -265,6 +265,7 @@ def _stragglers(database: duckdb.DuckDBPyConnection) -> FleetTable:
         for name, rank, engine, own, usual, times in rows
     ]
     return _cut(
+        "stragglers",
         "Stragglers",
         f"Reports whose median GPU time is at least {_STRAGGLES:g} times the median of their"
         " group's reports, of three or more.",
@@ -307,6 +308,7 @@ def _outliers(database: duckdb.DuckDBPyConnection) -> FleetTable:
         for name, engine, far, count, usual, worst, which in rows
     ]
     return _cut(
+        "outliers",
         "Outliers",
         f"Inferences that took at least {_OUTLIER:g} times the median GPU time of their own"
         " report.",
@@ -346,6 +348,7 @@ def _drift(database: duckdb.DuckDBPyConnection) -> FleetTable:
             )
     drifted = [row for row in shown if row[4] != "–"]
     return _cut(
+        "drift-over-time",
         "Drift over time",
         "The change is from the first capture to the last: the median slope over all pairs of a"
         " group's reports (Theil-Sen). It is called a drift if Kendall's rank test confirms it at"
@@ -418,6 +421,7 @@ def _findings(database: duckdb.DuckDBPyConnection) -> FleetTable:
         for rule, severity, n, count, share in rows
     ]
     return _cut(
+        "findings-by-count",
         "Findings by count",
         "Shares are of the measured time, the median of the findings with a cost. Costs of"
         " different rules overlap: do not add them.",
@@ -461,6 +465,7 @@ def _ranks(database: duckdb.DuckDBPyConnection) -> FleetTable:
         for group, _, layer, ranks, least, fast, most, slow, times in rows
     ]
     return _cut(
+        "layers-that-differ-between-ranks",
         "Layers that differ between ranks",
         f"Layers of one group whose median time at one rank is at least {_DIFFERS:g} times that at"
         " another, the greatest difference first.",
@@ -496,6 +501,7 @@ def _idle(database: duckdb.DuckDBPyConnection) -> FleetTable:
     ]
     worst = max(rows, key=lambda row: row[4], default=None)
     return _cut(
+        "idle-time-by-cause",
         "Idle time by cause",
         "The share is that of the window from the start of the first to the end of the last"
         " steady-state inference: the median over the reports that have such idle time, and the"
