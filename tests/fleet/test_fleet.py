@@ -277,7 +277,7 @@ def test_names_of_reports_are_never_run(tmp_path: Path) -> None:
     bad = '<img src=x onerror="document.title=1">'
     marks = (Mark(1.0, bad), Mark(2.0, bad))
     chart = Chart(bad, bad, bad, bad, 0.0, 3.0, (ChartRow(bad, bad, marks),))
-    section = FleetTable(bad, bad, (bad,), ((bad,),), bad, "n", bad, chart=chart)
+    section = FleetTable("bad", bad, bad, (bad,), ((bad,),), bad, "n", bad, chart=chart)
     page = write_page(FleetRun(()), [section], tmp_path).read_text()
     assert "<img" not in page
 
