@@ -4,7 +4,7 @@ values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -147,8 +147,18 @@ def numbered(*columns: IntArray) -> tuple[tuple[IntArray, ...], IntArray]:
     """The distinct combinations of the columns (few, in ascending order), and for each row the
     number of its combination.
     """
+    first, number = numbered_in_turn(columns)
+    return tuple(column[first] for column in columns), number
+
+
+def numbered_in_turn(columns: Iterable[IntArray]) -> tuple[IntArray, IntArray]:
+    """The first row of each of these combinations, and the number of each row's; needs one column
+    at a time.
+    """
     number: IntArray | None = None
+    rows = 0
     for column in columns:
+        rows = len(column)
         values = distinct(column)
         if len(values) <= 1:
             continue
@@ -159,15 +169,14 @@ def numbered(*columns: IntArray) -> tuple[tuple[IntArray, ...], IntArray]:
             number = number * len(values) + place
             number = _places(distinct(number), number)
     if number is None:
-        number = np.zeros(len(columns[0]), np.int64)
+        number = np.zeros(rows, np.int64)
     count = int(number.max(initial=-1)) + 1
     if count <= _FEW:
-        first = np.array([np.argmax(number == one) for one in range(count)], np.int64)
-        return tuple(column[first] for column in columns), number
+        return np.array([np.argmax(number == one) for one in range(count)], np.int64), number
     first = np.empty(count, np.int64)
     # the first row of a number is written last
     first[number[::-1]] = np.arange(len(number) - 1, -1, -1)
-    return tuple(column[first] for column in columns), number
+    return first, number
 
 
 def in_first_order(number: IntArray, count: int) -> tuple[IntArray, IntArray]:

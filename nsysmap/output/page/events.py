@@ -7,12 +7,13 @@ of a table of classes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from nsysmap.core.groups import distinct, distinct_rows, numbered
+from nsysmap.core.groups import distinct, distinct_rows, numbered, numbered_in_turn
 from nsysmap.core.schema import Tables
 from nsysmap.core.table import MISSING, IntArray, Table, Text
 from nsysmap.output.page.windows import Windows, left_out
@@ -36,6 +37,10 @@ _INFERENCE_TIMES = (
 _INFERENCE_FIGURES = ("gpu_busy_ns", "kernels", "device", "engine", "kernel_sequence")
 _LANE = ("device", "pid", "context", "stream")
 TID = 0xFFFFFF  # the bits of nsys's globalTid with the thread's id; the process's are above them
+
+
+Column = Callable[[], IntArray | Text]
+"""A column that is made when it is asked for: all of a large trace at once take too much memory."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,18 @@ def events_of(tables: Tables, windows: Windows) -> Events:
     )
 
 
+def _codes(data: IntArray | Text) -> IntArray:
+    return data.codes.astype(np.int64) if isinstance(data, Text) else data
+
+
+def _texts(table: Table, names: Sequence[str], rows: IntArray) -> dict[str, Column]:
+    return {name: partial(_text, table, name, rows) for name in names}
+
+
+def _text(table: Table, name: str, rows: IntArray) -> Text:
+    return table.text(name).take(rows)
+
+
 @dataclass(frozen=True)
 class _Made:
     """The tables under construction."""
@@ -122,18 +139,14 @@ class _Made:
         """The times relative to the origin; -1 for none."""
         return np.where(times == MISSING, -1, times - self.origin_ns)
 
-    def put(
-        self, name: str, table: Table, rows: IntArray, shared: Mapping[str, IntArray | Text]
-    ) -> None:
+    def put(self, name: str, table: Table, rows: IntArray, shared: Mapping[str, Column]) -> None:
         """Add a table of events: start, duration, and class, which is a row of a separate table."""
-        codes = {
-            key: data.codes.astype(np.int64) if isinstance(data, Text) else data
-            for key, data in shared.items()
-        }
-        found, number = numbered(*codes.values())
-        classes = dict(zip(codes, found, strict=True))
+        first, number = numbered_in_turn(_codes(column()) for column in shared.values())
+        classes: dict[str, IntArray] = {}
         texts: dict[str, list[str]] = {}
-        for key, data in shared.items():
+        for key, column in shared.items():
+            data = column()
+            classes[key] = _codes(data)[first]
             if isinstance(data, Text):
                 used = distinct_rows(classes[key], len(data.values))
                 classes[key] = np.where(classes[key] < 0, -1, np.searchsorted(used, classes[key]))
@@ -153,15 +166,15 @@ class _Made:
             name,
             table,
             rows,
-            {"thread": thread, **{text: table.text(text).take(rows) for text in texts}},
+            {"thread": lambda: thread, **_texts(table, texts, rows)},
         )
 
 
 def _kernels(made: _Made, table: Table, rows: IntArray, lane: IntArray) -> None:
     sure = np.round(table.floats("confidence")[rows] * 1000).astype(np.int64)
-    shared: dict[str, IntArray | Text] = {"lane": lane, "confidence": sure}
-    shared |= {name: table.ints(name)[rows] for name in _KERNEL_CLASS}
-    shared |= {name: table.text(name).take(rows) for name in _KERNEL_TEXTS}
+    shared: dict[str, Column] = {"lane": lambda: lane, "confidence": lambda: sure}
+    shared |= {name: partial(table.ints_at, name, rows) for name in _KERNEL_CLASS}
+    shared |= _texts(table, _KERNEL_TEXTS, rows)
     made.put("kernels", table, rows, shared)
     made.tables["kernels"] |= {
         "id": table.ints("kernel_id")[rows],
@@ -171,12 +184,13 @@ def _kernels(made: _Made, table: Table, rows: IntArray, lane: IntArray) -> None:
 
 
 def _copies(made: _Made, table: Table, rows: IntArray, lane: IntArray) -> None:
-    words = {name: table.text(name).take(rows) for name in ("kind", "source", "target", "api")}
+    words = _texts(table, ("kind", "source", "target", "api"), rows)
+    how = table.bools("asynchronous")[rows].astype(np.int64)
     made.put(
         "copies",
         table,
         rows,
-        {"lane": lane, "asynchronous": table.bools("asynchronous")[rows].astype(np.int64), **words},
+        {"lane": lambda: lane, "asynchronous": lambda: how, **words},
     )
     made.tables["copies"]["bytes"] = table.ints("bytes")[rows]
 
@@ -186,13 +200,14 @@ def _fills(made: _Made, table: Table, rows: IntArray, lane: IntArray) -> None:
         "fills",
         table,
         rows,
-        {"lane": lane, **{name: table.text(name).take(rows) for name in ("target", "api")}},
+        {"lane": lambda: lane, **_texts(table, ("target", "api"), rows)},
     )
     made.tables["fills"]["bytes"] = table.ints("bytes")[rows]
 
 
 def _graphs(made: _Made, table: Table, rows: IntArray, lane: IntArray) -> None:
-    made.put("graphs", table, rows, {"lane": lane, "graph_id": table.ints("graph_id")[rows]})
+    graph = table.ints("graph_id")[rows]
+    made.put("graphs", table, rows, {"lane": lambda: lane, "graph_id": lambda: graph})
 
 
 _GPU_WORK = {"kernels": _kernels, "copies": _copies, "fills": _fills, "graphs": _graphs}
@@ -200,15 +215,16 @@ _GPU_WORK = {"kernels": _kernels, "copies": _copies, "fills": _fills, "graphs": 
 
 def _gaps(made: _Made, table: Table) -> None:
     rows = made.kept(table)
-    shared: dict[str, IntArray | Text] = {
-        "device": table.ints("device")[rows],
-        "thread": _position(made.threads, table.ints("thread")[rows]),
+    device, thread = table.ints("device")[rows], table.ints("thread")[rows]
+    shared: dict[str, Column] = {
+        "device": lambda: device,
+        "thread": lambda: _position(made.threads, thread),
     }
     made.put(
         "gaps",
         table,
         rows,
-        shared | {name: table.text(name).take(rows) for name in ("cause", "evidence")},
+        shared | _texts(table, ("cause", "evidence"), rows),
     )
     kernels, calls = made.tables["kernels"], made.tables["calls"]
     before, after = (
