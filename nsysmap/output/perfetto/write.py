@@ -58,6 +58,10 @@ class _Slices:
     flow: IntArray  # the flow that ends at it; 0 for none
 
 
+Counted = Callable[[], tuple[IntArray, IntArray]]
+"""The moments at which a counter changes, and what to."""
+
+
 @dataclass(frozen=True)
 class _SliceTrack:
     """A track of slices, which are put together when they are written: those of all tracks together
@@ -79,7 +83,7 @@ class _Trace:
     interned: Interned = field(default_factory=Interned)
     texts: list[bytes] = field(default_factory=list)
     slices: list[_SliceTrack] = field(default_factory=list)
-    counters: list[tuple[int, IntArray, IntArray]] = field(default_factory=list)
+    counters: list[tuple[int, int | None, Counted]] = field(default_factory=list)
 
     def add(self, name: str, parent: int | None = None, more: bytes = b"") -> int:
         """A new track; returns its id."""
@@ -103,13 +107,16 @@ class _Trace:
 
     def _all(self, flows: _Flows) -> Iterator[bytes]:
         begun = [one.first_ns for one in self.slices if one.first_ns is not None]
-        origin = min(begun + [int(at[0]) for _, at, _ in self.counters if len(at)], default=0)
+        origin = min(
+            begun + [first for _, first, _ in self.counters if first is not None], default=0
+        )
         yield from self.tracks
         yield self.interned.packet()
         for one in self.slices:
             yield from self._packets(one.uuid, one.made(), flows, origin)
-        for uuid, at, value in self.counters:
+        for uuid, _, counted in self.counters:
             on = TrackPackets(uuid)
+            at, value = counted()
             for moments, values in _in_pieces(at, value):
                 yield from map(on.value, (moments - origin).tolist(), values.tolist())
 
@@ -299,11 +306,15 @@ def _gpus(made: _Trace, analysis: Analysis, events: Events, sampled: Mapping[int
                     np.concatenate(starts),
                     partial(_work, events, rows, said, of_layer),
                 )
-        for name, unit, at, value in _counters(analysis, device, events.origin_ns):
-            made.counters.append((made.add(name, parent, counter(unit)), at, value))
+        for name, unit, counted in _counters(analysis, device, events.origin_ns):
+            # begins with a kernel or a call, which is a slice
+            made.counters.append((made.add(name, parent, counter(unit)), None, counted))
         if device in sampled:
             for name, unit, at, value in _measured(sampled[device], events.origin_ns):
-                made.counters.append((made.add(name, parent, counter(unit)), at, value))
+                first = int(at[0]) if len(at) else None
+                sampled_values = partial(_both, at, value)
+                uuid = made.add(name, parent, counter(unit))
+                made.counters.append((uuid, first, sampled_values))
 
 
 def _rows_by_class(events: Events, name: str, column: str) -> dict[int, IntArray]:
@@ -475,40 +486,60 @@ def _host_classes(made: _Trace, name: str, events: Events) -> IntArray:
     return np.array(found, np.int64)
 
 
+def _both(at: IntArray, value: IntArray) -> tuple[IntArray, IntArray]:
+    return at, value
+
+
 def _counters(
     analysis: Analysis, device: int, origin_ns: int
-) -> Iterator[tuple[str, str, IntArray, IntArray]]:
+) -> Iterator[tuple[str, str, Counted]]:
     """Counters: the share of SMs with a block, from the grids of running kernels; and the number of
     kernels launched but not begun.
     """
-    tables = analysis.tables
-    kernels = tables.kernels.take(tables.kernels.ints("device") == device)
-    if not len(kernels):
+    if not (analysis.tables.kernels.ints("device") == device).any():
         return
-    start, end = kernels.ints("start_ns") - origin_ns, kernels.ints("end_ns") - origin_ns
     sm_count = next(
         (
             row.maybe_integer("sm_count")
-            for row in tables.devices
+            for row in analysis.tables.devices
             if row.integer("device") == device
         ),
         None,
     )
     if sm_count:
-        blocks = kernels.ints("grid_x") * kernels.ints("grid_y") * kernels.ints("grid_z")
-        share = np.minimum(blocks, sm_count) * 100 // sm_count
         yield (
             "SMs with a block, from grid sizes (at most 100 % per kernel)",
             "%",
-            *_values(start, end, share),
+            partial(_sm_shares, analysis, device, origin_ns, sm_count),
         )
-    launched = kernels.ints("launch_end_ns")
-    known = launched != MISSING
-    begun = np.minimum(launched[known] - origin_ns, start[known])
     yield (
         "kernels launched but not begun",
         "kernels",
-        *_values(begun, start[known], np.ones(int(known.sum()), np.int64)),
+        partial(_waiting, analysis, device, origin_ns),
+    )
+
+
+def _sm_shares(
+    analysis: Analysis, device: int, origin_ns: int, sm_count: int
+) -> tuple[IntArray, IntArray]:
+    kernels = analysis.tables.kernels
+    rows = np.flatnonzero(kernels.ints("device") == device)
+    blocks = kernels.ints_at("grid_x", rows)
+    for axis in ("grid_y", "grid_z"):
+        blocks = blocks * kernels.ints_at(axis, rows)
+    share = np.minimum(blocks, sm_count) * 100 // sm_count
+    start, end = (kernels.ints_at(name, rows) - origin_ns for name in ("start_ns", "end_ns"))
+    return _values(start, end, share)
+
+
+def _waiting(analysis: Analysis, device: int, origin_ns: int) -> tuple[IntArray, IntArray]:
+    kernels = analysis.tables.kernels
+    rows = np.flatnonzero(kernels.ints("device") == device)
+    launched = kernels.ints_at("launch_end_ns", rows)
+    known = launched != MISSING
+    start = kernels.ints_at("start_ns", rows[known]) - origin_ns
+    return _values(
+        np.minimum(launched[known] - origin_ns, start), start, np.ones(len(start), np.int64)
     )
 
 
