@@ -67,6 +67,10 @@ _WHOLE_REPETITION = replace(PYTHON_BETWEEN, title="run a whole repetition as one
 """Instead of EACH_ENGINE where only repetitions are known, not where in them an engine begins and
 ends.
 """
+_MUCH = 0.1
+"""Share of an inference from which on a saving that is not sure is told, as one that may be, where
+none is sure: the largest cause of idle time must not go without a word.
+"""
 _LEAST_PART = 0.02  # of the idle time that a saving is part of; smaller causes are not named
 # share of the SMs from which on a larger batch is not advised, as what-if takes such kernels to
 # leave no room
@@ -207,6 +211,10 @@ def actions(
     ]
     changes.sort(key=lambda one: (one.throughput_only, -one.saving.ns))
     told = {one.name for one in changes}
+    if all(one.throughput_only for one in changes):
+        rows = [row for row in tables["whatif"] if _may_pay(row) and row.text("change") not in told]
+        unsure = [_change(row, runs, findings, idle, reformats) for row in rows]
+        changes += sorted(unsure, key=lambda one: -one.saving.ns)[:1]
     changes = [one for one in changes if one.name not in _the_same(changes, runs)]
     replayed = any(row.text("answer") == "answered" for row in tables["whatif"])
     rules = [
@@ -266,6 +274,15 @@ def _pays(row: Row) -> bool:
     return row.integer("low_saving_ns") > 0 and row.integer(
         "low_saving_ns"
     ) >= LEAST_SHARE * row.integer("before_ns")
+
+
+def _may_pay(row: Row) -> bool:
+    """Whether a change likely saves much of an inference, and its range does not rule out that it
+    saves nothing.
+    """
+    if row.text("answer") != "answered" or DECLARED[row.text("change")].throughput_only:
+        return False
+    return not _pays(row) and row.integer("saving_ns") >= _MUCH * row.integer("before_ns") > 0
 
 
 def _change(

@@ -69,7 +69,7 @@ def saving_words(action: Action) -> str:
     """What an action saves, and nothing else."""
     if action.basis == "rule":
         return f"may save up to {rounded(action.saving.ns)}"
-    return f"saves {figure(action.saving)}"
+    return f"{'saves' if action.sure else 'may save'} {figure(action.saving)}"
 
 
 def in_short(summary: Answer) -> str:

@@ -449,6 +449,11 @@ class Action:
     # then
     in_phase: str = ""
 
+    @property
+    def sure(self) -> bool:
+        """Whether the range of a replay's saving lies above nothing."""
+        return self.basis == "replay" and (self.saving.low_ns or 0) > 0
+
     def __post_init__(self) -> None:
         """Takes the evidence as the trace's tables have it."""
         found = self.host_evidence
