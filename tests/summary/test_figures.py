@@ -84,6 +84,13 @@ def told_at(label: str, found: re.Match[str]) -> Said:
 def ranged(label: str, where: str, found: re.Match[str], first: int) -> Iterator[Said]:
     """The figure in the group of that number, with its unit and range in the three behind it."""
     middle, unit, low, high = found.groups()[first - 1 : first + 3]
+    yield from with_ends(label, where, middle, unit, low=low, high=high)
+
+
+def with_ends(
+    label: str, where: str, middle: str, unit: str, *, low: str, high: str
+) -> Iterator[Said]:
+    """A figure and the two ends of its range, all in that unit."""
     for end, number in (("", middle), (", low", low), (", high", high)):
         yield told(
             f"{label}{end}",
@@ -144,13 +151,15 @@ def in_text(where: str, text: str, analysis: Analysis) -> Iterator[Said]:
         yield from ranged("time without the profiler", where, found, 1)
         yield told("rate without the profiler", where, found[5], "ns")
     if where == "page":
-        for found in re.finditer(rf"per \w+(?: of \d \w+)?, profiler included {TIME} ", text):
+        for found in re.finditer(rf"profiler included [^%µ]*?{TIME} (?:without|GPU)", text):
             yield told("time in the trace", where, found[1], found[2])
         for found in re.finditer(
-            rf"without the profiler, predicted(?: on GPU \d+)? {TIME} ({NUMBER}) to ({NUMBER})",
+            rf"profiler, predicted(?: on GPU \d+)? ({NUMBER}) to ({NUMBER}), [^µ]*? {TIME} GPU",
             text,
         ):
-            yield from ranged("time without the profiler", where, found, 1)
+            low, high, middle, unit = found.groups()
+            label = "time without the profiler"
+            yield from with_ends(label, where, middle, unit, low=low, high=high)
     if where == "compare" and not analysis.summary.hidden:
         pass_words = (
             analysis.summary.unit if analysis.summary.unit.startswith("pass") else "inference"
@@ -291,11 +300,9 @@ def layer_rows(analysis: Analysis) -> dict[str, list[tuple[str, str]]]:
     page = (
         tags_left_out(analysis.to_html())
         .partition("take the most time")[2]
-        .partition("Shares are of")[0]
+        .partition("in the steady-state inferences")[2]
     )
-    found["page"] = re.findall(
-        r"(<?[\d.]+)% ([\d.,]+ (?:ns|µs|ms)) (?!\([^)]*without a layer)", page
-    )
+    found["page"] = re.findall(r"(<?[\d.]+)% ([\d.,]+ (?:ns|µs|ms)) \d+ ×", page[:2000])
     return {where: rows for where, rows in found.items() if rows}
 
 
