@@ -615,6 +615,8 @@ def confidence(answer: Answer) -> tuple[str, ...]:
 
 def _engines(answer: Answer) -> str:
     """Whether the engine files are what ran, in as few words as say it."""
+    if len(answer.engines) > 1 and all(one.one_of for one in answer.engines):
+        return f"one of the {len(answer.engines)} engine files ran, nothing tells which"
     told = [(one.source, _ran(one)) for one in answer.engines]
     states = {state for _, state in told}
     if len(told) > 1 and len(states) == 1:

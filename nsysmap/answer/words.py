@@ -96,12 +96,13 @@ def title(summary: Answer) -> str:
 
 def ran(summary: Answer) -> str:
     """What ran, where."""
-    ran = [
-        engine.source for engine in summary.engines if engine.verdict == "ran" or engine.inferences
-    ]
+    either = [engine.source for engine in summary.engines if engine.one_of]
+    others = [engine for engine in summary.engines if not engine.one_of]
+    ran = [engine.source for engine in others if engine.verdict == "ran" or engine.inferences]
+    ran += [" or ".join(either)] if either else []
     perhaps = [
         engine.source
-        for engine in summary.engines
+        for engine in others
         if engine.verdict not in ("ran", "did-not-run") and not engine.inferences
     ]
     parts = [

@@ -302,7 +302,10 @@ def layer_rows(analysis: Analysis) -> dict[str, list[tuple[str, str]]]:
         .partition("take the most time")[2]
         .partition("in the steady-state inferences")[2]
     )
-    found["page"] = re.findall(r"(<?[\d.]+)% ([\d.,]+ (?:ns|µs|ms)) \d+ ×", page[:2000])
+    rows = re.split(r" (?:headroom|slowest|not fused|how sure) ", page)[0]
+    found["page"] = re.findall(
+        r"(<?[\d.]+)% ([\d.,]+ (?:ns|µs|ms)) (?!\([^)]*without a layer)", rows
+    )
     return {where: rows for where, rows in found.items() if rows}
 
 
