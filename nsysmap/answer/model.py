@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from nsysmap.core.note import Note, WhyUnknown
-from nsysmap.core.schema import Tables
+from nsysmap.core.schema import ALL_TABLES, Tables
 from nsysmap.core.table import Row, Table
 from nsysmap.rules.finding import Finding, Outcome, by_cost
 from nsysmap.text.units import counted, unit_words
@@ -934,7 +934,8 @@ class Answer:
 
     def without_tables(self) -> Answer:
         """The same figures, without the tables below them."""
-        return replace(self, tables=Tables({}), outcomes=())
+        none = Tables({spec.name: Table.empty(spec) for spec in ALL_TABLES})
+        return replace(self, tables=none, outcomes=())
 
     def time_of(self, gpu: Gpu) -> GpuTime | None:
         """How busy that GPU was; None where the trace shows no work of it."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from nsysmap.answer.model import Answer
 from nsysmap.core.memory import Narrow
-from nsysmap.core.schema import ALL_TABLES, Tables
+from nsysmap.core.schema import ALL_TABLES, RULE_TABLES, Tables
 from nsysmap.core.table import Table, Text
 
 MOST_ROWS = 20_000
@@ -25,7 +25,14 @@ _SPECS = {spec.name: spec for spec in ALL_TABLES}
 
 
 def report_bytes(report: Answer) -> bytes:
-    """The report, with those of its tables that were worked out and have not too many rows."""
+    """The report with those of its tables that have not too many rows.
+
+    Every form but the page and the database shows tables that rules may read. They are worked out
+    here where nothing has asked for them yet: another form of the same answer is then laid out
+    without the trace.
+    """
+    for spec in RULE_TABLES:
+        report.tables[spec.name]
     figures = {
         one.name: getattr(report, one.name)
         for one in fields(report)
