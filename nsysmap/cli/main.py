@@ -139,7 +139,7 @@ def cli() -> None:
 
     \b
     Examples:
-      nsysmap report.nsys-rep engine.json     the same as nsysmap analyze …
+      nsysmap report.nsys-rep engine.json     # the same as: nsysmap analyze …
       nsysmap COMMAND --help
     """
 

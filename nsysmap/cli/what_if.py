@@ -67,7 +67,7 @@ def what_if_command(
     \b
     Example:
       nsysmap what-if report.nsys-rep engine.json --change cuda-graph
-      nsysmap what-if report.nsys-rep engine.json --precision FP16 --layer '/encoder/*'
+      nsysmap what-if report.nsys-rep engine.json --precision FP8 --layer '/bert/encoder/*'
     """
     if to_type is not None:
         _other_precision(files, to_type, names, layers_named, as_json=as_json, reader=reader)

@@ -33,11 +33,25 @@ FILES = {
     "budget.toml": ROOT / "examples" / "gate" / "budget.toml",
     "context.json": DECODE / "context.engine.json",
     "generation.json": DECODE / "generation.engine.json",
+    "a.nsys-rep": BERT / "sync.sqlite", "a.json": BERT / "engine.json",
+    "b.nsys-rep": BERT / "graph.sqlite", "b.json": BERT / "engine.json",
+    "c.nsys-rep": SPLIT / "sync.nsys-rep", "c.json": SPLIT / "engine.json",
+    "fp32.engine.json": FIXTURES / "real_trt" / "bert_fp32.engine.json",
+    "fp16.engine.json": FIXTURES / "real_trt" / "bert_eager.engine.json",
+    "fp8.engine.json": FIXTURES / "real_trt" / "bert_fp8.engine.json",
 }  # fmt: skip
 """An export is read under any name: what a file is, its content says."""
-ELSEWHERE = ("nsysmap record", "nsysmap fleet", "nsysmap mcp", "nsys stats", "du", "echo")
-"""Examples that want nsys, worker processes or a shell's own start-up file; they have tests of
-their own.
+ELSEWHERE = (
+    "nsysmap record",
+    "nsysmap fleet",
+    "nsysmap mcp",
+    "nsysmap fix",
+    "nsys stats",
+    "du",
+    "echo",
+)
+"""Examples that want nsys, worker processes, a model or a shell's own start-up file; they have
+tests of their own.
 """
 
 
@@ -69,6 +83,10 @@ def test_an_example_runs(
                 ),
                 tmp_path / name,
             )
+    for build, folder in (("fp16", BERT), ("split", SPLIT)):
+        (tmp_path / "builds" / build).mkdir(parents=True)
+        for name in ("sync.nsys-rep", "engine.json"):
+            shutil.copyfile(folder / name, tmp_path / "builds" / build / name)
     (tmp_path / "our-rules").mkdir()
     rule = (
         (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("```yaml\n")[1].split("```")[0]
@@ -82,7 +100,8 @@ def test_an_example_runs(
         assert (
             run(capfd, "baseline", "report.nsys-rep", "engine.json", "-o", "base.json").status == 0
         )
-    words = shlex.split(line.replace("~", str(tmp_path)).replace("COMMAND", "analyze"))
+    told = line.replace("~", str(tmp_path)).replace("COMMAND", "analyze")
+    words = shlex.split(told, comments=True)
     ends = [words.index(sign) for sign in ("|", "<", ">") if sign in words]
     if "<" in words:
         monkeypatch.setattr(

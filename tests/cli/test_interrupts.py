@@ -153,6 +153,6 @@ def test_every_long_step_of_an_analysis_is_told() -> None:
     steps = list(dict.fromkeys(text.partition(":")[0] for text in told))
     assert steps == [
         "reading the report", "finding inferences", "mapping kernels to layers", "adding up",
-        "replaying the timeline", "finding idle time", "running the rules",
+        "finding idle time", "replaying the timeline", "running the rules",
     ]  # fmt: skip
     assert re.fullmatch(r"running the rules: (\d+) of \1", told[-1])

@@ -163,9 +163,9 @@ def test_what_was_not_fused_can_be_asked_for_alone(capfd: pytest.CaptureFixture[
     told = run(capfd, "layers", ENGINE, REPORT, "--not-fused").out
     every = run(capfd, "layers", ENGINE, REPORT, "--findings").out
     (row,) = (
-        line
-        for line in run(capfd, "analyze", REPORT, ENGINE).out.splitlines()
-        if line.startswith("not fused")
+        line.strip()
+        for line in run(capfd, "analyze", REPORT, ENGINE, "--full").out.splitlines()
+        if line.startswith("  not fused   ")
     )
     assert (
         told.splitlines()[0].removeprefix("not fused: ")[:25]

@@ -39,7 +39,7 @@ def test_a_whole_analysis_writes_every_form(tmp_path: Path, report: str) -> None
         tmp_path, "analyze", BERT / report, BERT / "engine.json", "--reader", "own", *outputs
     )
     assert done.returncode == 0, done.stderr
-    assert "do first" in done.stdout
+    assert "Do first" in done.stdout
     assert all(path.stat().st_size for path in written)
 
 
