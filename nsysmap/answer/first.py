@@ -540,6 +540,7 @@ class Costliest:
     engine: str
     name: str
     what: str  # how many layers, or what it computes
+    own_name: str = ""  # what the engine file calls it, where that is another name
 
 
 def costs(answer: Answer) -> tuple[Costliest, ...]:
@@ -579,7 +580,8 @@ def costs(answer: Answer) -> tuple[Costliest, ...]:
             ]
             continue
         layers = counted(one.layers, "layer") if one.layers and one.layers > 1 else ""
-        found.append(Costliest(one.share, engine, short_nodes(one.name), layers))
+        own = one.group.name if one.group is not None and one.group.name != one.name else ""
+        found.append(Costliest(one.share, engine, short_nodes(one.name), layers, own))
     return _large(found)
 
 

@@ -197,4 +197,6 @@ def _costs(shown: Sequence[first.Costliest]) -> Grid:
     if not counts:
         rows = tuple(row[:-1] for row in rows)
     header = ("",) * (2 + several + counts)
-    return Grid(header, rows, "r" + "k" * several + "n" + "k" * counts, names=(1 + several,))
+    align = "r" + "k" * several + "n" + "k" * counts
+    tips = tuple(one.own_name for one in shown)
+    return Grid(header, rows, align, names=(1 + several,), tips=tips if any(tips) else ())

@@ -22,6 +22,7 @@ class Grid:
     # of each row its layers on both sides of a comparison: layer ids separated by dots, or empty
     places: tuple[tuple[str, str], ...] = ()
     names: tuple[int, ...] = ()  # columns of names out of a file: code, in a form that has code
+    tips: tuple[str, ...] = ()  # of each row what a form with a pointer shows under it, or empty
     fold: str = ""  # what stands in its place until it is opened, in a form that folds
     top: int = 0  # rows in a form with little room, 0 for all
     where: str = ""  # where those that are not shown are, or why they are not
@@ -149,6 +150,7 @@ def cut_rows(block: Grid | Bullets, most: int) -> Grid | Bullets:
             block,
             rows=block.rows[:most],
             places=block.places[:most],
+            tips=block.tips[:most],
             more=block.more + left_out,
         )
     left_out = max(len(block.items) - most, 0)

@@ -37,7 +37,9 @@ class HtmlLook:
 
     def inert(self, text: str) -> str:
         """The text made inert for the page that it stands in."""
-        return quiet(inert(text)) if self.quiet else inert(text)
+        if not self.quiet:
+            return inert(text)
+        return quiet(inert(text).replace("[", "&#91;").replace("`", "&#96;"))
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,9 @@ def grid_html(grid: Grid, look: HtmlLook, further: Sequence[HtmlColumn] = ()) ->
         cells = "".join(
             f"<td{kind}>{look.inert(text)}</td>" for kind, text in zip(kinds, row, strict=True)
         )
-        lines.append(f"<tr>{cells}{''.join(one.cells[at] for one in further)}</tr>")
+        tip = shown.tips[at] if shown.tips and not look.quiet else ""
+        hover = f' title="{look.inert(tip)}"' if tip else ""
+        lines.append(f"<tr{hover}>{cells}{''.join(one.cells[at] for one in further)}</tr>")
     lines.append("</tbody></table>")
     if shown.more:
         lines.append(f"<p{look.dim}>{look.inert(more_words(shown))}{look.elsewhere}</p>")
