@@ -39,7 +39,7 @@ class HtmlLook:
         """The text made inert for the page that it stands in."""
         if not self.quiet:
             return inert(text)
-        return quiet(inert(text).replace("[", "&#91;").replace("`", "&#96;"))
+        return quiet(inert(text).replace("](", "]&#40;"))  # the middle of a link
 
 
 @dataclass(frozen=True)
