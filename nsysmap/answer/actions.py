@@ -277,12 +277,13 @@ def _pays(row: Row) -> bool:
 
 
 def _may_pay(row: Row) -> bool:
-    """Whether a change likely saves much of an inference, and its range does not rule out that it
-    saves nothing.
+    """Whether a change likely saves much of an inference, more than it costs at worst, and its
+    range does not rule out that it saves nothing.
     """
     if row.text("answer") != "answered" or DECLARED[row.text("change")].throughput_only:
         return False
-    return not _pays(row) and row.integer("saving_ns") >= _MUCH * row.integer("before_ns") > 0
+    saving, low = row.integer("saving_ns"), row.integer("low_saving_ns")
+    return not _pays(row) and saving > -low and saving >= _MUCH * row.integer("before_ns") > 0
 
 
 def _change(
