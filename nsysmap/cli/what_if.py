@@ -11,6 +11,7 @@ from nsysmap.cli.inputs import chosen, reader_option, report_and_engines, select
 from nsysmap.core.changes import change_list
 
 if TYPE_CHECKING:
+    from nsysmap.mapping.mapped_trace import MappedTrace, Progress
     from nsysmap.trace.open_report import Reader
 
 
@@ -76,22 +77,13 @@ def what_if_command(
     from nsysmap.answer.model import INFERENCE, PASS_OF_ONE, REPETITION
     from nsysmap.answer.whose import much_outside
     from nsysmap.core.table import MISSING
-    from nsysmap.mapping.given_files import given_files
-    from nsysmap.mapping.mapped_trace import map_report, read_engines
     from nsysmap.output.whatif import whatif_json, whatif_text
     from nsysmap.trace.inferences.steady import only_repeats
     from nsysmap.whatif.change import check_change
 
     check_change(names, layers_named)
-    given = given_files(files)
     with progress() as tell:
-        mapped = map_report(
-            given.report,
-            read_engines(given.engines),
-            reader=reader,
-            selection=chosen(),
-            progress=tell,
-        )
+        mapped = _mapped(files, reader, tell)
         tell("replaying the timeline")
         answers = predict_changes(mapped, names, layers_named)
     if as_json:
@@ -118,6 +110,16 @@ def what_if_command(
         click.echo(whatif_text(answers, mapped.trace.source, one))
 
 
+def _mapped(files: tuple[str, ...], reader: Reader, tell: Progress) -> MappedTrace:
+    """The part of the report that was asked for, with the engine files among the given ones."""
+    from nsysmap.mapping.given_files import given_files
+    from nsysmap.mapping.mapped_trace import map_report, read_engines
+
+    given = given_files(files)
+    engines = read_engines(given.engines)
+    return map_report(given.report, engines, reader=reader, selection=chosen(), progress=tell)
+
+
 def _other_precision(  # one parameter an option
     files: tuple[str, ...],
     to_type: str,
@@ -131,21 +133,12 @@ def _other_precision(  # one parameter an option
     import json
 
     from nsysmap.analysis import analyze_mapped
-    from nsysmap.mapping.given_files import given_files
-    from nsysmap.mapping.mapped_trace import map_report, read_engines
     from nsysmap.output.other_precision import chosen_rows, precision_json, precision_text
 
     if names:
         raise click.UsageError("--precision is a change of its own: leave out --change.")
-    given = given_files(files)
     with progress() as tell:
-        mapped = map_report(
-            given.report,
-            read_engines(given.engines),
-            reader=reader,
-            selection=chosen(),
-            progress=tell,
-        )
+        mapped = _mapped(files, reader, tell)
         tables = analyze_mapped(mapped, rules=[], progress=tell).tables
         layers = tables.layers
         rows = chosen_rows(tables.precision_changes, layers, to_type.upper(), layers_named)

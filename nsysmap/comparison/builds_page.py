@@ -10,7 +10,6 @@ from nsysmap.core.json_schema import TEXTS, Schema, list_of, object_of
 from nsysmap.inputs.engine.build_memory import BuildMemory
 from nsysmap.text.page import Page, Section, grid_of, notes_section, tabled
 from nsysmap.text.page_lines import page_text
-from nsysmap.text.page_markdown import page_markdown
 from nsysmap.text.terminal import escaped, told_apart
 from nsysmap.text.units import counted, microseconds, percent, range_of, rounded, size
 
@@ -63,11 +62,6 @@ def builds_schema() -> Schema:
 def builds_text(found: Builds, width: int | None = None, *, colour: bool = False) -> str:
     """The builds for a terminal of ``width`` columns."""
     return page_text(page_of_builds(found), width, colour=colour)
-
-
-def builds_markdown(found: Builds) -> str:
-    """The builds as Markdown."""
-    return page_markdown(page_of_builds(found))
 
 
 def page_of_builds(found: Builds) -> Page:

@@ -78,9 +78,6 @@ _DECLARED = (
 REASONS: Mapping[str, Reason] = {one.name: one for one in _DECLARED}
 """The reasons by their name in the tables; the first that holds is the reason of a layer."""
 
-AT_A_SHARE = frozenset({"memory-bound", "compute-bound"})
-"""Reasons that are told with the share of the limit that is reached."""
-
 _KERNELS = frozenset(
     {
         "tensor-cores-idle",

@@ -68,8 +68,6 @@ _ROUNDED = frozenset(
     ]
 )
 """Operators that TensorRT computes in the narrower type with sums in FP32."""
-_INTEGERS = {"Reshape": 1, "Squeeze": 1, "Unsqueeze": 1, "Slice": 1, "Expand": 1, "Gather": 1,
-             "Tile": 1, "Split": 1}  # fmt: skip
 _MARGIN = 4.0  # a value may be so many times smaller than the largest that FP16 holds
 _MOST_NODES = 200
 

@@ -16,8 +16,6 @@ from nsysmap.timing.layer_sums import common_name, unnumbered
 from nsysmap.whatif.selection import check_named
 
 WIDTH = 100
-TYPES = ("FP16", "BF16", "FP8", "INT8")
-"""The types that can be asked for."""
 _ENDS = ("time_ns", "best_ns", "low_ns", "likely_ns", "high_ns")
 
 

@@ -30,11 +30,6 @@ LEAST_BYTES = 4 << 20
 """A smaller report is analysed in less time than a cache of its results would be worth."""
 
 _MOST_FILES = 100_000  # of a folder of tables, or of rules
-# of the current folder: they set parameters of rules
-_SETTINGS = (
-    "nsysmap.toml",
-    "pyproject.toml",
-)
 _PACKAGES = ("nsysmap", "numpy", "pyarrow", "duckdb", "onnx", "tensorrt")
 _MAGIC = export_cache.RESULT_MAGIC
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from nsysmap.core.table import Row
 from nsysmap.timing.peak_rates import Capability
-from nsysmap.timing.roofline import Device, Needed
+from nsysmap.timing.roofline import Device, Needed, least_ns
 
 _CACHE_BYTES_PER_CLOCK = 64
 """From the L2 cache to each SM, read or written, from Volta on ("Dissecting the NVIDIA Volta GPU
@@ -85,15 +85,15 @@ def least_time(
     if counted.dram_bytes is not None:
         memory = counted.dram_bytes if known is None else min(counted.dram_bytes, known)
         source = "counters"
-    compute_ns = _divided(need.flops, _peak(need, device))
+    compute_ns = least_ns(need.flops, _peak(need, device))
     if counted.tensor_share is not None and time_ns and need.macs != 0:
         busy_ns = round(counted.tensor_share * time_ns)
         compute_ns = busy_ns if compute_ns is None else min(busy_ns, compute_ns)
         source = "counters"
     found = LeastTime(
         memory,
-        _divided(memory, device.bandwidth_bytes_per_s),
-        _divided(known, _cache_rate(device)),
+        least_ns(memory, device.bandwidth_bytes_per_s),
+        least_ns(known, _cache_rate(device)),
         compute_ns,
         source or (None if compute_ns is None else "model"),
     )
@@ -125,10 +125,6 @@ def _cache_rate(device: Device) -> float | None:
     if device.sm_count is None or device.clock_hz is None:
         return None
     return float(_CACHE_BYTES_PER_CLOCK) * device.sm_count * device.clock_hz
-
-
-def _divided(amount: int | None, per_second: float | None) -> int | None:
-    return None if amount is None or not per_second else round(amount / per_second * 1e9)
 
 
 def cache_holds(l2_bytes: int | None, capability: Capability | None) -> int:

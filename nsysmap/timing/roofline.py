@@ -200,8 +200,8 @@ def limit_of(need: Needed, measured: LayerSeen, device: Device | None) -> LayerB
         )
     precision, cores = peak_of(need)
     peak = device.peak_flops_per_s(precision, tensor_cores=cores)
-    bytes_ns = _floor(need.bytes_moved, device.bandwidth_bytes_per_s)
-    flops_ns = _floor(need.flops, peak)
+    bytes_ns = least_ns(need.bytes_moved, device.bandwidth_bytes_per_s)
+    flops_ns = least_ns(need.flops, peak)
     known = [floor for floor in (bytes_ns, flops_ns) if floor is not None]
     floor = max(known) if known else None
     reached = floor / measured.time_ns if floor is not None and measured.time_ns else None
@@ -267,7 +267,8 @@ def device_of(row: Row) -> Device:
     )
 
 
-def _floor(amount: int | None, per_second: float | None) -> int | None:
+def least_ns(amount: int | None, per_second: float | None) -> int | None:
+    """The time for so many bytes or operations at that rate; None where either is unknown."""
     return None if amount is None or not per_second else round(amount / per_second * 1e9)
 
 
