@@ -68,8 +68,12 @@ def unimportable() -> list[str]:
 
     bad = []
     for module in pkgutil.walk_packages(nsysmap.__path__, "nsysmap."):
-        # one runs the command, the other is imported by nsys alone
-        if module.name in ("nsysmap.__main__", "nsysmap.output.stats_report"):
+        # the first runs the command, the others are imported by nsys alone
+        if module.name in (
+            "nsysmap.__main__",
+            "nsysmap.output.stats_report",
+            "nsysmap.output.recipe",
+        ):
             continue
         try:
             importlib.import_module(module.name)
