@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nsysmap.inputs.ncu.printed import NcuKernel
     from nsysmap.mapping.mapped_trace import Progress
     from nsysmap.mapping.selection import Selection
+    from nsysmap.output.notebook import FramedPage
     from nsysmap.rules.rule_file import Rule
     from nsysmap.trace.open_report import Reader
 
@@ -48,6 +49,14 @@ class Analysis(analysis.Analysis):
         from nsysmap.output.page.write import page
 
         return page(self, report_of(self))
+
+    def page(self, height: int = 720) -> FramedPage:
+        """The same page for a notebook: as the value of a cell it is shown in a frame of this many
+        pixels, with its timeline, and stays in the saved notebook.
+        """
+        from nsysmap.output.notebook import FramedPage
+
+        return FramedPage(self.to_html(), height)
 
     def write(self, path: str | Path) -> None:
         """Write the analysis as `nsysmap analyze -o` does: the suffix of ``path`` names the format;

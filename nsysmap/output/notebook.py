@@ -1,8 +1,10 @@
-"""The answer as an HTML fragment, which a notebook shows for an analysis."""
+"""What a notebook shows of an analysis: the answer as an HTML fragment, or the page in a frame."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
 
 from nsysmap.answer import first
 from nsysmap.answer.model import Answer
@@ -40,3 +42,23 @@ def notebook_html(answer: Answer, sections: Iterable[Section] = ()) -> str:
 
 def _told(section: Section) -> str:
     return "".join(block_html(block, _LOOK) for block in section.blocks)
+
+
+@dataclass(frozen=True)
+class FramedPage:
+    """An interactive page, as a notebook shows it: in a frame of its own, which loads nothing, and
+    whose scripts cannot reach the notebook.
+    """
+
+    html: str
+    height: int  # pixels
+
+    def __repr__(self) -> str:
+        return f"<interactive page of {len(self.html):,} characters, which notebooks show>"
+
+    def _repr_html_(self) -> str:
+        return (
+            '<iframe title="nsysmap" sandbox="allow-scripts allow-downloads"'
+            f' style="width:100%;height:{self.height}px;border:1px solid #8888"'
+            f' srcdoc="{escape(self.html)}"></iframe>'
+        )

@@ -40,6 +40,17 @@ def test_a_page_opens_with_its_figures_and_asks_for_nothing(
     assert page.is_hidden("#broken")
 
 
+def test_a_notebook_shows_the_page_in_a_frame_of_its_own(browser: Browser, tmp_path: Path) -> None:
+    framed = analyze(FIXTURES / "bert_trt10" / "sync.sqlite").page(height=500)
+    cell = tmp_path / "cell.html"
+    cell.write_text(f"<!doctype html><body>{framed._repr_html_()}", encoding="utf-8")
+    inside = browser.open(cell).frame_locator("iframe[title=nsysmap]")
+    inside.locator("#lanes canvas").first.wait_for()
+    inside.locator("#tabs a", has_text="Idle").click()
+    assert inside.locator("#panels > section:visible").count() == 1
+    assert inside.locator("body").evaluate("() => window.origin") == "null"
+
+
 def test_light_and_dark_differ_and_the_reader_chooses(
     browser: Browser, written: Callable[..., Path]
 ) -> None:
