@@ -19,14 +19,14 @@ from nsysmap.core.note import Note, notes_table
 from nsysmap.core.report_schema import HIDDEN_REPLAYS
 from nsysmap.core.result_schema import KERNELS
 from nsysmap.core.schema import ANSWER_TABLES, Tables
-from nsysmap.core.table import MISSING, Row, Table, Text
+from nsysmap.core.table import MISSING, Row, Table
 from nsysmap.core.trace_schema import CAPTURE, DEVICES
 from nsysmap.inputs.engine.model import Engine
 from nsysmap.mapping.mapped_trace import MappedTrace, Progress, map_report, read_engines, silent
 from nsysmap.rules.settings_files import SETTINGS
-from nsysmap.text.units import counted, of_repetitions, rounded
+from nsysmap.text.units import counted, rounded, worded
 from nsysmap.trace.gpu_metrics import GpuMetrics
-from nsysmap.trace.inferences.steady import excluded_spans, only_repeats, steady_inferences
+from nsysmap.trace.inferences.steady import called_repetitions, excluded_spans, steady_inferences
 
 if TYPE_CHECKING:
     import pandas
@@ -523,8 +523,7 @@ class Pipeline:
         from nsysmap.whatif.change import chosen_changes
         from nsysmap.whatif.predict import predicted
 
-        answers = predicted(self.model, chosen_changes((), (), self.engine_facts))
-        return replace(answers, whatif=_worded(answers.whatif, self.mapped))
+        return predicted(self.model, chosen_changes((), (), self.engine_facts))
 
     @cached_property
     def replayed(self) -> Replayed:
@@ -553,10 +552,7 @@ class Pipeline:
             *mapped.mapped.notes,
             *_notes(mapped, self.capture.only()),
             *trtexec_notes(self.times, tables.trtexec_times),
-            *(
-                replace(note, text=_of_what_repeats(note.text, mapped))
-                for note in sampling_notes(tables.gpu_sampling)
-            ),
+            *sampling_notes(tables.gpu_sampling, _one(mapped)),
             *self._ncu_notes(),
         )
 
@@ -766,25 +762,17 @@ def predict_changes(
     check_named(
         layers, [*known, *(mapped.kernels.text(name) for name in ("layer", "part", "name"))]
     )
-    return _worded(what_if(observed, facts, chosen_changes(names, layers, facts)), mapped)
+    return what_if(observed, facts, chosen_changes(names, layers, facts))
 
 
-def _of_what_repeats(text: str, mapped: MappedTrace) -> str:
-    """A sentence about inferences, in the word for what repeats."""
-    return (
-        of_repetitions(text)
-        if only_repeats(mapped.inferences, tensorrt=shows_engine(mapped))
-        else text
-    )
+def _repetitions(mapped: MappedTrace) -> bool:
+    """Whether sentences say repetition instead of inference."""
+    return called_repetitions(mapped.inferences, tensorrt=shows_engine(mapped))
 
 
-def _worded(whatif: Table, mapped: MappedTrace) -> Table:
-    """The table `whatif` in the words for what repeats."""
-    said = {
-        name: Text.of(text and _of_what_repeats(text, mapped) for text in whatif.text(name).list())
-        for name in ("assumptions", "reason")
-    }
-    return whatif.with_columns(whatif.spec, said)
+def _one(mapped: MappedTrace) -> str:
+    """The word for one of what runs."""
+    return worded("{:inference}", repetitions=_repetitions(mapped))
 
 
 def observed_of(mapped: MappedTrace) -> tuple[Observed, EngineFacts]:
@@ -799,7 +787,13 @@ def _seen(mapped: MappedTrace) -> Observed:
     """What a replay is made of."""
     from nsysmap.whatif.model import Observed
 
-    return Observed(mapped.trace, mapped.inferences, mapped.found.membership, mapped.mapped.table)
+    return Observed(
+        mapped.trace,
+        mapped.inferences,
+        mapped.found.membership,
+        mapped.mapped.table,
+        repetitions=_repetitions(mapped),
+    )
 
 
 def _engine_facts(
@@ -861,7 +855,7 @@ def _notes(mapped: MappedTrace, capture: Row) -> list[Note]:
         )
         notes.append(Note("info", told))
     inferences = mapped.inferences
-    one = _of_what_repeats("inference", mapped)
+    one = _one(mapped)
     compiled = inferences.text("compile_evidence").codes >= 0
     if compiled.any():
         took = rounded(int(inferences.ints("compile_ns")[compiled].sum()))

@@ -20,11 +20,12 @@ from nsysmap.advice.paste import (
     WITH_DATA_LOADER,
 )
 from nsysmap.advice.program import Program
-from nsysmap.advice.ways import AdvisedChange, How, how
+from nsysmap.advice.ways import AdvisedChange, ByEvidence, How, how
 from nsysmap.answer.model import (
     IN_A_REGION,
     Action,
     Figure,
+    GraphOfAll,
     HostEvidence,
     IdleCause,
     in_pieces,
@@ -323,6 +324,7 @@ def _change(
         idle=_idle_behind(name, saving, idle),
         filled=_filled(findings) if _SAME.get(_UNDER_FILLED) == name else None,
         host_evidence=runs.host_evidence if declared.takes_host_work else None,
+        graph_of_all=_graph_of_all(change),
         after=Figure(
             row.integer("after_ns"),
             row.maybe_integer("low_after_ns"),
@@ -356,7 +358,7 @@ def _what(change: str, runs: RunFacts) -> AdvisedChange:
     if runs.program.pytorch and runs.program.engine and change == "cuda-graph":
         return _WHOLE_REPETITION if runs.repeats else EACH_ENGINE
     if change == "cuda-graph" and runs.kinds > 1:
-        return replace(CHANGES[change], title="run each kind of inference as a CUDA graph")
+        return replace(CHANGES[change], title="run each kind of {:inference} as a CUDA graph")
     if runs.graphs and change == "two-in-flight":
         return TWO_GRAPHS
     return CHANGES[change]
@@ -368,6 +370,13 @@ def _unreplayed(rule: str, runs: RunFacts) -> AdvisedChange:
         runs.program.pytorch and runs.host_gaps >= _MANY_GAPS and _UNREPLAYED[rule] == "no-host-gap"
     )
     return _what("one-graph" if between else _UNREPLAYED[rule], runs)
+
+
+def _graph_of_all(change: AdvisedChange | ByEvidence | None) -> GraphOfAll | None:
+    """Of whose launches a change makes one CUDA graph; None where it makes none of all of them."""
+    if change is PYTHON_BETWEEN:
+        return "python"
+    return "program" if change is CHANGES["one-graph"] else None
 
 
 def _idle_behind(change: str, saving_ns: int, idle: Sequence[IdleCause]) -> tuple[IdleCause, ...]:
@@ -481,4 +490,5 @@ def _rule(
         rules=(rule,),
         filled=filled,
         host_evidence=(runs.host_evidence if _UNREPLAYED.get(rule) == "no-host-gap" else None),
+        graph_of_all=_graph_of_all(change),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from nsysmap.advice.paste import PYTHON_BETWEEN
 from nsysmap.advice.program import TORCH_ENGINES, TORCH_TENSORRT
 from nsysmap.answer import headroom_words
 from nsysmap.answer.actions import LEAST_SHARE, PAUSES
@@ -16,7 +15,6 @@ from nsysmap.answer.words import (
     figure_alone,
     figure_range,
     filled_kernels,
-    in_its_words,
     none_of,
     not_replayed,
     of_the_trace,
@@ -407,7 +405,7 @@ def graph(summary: Answer, *, alone: bool = False) -> str:
     """Whether a CUDA graph is worth it: of each enqueue, and where Python works between launches,
     of all that it launches; only the former where the latter has been told (``alone``).
     """
-    whole = next(filter(of_all_launches, summary.actions), None)
+    whole = next((one for one in summary.actions if one.graph_of_all), None)
     # where Python's work is why it cannot be told, one graph of all takes that away
     told = _graph(summary, python_goes=whole is not None)
     own = summary.program in (TORCH_TENSORRT, TORCH_ENGINES)
@@ -417,7 +415,7 @@ def graph(summary: Answer, *, alone: bool = False) -> str:
     if whole is None:
         return told
     sure = whole.basis == "replay"
-    python = whole.title == PYTHON_BETWEEN.title
+    python = whole.graph_of_all == "python"
     enqueues = told if own else f"{_ALONE[python]}: {told}"
     if alone:
         return enqueues
@@ -425,11 +423,6 @@ def graph(summary: Answer, *, alone: bool = False) -> str:
         f"of all that {'Python launches' if python else 'is launched'}:"
         f" {'worth it: ' if sure else ''}{saving_words(whole)}; {enqueues}"
     )
-
-
-def of_all_launches(action: Action) -> bool:
-    """Whether an action is one CUDA graph of more than what an inference enqueues."""
-    return action.title in (PYTHON_BETWEEN.title, CHANGES["one-graph"].title)
 
 
 def _graph(summary: Answer, *, python_goes: bool) -> str:
@@ -453,8 +446,8 @@ def _graph(summary: Answer, *, python_goes: bool) -> str:
             saving = figure_range(verdict.perhaps)
             assert saving is not None
             return f"cannot tell: it may save {saving.ends} {saving.unit}"
-        reason = in_its_words(summary, verdict.reason or "")
+        reason = verdict.reason or ""
         said = summary.unprofiled is None and reason  # among the reasons of all changes
         where = "time" if summary.traced and not summary.blocked else "above"
         return "cannot tell" + (f" (see {where})" if said else f": {reason}" if reason else "")
-    return in_its_words(summary, verdict.reason or "does not apply")
+    return verdict.reason or "does not apply"

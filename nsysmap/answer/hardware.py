@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from nsysmap.answer.model import Answer, HardwareUse, NextStep, UnitUse
-from nsysmap.answer.words import in_its_words
 from nsysmap.core.note import WhyUnknown
 from nsysmap.core.table import FloatArray, Row, Table
 from nsysmap.text.units import percent
@@ -92,7 +91,7 @@ def told(summary: Answer) -> list[str]:
     known = [one for one in summary.counters if one.units]
     if not known:
         return [
-            f"cannot tell: {in_its_words(summary, one.unknown.why)}"
+            f"cannot tell: {one.unknown.why}"
             for one in summary.counters[:1]
             if one.unknown is not None
         ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Literal
 
 from nsysmap.core.note import Note, WhyUnknown
 from nsysmap.core.schema import ALL_TABLES, Tables
@@ -152,6 +153,7 @@ class InferenceKind:
     )
     distinction: Distinction | None = None
     place: WhereItRan = WhereItRan()
+    one: str = INFERENCE  # the word for one of them
 
     def __post_init__(self) -> None:
         """Makes the words for them, once."""
@@ -163,13 +165,13 @@ class InferenceKind:
         return not self.engine_name and self.distinction is not None
 
     def called(self, *, first: bool, noun: bool = True) -> str:
-        """What they are called: with "inferences of" where nothing but kernels tells them apart,
-        unless others were named ``first``; without the word kernels behind a bare number, unless
-        ``noun``.
+        """What they are called: with "inferences of" (or "repetitions of") where only kernels tell
+        them apart, unless others were named ``first``; without the word kernels behind a bare
+        number, unless ``noun``.
         """
         what = self.engine_name
         if self.distinction is not None:
-            lead = f"{what} with " if what else "inferences of " if first else ""
+            lead = f"{what} with " if what else f"{self.one}s of " if first else ""
             bare = not noun and self.distinction.only_kernels and not self.place.words
             what = lead + (f"{self.distinction.kernels:,}" if bare else self.distinction.words)
         return ", ".join(part for part in (what, self.place.words) if part)
@@ -419,6 +421,10 @@ class Decoding:
     steps: int
 
 
+GraphOfAll = Literal["python", "program"]
+"""Whose launches between two waits one CUDA graph holds: Python's, or all of the program's."""
+
+
 @dataclass(frozen=True)
 class Action:
     """Something to do, and its predicted saving."""
@@ -444,6 +450,8 @@ class Action:
     host_work: str | None = field(init=False)
     host_evidence: HostEvidence | None = None
     after: Figure | None = None  # the time per unit that a replay predicts with the change
+    # of whose launches it makes one CUDA graph, where that is more than an inference enqueues
+    graph_of_all: GraphOfAll | None = None
     beside: bool = False  # kernels then run beside others, and slow each other by an unknown factor
     # the phase of the run in which nearly all of it is saved, and what an inference of that takes
     # then

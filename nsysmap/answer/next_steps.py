@@ -10,7 +10,7 @@ from nsysmap.advice.paste import ENGINE_FILE
 from nsysmap.advice.program import Program
 from nsysmap.advice.ways import how
 from nsysmap.answer.model import Answer, Doubt, NextStep
-from nsysmap.answer.words import NOT_ABOUT_THIS, in_its_words
+from nsysmap.answer.words import NOT_ABOUT_THIS
 from nsysmap.core.changes import CHANGES
 from nsysmap.core.table import Table
 from nsysmap.text.units import counted
@@ -102,5 +102,5 @@ def doubts(summary: Answer, where: str = " (--full lists all)") -> str:
     several = "" if share == 1 else "mostly because " if share > 0.5 else "for example because "
     about_this = summary.tensorrt or not largest.about_engines
     because = (largest.because or largest.reason) if about_this else NOT_ABOUT_THIS
-    told = f"{' and '.join(parts)} could not tell: {several}{in_its_words(summary, because)}"
+    told = f"{' and '.join(parts)} could not tell: {several}{because}"
     return f"{told}; {counters}{where}" if counters else f"{told}{where}"

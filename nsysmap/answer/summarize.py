@@ -68,7 +68,7 @@ from nsysmap.core.table import Row, Table
 from nsysmap.names.decode import decode, pattern_words
 from nsysmap.rules.finding import Outcome
 from nsysmap.text.terminal import in_one
-from nsysmap.text.units import of_repetitions
+from nsysmap.text.units import worded
 from nsysmap.trace.inferences.disturbance import SLOWED, is_disturbed
 from nsysmap.trace.inferences.steady import only_repeats
 
@@ -130,7 +130,7 @@ def summarize(
         idle=without.idle if without else (),
     )
     loops = list(tables["inference_loops"])
-    kinds = _kinds(tables)
+    kinds = _kinds(tables, unit.one)
     every, by_engine = inference_figures(tables)
     return Answer(
         source=capture.text("source"),
@@ -170,7 +170,7 @@ def summarize(
         actions=tuple(
             replace(
                 one,
-                title=of_repetitions(one.title) if unit.repetitions else one.title,
+                title=worded(one.title, repetitions=unit.repetitions),
                 in_phase=saved_in(tables, kinds, one.name),
             )
             for one in todo
@@ -299,7 +299,7 @@ def _trtexec(tables: Mapping[str, Table]) -> int | None:
     )
 
 
-def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
+def _kinds(tables: Mapping[str, Table], one: str) -> tuple[InferenceKind, ...]:
     groups = list(tables["inference_groups"])
     loops = {row.integer("loop_id"): row for row in tables["inference_loops"]}
     sources = short_engines([row.text("source") for row in tables["engines"]])
@@ -334,6 +334,7 @@ def _kinds(tables: Mapping[str, Table]) -> tuple[InferenceKind, ...]:
             place = WhereItRan(hidden_graphs=True)
         found.append(
             InferenceKind(
+                one=one,
                 **{name: row.integer(name) for name in ("inferences", "warmup", "cut")},
                 kernels=row.maybe_integer("kernels"),
                 mean_ns=row.maybe_integer("mean_ns"),

@@ -32,7 +32,6 @@ from nsysmap.text.units import (
     counted,
     in_unit,
     multiple,
-    of_repetitions,
     percent,
     percent_number,
     range_of,
@@ -40,6 +39,7 @@ from nsysmap.text.units import (
     rate_range,
     rounded,
     rounded_share,
+    worded,
 )
 from nsysmap.trace.inferences.steady import OUTLIER
 
@@ -178,10 +178,10 @@ def none_of(summary: Answer) -> str:
     return "no inference" if summary.tensorrt else "no repeating work"
 
 
-def in_its_words(summary: Answer, text: str) -> str:
-    """A sentence about inferences, of repetitions where that is what they are."""
-    marked = not summary.unit_of_time.repetitions and (summary.inferences or summary.tensorrt)
-    return text if marked else of_repetitions(text)
+def in_its_words(summary: Answer, template: str) -> str:
+    """A sentence whose template has ``{:inference}`` where the word for what runs belongs."""
+    inferences = not summary.unit_of_time.repetitions and (summary.inferences or summary.tensorrt)
+    return worded(template, repetitions=not inferences)
 
 
 def _sequences(summary: Answer) -> str:
@@ -295,16 +295,16 @@ def alone(summary: Answer) -> str:
     known = [kind for kind in summary.kinds if kind.steady and kind.gpu_span_ns]
     if len(known) != 1:
         return ""
-    told = f"{rounded(known[0].gpu_span_ns)} from the first GPU work of an inference to its last"
     return in_its_words(
-        summary, f"{told}; with waits unknown, because no inference follows another of its kind"
+        summary,
+        f"{rounded(known[0].gpu_span_ns)} from the first GPU work of {{:an inference}} to its last;"
+        " with waits unknown, because no {:inference} follows another of its kind",
     )
 
 
 def not_replayed(summary: Answer) -> str:
     """Why what-if could not tell."""
-    reasons = (doubt.reason for doubt in summary.doubts if doubt.changes)
-    return in_its_words(summary, "; ".join(reasons))
+    return "; ".join(doubt.reason for doubt in summary.doubts if doubt.changes)
 
 
 def median(summary: Answer, mean_ns: int) -> str:
@@ -330,9 +330,7 @@ def _drift(summary: Answer) -> str:
     if not drifting:
         return ""
     most = max(drifting, key=lambda kind: (kind.mean_ns or 0) * kind.inferences)
-    return in_its_words(
-        summary, f"{_kind(most)}: {most.drift}" if len(summary.kinds) > 1 else most.drift
-    )
+    return f"{_kind(most)}: {most.drift}" if len(summary.kinds) > 1 else most.drift
 
 
 def left_out(summary: Answer) -> str:
@@ -476,7 +474,7 @@ def kinds(summary: Answer, most: int = MOST_KINDS) -> str:
         f"{name}: {_took(kind)} ({kind.steady:,}x)" for name, kind in zip(names, shown, strict=True)
     ]
     more = f" and {counted(len(known) - most, 'more kind')}" if len(known) > most else ""
-    return in_its_words(summary, f"{head}{', '.join(told)}{more}")
+    return f"{head}{', '.join(told)}{more}"
 
 
 def _took(kind: InferenceKind) -> str:
@@ -516,9 +514,7 @@ def mixture(summary: Answer) -> str:
     if len(mixed) < 2 or not summary.kernel_units:
         return ""
     of = [f"{kind.called(first=False)} ({kind.steady:,}x)" for kind in mixed]
-    return in_its_words(
-        summary, f"No inference takes these times: they are means over those of {' and '.join(of)}."
-    )
+    return f"No {each(summary)} takes these times: they are means over those of {' and '.join(of)}."
 
 
 def where(summary: Answer) -> list[str]:

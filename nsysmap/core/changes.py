@@ -25,7 +25,7 @@ class DeclaredChange:
     """
 
     name: str
-    title: str  # what to do
+    title: str  # what to do; a template of nsysmap.text.units.worded
     scope: str = ""  # what it is made of, beside its name
     how: str = ""  # how, in a sentence, where no line to paste makes it
     removes: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ _DECLARED = (
     ),
     DeclaredChange(
         "two-in-flight",
-        "keep two inferences in flight",
+        "keep two {:inference}s in flight",
         throughput_only=True,
         more_kernels_at_once=True,
         overlaps_copies=True,

@@ -251,18 +251,17 @@ def _cannot(
     if found.inferences >= _FEWEST_INFERENCES and gpu.holes:
         return WhyUnknown(
             f"nsys lost samples in {times(gpu.holes)}, which leaves {sampled} of"
-            f" {found.inferences} steady-state inferences: sample less often"
-            " (--gpu-metrics-frequency=20000), run inferences for some seconds, or capture nothing"
-            " but them (--capture-range=cudaProfilerApi)"
+            f" {found.inferences} repetitions in the steady state: sample less often"
+            " (--gpu-metrics-frequency=20000), run them for some seconds, or capture nothing but"
+            " them (--capture-range=cudaProfilerApi)"
         )
     if not found.inferences:
         return WhyUnknown(
-            "only repeated inferences show what each kernel does, and the trace has none on"
-            " this GPU"
+            "only repeated work shows what each kernel does, and the trace has none on this GPU"
         )
     told = (
-        f"{sampled} of {found.inferences} steady-state inferences were sampled; samples are longer"
-        " than most kernels"
+        f"{sampled} of {found.inferences} repetitions in the steady state were sampled; samples are"
+        " longer than most kernels"
     )
     return WhyUnknown(
         f"{told}, and only repetitions can separate them",

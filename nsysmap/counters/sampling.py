@@ -14,6 +14,7 @@ from nsysmap.core.counter_schema import (
 )
 from nsysmap.core.note import Note
 from nsysmap.core.table import Table
+from nsysmap.text.units import counted
 
 _LOST = 0.05  # share of the time below which nothing is said
 UNLOST_HZ = 20_000
@@ -46,8 +47,8 @@ def no_counters() -> Counters:
     )
 
 
-def sampling_notes(gpu_sampling: Table) -> tuple[Note, ...]:
-    """Notes on how the counters were sampled."""
+def sampling_notes(gpu_sampling: Table, one: str) -> tuple[Note, ...]:
+    """Notes on how the counters were sampled; ``one`` is the word for one of what runs."""
     notes = []
     for row in gpu_sampling:
         frequency, lost, reason = (
@@ -59,7 +60,7 @@ def sampling_notes(gpu_sampling: Table) -> tuple[Note, ...]:
         if lost >= _LOST:
             told += f"nsys lost {lost:.0%} of the samples, in {times(row.integer('holes'))}; "
         used = (
-            f"{row.integer('used'):,} samples of {row.integer('inferences'):,} inferences give the"
+            f"{row.integer('used'):,} samples of {counted(row.integer('inferences'), one)} give the"
             " kernels' values"
         )
         told += used if reason is None else reason

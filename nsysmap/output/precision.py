@@ -40,7 +40,7 @@ def heading(rows: Rows) -> str:
     if not from_trace:
         return "Precision (times of the profile, tactics of the engine file)"
     return (
-        f"Precision ({'mean per inference' if measured else 'total over the trace'}; share of"
+        f"Precision ({'mean per {:inference}' if measured else 'total over the trace'}; share of"
         " kernel time)"
     )
 

@@ -7,12 +7,15 @@ from collections.abc import Iterable, Sequence
 from nsysmap.core.schema import RULE_TABLES
 from nsysmap.core.table import Spec
 from nsysmap.rules.cases import CaseResult
+from nsysmap.rules.message import Each
 from nsysmap.rules.rule_file import GROUPS, Rule
 from nsysmap.text.lines import Line, folded, rendered, styled, table
 from nsysmap.text.terminal import escaped
 from nsysmap.text.units import counted
 
 WIDTH = 80
+_ONE = Each()
+"""The words for what runs where rules are shown without a trace: inferences."""
 _SEVERITY = 7  # columns
 
 
@@ -56,7 +59,7 @@ def rule_text(rule: Rule) -> str:
         )
         parts.append("Parameters\n" + "\n".join(lines))
     parts.append("When it cannot tell\n" + "\n".join(_filled(reason) for reason in _skips(rule)))
-    parts.append(_block("Message", rule.message))
+    parts.append(_block("Message", _ONE.words_in(rule.message)))
     parts.append("SQL\n" + "\n".join(f"  {escaped(line)}" for line in rule.query.sql.splitlines()))
     parts.append(
         "Cases\n"
@@ -134,7 +137,8 @@ def _page(rule: Rule) -> str:
             " `pyproject.toml`."
         )
     parts.append("## When it cannot tell\n\n" + "\n".join(f"- {reason}" for reason in _skips(rule)))
-    parts.append(f"## How it decides\n\n```sql\n{rule.query.sql}\n```\n\nMessage: {rule.message}")
+    message = _ONE.words_in(rule.message)
+    parts.append(f"## How it decides\n\n```sql\n{rule.query.sql}\n```\n\nMessage: {message}")
     parts.append(f"## Seen in\n\n{_seen(rule)}")
     parts.append(
         "## Cases\n\n"
@@ -175,12 +179,16 @@ def _skips(rule: Rule) -> list[str]:
         f"there is no value in {need}" if "." in need else f"there are no rows in {need}"
         for need in rule.needs
     ]
-    nothing = [f"it finds nothing, and {requirement.reason}" for requirement in rule.clean_if]
-    return [*needs, *(requirement.reason for requirement in rule.requires), *nothing] or ["never"]
+    nothing = [
+        f"it finds nothing, and {_ONE.words_in(requirement.reason)}"
+        for requirement in rule.clean_if
+    ]
+    unmet = [_ONE.words_in(requirement.reason) for requirement in rule.requires]
+    return [*needs, *unmet, *nothing] or ["never"]
 
 
 def _advice(rule: Rule) -> list[str]:
-    return [part.condition() + part.heading() + part.text for part in rule.advice]
+    return [part.condition() + part.heading() + _ONE.words_in(part.text) for part in rule.advice]
 
 
 def _answer(skips: str | None, found: int) -> str:
@@ -345,6 +353,13 @@ cases:                             # at least one that finds something and one t
   time, number or size per inference in the unit of the answer, `per {unit}`: an inference, or a
   pass of several.
   A part in double square brackets is left out if one of its values is NULL.
+- What repeats in a trace is not always an inference: where nothing shows that it is one, messages
+  speak of repetitions. Write `{:inference}`, `{:an inference}`, `{:Inference}` or `{:An inference}`
+  for that word, `{:inference}s` for the plural and `{name:inferences}` for a number of them, in the
+  message, in the advice, in the `reason` of `requires` and `clean_if`, and in a column `unit` of
+  the SQL. `{:per inference}` in a message about layers also names the engine where several ran, or
+  says `per pass of 3 inferences` where the engine runs once in each pass. The word "inference"
+  written as such stays as it is.
 - Rules may come from strangers: their SQL may not use any statement but SELECT, nor files, network,
   settings, variables, clock or random
   numbers, nor functions that are not on the list in `nsysmap/rules/sandbox/limits.py`. They run in

@@ -130,7 +130,7 @@ def inferences_heading(report: Answer) -> str:
     of them the medians exclude.
     """
     figures = report.figures
-    what = in_its_words(report, "Inferences")
+    what = in_its_words(report, "{:Inference}s")
     return (
         f"{what}: {figures.count:,}, {_found_by(figures)}{_excluded(figures)}"
         if figures.count

@@ -13,15 +13,18 @@ from dataclasses import dataclass, field
 from nsysmap.core.table import Kind
 from nsysmap.names.layers import short_nodes
 from nsysmap.text.terminal import between_words, escaped, list_of
-from nsysmap.text.units import about, duration, range_of, size, unit_words
+from nsysmap.text.units import about, counted, duration, range_of, size, unit_words, worded
 
 Shown = int | float | str | bool | None
 
 _NUMBER = re.compile(r",?(\.\d)?[f%]|,?d|,")
 _OPTIONAL = re.compile(r"\[\[(.*?)\]\]", re.DOTALL)
 
-_UNIT, _OF_EACH = "unit", "each"
-_PER_INFERENCE = re.compile(r"\bper\s+inference\b")
+_UNIT, _OF_EACH, _COUNTED = "unit", "each", "inferences"
+_PER_INFERENCE = "per inference"
+_WORDS = ("inference", "an inference", "Inference", "An inference", _PER_INFERENCE)
+_PLACEHOLDER = re.compile(rf"\{{:({'|'.join(_WORDS)})\}}")
+"""Words for what runs, as a template writes them."""
 
 LONGEST = 120
 """Columns for one value of a message: kernel names run to thousands."""
@@ -31,7 +34,7 @@ _LONGEST_LIST = 400
 
 @dataclass(frozen=True)
 class Each:
-    """What the unit of the answer is made of, and what a rule's "per inference" is said of."""
+    """What the unit of the answer is made of, and what `{:per inference}` of a rule is said of."""
 
     a_pass: int = 1  # inferences of a unit
     repeats: bool = False  # they are repetitions, of what nothing shows to be inferences
@@ -42,18 +45,29 @@ class Each:
     @property
     def unit(self) -> str:
         """The unit in words."""
-        return unit_words(self.a_pass, "repetition" if self.repeats else "inference")
+        return unit_words(self.a_pass, self.one)
 
-    def of_engine(self, template: str, engine: int) -> str:
-        """The template, whose times per inference are those of this engine's: where it runs once
-        per pass they are per pass, of one of several engines it is said whose they are.
+    @property
+    def one(self) -> str:
+        """The word for one of what runs."""
+        return "repetition" if self.repeats else "inference"
+
+    def word(self, placeholder: str, engine: int | None = None, *, again: bool = False) -> str:
+        """What stands for a placeholder. Times per inference are those of the ``engine``, if any:
+        where it runs once per pass they are per pass, of one of several engines it is said whose
+        they are, but not ``again``.
         """
-        if len(self.ran) < 2 or engine not in self.names:
-            return template
+        if placeholder != _PER_INFERENCE:
+            return worded(f"{{:{placeholder}}}", repetitions=self.repeats)
+        if engine is None or len(self.ran) < 2 or engine not in self.names:
+            return f"per {self.one}"
         if self.a_pass > 1 and self.ran[engine] * self.a_pass == self.steady:
-            return _PER_INFERENCE.sub("per {unit}", template)
-        name = self.names[engine].replace("{", "{{").replace("}", "}}")
-        return _PER_INFERENCE.sub(lambda _: f"per inference of {name}", template, count=1)
+            return f"per {self.unit}"
+        return f"per {self.one}" if again else f"per {self.one} of {self.names[engine]}"
+
+    def words_in(self, text: str) -> str:
+        """A text without values, such as advice, with the word for what runs."""
+        return _PLACEHOLDER.sub(lambda found: self.word(found[1]), text)
 
 
 _EACH = Each()
@@ -67,7 +81,7 @@ def check_template(template: str, columns: Mapping[str, Kind | None]) -> None:
     """
     for text, _ in _parts(template):
         for name, spec in _fields(text):
-            if name == _UNIT and not spec:
+            if (name == _UNIT and not spec) or not name:
                 continue
             if name not in columns:
                 raise ValueError(
@@ -83,12 +97,11 @@ def check_template(template: str, columns: Mapping[str, Kind | None]) -> None:
                         f" {columns[name]}"
                     )
                 continue
-            if _plain(spec) not in ("ns", "about", "ranged", "bytes") and not _NUMBER.fullmatch(
-                _plain(spec)
-            ):
+            known = ("ns", "about", "ranged", "bytes", _COUNTED)
+            if _plain(spec) not in known and not _NUMBER.fullmatch(_plain(spec)):
                 there = (
-                    ":ns, :about, :ranged, :bytes, :list, numbers such as :.1f :, and :.0%, and"
-                    " :each, :each.1f and :each bytes"
+                    ":ns, :about, :ranged, :bytes, :list, :inferences, numbers such as :.1f :, and"
+                    " :.0%, and :each, :each.1f and :each bytes"
                 )
                 raise ValueError(f"{{{name}:{spec}}} is not a format; there are {there}")
             if columns[name] not in ("int", "float"):
@@ -98,7 +111,12 @@ def check_template(template: str, columns: Mapping[str, Kind | None]) -> None:
 
 
 def fill(
-    template: str, values: Mapping[str, Shown], *, longest: int = LONGEST, each: Each = _EACH
+    template: str,
+    values: Mapping[str, Shown],
+    *,
+    longest: int = LONGEST,
+    each: Each = _EACH,
+    engine: int | None = None,
 ) -> str:
     """The message for these values, control characters escaped, each value in at most ``longest``
     columns (a ``:list`` in 400).
@@ -107,19 +125,27 @@ def fill(
     shortened to those of their nodes. ``:ranged`` shows a predicted time with the range in the
     columns low_NAME and high_NAME, ``:about`` without it; both are rounded as that range allows.
     ``{unit}`` is the unit of the answer, and ``:each`` a time per inference, told per unit;
-    ``:each.1f`` a number and ``:each bytes`` a size.
+    ``:each.1f`` a number and ``:each bytes`` a size. ``{:inference}`` is the word for what runs, as
+    are ``{:an inference}`` and the same with a capital; ``{:per inference}`` says it of the
+    ``engine`` whose layers the message is about; ``:inferences`` counts them.
 
     A part in double square brackets is left out where one of its values is not there; elsewhere
     such a value reads "unknown".
     """
     values = {_UNIT: each.unit, **values}
     shown, most_ns = [], _longest_ns(template, values, each.a_pass)
+    again = False
     for text, optional in _parts(template):
-        if optional and any(_absent(values[name]) for name, _ in _fields(text)):
+        if optional and any(_absent(values[name]) for name, _ in _fields(text) if name):
             continue
         for literal, name, spec, _ in string.Formatter().parse(text):
             shown.append(literal)
-            if name is not None and spec in ("about", "ranged"):
+            if name == "":
+                shown.append(each.word(spec or "", engine, again=again))
+                again = again or spec == _PER_INFERENCE
+            elif name is not None and spec == _COUNTED:
+                shown.append(_counted(values[name], each.one))
+            elif name is not None and spec in ("about", "ranged"):
                 shown.append(_about(name, values, ranged=spec == "ranged"))
             elif name is not None:
                 shown.append(
@@ -142,12 +168,16 @@ def _fields(text: str) -> list[tuple[str, str]]:
     ):  # ValueError of its own on a lone brace
         if name is None:
             continue
-        if not re.fullmatch(r"[A-Za-z_]\w*", name):
+        if not re.fullmatch(r"[A-Za-z_]\w*", name) and (name or spec not in _WORDS):
             raise ValueError(f"{{{name}}} is not a plain column name")
         if conversion:
             raise ValueError(f"{{{name}!{conversion}}}: conversions are not allowed")
         found.append((name, spec or ""))
     return found
+
+
+def _counted(value: Shown, one: str) -> str:
+    return "unknown" if value is None or _absent(value) else counted(round(float(value)), one)
 
 
 def _absent(value: Shown) -> bool:
@@ -188,7 +218,7 @@ def _longest_ns(template: str, values: Mapping[str, Shown], a_pass: int) -> floa
         _told(values[name], spec, a_pass)
         for text, _ in _parts(template)
         for name, spec in _fields(text)
-        if _plain(spec) == "ns"
+        if name and _plain(spec) == "ns"
     )
     return max(
         (abs(one) for one in times if isinstance(one, int | float) and not _absent(one)), default=0

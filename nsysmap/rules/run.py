@@ -37,8 +37,7 @@ from nsysmap.rules.sandbox.limits import LimitError, Query, QueryError, SqlAnswe
 from nsysmap.rules.sandbox.strangers import AnySandbox, Strangers
 from nsysmap.text.progress import PartDone
 from nsysmap.text.terminal import escaped
-from nsysmap.text.units import of_repetitions
-from nsysmap.trace.inferences.steady import only_repeats, steady_windows
+from nsysmap.trace.inferences.steady import called_repetitions, steady_windows
 
 if TYPE_CHECKING:
     import pyarrow
@@ -57,7 +56,7 @@ MOST_FINDINGS = 200
 
 _CORRECT = "correct the SQL, or leave this rule out"
 _WHY_EMPTY = {
-    "steady_state": "no complete inference after the warm-up was found",
+    "steady_state": "no complete {:inference} after the warm-up was found",
     "kernels": "the trace shows no kernels",
     "whatif": "the timeline could not be replayed",
     "memcpys": "the trace shows no memory copies",
@@ -68,7 +67,7 @@ _WHY_EMPTY = {
         "there is no engine file that shows its layers' tensors (none, names only, or one opaque"
         " region)"
     ),
-    "layer_times": "no kernel of a steady-state inference has a layer, and there is no profile",
+    "layer_times": "no kernel of a steady-state {:inference} has a layer, and there is no profile",
     "engine_fits": "there is no engine file to compare with the trace",
     "roofline": "no layer is known that has a time",
     "work": (
@@ -79,7 +78,7 @@ _WHY_EMPTY = {
         "there is no engine file that shows its layers' tensors (none, names only, or one opaque"
         " region)"
     ),
-    "inferences.gpu_span_ns": "the trace shows no GPU work of an inference",
+    "inferences.gpu_span_ns": "the trace shows no GPU work of {:an inference}",
     "inferences.enqueue_ns": "no ExecutionContext:: range shows where the enqueue begins and ends",
     "roofline.bound_ns": (
         "no layer's limit is known: that takes its tensors and the GPU's peak rates"
@@ -161,7 +160,10 @@ def _answers(
 ) -> tuple[Outcome, ...]:
     told = of_this_run(given)
     tables = told.tables
-    reasons = {rule.name: _missing(rule, told) for rule in rules}
+    program = program_of(tables)
+    repeats = called_repetitions(tables["inferences"], tensorrt=program.shows_engine)
+    each = each_of(tables, repeats=repeats)
+    reasons = {rule.name: _missing(rule, told, each) for rule in rules}
     barren = {
         rule.name
         for rule in rules
@@ -177,10 +179,8 @@ def _answers(
         ],
         tables,
     )
-    runner = _Runner(sandbox, arrow, time_limit_s, told)
+    runner = _Runner(sandbox, arrow, time_limit_s, told, each)
     has_engine = bool((tables["layers"].ints("engine") != MISSING).any())
-    program = program_of(tables)
-    repeats = only_repeats(tables["inferences"], tensorrt=program.shows_engine)
     about = _About(
         _window(tables),
         program,
@@ -188,7 +188,7 @@ def _answers(
         has_engine,
         _what_if(tables),
         told.unsure,
-        each_of(tables, repeats=repeats),
+        each,
         titles_by_name(given["layers"]),
     )
     outcomes, placed = [], {}
@@ -211,9 +211,6 @@ def _answers(
                 outcome = replace(outcome, skip=reason)
             except LimitError as error:
                 outcome = replace(outcome, skip=Skip(f"it {error}"))
-        if outcome.skip is not None:
-            skip = replace(outcome.skip, why=about.worded(outcome.skip.why))
-            outcome = replace(outcome, skip=skip)
         outcomes.append(outcome)
     supersedes, takes_back = (
         {rule.name: rule.supersedes for rule in rules},
@@ -230,6 +227,7 @@ class _Runner:
     arrow: Mapping[str, pyarrow.Table]
     time_limit_s: float
     told: OfThisRun
+    each: Each
     known: dict[tuple[object, ...], SqlAnswer] = field(default_factory=dict)
 
     def run(self, rule: Rule, query: Query, part: str, *, max_rows: int) -> SqlAnswer:
@@ -248,7 +246,7 @@ class _Runner:
         return self.known[key]
 
 
-def _missing(rule: Rule, told: OfThisRun) -> Skip | None:
+def _missing(rule: Rule, told: OfThisRun, each: Each) -> Skip | None:
     for need in rule.needs:
         name, _, column = need.partition(".")
         table = told.tables[name]
@@ -256,13 +254,17 @@ def _missing(rule: Rule, told: OfThisRun) -> Skip | None:
             return Skip(escaped(told.why), name, about_engines=name in _OF_ENGINES)
         if not len(table):
             why = _not_counted(told.tables, name) if name in _COUNTED else _WHY_EMPTY.get(name)
-            return Skip(why or "", name, about_engines=name in _OF_ENGINES)
+            return Skip(each.words_in(why or ""), name, about_engines=name in _OF_ENGINES)
         if column and not _has_value(table.column(column)):
             counted = name in _COUNTED or (
                 name == ROOFLINE.name and column in ROOFLINE_FROM_COUNTERS
             )
             why = _not_counted(told.tables, name) if counted else _WHY_EMPTY.get(need)
-            return Skip(why or "", need, about_engines=not _OF_ENGINES.isdisjoint({name, column}))
+            return Skip(
+                each.words_in(why or ""),
+                need,
+                about_engines=not _OF_ENGINES.isdisjoint({name, column}),
+            )
     return None
 
 
@@ -328,7 +330,10 @@ def _unmet(rule: Rule, key: Literal["requires", "clean_if"], runner: _Runner) ->
         )
         if not values[0]:
             reason = fill(
-                requirement.reason, dict(zip(answer.columns, values, strict=True)), longest=400
+                requirement.reason,
+                dict(zip(answer.columns, values, strict=True)),
+                longest=400,
+                each=runner.each,
             )
             if not runner.told.left_out.isdisjoint(requirement.query.tables):
                 reason = f"{reason} ({escaped(runner.told.why)})"
@@ -389,7 +394,7 @@ def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> PlacedFinding:
             f"{rule.source}: sql", f"returned a finding on layer {layer_index}", _CORRECT
         )
     if isinstance(unit := row.get("unit"), str):  # words of the rule's own, as an inference
-        row["unit"] = about.worded(unit)
+        row["unit"] = about.each.words_in(unit)
     words = None if places is None else tuple(str(places).split())
     engine = (
         about.engine_of(words, layer_index, layer)
@@ -401,7 +406,7 @@ def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> PlacedFinding:
         rule=rule.name,
         group=rule.group,
         severity=rule.severity,
-        message=fill(about.worded(rule.message, engine), about.in_titles(row), each=about.each)
+        message=fill(rule.message, about.in_titles(row), each=about.each, engine=engine)
         + about.doubt(layer_index, layer),
         start_ns=start,
         end_ns=end,
@@ -414,7 +419,7 @@ def _placed(rule: Rule, row: dict[str, Shown], about: _About) -> PlacedFinding:
             for name, value in row.items()
             if name not in (*PLACE, *OPTIONAL)
         },
-        advice=about.worded(advice_to(about.program, rule.advice, row)),
+        advice=about.each.words_in(advice_to(about.program, rule.advice, row)),
         about=words or (),
         what_if=rule.what_if if command is not None else None,
         command=command,
@@ -520,13 +525,6 @@ class _About:
         return (
             "" if source is None else f" Whether {escaped(source)} ran here cannot be determined."
         )
-
-    def worded(self, template: str, engine: int | None = None) -> str:
-        """The template as it is said of this program, where it is about an engine's layers, of that
-        engine's inferences.
-        """
-        told = template if engine is None else self.each.of_engine(template, engine)
-        return of_repetitions(told) if self.each.repeats else told
 
     def engine_of(
         self, places: Sequence[str] | None, layer_index: Shown, layer: Shown

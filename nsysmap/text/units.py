@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
-_INFERENCE = re.compile(r"\b(an |An |)([Ii])nference(s?)\b(?![^{]*\})")
+_ONE_OF_THEM = re.compile(r"\{:(an |An )?([Ii])nference\}")
 _DURATIONS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 _FROM = 10
 """How many of a unit a rounded time has at least, from milliseconds on: times of one inference are
@@ -101,16 +101,21 @@ def capitalised(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def of_repetitions(text: str) -> str:
-    """A sentence about inferences, said of repetitions: of what nothing shows to be inferences;
-    names in braces stay.
+def worded(template: str, *, repetitions: bool) -> str:
+    """A sentence whose template does not say whether it is about inferences or about repetitions of
+    what nothing shows to be inferences.
+
+    The template has ``{:inference}``, ``{:an inference}``, or the same with a capital, where that
+    word belongs; the plural is ``{:inference}s``.
     """
-    return _INFERENCE.sub(
-        lambda found: (
-            f"{found[1].replace('n', '')}{'R' if found[2] == 'I' else 'r'}epetition{found[3]}"
-        ),
-        text,
-    )
+
+    def word(found: re.Match[str]) -> str:
+        article, initial = found[1] or "", found[2]
+        if not repetitions:
+            return f"{article}{initial}nference"
+        return f"{article.replace('n', '')}{'R' if initial == 'I' else 'r'}epetition"
+
+    return _ONE_OF_THEM.sub(word, template)
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ def placed_on_streams(
 ) -> Placements | DoesNotApply | CannotTell:
     """Each kernel after those on which it depends, on up to so many more streams."""
     if uses_several_streams(timeline):
-        return DoesNotApply("the inferences already use several streams")
+        return DoesNotApply("the {:inference}s already use several streams")
     if not dependencies.before:
         return CannotTell(
             "the dependencies between layers are unknown: give an engine file with tensors"

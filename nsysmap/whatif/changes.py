@@ -24,7 +24,7 @@ from nsysmap.whatif.timeline import (
     main_queue,
 )
 
-ALREADY_A_GRAPH = "the inferences already run as a CUDA graph"
+ALREADY_A_GRAPH = "the {:inference}s already run as a CUDA graph"
 _NOTHING_BETWEEN = (
     "the host launches nothing between the enqueues, so that it would be what cuda-graph makes of"
     " each"
@@ -236,10 +236,10 @@ def with_pinned_copies(timeline: Timeline) -> Changed:
     if not any(step.kind == "block" for step in all_steps(timeline)):
         if any(work.kind in ("HtoD", "DtoH") for work in all_works(timeline)):
             return DoesNotApply(
-                "all copies of the replayed inferences are already asynchronous and use pinned"
+                "all copies of the replayed {:inference}s are already asynchronous and use pinned"
                 " memory"
             )
-        return DoesNotApply("the inferences copy nothing between host and device")
+        return DoesNotApply("the {:inference}s copy nothing between host and device")
     threads = []
     for steps in timeline.threads:
         queues = _own_queues(steps)
@@ -328,7 +328,9 @@ def without_waits(timeline: Timeline) -> Changed:
     the same stream: no sync blocks the host.
     """
     if not any(step.kind == "sync" for step in all_steps(timeline)):
-        return DoesNotApply("the host does not wait for an inference before it enqueues the next")
+        return DoesNotApply(
+            "the host does not wait for {:an inference} before it enqueues the next"
+        )
     return replace(
         timeline,
         threads=tuple(
@@ -346,8 +348,8 @@ def two_in_flight(
     """
     if len({main_queue(steps) for steps in timeline.threads}) > 1:
         return DoesNotApply(
-            f"{len(timeline.threads)} threads already keep {len(timeline.threads)} inferences in"
-            " flight"
+            f"{len(timeline.threads)} threads already keep {len(timeline.threads)} {{:inference}}s"
+            " in flight"
         )
     queues = 1 + max((work.queue for work in all_works(timeline)), default=0)
     numbers = 1 + max((work.number for work in all_works(timeline)), default=0)
@@ -449,7 +451,7 @@ def uses_several_streams(timeline: Timeline) -> bool:
 def on_one_stream(timeline: Timeline) -> Changed:
     """All GPU work of an inference in one stream, in launch order, without events."""
     if not uses_several_streams(timeline):
-        return DoesNotApply("the inferences already use a single stream")
+        return DoesNotApply("the {:inference}s already use a single stream")
     threads = []
     for steps in timeline.threads:
         main = main_queue(steps)

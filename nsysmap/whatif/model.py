@@ -78,16 +78,18 @@ class Observed:
     mapping: Table | None
     # the GPU whose inferences are replayed; None: the one of window.steady_window
     device: int | None = None
+    repetitions: bool = False  # nothing shows that they are inferences
 
 
 @dataclass(frozen=True)
 class NoModel:
-    """Why the trace cannot be replayed."""
+    """Why the trace cannot be replayed; the reason is a template of nsysmap.text.units.worded."""
 
     reason: str
     graphs: bool = False  # all of its work is launched by CUDA graphs
     recorded_ns: int | None = None
     error: float | None = None
+    repetitions: bool = False
 
 
 @dataclass(frozen=True)
@@ -275,7 +277,7 @@ def read_model(
     """The model of a trace, or why there is none."""
     found = _read(observed, facts, machines)
     return (
-        replace(found, graphs=launches_graphs_only(observed))
+        replace(found, graphs=launches_graphs_only(observed), repetitions=observed.repetitions)
         if isinstance(found, NoModel)
         else found
     )
@@ -334,8 +336,8 @@ def _read(
     )
     if math.isnan(wanted) or math.isnan(replayed):
         return NoModel(
-            "fewer than two of the inferences after the warm-up have GPU work with a launch call in"
-            " the trace"
+            "fewer than two of the {:inference}s after the warm-up have GPU work with a launch call"
+            " in the trace"
         )
     error = replayed / wanted - 1
     if abs(error) > TOLERANCE:
@@ -350,7 +352,7 @@ def _read(
     if lost > _LOST:
         return NoModel(
             f"the replay holds {1 - lost:.0%} of the GPU work that the trace has in the replayed"
-            " inferences: what launched the rest is not in the trace, or not in the replay",
+            " {:inference}s: what launched the rest is not in the trace, or not in the replay",
             recorded_ns=round(wanted * window.of_all),
             error=-lost,
         )
@@ -430,7 +432,7 @@ def _slowed_note(slowed: SlowCalls | None, pace: HostPace) -> str:
 
 def _held_up_note(held_up: int, timeline: Timeline) -> str:
     return (
-        f"In {held_up} of {counted(inference_count(timeline), 'replayed inference')} the host's"
+        f"In {held_up} of {counted(inference_count(timeline), 'replayed {:inference}')} the host's"
         f" calls take more than {OUTLIER} times what the same calls take in the others: something"
         " held the host up, and they are assumed to take as long as in the others."
     )

@@ -90,8 +90,8 @@ def _async(_: Model, __: Change) -> Plan:
     return Plan(
         (lambda timeline, _: without_waits(timeline),),
         "The host enqueues ahead and waits once, at the end: no result is needed before the next"
-        " inference is enqueued, and inputs and outputs have enough buffers. This is throughput,"
-        " not latency: each inference finishes later than if the host waited for it.",
+        " {:inference} is enqueued, and inputs and outputs have enough buffers. This is throughput,"
+        " not latency: each {:inference} finishes later than if the host waited for it.",
     )
 
 
@@ -191,8 +191,8 @@ def _one_graph(model: Model, _: Change) -> Plan:
             ),
         ),
         "All that the host launches from one wait or blocking copy to the next, what lies between"
-        " inferences too, is one CUDA graph, whose shapes and addresses stay the same; kernels take"
-        " as long as now; of the host's own work only that before each graph, copy or wait is"
+        " {:inference}s too, is one CUDA graph, whose shapes and addresses stay the same; kernels"
+        " take as long as now; of the host's own work only that before each graph, copy or wait is"
         " left.",
     )
 
@@ -200,11 +200,13 @@ def _one_graph(model: Model, _: Change) -> Plan:
 def _no_host_gap(model: Model, _: Change) -> Plan | DoesNotApply:
     gap = outside_ns(model.likely) * model.window.inferences_a_pass
     if gap < _NEXT_TO_NOTHING * model.before[model.machines[0]]:
-        return DoesNotApply(f"the host does next to nothing between inferences ({duration(gap)})")
+        return DoesNotApply(
+            f"the host does next to nothing between {{:inference}}s ({duration(gap)})"
+        )
     return Plan(
         (lambda timeline, _: without_host_gap(timeline),),
-        f"The host's own work between inferences (now {duration(gap)} per {model.unit}) is gone or"
-        " done by another thread; the next input is always ready.",
+        f"The host's own work between {{:inference}}s (now {duration(gap)} per {model.unit}) is"
+        " gone or done by another thread; the next input is always ready.",
     )
 
 
@@ -225,8 +227,8 @@ def _pinned_copies(model: Model, _: Change) -> Plan:
         )
     return Plan(
         (lambda timeline, _: with_pinned_copies(timeline),),
-        f"Copies use pinned memory and the inference's own stream, {', others '.join(speed)}; the"
-        " host no longer stages them, and waits once, for the results.",
+        f"Copies use pinned memory and the {{:inference}}'s own stream, {', others '.join(speed)};"
+        " the host no longer stages them, and waits once, for the results.",
     )
 
 
@@ -234,8 +236,8 @@ def _two_in_flight(model: Model, _: Change) -> Plan | DoesNotApply:
     already = phases_in_flight(model.phases)
     if already > _NEARLY_ALL:
         return DoesNotApply(
-            "several inferences are in flight already: most begin on the GPU before the one before"
-            " them has ended"
+            "several {:inference}s are in flight already: most begin on the GPU before the one"
+            " before them has ended"
         )
 
     def make(needing: Callable[[Timeline], Timeline]) -> Make:
@@ -247,14 +249,14 @@ def _two_in_flight(model: Model, _: Change) -> Plan | DoesNotApply:
         )
 
     kept = (
-        f" In phases that take {already:.0%} of the time, several inferences are in flight already;"
-        " these take as long as they do."
+        f" In phases that take {already:.0%} of the time, several {{:inference}}s are in flight"
+        " already; these take as long as they do."
     )
     return Plan(
         (make(on_own_sms), make(lambda timeline: timeline), make(needing_most)),
         "Throughput, not latency: two host threads, each with its own execution context and"
-        " stream, take turns; the time is from the end of one inference to the end of the next,"
-        f" and each inference takes twice that. {_room_for_two(model.likely)} "
+        " stream, take turns; the time is from the end of one {:inference} to the end of the next,"
+        f" and each {{:inference}} takes twice that. {_room_for_two(model.likely)} "
         + (
             f"{model.interpreter}: while one thread launches, the other is taken to wait."
             if model.interpreter
@@ -329,7 +331,7 @@ def _drop(model: Model, change: Change) -> Plan | DoesNotApply:
             if by_hand
             else "no kernel belongs to a reformat layer that TensorRT inserted"
         )
-        return DoesNotApply(f"{what} in the replayed inferences")
+        return DoesNotApply(f"{what} in the replayed {{:inference}}s")
     count = len(here) / len(inferences)
 
     def make(timeline: Timeline, _: Machine) -> Changed:
@@ -337,9 +339,9 @@ def _drop(model: Model, change: Change) -> Plan | DoesNotApply:
 
     return Plan(
         (make,),
-        f"The kernels of {model.selection.named(here)} ({_average(count)} per inference) and their"
-        " launches are removed; all others take as long as now, including those that would then"
-        " read another layout. The range also covers the program run as a CUDA graph.",
+        f"The kernels of {model.selection.named(here)} ({_average(count)} per {{:inference}}) and"
+        " their launches are removed; all others take as long as now, including those that would"
+        " then read another layout. The range also covers the program run as a CUDA graph.",
         (make,),
     )
 
@@ -355,7 +357,7 @@ def _join(model: Model, change: Change) -> Plan | DoesNotApply:
     here = [run for run in runs if present.issuperset(run)]
     if not here:
         return DoesNotApply(
-            "none of these groups has two or more kernels in the replayed inferences"
+            "none of these groups has two or more kernels in the replayed {:inference}s"
         )
     floor = shortest_kernel_ns(model.likely)
 
@@ -374,8 +376,8 @@ def _join(model: Model, change: Change) -> Plan | DoesNotApply:
     )
     return Plan(
         (make(joined), make(max)),
-        f"{kernels} kernels per inference, in {number} group{'' if number == '1' else 's'}, become"
-        " one kernel per group. It takes as long as this trace's shortest kernel"
+        f"{kernels} kernels per {{:inference}}, in {number} group{'' if number == '1' else 's'},"
+        " become one kernel per group. It takes as long as this trace's shortest kernel"
         f" ({duration(floor)}) plus what the kernels it replaces take beyond that. The saving is"
         " largest if it takes no longer than the longest of them, and smallest if it takes as long"
         " as all of them and only their launches are saved, in a CUDA graph.",

@@ -7,7 +7,7 @@ otherwise there is no answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import hypot
 
@@ -18,7 +18,7 @@ from nsysmap.core.groups import distinct
 from nsysmap.core.intervals import covered
 from nsysmap.core.result_schema import WHATIF, WHATIF_INFERENCES
 from nsysmap.core.table import MISSING, Table
-from nsysmap.text.units import duration, percent, range_of
+from nsysmap.text.units import duration, percent, range_of, worded
 from nsysmap.whatif.change import Change
 from nsysmap.whatif.changes import ALREADY_A_GRAPH, DoesNotApply, as_cuda_graph, as_one_graph
 from nsysmap.whatif.engine_facts import EngineFacts
@@ -108,11 +108,22 @@ def predicted(model: Model | NoModel, changes: Sequence[Change]) -> Predicted:
             }
             for change in changes
         ]
-        return Predicted(Table.of_rows(WHATIF, rows), Table.empty(WHATIF_INFERENCES))
+        return Predicted(_answers(rows, model.repetitions), Table.empty(WHATIF_INFERENCES))
     each: list[dict[str, object]] = []
+    answers = [_row(model, change, each) for change in changes]
     return Predicted(
-        Table.of_rows(WHATIF, [_row(model, change, each) for change in changes]),
-        Table.of_rows(WHATIF_INFERENCES, each),
+        _answers(answers, model.observed.repetitions), Table.of_rows(WHATIF_INFERENCES, each)
+    )
+
+
+def _answers(rows: Iterable[Mapping[str, object]], repetitions: bool) -> Table:
+    """The table of the answers, whose sentences have the word for what runs."""
+
+    def filled(value: object) -> object:
+        return worded(value, repetitions=repetitions) if isinstance(value, str) else value
+
+    return Table.of_rows(
+        WHATIF, [{name: filled(value) for name, value in row.items()} for row in rows]
     )
 
 
@@ -343,8 +354,8 @@ def _communicator_reason(model: Model, change: Change) -> str:
     ):
         return ""
     return (
-        "the inferences exchange data with other GPUs (NCCL), and the replay is of one GPU; on one"
-        " communicator, both in flight must be launched in the same order on every GPU, or they"
+        "the {:inference}s exchange data with other GPUs (NCCL), and the replay is of one GPU; on"
+        " one communicator, both in flight must be launched in the same order on every GPU, or they"
         " wait for each other forever"
     )
 
@@ -380,7 +391,7 @@ def _replayed(model: Model) -> str:
     )
     replayed, all_of_them = inference_count(model.timeline), int(np.count_nonzero(mine))
     if replayed >= all_of_them:
-        return f"Replay of all {all_of_them} steady-state inferences."
+        return f"Replay of all {all_of_them} steady-state {{:inference}}s."
     stood_for = round(sum(sum(one.values()) for one in window.weights))
     whole = (
         "all"
@@ -388,8 +399,8 @@ def _replayed(model: Model) -> str:
         else "all but outliers"
     )
     return (
-        f"Replay of {replayed} of {all_of_them} steady-state inferences, from the beginning, middle"
-        f" and end; they stand for {whole}."
+        f"Replay of {replayed} of {all_of_them} steady-state {{:inference}}s, from the beginning,"
+        f" middle and end; they stand for {whole}."
     )
 
 

@@ -62,8 +62,8 @@ class Window:
 
     @property
     def unit(self) -> str:
-        """What a time is of: an inference or a pass."""
-        return unit_words(self.inferences_a_pass)
+        """What a time is of: an inference or a pass; a template of nsysmap.text.units.worded."""
+        return unit_words(self.inferences_a_pass, "{:inference}")
 
     def holds(self, moments: IntArray) -> BoolArray:
         """Which times are in one of the stretches."""
@@ -117,7 +117,7 @@ def steady_window(trace: Trace, inferences: Table, only: int | None = None) -> W
     rows = np.flatnonzero(usable)
     if len(rows) == 0:
         return NoWindow(
-            "the trace has no three consecutive, complete inferences of one thread after the"
+            "the trace has no three consecutive, complete {:inference}s of one thread after the"
             " warm-up"
         )
     process, device, thread = (
@@ -139,7 +139,7 @@ def steady_window(trace: Trace, inferences: Table, only: int | None = None) -> W
     chosen = [one for one in chosen if len(one.counting) >= 2]
     if not chosen:
         return NoWindow(
-            "the trace has no three consecutive, complete inferences of one thread after the"
+            "the trace has no three consecutive, complete {:inference}s of one thread after the"
             " warm-up"
         )
     uneven = [one.uneven for one in chosen if one.uneven]
@@ -249,13 +249,9 @@ class _Thread:
         kinds, size = np.unique(kind[following], return_counts=True)
         common = kinds[np.argsort(-size, kind="stable")][:_MOST_SEQUENCES]
         if len(kinds) > len(common):
-            notes = (
-                *notes,
-                (
-                    f"{counted(int(size.sum() - np.sort(size)[-len(common) :].sum()), 'inference')}"
-                    " with rarer kernel sequences left out."
-                ),
-            )
+            rarer = int(size.sum() - np.sort(size)[-len(common) :].sum())
+            told = f"{counted(rarer, '{:inference}')} with rarer kernel sequences left out."
+            notes = (*notes, told)
         keep &= np.isin(kind[following], common)
         alike = following[keep]
         for number in common.tolist():
@@ -264,7 +260,7 @@ class _Thread:
             keep[mine[odd]] = False
             if slower.any():
                 kind[following[mine[slower > 0]]] = kind.max() + slower[slower > 0]
-                few = f"{np.count_nonzero(slower)} of {counted(len(mine), 'inference')}"
+                few = f"{np.count_nonzero(slower)} of {counted(len(mine), '{:inference}')}"
                 told = (
                     f"{few} of the same kernels take more than {OUTLIER} times their median time:"
                     " too many to be outliers, they count."
@@ -320,12 +316,18 @@ def _pauses(pause: IntArray, took: IntArray) -> tuple[BoolArray, str, tuple[str,
         if pause[short].any()
         else "before the previous one ends"
     )
-    told = f"{counted(len(short), 'inference')} start {near}, {len(long)} after pauses of {between}"
+    told = (
+        f"{counted(len(short), '{:inference}')} start {near}, {len(long)} after pauses of {between}"
+    )
     odd = (
         long if len(long) <= FEW * len(pause) else short if len(short) <= FEW * len(pause) else None
     )
     if odd is None:
-        return nothing, f"the inferences are not evenly spaced: {told}; capture a steady run", ()
+        return (
+            nothing,
+            f"the {{:inference}}s are not evenly spaced: {told}; capture a steady run",
+            (),
+        )
     mark = nothing.copy()
     mark[odd] = True
     return (
@@ -377,7 +379,7 @@ def _window(
         )
     if not any(weights):
         return NoWindow(
-            "the trace has no three consecutive, complete inferences of one thread after the"
+            "the trace has no three consecutive, complete {:inference}s of one thread after the"
             " warm-up"
         )
     notes = tuple(dict.fromkeys(note for one in threads for note in one.notes))

@@ -83,12 +83,33 @@ def test_what_is_of_each_inference_is_told_in_the_unit_of_the_answer() -> None:
 
 
 def test_a_time_of_an_engine_s_layer_is_of_its_own_inferences() -> None:
-    template = "{took_ns:ns} per\ninference, {saved_ns:ns} less per inference"
+    template = "{took_ns:ns}\n{:per inference}, {saved_ns:ns} less {:per inference}"
+    values = {"took_ns": 2_000, "saved_ns": 1_000}
     once = Each(2, ran={0: 40, 1: 40}, steady=80, names={0: "a.json", 1: "b.json"})
-    assert once.of_engine(template, 1) == "{took_ns:ns} per {unit}, {saved_ns:ns} less per {unit}"
+    per_pass = "2.00 µs per pass of 2 inferences, 1.00 µs less per pass of 2 inferences"
+    assert fill(template, values, each=once, engine=1) == per_pass
     often = Each(1, ran={0: 2, 1: 96}, steady=98, names={0: "a{.json", 1: "b.json"})
     assert (
-        often.of_engine(template, 0)
-        == "{took_ns:ns} per inference of a{{.json, {saved_ns:ns} less per inference"
+        fill(template, values, each=often, engine=0)
+        == "2.00 µs per inference of a{.json, 1.00 µs less per inference"
     )
-    assert Each(1, ran={0: 40}, steady=40, names={0: "a.json"}).of_engine(template, 0) == template
+    alone = Each(1, ran={0: 40}, steady=40, names={0: "a.json"})
+    assert (
+        fill(template, values, each=alone, engine=0)
+        == fill(template, values)
+        == "2.00 µs per inference, 1.00 µs less per inference"
+    )
+
+
+def test_the_word_for_what_runs_is_filled_in_and_other_words_are_left_alone() -> None:
+    repeats = Each(repeats=True)
+    template = "{:An inference} of {runs:inferences}, {:per inference}; inference {name}"
+    check_template(template, {"runs": "int", "name": "text"})
+    assert (
+        fill(template, {"runs": 2, "name": "{:inference}"}, each=repeats)
+        == "A repetition of 2 repetitions, per repetition; inference {:inference}"
+    )
+    assert repeats.words_in('f"{:inference}s" {:>8} inference') == 'f"repetitions" {:>8} inference'
+    for wrong in ("{:inferense}", "{}", "{:per inferences}"):
+        with pytest.raises(ValueError, match="not a plain column name"):
+            check_template(wrong, {})

@@ -53,7 +53,7 @@ def test_a_program_without_tensorrt_is_told_nothing_about_engine_files() -> None
     assert "no repeating work recognised on " in words.title(alone)
     assert gains.no_action(alone).endswith("no repeating work was recognised")
     assert (
-        words.in_its_words(alone, "no complete inference was found")
+        words.in_its_words(alone, "no complete {:inference} was found")
         == "no complete repetition was found"
     )
     with_it = replace(alone, tensorrt=True)

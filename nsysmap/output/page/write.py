@@ -12,6 +12,7 @@ from nsysmap.analysis import Analysis
 from nsysmap.answer import first, gains
 from nsysmap.answer.costs import whose_unit
 from nsysmap.answer.model import Answer
+from nsysmap.answer.words import in_its_words
 from nsysmap.core.groups import distinct_rows
 from nsysmap.core.output_file import replacing
 from nsysmap.core.table import MISSING, Row, Table
@@ -249,7 +250,7 @@ def page(
         figures=_figures,
         changes=[(row, own.get(row.text("change"), "")) for row in answered],
         predicted={row.text("change") for row in answered},
-        titles={name: change.title for name, change in CHANGES.items()}
+        titles={name: in_its_words(analysis.summary, one.title) for name, one in CHANGES.items()}
         | {one.name: one.title for one in analysis.summary.actions},
         places={row.text("change"): gains.place(analysis.summary, row) for row in answered},
         assumed=common,

@@ -147,6 +147,13 @@ def only_repeats(inferences: Table, *, tensorrt: bool) -> bool:
     return bool(len(inferences)) and bool(unmarked.all()) and not (tensorrt and launched.any())
 
 
+def called_repetitions(inferences: Table, *, tensorrt: bool) -> bool:
+    """Whether sentences say repetition instead of inference: nothing shows that these are
+    inferences, or there are none, and nothing shows that TensorRT ran.
+    """
+    return only_repeats(inferences, tensorrt=tensorrt) or not (len(inferences) or tensorrt)
+
+
 _LONGEST_TURN = 8  # inferences of a pass
 
 
