@@ -278,7 +278,7 @@ def test_long_kernels_without_repetition_are_told_of_the_whole_gpu_if_the_sample
         trace, of_none, bert.inferences.take(np.zeros(0, np.int64)), bert.found.of_call
     ).gpu_sampling
     assert run.integer("inferences") == 0
-    assert run.maybe_text("reason")
+    assert run.text("reason")
     assert run.maybe_real("sm_percent") == (pytest.approx(active) if known else None)
 
 

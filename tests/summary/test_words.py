@@ -27,11 +27,12 @@ from nsysmap.output.text.report import report_text
 from nsysmap.output.whatif import whatif_text
 from nsysmap.rules.packs import builtin_rules_dir, load_rules
 from nsysmap.trace.inferences.steady import only_repeats
+from nsysmap.whatif.change import Change
+from nsysmap.whatif.model import NoModel
+from nsysmap.whatif.predict import predicted
 from tests.places import FIXTURES
 from tests.reports import analysis
 from tests.summary.test_summarize import TENSORRT, answered, finding, outcome, tables
-
-UNEVEN = "the inferences are not evenly spaced: 5 inferences start within 3 µs of the previous one"
 
 
 def eager() -> Answer:
@@ -75,26 +76,30 @@ def test_nothing_that_repeats_is_no_missing_inference_where_no_tensorrt_runs() -
 
 
 def test_what_repeats_unmarked_is_called_so_in_every_sentence() -> None:
+    model = NoModel("two of the {:inference}s are {:an inference} apart", repetitions=True)
+    (row,) = predicted(model, [Change("async")]).whatif
+    reason = row.text("reason")
+    assert reason == "two of the repetitions are a repetition apart"
     summary = replace(
         eager(),
         unit_of_time=UnitOfTime(repetitions=True),
         unprofiled=None,
-        doubts=(Doubt(UNEVEN, changes=("async",)),),
+        doubts=(Doubt(reason, changes=("async",)),),
         slowest=None,
     )
-    assert UNEVEN.replace("inference", "repetition") in words.times(summary)[-1]
+    assert reason in words.times(summary)[-1]
     assert (
         words.slowest(summary) == "cannot tell: no three steady-state repetitions are of one kind"
     )
     held = analysis("torch_encoder", "eager.nsys-rep", engine=False).tables.by_name()
-    row = {
+    made = {
         **answered("two-in-flight", 400, 300, 500),
         "inferences": 1,
         "recorded_ns": 1_000,
         "low_before_ns": 990,
         "high_before_ns": 1_010,
     }
-    (action,) = summarize({**held, "whatif": Table.of_rows(WHATIF, [row])}).actions
+    (action,) = summarize({**held, "whatif": Table.of_rows(WHATIF, [made])}).actions
     assert gains.action_title(action) == "keep two repetitions in flight"
 
 
