@@ -5,7 +5,7 @@ when its result is first asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from nsysmap.advice.program import program_of
 from nsysmap.core.counter_schema import NCU_KERNELS
 from nsysmap.core.errors import current_folder
 from nsysmap.core.note import Note, notes_table
+from nsysmap.core.records import dataclass
 from nsysmap.core.report_schema import HIDDEN_REPLAYS
 from nsysmap.core.result_schema import KERNELS
 from nsysmap.core.schema import ANSWER_TABLES, Tables

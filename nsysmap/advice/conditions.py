@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 from nsysmap.advice.program import (
@@ -17,6 +17,7 @@ from nsysmap.advice.program import (
     Program,
     version_of,
 )
+from nsysmap.core.records import dataclass
 from nsysmap.core.trace_schema import PYTHON
 from nsysmap.core.trace_schema import TRTEXEC as HOST_TRTEXEC
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from nsysmap.core.groups import distinct
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, IntArray, Table
 from nsysmap.core.trace_schema import PYTHON, TENSORRT_RTX, TRTEXEC
 

@@ -5,7 +5,6 @@ and which of them is its own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from nsysmap.advice.program import (
     CUDA,
@@ -19,6 +18,7 @@ from nsysmap.advice.program import (
     Program,
     Version,
 )
+from nsysmap.core.records import dataclass
 from nsysmap.core.trace_schema import OTHER_HOST, PYTHON
 
 UNKNOWN: Version = (10, 14)

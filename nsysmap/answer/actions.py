@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from nsysmap.answer.model import (
     in_pieces,
 )
 from nsysmap.core.changes import CHANGES as DECLARED
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, IntArray, Row, Table
 from nsysmap.trace.inferences.steady import only_repeats
 

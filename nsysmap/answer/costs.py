@@ -7,13 +7,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from nsysmap.answer.model import (
     Answer,
     LayerGroup,
     OtherKernels,
 )
+from nsysmap.core.records import dataclass
 from nsysmap.names.decode import decode
 from nsysmap.text.terminal import columns, escaped, told_apart
 from nsysmap.text.units import counted, percent, rounded

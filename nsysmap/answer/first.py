@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from nsysmap.advice.program import (
@@ -22,6 +21,7 @@ from nsysmap.answer.model import WORK, Action, Answer, EngineRan, Figure, GpuTim
 from nsysmap.answer.ranks import replayed_alone
 from nsysmap.core.changes import CHANGES
 from nsysmap.core.idle_causes import idle_words
+from nsysmap.core.records import dataclass
 from nsysmap.names.layers import short_nodes
 from nsysmap.text.terminal import columns, escaped, shortened, told_apart
 from nsysmap.text.units import about, counted, multiple, percent, rate, rounded

@@ -5,11 +5,12 @@ figures and tables below it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Literal
 
 from nsysmap.core.note import Note, WhyUnknown
+from nsysmap.core.records import dataclass
 from nsysmap.core.schema import ALL_TABLES, Tables
 from nsysmap.core.table import Row, Table
 from nsysmap.rules.finding import Finding, Outcome, by_cost

@@ -5,11 +5,11 @@ take.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from nsysmap.core.intervals import union_ns
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, IntArray, Table
 
 _IN_TURN = 1.05

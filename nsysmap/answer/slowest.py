@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from nsysmap.answer.kernel_sequences import what_differs
 from nsysmap.answer.model import WORK, Slowest, Wait
 from nsysmap.core.intervals import covered, union_ns
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import Row, Table
 from nsysmap.trace.inferences.steady import OUTLIER
 

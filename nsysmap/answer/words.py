@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nsysmap.answer import first_use
 from nsysmap.answer.costs import several_processes, whose_unit
@@ -26,6 +26,7 @@ from nsysmap.answer.model import (
 from nsysmap.answer.ranks import exchange, jointly, replayed_alone
 from nsysmap.answer.whose import among, engines_ran, no_region, outside, whose_slowest
 from nsysmap.core.idle_causes import idle_words
+from nsysmap.core.records import dataclass
 from nsysmap.text.terminal import escaped, told_apart
 from nsysmap.text.units import (
     Range,

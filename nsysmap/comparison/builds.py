@@ -5,12 +5,12 @@ best build of each group, and what the best of all would take; and their memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from nsysmap.comparison.runs import runs_in, together
 from nsysmap.comparison.side import Given, Side, read_on_one_gpu
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.records import dataclass
 from nsysmap.inputs.engine.build_memory import BuildMemory, memory_of_file
 from nsysmap.inputs.engine.model import Layer
 from nsysmap.inputs.engine.onnx_model import OnnxModel

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +29,7 @@ from nsysmap.comparison.waterfall import Contribution, contributions, hidden_con
 from nsysmap.core.comparison_schema import JOINED_LAYERS, REGION_KINDS, REGION_PARTS
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.fix_script import ScriptPrediction, read_prediction
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, Table
 from nsysmap.inputs.engine.onnx_model import OnnxModel, read_model
 from nsysmap.mapping.mapped_trace import Progress

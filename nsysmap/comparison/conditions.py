@@ -4,8 +4,6 @@ versions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nsysmap.comparison.noise import (
@@ -17,6 +15,7 @@ from nsysmap.comparison.noise import (
     mean_of_runs,
 )
 from nsysmap.comparison.side import Side
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, IntArray, Row, Table
 from nsysmap.inputs.engine.model import Engine
 from nsysmap.mapping.engine_match import DID_NOT_RUN

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from nsysmap.comparison.joined import JoinedGroup
 from nsysmap.comparison.side import Side
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import Row, Table
 from nsysmap.text.units import duration
 

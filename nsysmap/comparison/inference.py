@@ -5,7 +5,6 @@ gap. Times are as recorded.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from nsysmap.comparison.shares import (
 from nsysmap.comparison.waterfall import Contribution
 from nsysmap.core.comparison_schema import INFERENCE_KERNELS
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.network.titles import called_text
 from nsysmap.timing.device_times import hides_work

@@ -8,7 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from nsysmap.comparison.pace import Pace
 from nsysmap.comparison.side import Side
 from nsysmap.core.comparison_schema import JOINED_LAYERS
 from nsysmap.core.groups import rows_by_value
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import FloatArray, IntArray, Row, Table
 from nsysmap.inputs.engine.model import Layer
 from nsysmap.network.layer_network import Piece, network_of

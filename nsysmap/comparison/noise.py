@@ -5,11 +5,11 @@ than their noise.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import FloatArray
 
 FEWEST = 8

@@ -5,7 +5,7 @@ noise.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from nsysmap.comparison.shares import (
 from nsysmap.core.groups import by_first_row
 from nsysmap.core.idle_causes import IDLE_CAUSES
 from nsysmap.core.intervals import union_ns
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.timing.device_times import hides_work
 from nsysmap.timing.idle.causes import CAUSES

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from nsysmap.comparison.joined import RUNS_NOTHING, JoinedGroup, block_name, blocks_of
 from nsysmap.comparison.side import Side
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import Row, Table, sum_of
 from nsysmap.network.matched_groups import GONE, NEW, ONE_TO_ONE
 from nsysmap.text.units import counted, microseconds

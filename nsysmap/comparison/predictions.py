@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from nsysmap.comparison.conditions import Condition
 from nsysmap.comparison.side import Side
 from nsysmap.core.fix_script import ScriptPrediction
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING
 from nsysmap.trace.copies import hold_the_host
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from nsysmap.comparison.region_kinds import kernels_of, regions_in
 from nsysmap.comparison.side import Side
 from nsysmap.comparison.waterfall import whole_parts
 from nsysmap.core.comparison_schema import REGION_PARTS
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import FloatArray, Table
 from nsysmap.mapping.parts.parts_by_name import pattern_parts
 from nsysmap.names.fusion import NORM_PATTERNS

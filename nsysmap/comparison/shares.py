@@ -5,11 +5,11 @@ end, on its device.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from nsysmap.core.idle_causes import IDLE_CAUSES
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.timing.idle.causes import CAUSES
 from nsysmap.timing.idle.replayed import Idle, recorded_idle, replayed_idle

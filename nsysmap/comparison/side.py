@@ -5,7 +5,7 @@ alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +15,7 @@ from nsysmap.comparison.noise import FEWEST
 from nsysmap.comparison.pace import Pace, pace_of
 from nsysmap.core.engine_schema import LAYERS
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, Table, Text
 from nsysmap.inputs.engine.model import Engine, Layer, first_layers
 from nsysmap.inputs.engine.onnx_model import OnnxModel

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from nsysmap.comparison.joined import JoinedGroup, blocks_of, group_name
 from nsysmap.comparison.pace import Pace
 from nsysmap.core.idle_causes import IDLE_CAUSES
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import FloatArray, IntArray, Row, Table
 from nsysmap.timing.idle.causes import CAUSES
 

@@ -8,7 +8,9 @@ paste may follow in `nsysmap.advice.paste`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from nsysmap.core.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from nsysmap.core.errors import NsysmapError, named_path
+from nsysmap.core.records import dataclass
 
 _NAME = "PREDICTED"
 _MOST_BYTES = 64 << 20

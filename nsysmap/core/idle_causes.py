@@ -8,9 +8,9 @@ changes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import IntArray, Table, Text
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nsysmap.core.groups import distinct, is_sorted, rows_by_value, runs, sorted_order
 from nsysmap.core.memory import Ints, whole
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
 
 _AT_ONCE = 1 << 18  # queries at a time: the working set stays in the processor's cache

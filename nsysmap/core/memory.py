@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from nsysmap.core.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow

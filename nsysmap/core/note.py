@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Literal
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.report_schema import NOTES
 from nsysmap.core.table import Table
 

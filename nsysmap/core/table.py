@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nsysmap.core.memory import Ints, Narrow, arrow_array, arrow_texts, narrowed, small_codes
+from nsysmap.core.records import dataclass
 
 if TYPE_CHECKING:
     import pandas

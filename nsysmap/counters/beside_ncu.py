@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from nsysmap.core.counter_schema import NCU_KERNELS
 from nsysmap.core.groups import numbered, rows_by_value
 from nsysmap.core.note import Note
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, IntArray, Table
 from nsysmap.counters.ncu_match import Matched, SequenceKernel, match_kernels, other_program
 from nsysmap.inputs.ncu.printed import NcuKernel

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import GpuRan, Samples, Shift
 from nsysmap.counters.odds import ExplainedSamples, explained, less_likely, likely, spread

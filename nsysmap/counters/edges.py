@@ -4,10 +4,9 @@ at the timestamps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import FloatArray, IntArray
 from nsysmap.counters.model import GpuRan
 from nsysmap.counters.shares import ColumnLayout

@@ -5,13 +5,14 @@ several kernels.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
 import numpy as np
 
 from nsysmap.core.groups import scattered
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.both import both
 from nsysmap.counters.bounded import bounded_solution

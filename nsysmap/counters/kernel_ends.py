@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import FloatArray
 from nsysmap.counters.estimate import Estimate, Estimates
 

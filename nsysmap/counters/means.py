@@ -4,10 +4,9 @@ its kernels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import FloatArray, IntArray
 from nsysmap.counters.near_inverse import Weighted, weighted
 from nsysmap.counters.ring import Gram

@@ -5,10 +5,10 @@ sequence.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import IntArray
 from nsysmap.inputs.ncu.printed import NcuKernel
 

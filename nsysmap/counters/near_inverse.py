@@ -6,11 +6,10 @@ Fagan and Chen 1973); sums over unknowns farther apart are solved for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nsysmap.core.groups import distinct
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import FloatArray, IntArray
 from nsysmap.counters.ring import Factor, Gram, turned
 

@@ -10,10 +10,10 @@ between the places of the sequence, each of which is wrong in its own way.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import FloatArray, IntArray
 from nsysmap.counters.part_rates import Fit, Sums, quick_fit
 from nsysmap.counters.shares import Shares, summed

@@ -9,10 +9,11 @@ a kernel is free.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import FloatArray, IntArray
 from nsysmap.counters.means import means_of
 from nsysmap.counters.near_inverse import Weighted, spreads, weighted

@@ -5,10 +5,11 @@ means.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.edges import GroupNeighbours, beside
 from nsysmap.counters.means import Means, means_of

@@ -7,11 +7,11 @@ one per metric.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, FloatArray, IntArray
 
 LEAST_BLOCK = 16

@@ -4,11 +4,11 @@ the GPU.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import GpuRan, Shift
 from nsysmap.counters.shares import busy_time

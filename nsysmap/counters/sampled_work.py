@@ -4,11 +4,10 @@ everything else that ran.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nsysmap.core.groups import distinct, numbered, runs
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.counters.model import GpuRan
 from nsysmap.trace.gpu_work import gpu_work

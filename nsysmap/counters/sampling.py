@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from nsysmap.core.counter_schema import (
     COPY_COUNTERS,
     DEVICE_COUNTERS,
@@ -13,6 +11,7 @@ from nsysmap.core.counter_schema import (
     LAYER_COUNTERS,
 )
 from nsysmap.core.note import Note
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import Table
 from nsysmap.text.units import counted
 

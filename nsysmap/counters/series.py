@@ -7,10 +7,11 @@ nsys 2025.3, where one metric also exists as a count: printed minus exact is -0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, FloatArray
 from nsysmap.counters.model import Samples
 

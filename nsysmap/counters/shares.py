@@ -4,12 +4,12 @@ and its normal equations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from nsysmap.core.groups import scattered
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, FloatArray, IntArray
 from nsysmap.counters.model import GpuRan
 from nsysmap.counters.ring import Gram, band_of_pairs, gram_of_dense, trimmed

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nsysmap.core.note import WhyUnknown
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, FloatArray
 from nsysmap.counters.estimate import Estimate, Estimates
 from nsysmap.counters.model import GpuRan

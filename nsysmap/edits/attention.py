@@ -5,11 +5,11 @@ whole block as one Attention node where its conditions are met.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
+from nsysmap.core.records import dataclass
 from nsysmap.edits.cone import Cone, computes, cones, last_axes
 from nsysmap.edits.model import Call, Edit, Refusal, call
 from nsysmap.edits.view import Array, ModelView, attribute, tensor

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
+from nsysmap.core.records import dataclass
 from nsysmap.edits.view import Array, ModelView, attribute
 
 FP16_MOST = 65504.0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import onnx_ir as ir
 
+from nsysmap.core.records import dataclass
 from nsysmap.edits.bounds import FP16_MOST, Bounds
 from nsysmap.edits.model import Call, Edit, Refusal, call
 from nsysmap.edits.view import ModelView, attribute, tensor

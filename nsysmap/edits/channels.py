@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import onnx_ir as ir
 
+from nsysmap.core.records import dataclass
 from nsysmap.edits.layout import UNARY
 from nsysmap.edits.model import Call, Edit, Refusal, call
 from nsysmap.edits.view import ModelView, attribute, tensor

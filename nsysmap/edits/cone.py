@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
+from nsysmap.core.records import dataclass
 from nsysmap.edits.view import Array, ModelView, attribute
 
 _MOST_NODES = 24

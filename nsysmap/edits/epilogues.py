@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
+from nsysmap.core.records import dataclass
 from nsysmap.edits.model import Call, Edit, Refusal, call
 from nsysmap.edits.view import Array, ModelView, attribute, tensor
 

@@ -6,12 +6,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsysmap.core.errors import NsysmapError, named_path
 from nsysmap.core.output_file import replacing
+from nsysmap.core.records import dataclass
 from nsysmap.edits.flags import Flag, flags, pinned
 from nsysmap.edits.model import Edit, Refusal, Unwanted
 from nsysmap.edits.predict import (

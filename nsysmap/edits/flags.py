@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from nsysmap.core.records import dataclass
 from nsysmap.rules.finding import Finding
 
 

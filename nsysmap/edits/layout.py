@@ -5,10 +5,11 @@ cancel.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import onnx_ir as ir
 
+from nsysmap.core.records import dataclass
 from nsysmap.edits.model import Call, Edit, Refusal, call
 from nsysmap.edits.view import ModelView, attribute, tensor
 

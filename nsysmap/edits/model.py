@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
+
+from nsysmap.core.records import dataclass
 
 Gain = Literal["vanish", "join", "merge", "narrow", "align"]
 """How the time of an edit follows from that of the layers it is about: they vanish, become one

@@ -5,10 +5,10 @@ unnecessary.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from nsysmap.core.records import dataclass
 from nsysmap.edits.layout import BINARY
 from nsysmap.edits.model import Call, Edit, Refusal, call
 from nsysmap.edits.view import ModelView, attribute, tensor

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from nsysmap.core.records import dataclass
 from nsysmap.edits.model import Edit, Unwanted
 from nsysmap.rules.finding import Finding
 from nsysmap.text.units import counted

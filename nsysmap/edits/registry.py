@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from nsysmap.core.records import dataclass
 from nsysmap.edits import (
     attention,
     casts,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import onnx_ir as ir
 from onnx_ir.passes.common import ShapeInferencePass
 
+from nsysmap.core.records import dataclass
 from nsysmap.edits.editor import Editor
 from nsysmap.edits.model import Edit, Refusal, Unwanted
 from nsysmap.edits.opsets import hindered, raised

@@ -5,9 +5,9 @@ differ, which reports have outliers, why GPUs were idle.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from nsysmap.core.idle_causes import idle_words
+from nsysmap.core.records import dataclass
 from nsysmap.output.picture.swatches import CAUSES
 from nsysmap.text.page_html import inert
 

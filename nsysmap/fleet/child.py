@@ -13,10 +13,10 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.system import kill
 from nsysmap.fleet.sources import without_secrets
 

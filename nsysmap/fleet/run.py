@@ -9,7 +9,6 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from nsysmap.core.ending import descendants_noted
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.marked_folder import marked_folder
 from nsysmap.core.output_file import replacing
+from nsysmap.core.records import dataclass
 from nsysmap.fleet.child import ReportOutcome, run_task
 from nsysmap.fleet.dataset import UNFINISHED, open_dataset, superseded, sweep
 from nsysmap.fleet.sources import Source

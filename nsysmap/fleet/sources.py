@@ -6,12 +6,12 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING
 
 REPORT_SUFFIXES = (".nsys-rep", ".qdrep", ".sqlite")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.idle_causes import idle_words
+from nsysmap.core.records import dataclass
 from nsysmap.fleet.charts import Chart, ChartRow, Mark, scale_of
 from nsysmap.fleet.schema import FLEET_TABLES
 from nsysmap.text.units import counted, duration, percent

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from operator import and_, or_
 
@@ -15,6 +15,7 @@ import numpy as np
 from nsysmap.core.groups import numbered
 from nsysmap.core.memory import in_pieces
 from nsysmap.core.note import Note
+from nsysmap.core.records import dataclass
 from nsysmap.core.result_schema import ENGINE_FITS
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table, Text
 from nsysmap.inputs.engine.model import Engine, first_layers

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, IntArray
 from nsysmap.inputs.engine.model import Engine
 from nsysmap.mapping.mapped_trace import MappedTrace

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.records import dataclass
 from nsysmap.inputs.engine.plan_header import PLAN_MAGIC
 from nsysmap.inputs.engine.tool_file import head_of, is_binary
 from nsysmap.inputs.nsys.arrow_tables import ARROW_MAGIC, PARQUET_MAGIC

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from nsysmap.advice.program import is_tensorrt
 from nsysmap.core.engine_schema import LAYERS
 from nsysmap.core.groups import distinct_rows, in_first_order, numbered
 from nsysmap.core.note import Note
+from nsysmap.core.records import dataclass
 from nsysmap.core.result_schema import MAPPING
 from nsysmap.core.table import (
     MISSING,

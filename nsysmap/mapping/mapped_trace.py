@@ -5,7 +5,7 @@ map` writes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.memory import Narrow
 from nsysmap.core.note import Note
+from nsysmap.core.records import dataclass
 from nsysmap.core.result_schema import KERNELS
 from nsysmap.core.table import Held, IntArray, Table
 from nsysmap.core.trace_schema import INFERENCES

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.groups import distinct, distinct_rows
 from nsysmap.core.note import Note
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table, Text, taken
 from nsysmap.core.trace_schema import INFERENCES
 from nsysmap.text.units import counted

@@ -4,9 +4,9 @@ words or as facts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
+from nsysmap.core.records import dataclass
 from nsysmap.names.decode import KernelName, decode
 
 

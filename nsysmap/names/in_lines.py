@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
+from nsysmap.core.records import dataclass
 from nsysmap.names.decode import decode
 from nsysmap.names.model import KernelName
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from nsysmap.core.records import dataclass
 
 Clock = Literal["gpc", "sys", ""]
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from nsysmap.core.engine_schema import ATTENTION, ATTENTION_LAYERS
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import Table
 from nsysmap.inputs.engine.dataflow import Flow, common_path
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor, numbered_engines

@@ -5,10 +5,11 @@ pointwise and movement chains.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from nsysmap.core.engine_schema import CHAIN_LAYERS, CHAINS
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import Table
 from nsysmap.inputs.engine.dataflow import Flow, common_path, runs
 from nsysmap.inputs.engine.model import Engine, Layer, numbered_engines

@@ -7,9 +7,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 
+from nsysmap.core.records import dataclass
 from nsysmap.inputs.engine.dataflow import links
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor
 from nsysmap.names.decode import decode

@@ -8,13 +8,13 @@ import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nsysmap.core.records import dataclass
 from nsysmap.names.layers import node_row
 from nsysmap.network.colours import colours, own_structure
 from nsysmap.network.layer_network import PRODUCTS, Network, Piece, unnumbered

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from nsysmap.core.records import dataclass
 from nsysmap.inputs.engine.model import Layer
 
 _JUMP, _JUMP_BY_NAME = "cjmp", "clp_"

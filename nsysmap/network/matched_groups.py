@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from nsysmap.core.records import dataclass
 from nsysmap.names.layers import split_layer_name
 from nsysmap.network.layer_network import PRODUCTS, Network, Piece, unnumbered
 from nsysmap.network.likeness import Neighbours, computing_neighbours

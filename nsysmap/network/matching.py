@@ -5,11 +5,11 @@ their neighbours, then by order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import IntArray
 from nsysmap.network.layer_network import Network
 from nsysmap.network.likeness import (

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
+from nsysmap.core.records import dataclass
 from nsysmap.inputs.engine.model import Layer, Tensor
 from nsysmap.inputs.engine.onnx_model import OnnxModel
 from nsysmap.names.layers import nodes_of, split_layer_name, without_suffix

@@ -4,9 +4,9 @@ normalisation, pointwise, movement, cast.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
+from nsysmap.core.records import dataclass
 from nsysmap.inputs.engine.model import Layer
 from nsysmap.inputs.engine.tensor_formats import FLOATING
 from nsysmap.names.decode import Op, decode, layer_kind

@@ -5,9 +5,9 @@ neighbour absorbed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from nsysmap.core.engine_schema import QUANTIZERS, REFORMATS
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import Table
 from nsysmap.inputs.engine.dataflow import Flow
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor, numbered_engines

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from nsysmap.core.engine_schema import SIBLING_LAYERS, SIBLINGS
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import Table
 from nsysmap.inputs.engine.dataflow import Flow, common_path
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor, numbered_engines

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from nsysmap.core.engine_schema import EDGES, ENGINES, ENGINES_WITH_TENSORS, LAYERS, TENSORS
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import Table
 from nsysmap.inputs.engine.dataflow import links
 from nsysmap.inputs.engine.model import Engine, Layer, numbered_engines

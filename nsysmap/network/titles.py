@@ -7,10 +7,10 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import Row, Table, Text, either
 from nsysmap.inputs.engine.model import PROFILE, Layer
 from nsysmap.names.decode import KernelName, decode

@@ -9,10 +9,10 @@ inside a kernel more; a tensor that stays in the L2 cache never reaches memory. 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from nsysmap.core.engine_schema import WORK
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import Table
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor
 from nsysmap.inputs.engine.tensor_formats import (

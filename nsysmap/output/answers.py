@@ -7,13 +7,13 @@ its key.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from nsysmap.answer import gains, hardware, next_steps, words
 from nsysmap.answer.commands import commands
 from nsysmap.answer.costs import cost_rows, costs_heading
 from nsysmap.answer.model import Action, Answer, Region, RegionPart
 from nsysmap.answer.whose import engine_names
+from nsysmap.core.records import dataclass
 from nsysmap.text.page import (
     Block,
     Grid,

@@ -9,12 +9,12 @@ import platform
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.records import dataclass
 from nsysmap.core.system import is_root
 from nsysmap.inputs.nsys.export_cache import cache_folder
 from nsysmap.inputs.nsys.program import installed_nsys

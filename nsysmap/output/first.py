@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 from nsysmap.answer import first, words
 from nsysmap.answer.model import Answer
+from nsysmap.core.records import dataclass
 from nsysmap.text.page import (
     Block,
     Grid,

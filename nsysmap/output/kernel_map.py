@@ -6,7 +6,6 @@ import json
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -15,6 +14,7 @@ import numpy as np
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.memory import arrow_ints, arrow_texts
 from nsysmap.core.output_file import replacing
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, Data, IntArray, Table, Text, mapped, uniform
 from nsysmap.text.terminal import escaped
 from nsysmap.text.units import percent

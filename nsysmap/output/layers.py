@@ -8,7 +8,6 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from nsysmap.answer.costs import Cost, cost_rows, costs_heading, other_costs
@@ -16,6 +15,7 @@ from nsysmap.answer.model import Answer
 from nsysmap.answer.whose import engine_names
 from nsysmap.answer.words import mixture
 from nsysmap.core.note import Note
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import Row, Table
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor
 from nsysmap.inputs.engine.tensor_formats import tensor_bytes

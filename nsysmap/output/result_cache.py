@@ -9,12 +9,12 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.output_file import replacing
+from nsysmap.core.records import dataclass
 from nsysmap.inputs.engine.tool_file import head_of, is_binary
 from nsysmap.inputs.nsys import export_cache
 from nsysmap.inputs.nsys.export import nsys_for

@@ -14,13 +14,13 @@ import json
 import math
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.output_file import replacing
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, Row, Table
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor
 from nsysmap.inputs.engine.tensor_formats import data_type, layout

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.records import dataclass
 from nsysmap.core.schema import RULE_TABLES
 from nsysmap.core.table import Table
 from nsysmap.rules.finding import Finding, Outcome

@@ -5,11 +5,12 @@ another program.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from nsysmap.core.engine_schema import LAYERS
+from nsysmap.core.records import dataclass
 from nsysmap.core.result_schema import ENGINE_FITS
 from nsysmap.core.schema import RULE_TABLES
 from nsysmap.core.table import IntArray, Table

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from nsysmap.core.note import LEVELS, Level
+from nsysmap.core.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from nsysmap.core.note import LEVELS
+from nsysmap.core.records import dataclass
 from nsysmap.rules.finding import Finding, Outcome, order
 
 

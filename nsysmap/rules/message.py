@@ -8,8 +8,9 @@ import math
 import re
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import Kind
 from nsysmap.names.layers import short_nodes
 from nsysmap.text.terminal import between_words, escaped, list_of

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.schema import RULE_TABLES
 from nsysmap.core.table import MISSING, BoolArray, Kind, Table, Text
 

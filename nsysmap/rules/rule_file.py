@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -14,6 +13,7 @@ from nsysmap.advice.conditions import AdviceParagraph, is_condition
 from nsysmap.core.changes import CHANGES
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.note import Level
+from nsysmap.core.records import dataclass
 from nsysmap.core.schema import RULE_TABLES
 from nsysmap.core.table import Kind
 from nsysmap.rules.message import check_template

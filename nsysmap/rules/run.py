@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
@@ -14,6 +14,7 @@ from nsysmap.advice.conditions import advice_to
 from nsysmap.advice.program import Program, program_of
 from nsysmap.core.changes import ABOUT_LAYERS
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.records import dataclass
 from nsysmap.core.result_schema import ROOFLINE, ROOFLINE_FROM_COUNTERS
 from nsysmap.core.schema import RULE_TABLES
 from nsysmap.core.table import MISSING, Data, Spec, Table, Text

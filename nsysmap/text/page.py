@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from nsysmap.core.records import dataclass
 from nsysmap.text.lines import Style
 
 

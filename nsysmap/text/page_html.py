@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 
+from nsysmap.core.records import dataclass
 from nsysmap.text.page import (
     Block,
     Bullets,

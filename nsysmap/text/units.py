@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+
+from nsysmap.core.records import dataclass
 
 _ONE_OF_THEM = re.compile(r"\{:(an |An )?([Ii])nference\}")
 _DURATIONS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))

@@ -7,8 +7,7 @@ peak is the limit; if none does, latency is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import Table
 
 LIMITS = 60.0

@@ -5,8 +5,8 @@ which stayed in a wider type and why, and what the rest of the time is for.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.result_schema import EIGHT_BITS
 from nsysmap.core.table import Row, Table
 from nsysmap.names.decode import decode

@@ -5,9 +5,9 @@ for it, and why.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil, prod
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.result_schema import ENGINE_HEADROOM, HEADROOM
 from nsysmap.core.table import Row, Table
 from nsysmap.names.decode import decode

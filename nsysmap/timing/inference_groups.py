@@ -4,12 +4,11 @@ many, how long, and what slow ones waited for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nsysmap.core.groups import by_first_row, rows_by_value
 from nsysmap.core.intervals import covered
+from nsysmap.core.records import dataclass
 from nsysmap.core.report_schema import (
     ENGINE_INFERENCES,
     INFERENCE_GROUPS,

@@ -8,10 +8,10 @@ one block (a product, a softmax and a product that follow one another nearly alw
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.result_schema import KERNEL_RUNS
 from nsysmap.core.table import MISSING, IntArray, Table
 from nsysmap.names.fusion import NORM_PATTERNS, Told, told_by_name

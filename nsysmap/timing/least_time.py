@@ -10,11 +10,11 @@ more than were moved.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import Row
 from nsysmap.timing.peak_rates import Capability
 from nsysmap.timing.roofline import Device, Needed, least_ns

@@ -5,10 +5,10 @@ everything that needs times.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import IntArray, Table
 from nsysmap.inputs.engine.model import Engine
 from nsysmap.timing.kernel_time import kernel_time

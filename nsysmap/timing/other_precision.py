@@ -10,8 +10,8 @@ A BERT with a batch of 1 was left out of it, to try it on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.result_schema import PRECISION_CHANGES
 from nsysmap.core.table import Row, Table
 from nsysmap.timing.roofline import Device, Needed, device_of, needed_of

@@ -11,7 +11,7 @@ given: a floor worked out from it is still a floor.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from nsysmap.core.records import dataclass
 
 Capability = tuple[int, int]
 

@@ -5,8 +5,9 @@ types cost.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.result_schema import PRECISION
 from nsysmap.core.table import Row, Table, sum_of
 from nsysmap.inputs.engine.dataflow import links

@@ -8,9 +8,9 @@ measured shapes that contain a shape, and of those that it contains, the best bo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 
+from nsysmap.core.records import dataclass
 from nsysmap.timing.roofline import Device
 from nsysmap.timing.shape_rates import (
     ATTENTION,

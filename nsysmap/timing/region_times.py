@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 import numpy as np
 
 from nsysmap.core.groups import distinct, in_first_order, sorted_order
 from nsysmap.core.intervals import BlockBounds
+from nsysmap.core.records import dataclass
 from nsysmap.core.result_schema import REGION_PARTS
 from nsysmap.core.table import MISSING, IntArray, Table, Text
 from nsysmap.names.decode import decode, summary

@@ -8,10 +8,11 @@ the L2 cache can be faster than the bytes' floor.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.result_schema import ROOFLINE
 from nsysmap.core.table import MISSING, IntArray, Row, Table
 from nsysmap.timing.counted_limits import Counted, counted_layers, disagreement

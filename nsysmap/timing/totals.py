@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +13,7 @@ from nsysmap.core.engine_schema import LAYERS
 from nsysmap.core.groups import distinct, sorted_in_groups
 from nsysmap.core.groups import runs as runs_of
 from nsysmap.core.memory import in_pieces
+from nsysmap.core.records import dataclass
 from nsysmap.core.report_schema import KERNEL_FAMILIES, OTHER_KERNELS
 from nsysmap.core.result_schema import COVERAGE, KERNEL_TOTALS, UNMAPPED
 from nsysmap.core.table import MISSING, BoolArray, CodeArray, IntArray, Row, Table, Text

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.groups import distinct
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, FloatArray, IntArray, uniform
 from nsysmap.inputs.nsys.tables import ROW, NoPiecesError, NsysTables, TablePieces
 from nsysmap.names.metric_names import Metric, metric

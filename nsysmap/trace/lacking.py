@@ -5,12 +5,12 @@ that wrote the trace.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from nsysmap.core.groups import distinct
 from nsysmap.core.note import Note
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, IntArray
 from nsysmap.inputs.nsys.program import older
 from nsysmap.inputs.nsys.record import PERMISSION

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nsysmap.core.groups import distinct
 from nsysmap.core.memory import Ints
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, Held, IntArray, Table, repeated, slim, uniform
 
 

@@ -5,11 +5,11 @@ times left out and counted.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import (
     MISSING,
     BoolArray,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import Text
 from nsysmap.inputs.nsys.record import PERMISSION
 from nsysmap.inputs.nsys.tables import ENVIRONMENT_VARIABLE, NsysTables

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, IntArray
 from nsysmap.whatif.changes import (
     CannotTell,

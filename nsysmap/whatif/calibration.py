@@ -4,10 +4,9 @@ the profiler.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, IntArray
 from nsysmap.trace.capture_facts import has_pytorch
 from nsysmap.trace.gpu_work import gpu_work

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from nsysmap.core.changes import ABOUT_LAYERS, CHANGES, DeclaredChange
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import Table
 from nsysmap.whatif.engine_facts import EngineFacts
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby, islice
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING
 from nsysmap.whatif.timeline import (
     ALL_QUEUES,

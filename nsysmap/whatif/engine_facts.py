@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import Table
 
 

@@ -4,10 +4,9 @@ concurrently.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, FloatArray, IntArray, Table
 
 # resident threads, compute capability 7.0, 8.0, 9.0, 10.0; 1024 to 1536 on smaller chips

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from statistics import median
 
+from nsysmap.core.records import dataclass
 from nsysmap.trace.inferences.disturbance import SLOWED, SlowCalls
 from nsysmap.whatif.timeline import Timeline, all_steps
 

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from nsysmap.core.intervals import covered
 from nsysmap.core.memory import in_pieces
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.core.trace_schema import PYTHON
 from nsysmap.text.units import counted, rounded

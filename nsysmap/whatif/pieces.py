@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, FloatArray, IntArray, Table
 from nsysmap.trace.copies import if_pinned_ns
 from nsysmap.trace.gpu_work import gpu_work

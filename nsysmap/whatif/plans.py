@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from nsysmap.core.intervals import union_ns
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, IntArray
 from nsysmap.text.units import duration
 from nsysmap.trace.copies import link_rates

@@ -8,7 +8,6 @@ otherwise there is no answer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import hypot
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from nsysmap.advice.program import is_collective
 from nsysmap.core.groups import distinct
 from nsysmap.core.intervals import covered
+from nsysmap.core.records import dataclass
 from nsysmap.core.result_schema import WHATIF, WHATIF_INFERENCES
 from nsysmap.core.table import MISSING, Table
 from nsysmap.text.units import duration, percent, range_of, worded

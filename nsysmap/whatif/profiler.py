@@ -10,10 +10,11 @@ below are multiples of it.  They, and what no trace shows, were measured on an H
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, IntArray
 from nsysmap.trace.model import Trace
 from nsysmap.whatif.host_pace import HostPace

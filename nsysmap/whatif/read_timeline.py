@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from nsysmap.core.intervals import covered
 from nsysmap.core.memory import Ints
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, FloatArray, IntArray, Table, slim
 from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.inferences.find import enqueue_spans

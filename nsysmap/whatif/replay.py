@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING
 from nsysmap.whatif.timeline import ALL_QUEUES, COPIES, Costs, Step, Timeline, Work
 

@@ -4,10 +4,9 @@ tables.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.result_schema import REPLAYED_INFERENCES, REPLAYED_WORK
 from nsysmap.core.table import Table, Text
 from nsysmap.whatif.model import Model, NoModel

@@ -12,11 +12,11 @@ often the range holds for engines that it leaves out).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import hypot
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.model import Model
 from nsysmap.whatif.timeline import Timeline, all_steps, all_works, host_time, inference_count

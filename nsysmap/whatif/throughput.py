@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING
 from nsysmap.whatif.replay import Finished, lengths_ns
 from nsysmap.whatif.timeline import Step, Timeline

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING
 
 WorkKind = Literal["kernel", "HtoD", "DtoH", "copy", "memset", "graph"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from nsysmap.advice.program import is_collective
 from nsysmap.core.groups import by_first_row, distinct
 from nsysmap.core.intervals import covered, union_ns
 from nsysmap.core.memory import in_pieces
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.text.units import capitalised, counted, duration, unit_words
 from nsysmap.trace.copies import copied_memory

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from nsysmap.comparison.pace import Pace
 from nsysmap.comparison.side import Side
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.json_record import Declared, keys, record
+from nsysmap.core.records import dataclass
 from nsysmap.network.titles import called
 from nsysmap.timing.idle.causes import CAUSES
 

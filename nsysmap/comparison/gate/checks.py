@@ -7,7 +7,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nsysmap.comparison.gate.baseline import Baseline, baseline_of
 from nsysmap.comparison.gate.budget import Limit
@@ -16,6 +16,7 @@ from nsysmap.comparison.noise import Mean, difference, run_to_run
 from nsysmap.comparison.pace import HOST_CAUSES
 from nsysmap.comparison.side import Side
 from nsysmap.core.note import LEVELS
+from nsysmap.core.records import dataclass
 from nsysmap.rules.finding import Finding
 from nsysmap.text.units import counted, duration, percent
 

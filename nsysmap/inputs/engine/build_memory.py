@@ -5,10 +5,11 @@ file.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.records import dataclass
 from nsysmap.inputs.engine.plan_header import PLAN_MAGIC
 from nsysmap.inputs.engine.tool_file import head_of, is_binary, text_of
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.records import dataclass
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor
 from nsysmap.inputs.engine.tensor_formats import elements, total_bytes
 

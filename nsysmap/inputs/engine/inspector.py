@@ -14,13 +14,13 @@ import re
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from nsysmap.core.ending import finished, process_noted
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.marked_folder import marked_folder
+from nsysmap.core.records import dataclass
 from nsysmap.inputs.engine.plan_header import PlanHeader, plan_header, without_wrapper
 
 TIME_LIMIT_S = 300.0

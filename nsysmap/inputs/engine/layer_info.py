@@ -8,12 +8,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.note import Note
 from nsysmap.core.plain_json import MOST_VALUES, plain_json, values_in
+from nsysmap.core.records import dataclass
 from nsysmap.inputs.engine.model import PROFILE, Engine, Layer, Tensor
 from nsysmap.inputs.engine.tensor_formats import FLOATING, data_type, elements, layout
 from nsysmap.names.decode import layer_kind

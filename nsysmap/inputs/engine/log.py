@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from nsysmap.core.plain_json import plain_json
+from nsysmap.core.records import dataclass
 from nsysmap.inputs.engine.layer_dumps import documents_in
 from nsysmap.inputs.engine.layer_info import Document
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from nsysmap.core.note import Note
+from nsysmap.core.records import dataclass
 
 if TYPE_CHECKING:
     import networkx

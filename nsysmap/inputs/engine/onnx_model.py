@@ -5,12 +5,12 @@ from __future__ import annotations
 import heapq
 import stat
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from nsysmap.core.errors import NsysmapError, named_path
+from nsysmap.core.records import dataclass
 
 # protobuf reads no more; larger models keep their weights in files of their own
 _MOST_BYTES = 2**31

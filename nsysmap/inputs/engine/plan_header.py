@@ -4,7 +4,7 @@ which version, and how long it is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from nsysmap.core.records import dataclass
 
 TENSORRT_MAGIC = (b"ftrt", b"ptrt")
 TENSORRT_RTX_MAGIC = b"vtrt"

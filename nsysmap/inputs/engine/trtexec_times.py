@@ -8,12 +8,12 @@ import math
 import re
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.records import dataclass
 from nsysmap.inputs.engine.layer_info import parse_json
 from nsysmap.inputs.engine.log import tensorrt_version
 from nsysmap.inputs.engine.tool_file import (

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.records import dataclass
 from nsysmap.inputs.ncu.numbers import decimal_mark, in_base_unit, number
 from nsysmap.inputs.nsys.record import PERMISSION
 

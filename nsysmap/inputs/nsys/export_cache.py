@@ -12,12 +12,12 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from nsysmap.core import system
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.marked_folder import MARK, is_abandoned, marked_folder
+from nsysmap.core.records import dataclass
 
 _FORMAT = 1  # part of every name: raise it when an export of the same bytes must be made anew
 _EXPORT = re.compile(r"[0-9a-f]{32}-[0-9.]+-f\d+\.sqlite")

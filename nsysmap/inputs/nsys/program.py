@@ -11,11 +11,11 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from nsysmap.core.ending import process_noted
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.records import dataclass
 from nsysmap.core.system import HAS_POLL, exit_status
 
 INSTALL_FOLDERS = (

@@ -9,11 +9,11 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.records import dataclass
 from nsysmap.inputs.nsys.program import Nsys, asked, older
 
 METRICS_HZ = 50_000

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nsysmap.core.groups import like_texts
 from nsysmap.core.memory import Ints, compact, whole
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, IntArray, Text
 from nsysmap.inputs.nsys.report_container import Container, damage, decompressed
 from nsysmap.inputs.nsys.report_layout import CLASS_FIELD, KINDS, NVTX, UNIT, EventKind

@@ -9,7 +9,9 @@ docs/ says how each was, and in which versions it was seen.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from nsysmap.core.records import dataclass
 
 NVTX, SCHEDULING, CUDA, API_CALL, DIAGNOSTIC, PROCESS = 102, 106, 107, 108, 110, 113
 UNIT = "inNanoseconds"

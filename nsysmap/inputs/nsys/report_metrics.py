@@ -5,11 +5,12 @@ themselves.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import IntArray, Text
 from nsysmap.inputs.nsys.report_events import Generic
 from nsysmap.inputs.nsys.report_wire import Message, WireError, signed

@@ -5,11 +5,11 @@ nsys.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, IntArray, Text
 from nsysmap.inputs.nsys.report_container import damage, open_container
 from nsysmap.inputs.nsys.report_counts import disagreements

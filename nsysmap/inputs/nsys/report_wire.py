@@ -9,12 +9,12 @@ says what was found.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, IntArray
 
 Bytes = NDArray[np.uint8]

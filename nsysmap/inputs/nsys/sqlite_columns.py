@@ -10,7 +10,7 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.memory import give_back_large_arrays
 from nsysmap.core.note import Note
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, CodeArray, IntArray, Text
 from nsysmap.inputs.nsys.sqlite_pages import (
     Passed,

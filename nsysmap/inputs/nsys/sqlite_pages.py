@@ -9,7 +9,6 @@ https://www.sqlite.org/fileformat2.html; where damage makes a difference, as SQL
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nsysmap.core.groups import distinct, like_texts
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, CodeArray, IntArray, Text, repeated
 from nsysmap.inputs.nsys.tables import decoded, filled, grown, numbering
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nsysmap.core.note import Note
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, CodeArray, IntArray, Text, repeated, uniform
 
 Columns = Mapping[str, IntArray | Text]

@@ -5,12 +5,13 @@ inferences of a shape.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nsysmap.core.groups import distinct, numbered
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import (
     MISSING,
     BoolArray,

@@ -7,10 +7,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.inputs.engine.model import Engine, Layer
 from nsysmap.mapping.order.launch_shapes import threads_fit, tiles_agree
 from nsysmap.mapping.order.scores import KernelFacts

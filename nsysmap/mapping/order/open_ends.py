@@ -5,10 +5,10 @@ by what stands around it, and by where the host paused.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, FloatArray, IntArray
 from nsysmap.inputs.engine.model import Layer
 from nsysmap.trace.inferences.launch_order import launch_time

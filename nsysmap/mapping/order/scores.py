@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, FloatArray, IntArray, Table
 from nsysmap.inputs.engine.model import Engine, Layer
 from nsysmap.mapping.order.launch_shapes import tiles_agree

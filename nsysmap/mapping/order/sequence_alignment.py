@@ -4,10 +4,9 @@ path and how certain it is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import FloatArray, IntArray
 
 _AT_ONCE = 4_000_000  # items x slots

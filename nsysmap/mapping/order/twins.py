@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nsysmap.core.groups import runs
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, FloatArray, IntArray
 from nsysmap.inputs.engine.model import Engine, Layer, first_layers
 from nsysmap.inputs.engine.tensor_formats import elements

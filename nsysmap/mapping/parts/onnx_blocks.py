@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
+from nsysmap.core.records import dataclass
 from nsysmap.inputs.engine.onnx_model import OnnxModel, OnnxNode
 
 _PRODUCTS = {

@@ -5,11 +5,11 @@ comes from.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from nsysmap.core.groups import distinct, distinct_rows, rows_by_value, sorted_order
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, CodeArray, IntArray, Table, Text, either
 from nsysmap.mapping.parts.parts_by_name import PatternPart, pattern_parts, pattern_word
 from nsysmap.mapping.ranges.range_layers import payload_nodes

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from nsysmap.core.records import dataclass
 from nsysmap.names.decode import decode
 from nsysmap.names.fusion import NORM_PATTERNS, Told, part_words, told_by_name
 

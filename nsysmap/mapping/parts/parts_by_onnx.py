@@ -7,11 +7,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from nsysmap.core.note import Note
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, FloatArray, Table, Text
 from nsysmap.inputs.engine.model import Engine, Layer, first_layers
 from nsysmap.inputs.engine.onnx_model import OnnxModel

@@ -4,12 +4,11 @@ captured.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nsysmap.core.intervals import Timed, innermost
 from nsysmap.core.memory import Ints, in_pieces, whole
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table, packed, slim
 from nsysmap.trace.inferences.tensorrt_ranges import TensorRtRanges, spans
 from nsysmap.trace.launches import gather

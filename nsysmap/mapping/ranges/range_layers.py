@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from nsysmap.core.groups import distinct_rows, rows_by_value
 from nsysmap.core.memory import in_pieces
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, CodeArray, IntArray, Text
 from nsysmap.inputs.engine.layer_info import onnx_nodes
 from nsysmap.inputs.engine.model import Engine, numbered_engines

@@ -7,11 +7,11 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from nsysmap.core.groups import runs as groups
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, FloatArray, IntArray
 from nsysmap.inputs.engine.model import Layer
 from nsysmap.mapping.order.scores import ANY_NUMBER, Scores

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from nsysmap.core.groups import runs as runs_of
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, FloatArray, IntArray
 from nsysmap.inputs.engine.model import Engine, Layer
 from nsysmap.mapping.order.kernel_alignment import (

@@ -5,13 +5,14 @@ between.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nsysmap.core.groups import runs as groups
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, FloatArray, IntArray
 
 _CUT = -2.0  # nats: that the first run began before the stream, or the last one ends behind it

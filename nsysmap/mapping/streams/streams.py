@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nsysmap.core.groups import numbered, rows_by_value
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, CodeArray, FloatArray, IntArray, repeated
 from nsysmap.inputs.engine.model import Engine
 from nsysmap.trace.inferences.launch_order import launch_order, launch_time

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nsysmap.core.records import dataclass
 from nsysmap.text.terminal import escaped
 
 if TYPE_CHECKING:

@@ -5,12 +5,13 @@ sentence.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nsysmap.answer import gains, whose, words
 from nsysmap.answer.costs import Cost, cost_rows, costs_of, functions, inside
 from nsysmap.answer.model import REPLAY, Answer, GpuTime, LayerGroup
 from nsysmap.core.idle_causes import idle_words
+from nsysmap.core.records import dataclass
 from nsysmap.output.answers import above_actions, below_actions
 from nsysmap.output.picture.swatches import CAUSES
 from nsysmap.output.words import CAUSES as CAUSE_WORDS

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -26,6 +26,7 @@ from nsysmap.comparison.waterfall import Contribution
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.idle_causes import idle_words
 from nsysmap.core.output_file import check_output, replacing
+from nsysmap.core.records import dataclass
 from nsysmap.output.build import report_of
 from nsysmap.output.frame.shell import SCRIPTS, STYLES, TABLES_SCRIPT, Tab, environment
 from nsysmap.output.page.answer import BUSY

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -18,6 +17,7 @@ from nsysmap.answer.whose import engine_names
 from nsysmap.core.changes import ABOUT_LAYERS
 from nsysmap.core.idle_causes import IDLE_CAUSES, idle_words
 from nsysmap.core.note import LEVELS
+from nsysmap.core.records import dataclass
 from nsysmap.core.schema import Tables
 from nsysmap.core.table import MISSING, IntArray, Row
 from nsysmap.mapping.ranges.launch_ranges import root_nodes

@@ -8,12 +8,12 @@ of a table of classes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from nsysmap.core.groups import distinct, distinct_rows, numbered, numbered_in_turn
+from nsysmap.core.records import dataclass
 from nsysmap.core.schema import Tables
 from nsysmap.core.table import MISSING, IntArray, Table, Text
 from nsysmap.output.page.windows import Windows, left_out

@@ -4,8 +4,7 @@ which kernels each consists.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from nsysmap.core.records import dataclass
 from nsysmap.core.schema import Tables
 from nsysmap.core.table import IntArray
 from nsysmap.names.decode import decode, summary

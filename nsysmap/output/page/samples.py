@@ -5,12 +5,13 @@ layer.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from nsysmap.analysis import Analysis
 from nsysmap.core.groups import numbered
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, IntArray, Table
 from nsysmap.names.metric_names import Metric
 from nsysmap.output.page.events import Events

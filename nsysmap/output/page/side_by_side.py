@@ -5,7 +5,6 @@ difference as a waterfall: plain SVG, without scripts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 from urllib.parse import quote
 
@@ -14,6 +13,7 @@ import numpy as np
 from nsysmap.analysis import Analysis
 from nsysmap.comparison.compare import Comparison
 from nsysmap.core.idle_causes import idle_words
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING
 from nsysmap.names.decode import decode, summary
 from nsysmap.network.titles import called

@@ -5,9 +5,9 @@ each figure is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from nsysmap.answer.model import Answer
+from nsysmap.core.records import dataclass
 from nsysmap.core.schema import Tables
 from nsysmap.text.units import counted, rounded
 from nsysmap.trace.inferences.steady import OUTLIER

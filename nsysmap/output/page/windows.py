@@ -4,12 +4,11 @@ of a long one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nsysmap.core.groups import numbered
 from nsysmap.core.intervals import union
+from nsysmap.core.records import dataclass
 from nsysmap.core.schema import Tables
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
 

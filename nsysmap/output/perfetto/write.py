@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -16,6 +16,7 @@ from nsysmap.answer.words import each
 from nsysmap.core.groups import numbered, rows_by_value, runs
 from nsysmap.core.idle_causes import idle_words
 from nsysmap.core.output_file import replacing
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, IntArray
 from nsysmap.names.decode import decode, summary
 from nsysmap.network.titles import called

@@ -7,11 +7,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import IntArray
 from nsysmap.inputs.engine.model import Engine, Layer
 from nsysmap.names.layers import nodes_of, split_layer_name

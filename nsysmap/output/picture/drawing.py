@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from nsysmap.core.records import dataclass
 from nsysmap.output.picture.layout import BOX_HEIGHT, BOX_WIDTH, Point, Segment
 from nsysmap.output.picture.model import Box, Picture
 from nsysmap.output.picture.swatches import Legend, ink_on

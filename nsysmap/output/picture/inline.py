@@ -7,10 +7,11 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from nsysmap.core.records import dataclass
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -11,11 +11,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate, pairwise
 from math import inf, log
 
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.records import dataclass
 
 Point = tuple[float, float]
 Segment = tuple[Point, ...]

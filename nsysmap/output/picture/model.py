@@ -5,11 +5,11 @@ precision, and the legend.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, Row, Table
 from nsysmap.inputs.engine.dataflow import links
 from nsysmap.inputs.engine.model import Engine, Tensor

@@ -7,10 +7,10 @@ Kinds and causes differ by at least 15 in CIE L*a*b*, for viewers with and witho
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 from nsysmap.core.idle_causes import IDLE_CAUSES
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import Row
 from nsysmap.names.decode import decode
 from nsysmap.names.fusion import NORM_PATTERNS

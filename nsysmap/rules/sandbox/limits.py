@@ -18,11 +18,11 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from nsysmap.core.errors import current_folder
+from nsysmap.core.records import dataclass
 from nsysmap.core.system import HAS_POLL, SIGNALS
 from nsysmap.core.table import Kind, Spec
 from nsysmap.rules.sandbox.given_tables import selected

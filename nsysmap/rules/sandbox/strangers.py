@@ -13,13 +13,13 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from nsysmap.core.ending import process_noted
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.records import dataclass
 from nsysmap.core.schema import RULE_TABLES
 from nsysmap.core.system import can_limit_memory
 from nsysmap.core.table import Kind

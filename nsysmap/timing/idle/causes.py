@@ -5,7 +5,6 @@ idle.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +13,7 @@ from nsysmap.core.groups import distinct
 from nsysmap.core.idle_causes import IDLE_CAUSES, HostSpans
 from nsysmap.core.intervals import Spans, Timed, cut, innermost, union
 from nsysmap.core.memory import whole
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, CodeArray, IntArray, Table, Text, packed, slim
 from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.inferences.compilation import compilation

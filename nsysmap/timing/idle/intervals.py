@@ -25,7 +25,6 @@ next enqueue begins, ``launch`` from there on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from numpy.typing import NDArray
 from nsysmap.core.groups import distinct, is_sorted, sorted_order
 from nsysmap.core.intervals import Spans, holes
 from nsysmap.core.memory import Ints, whole
+from nsysmap.core.records import dataclass
 from nsysmap.core.result_schema import GAPS
 from nsysmap.core.table import (
     MISSING,

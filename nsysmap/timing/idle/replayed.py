@@ -4,11 +4,10 @@ it has in the trace.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nsysmap.core.intervals import covered, holes
+from nsysmap.core.records import dataclass
 from nsysmap.core.result_schema import REPLAYED_TIMES
 from nsysmap.core.table import MISSING, IntArray, Table
 from nsysmap.timing.idle.causes import CAUSES, DISPATCH, PROFILER

@@ -5,12 +5,12 @@ first launch of a kernel.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
 from nsysmap.core.groups import distinct, rows_by_value
 from nsysmap.core.intervals import Spans, Timed
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.names.decode import decode
 from nsysmap.trace.model import Trace

@@ -4,12 +4,11 @@ the system; not by the GPU or nsys.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nsysmap.core.groups import by_first_row, rows_by_value
 from nsysmap.core.intervals import covered
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, FloatArray, IntArray, Table
 from nsysmap.trace.inferences.steady import SHORTEST_PHASE, in_loops
 

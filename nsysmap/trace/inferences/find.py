@@ -5,7 +5,7 @@ the caller found to repeat.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -24,6 +24,7 @@ from nsysmap.core.groups import (
 )
 from nsysmap.core.intervals import BlockBounds, Spans, Timed, innermost, union_ns_by_group
 from nsysmap.core.memory import Ints, in_pieces, whole
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import (
     MISSING,
     BoolArray,

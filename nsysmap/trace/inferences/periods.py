@@ -5,11 +5,11 @@ on its streams; and which of what repeats is a program's unit of work.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from nsysmap.core.groups import distinct, distinct_rows, numbered, rows_by_value
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.inferences.find import Inferences

@@ -5,12 +5,13 @@ engine.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nsysmap.core.groups import distinct, in_first_order
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, FloatArray, IntArray
 
 _GRAMS = (1, 4, 16, 64, 256)  # lengths of the runs of kernels whose distances suggest a period

@@ -4,13 +4,13 @@ phases and the drift of a run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from nsysmap.core.groups import by_first_row, distinct, rows_by_value
 from nsysmap.core.intervals import union_ns
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, FloatArray, IntArray, Table, Text
 from nsysmap.core.trace_schema import STEADY_STATE
 

@@ -5,12 +5,12 @@ node.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
 from nsysmap.core.intervals import Spans, Timed
 from nsysmap.core.memory import Ints, in_pieces, whole
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table, Text, slim
 from nsysmap.trace.nvtx_ranges import MYELIN, TENSORRT
 
