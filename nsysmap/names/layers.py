@@ -48,6 +48,8 @@ _CONSTANT_BEGINS = ("onnx::", "ONNXTRT_")
 _AROUND_BEGINS = ("reshape_", "transpose_", "squeeze_", "unsqueeze_", "shuffle_", "copied_")
 _AROUND = r"(?:reshape|transpose|squeeze|unsqueeze|shuffle|copied_squeeze|unsqueeze_node|copied_\w+?|shuffle_between)_(?:before|after|between)_"  # noqa: E501
 _SPLIT = r" \+ | \|\| "
+# a tensor's copy into and out of the memory that a DLA works on, and the wait for such copies
+_DLA_COPIES, _DLA_WAIT = (" to nvm", " from nvm"), " copy finish"
 _SUFFIX = r"(?: ?\[[A-Za-z]+\]|_clone_\d+|_castHelper)$"
 
 
@@ -272,8 +274,10 @@ def _special_kind(node: str) -> str:
         return "shape" if "DeviceCopy" in node or "HostCopy" in node else "other"
     elif first == "O" and node.startswith("ONNXTRT_") and " " not in node:
         return next((kind for text, kind in _HELPERS if text in node), "")
-    if node.endswith((" copy", "_copy_input", "_copy_output")):
+    if node.endswith((" copy", "_copy_input", "_copy_output", *_DLA_COPIES)):
         return "reformat"
+    if node.endswith(_DLA_WAIT):
+        return "signal"
     if "^" in node:
         if "^signal^" in node or "^wait^" in node:
             return "signal"

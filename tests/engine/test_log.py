@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from nsysmap.core.errors import NsysmapError
 from nsysmap.inputs.engine.layer_info import Document, engine_of
 from nsysmap.inputs.engine.log import documents_in_log, tensorrt_version
+from nsysmap.inputs.engine.profile import logged_profile
 from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.network.reformats import engine_reformats
 
@@ -399,3 +400,21 @@ def test_numbers_that_are_none_are_left_out_of_dimensions_and_strides() -> None:
             "Metadata": "",
         }
     ]
+
+
+def test_an_engine_on_a_dla_is_said_to_be_one() -> None:
+    table = (
+        "[I] === Profile (306 iterations ) ===\n"
+        "[I]    Layer                   Time (ms)   Avg. Time (ms)   Time %\n"
+        "[I]    images to nvm           33.99       0.0852           1.1\n"
+        "[I]    {ForeignNode[a...b]}    3.38        0.0085           0.1\n"
+        "[I]    head from nvm           3069.55     7.6931           98.8\n"
+        "[I]    Total                   3106.92     7.7868           100.0\n"
+    )
+    engine = logged_profile(table, "dla.log")
+    assert engine is not None
+    assert [layer.kind for layer in engine.layers] == ["reformat", "foreign_node", "reformat"]
+    assert any(note.level == "warning" and "DLA" in note.text for note in engine.notes)
+    plain = logged_profile(table.replace(" from nvm", " tensor   "), "gpu.log")
+    assert plain is not None
+    assert not any("DLA" in note.text for note in plain.notes)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -292,7 +292,23 @@ def _unlisted(layers: Sequence[Layer]) -> str | None:
     )
 
 
+def dla_notes(layers: Iterable[Layer]) -> tuple[Note, ...]:
+    """What must be known of an engine that runs on a DLA, as far as names tell: TensorRT copies
+    tensors `to nvm` and `from nvm` there.
+    """
+    if not any(layer.name.endswith(" from nvm") for layer in layers):
+        return ()
+    return (
+        Note(
+            "warning",
+            "part of the engine runs on a DLA (deep learning accelerator), of which nsys reports"
+            " have no rows; the times of layers named '... from nvm' include the wait for it",
+        ),
+    )
+
+
 def _notes(layers: Sequence[Layer], detailed: bool, unlisted: str | None) -> Iterator[Note]:
+    yield from dla_notes(layers)
     if unlisted is not None:
         yield Note(
             "warning",

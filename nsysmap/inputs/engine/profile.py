@@ -12,7 +12,13 @@ from typing import Any
 
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.note import Note
-from nsysmap.inputs.engine.layer_info import has_layers, is_profile, named_layer, parse_json
+from nsysmap.inputs.engine.layer_info import (
+    dla_notes,
+    has_layers,
+    is_profile,
+    named_layer,
+    parse_json,
+)
 from nsysmap.inputs.engine.log import documents_in_log, tensorrt_version
 from nsysmap.inputs.engine.model import Engine
 from nsysmap.inputs.engine.tool_file import (
@@ -114,14 +120,14 @@ def logged_profile(text: str, source: str) -> Engine | None:
         "the log lists layers only in its table of times: their names, and no types, tensors or"
         " tactics",
     )
-    return replace(
-        _named_engine(rows, source), tensorrt_version=tensorrt_version(text), notes=(note,)
-    )
+    engine = _named_engine(rows, source)
+    return replace(engine, tensorrt_version=tensorrt_version(text), notes=(note, *engine.notes))
 
 
 def _named_engine(rows: list[tuple[str, int]], source: str) -> Engine:
     layers = tuple(named_layer(name, at) for at, (name, _) in enumerate(rows))
-    return Engine(source, layers, detailed=False, trtexec_ns=tuple(time for _, time in rows))
+    times = tuple(time for _, time in rows)
+    return Engine(source, layers, detailed=False, trtexec_ns=times, notes=dla_notes(layers))
 
 
 def _table_rows(text: str) -> list[tuple[str, int]] | None:
