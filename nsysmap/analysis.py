@@ -18,7 +18,7 @@ from nsysmap.core.errors import current_folder
 from nsysmap.core.note import Note, notes_table
 from nsysmap.core.records import dataclass
 from nsysmap.core.report_schema import HIDDEN_REPLAYS
-from nsysmap.core.result_schema import KERNELS
+from nsysmap.core.result_schema import GRAPH_ANNOTATIONS, KERNELS
 from nsysmap.core.schema import ANSWER_TABLES, Tables
 from nsysmap.core.table import MISSING, Row, Table
 from nsysmap.core.trace_schema import CAPTURE, DEVICES
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from nsysmap.counters.sampling import Counters
     from nsysmap.inputs.engine.trtexec_times import TrtexecTimes
     from nsysmap.inputs.ncu.printed import NcuKernel
+    from nsysmap.inputs.torch.graph_annotations import NodeAnnotation
     from nsysmap.mapping.selection import Selection
     from nsysmap.network.tables import EngineTables
     from nsysmap.rules.finding import Finding, Outcome
@@ -290,6 +291,7 @@ def analyze_mapped(  # what else is known, and what is asked
     rules: Sequence[Rule] | None = None,
     times: TrtexecTimes | None = None,
     ncu: tuple[NcuKernel, ...] = (),
+    annotations: tuple[NodeAnnotation, ...] = (),
     device: int | None = None,
     progress: Progress | None = None,
 ) -> Analysis:
@@ -313,6 +315,7 @@ def analyze_mapped(  # what else is known, and what is asked
         rules=None if rules is None else tuple(rules),
         times=times,
         ncu=ncu,
+        annotations=annotations,
         device=device,
         progress=progress,
         settings=current_folder(),
@@ -332,6 +335,7 @@ class Pipeline:
     rules: tuple[Rule, ...] | None  # None: those that come with nsysmap
     times: TrtexecTimes | None
     ncu: tuple[NcuKernel, ...]
+    annotations: tuple[NodeAnnotation, ...]  # of nodes of CUDA graphs
     device: int | None
     progress: Progress | None
     settings: Path  # where the parameters of rules are looked for
@@ -397,6 +401,7 @@ class Pipeline:
             "coverage": self._coverage,
             "unmapped": self._unmapped,
             "kernel_totals": lambda: self.kernel_totals,
+            "graph_annotations": self._graph_annotations,
             "kernel_families": self._kernel_families,
             "layer_kinds": self._layer_kinds,
             "repeated_layers": self._repeated_layers,
@@ -555,6 +560,7 @@ class Pipeline:
             *trtexec_notes(self.times, tables.trtexec_times),
             *sampling_notes(tables.gpu_sampling, _one(mapped)),
             *self._ncu_notes(),
+            *self._annotation_notes(),
         )
 
     def _ncu_notes(self) -> tuple[Note, ...]:
@@ -563,6 +569,20 @@ class Pipeline:
         from nsysmap.counters.beside_ncu import ncu_notes
 
         return ncu_notes(self.tables.ncu_kernels)
+
+    def _annotation_notes(self) -> tuple[Note, ...]:
+        if not self.annotations:
+            return ()
+        from nsysmap.timing.annotated_nodes import annotation_notes
+
+        return annotation_notes(self.tables.graph_annotations, self.mapped.kernels)
+
+    def _graph_annotations(self) -> Table:
+        if not self.annotations:
+            return Table.empty(GRAPH_ANNOTATIONS)
+        from nsysmap.timing.annotated_nodes import annotations_table
+
+        return annotations_table(self.annotations, self.mapped.kernels)
 
     def _coverage(self) -> Table:
         from nsysmap.timing.totals import coverage

@@ -15,6 +15,7 @@ from nsysmap.mapping.mapped_trace import map_report, read_engines
 if TYPE_CHECKING:
     from nsysmap.inputs.engine.onnx_model import OnnxModel
     from nsysmap.inputs.ncu.printed import NcuKernel
+    from nsysmap.inputs.torch.graph_annotations import NodeAnnotation
     from nsysmap.mapping.mapped_trace import Progress
     from nsysmap.mapping.selection import Selection
     from nsysmap.output.notebook import FramedPage
@@ -86,6 +87,7 @@ def analyze(
     times: str | Path | None = None,
     onnx: str | Path | None = None,
     ncu: str | Path | None = None,
+    graph_annotations: str | Path | None = None,
     rules: Sequence[Rule] | None = None,
     reader: Reader = "auto",
     selection: Selection | None = None,
@@ -97,10 +99,10 @@ def analyze(
     ``profile`` is trtexec's --exportProfile file.  ``times`` is a file of trtexec's times without
     the profiler (see :func:`nsysmap.analysis.unprofiled_times`).  ``onnx`` is the model that the
     engine was built from: its nodes name the kernels inside opaque regions. ``ncu`` is Nsight
-    Compute's printed output (--csv) or its report.  ``rules`` defaults to
-    rules.packs.chosen_rules(): the built-in rules, with the parameters set in nsysmap.toml or
-    pyproject.toml of the current folder; an empty list runs none. ``selection`` restricts all
-    figures to a part of the report.
+    Compute's printed output (--csv) or its report.  ``graph_annotations`` is a JSON file of
+    PyTorch's annotations of CUDA graph nodes.  ``rules`` defaults to rules.packs.chosen_rules():
+    the built-in rules, with the parameters set in nsysmap.toml or pyproject.toml of the current
+    folder; an empty list runs none. ``selection`` restricts all figures to a part of the report.
 
     The files are read and kernels mapped at once; everything else is worked out when it is first
     asked for.  ``progress`` is called with the name of each step, then too.
@@ -112,6 +114,7 @@ def analyze(
     measured_times = analysis.unprofiled_times(times, paths)
     model: OnnxModel | None = None
     profiled: tuple[NcuKernel, ...] = ()
+    annotations: tuple[NodeAnnotation, ...] = ()
     if onnx is not None:
         from nsysmap.inputs.engine.onnx_model import read_model
 
@@ -120,10 +123,19 @@ def analyze(
         from nsysmap.inputs.ncu.report_file import read_ncu
 
         profiled = read_ncu(Path(ncu))
+    if graph_annotations is not None:
+        from nsysmap.inputs.torch.graph_annotations import read_annotations
+
+        annotations = read_annotations(Path(graph_annotations))
     mapped = map_report(
         report, engines, model=model, reader=reader, selection=selection, progress=progress
     )
     done = analysis.analyze_mapped(
-        mapped, rules=rules, times=measured_times, ncu=profiled, progress=progress
+        mapped,
+        rules=rules,
+        times=measured_times,
+        ncu=profiled,
+        annotations=annotations,
+        progress=progress,
     )
     return Analysis(*(getattr(done, field.name) for field in fields(done)))

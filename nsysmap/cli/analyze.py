@@ -12,6 +12,7 @@ import click
 
 from nsysmap.cli.console import colour, progress, width
 from nsysmap.cli.inputs import (
+    annotations_option,
     chosen,
     onnx_option,
     params_option,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         " (.ncu-rep)."
     ),
 )
+@annotations_option
 @click.option(
     "--times",
     metavar="FILE",
@@ -103,6 +105,7 @@ def analyze_command(  # one parameter an option
     profile: str | None,
     times: str | None,
     ncu: str | None,
+    annotations_file: str | None,
     outputs: tuple[str, ...],
     onnx_file: str | None,
     folders: tuple[str, ...],
@@ -144,9 +147,19 @@ def analyze_command(  # one parameter an option
         check_output(
             path,
             output_suffixes(),
-            [Path(one) for one in (*files, profile, times, onnx_file, ncu) if one],
+            [
+                Path(one)
+                for one in (*files, profile, times, onnx_file, ncu, annotations_file)
+                if one
+            ],
         )
-    beside = {"profile": profile, "times": times, "onnx": onnx_file, "ncu": ncu}
+    beside = {
+        "profile": profile,
+        "times": times,
+        "onnx": onnx_file,
+        "ncu": ncu,
+        "graph-annotations": annotations_file,
+    }
     with progress(quiet=quiet) as tell:
         question = Question(
             given.report, given.engines, beside, folders, f"{reader} {params} {chosen()}"
@@ -199,7 +212,7 @@ def _analysis(
     beside = question.beside
     return analyze(
         question.report, question.engines, profile=beside["profile"], times=beside["times"],
-        onnx=beside["onnx"], ncu=beside["ncu"],
+        onnx=beside["onnx"], ncu=beside["ncu"], graph_annotations=beside["graph-annotations"],
         rules=rules, reader=reader, selection=chosen(), progress=tell,
     )  # fmt: skip
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from nsysmap.inputs.engine.onnx_model import OnnxModel
+    from nsysmap.inputs.torch.graph_annotations import NodeAnnotation
     from nsysmap.mapping.selection import Selection
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -45,6 +47,13 @@ onnx_option = click.option(
     "onnx_file",
     metavar="MODEL",
     help="The ONNX model that the engine was built from: names what runs inside opaque regions.",
+)
+
+annotations_option = click.option(
+    "--graph-annotations",
+    "annotations_file",
+    metavar="FILE",
+    help="PyTorch's annotations of CUDA graph nodes (JSON): names the kernels that graphs run.",
 )
 
 rules_option = click.option(
@@ -148,6 +157,15 @@ _SELECTION = (
     _option("--pid", "N", "Only work of the process with this id. Repeatable.", numbers=True),
     _option("--stream", "N", "Only work on streams with this id. Repeatable.", numbers=True),
 )
+
+
+def graph_annotations(path: str | None) -> tuple[NodeAnnotation, ...]:
+    """PyTorch's annotations of graph nodes, where a file of them is given."""
+    if path is None:
+        return ()
+    from nsysmap.inputs.torch.graph_annotations import read_annotations
+
+    return read_annotations(Path(path))
 
 
 def onnx_model(path: str | None) -> OnnxModel | None:

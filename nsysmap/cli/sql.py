@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from nsysmap.cli.console import progress, width
-from nsysmap.cli.inputs import onnx_model, onnx_option, reader_option
+from nsysmap.cli.inputs import (
+    annotations_option,
+    graph_annotations,
+    onnx_model,
+    onnx_option,
+    reader_option,
+)
 from nsysmap.text.terminal import escaped
 
 if TYPE_CHECKING:
@@ -37,6 +43,7 @@ if TYPE_CHECKING:
     help="Write the rows to FILE: .csv, .json or .parquet. Repeatable.",
 )
 @onnx_option
+@annotations_option
 @reader_option
 def sql_command(
     *,
@@ -44,6 +51,7 @@ def sql_command(
     form: str | None,
     outputs: tuple[str, ...],
     onnx_file: str | None,
+    annotations_file: str | None,
     reader: Reader,
 ) -> None:
     """Run a SELECT over the tables of an analysis: kernels, layers, inferences, idle time, what-if,
@@ -69,12 +77,20 @@ def sql_command(
     sql = sys.stdin.read() if asked.sql == "-" else asked.sql
     written = [Path(path) for path in outputs]
     for path in written:
-        check_output(path, SUFFIXES, [Path(one) for one in (*asked.files, onnx_file) if one])
+        check_output(
+            path,
+            SUFFIXES,
+            [Path(one) for one in (*asked.files, onnx_file, annotations_file) if one],
+        )
     if sql is None and (written or form):
         raise click.UsageError("--csv, --json and -o need a SELECT.")
     if sql is None:
         with progress() as tell:
-            tables = _tables(asked.files, onnx_file, reader, tell) if asked.files else None
+            tables = (
+                _tables(asked.files, onnx_file, annotations_file, reader, tell)
+                if asked.files
+                else None
+            )
             text = _described(asked.table, tables)
         click.echo(text, nl=False)
         return
@@ -82,12 +98,16 @@ def sql_command(
         if not asked.files:
             raise click.UsageError("a SELECT needs a REPORT to read.")
         with progress() as tell:
-            answer = statement.over(_tables(asked.files, onnx_file, reader, tell))
+            answer = statement.over(_tables(asked.files, onnx_file, annotations_file, reader, tell))
     _show(answer, form, written)
 
 
 def _tables(
-    files: Sequence[str], onnx_file: str | None, reader: Reader, tell: Progress
+    files: Sequence[str],
+    onnx_file: str | None,
+    annotations_file: str | None,
+    reader: Reader,
+    tell: Progress,
 ) -> Mapping[str, Table]:
     """The tables of the analysis of these files, by name; each is worked out when it is asked
     for.
@@ -101,7 +121,10 @@ def _tables(
     mapped = map_report(
         given.report, engines, model=onnx_model(onnx_file), reader=reader, progress=tell
     )
-    return analyze_mapped(mapped, times=times, progress=tell).tables.by_name()
+    found = analyze_mapped(
+        mapped, times=times, annotations=graph_annotations(annotations_file), progress=tell
+    )
+    return found.tables.by_name()
 
 
 def _described(table: Spec | None, tables: Mapping[str, Table] | None) -> str:

@@ -369,6 +369,19 @@ KERNELS = Spec(
 )
 
 
+GRAPH_ANNOTATIONS = Spec(
+    "graph_annotations",
+    "What PyTorch annotated the nodes of CUDA graphs with (--graph-annotations), one row per node.",
+    (
+        integer("graph_node_id", "as in kernels"),
+        text("name", "its name; without one, all of the annotation as JSON"),
+        text("rest", "what else it is annotated with, as JSON", null=True),
+        integer("kernels", "its kernels in the trace"),
+        integer("time_ns", "their time", "ns"),
+    ),
+    key=("graph_node_id",),
+)
+
 ENGINE_FITS = Spec(
     "engine_fits",
     "Whether each given engine file belongs to an engine that ran in the trace.",

@@ -32,7 +32,7 @@ RULE_TABLES = (
     engine.QUANTIZERS, result.PRECISION, result.LAYER_TIMES, result.KERNEL_RUNS, engine.SIBLINGS,
     engine.SIBLING_LAYERS,
     result.KERNEL_TIME, result.ENGINE_FITS, result.REGION_PARTS, result.COVERAGE, result.UNMAPPED,
-    result.KERNEL_TOTALS,
+    result.KERNEL_TOTALS, result.GRAPH_ANNOTATIONS,
     report.KERNEL_FAMILIES, engine.ENGINES, report.ENGINE_INFERENCES, report.INFERENCE_LOOPS,
     report.INFERENCE_GROUPS,
     report.INFERENCE_TIMES, report.DEVICE_TIMES, report.IDLE_TOTALS, report.HIDDEN_REPLAYS,
@@ -108,6 +108,7 @@ class Tables(Mapping[str, Table]):
     coverage: Table
     unmapped: Table
     kernel_totals: Table
+    graph_annotations: Table
     kernel_families: Table
     layer_kinds: Table
     repeated_layers: Table

@@ -300,6 +300,42 @@ def _families(report: Answer, _width: int) -> Made:
     )
 
 
+def _annotations(report: Answer, _width: int) -> Made:
+    """Nodes of one name are one line."""
+    by_name: dict[str, list[Row]] = {}
+    for row in report.tables.graph_annotations:
+        if row.integer("kernels"):
+            by_name.setdefault(row.text("name"), []).append(row)
+    if not by_name:
+        return _NONE
+    cells = []
+    for name, rows in by_name.items():
+        time_ns, kernels = (
+            sum(row.integer(column) for row in rows) for column in ("time_ns", "kernels")
+        )
+        cells.append((time_ns, kernels, len(rows), name))
+    cells.sort(key=lambda one: (-one[0], one[-1]))
+    grid = Grid(
+        ("share", "time", "kernels", "nodes", "annotation"),
+        tuple(
+            (
+                percent(time_ns, report.kernel_time_ns),
+                duration(time_ns),
+                f"{kernels:,}",
+                f"{nodes:,}",
+                name,
+            )
+            for time_ns, kernels, nodes, name in cells
+        ),
+        "rrrrn",
+        names=(4,),
+        fold=counted(len(cells), "annotation"),
+        top=_TOP_KERNELS,
+        where=_ELSEWHERE,
+    )
+    return "By annotation of CUDA graph nodes (over the whole trace)", [grid]
+
+
 def _kernels(report: Answer, width: int) -> Made:
     """By name; Myelin names that say the same operations are one line, as each is only numbered
     differently.
@@ -444,6 +480,7 @@ SECTIONS: Mapping[str, Callable[[Answer, int], Made]] = {
     "eight-bits": _eight_bits,
     "headroom": _headroom,
     "families": _families,
+    "annotations": _annotations,
     "kernels": _kernels,
     "whatif": _whatif,
     "findings": _findings,

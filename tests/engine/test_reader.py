@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from nsysmap.core.errors import NsysmapError
 from nsysmap.inputs.engine.layer_info import documents_of, engine_of, onnx_nodes, parse_json
+from nsysmap.inputs.engine.profile import profile_engine
 from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.network.tables import edges_table, layers_table, tensors_table
 from tests.places import FIXTURES, SHARED
@@ -723,3 +724,22 @@ def test_signals_and_waits_are_known_among_names_by_their_numbers(tmp_path: Path
     path.write_text(json.dumps({"Layers": ["/conv/Conv_myl0_9", *names], "Bindings": []}))
     kinds = [layer.kind for layer in read_engine(path).layers]
     assert kinds == ["convolution", "signal", "signal", "signal", "gemm"]
+
+
+def test_the_profile_that_torch_tensorrt_writes_is_read(tmp_path: Path) -> None:
+    """Its Debugger with profile_format="trex" leaves a comma behind the last value of each."""
+    file = tmp_path / "_run_on_acc_0_engine_engine_execution_profile.trace"
+    rows = [("conv1", 2.5, 0.25), ("a,\\n}", 5.0, 0.5)]
+    file.write_text(
+        "[\n"
+        + ",\n".join(
+            f'  {{\n    "name": "{name}",\n    "timeMs": {total},\n    "averageMs": {mean},\n'
+            '    "percentage": 50,\n  }'
+            for name, total, mean in rows
+        )
+        + "\n]\n"
+    )
+    engine = profile_engine(file)
+    assert engine is not None
+    assert [layer.name for layer in engine.layers] == ["conv1", "a,\n}"]
+    assert engine.trtexec_ns == (250_000, 500_000)

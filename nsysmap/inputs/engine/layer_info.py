@@ -36,6 +36,8 @@ _SEPARATORS = re.compile("[\x1e\x1f]|(?<=\\])\\s*(?=\\[)")
 # …]__gemm_from_conv1x1
 _WRAPPED = re.compile(r"\[[A-Za-z][\w .-]*? Layer: (.*)\](?:__\w+)?$", re.DOTALL)
 _SEPARATED = re.compile(r"[,\s]*")
+# text in JSON has no line breaks: a comma between one and a closing bracket is not in a name
+_LAST_COMMA = re.compile(r",(\s{0,40}\n\s{0,40}[}\]])")
 _BARE_NUMBER = re.compile(r"(:\s*)(-?(?:nan|inf))\b", re.IGNORECASE)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _OWN_KEYS = {
@@ -64,11 +66,12 @@ def parse_json(text: str, source: str) -> Any:
 
     Raises NsysmapError if it is no JSON, cut short, too deeply nested or holds a number of hundreds
     of digits.
-    TensorRT writes C++'s bare `nan` and `inf` and, in old versions, unescaped control characters:
-    both are read.
+    TensorRT writes C++'s bare `nan` and `inf` and, in old versions, unescaped control characters,
+    and Torch-TensorRT a comma behind the last value of an object: all are read.
     """
     _check_values(text, source)
-    for attempt in (text, _BARE_NUMBER.sub(r'\1"\2"', text)):
+    for mended in (False, True):
+        attempt = _LAST_COMMA.sub(r"\1", _BARE_NUMBER.sub(r'\1"\2"', text)) if mended else text
         try:
             return _without_lone_surrogates(plain_json(attempt, strict=False), attempt)
         except json.JSONDecodeError as error:

@@ -1,0 +1,1 @@
+"""Reads what PyTorch writes beside a profile."""

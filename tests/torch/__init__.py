@@ -1,0 +1,1 @@
+"""Tests of what PyTorch writes beside a profile."""
