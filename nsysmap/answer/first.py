@@ -415,15 +415,16 @@ class Todo:
     change: str
     why: str
     throughput: bool  # no single inference gets faster
+    name: str = ""  # of a what-if change, or of a rule
 
 
 def todo(answer: Answer) -> tuple[Todo, ...]:
-    """What to do first, the largest saving first."""
-    shown = gains.first_actions(answer)[:ACTIONS]
+    """What to do first, the largest saving first; the first page has room for ``ACTIONS``."""
+    shown = gains.first_actions(answer)
     before = _compiled(answer)
-    if not before and not any(not one.throughput_only for one in shown):
+    if not before and not any(not one.throughput_only for one in shown[:ACTIONS]):
         before = _trials(answer)
-    return (*before, *_actions(answer, shown[: ACTIONS - len(before)]))
+    return (*before, *_actions(answer, shown))
 
 
 def _compiled(answer: Answer) -> list[Todo]:
@@ -465,6 +466,7 @@ def _actions(answer: Answer, shown: Sequence[Action]) -> tuple[Todo, ...]:
             one.change or "",
             _why(answer, one),
             one.throughput_only,
+            one.name,
         )
         for one in shown
     )

@@ -176,6 +176,7 @@ def _todo(shown: Sequence[first.Todo], amount: Amount) -> Instructions:
                 one.change,
                 gain=one.gain,
                 why=one.why if number < amount.reasons else "",
+                name=one.name,
             )
             for number, one in enumerate(shown)
         ),

@@ -81,7 +81,7 @@ class Meter:
 @dataclass(frozen=True)
 class Instruction:
     """Something to do: in a sentence, what it brings, in lines to paste, in what to change where no
-    line does it, and why.
+    line does it, and why; ``name`` is that of the change or rule, to link to.
     """
 
     text: str
@@ -89,6 +89,7 @@ class Instruction:
     change: str = ""
     gain: str = ""
     why: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True)

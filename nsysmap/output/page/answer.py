@@ -7,20 +7,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from nsysmap.answer import gains, whose, words
+from nsysmap.answer import first, gains, whose, words
 from nsysmap.answer.costs import Cost, cost_rows, costs_of, functions, inside
 from nsysmap.answer.model import REPLAY, Answer, GpuTime, LayerGroup
 from nsysmap.core.idle_causes import idle_words
 from nsysmap.core.records import dataclass
 from nsysmap.output.answers import above_actions, below_actions
+from nsysmap.output.first import EVERYTHING, first_sections
 from nsysmap.output.picture.swatches import CAUSES
 from nsysmap.output.words import CAUSES as CAUSE_WORDS
+from nsysmap.text.page import Block, Paragraph
 from nsysmap.text.terminal import escaped, told_apart
 from nsysmap.text.units import duration, percent, rounded
 
 TOP = 5
 """Layers, or kernels, at the top of the page."""
 
+_ALL_FIRST = replace(EVERYTHING, actions=gains.ACTIONS, reasons=gains.ACTIONS)
+"""The page has room for every action that comes first, and for why each helps."""
 _NAME = 46  # characters of a name at the top of the page
 _LEAST_PART = 0.0005  # of a bar: what is less would be said as 0.0%
 BUSY = "#566bcb"
@@ -93,7 +97,8 @@ class PageSentences:
     per_second: str  # what a rate counts
     rate: str  # the same of the trace, with how many threads or on which GPU
     without: str  # the profiler: where the time goes, as replayed
-    no_action: str
+    shorter: tuple[Block, ...]  # what to do first, or that nothing saves time
+    wider: tuple[Block, ...]  # what to do for throughput
     costs: tuple[Costly, ...]
     costs_of: str  # what their shares are of
     kernels: tuple[str, ...]
@@ -107,6 +112,7 @@ def told_of(summary: Answer, proofs: Mapping[int, str], *, layers: bool) -> Page
     """
     guess, costs = summary.unprofiled, cost_rows(summary, families=True)[:TOP]
     predicted = None if guess is None else words.figure_range(guess)
+    todo = {section.key: section.blocks for section in first_sections(summary, _ALL_FIRST)}
     return PageSentences(
         words.title(summary),
         "" if predicted is None else predicted.alone,
@@ -115,7 +121,8 @@ def told_of(summary: Answer, proofs: Mapping[int, str], *, layers: bool) -> Page
         words.per_second(summary),
         words.per_second(summary) + words.together(summary),
         words.unprofiled(summary),
-        gains.no_action(summary),
+        todo.get("do-first", (Paragraph(first.nothing(summary)),)),
+        todo.get("throughput", ()),
         tuple(_costly(cost, short) for cost, short in zip(costs, _short(costs), strict=True)),
         costs_of(summary),
         tuple(

@@ -11,7 +11,7 @@ from nsysmap.advice.paste import CHANGES
 from nsysmap.analysis import Analysis
 from nsysmap.answer import first, gains
 from nsysmap.answer.costs import whose_unit
-from nsysmap.answer.model import Answer
+from nsysmap.answer.model import Action, Answer
 from nsysmap.answer.words import in_its_words
 from nsysmap.core.groups import distinct_rows
 from nsysmap.core.output_file import replacing
@@ -107,6 +107,18 @@ def _figures(row: Row) -> tuple[str, ...]:
     return (*saving, before, after)
 
 
+def _finding_of(
+    actions: Sequence[Action], found: Sequence[Row], numbers: Mapping[int, int]
+) -> dict[str, int]:
+    """The number of the first finding about the same as an action, by the action's name."""
+    return {
+        action.name: numbers[row.integer("finding_id")]
+        for action in actions
+        for row in reversed(found)
+        if row.text("rule") in action.rules
+    }
+
+
 def _bridge(summary: Answer, report: Answer) -> str:
     """Why the rule about the profiler's stops found nothing, where the GPU was idle for the
     profiler's work; empty where that is not so.
@@ -191,9 +203,7 @@ def page(
     pages.filters |= {
         "rounded": rounded,
         "rate": rate,
-        "gain": lambda action: gains.gain(analysis.summary, action),
     }
-    pages.filters |= {"ways": gains.ways, "action_title": gains.action_title}
     windows = windows_of(analysis.tables, most_kernels)
     events = events_of(analysis.tables, windows)
     found = findings(analysis.tables)
@@ -229,7 +239,7 @@ def page(
             for one in further_sections(report)
         ],
         summary=analysis.summary,
-        first=gains.first_actions(analysis.summary),
+        why=_finding_of(analysis.summary.actions, found, numbers),
         told=told,
         bars=bars_of(analysis.summary),
         unit=unit,
