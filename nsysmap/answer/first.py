@@ -151,10 +151,12 @@ def _host(answer: Answer) -> str:
     if not found.slow:
         return (
             f"slow host: most calls of {found.quick_call} took {multiple(found.slowdown)}x the"
-            " fastest"
+            " fastest: on an idle host the times are shorter"
         )
     of = counted(found.inferences, words.each(answer))
-    return f"host held up in {found.slow:,} of {of}, {percent(found.share, 1, 0)} of the time"
+    return (
+        f"host held up in {found.slow:,} of {of}: {percent(found.share, 1, 0)} of the profiled time"
+    )
 
 
 # --- time

@@ -169,7 +169,8 @@ def first_doubt(summary: Answer, *, brief: bool = False) -> str:
         if found.quick_call
         else []
     )
-    return f"the host was {' and '.join(told)}{'' if brief else '; record it on an idle machine'}"
+    shorter = "the times are shorter on an idle machine"
+    return f"the host was {' and '.join(told)}{'' if brief else f'; {shorter}'}"
 
 
 def none_of(summary: Answer) -> str:

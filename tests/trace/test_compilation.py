@@ -256,3 +256,36 @@ def test_a_change_of_shape_that_the_host_takes_long_for_is_found() -> None:
     (mine,) = [one for one in found if one.rule == "shape-changes-cost"]
     assert (mine.evidence["changes"], mine.evidence["inferences"]) == (32, 38)
     assert mine.cost_ns == pytest.approx(32 * 2.4 * MS, rel=0.1)  # 2.9 instead of 0.5 ms
+
+
+def ranges_around(launches_inside: bool) -> NsysFile:
+    """A range of 40 ms that says that it compiles, then ten launches of one kernel."""
+    file = NsysFile()
+    file.domain("NVFUSER", 2)
+    file.range("FusionKernelRuntime::compileFusionParallel", MS, 41 * MS, domain=2)
+    file.range("executor_utils::Nvrtc::CompileProgram", 2 * MS, 40 * MS, domain=2)
+    for number in range(10):
+        at = (3 if launches_inside and not number else 42) * MS + number * 100_000
+        file.launch("kernel1", at, number + 1, took=1000)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("launches_inside", "compiled"), [(False, [(MS, 41 * MS)]), (True, [])], ids=["idle", "a run"]
+)
+def test_a_range_that_says_compile_compiles_only_if_its_process_launches_nothing_in_it(
+    tmp_path: Path, launches_inside: bool, compiled: list[tuple[int, int]]
+) -> None:
+    of = found(ranges_around(launches_inside), tmp_path)
+    assert list(zip(of.start_ns.tolist(), of.end_ns.tolist(), strict=True)) == compiled
+
+
+@pytest.mark.parametrize(
+    "name", ["Torch-Compiled Region: 0/0", "CompiledFxGraph", "recompiled step", "compiler.stats"]
+)
+def test_a_range_about_what_was_compiled_is_no_compilation(tmp_path: Path, name: str) -> None:
+    file = NsysFile()
+    file.domain("PyTorch", 2)
+    file.range(name, MS, 41 * MS, domain=2)
+    file.launch("kernel1", 42 * MS, 1)
+    assert not len(found(file, tmp_path))

@@ -34,9 +34,18 @@ _COMPILING = re.compile(r"Xla(Compile|Autotun)|_?compile_(inner|fx)|_compile\.")
 """Begin the names of ranges in which XLA, Dynamo and Inductor compile.  A range of the program's
 own, such as "torch.compile", may be its run.
 """
-_TUNING = re.compile(r"RedzoneAllocatorKernel|RepeatBufferKernel|xla_fp_comparison|\bDelayKernel")
-"""In names of kernels that run only where kernels are tried out: XLA's checks of memory and
-results, and its delay before each trial.
+_SAYS_COMPILING = re.compile(
+    r"(?<![A-Za-z])compil(e|ing|ation)(?![a-z])|Compil(e|ing|ation)(?![a-z])|Nvrtc|NVRTC"
+)
+"""In names of ranges in which a compiler may work: nvFuser's FusionKernelRuntime::compileKernel, a
+program's own "compile model".  What they hold shows whether they do: a range "torch.compile" around
+a run launches kernels, a compiler does not.
+"""
+_TUNING = re.compile(
+    r"RedzoneAllocatorKernel|redzone_checker|RepeatBufferKernel|xla_fp_comparison|\bDelayKernel"
+)
+"""In names of kernels that run only where kernels are tried out: checks of memory and results of
+XLA and TensorFlow, and XLA's delay before each trial.
 """
 
 
@@ -171,8 +180,8 @@ def compilation(trace: Trace) -> Compilation:
     """When the threads of a trace compiled kernels or loaded their code.
 
     That is in calls that load modules and libraries; in the first launch of a kernel and the first
-    call about it, where these take much longer than others (lazy loading); in ranges that say so;
-    and in the host's own work directly before it loads a module itself, back to the call before it
+    call about it, where these take much longer than others (lazy loading); in ranges that say so
+    and launch nothing; and in the host's own work directly before it loads a module itself, back to the call before it
     or the begin of the innermost range around it: a compiler runs there.
     """
     calls = trace.api_calls
@@ -183,7 +192,7 @@ def compilation(trace: Trace) -> Compilation:
     thread, start, end = (calls.ints_at(name, rows) for name in ("thread", "start_ns", "end_ns"))
     nothing = np.full(len(rows), MISSING, np.int64)
     parts = [(thread, start, end, rows, nothing, np.zeros(len(rows), np.bool_))]
-    parts += [_own_work(trace, shown), _ranges(trace.nvtx_ranges)]
+    parts += [_own_work(trace, shown), _ranges(trace)]
     thread, start, end, call, of_range = (
         np.concatenate([part[i] for part in parts]) for i in range(5)
     )
@@ -421,11 +430,22 @@ class _ThreadCalls:
         return begin if len(soon) and soon[0] <= end + (end - begin) else moment
 
 
-def _ranges(ranges: Table) -> _Part:
-    """The ranges that say that something is compiled in them."""
-    rows = np.flatnonzero(
-        ranges.text("name").where(lambda name: _COMPILING.match(name) is not None)
+def _ranges(trace: Trace) -> _Part:
+    """The ranges that say that something is compiled in them: those of known compilers, and those
+    of others in which their process launches nothing.
+    """
+    ranges, names = trace.nvtx_ranges, trace.nvtx_ranges.text("name")
+    known = names.where(lambda name: _COMPILING.match(name) is not None)
+    perhaps = np.flatnonzero(
+        ~known & names.where(lambda name: _SAYS_COMPILING.search(name) is not None)
     )
+    launched, process = (trace.kernels.ints(name) for name in ("launch_start_ns", "process"))
+    begin, end, of = (ranges.ints_at(name, perhaps) for name in ("start_ns", "end_ns", "process"))
+    idle = np.zeros(len(perhaps), np.bool_)
+    for one, mine in rows_by_value(of):
+        own = np.sort(launched[(process == one) & (launched != MISSING)])
+        idle[mine] = np.searchsorted(own, begin[mine]) == np.searchsorted(own, end[mine])
+    rows = np.sort(np.concatenate([np.flatnonzero(known), perhaps[idle]]))
     thread, start, end = (ranges.ints_at(name, rows) for name in ("thread", "start_ns", "end_ns"))
     return (
         thread,
