@@ -38,6 +38,7 @@ _LAUNCHED = ("launch", "dispatch")  # causes that lie between the launches of an
 _NAME = 8  # columns of the name of a layer, at least
 _MOST_GPUS = 4  # that are named one by one
 _MUCH_COPYING = 0.2  # of the busy time of a GPU: copies from which on they are named
+_MUCH_OUTSIDE = 0.1  # of the kernel time: what is in no repetition is told from which on it is
 _MOSTLY_KNOWN = 0.5  # of the kernel time: what the hardware needs is known from which on it is told
 # ratio of the ends of a range to its middle, from which on it is called uncertain
 _UNCERTAIN = 0.25
@@ -182,7 +183,16 @@ def times(answer: Answer) -> list[tuple[str, ...]]:
         lines.append((f"{told} ({reason})" if reason else told, told))
     if not lines and (told := words.alone(answer)):
         lines.append((told,))
-    return [*lines, *_start_up(answer)]
+    return [*lines, *_start_up(answer), *_in_none(answer)]
+
+
+def _in_none(answer: Answer) -> list[tuple[str, ...]]:
+    """How much of the kernels' time is in no repetition that counts, where it is much."""
+    share = words.in_none(answer)
+    if share < _MUCH_OUTSIDE or not answer.traced:
+        return []
+    told = f"not in it: {percent(share, 1, 0)} of all kernel time in the trace"
+    return [(f"{told}, before or after the {words.each(answer)}s that count", told)]
 
 
 def _start_up(answer: Answer) -> list[tuple[str, ...]]:
@@ -216,6 +226,11 @@ def _traced(answer: Answer) -> tuple[str, ...]:
         else f"per {answer.unit if unit.inferences > 1 else unit.short}"
     )
     each, beside = words.throughput(answer, answer.traced.ns), words.together(answer)
+    if (main := words.mean_misleads(answer)) is not None:
+        told = f"{rounded(main.mean_ns)} per {unit.short} of {main.what}"
+        of = f"{percent(main.share, 1, 0)} of the time"
+        mean = f"{time} in the mean of {counted(main.kinds, 'kind')}"
+        return f"{told} ({of}), {mean}, {each}{beside}", f"{told} ({of}), {mean}", f"{told} ({of})"
     return (
         f"{time} {per} while profiled{words.median(answer, answer.traced.ns)}, {each}{beside}",
         f"{time} {per} while profiled, {each}{beside}",

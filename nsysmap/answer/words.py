@@ -256,9 +256,19 @@ def times(summary: Answer, *, brief: bool = False) -> list[str]:
     return [*lines, *([excluded] if excluded else [])]
 
 
-def _of_main_kind(summary: Answer, mean: str) -> str:
-    """The time of the kind of repetitions that takes most of the time, before the mean over all,
-    where unlike things repeat.
+@dataclass(frozen=True)
+class MainKind:
+    """The kind of repetitions that takes most of the time, where unlike things repeat."""
+
+    what: str
+    mean_ns: int
+    share: float  # of the time of all
+    kinds: int
+
+
+def main_kind(summary: Answer) -> MainKind | None:
+    """The kind of repetitions that takes most of the time, where unlike things repeat; None where
+    they do not.
     """
     known = [
         kind
@@ -274,20 +284,50 @@ def _of_main_kind(summary: Answer, mean: str) -> str:
         or any(kind.phase or replace(kind.place, gpu=None).known for kind in known)
         or (gpu is None and any(kind.place.known for kind in known))
     ):
-        return mean
+        return None
     took = [(kind.mean_ns or 0) * (kind.inferences - kind.warmup - kind.cut) for kind in known]
     main = known[took.index(max(took))]
     if max(kind.mean_ns or 0 for kind in known) < _UNLIKE_KINDS * min(
         kind.mean_ns or 0 for kind in known
     ):
-        return mean
-    share = percent(max(took) / max(sum(took), 1), 1, 0)
+        return None
     alone = replace(main, place=replace(main.place, gpu=None))  # it is told behind the rate
     what = alone.called(first=False) or counted(main.kernels or 0, "kernel")
+    return MainKind(what, main.mean_ns or 0, max(took) / max(sum(took), 1), len(known))
+
+
+def _of_main_kind(summary: Answer, mean: str) -> str:
+    """The time of the kind of repetitions that takes most of the time, before the mean over all,
+    where unlike things repeat.
+    """
+    main = main_kind(summary)
+    if main is None:
+        return mean
     return (
-        f"{rounded(main.mean_ns)} mean per {REPETITION} of {what} ({share} of the time), {mean}"
-        f" over {counted(len(known), 'kind')}"
+        f"{rounded(main.mean_ns)} mean per {REPETITION} of {main.what}"
+        f" ({percent(main.share, 1, 0)} of the time), {mean} over {counted(main.kinds, 'kind')}"
     )
+
+
+def mean_misleads(summary: Answer) -> MainKind | None:
+    """The kind that takes most of the time, where the mean over all is another time; None where it
+    is not.
+    """
+    main, mean = main_kind(summary), summary.traced
+    if main is None or mean is None:
+        return None
+    ratio = main.mean_ns / max(mean.ns, 1)
+    return main if not 1 / _UNLIKE_KINDS < ratio < _UNLIKE_KINDS else None
+
+
+def in_none(summary: Answer) -> float:
+    """The share of all kernel time in the trace that lies outside the repetitions that count, and
+    outside the time from the first of them to the last; 0 where inferences are known.
+    """
+    if not summary.unit_of_time.repetitions or summary.hidden or not summary.kernel_units:
+        return 0.0
+    whole = int(summary.tables["kernel_totals"].ints("time_ns").sum())
+    return max(0.0, 1 - summary.kernel_ns * summary.kernel_units / max(whole, 1))
 
 
 def alone(summary: Answer) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from nsysmap import analyze
 from nsysmap.advice.program import CUDA, TENSORRT, Program
-from nsysmap.answer import words
+from nsysmap.answer import first, words
 from nsysmap.answer.first_use import _remedy
 from nsysmap.answer.model import Answer, Distinction, Figure, InferenceKind, WhereItRan
 from nsysmap.answer.slowest import _without_begins
@@ -63,6 +63,31 @@ def test_of_unlike_repetitions_the_kind_with_the_most_time_comes_first() -> None
     assert "kinds" not in words.times(alike)[0]
     alone = replace(summary, kinds=(kinds[1], kind(2, 60, 100_000, warmup=60)))
     assert "kinds" not in words.times(alone)[0]  # all of the other are start-up
+
+
+def test_the_first_screen_says_the_main_kind_where_the_mean_over_unlike_ones_is_another_time() -> (
+    None
+):
+    unlike = replace(
+        held(), kinds=(kind(2, 60, 100_000), kind(522, 8, 9_000_000)), traced=Figure(1_150_000)
+    )
+    told = first.times(unlike)[0]
+    assert "9,000 µs per repetition of 522 kernels (92% of the time)" in told[0]
+    assert "1,150 µs in the mean of 2 kinds" in told[0]
+    near = replace(unlike, traced=Figure(8_000_000))
+    assert "kinds" not in first.times(near)[0][0]
+
+
+@pytest.mark.parametrize(
+    ("counted", "told"), [(0.54, "not in it: 46% of all kernel time in the trace"), (0.95, "")]
+)
+def test_kernel_time_that_is_in_no_repetition_is_told(counted: float, told: str) -> None:
+    answer = held()
+    assert answer.unit_of_time.repetitions
+    whole = int(answer.tables["kernel_totals"].ints("time_ns").sum())
+    some = replace(answer, kernel_ns=round(counted * whole / answer.kernel_units))
+    lines = [forms[-1] for forms in first.times(some)]
+    assert (told in lines) if told else not any("not in it" in line for line in lines)
 
 
 def test_the_first_inferences_of_a_later_phase_are_no_outliers_of_it() -> None:

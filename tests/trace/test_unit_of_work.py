@@ -380,3 +380,78 @@ def test_between_a_wait_and_the_next_launch_of_a_repetition_nothing_was_enqueued
     known = mapped.inferences.with_columns(INFERENCES, {"engine": np.zeros(6, np.int64)})
     whole = enqueue_spans(mapped.trace, known)
     assert whole.start_ns.tolist() == known.ints("enqueue_start_ns").tolist()
+
+
+def test_what_a_search_tried_out_is_no_unit_of_a_program_that_does_more(tmp_path: Path) -> None:
+    """As TensorFlow does before a first forward, in which cuDNN's algorithms are tried one by one,
+    each between checks of memory; its weights were set at random before.
+    """
+    program = Program(fft=500, winograd=300)
+    program.run(*["random", "scale", WAIT] * 20)
+    for algorithm in ("fft", "winograd", "gemm"):
+        program.run(*["redzone_checker", WAIT, algorithm, WAIT] * 30)
+    program.run("conv1", "relu", "conv2", "relu", "pool", "fc", WAIT)
+    assert not len(program.mapped(tmp_path).inferences)
+
+
+def marked(program: Program, names: list[str], *steps: list[str], thread: int = THREAD) -> None:
+    """Runs steps, each in a range of that name."""
+    for name, step in zip(names, steps, strict=True):
+        begin = program.now - 5
+        program.run(*step)
+        program.file.range(name, begin, program.now - 5, thread=thread)
+        program.now += 10
+
+
+def test_ranges_mark_the_steps_that_kernels_do_not_show(tmp_path: Path) -> None:
+    """Ten runs of one kernel among others that come once, as a test of a fused function has."""
+    program = Program().run("random", "cast")
+    marked(program, ["run fusion"] * 10, *[["kernel1"]] * 10)
+    program.run("mul", "tanh", "mul", "add", "sub", "div", "pow")
+    found = program.mapped(tmp_path).inferences
+    assert found.ints("kernels").tolist() == [1] * 10
+
+
+def test_steps_are_whole_where_the_host_waits_in_the_middle_of_some(tmp_path: Path) -> None:
+    program = Program()
+    forward, backward = ["conv", "relu", "fc", "loss"], ["dloss", "dfc", "drelu", "dconv", "sgd"]
+    waits = {0, 1, 4, 5, 7, 11}
+    steps = [
+        [*forward, WAIT, *backward, "log"] if number in waits else [*forward, *backward]
+        for number in range(12)
+    ]
+    marked(program, [f"iteration {number}" for number in range(12)], *steps)
+    found = program.mapped(tmp_path).inferences
+    assert found.ints("kernels").tolist() == [9 + (number in waits) for number in range(12)]
+
+
+def test_ranges_of_layers_do_not_cut_the_step_that_the_kernels_show(tmp_path: Path) -> None:
+    program = Program()
+    for _ in range(6):
+        marked(program, [f"layer {n}" for n in range(4)], *[["gemm", "gelu", "norm"]] * 4)
+        program.run("head", WAIT)
+    assert sizes(program.mapped(tmp_path)) == [13] * 6
+
+
+def test_ranges_of_epochs_do_not_join_the_steps_that_the_kernels_show(tmp_path: Path) -> None:
+    program = Program()
+    marked(
+        program, [f"epoch {n}" for n in range(3)], *[["conv", "relu", "fc", "sgd", WAIT] * 10] * 3
+    )
+    assert sizes(program.mapped(tmp_path)) == [4] * 30
+
+
+def test_the_exchange_of_gradients_on_another_stream_is_no_step(tmp_path: Path) -> None:
+    program = Program(conv=900, dconv=900, reduce=20)
+    for _ in range(8):
+        program.run("conv", "relu", "dconv", WAIT)
+        program.run(*["cat@9", "reduce@9", "split@9", WAIT] * 3)
+    assert sizes(program.mapped(tmp_path)) == [3] * 8
+
+
+def test_a_long_first_part_with_other_kernels_is_no_warm_up(tmp_path: Path) -> None:
+    """As where nsys loses the calls of one thread from some moment on."""
+    program = Program(backward=900)
+    program.run(*["conv", "backward", "sgd", WAIT] * 12, *["conv", "sgd", "log", WAIT] * 13)
+    found = program.mapped(tmp_path).inferences
+    assert not found.bools("warmup")[1:12].any()

@@ -13,6 +13,7 @@ from nsysmap.core.intervals import Spans, Timed
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.names.decode import decode
+from nsysmap.trace.inferences.launch_order import launch_order
 from nsysmap.trace.model import Trace
 
 _SLOW = 10.0
@@ -181,8 +182,8 @@ def compilation(trace: Trace) -> Compilation:
 
     That is in calls that load modules and libraries; in the first launch of a kernel and the first
     call about it, where these take much longer than others (lazy loading); in ranges that say so
-    and launch nothing; and in the host's own work directly before it loads a module itself, back to the call before it
-    or the begin of the innermost range around it: a compiler runs there.
+    and launch nothing; and in the host's own work directly before it loads a module itself, back to
+    the call before it or the begin of the innermost range around it: a compiler runs there.
     """
     calls = trace.api_calls
     shown = np.flatnonzero(calls.text("kind").equals("module-load"))
@@ -219,6 +220,27 @@ def compilation(trace: Trace) -> Compilation:
 def tunes(kernels: Table) -> BoolArray:
     """Which kernels run only where a program tries out kernels to choose the fastest."""
     return kernels.text("name").where(lambda name: _TUNING.search(name) is not None)
+
+
+def trials(kernels: Table) -> BoolArray:
+    """Which kernels a program tried out: those that a thread launched from the first of the kernels
+    that run only there to the last, but for a stretch that is most of that.
+    """
+    tuning, found = tunes(kernels), np.zeros(len(kernels), np.bool_)
+    thread = kernels.ints("thread")
+    for key in distinct(thread[tuning]).tolist():
+        rows = np.flatnonzero(thread == key)
+        rows = launch_order(kernels, rows, np.zeros(len(rows), np.int64))
+        open_ones = [np.flatnonzero(tuning[rows])]
+        while open_ones:
+            places = open_ones.pop()
+            whole, between = int(places[-1] - places[0]), np.diff(places)
+            if len(places) > 1 and 2 * int(between.max()) > whole + 1:
+                cut = int(between.argmax()) + 1
+                open_ones += [places[:cut], places[cut:]]
+            else:
+                found[rows[places[0] : places[-1] + 1]] = True
+    return found
 
 
 def _outermost(thread: IntArray, end: IntArray) -> BoolArray:

@@ -40,7 +40,7 @@ from nsysmap.core.table import (
 from nsysmap.core.trace_schema import INFERENCES, MEMBERSHIP
 from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.gpu_work import gpu_work
-from nsysmap.trace.inferences.compilation import compilation, tunes
+from nsysmap.trace.inferences.compilation import compilation, trials
 from nsysmap.trace.inferences.launch_order import launch_order, positions
 from nsysmap.trace.inferences.steady import SHORTEST_PHASE, falls_throughout
 from nsysmap.trace.inferences.tensorrt_ranges import TensorRtRanges, spans
@@ -317,7 +317,8 @@ def _summary(
     )
     compiles = _compiles(compiled, enqueue, thread, complete)
     tuning = np.zeros(count, np.bool_)
-    tuning[distinct(of_kernel[tunes(trace.kernels) & (of_kernel >= 0)])] = True
+    tuning[distinct(of_kernel[trials(trace.kernels) & (of_kernel >= 0)])] = True
+    compiles |= _tried_out(tuning, thread)
     compiles |= _start_up(compiles | tuning | (compiled > _COMPILES * enqueue), thread)
     shown_by = first_use.most(trace, enqueues, compiles, tuning)
     later = _later_runs(start, np.maximum(end, last_end), thread, complete)
@@ -629,6 +630,16 @@ def _compiles(
     return found
 
 
+def _tried_out(tuning: BoolArray, thread: IntArray) -> BoolArray:
+    """The inferences in which kernels are tried out, of threads that do more than that."""
+    found = tuning.copy()
+    for key in distinct(thread[tuning]).tolist():
+        mine = thread == key
+        if np.count_nonzero(mine & ~tuning) < _LEAST_LATER:
+            found[mine] = False
+    return found
+
+
 def _start_up(made: BoolArray, thread: IntArray) -> BoolArray:
     """All inferences of a thread up to the last in which kernels are made, if they are made in most
     of these and later ones follow.
@@ -647,14 +658,18 @@ def _start_up(made: BoolArray, thread: IntArray) -> BoolArray:
 
 def _slow(took: IntArray, sequence: IntArray, times: float) -> BoolArray:
     """Which of the first half of these inferences took so many times as long as the later ones of
-    the same kernels, or as all later ones if none launches the same; none if they become faster
-    throughout.
+    the same kernels, or as all later ones if none launches the same and they are too few to be a
+    phase of their own; none if they become faster throughout.
     """
     half = len(took) // 2
     later = took[half:]
     usual = np.full(len(took), float(np.median(later)))
-    for one in distinct(sequence[half:]).tolist():
-        usual[sequence == one] = float(np.median(later[sequence[half:] == one]))
+    for one in distinct(sequence).tolist():
+        alike = sequence == one
+        if alike[half:].any():
+            usual[alike] = float(np.median(later[alike[half:]]))
+        elif np.count_nonzero(alike) >= SHORTEST_PHASE:
+            usual[alike] = float(np.median(took[alike]))
     ratio: FloatArray = took / np.maximum(usual, 1.0)
     slow: BoolArray = ratio[:half] > times
     return slow & (not (slow.any() and falls_throughout(ratio)))

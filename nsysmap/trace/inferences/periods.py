@@ -12,8 +12,10 @@ from nsysmap.core.groups import distinct, distinct_rows, numbered, rows_by_value
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.trace.copies import blocking_copies
-from nsysmap.trace.inferences.find import Inferences
+from nsysmap.trace.inferences.compilation import trials
+from nsysmap.trace.inferences.find import Inferences, sequence_hashes
 from nsysmap.trace.inferences.launch_order import launch_order, launch_time
+from nsysmap.trace.inferences.marked_steps import marked_steps
 from nsysmap.trace.inferences.repeats import (
     LaunchedKernels,
     SequenceInferences,
@@ -37,6 +39,10 @@ _CHANCE = 1e-3
 _MOST = 0.5  # of the kernels, and of their time
 _NEARLY_ALL = 0.9  # of the GPU's time: what else repeats is no step of the program
 _KNOWN = 64  # sequences that others are compared with
+# times the time of all repetitions: if so much follows them, they prepare it (random weights)
+_FOLLOWS = 10
+# times the kernels of a long one of the ranges that mark something: a step of several of them
+_LONGER, _LONG = 1.5, 90
 _GRID = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 
 
@@ -322,6 +328,8 @@ def unit_of_work(trace: Trace, found: Inferences, *, turns: bool) -> IntArray:
             if yes:
                 result[order[np.repeat(begin[mine], size[mine]) + _within(size[mine])]] = True
                 begins[order[begin[mine]]] = True
+    _without_trials(kernels, number, result)
+    begins &= result
     shown = distinct(found.table.ints("process")[~found.table.text("found_by").equals("period")])
     for process, rows in rows_by_value(kernels.ints("process")):
         if process not in shown:
@@ -336,9 +344,88 @@ def unit_of_work(trace: Trace, found: Inferences, *, turns: bool) -> IntArray:
     if turns:
         _join_turns(found.table, unit, shown)
         _main_kind(trace, found, unit, shown)
+        _main_home(found.table, unit, shown)
     _, numbered_anew = np.unique(unit[unit != MISSING], return_inverse=True)
     unit[unit != MISSING] = numbered_anew
-    return gather(unit, number)
+    repeated = gather(unit, number)
+    return _or_marked(trace, repeated, shown) if turns else repeated
+
+
+def _without_trials(kernels: Table, number: IntArray, repeated: BoolArray) -> None:
+    """Leaves out what a thread tried out where hardly a repetition follows that, unless its process
+    does nothing else.
+    """
+    trial = trials(kernels)
+    inside = trial & repeated
+    tried_out = trial | np.isin(number, number[inside])
+    thread, process = kernels.ints("thread"), kernels.ints("process")
+    more = np.isin(process, process[~tried_out])
+    for key in distinct(thread[inside]).tolist():
+        mine = repeated & (thread == key)
+        follow = distinct(number[mine & (number > number[mine & tried_out].max())])
+        if more[mine].any() and len(follow) < _LEAST:
+            repeated[mine & tried_out] = False
+
+
+def _main_home(inferences: Table, unit: IntArray, shown: IntArray) -> None:
+    """Keeps, of what repeats on several streams of a process, what is on the one where it takes
+    nearly all of the GPU's time: the rest, such as the exchange of gradients, serves it.
+
+    So do hidden CUDA graphs that take nearly all of the time of their process.
+    """
+    period = inferences.text("found_by").equals("period")
+    busy = np.maximum(inferences.ints("gpu_busy_ns"), 0)
+    rows = np.flatnonzero((unit != MISSING) | ~period)
+    process = inferences.ints("process")[rows]
+    stream = numbered(*(inferences.ints(name)[rows] for name in ("context", "stream")))[1]
+    home = np.where(period[rows], stream, np.int64(MISSING))
+    for one, members in rows_by_value(process):
+        homes, of = np.unique(home[members], return_inverse=True)
+        took = np.bincount(of, weights=busy[rows[members]])
+        main = int(took.argmax())
+        if one in shown and homes[main] != MISSING:
+            continue
+        if took[main] >= _NEARLY_ALL * took.sum():
+            unit[rows[members][of != main]] = MISSING
+
+
+def _or_marked(trace: Trace, repeated: IntArray, shown: IntArray) -> IntArray:
+    """The repetitions (a number per kernel), in each process whose own ranges show what it does
+    over and over those ranges instead, if what repeats is a piece of them.
+    """
+    kernels = trace.kernels
+    process = kernels.ints("process")
+    marked = marked_steps(trace, np.flatnonzero(~np.isin(process, shown)))
+    result, count = repeated.copy(), int(repeated.max(initial=-1)) + 1
+    for one in distinct(process[marked != MISSING]).tolist():
+        mine = process == one
+        if not _is_step(kernels, np.flatnonzero(mine & (repeated != MISSING)), repeated, marked):
+            result[mine] = np.where(marked[mine] == MISSING, marked[mine], marked[mine] + count)
+    used = result != MISSING
+    result[used] = np.unique(result[used], return_inverse=True)[1].reshape(-1)
+    return result
+
+
+def _is_step(kernels: Table, rows: IntArray, repeated: IntArray, marked: IntArray) -> bool:
+    """Whether what repeats in these kernels is the program's step beside the ranges that mark
+    something: one kind of it is longer than they are, or is nearly all of what they hold.
+    """
+    if not len(rows):
+        return False
+    rows = rows[np.argsort(repeated[rows], kind="stable")]
+    first = np.flatnonzero(np.diff(repeated[rows], prepend=MISSING))
+    size = np.diff(np.append(first, len(rows)))
+    took = kernels.ints("end_ns") - kernels.ints("start_ns")
+    busy = np.add.reduceat(took[rows], first)
+    hashes = sequence_hashes(kernels.text("name").codes[rows], first, size)
+    _, one, kind = np.unique(hashes, return_index=True, return_inverse=True)
+    of_kind = np.bincount(kind.reshape(-1), weights=busy)
+    main = int(of_kind.argmax())
+    held = marked != MISSING
+    held_in_each = np.bincount(marked[held])
+    longest = float(np.percentile(held_in_each[held_in_each > 0], _LONG))
+    beyond = size[one[main]] > _LONGER * longest
+    return bool(beyond or of_kind[main] >= _NEARLY_ALL * int(took[held].sum()))
 
 
 def _join_turns(inferences: Table, unit: IntArray, shown: IntArray) -> None:
@@ -441,10 +528,13 @@ def _marked(trace: Trace, rows: IntArray, begins: BoolArray) -> bool:
 
 def _most(trace: Trace, rows: IntArray, repeated: BoolArray, *, marked: bool) -> bool:
     """Whether most of these kernels, and of their time, are repetitions: between the first and the
-    last if those are marked.
+    last if those are marked.  What is only a preparation of much more that follows is none.
     """
     start, end = (trace.kernels.ints(name)[rows] for name in ("start_ns", "end_ns"))
     if not repeated.any():
+        return False
+    follows = start > start[repeated].max()
+    if (end - start)[follows].sum() > _FOLLOWS * (end - start)[repeated].sum():
         return False
     scope = (
         (start >= start[repeated].min()) & (start <= start[repeated].max())
