@@ -38,7 +38,7 @@ _LAUNCHED = ("launch", "dispatch")  # causes that lie between the launches of an
 _NAME = 8  # columns of the name of a layer, at least
 _MOST_GPUS = 4  # that are named one by one
 _MUCH_COPYING = 0.2  # of the busy time of a GPU: copies from which on they are named
-_MUCH_OUTSIDE = 0.1  # of the kernel time: what is in no repetition is told from which on it is
+_MUCH_OUTSIDE = 0.25  # of the kernel time: what is in no repetition is told from which on it is
 _MOSTLY_KNOWN = 0.5  # of the kernel time: what the hardware needs is known from which on it is told
 # ratio of the ends of a range to its middle, from which on it is called uncertain
 _UNCERTAIN = 0.25
