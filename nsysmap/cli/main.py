@@ -27,7 +27,7 @@ COMMAND_GROUPS = {
     "Did it help": ("compare",),
     "Guard it": ("gate", "baseline", "fleet"),
     "Look closer": ("layers", "graph", "map", "decode", "sql", "rules"),
-    "Record and pass on": ("record", "export", "nsys-plugin", "mcp"),
+    "Record and pass on": ("record", "open", "export", "nsys-plugin", "mcp"),
     "nsysmap itself": ("doctor", "cache", "man", "completion"),
 }
 """The commands by what they are for, as --help lists them."""
@@ -46,6 +46,7 @@ COMMANDS = {
     "fix": "fix:fix_command",
     "plot": "plot:plot_command",
     "export": "export:export_command",
+    "open": "open:open_command",
     "sql": "sql:sql_command",
     "decode": "decode:decode",
     "rules": "rules:rules_group",
