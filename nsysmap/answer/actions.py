@@ -33,6 +33,7 @@ from nsysmap.answer.model import (
 from nsysmap.core.changes import CHANGES as DECLARED
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, IntArray, Row, Table
+from nsysmap.text.units import worded
 from nsysmap.trace.inferences.steady import only_repeats
 
 LEAST_SHARE = 0.01
@@ -306,7 +307,7 @@ def _change(
     between = name == "one-graph" and runs.program.pytorch
     return Action(
         name=name,
-        title=change.title,
+        title=worded(change.title, repetitions=runs.repeats),
         saving=Figure(saving, row.integer("low_saving_ns"), row.integer("high_saving_ns")),
         share=saving / before if before else None,
         basis="replay",
@@ -479,7 +480,11 @@ def _rule(
     )
     return Action(
         name=rule,
-        title=rule if change is None else _title(rule, change.title, _evidence(mine, rule)),
+        title=(
+            rule
+            if change is None
+            else worded(_title(rule, change.title, _evidence(mine, rule)), repetitions=runs.repeats)
+        ),
         saving=Figure(at_most, 0, at_most),
         share=at_most / unit_ns,
         basis="rule",

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
-
 from nsysmap.advice.program import TORCH_ENGINES, TORCH_TENSORRT
 from nsysmap.answer import headroom_words
 from nsysmap.answer.actions import LEAST_SHARE, PAUSES
@@ -24,7 +21,6 @@ from nsysmap.answer.words import (
 from nsysmap.core.changes import CHANGES
 from nsysmap.core.idle_causes import idle_words
 from nsysmap.core.table import Row
-from nsysmap.text.terminal import columns
 from nsysmap.text.units import counted, percent, range_of, rate, rate_range, rounded
 
 ACTIONS = 3
@@ -37,9 +33,9 @@ _ALONE = (
     "without Python's work",
 )
 _AS_LONG = "each takes as long as before"
+_NAMED = 2  # actions that are left out are named, at most
 _LEAST_SHARE = 0.03  # share of the time per inference for a second and third action
 _ACTION_LINES = 6
-_NAMED = 2  # actions that are left out are named, at most
 
 
 def gain(summary: Answer, action: Action, per: str = "", *, brief: bool = False) -> str:
@@ -238,79 +234,6 @@ def first_actions(summary: Answer) -> tuple[Action, ...]:
         chosen.append(action)
         lines += takes
     return (*(one for one in shorter if one in chosen), *((more,) if more else ()))
-
-
-def order(
-    summary: Answer, shown: Sequence[Action], *, why: bool = True, room: int | None = None
-) -> str:
-    """Which actions that pay are left out; and (``why``) why the others are in this order where a
-    later one may save more than one before it.  In ``room`` columns as many are named as fit one
-    line.
-    """
-    shorter = [one for one in shown if not one.throughput_only]
-    later_more = why and any(two.saving.ns > one.saving.ns for one, two in pairwise(shorter))
-    left = [one for one in summary.actions if one not in shown] if shown else []
-    left = [one for one in left if one.name != "cuda-graph"]  # which has a row of its own then
-    large = [
-        one
-        for one in left
-        if (one.share or 0.0) >= _LEAST_SHARE
-        and not (one.filled is not None and one.basis == "rule")
-    ]
-    large.sort(key=lambda one: (one.throughput_only, -(one.share or 0.0)))
-    # of unknown gain, for throughput
-    unknown = [one for one in first_actions(summary) if one in left and one not in large]
-    large = [*unknown, *large]
-    more = sum(1 for one in left if one in large or not one.throughput_only)
-    forms = (
-        [_left_out(large[:number], more) for number in range(min(_NAMED, len(large)), -1, -1)]
-        if large
-        else [""]
-    )
-    told = next((one for one in forms if room is None or columns(f"({one})") <= room), forms[-1])
-    return "; ".join(
-        part
-        for part in ("what a replay predicts comes before upper bounds" if later_more else "", told)
-        if part
-    )
-
-
-def _left_out(named: Sequence[Action], number: int) -> str:
-    """So many actions that are left out, with these of them by name."""
-    others = [f"{number - len(named)} more"] if number > len(named) else []
-    return f"{'also: ' if named else ''}{'; '.join([*map(_also, named), *others])}: --full"
-
-
-def _also(action: Action) -> str:
-    """An action that is left out, with its share of the time, or by how much it raises
-    throughput.
-    """
-    if action.throughput_only:
-        share = min(action.share or 0.0, 0.99)
-        more = (
-            ""
-            if action.filled is not None and action.basis == "rule"
-            else f", +{percent(share / (1 - share), 1, 0)}"
-        )
-        return f"for throughput: {action.title}{more}"
-    return (
-        f"{action.title},"
-        f" {'up to ' if action.basis == 'rule' else ''}{percent(action.share or 0.0, 1, 0)}"
-    )
-
-
-def without_least(shown: Sequence[Action]) -> tuple[Action, ...]:
-    """All but the action that says least: that of unknown gain, otherwise the one that shortens one
-    inference least; one always stays.
-    """
-    if len(shown) < 2:
-        return tuple(shown)
-    unknown = [one for one in shown if one.throughput_only and one.basis == "rule"]
-    shorter = sorted(
-        (one for one in shown if not one.throughput_only), key=lambda one: -one.saving.ns
-    )[1:]
-    least = (unknown or shorter or shown)[-1]
-    return tuple(one for one in shown if one is not least)
 
 
 def action_title(action: Action) -> str:

@@ -68,7 +68,6 @@ from nsysmap.core.table import Row, Table
 from nsysmap.names.decode import decode, pattern_words
 from nsysmap.rules.finding import Outcome
 from nsysmap.text.terminal import in_one
-from nsysmap.text.units import worded
 from nsysmap.trace.inferences.disturbance import SLOWED, is_disturbed
 from nsysmap.trace.inferences.steady import only_repeats
 
@@ -170,7 +169,6 @@ def summarize(
         actions=tuple(
             replace(
                 one,
-                title=worded(one.title, repetitions=unit.repetitions),
                 in_phase=saved_in(tables, kinds, one.name),
             )
             for one in todo

@@ -697,29 +697,6 @@ def test_two_in_flight_of_a_program_that_runs_cuda_graphs_are_two_graphs() -> No
     assert given.paste == "trtexec --loadEngine=model.plan --infStreams=2"
 
 
-def test_where_an_upper_bound_is_larger_than_a_replayed_saving_before_it_the_order_is_explained() -> (  # noqa: E501
-    None
-):
-    summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
-    graph, attention = (
-        one for one in summary.actions if one.name in ("cuda-graph", "attention-not-fused")
-    )
-    alone = replace(summary, actions=(graph, attention))
-    assert gains.order(alone, (graph, attention)) == ""
-    large = replace(attention, saving=Figure(graph.saving.ns + 1, 0, graph.saving.ns + 1))
-    assert (
-        gains.order(replace(summary, actions=(graph, large)), (graph, large))
-        == "what a replay predicts comes before upper bounds"
-    )
-    assert gains.order(alone, (graph,)) == "also: fuse attention, up to 9%: --full"
-    small = replace(attention, share=0.02)
-    assert gains.order(replace(summary, actions=(graph, small)), (graph,), why=False) == ""
-    assert gains.order(summary, (attention,)).startswith(
-        "also: for throughput: keep two inferences in flight, +"
-    )  # a graph has a row of its own
-    assert gains.order(replace(summary, actions=(graph, small)), (graph,)) == ""  # --full has it
-
-
 def test_where_lines_are_few_the_actions_that_save_most_stay() -> None:
     summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
     graph, attention, two, *_ = summary.actions
@@ -731,8 +708,6 @@ def test_where_lines_are_few_the_actions_that_save_most_stay() -> None:
     )
     many = replace(summary, actions=(graph, large, two))
     assert gains.first_actions(many) == (graph, large, two)
-    assert gains.without_least((graph, large, two)) == (large, two)
-    assert gains.without_least((large, two)) == (large,)
     small = [replace(graph, name=f"other {number}") for number in range(3)]
     assert large in gains.first_actions(replace(summary, actions=(*small, large, two)))
 
@@ -745,37 +720,6 @@ def test_what_raises_throughput_only_is_not_shown_where_a_shorter_inference_rais
     assert gains.first_actions(replace(summary, actions=(graph, two))) == (graph, two)
     less = replace(two, saving=graph.saving)
     assert gains.first_actions(replace(summary, actions=(graph, less))) == (graph,)
-
-
-def test_an_action_that_pays_is_named_even_where_there_is_no_room_for_it() -> None:
-    summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
-    graph, *_ = summary.actions
-    copies = replace(
-        graph, name="async", title="synchronise once, at the end", share=0.10, throughput_only=True
-    )
-    others = [
-        replace(graph, name=f"other {number}", title=f"other {number}", share=0.05)
-        for number in range(3)
-    ]
-    told = gains.order(replace(summary, actions=(graph, copies, *others)), (graph,))
-    assert told == "also: other 0, 5%; other 1, 5%; 2 more: --full"
-    most = replace(others[2], share=0.07)
-    # what shortens an inference first
-    told = gains.order(replace(summary, actions=(graph, copies, most)), (graph,))
-    assert told == "also: other 2, 7%; for throughput: synchronise once, at the end, +11%: --full"
-    assert (
-        gains.order(replace(summary, actions=(graph, *others[:2], most)), (graph,), room=40)
-        == "also: other 2, 7%; 2 more: --full"
-    )
-    assert (
-        gains.order(replace(summary, actions=(graph, copies)), (graph,), room=69)
-        == "also: for throughput: synchronise once, at the end, +11%: --full"
-    )
-    assert (
-        gains.order(replace(summary, actions=(graph, copies)), (graph,), room=40)
-        == "1 more: --full"
-    )
-    assert gains.order(replace(summary, actions=(graph, copies)), (graph, copies)) == ""
 
 
 def test_an_outlier_that_is_mostly_the_profilers_work_is_called_its_artefact() -> None:
@@ -1003,16 +947,6 @@ def test_a_gpu_that_copies_says_how_much_of_its_time_that_is() -> None:
     assert gpu.copies_share == 0
     copying = replace(summary, gpus=(replace(gpu, copies_share=0.71),))
     assert "73% busy in the trace (274 µs, 71% of it copies)" in words.where(copying)[0]
-
-
-def test_where_the_screen_is_small_the_first_action_stays_and_what_says_least_goes_first() -> None:
-    summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
-    graph, attention, flight = gains.first_actions(summary)
-    assert gains.without_least((graph, attention, flight)) == (graph, flight)
-    assert gains.without_least((graph, flight)) == (graph,)
-    assert gains.without_least((graph,)) == (graph,)
-    batch = replace(flight, name="under-filled-gpu", basis="rule")
-    assert gains.without_least((graph, attention, batch)) == (graph, attention)
 
 
 def test_hidden_replays_between_ranges_take_turns_with_them() -> None:
