@@ -154,10 +154,10 @@ _DECLARED = (
     ),
     Cause(
         "no-work",
-        "without work",
-        "there was no request to serve",
+        "waiting outside CUDA",
+        "the host waited in the operating system: for a request, for data, for another thread",
         "#e6e9ec",
-        short="no work",
+        short="waits outside CUDA",
         rule_group="host",
         yields=True,
     ),

@@ -305,7 +305,8 @@ def _read(
     trace, inferences = observed.trace, observed.inferences
     hidden = _hides_work(trace)
     if not len(trace.kernels) and not len(trace.cuda_graph_traces):
-        return NoModel(hidden or "the trace has no GPU work")
+        more = len(trace.memcpys) or len(trace.memsets)
+        return NoModel(hidden or f"the trace has no {'kernels' if more else 'GPU work'}")
     if not len(trace.api_calls):
         return NoModel(
             "CUDA API calls were not traced, so nothing is known about the host; capture again with"

@@ -161,6 +161,16 @@ def test_the_slow_first_launches_of_kernels_load_them(tmp_path: Path) -> None:
     assert (of.end_ns - of.start_ns).tolist()[-3:] == [900_000, 300_000, 400_000]
 
 
+def test_a_first_launch_that_takes_longer_than_nsys_sets_up_its_tables_loads_code(
+    tmp_path: Path,
+) -> None:
+    """As where nsys is too old to show that libraries load their code."""
+    file = NsysFile()
+    launches(file, [60 * MS, *[5000] * 11], "abababababab")
+    of = found(file, tmp_path)
+    assert (of.end_ns - of.start_ns).tolist() == [60 * MS]
+
+
 def test_first_launches_that_wait_no_more_often_than_others_load_nothing(tmp_path: Path) -> None:
     file = NsysFile()
     launches(file, [5000, 300_000, 5000, 300_000] * 3 + [5000] * 20, "abcd" * 3 + "ab" * 10)

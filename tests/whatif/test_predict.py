@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from nsysmap import analyze
 from nsysmap.analysis import analyze_mapped, observed_of, predict_changes
 from nsysmap.cli.main import cli
 from nsysmap.core.errors import NsysmapError
@@ -29,6 +30,7 @@ from nsysmap.whatif.profiler import LIKELY, MACHINES
 from nsysmap.whatif.timeline import Step, all_works, each_step
 from nsysmap.whatif.window import Window, steady_window
 from tests.exports import exported
+from tests.nsys_file import PROCESS, NsysFile
 from tests.places import CAPTURES, FIXTURES
 
 Answers = dict[str, dict[str, object]]
@@ -225,6 +227,17 @@ def test_work_that_another_thread_launches_is_in_the_replay() -> None:
     assert helped.recorded_ns == alone.recorded_ns
     assert abs(helped.error) < 0.01
     assert list(helped.before.values()) == pytest.approx(list(alone.before.values()), rel=0.01)
+
+
+def test_a_trace_of_copies_alone_has_no_kernels_but_gpu_work(tmp_path: Path) -> None:
+    file = NsysFile()
+    file.call("cudaMemcpy_v3020", 0, 900, 1)
+    file.add(
+        "CUPTI_ACTIVITY_KIND_MEMCPY", start=100, end=800, deviceId=0, contextId=1, streamId=7,
+        correlationId=1, globalPid=PROCESS, bytes=4096, copyKind=1, srcKind=0, dstKind=2,
+    )  # fmt: skip
+    reasons = analyze(file.write(tmp_path / "x.sqlite"), rules=[]).tables.whatif.text("reason")
+    assert set(reasons.list()) == {"the trace has no kernels"}
 
 
 def test_a_replay_without_all_gpu_work_of_its_inferences_is_none() -> None:

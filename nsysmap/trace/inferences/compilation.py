@@ -29,6 +29,11 @@ _MORE_OFTEN = 5.0
 """Times as often first launches must be slow as others, to be slow because they are the first: a
 trace that begins in the middle of a run has first launches too.
 """
+_SETS_UP_NS = 7_000_000
+"""A first launch that takes longer loads code, also where no load shows in the trace before it:
+nsys sets up its own tables in 44 to 700 µs (sixty captures between cudaProfilerStart and
+cudaProfilerStop), on a host ten times as slow in 7 ms.  TensorFlow's took 678 ms.
+"""
 # calls about a function, the first of which loads it
 _FUNCTION = re.compile(r"cu(da)?((Func|Kernel)(Get|Set)|Occupancy)")
 _COMPILING = re.compile(r"Xla(Compile|Autotun)|_?compile_(inner|fx)|_compile\.")
@@ -262,9 +267,9 @@ def _first_launches(trace: Trace, loads: IntArray) -> IntArray:
     """The calls that launch a kernel for the first time in their process, and take much longer than
     launches do.
 
-    Not the first launch of a thread where its process has loaded no code in the trace by then:
-    where the trace begins later than the program, that is when nsys sets up its own tables (44 to
-    700 µs in sixty captures between cudaProfilerStart and cudaProfilerStop).
+    Not the first launch of a thread where its process has loaded no code in the trace by then,
+    unless it takes too long for that: where the trace begins later than the program, that is when
+    nsys sets up its own tables.
     """
     kernels, calls = trace.kernels, trace.api_calls
     loader, loaded = (calls.ints_at(name, loads) for name in ("process", "start_ns"))
@@ -291,9 +296,9 @@ def _first_launches(trace: Trace, loads: IntArray) -> IntArray:
                 order[np.unique(kernels.ints("thread")[rows[order]], return_index=True)[1]]
             ]
             since = int(loaded[loader == one].min(initial=np.iinfo(np.int64).max))
-            found.append(
-                counts[~np.isin(counts, of_threads) | (calls.ints_at("end_ns", counts) >= since)]
-            )
+            begun, ended = (calls.ints_at(name, counts) for name in ("start_ns", "end_ns"))
+            loads_code = (ended >= since) | (ended - begun > _SETS_UP_NS)
+            found.append(counts[~np.isin(counts, of_threads) | loads_code])
     return np.concatenate(found)
 
 
