@@ -19,8 +19,10 @@ all engines but one, and shows that one's figures.
 --only CHANGE answers no other change.
 
 Last comes how wide the ranges should be, for each kind of prediction of TensorRT's own engines: the
-conformal factor by which the stated ranges would hold for nine of ten engines, and how often those
-hold whose factor is that of all engines but one (see nsysmap/whatif/spread.py).
+conformal factor by which the stated ranges would hold for nine of ten engines, how often those hold
+whose factor is that of all engines but one, how often those whose factor is that of all other
+folders (machines and sessions) and the factor that each folder needs (see
+nsysmap/whatif/spread.py).
 """
 
 from __future__ import annotations
@@ -322,7 +324,7 @@ def calibration(rows: Sequence[Row]) -> Iterator[str]:
     real = [row for row in rows if row.group in (REAL, HELD_OUT)]
     yield (
         f"{'factors of the ranges':<24}{'models':>7}{'captures':>9}{'off':>7}{'in range':>9}"
-        f"{'width':>7}{'factor':>8}{'left out':>9}  factors of machines"
+        f"{'width':>7}{'factor':>8}{'left out':>9}{'folders':>9}  factors of folders"
     )
     for change in dict.fromkeys(row.change for row in real):
         mine = [row for row in real if row.change == change]
@@ -341,13 +343,30 @@ def calibration(rows: Sequence[Row]) -> Iterator[str]:
             for each in by_folder.values()
             if len(each) >= _FEWEST
         ]
+        apart = list(folders_left_out(mine))
+        needed = ", ".join(f"{one:.2f}" for one in machines)
         off = statistics.median(abs(row.off) for row in mine)
         within = f"{sum(row.time_holds for row in mine)}/{len(mine)}"
         yield (
             f"{change:<24}{len(scores):>7}{len(mine):>9}{off:>7.1%}{within:>9}"
             f"{statistics.median(row.time_width for row in mine):>7.1%}{conformal(scores):>8.2f}"
-            f"{statistics.mean(held):>9.0%}  {', '.join(f'{one:.2f}' for one in machines)}"
+            f"{statistics.mean(held):>9.0%}{statistics.mean(apart):>9.0%}  {needed}"
         )
+
+
+def folders_left_out(rows: Sequence[Row]) -> Iterator[bool]:
+    """For each row whether its range holds with the factor of the models that other folders have
+    and its own has not.
+    """
+    for folder in {row.folder for row in rows}:
+        mine = [row for row in rows if row.folder == folder]
+        models = {row.model for row in mine}
+        scores: dict[str, list[float]] = defaultdict(list)
+        for row in rows:
+            if row.folder != folder and row.model not in models:
+                scores[row.model].append(row.score)
+        factor = conformal(scores)
+        yield from (row.score <= factor for row in mine)
 
 
 def summary(rows: Sequence[Row]) -> str:

@@ -44,7 +44,7 @@ _SLACK_NS = 4_000
 # nodes of kernels that spin: 0.29 us apart in a graph with branches, 0.1 in one without
 _BESIDE_NS = 190
 _FEW = 5  # fewest examples for a median
-_PLAIN_NS, _WITH_ATTRIBUTES_NS = 200, 600
+_PLAIN_NS, WITH_ATTRIBUTES_NS = 200, 600
 _WIDER_NS = 740  # for each node of a kernel that cuDNN generates
 _NARROW_NS = (60, 165)
 _MOSTLY_NARROW = 0.38  # share of the gaps
@@ -165,7 +165,7 @@ def _made_node_ns(trace: Trace, window: Window) -> int:
     """
     launch = trace.kernels.held_ints("launch").take(window.launched(trace.kernels))
     asked = trace.api_calls.held_text("api").take(launch).where(ATTRIBUTES.__contains__)
-    return _WITH_ATTRIBUTES_NS if asked.any() and not has_pytorch(trace) else _PLAIN_NS
+    return WITH_ATTRIBUTES_NS if asked.any() and not has_pytorch(trace) else _PLAIN_NS
 
 
 def _wider_node_ns(trace: Trace, window: Window, neighbours: _Queued, nodes: BoolArray) -> int:

@@ -11,6 +11,7 @@ from itertools import groupby, islice
 
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING
+from nsysmap.whatif.early import MOVED_NS
 from nsysmap.whatif.timeline import (
     ALL_QUEUES,
     COPIES,
@@ -221,10 +222,11 @@ def node_lead_ns(work: Work, after: Sequence[Work], costs: Costs) -> int:
         lead = costs.to_memset_ns
     elif any(other.kind == "memset" for other in after):
         lead = costs.from_memset_ns
-    elif work.early and len(after) == 1:
-        # one that began early has waited within its recorded duration: it keeps its own overlap
-        overlap_ns = after[0].end_ns - work.start_ns
-        return costs.early_kept_ns - overlap_ns if overlap_ns > 0 else costs.early_node_ns
+    elif work.early and len(after) == 1 and after[0].end_ns - work.start_ns > MOVED_NS:
+        # it began early and has waited within its recorded duration: it keeps its own overlap
+        return costs.early_kept_ns - (after[0].end_ns - work.start_ns)
+    elif work.at_once and len(after) == 1:
+        return costs.early_node_ns
     else:
         lead = costs.node_ns
     return lead + (costs.crossing_ns if any(other.queue != work.queue for other in after) else 0)

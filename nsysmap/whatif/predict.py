@@ -30,10 +30,10 @@ from nsysmap.whatif.spread import (
     FACTORS,
     all_graphs,
     at_once_ns,
-    graph_spread,
-    has_dynamic_shapes,
+    made_spread,
     only_graphs,
     placed_elsewhere_ns,
+    recorded_spread,
 )
 from nsysmap.whatif.throughput import least_ns
 from nsysmap.whatif.timeline import Timeline, all_works, inference_count
@@ -178,7 +178,7 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
     spread = (
         RUN_TO_RUN * (max(after[0].values()) - min(after[0].values())) / 2 + NOISE * before[likely]
     )
-    low_after_ns, high_after_ns = _between_ns(model, likeliest, after)
+    low_after_ns, high_after_ns = _between_ns(model, change, likeliest, after)
     # a slower host may have more to save than the likely one takes in total: limited to the same
     # share
     most = max(
@@ -186,11 +186,13 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
         for times in after
         for machine in times
     )
-    low, high = min(savings) - spread, max(savings) + spread
+    factor, told = FACTORS.changes.get(change.name, 1.0), before[likely] - after[0][likely]
+    low = told - factor * (told - min(savings) + spread)
+    high = told + factor * (max(savings) + spread - told)
     high = high if high < before[likely] else most * before[likely]
     apart = bool(model.interpreter) and not model.python and all_graphs(likeliest)
     if apart:  # the runs of Python before and after it differ, each by itself
-        told, then = before[likely] - after[0][likely], after[0][likely]
+        then = after[0][likely]
         low = min(low, told - hypot(before[likely] - _least_ns(model), high_after_ns - then))
         high = max(high, told + hypot(_most_ns(model) - before[likely], then - low_after_ns))
     high = min(high, _most_ns(model) - low_after_ns)
@@ -198,7 +200,7 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
         saving = _saving_in_a_graph(model, make)
         if saving is not None:
             low, high = min(low, saving), max(high, saving)
-    saving, assumptions = before[likely] - after[0][likely], f"{_basis(model)} {plan.assumptions}"
+    saving, assumptions = told, f"{_basis(model)} {plan.assumptions}"
     most_saved = _gpu_allows(model, change, plan.makes[0])
     limited = saving > most_saved + spread
     if limited:
@@ -246,18 +248,24 @@ def _clock_ns(model: Model) -> int:
 
 
 def _between_ns(
-    model: Model, changed: Timeline | None, after: Sequence[dict[Machine, int]]
+    model: Model, change: Change, changed: Timeline | None, after: Sequence[dict[Machine, int]]
 ) -> tuple[int, int]:
     """The shortest and the longest time after a change."""
     likely = after[0][model.machines[0]]
     if _of_graphs(model, changed) and changed is not None and len(after) == 1:
-        dynamic = has_dynamic_shapes(model.facts)
-        below, above = graph_spread(model, changed, FACTORS.made_graph, dynamic=dynamic)
+        below, above = made_spread(model, changed)
         return max(round(likely - below), 0), round(likely + above)
     least, most = (edge(edge(times.values()) for times in after) for edge in (min, max))
-    clock_ns = _clock_ns(model)
+    clock_ns, factor = _clock_ns(model), FACTORS.changes.get(change.name, 1.0)
     longer = round(hypot(clock_ns, placed_elsewhere_ns(model)))
-    return round(least * (1 - NOISE)) - clock_ns, round(most * (1 + NOISE)) + longer
+    low = likely - factor * (likely - least * (1 - NOISE) + clock_ns)
+    if changed is not None and not change.declared.more_kernels_at_once:
+        now, then = (
+            sum(work.dur_ns for work in all_works(one)) / max(inference_count(one), 1)
+            for one in (model.likely, changed)
+        )
+        low = max(low, min((model.work_ns - clock_ns) * min(then / max(now, 1), 1.0), least))
+    return round(low), round(likely + factor * (most * (1 + NOISE) + longer - likely))
 
 
 def _of_graphs(model: Model, timeline: Timeline | None) -> bool:
@@ -271,7 +279,7 @@ def _least_ns(model: Model) -> int:
     """
     before = model.before[model.machines[0]]
     if _of_graphs(model, model.likely):
-        below = graph_spread(model, model.likely, FACTORS.recorded_graph)[0]
+        below = recorded_spread(model)[0]
     else:
         least = min(model.before.values()) * (1 - NOISE) - _clock_ns(model)
         below = hypot(_factor(model) * (before - least), at_once_ns(model))
@@ -291,7 +299,7 @@ def _most_ns(model: Model) -> int:
     """
     before = model.before[model.machines[0]]
     if _of_graphs(model, model.likely):
-        above = graph_spread(model, model.likely, FACTORS.recorded_graph)[1]
+        above = recorded_spread(model)[1]
     else:
         slow = max(model.before.values()) * (1 + NOISE) + _clock_ns(model)
         longer = hypot(at_once_ns(model), placed_elsewhere_ns(model))

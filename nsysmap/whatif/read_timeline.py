@@ -15,7 +15,7 @@ from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.inferences.find import enqueue_spans
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
-from nsysmap.whatif.early import begins_early
+from nsysmap.whatif.early import begins_early, runs_at_once
 from nsysmap.whatif.gpu_share import kernel_needs
 from nsysmap.whatif.pieces import KINDS, Pieces, find_pieces
 from nsysmap.whatif.profiler import OWN_CALLS, ProfilerCosts, profiler_parts
@@ -100,8 +100,10 @@ class _Source:
     inferences: Table
     window: Window
     pieces: Pieces
-    listed: list[tuple[int, int, int, int, int, float, float, float, float, bool]]
-    """The pieces' start_ns, end_ns, row, kind, queue, needs, pinned, sms and early."""
+    listed: list[tuple[int, int, int, int, int, float, float, float, float, bool, bool]]
+    """The pieces' start_ns, end_ns, row, kind, queue, needs, pinned, sms, early and
+    at_once.
+    """
     queues: dict[int, int]  # stream id to number
     costs: Costs
     profiler: ProfilerCosts
@@ -129,8 +131,9 @@ class _Source:
         needs = kernel_needs(trace.kernels, rows, trace.devices, window.device, roofline(rows))
         for column, need in ((likely, needs.least), (most, needs.most), (sms, needs.sms)):
             column[pieces.row != MISSING] = need
-        early = np.zeros(len(queue), np.bool_)
+        early, at_once = (np.zeros(len(queue), np.bool_) for _ in range(2))
         early[pieces.row != MISSING] = begins_early(trace, rows)
+        at_once[pieces.row != MISSING] = runs_at_once(trace, rows)
         pinned = pieces.pinned_ns / np.maximum(pieces.end_ns - pieces.start_ns, 1)
         columns = (
             pieces.start_ns,
@@ -143,6 +146,7 @@ class _Source:
             pinned,
             sms,
             early,
+            at_once,
         )
         listed = list(zip(*(column.tolist() for column in columns), strict=True))
         launch_start = gather(calls.ints("start_ns"), pieces.launch)
@@ -320,7 +324,9 @@ class _Source:
         works: list[Work] = []
         ends = self.pieces.end_ns
         for at in range(first, last):
-            start, end, row, kind, queue, likely, most, pinned, sms, early = self.listed[at]
+            start, end, row, kind, queue, likely, most, pinned, sms, early, at_once = self.listed[
+                at
+            ]
             after = self.pieces.after[at]
             if graph:
                 before = max((int(ends[other]) for other in after), default=self.listed[first][0])
@@ -343,6 +349,7 @@ class _Source:
                     pinned,
                     sms,
                     early,
+                    at_once,
                 )
             )
         return tuple(works)

@@ -5,33 +5,26 @@ A range has a scale, which comes from the trace, and a factor, which comes from 
 engines that were measured.  The scale of CUDA graphs is the root of the sum of the squares of what
 their kernels, the gaps between them, their branches and the host may take more or less; that of
 other programs is how much sooner and later they end on the quick and the slow host.  The factor is
-conformal: the least with which the range holds for 90 % of the engines, each counted once and the
-next one too (``benchmarks/whatif.py --leave-one-out`` prints it, and how
-often the range holds for engines that it leaves out).
+conformal: the least with which the range holds for nine of ten predictions of every session in
+which engines were built and measured (one machine, one evening, 10 to 20 engines): engines of one
+session are more alike than those of two (``benchmarks/whatif.py`` prints it, and how often a
+session's times are in the range whose factor all others give).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import hypot
 
 import numpy as np
 
 from nsysmap.core.records import dataclass
+from nsysmap.whatif.calibration import WITH_ATTRIBUTES_NS
 from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.model import Model
 from nsysmap.whatif.timeline import Timeline, all_steps, all_works, host_time, inference_count
 
-_NODE_NS = 200
-"""A node with the gap before it: gaps of 0.1, 0.26 and 0.42 us occur in captures of one graph."""
-
 _HOST_NS = 2_500  # launching, waiting, and what the host does between them
-_WORK = 0.04
-"""Part of the GPU's work: the same plan takes another time in each process that runs it without
-the profiler; of 28 engines run by Python and by C++ as a graph, five differed by 5 to 17 %, the
-others by 2.4 % (root of the mean of the squares).  TensorRT for RTX compiles its kernels in the
-process.
-"""
-_BRANCHES = 0.03  # part of the work of a graph with branches, whose overlap differs from run to run
 _OWN = 0.35  # part of the host's own work around the graphs
 
 _FEW_BLOCKS, _LONG_NS = 8, 10_000
@@ -54,6 +47,29 @@ or less without the profiler: five captures of three engines, 0.7 to 6.4 %.
 
 
 @dataclass(frozen=True)
+class GraphScale:
+    """What of a CUDA graph may be off by itself."""
+
+    node_ns: int  # a node with the gap before it
+    work: float  # part of the GPU's work
+    branches: float  # the same of a graph with branches, whose overlap differs from run to run
+
+
+RECORDED = GraphScale(node_ns=300, work=0.03, branches=0.05)
+"""Of a graph that the trace holds."""
+
+MADE = GraphScale(node_ns=500, work=0.04, branches=0.03)
+"""Of a graph made of single launches of TensorRT's.  Without the profiler the nodes of such graphs
+are 0.3 us closer than is usual, as usual, or 0.3 to 0.5 us further apart, all nodes of a graph
+alike: one plan took 879 and 758 us in two processes (188 nodes), another 134 and 152 in two graphs
+of one process (76 nodes), and each of them the same from run to run to 1 %.  No trace shows which.
+"""
+
+PLAIN = GraphScale(node_ns=360, work=0.07, branches=0.05)
+"""The same of kernels that no call launches with attributes, whose graphs do not differ so."""
+
+
+@dataclass(frozen=True)
 class Factors:
     """What the scale of each kind of prediction is multiplied by (see above)."""
 
@@ -61,9 +77,17 @@ class Factors:
     made_graph: float  # a graph made of single launches
     launches: float  # a program that launches one by one, as it is
     threads: float  # the same of several threads
+    # the replays of a quick and a slow host, and others that bound a change, by its name
+    changes: Mapping[str, float]
 
 
-FACTORS = Factors(recorded_graph=0.97, made_graph=1.27, launches=1.0, threads=1.0)
+FACTORS = Factors(
+    recorded_graph=0.82,
+    made_graph=0.7,
+    launches=1.0,
+    threads=1.0,
+    changes={"async": 1.3, "two-in-flight": 0.75},
+)
 
 
 def only_graphs(timeline: Timeline) -> bool:
@@ -77,8 +101,22 @@ def all_graphs(timeline: Timeline | None) -> bool:
     return bool(launches) and all(step.graph for step in launches)
 
 
+def recorded_spread(model: Model) -> tuple[float, float]:
+    """By how many nanoseconds per inference or pass a program whose graphs were recorded may be
+    quicker, and slower, than its replay says.
+    """
+    return graph_spread(model, model.likely, RECORDED, FACTORS.recorded_graph)
+
+
+def made_spread(model: Model, timeline: Timeline) -> tuple[float, float]:
+    """The same of a timeline whose graphs a change made."""
+    scale = MADE if timeline.costs.made_node_ns == WITH_ATTRIBUTES_NS else PLAIN
+    dynamic = has_dynamic_shapes(model.facts)
+    return graph_spread(model, timeline, scale, FACTORS.made_graph, dynamic=dynamic)
+
+
 def graph_spread(
-    model: Model, timeline: Timeline, factor: float, *, dynamic: bool = False
+    model: Model, timeline: Timeline, scale: GraphScale, factor: float, *, dynamic: bool = False
 ) -> tuple[float, float]:
     """By how many nanoseconds per inference or pass a program of graph launches may be quicker,
     and slower, than the replay of this timeline says.
@@ -88,18 +126,18 @@ def graph_spread(
     own = host_time(timeline, lambda step: step.own_ns) * model.window.inferences_a_pass
     branches = len({work.queue for work in works}) > 1
     both = hypot(
-        _NODE_NS * len(works) / count,
+        scale.node_ns * len(works) / count,
         _HOST_NS * model.window.inferences_a_pass,
-        _WORK * model.work_ns,
+        scale.work * model.work_ns,
         _OWN * own,
-        _BRANCHES * model.work_ns if branches else 0.0,
+        scale.branches * model.work_ns if branches else 0.0,
     )
     above = hypot(
-        both,
+        factor * both,
         placed_elsewhere_ns(model),
         _OTHER_KERNELS * model.work_ns if dynamic else 0.0,
     )
-    return factor * both, factor * above
+    return factor * both, above
 
 
 def placed_elsewhere_ns(model: Model) -> float:

@@ -41,6 +41,8 @@ class Work(
     sms: float = 0.0  # share of the SMs that it keeps busy, see gpu_share.Needs
     # it may begin before the end of the kernel before it in its stream (see early)
     early: bool = False
+    # in a graph it would begin before the end of that kernel (see early.runs_at_once)
+    at_once: bool = False
 
 
 class Step(NamedTuple):

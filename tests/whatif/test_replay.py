@@ -236,7 +236,10 @@ def test_a_graph_costs_one_launch_and_the_node_gap() -> None:
 def test_what_lies_between_two_nodes_of_a_graph_depends_on_what_they_are(
     kinds: tuple[WorkKind, ...], early: bool, gaps: list[int]
 ) -> None:
-    works = [work(number, 5_000, kind)._replace(early=early) for number, kind in enumerate(kinds)]
+    works = [
+        work(number, 5_000, kind)._replace(early=early, at_once=early)
+        for number, kind in enumerate(kinds)
+    ]
     steps = tuple(
         step("submit", inference, works=(each,)) for inference in range(2) for each in works
     )
