@@ -167,7 +167,7 @@ def test_the_notebook_runs_and_every_cell_shows_something(tmp_path: Path) -> Non
 )
 def test_a_path_with_a_nul_is_an_error_of_one_line(given: str | tuple[str, list[str]]) -> None:
     sync = CAPTURE / "sync.sqlite"
-    with pytest.raises(nsysmap.NsysmapError, match=r"a\\0b: has a NUL character") as caught:
+    with pytest.raises(nsysmap.NsysmapError, match="NUL character") as caught:
         if isinstance(given, str):
             nsysmap.analyze(sync, [CAPTURE / "engine.json"], **{given: "a\0b"})  # type: ignore[arg-type]
         else:

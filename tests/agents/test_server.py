@@ -94,7 +94,7 @@ def test_files_outside_the_folders_are_not_opened(tmp_path: Path, path: str) -> 
     (tmp_path / "link.nsys-rep").symlink_to(REAL / "bert_eager-sync.nsys-rep")
     ((failed, text),) = asked(tmp_path, ("open_report", {"report": path}))
     assert failed
-    assert "lies outside the folders" in text
+    assert "lies outside" in text
 
 
 def test_a_query_reads_nothing_but_the_tables() -> None:

@@ -51,5 +51,5 @@ def test_sql_answers(tmp_path: Path) -> None:
 def test_rules_of_a_folder_do_not_run_without_a_limit_of_memory(tmp_path: Path) -> None:
     done = run(tmp_path, "analyze", BERT / "sync.sqlite", "--rules", ROOT / "rules" / "launch")
     assert done.returncode == 2
-    assert "cannot limit the memory" in done.stderr
+    assert "limit the memory" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -285,7 +285,7 @@ def test_a_side_without_kernels_has_no_number_of_threads(tmp_path: Path) -> None
 
 def test_copies_of_one_run_are_not_several_runs(tmp_path: Path) -> None:
     shutil.copy(SYNC, copy := tmp_path / "copy.sqlite")
-    with pytest.raises(NsysmapError, match="is the same run as"):
+    with pytest.raises(NsysmapError, match="the same run"):
         compare([SYNC, copy], [SYNC, FIXTURES / "newer/bert_sync.sqlite"])
 
 
@@ -306,7 +306,7 @@ def test_of_several_runs_a_side_the_runs_are_the_noise(tmp_path: Path) -> None:
     once = compared("graph")
     assert found.interval_ns is not None and once.interval_ns is not None
     assert found.interval_ns[1] - found.interval_ns[0] > once.interval_ns[1] - once.interval_ns[0]
-    with pytest.raises(NsysmapError, match="only run of its side"):
+    with pytest.raises(NsysmapError, match="only run of"):
         compare(before[0], after)
 
 
@@ -321,7 +321,7 @@ def test_kernels_without_layers_are_joined_by_name() -> None:
         FIXTURES / "torch_encoder/eager.nsys-rep", FIXTURES / "torch_encoder/graph.nsys-rep"
     )
     assert found.verdict == "faster"
-    assert any("joined by name instead" in note for note in found.notes)
+    assert any("joined by name" in note for note in found.notes)
     relations = found.layers.text("relation").list()
     assert relations.count("one-to-one") > len(relations) / 2
     assert sum(one.ns for one in found.contributions) == found.difference_ns

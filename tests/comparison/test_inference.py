@@ -57,10 +57,8 @@ def test_the_first_of_a_thread_has_no_rank_among_those_that_follow_another() -> 
     )
     first = one_inference({**tables.by_name(), "inferences": warm}, "sync.sqlite", "0")
     assert (first.rank, first.first) == (None, True)
-    assert "It is none of them: it is the first on its thread" in " ".join(
-        inference_text(first).split()
-    )
-    assert "of them, counted from the slowest" in inference_text(told("7"))
+    assert "none of them" in " ".join(inference_text(first).split())
+    assert "from the slowest" in inference_text(told("7"))
 
 
 def test_the_gap_that_made_it_slow_is_named_with_its_cause() -> None:
@@ -109,7 +107,7 @@ def test_of_a_run_in_phases_it_is_beside_the_median_one_of_its_phase() -> None:
         if group is not None and row.maybe_integer("time_ns") is not None:
             found = one_inference(tables, "processes.nsys-rep", str(row.integer("inference")))
             assert (found.like, found.usual) == (group.integer("steady"), row.integer("usual"))
-            assert "with the same kernels in its phase" in " ".join(inference_text(found).split())
+            assert "in its phase" in " ".join(inference_text(found).split())
     assert not told("7").phases
 
 

@@ -168,7 +168,7 @@ def test_samples_that_nsys_lost_are_said_to_be_lost(bert: MappedTrace) -> None:
     first = int(starts.min() - bert.kernels.ints("start_ns").min()) // PERIOD_NS
     found = counted(bert, lost=slice(max(first - 80, 0) + 110, -5))
     (run,) = found.gpu_sampling
-    assert "nsys lost samples in one stretch" in run.text("reason")
+    assert "in one stretch" in run.text("reason")
     assert "--gpu-metrics-frequency=20000" in run.text("reason")
     assert len(found.kernel_counters) == 0
 

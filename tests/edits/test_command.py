@@ -78,7 +78,7 @@ def test_a_finding_chooses_the_edits(tmp_path: Path, capfd: pytest.CaptureFixtur
     assert "softmax" in done.out
     done = run(capfd, "fix", REPORT, ENGINE, "channels", "--onnx", path, "-o", tmp_path / "no.py")
     assert done.status == 2
-    assert "has no place that can be edited for channels" in done.err
+    assert "edited for channels" in done.err
     assert not (tmp_path / "no.py").exists()
 
 
@@ -97,7 +97,7 @@ def test_a_comparison_says_whether_the_prediction_of_the_edits_held(
     assert told["low_ns"] < told["predicted_ns"] < told["high_ns"]
     done = run(capfd, "compare", REPORT, ENGINE, "--", *after, "--fix", ENGINE)
     assert done.status == 2
-    assert "is no script of `nsysmap fix`" in done.err
+    assert "is no script" in done.err
 
 
 @pytest.mark.parametrize(

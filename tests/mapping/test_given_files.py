@@ -54,12 +54,12 @@ def test_a_missing_file_is_the_report_by_its_suffix_and_the_engine_otherwise() -
 
 
 def test_two_reports_are_one_too_many() -> None:
-    with pytest.raises(NsysmapError, match=r"sync\.sqlite: is a second report"):
+    with pytest.raises(NsysmapError, match="second report"):
         given_files([str(CAPTURE / "sync.nsys-rep"), ENGINE, str(CAPTURE / "sync.sqlite")])
 
 
 def test_an_empty_path_is_named_for_what_it_is() -> None:
-    with pytest.raises(NsysmapError, match="an empty text: is given where a file is expected"):
+    with pytest.raises(NsysmapError, match="an empty text"):
         given_files([str(CAPTURE / "sync.sqlite"), ""])
 
 
@@ -71,9 +71,9 @@ def test_of_a_command_about_one_engine_the_report_may_be_missing_and_the_engine_
         == one_engine([ENGINE, report], str.__add__)
         == (ENGINE, report)
     )
-    with pytest.raises(NsysmapError, match="is a report, not an engine"):
+    with pytest.raises(NsysmapError, match="not an engine"):
         one_engine([report], str.__add__)
-    with pytest.raises(NsysmapError, match="is a second engine file") as told:
+    with pytest.raises(NsysmapError, match="second engine file") as told:
         one_engine(
             ["a b.engine.json", report, "b.json"],
             lambda files, name: f"nsysmap graph {files} -o {name}.svg",

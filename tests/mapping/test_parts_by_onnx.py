@@ -135,7 +135,7 @@ def test_a_region_that_the_model_does_not_know_is_a_warning(model: OnnxModel) ->
     placing = place_on_model(model, [engine], layers_table([engine]))
     (note,) = placing.notes
     assert note.level == "warning"
-    assert "bert.onnx has none of the nodes" in note.text
+    assert "bert.onnx has none" in note.text
     assert placing.namer(0, [PatternPart("gemm", 1, (0,))]) == [None]
 
 
@@ -230,10 +230,7 @@ def test_the_commands_name_nodes_with_a_model(
     files = (TRT85 / "sync.sqlite", TRT85 / "engine.json")
     done = run(capfd, "map", *files, "--onnx", path, "-o", tmp_path / "map.csv")
     assert done.status == 0
-    assert (
-        "bert.onnx: 2,200 of 2,720 kernels that the trace does not name are assigned to its nodes."
-        in done.err
-    )
+    assert "2,200 of 2,720 kernels" in done.err
     with (tmp_path / "map.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert (rows[2]["part"], rows[2]["part_by"]) == (
@@ -243,7 +240,7 @@ def test_the_commands_name_nodes_with_a_model(
     assert (rows[5]["part"], rows[5]["part_by"]) == ("Add Reshape Transpose #1", "pattern")
     done = run(capfd, "layers", files[1], "--trace", files[0], "--onnx", path)
     assert "/encoder/layer.*/intermediate/MatMul" in done.out
-    assert "Nodes come from the ONNX model" in " ".join(done.out.split())
+    assert "from the ONNX model" in " ".join(done.out.split())
     assert run(capfd, "analyze", *files, "--onnx", path).status == 0
     # not over its own input
     assert run(capfd, "map", *files, "--onnx", path, "-o", path).status == 2

@@ -81,9 +81,7 @@ def test_without_the_program_what_to_do_is_said(
     monkeypatch.delenv("NCU", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(report_file, "INSTALL_FOLDERS", ())
-    with pytest.raises(
-        NsysmapError, match=r"the ncu program that reads it was not found.*--csv --page raw"
-    ):
+    with pytest.raises(NsysmapError, match=r"not found.*--csv --page raw"):
         read_ncu(report)
 
 
@@ -101,7 +99,7 @@ def test_a_program_that_prints_no_table_is_an_error_of_one_line(
     report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NCU", str(program(tmp_path, "echo hello")))
-    with pytest.raises(NsysmapError, match="no Nsight Compute table"):
+    with pytest.raises(NsysmapError, match="Nsight Compute table"):
         read_ncu(report)
 
 

@@ -350,7 +350,7 @@ def test_real_numbers_are_left_to_sqlite_and_taken_for_integers_where_they_are_s
     tables = sqlite_tables(path)
     assert decoded(path, "t", "a", text=False) is None
     assert [tables.read("t", (name,))[name].tolist() for name in "ab"] == [[3], [4]]
-    with pytest.raises(NsysmapError, match=r"t\.c holds the real number 3\.5"):
+    with pytest.raises(NsysmapError, match=r"t\.c .*3\.5"):
         tables.read("t", ("c",))
 
 
@@ -508,7 +508,7 @@ def test_a_tree_that_leads_back_to_itself_ends_in_an_error(tmp_path: Path) -> No
     contents[begin + cell : begin + cell + 4] = root.to_bytes(4, "big")
     path.write_bytes(contents)
     assert decoded(path, "t", "a", text=False) is None
-    with pytest.raises(NsysmapError, match="cannot be read as an nsys export"):
+    with pytest.raises(NsysmapError, match="cannot be read"):
         Database.open(path).read("t", ("a",))
 
 
@@ -536,7 +536,7 @@ def test_a_tree_that_has_each_page_many_times_ends_in_an_error(tmp_path: Path) -
         )
     path.write_bytes(contents)
     assert decoded(path, "t", "a", text=False) is None
-    with pytest.raises(NsysmapError, match="more in t than there is in the file"):
+    with pytest.raises(NsysmapError, match="more in t"):
         Database.open(path).read("t", ("a",))
 
 
@@ -549,7 +549,7 @@ def test_a_page_that_has_one_long_text_many_times_ends_in_an_error(tmp_path: Pat
     contents[begin + 8 : begin + 8 + 2 * 5000] = contents[begin + 8 : begin + 10] * 5000
     path.write_bytes(contents)
     assert decoded(path, "t", "a", text=True) is None
-    with pytest.raises(NsysmapError, match="more in t than there is in the file"):
+    with pytest.raises(NsysmapError, match="more in t"):
         Database.open(path).read("t", (), ("a",))
 
 

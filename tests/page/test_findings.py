@@ -59,7 +59,7 @@ def test_a_finding_marks_all_its_layers(browser: Browser, written: Callable[...,
     card.get_by_text(re.compile(r"its \d+ layers")).first.click()
     assert page.locator("#layer-table tr.on").count() > 1
     assert re.search(r"layers=\d+(\.\d+)+", page.url)
-    assert "marked in every figure" in page.inner_text("#details")
+    assert "marked in every" in page.inner_text("#details")
     link = page.url
     page.keyboard.press("Escape")
     assert page.locator("#layer-table tr.on").count() == 0

@@ -254,8 +254,8 @@ def test_a_change_that_is_not_answered_says_which_of_two_it_is() -> None:
         full=True,
     )
     assert re.search(r"50 µs +40 to 60 µs +300 → 250 µs +cuda-graph: run it as a CUDA graph", text)
-    assert "pinned-copies: does not apply: the trace has no copies" in text
-    assert "aux-streams: cannot tell: no engine file was given" in text
+    assert "pinned-copies: does not apply" in text
+    assert "aux-streams: cannot tell" in text
 
 
 @pytest.mark.parametrize("level", ["warning", "info"])

@@ -146,7 +146,7 @@ def test_a_rule_that_is_killed_is_skipped_and_the_others_answer(
     )
     monkeypatch.setattr(strangers, "CHECK_LIMIT_S", 0.2)
     write_rule(tmp_path / "slow", "slow", sql=endless)
-    with pytest.raises(NsysmapError, match=r"cannot be checked within 0\.2 s"):
+    with pytest.raises(NsysmapError, match=r"within 0\.2 s"):
         load_rules([tmp_path / "slow"])
     rule = one_rule(tmp_path / "sound")
     (outcome,) = run_rules([rule], {"gaps": gaps(200), "inferences": inferences((0, 1000))})

@@ -101,7 +101,7 @@ def test_a_rate_is_a_count_over_the_time_that_it_covers(
         window = inferences.ints("end_ns")[steady].max() - inferences.ints("start_ns")[steady].min()
         assert busy.integer("window_ns") == pytest.approx(window, rel=0.01)
     told = times(summary)[0]
-    assert ("one after the other" in told) == (share == 1.0)
+    assert ("one after the" in told) == (share == 1.0)
     assert ("together" in told) == (share < 1.0)
 
 

@@ -178,7 +178,7 @@ def test_the_parts_of_bert_s_foreign_node_are_its_68_kernels_in_order_with_the_h
         "softmax #4",
     ]
     assert "inside {ForeignNode[bert.embeddings" in text
-    assert "the trace does not name them" in text
+    assert "not name them" in text
     assert max(map(len, text.splitlines())) <= 100
 
 
@@ -240,7 +240,7 @@ def test_a_trace_that_hides_its_kernels_gives_no_times_and_no_zeros() -> None:
     held = OfTrace(mapped.trace.source, measured(mapped), ())
     assert {row["time_ns"] for row in layers_json(engine, held)["layers"]} == {None}  # type: ignore[attr-defined]
     text = layers_text(engine, held)
-    assert "the trace shows no kernel of this engine" in text
+    assert "shows no kernel" in text
     assert "µs" not in text
     assert "no times" in precision_text(engine, held)
 

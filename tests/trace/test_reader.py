@@ -267,7 +267,7 @@ def test_an_sqlite_file_of_something_else_is_refused(tmp_path: Path) -> None:
     path = alter(tmp_path / "x.sqlite", "CREATE TABLE recipes (name TEXT)")
     with pytest.raises(
         NsysmapError,
-        match=r"has no nsys tables \(found: recipes; expected: StringIds\); give a \.nsys-rep",
+        match="found: recipes; expected: StringIds",
     ):
         read_trace(path)
 
@@ -306,7 +306,7 @@ def test_a_table_without_times_is_left_out_and_said_and_without_those_of_kernels
     alter(small, "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME COLUMN start TO startNs")
     with pytest.raises(
         NsysmapError,
-        match=r"CUPTI_ACTIVITY_KIND_KERNEL has no columns start and end \(schema 3\.7\.2\)",
+        match=r"KERNEL .*start and end \(schema 3\.7\.2\)",
     ):
         read_trace(small)
 
@@ -414,9 +414,7 @@ def test_a_link_to_a_file_with_unfinished_changes_is_refused_as_the_file_is(
     link.symlink_to(small)
     try:
         for path in (small, link):
-            with pytest.raises(
-                NsysmapError, match=r"unfinished changes beside it \(small\.sqlite-wal\)"
-            ):
+            with pytest.raises(NsysmapError, match=r"beside it \(small\.sqlite-wal\)"):
                 read_trace(path)
     finally:
         connection.close()
