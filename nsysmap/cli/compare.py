@@ -117,6 +117,7 @@ def compare_command(  # one parameter an option
       nsysmap compare old1.nsys-rep old2.nsys-rep -- new1.nsys-rep new2.nsys-rep
       nsysmap compare old.nsys-rep old.json -- new.nsys-rep new.json
       nsysmap compare old.engine.json new.engine.json
+      nsysmap compare old.engine.json old.profile.json -- new.engine.json new.profile.json
       nsysmap compare fp32.engine.json fp16.engine.json fp8.engine.json
       nsysmap compare a.nsys-rep a.json -- b.nsys-rep b.json -- c.nsys-rep c.json
       nsysmap compare builds/     # one build in each of its folders, or files named alike
@@ -258,12 +259,19 @@ def two_sides(files: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def runs_and_engines(side: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The runs of a side and the engine files beside them; several files without a report are
-    runs.
+    """The runs of a side and the engine files beside them.
+
+    Several files without a report are runs, except for an engine file and its profile, in any
+    order: the profile is the run.
     """
+    from nsysmap.comparison.builds import is_profile
     from nsysmap.mapping.given_files import is_likely_report
 
     reports = tuple(path for path in side if is_likely_report(path))
+    if len(side) == 2 and not reports:
+        profiles = tuple(path for path in side if is_profile(path))
+        if len(profiles) == 1:
+            return profiles, tuple(path for path in side if path not in profiles)
     if len(side) == 1 or not reports:
         return side, ()
     return reports, tuple(path for path in side if path not in reports)

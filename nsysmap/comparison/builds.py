@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from nsysmap.comparison.joined import joined_groups
 from nsysmap.comparison.runs import runs_in, together
 from nsysmap.comparison.side import Given, Side, read_on_one_gpu
 from nsysmap.core.errors import NsysmapError
@@ -15,14 +16,17 @@ from nsysmap.inputs.engine.build_memory import BuildMemory, memory_of_file
 from nsysmap.inputs.engine.model import Layer
 from nsysmap.inputs.engine.onnx_model import OnnxModel
 from nsysmap.inputs.engine.profile import profile_engine
+from nsysmap.inputs.engine.reader import read_engines_in
 from nsysmap.mapping.given_files import is_likely_report
 from nsysmap.network.live_tensors import activation_bytes, weight_bytes
+from nsysmap.network.matched_groups import POSITION
+from nsysmap.text.units import percent
 from nsysmap.timing.layer_sums import common_name, unnumbered
 from nsysmap.trace.device_memory import peak_device_memory
 from nsysmap.trace.open_report import Progress, Reader
 
 _QUANTIZERS = ("quantizelinear", "dequantizelinear")
-_WITHOUT_NODES = "layers without ONNX nodes"
+_WITHOUT_NODES = "layers that are in no group"
 _ENGINE_ENDS = (".engine.json", ".json", ".plan", ".engine", ".trt", ".rtx", ".log", ".txt")
 _SHARED = 0.8
 """Share of each build's time that must be in groups which all builds have."""
@@ -158,7 +162,7 @@ def _build(name: str, files: Sequence[str]) -> BuildFiles:
         if one in reports:
             continue
         if one.endswith(".json"):
-            (profiles if _is_profile(one) else engines).append(one)
+            (profiles if is_profile(one) else engines if _is_engine(one) else others).append(one)
         else:
             others.append(one)
     if not engines:
@@ -170,11 +174,20 @@ def _build(name: str, files: Sequence[str]) -> BuildFiles:
     )
 
 
-def _is_profile(path: str) -> bool:
+def is_profile(path: str) -> bool:
+    """Whether the file has times of layers, from trtexec --exportProfile or --dumpProfile."""
     try:
         return profile_engine(Path(path)) is not None
     except NsysmapError:
         return False
+
+
+def _is_engine(path: str) -> bool:
+    try:
+        read_engines_in(Path(path))
+    except NsysmapError:
+        return False
+    return True
 
 
 def compare_builds(
@@ -198,17 +211,19 @@ def compare_builds(
         if one.time_ns is not None and one.layers_ns is not None
     ]
     best = sum(min(t or 0 for t in one.times_ns) for one in groups)
-    alike = all(
+    shared = [
         sum(one.times_ns[at] or 0 for one in groups if None not in one.times_ns)
-        >= _SHARED * sum(spent.values())
+        / max(sum(spent.values()), 1)
         for at, spent in enumerate(layers)
-    )
+    ]
+    other = min(range(len(sides)), key=lambda at: shared[at])
+    alike = shared[other] >= _SHARED or not layers[other]
     complete = len(outside) == len(builds) and alike
     notes = []
     if not alike:
         notes.append(
-            "the layers of these builds do not name the same ONNX nodes: groups, and what the best"
-            " of all would take, cannot be told"
+            f"{percent(1 - shared[other], 1, 0)} of the time of {files[other].name} is in layers"
+            " that not every build has: what the best of all would take cannot be told"
         )
     if len({one.traced for one in builds}) > 1:
         notes.append("times of reports and of engine files alone are not measured alike")
@@ -325,16 +340,16 @@ def nodes_of(layer: Layer) -> tuple[str, ...]:
 
 def _groups(sides: Sequence[Side], times: Sequence[Mapping[int, int]]) -> tuple[BuildGroup, ...]:
     joined = _Joined()
-    for side in sides:
-        for layer in side.layers:
+    keys = _keys(sides)
+    for side, named in zip(sides, keys, strict=True):
+        for layer, nodes in zip(side.layers, named, strict=True):
             if layer.kind not in _NO_WORK:
-                joined.join(nodes_of(layer))
+                joined.join(nodes)
     held: dict[str, list[list[int]]] = {}
-    for at, (side, spent) in enumerate(zip(sides, times, strict=True)):
-        for place, layer in enumerate(side.layers):
+    for at, spent in enumerate(times):
+        for place, nodes in enumerate(keys[at]):
             if place not in spent:
                 continue
-            nodes = nodes_of(layer)
             key = joined.root(nodes[0]) if nodes else _WITHOUT_NODES
             held.setdefault(key, [[] for _ in sides])[at].append(place)
     alike: dict[str, list[tuple[str, list[list[int]]]]] = {}
@@ -343,6 +358,29 @@ def _groups(sides: Sequence[Side], times: Sequence[Mapping[int, int]]) -> tuple[
         alike.setdefault(unnumbered(title), []).append((title, places))
     found = [_group(sides, times, mine) for mine in alike.values()]
     return tuple(sorted(found, key=lambda one: (-one.gain_ns, one.title)))
+
+
+def _keys(sides: Sequence[Side]) -> list[list[tuple[str, ...]]]:
+    """For each layer of each build, the ONNX nodes that it computes.
+
+    Engine files of TensorRT 8 name none.  A build without any has in their place the layers of the
+    first build (of those with nodes, if there are such) that its own are joined with as `compare`
+    joins them: by names, tensors and structure, not by position alone.
+    """
+    keys = [[nodes_of(layer) for layer in side.layers] for side in sides]
+    named = [any(mine) for mine in keys]
+    first = named.index(True) if True in named else 0
+    if not named[first]:
+        keys[first] = [(f"{place}",) for place in range(len(keys[first]))]
+    for at, side in enumerate(sides):
+        if at == first or named[at]:
+            continue
+        for group in joined_groups(sides[first], side):
+            if group.joined_by != POSITION:
+                mine = tuple(key for place in group.before for key in keys[first][place])
+                for place in group.after:
+                    keys[at][place] = mine
+    return keys
 
 
 def _title(sides: Sequence[Side], places: Sequence[Sequence[int]]) -> str:

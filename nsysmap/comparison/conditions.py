@@ -129,7 +129,7 @@ def conditions(
         found += _clocks(
             before, after, joined, f"what differs above ({known}) may be why" if known else unknown
         )
-    found += _network(joined)
+    found += _network(joined, names_only=_names_only(before) or _names_only(after))
     if regions is not None:
         told = (
             "A build neither adds nor removes norms: these may be networks of different depth,"
@@ -181,7 +181,12 @@ def _enough(before: Side, after: Side) -> bool:
     )
 
 
-def _network(joined: Table) -> list[Condition]:
+def _names_only(side: Side) -> bool:
+    """Whether nothing but the names and the order of its layers is known, as from a profile."""
+    return not side.traced and not any(one.detailed for one in side.engines)
+
+
+def _network(joined: Table, *, names_only: bool) -> list[Condition]:
     """Whether hardly any layer of one side has a counterpart on the other."""
     shares = []
     for key in ("before_ns", "after_ns"):
@@ -193,12 +198,18 @@ def _network(joined: Table) -> list[Condition]:
     if max(shares) >= _ANOTHER_NETWORK:
         return []
     told = (
-        "Hardly any layer has a counterpart by ONNX nodes, name or structure: these may be"
+        "Hardly any layer has a counterpart by name, and a profile has nothing else: give the"
+        " engine files too (engine.json profile.json -- engine.json profile.json). Until then"
+        " layers are joined by their position."
+        if names_only
+        else "Hardly any layer has a counterpart by ONNX nodes, name or structure: these may be"
         " different networks, and their times say nothing about a change."
     )
     return [
         Condition(
-            "kernel time of layers with a counterpart",
+            "layer time with a counterpart by name"
+            if names_only
+            else "kernel time of layers with a counterpart",
             percent(shares[0], 1),
             percent(shares[1], 1),
             told,
