@@ -21,6 +21,16 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache of the session's own: results and exports are kept between its tests, and nothing in
+    the user's.
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("NSYSMAP_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def _chromium() -> Iterator[Browser]:
     with browser_of() as browser:

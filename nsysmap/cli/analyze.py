@@ -86,9 +86,7 @@ if TYPE_CHECKING:
         " not known."
     ),
 )
-@click.option(
-    "--no-cache", is_flag=True, help="Neither use nor store cached results of a large report."
-)
+@click.option("--no-cache", is_flag=True, help="Neither use nor store cached results.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option(
     "--json-brief",

@@ -1,4 +1,4 @@
-"""Caches what `nsysmap analyze` made of a large report, so that the same question is answered again
+"""Caches what `nsysmap analyze` made of a report, so that the same question is answered again
 without the work.
 """
 
@@ -26,8 +26,6 @@ REPORT = "report"
 """The form of an answer from which all others are laid out but the files that show single
 events.
 """
-LEAST_BYTES = 4 << 20
-"""A smaller report is analysed in less time than a cache of its results would be worth."""
 
 _MOST_FILES = 100_000  # of a folder of tables, or of rules
 _PACKAGES = ("nsysmap", "numpy", "pyarrow", "duckdb", "onnx", "tensorrt")
@@ -86,8 +84,8 @@ class Place:
 
 
 def place_of(question: Question) -> Place | None:
-    """Where the answer is kept; None if it is not: of a small report, and where an input cannot be
-    read or is more than a plain file.
+    """Where the answer is kept; None if it is not: where an input cannot be read or is more
+    than a plain file.
     """
     try:
         key = _key(question)
@@ -153,8 +151,6 @@ def _check(body: bytes) -> bytes:
 def _key(question: Question) -> str | None:
     report = Path(question.report)
     files = _files(report)
-    if sum(path.stat().st_size for path in files) < LEAST_BYTES:
-        return None
     if any(Path(f"{path}{end}").exists() for path in files for end in ("-wal", "-journal")):
         return None
     if any(

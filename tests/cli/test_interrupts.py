@@ -38,8 +38,7 @@ def code(target: str, act: str) -> str:
     """A program that runs nsysmap, and does that at the first call of that function."""
     module = target.rpartition(".")[0].removesuffix(".shutil")
     return (
-        f"import os, sys, time, {module}, nsysmap.output.result_cache\n"
-        "nsysmap.output.result_cache.LEAST_BYTES = 1\n"
+        f"import os, sys, time, {module}\n"
         "from nsysmap.cli.main import main\n"
         f"real = {target}\n"
         "calls = []\n"
