@@ -104,10 +104,22 @@ EQUIVALENT = (
         "more bytes are read than the two numbers at the head of a block can have",
     ),
     Equivalent(
+        "nsysmap/inputs/nsys/report_wire.py",
+        "fits = (length <= np.uint64(end - begin)) & (first <= end)",
+        "((length) < (np.uint64(end - begin)))",
+        "a message of that length ends behind the end, as its tag comes before it",
+    ),
+    Equivalent(
         "nsysmap/inputs/nsys/sqlite_pages.py",
         "size = np.where(types < 12, _LENGTH[np.minimum(types, 12)], (types - 12) >> 1)",
         "((types) <= (12))",
         "type 12 is a blob of no bytes, by the table as by the formula",
+    ),
+    Equivalent(
+        "nsysmap/timing/headroom.py",
+        'return bound if reached >= NEAR / 3 else "latency-bound"',
+        "((reached) > (NEAR / 3))",
+        "a measured share that is the limit to the last bit",
     ),
     Equivalent(
         "nsysmap/timing/idle/causes.py",

@@ -175,6 +175,8 @@ def test_inferences_of_another_number_of_tokens_are_another_engine_s_where_regio
         (None, None),
         ((8, 1), "one"),
         ((8, 12), "many"),
+        ((8, -1), None),
+        ((-1, 1), None),
     ],
 )
 def test_an_engine_file_tells_how_many_tokens_its_attention_works_on(

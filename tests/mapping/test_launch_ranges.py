@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysmap.core.table import MISSING, Table
 from nsysmap.core.trace_schema import CUDA_GRAPH_NODES
-from nsysmap.mapping.ranges.launch_ranges import root_nodes
+from nsysmap.mapping.ranges.launch_ranges import gather_evidence, root_nodes
+from nsysmap.trace.inferences.tensorrt_ranges import tensorrt_ranges
+from tests.nsys_file import NsysFile
+from tests.reports import read_trace
 
 NODE = st.tuples(st.integers(1, 2), st.integers(1, 9), st.one_of(st.none(), st.integers(1, 9)))
 
@@ -63,3 +68,18 @@ def test_node_ids_of_two_processes_are_not_mixed_up() -> None:
     assert root_nodes(
         nodes([(1, 5, None), (2, 5, None)]), np.array([2, 1, 3]), np.array([5, 5, 5])
     ).tolist() == [1, 0, MISSING]
+
+
+def test_a_launch_is_within_a_call_of_the_engine_though_that_is_the_first_range(
+    tmp_path: Path,
+) -> None:
+    file = NsysFile()
+    file.domain("TensorRT", 3)
+    file.range("ExecutionContext::enqueueV3", 0, 100, domain=3)
+    file.range("layer", 10, 20, domain=3)
+    file.launch("named", 12, 1)
+    file.launch("unnamed", 30, 2)
+    file.launch("outside", 200, 3)
+    trace = read_trace(file.write(tmp_path / "made.sqlite"))
+    found = gather_evidence(trace, tensorrt_ranges(trace.nvtx_ranges))
+    assert found.in_call.tolist() == [False, True, False]

@@ -148,3 +148,8 @@ def test_threads_of_compiled_code_cover_a_tensor(
     grid: tuple[int, int, int], block: int, shape: tuple[int, ...], fits: bool | None
 ) -> None:
     assert threads_fit(grid, block, _layer(shape)) is fits
+
+
+def test_a_single_number_is_one_tile() -> None:
+    assert _answer(PRODUCT, (1, 1, 5), _layer((1, 1))) is True
+    assert _answer(PRODUCT, (3, 1, 5), _layer((1, 1))) is False

@@ -18,6 +18,7 @@ import pytest
 
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.table import MISSING, Table
+from nsysmap.inputs.nsys.arrow_tables import _damage
 from nsysmap.inputs.nsys.forms import exported_tables
 from nsysmap.trace.model import Trace
 from nsysmap.trace.open_report import open_trace
@@ -312,3 +313,10 @@ def test_an_unknown_layout_is_told_by_its_first_four_kinds_of_events(tmp_path: P
         open_trace(path)
     told = str(refused.value)
     assert [f"Kind{number}Event" in told for number in range(6)] == [True] * 4 + [False] * 2
+
+
+def test_what_a_library_says_of_a_damaged_file_is_cut_to_its_first_line() -> None:
+    with pytest.raises(NsysmapError, match=r"cannot be read") as caught, _damage(Path("t.arrow")):
+        raise OSError("z" * 500 + "\nmore")
+    assert str(caught.value).count("z") == 200
+    assert "more" not in str(caught.value)

@@ -5,6 +5,7 @@ layer takes longer.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -23,7 +24,12 @@ from nsysmap.core.headroom_reasons import REASONS, TRIED_BY
 from nsysmap.core.result_schema import KERNEL_TOTALS, KERNELS, PRECISION, ROOFLINE
 from nsysmap.core.table import Row, Table
 from nsysmap.core.trace_schema import DEVICES
-from nsysmap.timing.headroom import Sources, engine_headroom_table, headroom_table
+from nsysmap.timing.headroom import (
+    Sources,
+    _tile_reaches,
+    engine_headroom_table,
+    headroom_table,
+)
 from nsysmap.timing.least_time import (
     LeastTime,
     Measurement,
@@ -329,3 +335,35 @@ def test_every_reason_and_trial_is_known_to_those_who_use_it() -> None:
     assert set(TRIED_BY) | by_type == set(TRIALS)
     assert set(TRIALS) >= TIMES_TACTICS
     assert set().union(*TRIED_BY.values()) <= set(REASONS)
+
+
+@pytest.mark.parametrize(
+    ("tile", "reaches"),
+    [
+        ("64x64", 0.5),
+        ("256x128x32", 1.0),
+        ("64xq", None),
+        ("qx64", None),
+        ("64", None),
+        ("0x64", None),
+        (None, None),
+    ],
+)
+def test_what_a_tile_of_a_kernel_name_can_reach(tile: str | None, reaches: float | None) -> None:
+    assert _tile_reaches(tile, PRODUCT, H100) == reaches
+
+
+def test_of_a_gpu_without_a_number_of_sms_the_cache_s_rate_is_unknown() -> None:
+    for unknown in ({"sm_count": None}, {"clock_hz": None}):
+        device = replace(H100, **unknown)
+        assert (
+            least_time(
+                PRODUCT,
+                device,
+                time_ns=None,
+                from_memory=0,
+                weight_bytes=None,
+                counted=Measurement(),
+            ).cache_ns
+            is None
+        )
