@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 
-from nsysmap.inputs.nsys.own_reader import read_report
+from nsysmap.inputs.nsys.report_tables import read_report
 from tests.nsys.test_own_reader import values
 from tests.places import FIXTURES
 

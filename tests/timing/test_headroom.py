@@ -354,8 +354,7 @@ def test_what_a_tile_of_a_kernel_name_can_reach(tile: str | None, reaches: float
 
 
 def test_of_a_gpu_without_a_number_of_sms_the_cache_s_rate_is_unknown() -> None:
-    for unknown in ({"sm_count": None}, {"clock_hz": None}):
-        device = replace(H100, **unknown)
+    for device in (replace(H100, sm_count=None), replace(H100, clock_hz=None)):
         assert (
             least_time(
                 PRODUCT,
