@@ -108,6 +108,10 @@ def test_an_engine_without_8_bits_has_no_rows() -> None:
     assert not len(eight_bits_table(_engine([FP16])))
 
 
+def test_a_layer_that_does_nothing_has_no_part() -> None:
+    assert _parts(_engine([FP8, {"does": "nothing"}])) == [("product", None)]
+
+
 def test_element_wise_work_on_what_a_product_wrote_as_a_float_is_an_epilogue() -> None:
     gelu = {"does": "pointwise", "precision": "FP16", "reads": ("FP16",), "writes": ("FP8",)}
     quantizer = {"does": "quantize", "precision": "FP16", "reads": ("FP16",), "writes": ("FP8",)}
