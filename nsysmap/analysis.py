@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from nsysmap.answer.model import Answer
     from nsysmap.counters.sampling import Counters
+    from nsysmap.inputs.engine.onnx_model import OnnxModel
     from nsysmap.inputs.engine.trtexec_times import TrtexecTimes
     from nsysmap.inputs.ncu.printed import NcuKernel
     from nsysmap.inputs.torch.graph_annotations import NodeAnnotation
@@ -163,7 +164,14 @@ class EngineRun:
     summary: Answer | None = None  # the answer of the report, if asked for
     # times of each kind of its inferences, where there are several
     kinds: tuple[KindTimes, ...] = ()
-    titles: tuple[str, ...] = ()  # what its layers are called
+    model: OnnxModel | None = None  # which names its layers
+
+    @cached_property
+    def titles(self) -> tuple[str, ...]:
+        """What its layers are called."""
+        from nsysmap.network.tables import engine_titles
+
+        return engine_titles(self.engine, self.model)
 
 
 def engine_runs(  # one parameter a file or an option
@@ -186,7 +194,6 @@ def engine_runs(  # one parameter a file or an option
     """
     from nsysmap.inputs.engine.onnx_model import read_model as onnx_model
     from nsysmap.inputs.engine.reader import read_engine
-    from nsysmap.network.tables import engine_titles
     from nsysmap.timing.measured import by_kind
 
     model = onnx_model(onnx) if onnx is not None else None
@@ -196,7 +203,7 @@ def engine_runs(  # one parameter a file or an option
             for file in engine_files
         ]
         return tuple(
-            EngineRun(engine, number, "", None, (), titles=engine_titles(engine, model))
+            EngineRun(engine, number, "", None, (), model=model)
             for number, engine in enumerate(found)
         )
     engines = read_engines(engine_files, profile=profile)
@@ -222,7 +229,7 @@ def engine_runs(  # one parameter a file or an option
             notes,
             summary,
             kinds[number],
-            engine_titles(engine, model),
+            model,
         )
         for number, engine in enumerate(shown)
     )

@@ -148,8 +148,9 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit status 2."""
     end_at_signals()
-    # hundreds of thousands of small values are made, hardly one of them in a cycle
-    gc.set_threshold(100_000)
+    # millions of small values are made, hardly one of them in a cycle: to look for those takes a
+    # tenth of the time, and finds nothing
+    gc.disable()
     # numpy's import starts a thread a core; nothing here multiplies matrices
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _open_streams()

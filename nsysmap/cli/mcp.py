@@ -26,6 +26,10 @@ def mcp_command(*, folders: tuple[Path, ...]) -> None:
     Example:
       nsysmap mcp .
     """
+    import gc
+
     from nsysmap.agents.server import server
+
+    gc.enable()  # it serves for as long as it is asked
 
     server(tuple(folder.resolve() for folder in folders)).run()

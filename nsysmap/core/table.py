@@ -8,7 +8,6 @@ profiling session, sizes are bytes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -74,9 +73,13 @@ class Text:
     @staticmethod
     def of(values: Iterable[str | None]) -> Text:
         """The column with these texts."""
-        index: dict[str, int] = {}
-        codes = [-1 if value is None else index.setdefault(value, len(index)) for value in values]
-        return Text(np.array(codes, dtype=np.int32), tuple(index))
+        texts = list(values)
+        index = dict.fromkeys(texts)
+        index.pop(None, None)
+        known: dict[str | None, int] = {text: code for code, text in enumerate(index)}
+        known[None] = -1
+        codes = np.fromiter(map(known.__getitem__, texts), np.int32, len(texts))
+        return Text(codes, tuple(index))  # type: ignore[arg-type]  # without None
 
     @staticmethod
     def same(value: str | None, rows: int) -> Text:
@@ -230,24 +233,45 @@ def slim(values: IntArray, near: IntArray | None = None) -> Ints:
     return values if len(values) < _LARGE else _narrow(packed(values), near)  # type: ignore[return-value]  # integers stay integers
 
 
+class _Columns(dict[str, Sequence[object]]):
+    """The columns of a table as Python values, each made when it is first asked for."""
+
+    __slots__ = ("table",)
+
+    def __init__(self, table: Table) -> None:
+        super().__init__()
+        self.table = table
+
+    def __missing__(self, name: str) -> Sequence[object]:
+        found = self[name] = _objects(self.table.column(name))
+        return found
+
+    def names(self) -> Iterable[str]:
+        """All columns, also those that nobody has asked for."""
+        return self.table.columns
+
+
 class Row:
     """One row of a small table: its values by column, each by the kind that the column is declared
     with.
     """
 
-    __slots__ = ("_name", "_values")
+    __slots__ = ("_at", "_columns", "_name")
 
-    def __init__(self, name: str, values: Mapping[str, object]) -> None:
-        """A row of the table of that name, given as Python values; None stands for no value."""
+    def __init__(self, name: str, columns: Mapping[str, Sequence[object]], at: int) -> None:
+        """A row of the table of that name, whose columns are given as Python values; None stands
+        for no value.
+        """
         self._name = name
-        self._values = values
+        self._columns = columns
+        self._at = at
 
     def __getitem__(self, name: str) -> object:
         """The value of any column, None if there is none; for passing it on unchanged."""
-        return self._values[name]
+        return self._columns[name][self._at]
 
     def _value(self, name: str, kinds: tuple[type, ...]) -> object:
-        value = self._values[name]
+        value = self._columns[name][self._at]
         if value is not None and type(value) not in kinds:
             raise TypeError(
                 f"{self._name}.{name} holds {value!r}, asked for as {kinds[0].__name__}"
@@ -290,7 +314,9 @@ class Row:
 
     def values(self) -> dict[str, object]:
         """All values, by column."""
-        return dict(self._values)
+        columns = self._columns
+        names = columns.names() if isinstance(columns, _Columns) else columns
+        return {name: columns[name][self._at] for name in names}
 
 
 class Table:
@@ -339,14 +365,25 @@ class Table:
         """
         declared = {column.name for column in spec.columns}
         for row in rows:
-            for key in row.keys() - declared:
-                spec.column(key)
+            if not row.keys() <= declared:
+                for key in row.keys() - declared:
+                    spec.column(key)
         return Table(
             spec,
             {
                 column.name: _column_of(column, [row.get(column.name) for row in rows])
                 for column in spec.columns
             },
+        )
+
+    @staticmethod
+    def of_lists(spec: Spec, columns: Mapping[str, list[object]]) -> Table:
+        """A table whose columns are given as Python values; None stands for no value (0, false or
+        "" if the column is not nullable).
+        """
+        return Table(
+            spec,
+            {name: _column_of(spec.column(name), values) for name, values in columns.items()},
         )
 
     def __len__(self) -> int:
@@ -418,6 +455,16 @@ class Table:
         held = {**self.columns, **extra}
         return Table(spec, {column.name: held[column.name] for column in spec.columns})
 
+    def with_rows(self, rows: Sequence[Mapping[str, object]]) -> Table:
+        """These rows, and after them those given as mappings as in :meth:`of_rows`."""
+        return Table.of_lists(
+            self.spec,
+            {
+                name: [*_objects(self.column(name)), *(row.get(name) for row in rows)]
+                for name in self.columns
+            },
+        )
+
     def records(self) -> list[dict[str, object]]:
         """Every row as a mapping of Python values, with None for no value; for small tables."""
         lists = [_objects(self.column(name)) for name in self.columns]
@@ -425,7 +472,8 @@ class Table:
 
     def __iter__(self) -> Iterator[Row]:
         """Every row with typed access to its values; for small tables."""
-        return (Row(self.spec.name, record) for record in self.records())
+        name, columns = self.spec.name, _Columns(self)
+        return (Row(name, columns, at) for at in range(self.rows))
 
     def only(self) -> Row:
         """The only row of a table. Raises ValueError if it has none or several."""
@@ -498,11 +546,16 @@ class Table:
 def _objects(data: Data) -> list[object]:
     if isinstance(data, Text):
         return list(data.list())
+    found: list[object] = data.tolist()
+    unknown = None
     if data.dtype == np.int64:
-        return [None if value == MISSING else value for value in data.tolist()]
-    if data.dtype == np.float64:
-        return [None if math.isnan(value) else value for value in data.tolist()]
-    return list(data.tolist())
+        unknown = np.flatnonzero(data == MISSING)
+    elif data.dtype == np.float64:
+        unknown = np.flatnonzero(np.isnan(data))
+    if unknown is not None:
+        for row in unknown.tolist():
+            found[row] = None
+    return found
 
 
 def stacked(parts: Iterable[Table]) -> Table:
@@ -584,19 +637,22 @@ def _check(spec: Spec, column: Column, data: Held) -> None:
 
 
 def _column_of(column: Column, values: list[object]) -> Data:
+    kinds = set(map(type, values)) - {type(None)}
     if column.kind == "text":
+        if kinds <= {str} and (column.nullable or None not in values):
+            return Text.of(values)  # type: ignore[arg-type]  # texts and None
         return Text.of(
             None if value is None and column.nullable else str("" if value is None else value)
             for value in values
         )
     if column.kind == "int":
         nothing = MISSING if column.nullable else 0
-        return np.array(
-            [nothing if value is None else int(str(value)) for value in values], dtype=np.int64
-        )
+        if not kinds <= {int}:
+            values = [None if value is None else int(str(value)) for value in values]
+        return np.array([nothing if value is None else value for value in values], dtype=np.int64)
     if column.kind == "float":
         nan = float("nan") if column.nullable else 0.0
-        return np.array(
-            [nan if value is None else float(str(value)) for value in values], dtype=np.float64
-        )
+        if not kinds <= {float}:
+            values = [None if value is None else float(str(value)) for value in values]
+        return np.array([nan if value is None else value for value in values], dtype=np.float64)
     return np.array([bool(value) for value in values], dtype=np.bool_)

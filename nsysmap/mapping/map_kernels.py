@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from nsysmap.advice.program import is_tensorrt
-from nsysmap.core.engine_schema import LAYERS
 from nsysmap.core.groups import distinct_rows, in_first_order, numbered
 from nsysmap.core.note import Note
 from nsysmap.core.records import dataclass
@@ -253,14 +252,15 @@ def _with_range_layers(
         Layer(at, text, layer_kind(text, None), onnx=payload_nodes(told or ""))
         for at, (text, told) in enumerate(zip(texts, payload, strict=True))
     ]
-    rows = layers.records()
-    for layer_id, (one, title) in enumerate(
-        zip(named, layer_titles(named), strict=True), start=len(layers)
-    ):
-        rows.append({"layer_id": layer_id, "name": one.name, "title": title, "kind": one.kind})
+    added: list[dict[str, object]] = [
+        {"layer_id": layer_id, "name": one.name, "title": title, "kind": one.kind}
+        for layer_id, (one, title) in enumerate(
+            zip(named, layer_titles(named), strict=True), start=len(layers)
+        )
+    ]
     layer = places.layer.copy()
     layer[kernels] = len(layers) + number
-    return Table.of_rows(LAYERS, rows), layer
+    return layers.with_rows(added), layer
 
 
 def _occurrence(tensorrt: TensorRtRanges, code: IntArray) -> IntArray:

@@ -11,14 +11,14 @@ product.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
 from nsysmap.core.engine_schema import ATTENTION, ATTENTION_LAYERS
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import Table
-from nsysmap.inputs.engine.dataflow import Flow, common_path
+from nsysmap.inputs.engine.dataflow import Flow, common_path, nearest
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor, numbered_engines
 from nsysmap.inputs.engine.tensor_formats import elements
 from nsysmap.names.decode import decode
@@ -125,25 +125,29 @@ def attention_blocks(
         if block is not None and taken.isdisjoint(index for index, _ in block.layers):
             taken.update(index for index, _ in block.layers)
             blocks.append(block)
+    fused: dict[int, list[int]] = {}
+    for layer in engine.layers:
+        if layer.kind == "attention":
+            fused.setdefault(_size(layer), []).append(layer.index)
     return sorted(
-        (_with_peer(engine, block) for block in blocks), key=lambda block: block.layers[0][0]
+        (_with_peer(engine, block, fused) for block in blocks),
+        key=lambda block: block.layers[0][0],
     )
 
 
-def _with_peer(engine: Engine, block: AttentionBlock) -> AttentionBlock:
-    """With the nearest fused block whose result has as many elements."""
+def _with_peer(
+    engine: Engine, block: AttentionBlock, fused: Mapping[int, Sequence[int]]
+) -> AttentionBlock:
+    """With the nearest fused block whose result has as many elements; ``fused`` has the blocks by
+    that.
+    """
     if block.fused:
         return block
     values = next(index for index, role in block.layers if role == "values")
     wanted = {_size(engine.layers[values]), _size(engine.layers[block.layers[-1][0]])} - {0}
-    peers = [
-        layer.index
-        for layer in engine.layers
-        if layer.kind == "attention" and _size(layer) in wanted
-    ]
-    return replace(
-        block, reference_layer=min(peers, key=lambda index: abs(index - values), default=None)
-    )
+    found = (nearest(fused.get(size, ()), values) for size in wanted)
+    peers = sorted(index for index in found if index is not None)
+    return replace(block, reference_layer=nearest(peers, values))
 
 
 def _built_for(engine: Engine) -> tuple[int, int] | None:

@@ -4,14 +4,15 @@ pointwise and movement chains.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import prod
 
 from nsysmap.core.engine_schema import CHAIN_LAYERS, CHAINS
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import Table
-from nsysmap.inputs.engine.dataflow import Flow, common_path, runs
+from nsysmap.inputs.engine.dataflow import Flow, common_path, nearest, runs
 from nsysmap.inputs.engine.model import Engine, Layer, numbered_engines
 from nsysmap.inputs.engine.tensor_formats import FLOATING
 from nsysmap.names.decode import Op, decode
@@ -88,7 +89,10 @@ def engine_chains(engine: Engine) -> list[Chain]:
     # any: why they are not fused does not matter here
     blocks = attention_blocks(engine, compute=(7, 5))
     attention = {index for block in blocks for index, _ in block.layers}
-    pieces = [_with_peer(engine, chain) for chain in _pieces(engine, flow, attention)]
+    pieces = _pieces(engine, flow, attention)
+    if pieces:
+        peers = _whole_patterns(engine)
+        pieces = [_with_peer(engine, chain, peers) for chain in pieces]
     taken = attention | {index for chain in pieces for index, _ in chain.layers}
     epilogues = _epilogues(engine, flow, taken)
     taken |= {index for chain in epilogues for index, _ in chain.layers[1:]}
@@ -127,20 +131,29 @@ def _pieces(engine: Engine, flow: Flow, attention: set[int]) -> list[Chain]:
     return found
 
 
-def _with_peer(engine: Engine, chain: Chain) -> Chain:
+_Peers = Mapping[tuple[str, tuple[int, int]], Sequence[int]]
+"""The layers that hold a whole norm or softmax, by that and by what they write."""
+
+
+def _whole_patterns(engine: Engine) -> _Peers:
+    found: dict[tuple[str, tuple[int, int]], list[int]] = {}
+    for layer in engine.layers:
+        size = _written(layer)
+        if layer.kind != "myelin_kernel" or size is None:
+            continue
+        for kind, wanted in (("softmax", _SOFTMAXES), ("norm", _NORMS)):
+            if not set(wanted).isdisjoint(operations(layer).patterns):
+                found.setdefault((kind, size), []).append(layer.index)
+    return found
+
+
+def _with_peer(engine: Engine, chain: Chain, peers: _Peers) -> Chain:
     """With the nearest layer that holds the whole pattern and writes as much."""
-    wanted = _SOFTMAXES if chain.kind == "softmax" else _NORMS
+    kind = "softmax" if chain.kind == "softmax" else "norm"
     last = chain.layers[-1][0]
-    peers = [
-        layer.index
-        for layer in engine.layers
-        if layer.kind == "myelin_kernel"
-        and not {*operations(layer).patterns}.isdisjoint(wanted)
-        and _same_size(engine.layers[last], layer)
-    ]
-    return replace(
-        chain, reference_layer=min(peers, key=lambda index: abs(index - last), default=None)
-    )
+    size = _written(engine.layers[last])
+    alike = () if size is None else peers.get((kind, size), ())
+    return replace(chain, reference_layer=nearest(alike, last))
 
 
 def _joined(engine: Engine, flow: Flow, first: Layer) -> tuple[str, list[int]] | None:
@@ -347,16 +360,20 @@ def _same_size(first: Layer, second: Layer) -> bool:
     """Whether both write as many elements; dynamic extents are taken to be equal where there are as
     many and all others agree.
     """
-    if not first.outputs or not second.outputs:
-        return False
-    one, other = first.outputs[0].dimensions, second.outputs[0].dimensions
-    if one is None or other is None:
-        return False
-    return _extent(one) == _extent(other)
+    one = _written(first)
+    return one is not None and one == _written(second)
 
 
-def _extent(dimensions: Sequence[int]) -> tuple[int, int]:
-    """The product of the known extents, and the number of dynamic ones."""
+def _written(layer: Layer) -> tuple[int, int] | None:
+    """The product of the known extents of what a layer writes, and the number of dynamic ones; None
+    if the file does not tell.
+    """
+    dimensions = layer.outputs[0].dimensions if layer.outputs else None
+    return None if dimensions is None else _extent(dimensions)
+
+
+@lru_cache(maxsize=1 << 12)  # an engine has few, however many layers
+def _extent(dimensions: tuple[int, ...]) -> tuple[int, int]:
     return prod(extent for extent in dimensions if extent >= 0), sum(
         extent < 0 for extent in dimensions
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from nsysmap.core.engine_schema import EDGES, ENGINES, ENGINES_WITH_TENSORS, LAYERS, TENSORS
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import Table
-from nsysmap.inputs.engine.dataflow import links
 from nsysmap.inputs.engine.model import Engine, Layer, numbered_engines
 from nsysmap.inputs.engine.onnx_model import OnnxModel
 from nsysmap.inputs.engine.tensor_formats import tensor_bytes
@@ -142,56 +142,62 @@ def layers_table(engines: Sequence[Engine], model: OnnxModel | None = None) -> T
     """The table `layers`, one row per layer, engine by engine; the measured columns (time_ns,
     share, kernels) are empty.
     """
-    rows: list[dict[str, object]] = []
-    for number, engine in enumerate(engines):
-        for layer, title in zip(engine.layers, engine_titles(engine, model), strict=True):
-            rows.append(
-                {
-                    "layer_id": len(rows),
-                    "engine": number,
-                    "layer_index": layer.index,
-                    "name": layer.name,
-                    "title": title,
-                    "kind": layer.kind,
-                    "type": layer.type,
-                    "tactic": layer.tactic,
-                    "stream": layer.stream,
-                    "region": layer.region,
-                    "region_index": layer.region_index,
-                    "optimization_profile": layer.optimization_profile,
-                    "onnx": ",".join(layer.onnx) or None,
-                    "origin": layer.origin,
-                    "precision": layer.precision,
-                    "trtexec_ns": engine.trtexec_ns[layer.index] if engine.trtexec_ns else None,
-                }
-            )
-    return Table.of_rows(LAYERS, rows)
+    layers = [layer for engine in engines for layer in engine.layers]
+    columns: dict[str, list[object]] = {
+        "layer_id": list(range(len(layers))),
+        "engine": [
+            number for number, engine in enumerate(engines) for _ in range(len(engine.layers))
+        ],
+        "layer_index": [layer.index for layer in layers],
+        "name": [layer.name for layer in layers],
+        "title": [title for engine in engines for title in engine_titles(engine, model)],
+        "kind": [layer.kind for layer in layers],
+        "type": [layer.type for layer in layers],
+        "tactic": [layer.tactic for layer in layers],
+        "stream": [layer.stream for layer in layers],
+        "region": [layer.region for layer in layers],
+        "region_index": [layer.region_index for layer in layers],
+        "optimization_profile": [layer.optimization_profile for layer in layers],
+        "onnx": [",".join(layer.onnx) or None for layer in layers],
+        "origin": [layer.origin for layer in layers],
+        "precision": [layer.precision for layer in layers],
+        "trtexec_ns": [
+            engine.trtexec_ns[layer.index] if engine.trtexec_ns else None
+            for engine in engines
+            for layer in engine.layers
+        ],
+    }
+    unmeasured = {column.name for column in LAYERS.columns} - columns.keys()
+    return Table.of_lists(LAYERS, {**columns, **{one: [None] * len(layers) for one in unmeasured}})
 
 
 def tensors_table(engines: Sequence[Engine]) -> Table:
     """The table `tensors`: every input and output of every layer, in the file's order."""
-    rows: list[dict[str, object]] = []
-    for layer_id, layer in _numbered(engines):
-        for direction, tensors in (("in", layer.inputs), ("out", layer.outputs)):
-            for position, tensor in enumerate(tensors):
-                shape = (
-                    None
-                    if tensor.dimensions is None
-                    else "x".join(str(extent) for extent in tensor.dimensions)
-                )
-                rows.append(
-                    {
-                        "layer_id": layer_id,
-                        "direction": direction,
-                        "position": position,
-                        "name": tensor.name,
-                        "dimensions": shape,
-                        "datatype": tensor.datatype,
-                        "format": tensor.format,
-                        "bytes": tensor_bytes(tensor),
-                    }
-                )
-    return Table.of_rows(TENSORS, rows)
+    listed = [
+        (layer_id, direction, position, tensor)
+        for layer_id, layer in _numbered(engines)
+        for direction, tensors in (("in", layer.inputs), ("out", layer.outputs))
+        for position, tensor in enumerate(tensors)
+    ]
+    tensors = [tensor for _, _, _, tensor in listed]
+    return Table.of_lists(
+        TENSORS,
+        {
+            "layer_id": [layer_id for layer_id, _, _, _ in listed],
+            "direction": [direction for _, direction, _, _ in listed],
+            "position": [position for _, _, position, _ in listed],
+            "name": [tensor.name for tensor in tensors],
+            "dimensions": [_shape_words(tensor.dimensions) for tensor in tensors],
+            "datatype": [tensor.datatype for tensor in tensors],
+            "format": [tensor.format for tensor in tensors],
+            "bytes": [tensor_bytes(tensor) for tensor in tensors],
+        },
+    )
+
+
+@lru_cache(maxsize=1 << 12)  # an engine has few, however many tensors
+def _shape_words(dimensions: tuple[int, ...] | None) -> str | None:
+    return None if dimensions is None else "x".join(map(str, dimensions))
 
 
 def edges_table(engines: Sequence[Engine]) -> Table:
@@ -204,18 +210,20 @@ def edges_table(engines: Sequence[Engine]) -> Table:
     without a copy). A name produced only later, or not at all, is an input of the engine.  The size
     is what is read, or the part.
     """
-    rows: list[dict[str, object]] = []
-    for _, first, engine in numbered_engines(engines):
-        rows += [
-            {
-                "from_layer": first + source.index,
-                "to_layer": first + target.index,
-                "tensor": tensor.name,
-                "bytes": tensor_bytes(tensor),
-            }
-            for source, target, tensor in links(engine)
-        ]
-    return Table.of_rows(EDGES, rows)
+    edges = [
+        (first + source.index, first + target.index, tensor)
+        for _, first, engine in numbered_engines(engines)
+        for source, target, tensor in engine.links
+    ]
+    return Table.of_lists(
+        EDGES,
+        {
+            "from_layer": [source for source, _, _ in edges],
+            "to_layer": [target for _, target, _ in edges],
+            "tensor": [tensor.name for _, _, tensor in edges],
+            "bytes": [tensor_bytes(tensor) for _, _, tensor in edges],
+        },
+    )
 
 
 def _numbered(engines: Sequence[Engine]) -> Iterator[tuple[int, Layer]]:

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from operator import attrgetter
 
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import Row, Table, Text, either
@@ -25,6 +26,7 @@ _NAMED = 3  # of what else a layer does that is named, not counted
 _BESIDE = 3  # products side by side that are named
 # characters of such a name; PyTorch's run to 40 (_native_batch_norm_legit_no_training)
 _LONGEST = 20
+_NODES = 1 << 17  # of a model: no use unless all of them fit
 _WIDEST = 64  # characters of one component of a path that are shown
 _PLAIN = ("dense", "linear", "activation", "act")
 _WEIGHTS = ".weight"
@@ -111,6 +113,8 @@ class _Node:
     last: str
     op: str  # ONNX's word for what it does, where its name tells
     kind: str  # as NodeRow.kind; empty where its name does not tell
+    of_weights: bool  # it holds or prepares weights
+    rank: int  # where it stands among what else a layer does
 
 
 @dataclass(frozen=True)
@@ -197,6 +201,8 @@ _ABOVE_FOLDS = (
 )
 _FOLDED_MAIN = ("LayerNorm", "RMSNorm", "GroupNorm")
 
+_BY_RANK = attrgetter("rank")
+
 Scopes = Mapping[tuple[str, ...], "Counter[str]"]
 """The operations of the nodes of each module, over a whole engine."""
 
@@ -211,6 +217,7 @@ def layer_titles(layers: Sequence[Layer]) -> tuple[str, ...]:
     for row, (_, words) in enumerate(found):
         alike[tuple(word for word in words if not word.startswith("+"))].append(row)
     blocks = _blocks(scopes)
+    places = {path: _of_blocks(path, blocks) for path in {path for path, _ in found}}
     titles = [""] * len(layers)
     for rows in alike.values():
         kept = _telling([found[row][0] for row in rows])
@@ -219,7 +226,7 @@ def layer_titles(layers: Sequence[Layer]) -> tuple[str, ...]:
             of_profile = (
                 f" [profile {profile}]" if (profile := layers[row].optimization_profile) else ""
             )
-            shown = _without_repeats({*kept, *_of_blocks(path, blocks)}, (*path, words[0]))
+            shown = _without_repeats({*kept, *places[path]}, (*path, words[0]))
             titles[row] = _joined(path, shown, words) + of_profile
     several = Counter(titles)
     return tuple(
@@ -286,7 +293,7 @@ def _without_repeats(shown: set[int], parts: Sequence[str]) -> list[int]:
     repeated = {
         place
         for place, (part, behind) in enumerate(pairwise(parts))
-        if behind.startswith(f"{part}.")
+        if behind.startswith(part) and behind.startswith(".", len(part))
     }
     found = set()
     for place in shown:
@@ -400,7 +407,7 @@ def _of_nodes(  # one return a kind of layer
     """The path and words of a layer that computes these nodes, of which its own name has those in
     ``own``.
     """
-    kept = [node for node in nodes if not _of_weights(node)] or list(nodes)
+    kept = [node for node in nodes if not node.of_weights] or list(nodes)
     weights = next((node.name for node in nodes if node.name.endswith(_WEIGHTS)), None)
     if layer.kind == "attention" or (
         decoded is not None and any(pattern.name == "attention" for pattern in decoded.patterns)
@@ -528,6 +535,10 @@ def _folded(
     for it.
     """
     left, found = list(nodes), list[tuple[str, _Node]]()
+    ops = {node.op for node in nodes}
+    possible = [fold for fold in (*_FOLDS, _SILU, _SWIGLU) if fold.needs.keys() <= ops]
+    if not possible:
+        return left, found
     patterns = {pattern.name for pattern in decoded.patterns} if decoded is not None else set()
     silu = decoded is not None and (
         "silu" in patterns or any(op.code.startswith("Sil") for op in decoded.ops)
@@ -538,7 +549,7 @@ def _folded(
             (_SILU,) if silu or alone or "swiglu" in patterns else ()
         )
         counts = Counter(node.op for node in left if node.path == path)
-        for fold in (*_FOLDS, *more):
+        for fold in (one for one in (*_FOLDS, *more) if one in possible):
             while fold.fits(counts):
                 anchor = next(node for node in left if node.path == path and node.op == fold.anchor)
                 takes = Counter(fold.takes)
@@ -563,13 +574,13 @@ def _more(  # what the words are about
     """What else a layer does: ``+ bias``, ``+ Relu``, and how many further operations."""
     words: dict[str, int] = {}
     gathers = any(node.kind == "gather" for node in nodes)
-    for node in sorted(nodes, key=_rank):
+    for node in sorted(nodes, key=_BY_RANK):
         if node.kind in _STILL:
             continue
         word = "bias" if _is_bias(node, scopes) else _operation(node)
         if word in _ADDS and not gathers and _adds_two(layer, main, norm=norm):
             word = "residual"
-        words.setdefault(word, _rank(node))
+        words.setdefault(word, node.rank)
     told = sorted(words, key=lambda word: (word != "bias", words[word]))
     acts = list(dict.fromkeys(word for word, _ in folds))
     computing = [word for word in told if words[word] < len(_ORDER)]
@@ -584,15 +595,11 @@ def _more(  # what the words are about
     )
 
 
-def _rank(node: _Node) -> int:
-    if node.kind in _ORDER:
-        return _ORDER.index(node.kind)
+def _rank(kind: str) -> int:
+    if kind in _ORDER:
+        return _ORDER.index(kind)
     return len(_ORDER) + (
-        _MOVES.index(node.kind)
-        if node.kind in _MOVES
-        else -1
-        if node.kind not in _STILL
-        else len(_MOVES)
+        _MOVES.index(kind) if kind in _MOVES else -1 if kind not in _STILL else len(_MOVES)
     )
 
 
@@ -636,7 +643,7 @@ def _main(nodes: Sequence[_Node], decoded: KernelName | None) -> _Node | None:
         return ranks[min(ranks)]
     unknown = [node for node in nodes if not node.kind or node.kind in ("loop", "other")]
     computing = [node for node in nodes if node.kind in _ORDER]
-    moving = sorted((node for node in nodes if node.kind in _MOVES), key=_rank)
+    moving = sorted((node for node in nodes if node.kind in _MOVES), key=_BY_RANK)
     for found in (unknown if decoded is None else (), computing, moving, nodes):
         if found:
             return next((node for node in found if node.path), found[0])
@@ -725,9 +732,11 @@ def _tells_nothing(parts: tuple[str, ...]) -> bool:
     return module in _PLAIN or (len(module) >= len("conv") and module in parts[-1].lower())
 
 
+@lru_cache(maxsize=_NODES)
 def _bare(node: str) -> str:
     """The name of a node without what TensorRT appended to it."""
-    node = PROFILE.sub("", node)
+    if "[profile " in node:
+        node = PROFILE.sub("", node)
     return node if "(Unnamed" in node else without_suffix(node)
 
 
@@ -747,12 +756,12 @@ def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     return first[:same]
 
 
-def _of_weights(node: _Node) -> bool:
+def _of_weights(name: str) -> bool:
     return (
-        node.name.endswith(_WEIGHTS)
-        or _HELPER.match(node.name) is not None
-        or _CONSTANT.search(node.name) is not None
-        or _QUANTIZE.search(node.name) is not None
+        name.endswith(_WEIGHTS)
+        or _HELPER.match(name) is not None
+        or _CONSTANT.search(name) is not None
+        or _QUANTIZE.search(name) is not None
     )
 
 
@@ -761,17 +770,20 @@ def _operation(node: _Node) -> str:
     return node.op if "(Unnamed" in node.name else _ORDINAL.sub("", node.last.removeprefix("node_"))
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=_NODES)
 def _node(name: str) -> _Node:
     row = node_row(name)
     parts = _parts(name)
     last = parts[-1]
+    kind = row.kind if row is not None else ""
     return _Node(
         name,
         parts[:-1],
         last,
         row.op if row is not None else _ORDINAL.sub("", last),
-        row.kind if row is not None else "",
+        kind,
+        _of_weights(name),
+        _rank(kind),
     )
 
 

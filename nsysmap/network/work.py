@@ -131,30 +131,29 @@ def layer_work(layer: Layer, written: Mapping[str, Shape] | None = None) -> Laye
 
 def work_table(engines: Sequence[Engine]) -> Table:
     """The table `work`, one row per layer, in the order of `layers`."""
-    rows: list[dict[str, object]] = []
-    for engine in engines:
-        for layer, work in engine_work(engine):
-            rows.append(
-                {
-                    "layer_id": len(rows),
-                    "macs": work.macs,
-                    "flops": work.flops,
-                    "bytes_in": work.bytes_in,
-                    "bytes_out": work.bytes_out,
-                    "weight_bytes": work.weight_bytes,
-                    "bytes": work.bytes_moved,
-                    "precision": layer.precision,
-                    "tensor_cores": tensor_cores(layer),
-                    "does": does(layer),
-                    "channels_in": work.channels_in,
-                    "channels_out": work.channels_out,
-                    "in_multiple": _multiple(layer.inputs),
-                    "out_multiple": _multiple(layer.outputs),
-                    "groups": work.groups,
-                    "reason": work.reason,
-                }
-            )
-    return Table.of_rows(WORK, rows)
+    layers = [layer for engine in engines for layer in engine.layers]
+    works = [work for engine in engines for _, work in engine_work(engine)]
+    return Table.of_lists(
+        WORK,
+        {
+            "layer_id": list(range(len(layers))),
+            "macs": [work.macs for work in works],
+            "flops": [work.flops for work in works],
+            "bytes_in": [work.bytes_in for work in works],
+            "bytes_out": [work.bytes_out for work in works],
+            "weight_bytes": [work.weight_bytes for work in works],
+            "bytes": [work.bytes_moved for work in works],
+            "precision": [layer.precision for layer in layers],
+            "tensor_cores": [tensor_cores(layer) for layer in layers],
+            "does": [does(layer) for layer in layers],
+            "channels_in": [work.channels_in for work in works],
+            "channels_out": [work.channels_out for work in works],
+            "in_multiple": [_multiple(layer.inputs) for layer in layers],
+            "out_multiple": [_multiple(layer.outputs) for layer in layers],
+            "groups": [work.groups for work in works],
+            "reason": [work.reason for work in works],
+        },
+    )
 
 
 def _multiple(tensors: Sequence[Tensor]) -> int | None:
@@ -213,20 +212,20 @@ def does(layer: Layer) -> str:
     if layer.kind in _NO_WORK or layer.kind in ("foreign_node", "attention"):
         return {"foreign_node": "region", "attention": "attention"}.get(layer.kind, "nothing")
     done = operations(layer)
-    patterns = set(done.patterns)
+    if done.product:
+        return "product"
+    if quantizes(layer) is not None:
+        return "quantize"
     told = (
-        ("product", done.product),
-        ("quantize", quantizes(layer) is not None),
-        ("norm", layer.kind == "normalization" or bool(patterns & NORM_PATTERNS)),
+        ("norm", layer.kind == "normalization" or not NORM_PATTERNS.isdisjoint(done.patterns)),
         ("softmax", done.softmax),
         ("reformat", layer.kind == "reformat"),
         ("cast", done.cast),
         ("movement", done.movement),
         ("pointwise", done.pointwise),
     )
-    return next(
-        (word for word, holds in told if holds), _DOES.get(layer.kind) or _mostly(layer, done)
-    )
+    word = next((word for word, holds in told if holds), None)
+    return word or _DOES.get(layer.kind) or _mostly(layer, done)
 
 
 _DOES = {

@@ -7,13 +7,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, prod
 
+import numpy as np
+
 from nsysmap.core.records import dataclass
 from nsysmap.core.result_schema import ENGINE_HEADROOM, HEADROOM
-from nsysmap.core.table import Row, Table
+from nsysmap.core.table import MISSING, BoolArray, IntArray, Row, Table, taken_values
 from nsysmap.names.decode import decode
 from nsysmap.timing.least_time import (
+    LayerBytes,
     LeastTime,
     Measurement,
+    TensorUse,
     bytes_from_memory,
     cache_holds,
     least_time,
@@ -70,18 +74,17 @@ def headroom_table(sources: Sources) -> Table:
     first; those of which it is unknown come last.
     """
     machines = {row.integer("device"): row for row in sources.devices}
-    work = {row.integer("layer_id"): row for row in sources.work}
-    roofline = {row.integer("layer_id"): row for row in sources.roofline}
+    timed = _timed(sources.layers)
+    work = {row.integer("layer_id"): row for row in _of_layers(sources.work, timed)}
+    roofline = {row.integer("layer_id"): row for row in _of_layers(sources.roofline, timed)}
     kept = _kept_if_fused(sources)
     cores = _tensor_cores(sources.precision)
     longest, start_ns = longest_kernels(sources.kernels), _shortest_ns(sources.kernel_totals)
     memory = _from_memory(sources, machines)
-    shapes = product_shapes(sources)
+    shapes = product_shapes(sources, timed)
     rows: list[dict[str, object]] = []
-    for layer in sources.layers:
-        layer_id, time_ns = layer.integer("layer_id"), layer.maybe_integer("time_ns")
-        if not time_ns:
-            continue
+    for layer in _of_layers(sources.layers, timed):
+        layer_id, time_ns = layer.integer("layer_id"), layer.integer("time_ns")
         kernel = longest.get(layer_id)
         number = None if kernel is None else int(sources.kernels.ints("device")[kernel])
         machine = machines.get(-1 if number is None else number) or next(
@@ -118,18 +121,42 @@ def headroom_table(sources: Sources) -> Table:
     )
 
 
+def _timed(layers: Table) -> IntArray:
+    """The layers with time: of a large engine file mostly few."""
+    time_ns = layers.ints("time_ns")
+    timed: BoolArray = (time_ns != MISSING) & (time_ns != 0)
+    return taken_values(layers.ints("layer_id"), np.flatnonzero(timed))
+
+
+def _of_layers(table: Table, layers: IntArray) -> Table:
+    """The rows of a table that are about these layers."""
+    return table.take(np.isin(table.ints("layer_id"), layers))
+
+
 def engine_headroom_table(sources: Sources, headroom: Table) -> Table:
     """The table `engine_headroom`: the layers of each engine together."""
     held: dict[int | None, list[Row]] = {}
     for row in headroom:
         held.setdefault(row.maybe_integer("engine"), []).append(row)
-    work = {row.integer("layer_id"): row for row in sources.work}
+    weighs = dict(
+        zip(
+            sources.work.ints("layer_id").tolist(),
+            sources.work.ints("weight_bytes").tolist(),
+            strict=True,
+        )
+    )
+    layers_of: dict[int | None, list[int]] = {}
+    for layer in sources.layers:
+        layers_of.setdefault(layer.maybe_integer("engine"), []).append(layer.integer("layer_id"))
     rows = []
     for engine, mine in sorted(held.items(), key=lambda one: (one[0] is None, one[0] or 0)):
         known = [row for row in mine if row["least_ns"] is not None]
         compared = [row for row in mine if row["reachable_ns"] is not None]
-        whole = [row["layer_id"] for row in sources.layers if row.maybe_integer("engine") == engine]
-        weights = [work[one].maybe_integer("weight_bytes") for one in whole if one in work]
+        weights = [
+            weight
+            for one in layers_of.get(engine, [])
+            if (weight := weighs.get(one, MISSING)) != MISSING
+        ]
         rows.append(
             {
                 "engine": engine,
@@ -150,7 +177,7 @@ def engine_headroom_table(sources: Sources, headroom: Table) -> Table:
                     if compared
                     else None
                 ),
-                "weight_bytes": sum(one or 0 for one in weights) if any(weights) else None,
+                "weight_bytes": sum(weights) if any(weights) else None,
             }
         )
     return Table.of_rows(ENGINE_HEADROOM, rows)
@@ -438,10 +465,24 @@ def _from_memory(sources: Sources, machines: Mapping[int, Row]) -> dict[int, int
         None if machine is None else machine.maybe_integer("l2_bytes"),
         None if device is None else device.capability,
     )
-    work = {row.integer("layer_id"): row for row in sources.work}
-    tensors: dict[int, list[Row]] = {}
-    for row in sources.tensors:
-        tensors.setdefault(row.integer("layer_id"), []).append(row)
+    work = {
+        row.integer("layer_id"): LayerBytes(
+            row.maybe_integer("bytes_in"),
+            row.maybe_integer("bytes_out"),
+            row.maybe_integer("weight_bytes"),
+        )
+        for row in sources.work
+    }
+    tensors: dict[int, list[TensorUse]] = {}
+    for layer_id, name, direction, size in zip(
+        sources.tensors.ints("layer_id").tolist(),
+        sources.tensors.text("name").list(),
+        sources.tensors.text("direction").list(),
+        sources.tensors.ints("bytes").tolist(),
+        strict=True,
+    ):
+        used = TensorUse(str(name), str(direction), None if size == MISSING else size)
+        tensors.setdefault(layer_id, []).append(used)
     engines: dict[tuple[int | None, int | None], list[int]] = {}
     for layer in sources.layers:
         if layer.integer("layer_id") in work:
@@ -453,18 +494,20 @@ def _from_memory(sources: Sources, machines: Mapping[int, Row]) -> dict[int, int
     return found
 
 
-def product_shapes(sources: Sources) -> dict[int, tuple[str, tuple[int, ...]]]:
-    """The shape of each layer's product as a matrix product, and of fused attention its own; none
-    where the file does not tell.
+def product_shapes(sources: Sources, layers: IntArray) -> dict[int, tuple[str, tuple[int, ...]]]:
+    """The shape of each of these layers' products as a matrix product, and of fused attention its
+    own; none where the file does not tell.
     """
-    kinds = {row.integer("layer_id"): row.text("kind") for row in sources.layers}
+    kinds = {
+        row.integer("layer_id"): row.text("kind") for row in _of_layers(sources.layers, layers)
+    }
     results: dict[int, int] = {}
-    for row in sources.tensors:
+    for row in _of_layers(sources.tensors, layers):
         dimensions = (row.maybe_text("dimensions") or "").split("x")
         if row.text("direction") == "out" and all(map(str.isdigit, dimensions)):
             results.setdefault(row.integer("layer_id"), prod(map(int, dimensions)))
     found: dict[int, tuple[str, tuple[int, ...]]] = {}
-    for row in sources.work:
+    for row in _of_layers(sources.work, layers):
         layer, macs = row.integer("layer_id"), row.maybe_integer("macs")
         columns, size = row.maybe_integer("channels_out"), results.get(layer)
         grouped = (row.maybe_integer("groups") or 1) > 1

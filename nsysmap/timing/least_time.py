@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
 from nsysmap.core.records import dataclass
-from nsysmap.core.table import Row
 from nsysmap.timing.peak_rates import Capability
 from nsysmap.timing.roofline import Device, Needed, least_ns
 
@@ -134,8 +134,27 @@ def cache_holds(l2_bytes: int | None, capability: Capability | None) -> int:
     return l2_bytes // 2 if capability in _TWO_PARTITIONS else l2_bytes
 
 
+class LayerBytes(NamedTuple):
+    """What one execution of a layer moves; None where the file does not tell."""
+
+    read: int | None
+    written: int | None
+    weights: int | None
+
+
+class TensorUse(NamedTuple):
+    """A tensor that a layer reads or writes."""
+
+    name: str
+    direction: str  # in, out
+    bytes: int | None
+
+
 def bytes_from_memory(
-    layers: Sequence[int], work: Mapping[int, Row], tensors: Mapping[int, Sequence[Row]], held: int
+    layers: Sequence[int],
+    work: Mapping[int, LayerBytes],
+    tensors: Mapping[int, Sequence[TensorUse]],
+    held: int,
 ) -> dict[int, int | None]:
     """How many bytes of each of these layers of one engine, in the order in which they run, come
     from or go to device memory at least; None if a size is unknown.
@@ -144,14 +163,8 @@ def bytes_from_memory(
     since whose last use so much was read; buffers that are used again count once, so of activations
     only the largest in between counts.
     """
-    weights = [work[one].maybe_integer("weight_bytes") or 0 for one in layers]
-    moved = np.array(
-        [
-            (work[one].maybe_integer("bytes_in") or 0) + (work[one].maybe_integer("bytes_out") or 0)
-            for one in layers
-        ],
-        np.int64,
-    )
+    weights = [work[one].weights or 0 for one in layers]
+    moved = np.array([(work[one].read or 0) + (work[one].written or 0) for one in layers], np.int64)
     before = list(accumulate(weights, initial=0))
     all_stay = before[-1] + int(moved.max(initial=0)) <= held
     touched: dict[str, int] = {}
@@ -160,22 +173,22 @@ def bytes_from_memory(
         total = 0 if all_stay else weights[at]
         reads, known = 0, True
         for tensor in tensors.get(layer, ()):
-            size, name = tensor.maybe_integer("bytes"), tensor.text("name")
+            name, direction, size = tensor
             if size is None:
                 known = False
                 continue
             since = touched.get(name)
             between = 0
-            if since is not None and tensor.text("direction") == "in":
+            if since is not None and direction == "in":
                 between = before[at] - before[since + 1]
                 between += int(moved[since + 1 : at].max(initial=0))
             if size + between > held:
-                if tensor.text("direction") == "in":
+                if direction == "in":
                     reads += size
                 else:
                     total += size
             touched[name] = at
-        bytes_in = work[layer].maybe_integer("bytes_in")
+        bytes_in = work[layer].read
         total += reads if bytes_in is None else min(reads, bytes_in)
         found[layer] = total if known or total else None
     return found

@@ -10,7 +10,6 @@ from dataclasses import replace
 from nsysmap.core.records import dataclass
 from nsysmap.core.result_schema import PRECISION
 from nsysmap.core.table import Row, Table, sum_of
-from nsysmap.inputs.engine.dataflow import links
 from nsysmap.inputs.engine.model import Engine, Layer
 from nsysmap.names.decode import KernelName, decode, matches_tactic, split_layer_name
 from nsysmap.network.operations import operations, quantizes
@@ -126,9 +125,10 @@ def _as_written(engine: Engine) -> list[Layer]:
     wrote.
     """
     layers = list(engine.layers)
-    for source, layer, tensor in links(engine):
+    casts = {layer.index for layer in layers if operations(layer).cast}
+    for source, layer, tensor in engine.links if casts else ():
         if not (
-            operations(layer).cast
+            layer.index in casts
             and layer.outputs
             and tensor == layer.inputs[0]
             and tensor.datatype == layer.outputs[0].datatype

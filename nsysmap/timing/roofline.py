@@ -84,6 +84,9 @@ class LayerBound:
     reason: str
 
 
+_UNDESCRIBED = Needed(None, None, None, None, "unknown", "no engine file describes it")
+
+
 def roofline_table(
     layers: Table,
     work: Table,
@@ -99,58 +102,56 @@ def roofline_table(
     verdict, and the engine file's figures are shown beside it.
     """
     machines = {row.integer("device"): device_of(row) for row in devices}
-    needed = {row.integer("layer_id"): needed_of(row) for row in work}
+    needed = {row.integer("layer_id"): row for row in work}
     longest = longest_kernels(kernels)
     counted = {} if counters is None else counted_layers(*counters)
-    rows: list[dict[str, object]] = []
-    for layer in layers:
-        layer_id = layer.integer("layer_id")
+    first = next(iter(machines.values()), None)
+    # of a large engine file most layers did not run in the trace, and many need the same
+    not_run: dict[Needed, LayerBound] = {}
+    rows: list[tuple[int, Needed, LayerSeen, LayerBound]] = []
+    told: dict[int, dict[str, object]] = {}
+    for at, (layer_id, time_ns) in enumerate(
+        zip(layers.ints("layer_id").tolist(), layers.ints("time_ns").tolist(), strict=True)
+    ):
         row = longest.get(layer_id)
-        device = (
-            machines.get(int(kernels.ints("device")[row]))
-            if row is not None
-            else next(iter(machines.values()), None)
-        )
-        measured = _measured(layer.maybe_integer("time_ns"), kernels, row, device)
-        need = needed.get(
-            layer_id, Needed(None, None, None, None, "unknown", "no engine file describes it")
-        )
-        limit = limit_of(need, measured, device)
-        rows.append(
-            {
-                "layer_id": layer_id,
-                "time_ns": measured.time_ns,
-                "bytes": need.bytes_moved,
-                "flops": need.flops,
-                "bytes_bound_ns": limit.bytes_bound_ns,
-                "flops_bound_ns": limit.flops_bound_ns,
-                "bound_ns": limit.bound_ns,
-                "roofline_fraction": limit.roofline_fraction,
-                "peak_flops_per_s": limit.peak_flops_per_s,
-                "blocks": measured.blocks,
-                "waves": measured.waves,
-                "verdict": limit.verdict,
-                "reason": limit.reason,
-                "verdict_from": "model",
-                **_counted(counted.get(layer_id), need, device),
-            }
-        )
-    return Table.of_rows(ROOFLINE, rows)
+        device = first if row is None else machines.get(int(kernels.ints("device")[row]))
+        measured = _measured(None if time_ns == MISSING else time_ns, kernels, row, device)
+        described = needed.get(layer_id)
+        need = _UNDESCRIBED if described is None else needed_of(described)
+        if row is None and measured.time_ns is None:
+            limit = not_run.get(need) or not_run.setdefault(need, limit_of(need, measured, device))
+        else:
+            limit = limit_of(need, measured, device)
+        if (counters_of := counted.get(layer_id)) is not None:
+            told[at] = _counted(counters_of, need, device)
+        rows.append((layer_id, need, measured, limit))
+    columns: dict[str, list[object]] = {
+        "layer_id": [layer_id for layer_id, _, _, _ in rows],
+        "time_ns": [measured.time_ns for _, _, measured, _ in rows],
+        "bytes": [need.bytes_moved for _, need, _, _ in rows],
+        "flops": [need.flops for _, need, _, _ in rows],
+        "bytes_bound_ns": [limit.bytes_bound_ns for _, _, _, limit in rows],
+        "flops_bound_ns": [limit.flops_bound_ns for _, _, _, limit in rows],
+        "bound_ns": [limit.bound_ns for _, _, _, limit in rows],
+        "roofline_fraction": [limit.roofline_fraction for _, _, _, limit in rows],
+        "peak_flops_per_s": [limit.peak_flops_per_s for _, _, _, limit in rows],
+        "blocks": [measured.blocks for _, _, measured, _ in rows],
+        "waves": [measured.waves for _, _, measured, _ in rows],
+        "verdict": [limit.verdict for _, _, _, limit in rows],
+        "reason": [limit.reason for _, _, _, limit in rows],
+        "verdict_from": ["model"] * len(rows),
+    }
+    columns |= {
+        column.name: [None] * len(rows) for column in ROOFLINE.columns if column.name not in columns
+    }
+    for at, values in told.items():
+        for name, value in values.items():
+            columns[name][at] = value
+    return Table.of_lists(ROOFLINE, columns)
 
 
-def _counted(counted: Counted | None, need: Needed, device: Device | None) -> dict[str, object]:
+def _counted(counted: Counted, need: Needed, device: Device | None) -> dict[str, object]:
     """The columns that hardware counters fill in."""
-    if counted is None:
-        return dict.fromkeys(
-            (
-                "dram_percent",
-                "tensor_percent",
-                "issue_percent",
-                "sm_percent",
-                "dram_bytes",
-                "disagreement",
-            )
-        )
     bandwidth = None if device is None else device.bandwidth_bytes_per_s
     verdict = counted.verdict()
     told = (

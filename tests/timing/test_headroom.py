@@ -31,8 +31,10 @@ from nsysmap.timing.headroom import (
     headroom_table,
 )
 from nsysmap.timing.least_time import (
+    LayerBytes,
     LeastTime,
     Measurement,
+    TensorUse,
     bytes_from_memory,
     cache_holds,
     least_time,
@@ -109,12 +111,12 @@ def test_two_partitions_of_the_cache_hold_half_of_what_all_sms_read() -> None:
     assert cache_holds(None, (9, 0)) > 200 << 20
 
 
-def _tensor(name: str, direction: str, size: int) -> Row:
-    return Row("tensors", {"name": name, "direction": direction, "bytes": size})
+def _tensor(name: str, direction: str, size: int) -> TensorUse:
+    return TensorUse(name, direction, size)
 
 
-def _work(bytes_in: int, bytes_out: int, weights: int) -> Row:
-    return Row("work", {"bytes_in": bytes_in, "bytes_out": bytes_out, "weight_bytes": weights})
+def _work(bytes_in: int, bytes_out: int, weights: int) -> LayerBytes:
+    return LayerBytes(bytes_in, bytes_out, weights)
 
 
 def test_weights_of_an_engine_that_the_cache_holds_need_no_memory() -> None:

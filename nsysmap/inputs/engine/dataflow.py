@@ -5,8 +5,8 @@ has a single reader.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from nsysmap.core.errors import NsysmapError
@@ -75,7 +75,7 @@ def flow_of(engine: Engine) -> Flow:
     readers: dict[int, dict[int, None]] = defaultdict(dict)
     writers: dict[int, dict[int, None]] = defaultdict(dict)
     tensors: dict[tuple[int, int], list[Tensor]] = defaultdict(list)
-    for source, target, tensor in links(engine):
+    for source, target, tensor in engine.links:
         readers[source.index][target.index] = None
         writers[target.index][source.index] = None
         tensors[source.index, target.index].append(tensor)
@@ -151,12 +151,25 @@ def common_path(nodes: Iterable[str]) -> str | None:
     """
     paths = [tuple(node.split("/")[:-1]) for node in nodes if node.startswith("/")]
     best: tuple[str, ...] = ()
-    for path in dict.fromkeys(paths):
-        for depth in range(len(path), max(len(best), 2), -1):
-            if 2 * sum(other[:depth] == path[:depth] for other in paths) > len(paths):
-                best = path[:depth]
-                break
+    # at most one path of each length is that of most nodes, and begins with the shorter one
+    for depth in range(3, max(map(len, paths), default=0) + 1):
+        begins = Counter(
+            path[:depth] for path in paths if len(path) >= depth and path[: len(best)] == best
+        )
+        path, number = begins.most_common(1)[0] if begins else ((), 0)
+        if 2 * number <= len(paths):
+            break
+        best = path
     return "/".join(best) or None
+
+
+def nearest(indices: Sequence[int], to: int) -> int | None:
+    """Of these ascending numbers the one nearest to another, the smaller of two as near; None if
+    there is none.
+    """
+    place = bisect_left(indices, to)
+    around = indices[max(place - 1, 0) : place + 1]
+    return min(around, key=lambda index: abs(index - to), default=None)
 
 
 def links(engine: Engine) -> Iterator[tuple[Layer, Layer, Tensor]]:

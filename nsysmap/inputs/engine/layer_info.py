@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from nsysmap.core.errors import NsysmapError
@@ -32,7 +33,8 @@ _MOST_VALUES = 1000  # engines in one file
 _UNNAMED = re.compile(r"__mye(\d{1,9})_myl\d+_\d+$")
 _REGION = re.compile(r"_myl(\d{1,18})_(\d{1,18})(?:\s*\[profile \d+\])?$")
 _COPIED = re.compile(r"Reformatting CopyNode for (?:Input|Output) Tensor \d+ to (.*)")
-_SEPARATORS = re.compile("[\x1e\x1f]|(?<=\\])\\s*(?=\\[)")
+_JOINED = re.compile(r"\]\s*\[")
+_OF_ONNX = "[ONNX Layer: "
 # …]__gemm_from_conv1x1
 _WRAPPED = re.compile(r"\[[A-Za-z][\w .-]*? Layer: (.*)\](?:__\w+)?$", re.DOTALL)
 _SEPARATED = re.compile(r"[,\s]*")
@@ -268,9 +270,16 @@ def onnx_nodes(metadata: str | None) -> tuple[str, ...]:
     both and leave `][`.
     """
     names: dict[str, None] = {}
-    for piece in _SEPARATORS.split(metadata or ""):
-        wrapped = _WRAPPED.match(piece.strip())
-        name = wrapped.group(1) if wrapped else piece.strip()
+    text = metadata or ""
+    if "[" in text[1:]:
+        text = _JOINED.sub("]\x1f[", text)
+    for part in text.replace("\x1e", "\x1f").split("\x1f"):
+        piece = part.strip()
+        if piece.startswith(_OF_ONNX) and piece.endswith("]"):  # nearly all are so
+            name = piece[len(_OF_ONNX) : -1]
+        else:
+            wrapped = _WRAPPED.match(piece)
+            name = wrapped.group(1) if wrapped else piece
         if name:
             names[name] = None
     return tuple(names)
@@ -343,7 +352,8 @@ def _layer(row: object, index: int, source: str) -> Layer:
         raise NsysmapError(
             source, f"{where} is {_described(row)}, neither a name nor an object", REBUILD
         )
-    held = {str(key).lower(): value for key, value in row.items()}
+    keys = _lowered(tuple(row))
+    held = dict(zip(keys, row.values(), strict=True))
     name = held.get("name")
     if not isinstance(name, str):
         raise NsysmapError(source, f"{where} has no name", REBUILD)
@@ -353,7 +363,9 @@ def _layer(row: object, index: int, source: str) -> Layer:
         _tensors(held.get(side), where, side, source) for side in ("inputs", "outputs", "constants")
     )
     parameters = {
-        str(key): value for key, value in row.items() if str(key).lower() not in _OWN_KEYS
+        str(key): value
+        for key, lower, value in zip(row, keys, row.values(), strict=True)
+        if lower not in _OWN_KEYS
     }
     region, region_index, profile = _numbers_in(name)
     return Layer(
@@ -374,6 +386,11 @@ def _layer(row: object, index: int, source: str) -> Layer:
         origin=_text(held.get("origin")),
         parameters=parameters,
     )
+
+
+@lru_cache(maxsize=1 << 10)  # the rows of a file have few different sets of keys
+def _lowered(keys: tuple[object, ...]) -> tuple[str, ...]:
+    return tuple(str(key).lower() for key in keys)
 
 
 def _tactic(name: str | None) -> str | None:
@@ -456,7 +473,7 @@ def _tensor(value: object, where: str, source: str) -> Tensor:
         return Tensor(value)
     if not isinstance(value, dict):
         raise NsysmapError(source, f"{where}: {_described(value)} instead of a tensor", REBUILD)
-    held: Mapping[str, object] = {str(key).lower(): item for key, item in value.items()}
+    held: Mapping[str, object] = dict(zip(_lowered(tuple(value)), value.values(), strict=True))
     name = held.get("name")
     if not isinstance(name, str):
         raise NsysmapError(source, f"{where}: a tensor has no name", REBUILD)

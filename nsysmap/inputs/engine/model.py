@@ -22,6 +22,8 @@ PROFILE = re.compile(r" ?\[profile (\d{1,18})\]")
 later ones.
 """
 
+Link = tuple["Layer", "Layer", "Tensor"]
+
 LAYER_KINDS = (
     "convolution", "deconvolution", "gemm", "attention", "foreign_node", "myelin_kernel",
     "pointwise", "activation", "scale", "softmax",
@@ -103,6 +105,13 @@ class Engine:
         from nsysmap.inputs.engine.dataflow import flow_of
 
         return flow_of(self)
+
+    @cached_property
+    def links(self) -> tuple[Link, ...]:
+        """Producer, consumer and the tensor that passes between them (see dataflow.links)."""
+        from nsysmap.inputs.engine.dataflow import links
+
+        return tuple(links(self))
 
     def to_networkx(self) -> networkx.DiGraph[int]:
         """The dataflow as a networkx graph: nodes are layers by index, edges the tensors between

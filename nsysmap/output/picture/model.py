@@ -11,7 +11,6 @@ import numpy as np
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, Row, Table
-from nsysmap.inputs.engine.dataflow import links
 from nsysmap.inputs.engine.model import Engine, Tensor
 from nsysmap.inputs.engine.tensor_formats import tensor_bytes
 from nsysmap.names.decode import decode
@@ -189,16 +188,17 @@ def picture(
     nothing can be collapsed in that way.
     """
     name, groups = _groups(engine, collapse)
+    laid = _laid_out(engine, groups)  # first: it says where it would be too large
     swatches = {
         "kind": [kind_swatch(layer.kind, layer.name) for layer in engine.layers],
         "precision": _types(engine, times),
     }
     told = _Told(layer_titles(engine.layers), swatches, _opened(engine, times))
-    views = [_view(engine, times, told, name, groups)]
+    views = [_view(engine, times, told, name, laid)]
     notes = [note.text for note in engine.notes if note.level != "info"]
     if all_views and groups:
         try:
-            views.append(_view(engine, times, told, _EVERY, ()))
+            views.append(_view(engine, times, told, _EVERY, _laid_out(engine, ())))
         except NsysmapError as error:
             notes.append(f"The view of all layers is left out: {error.what}.")
     if any(edge.order for edge in views[0].edges):
@@ -302,9 +302,17 @@ def _groups(engine: Engine, collapse: str) -> tuple[str, tuple[Group, ...]]:
     return words[best], found[best]
 
 
-def _view(
-    engine: Engine, times: Times | None, told: _Told, name: str, groups: Sequence[Group]
-) -> View:
+@dataclass(frozen=True)
+class _LaidOut:
+    """What is drawn where: the layers of each box, with the name of a group, and the edges."""
+
+    members: Sequence[tuple[str | None, tuple[int, ...]]]
+    edges: tuple[Edge, ...]
+    placed: Layout
+
+
+def _laid_out(engine: Engine, groups: Sequence[Group]) -> _LaidOut:
+    """Raises NsysmapError where it would be too large."""
     inside = {layer: group for group in groups for layer in group.layers}
     members: list[tuple[str | None, tuple[int, ...]]] = []
     for layer in engine.layers:
@@ -313,25 +321,30 @@ def _view(
             members.append((None, (layer.index,)))
         elif group.layers[0] == layer.index:
             members.append((group.name, group.layers))
-    most = max((_total(times, layers) or 0 for _, layers in members), default=0)
-    whole = _total(times, range(len(engine.layers))) or 0
-    shades = _Shades(times, most, whole, told)
-    boxes = tuple(_box(engine, shades, title, layers) for title, layers in members)
     box_of = {layer: number for number, (_, layers) in enumerate(members) for layer in layers}
     edges = _edges(engine, box_of)
     if not edges:
         edges = tuple(
             Edge(number, number + 1, "", "comes after", order=True)
-            for number in range(len(boxes) - 1)
+            for number in range(len(members) - 1)
         )
-    placed = layout(len(boxes), [Link(edge.source, edge.target, edge.tensor) for edge in edges])
+    placed = layout(len(members), [Link(edge.source, edge.target, edge.tensor) for edge in edges])
+    return _LaidOut(members, edges, placed)
+
+
+def _view(engine: Engine, times: Times | None, told: _Told, name: str, laid: _LaidOut) -> View:
+    members, edges, placed = laid.members, laid.edges, laid.placed
+    most = max((_total(times, layers) or 0 for _, layers in members), default=0)
+    whole = _total(times, range(len(engine.layers))) or 0
+    shades = _Shades(times, most, whole, told)
+    boxes = tuple(_box(engine, shades, title, layers) for title, layers in members)
     return View(name, boxes, edges, _trunks(edges, placed), placed, _legends(shades, members))
 
 
 def _edges(engine: Engine, box_of: Mapping[int, int]) -> tuple[Edge, ...]:
     """One edge for each tensor between two boxes."""
     found: dict[tuple[int, int, str], Edge] = {}
-    for source, target, tensor in links(engine):
+    for source, target, tensor in engine.links:
         key = (box_of[source.index], box_of[target.index], tensor.name)
         if key[0] != key[1] and key not in found:
             found[key] = Edge(*key, words=tensor_words(tensor))
