@@ -4,8 +4,7 @@ passed before it began.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -24,18 +23,22 @@ def slowest(tables: Mapping[str, Table]) -> Slowest | None:
     """The steady-state inference that took longest beside the median of its kind; None if no three
     are of one kind.
     """
+    times = tables["inference_times"]
+    longer_by = times.floats("times_median")
     # neither unknown nor 0: in a damaged capture all may have taken no time
-    rows = [row for row in tables["inference_times"] if row.maybe_real("times_median")]
-    alike = Counter(row.integer("group_id") for row in rows)
+    times = times.take(~np.isnan(longer_by) & (longer_by != 0))
+    alike, number = np.unique(times.ints("group_id"), return_counts=True)
     # the median of two lies between them: none of both is usual
-    rows = [row for row in rows if alike[row.integer("group_id")] > 2]
-    rows = _without_begins(tables, rows) if len(alike) > 1 else rows
-    worst = max(rows, key=lambda row: row.real("times_median"), default=None)
-    if worst is None:
+    times = times.take(np.isin(times.ints("group_id"), alike[number > 2]))
+    if len(alike) > 1:
+        times = _without_begins(tables, times)
+    if not len(times):
         return None
-    kind = [row for row in rows if row.integer("group_id") == worst.integer("group_id")]
-    usual = next(row for row in kind if row.integer("inference") == worst.integer("usual"))
-    before = [row for row in kind if row.integer("inference") < worst.integer("inference")]
+    worst = _row(times, int(np.argmax(times.floats("times_median"))))
+    kind = times.take(times.ints("group_id") == worst.integer("group_id"))
+    inferences = kind.ints("inference")
+    usual = _row(kind, int(np.flatnonzero(inferences == worst.integer("usual"))[0]))
+    before = kind.floats("times_median")[inferences < worst.integer("inference")]
     mine, other = (_span(tables, row) for row in (worst, usual))
     more = _more(tables["gaps"], mine, other)
     longer = worst.integer("time_ns") - usual.integer("time_ns")
@@ -48,8 +51,7 @@ def slowest(tables: Mapping[str, Table]) -> Slowest | None:
         usual.integer("inference"),
         usual.integer("time_ns"),
         tuple((what, ns) for what, ns in more if ns > _LEAST_PART * longer),
-        early=worst.real("times_median") >= OUTLIER
-        and all(row.real("times_median") >= OUTLIER for row in before),
+        early=worst.real("times_median") >= OUTLIER and bool((before >= OUTLIER).all()),
         later=2 * later > longer > 0,
         artefact=any(what == "profiler" and 2 * ns > longer for what, ns in more),
         device=mine.device if len(np.unique(tables["inferences"].ints("device"))) > 1 else None,
@@ -61,7 +63,11 @@ def slowest(tables: Mapping[str, Table]) -> Slowest | None:
     )
 
 
-def _without_begins(tables: Mapping[str, Table], rows: Sequence[Row]) -> list[Row]:
+def _row(table: Table, at: int) -> Row:
+    return table.part(at, at + 1).only()
+
+
+def _without_begins(tables: Mapping[str, Table], times: Table) -> Table:
     """These rows of INFERENCE_TIMES without the outliers with which a later phase of a run begins:
     a pause before it, and its warm-up.
     """
@@ -69,19 +75,21 @@ def _without_begins(tables: Mapping[str, Table], rows: Sequence[Row]) -> list[Ro
         row.integer("group_id"): (row.integer("loop_id"), row.maybe_integer("phase"))
         for row in tables["inference_groups"]
     }
-    kept, previous, begins = [], dict[int, int](), dict[int, bool]()
-    for row in sorted(rows, key=lambda one: one.integer("inference")):
-        loop, phase = groups.get(row.integer("group_id"), (0, None))
+    kept, previous, begins = list[int](), dict[int, int](), dict[int, bool]()
+    order = np.argsort(times.ints("inference"), kind="stable").tolist()
+    group, longer_by = times.ints("group_id").tolist(), times.floats("times_median").tolist()
+    for row in order:
+        loop, phase = groups.get(group[row], (0, None))
         if phase is None:
             kept.append(row)
             continue
         if previous.get(loop, phase) != phase:
             begins[loop] = True
         previous[loop] = phase
-        begins[loop] = begins.get(loop, False) and row.real("times_median") >= OUTLIER
+        begins[loop] = begins.get(loop, False) and longer_by[row] >= OUTLIER
         if not begins[loop]:
             kept.append(row)
-    return kept
+    return times.take(np.array(kept, np.int64))
 
 
 def _kind_of(tables: Mapping[str, Table], group: int) -> str:

@@ -39,6 +39,8 @@ _LANE = ("device", "pid", "context", "stream")
 TID = 0xFFFFFF  # the bits of nsys's globalTid with the thread's id; the process's are above them
 
 
+_LARGE = 1 << 19  # rows from which on memory matters more than the time to convert them
+
 Column = Callable[[], IntArray | Text]
 """A column that is made when it is asked for: all of a large trace at once take too much memory."""
 
@@ -91,7 +93,7 @@ def events_of(tables: Tables, windows: Windows) -> Events:
     names = ("kernels", "copies", "fills", "graphs")
     for name, table, rows, lane in zip(names, gpu, rows_of, lane_of, strict=True):
         _GPU_WORK[name](made, table, rows, lane[rows])
-        made.tables[name]["launch"] = _position(calls, table.ints("launch")[rows])
+        made.tables[name]["launch"] = _slim(_position(calls, table.ints("launch")[rows]))
     _gaps(made, tables.gaps)
     _inferences(made, tables)
     parts = [left_out(table, lane, windows) for table, lane in zip(gpu, lane_of, strict=True)]
@@ -154,8 +156,8 @@ class _Made:
         start = table.ints("start_ns")[rows]
         self.tables[name] = {
             "start": start - self.origin_ns,
-            "dur": table.ints("end_ns")[rows] - start,
-            "class": number,
+            "dur": _slim(table.ints("end_ns")[rows] - start),
+            "class": _slim(number),
         }
         self.tables[f"{name}_classes"], self.texts[f"{name}_classes"] = classes, texts
 
@@ -177,9 +179,9 @@ def _kernels(made: _Made, table: Table, rows: IntArray, lane: IntArray) -> None:
     shared |= _texts(table, _KERNEL_TEXTS, rows)
     made.put("kernels", table, rows, shared)
     made.tables["kernels"] |= {
-        "id": table.ints("kernel_id")[rows],
-        "inference": table.ints("inference")[rows],
-        "position": table.ints("position")[rows],
+        "id": _slim(table.ints("kernel_id")[rows]),
+        "inference": _slim(table.ints("inference")[rows]),
+        "position": _slim(table.ints("position")[rows]),
     }
 
 
@@ -239,21 +241,18 @@ def _gaps(made: _Made, table: Table) -> None:
     call = _position(calls["start"], begin)
     call[_at(calls["start"] + calls["dur"], call) != stop] = -1
     apart = (call < 0) & (begin >= 0)
-    made.tables[
-        "gaps"
-        # most begin and end with a neighbouring kernel, and most evidence is a call: small numbers
-    ] = {
+    # most begin and end with a neighbouring kernel, and most evidence is a call: small numbers
+    since = np.where(before < 0, 0, _at(kernels["start"] + kernels["dur"], before))
+    made.tables["gaps"] = {
         "class": gaps["class"],
-        "before": before,
-        "after": after,
-        "from": (
-            gaps["start"] - np.where(before < 0, 0, _at(kernels["start"] + kernels["dur"], before))
-        ),
-        "to": np.where(after < 0, 0, _at(kernels["start"], after)) - end,
-        "inference": table.ints("inference")[rows],
-        "call": call,
+        "before": _slim(before),
+        "after": _slim(after),
+        "from": _slim(gaps["start"] - since),
+        "to": _slim(np.where(after < 0, 0, _at(kernels["start"], after)) - end),
+        "inference": _slim(table.ints("inference")[rows]),
+        "call": _slim(call),
         "evidence": np.where(apart, begin, 0),
-        "evidence_dur": np.where(apart, stop - begin, -1),
+        "evidence_dur": _slim(np.where(apart, stop - begin, -1)),
     }
 
 
@@ -280,6 +279,13 @@ def _inferences(made: _Made, tables: Tables) -> None:
         columns[name][times.ints("inference")] = np.where(values == MISSING, -1, values)
     made.tables["inferences"] = columns
     made.texts["inferences"] = {"cause": list(cause.values)}
+
+
+def _slim(values: IntArray) -> IntArray:
+    """The column in half the memory, where it is long and its values allow it."""
+    if len(values) < _LARGE or values.min() < -(2**31) or values.max() >= 2**31:
+        return values
+    return values.astype(np.int32)
 
 
 def _position(kept: IntArray, rows: IntArray) -> IntArray:

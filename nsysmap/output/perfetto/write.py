@@ -460,8 +460,7 @@ def _on_host(
     """The slices of a thread, one column after the other: a thread has nearly all of a trace."""
     tables = [(events.tables[name], rows) for name, rows in rows_of.items()]
     start = np.concatenate([table["start"][rows] for table, rows in tables])
-    end = np.concatenate([table["dur"][rows] for table, rows in tables])
-    end += start
+    end = start + np.concatenate([table["dur"][rows] for table, rows in tables])
     order = np.lexsort((-end, start))
     start, end = start[order], end[order]
     of = np.concatenate(

@@ -83,7 +83,7 @@ per node (eight captures).
 """
 
 # pieces of GPU work at a time: the data about the interval before each takes some hundred bytes
-_AT_ONCE = 1 << 18
+_AT_ONCE = 1 << 16
 _NO_LAUNCH = IdleEvidence("gpu", "its launch call is not in the trace")
 _HELD_BACK = IdleEvidence(
     "gpu", "queued in time, then delayed: another stream, a dependency or a lock"
