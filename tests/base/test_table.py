@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,3 +71,21 @@ def test_a_test_of_texts_is_asked_once_a_distinct_text(
     assert found == [missing if text is None else "a" in text for text in texts]
     assert sorted(asked) == sorted({text for text in texts if text is not None})
     assert Text.of(texts).equals("a").tolist() == [text == "a" for text in texts]
+
+
+@given(st.lists(rows, max_size=20), st.lists(rows, max_size=5))
+def test_rows_read_as_rows_as_records_and_behind_others_are_those_given(
+    made: list[dict[str, object]], more: list[dict[str, object]]
+) -> None:
+    table = Table.of_rows(SPEC, made)
+    assert [row.values() for row in table] == table.records() == made
+    columns = {name: [row[name] for row in made] for name in table.columns}
+    assert Table.of_lists(SPEC, columns).records() == made
+    assert table.with_rows(more).records() == [*made, *more]
+
+
+def test_a_row_makes_the_columns_that_are_asked_for() -> None:
+    one = Table.of_rows(SPEC, [{"count": 3, "share": 0.5, "name": "a", "seen": True}]).only()
+    assert (one.integer("count"), one["name"]) == (3, "a")
+    with pytest.raises(KeyError):
+        one["absent"]

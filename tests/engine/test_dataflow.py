@@ -16,6 +16,7 @@ from nsysmap.inputs.engine.dataflow import (
     engine_graph,
     flow_of,
     links,
+    nearest,
     runs,
 )
 from nsysmap.inputs.engine.model import Engine, Tensor
@@ -111,6 +112,25 @@ def test_the_path_that_most_nodes_share_names_a_block() -> None:
     assert common_path(["/MatMul", "/Softmax"]) is None
     assert common_path(["node_linear", "node_view"]) is None
     assert common_path([]) is None
+
+
+@given(st.lists(st.lists(st.sampled_from("abc"), max_size=6), max_size=12))
+def test_it_is_the_deepest_path_of_most_nodes(given: list[list[str]]) -> None:
+    nodes = ["/" + "/".join(parts) for parts in given]
+    paths = [node.split("/")[:-1] for node in nodes]
+    deep = [
+        path[:depth]
+        for path in paths
+        for depth in range(3, len(path) + 1)
+        if 2 * sum(other[:depth] == path[:depth] for other in paths) > len(paths)
+    ]
+    assert common_path(nodes) == ("/".join(max(deep, key=len)) if deep else None)
+
+
+@given(st.sets(st.integers(0, 20)), st.integers(0, 20))
+def test_the_nearest_number_is_the_smaller_of_two_as_near(held: set[int], to: int) -> None:
+    wanted = min(sorted(held), key=lambda one: abs(one - to), default=None)
+    assert nearest(sorted(held), to) == wanted
 
 
 Step = tuple[list[tuple[str, int | None]], list[tuple[str, int | None]]]
