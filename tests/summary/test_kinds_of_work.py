@@ -108,9 +108,9 @@ def test_the_first_inferences_of_a_later_phase_are_no_outliers_of_it() -> None:
         {"inference": at, "group_id": int(at > 2), "time_ns": 1, "times_median": one}
         for at, one in enumerate(ratio)
     ]
-    rows = list(Table.of_rows(INFERENCE_TIMES, times))
+    rows = Table.of_rows(INFERENCE_TIMES, times)
     kept = _without_begins({"inference_groups": Table.of_rows(INFERENCE_GROUPS, groups)}, rows)
-    assert [row.integer("inference") for row in kept] == [0, 1, 2, 5, 6]
+    assert kept.ints("inference").tolist() == [0, 1, 2, 5, 6]
 
 
 @pytest.mark.parametrize(
