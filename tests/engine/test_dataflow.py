@@ -124,7 +124,7 @@ def test_it_is_the_deepest_path_of_most_nodes(given: list[list[str]]) -> None:
         for depth in range(3, len(path) + 1)
         if 2 * sum(other[:depth] == path[:depth] for other in paths) > len(paths)
     ]
-    assert common_path(nodes) == ("/".join(max(deep, key=lambda path: len(path))) if deep else None)
+    assert common_path(nodes) == (max(map("/".join, deep), key=len) if deep else None)
 
 
 @given(st.sets(st.integers(0, 20)), st.integers(0, 20))
