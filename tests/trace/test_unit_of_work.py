@@ -455,3 +455,30 @@ def test_a_long_first_part_with_other_kernels_is_no_warm_up(tmp_path: Path) -> N
     program.run(*["conv", "backward", "sgd", WAIT] * 12, *["conv", "sgd", "log", WAIT] * 13)
     found = program.mapped(tmp_path).inferences
     assert not found.bools("warmup")[1:12].any()
+
+
+def test_steps_between_a_set_up_and_a_summary_repeat_where_each_copies(tmp_path: Path) -> None:
+    """As a simulation that waits after each kernel, to find errors; copies tell its steps from the
+    blocks of a network, which lie between others as well.
+    """
+    step = ["flux", "pressure", "sweep x", "sweep y", "halo", "viscosity", "field", "step size"]
+
+    def program(*, copies: bool) -> Program:
+        made = Program()
+        for name in ("mesh", "state", "halo"):
+            made.run(name, WAIT)
+        for _ in range(9):
+            for name in step:
+                made.run(name, WAIT)
+            if copies:
+                made.correlation += 1
+                made.file.call("cudaMemcpy_v3020", made.now, made.now + 5, made.correlation)
+                made.now += 10
+        for name in ("pressure", "summary", "last"):
+            made.run(name, WAIT)
+        return made
+
+    for number, (copies, expected) in enumerate(((True, [8] * 9), (False, []))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert sizes(program(copies=copies).mapped(folder)) == expected

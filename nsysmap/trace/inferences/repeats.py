@@ -29,6 +29,7 @@ _SEVERAL = 4  # … of that many kernels or more, which one inference then has
 # stretches between waits that are alike, after others that are not: two may be by chance
 _LEAST_RUN = 3
 _KNOWN = 64  # sequences of kernels that others are compared with
+_MOSTLY = 0.75  # of a sequence: what repeats between other kernels is at least that
 _MANY = 20  # repeats that make an unlike beginning believable as a warm-up
 
 Hashes = NDArray[np.uint64]
@@ -391,7 +392,8 @@ def _by_period(launches: LaunchedKernels, expected: int | None) -> IntArray:
         if marked is None or (
             expected is not None and 3 * float(np.median(np.diff(marked))) < expected
         ):
-            return np.zeros(1, np.int64)
+            between = _between_others(launches) if expected is None else None
+            return np.zeros(1, np.int64) if between is None else between
         return marked
     period, before = steady
     begins = _phase(launches, period, before)
@@ -403,6 +405,34 @@ def _by_period(launches: LaunchedKernels, expected: int | None) -> IntArray:
         )
         return distinct(np.concatenate([_by_period(part, expected), starts]))
     return distinct(np.concatenate([[0], starts]))
+
+
+def _between_others(launches: LaunchedKernels) -> IntArray | None:
+    """First kernels of what repeats at least three times between kernels that come before and
+    after it, if that is most of the sequence and the host asks for a copy at one and the same place
+    of nearly every repetition: it does not between the blocks of one inference.
+    """
+    codes, n = launches.codes, len(launches.codes)
+    for period in candidates(codes):
+        if period < 2 or 3 * period > n:
+            continue
+        again = np.concatenate([[False], codes[period:] == codes[:-period], [False]])
+        edges = np.flatnonzero(again[1:] != again[:-1])
+        if not len(edges):
+            continue
+        begins, ends = edges[::2], edges[1::2]
+        longest = int(np.argmax(ends - begins))
+        first = int(begins[longest])
+        count = int(ends[longest] - begins[longest]) // period + 1
+        if count < 3 or count * period < _MOSTLY * n:
+            continue
+        block = slice(first, first + count * period)
+        # before the first repetition lies what came before
+        copied = (launches.copies[block].reshape(count, period)[1:] > 0).mean(axis=0)
+        if copied.max() >= _EACH:
+            end = first + count * period
+            return distinct(np.concatenate([[0], np.arange(first, end, period), [min(end, n - 1)]]))
+    return None
 
 
 def _phase(launches: LaunchedKernels, period: int, before: int) -> list[int]:
