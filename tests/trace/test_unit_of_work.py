@@ -482,3 +482,31 @@ def test_steps_between_a_set_up_and_a_summary_repeat_where_each_copies(tmp_path:
         folder = tmp_path / str(number)
         folder.mkdir()
         assert sizes(program(copies=copies).mapped(folder)) == expected
+
+
+def test_a_longer_enqueue_that_the_gpu_hides_is_no_warm_up(tmp_path: Path) -> None:
+    """Steps of 2 us of GPU work, whose first ones take 30 ns longer to enqueue than the others."""
+    program = Program(fit=2000)
+    for number in range(12):
+        program.run("seed")
+        program.now += 30 if number < 4 else 0
+        program.run("fit", WAIT)
+        program.now += 2000
+    assert not program.mapped(tmp_path).inferences.bools("warmup").any()
+
+
+def test_a_pause_between_two_runs_is_in_the_time_of_no_repetition(tmp_path: Path) -> None:
+    """Of one thread that launches for two GPUs in turn, as often before the pause as after it."""
+    program = Program()
+    for number in range(24):
+        program.now += 50_000 if number == 12 else 0
+        for gpu in (0, 1):
+            program.run(f"multiply@{gpu}")
+            program.file.rows["CUPTI_ACTIVITY_KIND_KERNEL"][-1]["deviceId"] = gpu
+        program.run(WAIT)
+        program.now += 400
+    found = program.mapped(tmp_path).inferences
+    after = found.ints("start_ns") > found.ints("start_ns").min() + 50_000
+    first = [int(np.flatnonzero(after & (found.ints("device") == gpu))[0]) for gpu in (0, 1)]
+    assert found.bools("warmup")[first].all()
+    assert found.bools("warmup")[after].sum() == 2

@@ -50,6 +50,7 @@ from nsysmap.trace.model import Trace
 # a warm-up inference takes that much longer to enqueue than the median of the later ones …
 _SLOW_ENQUEUE = 1.5
 _SLOW_GPU = 1.25  # … or that much longer on the GPU
+_FELT = 0.1  # … by at least that part of the GPU's work: less takes no time
 _FEWEST, _SLOW_OF_FEW = 3, 5.0  # … of so few inferences: two later ones tell little
 # … or compiles kernels, or loads their code, for that part of the median; more than that is no
 # noise
@@ -321,7 +322,8 @@ def _summary(
     compiles |= _tried_out(tuning, thread)
     compiles |= _start_up(compiles | tuning | (compiled > _COMPILES * enqueue), thread)
     shown_by = first_use.most(trace, enqueues, compiles, tuning)
-    later = _later_runs(start, np.maximum(end, last_end), thread, complete)
+    _, loop = numbered(thread, device)
+    later = _later_runs(start, np.maximum(end, last_end), loop, complete)
     table = Table(
         INFERENCES,
         {
@@ -341,6 +343,7 @@ def _summary(
             "cuda_graph": graph,
             "warmup": _warmup(enqueue, busy, shape, thread, complete)
             | _warmup(enqueue, busy, shape, later, complete)
+            | _first_of(later)
             | compiles,
             "complete": complete,
             "kernels": kernels,
@@ -570,21 +573,24 @@ def _warmup(
         few = len(rows) == _FEWEST
         slow = _slow(enqueue[rows], sequence[rows], _SLOW_OF_FEW if few else _SLOW_ENQUEUE)
         if (busy[rows[len(rows) // 2 :]] != MISSING).all():
+            early, late = rows[: len(slow)], rows[len(slow) :]
+            # what the GPU's own work hides takes no time
+            slow &= enqueue[early] - np.median(enqueue[late]) > _FELT * np.median(busy[late])
             slow |= _slow(busy[rows], sequence[rows], _SLOW_OF_FEW if few else _SLOW_GPU)
         warmup[rows[: int(np.append(~slow, True).argmax())]] = True
     return warmup
 
 
-def _later_runs(start: IntArray, end: IntArray, thread: IntArray, complete: BoolArray) -> IntArray:
-    """For each inference the number of the run of its thread that it is in; MISSING in a first run,
-    in one of few inferences, and where there are many.
+def _later_runs(start: IntArray, end: IntArray, loop: IntArray, complete: BoolArray) -> IntArray:
+    """For each inference the number of the run of its loop (thread and GPU) that it is in; MISSING
+    in a first run, in one of few inferences, and where there are many.
 
     A program that measures several times pauses before each (it prepares the next), and warms up
     again.  A server that waits for requests pauses as well, but more often.
     """
     run = np.full(len(start), MISSING, np.int64)
-    for key in distinct(thread).tolist():
-        rows = np.flatnonzero((thread == key) & complete)
+    for key in distinct(loop).tolist():
+        rows = np.flatnonzero((loop == key) & complete)
         rows = rows[np.argsort(start[rows], kind="stable")]
         ended = np.maximum.accumulate(end[rows])
         if len(rows) < 2 * SHORTEST_PHASE:
@@ -597,6 +603,14 @@ def _later_runs(start: IntArray, end: IntArray, thread: IntArray, complete: Bool
             if last - first >= SHORTEST_PHASE:
                 run[rows[first:last]] = rows[first]
     return run
+
+
+def _first_of(run: IntArray) -> BoolArray:
+    """The first inference of each later run: its time holds the pause before it."""
+    first = np.zeros(len(run), np.bool_)
+    known = np.flatnonzero(run != MISSING)
+    first[known[np.unique(run[known], return_index=True)[1]]] = True
+    return first
 
 
 def _enqueue_begin(
