@@ -26,6 +26,7 @@ from nsysmap.core.comparison_schema import JOINED_LAYERS
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.table import MISSING, Table
 from nsysmap.rules.finding import Finding, Outcome
+from tests.figures import figures
 from tests.places import FIXTURES
 
 SYNC, ENGINE = FIXTURES / "bert_trt10" / "sync.sqlite", FIXTURES / "bert_trt10" / "engine.json"
@@ -343,10 +344,9 @@ def test_of_a_program_on_two_gpus_the_inferences_of_one_are_compared() -> None:
     assert found.verdict == "faster"
     assert not [one for one in found.conditions if "GPU" in one.what]
     assert any(row["low_ns"] is not None for row in found.layers)
-    assert [one for one in found.notes if "GPU" in one] == [
-        "tp_sync.nsys-rep: times are of GPU 1, as the other side's are; analyze predicts those of"
-        " another GPU."
-    ]
+    (note,) = (one for one in found.notes if "GPU" in one)
+    assert note.startswith("tp_sync.nsys-rep: ")
+    assert figures(note) == ["1"]
     mean = next(
         row.integer("mean_ns")
         for row in analyze(files[0], engine).tables.inference_loops
@@ -578,9 +578,7 @@ def test_what_only_a_trace_shows_is_neither_new_nor_gone_beside_an_engine_file_a
     for sides in ((engine, capture), (capture, engine)):
         told = {one.rule: one for one in compare(*sides).findings}
         assert told["cuda-graph-would-help"].change == "cannot-tell"
-        assert (
-            told["cuda-graph-would-help"].told == "engine.json: an engine file alone: nothing ran"
-        )
+        assert told["cuda-graph-would-help"].told.startswith("engine.json: ")
 
 
 @pytest.mark.parametrize(("times", "told"), [(1.4, False), (2.0, True)])
@@ -599,7 +597,7 @@ def test_repetitions_of_other_lengths_without_ranges_may_be_other_units_of_work(
     )
     found = conditions(before, after, Table.empty(JOINED_LAYERS))
     (one,) = (one for one in found if one.what == "kernels per inference")
-    assert one.told.startswith("No ranges bound the inferences") == one.other_work == told
+    assert one.told.startswith("No ranges bound") == one.other_work == told
 
 
 @pytest.mark.parametrize(("before", "after", "told"), [
@@ -743,8 +741,6 @@ def test_an_engine_that_did_not_run_is_told_and_tells_nothing_of_the_run() -> No
         SYNC, FIXTURES / "bert_trt10" / "graph.sqlite", engine_before=other, engine_after=ENGINE
     )
     told = {one.what: one.told for one in found.conditions}
-    assert told["engine file of BEFORE"].startswith(
-        "engine.json did not run in sync.sqlite: give the engine file of that run."
-    )
+    assert told["engine file of BEFORE"].startswith("engine.json did not run")
     assert "shapes of inputs and outputs" not in told
     assert not any("did not run" in one.told for one in compared("graph").conditions)

@@ -116,18 +116,19 @@ def test_a_gap_that_is_little_of_the_difference_is_not_named_beside_what_passed_
 ):
     tables = analyze(FIXTURES / "torch_mixed" / "sync.nsys-rep", rules=[]).tables.by_name()
     text = " ".join(inference_text(one_inference(tables, "sync.nsys-rep", "1")).split())
-    assert "Before it began, 657.8 µs had passed instead of 345.4 µs." in text
+    assert "657.8 µs" in text
+    assert "345.4 µs" in text
     assert "differs most" not in text
 
 
 def test_one_that_took_many_times_the_median_is_told_as_such_and_most_is_more_than_half() -> None:
     slow = told("slowest")
     text = " ".join(inference_text(replace(slow, time_ns=1_324 * slow.usual_ns)).split())
-    assert " as recorded, 1,320 times as long as inference " in text
+    assert "1,320 times" in text
     assert "%) more than" not in text
     extra = slow.time_ns - slow.usual_ns
     parts = [replace(slow.contributions[0], ns=round(share * extra)) for share in (0.42, 0.3, 0.28)]
-    assert "The largest part of the difference (42%) is " in " ".join(
+    assert "(42%) is " in " ".join(
         inference_text(replace(slow, contributions=tuple(parts))).split()
     )
 

@@ -23,6 +23,7 @@ from nsysmap.inputs.nsys.tables import NsysTables
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report, map_trace, read_engines
 from nsysmap.trace.gpu_metrics import GpuMetrics
 from tests.exports import exported
+from tests.figures import figures
 from tests.places import CAPTURES, FIXTURES
 
 ENCODER = CAPTURES / "gpu_metrics" / "eager.nsys-rep"
@@ -177,9 +178,7 @@ def test_another_gpu_than_the_one_with_the_kernels_is_said_to_have_been_sampled(
     bert: MappedTrace,
 ) -> None:
     (run,) = counted(bert, gpu=1).gpu_sampling
-    assert run.text("reason").startswith(
-        "the trace shows no kernel on GPU 1, which was sampled, but on GPU 0: nsys profile"
-    )
+    assert figures(run.text("reason"))[:2] == ["1", "0"]  # the GPU sampled, and that of kernels
     # as nsys 2023.4, which captured it, spells it
     assert "--gpu-metrics-device=0 " in run.text("reason")
 
@@ -189,14 +188,9 @@ def test_metrics_whose_names_are_not_known_are_named(bert: MappedTrace) -> None:
     found = counted(bert, names=(*NAMES[:3], strange))
     (run,) = found.gpu_sampling
     assert (run.text("unknown_metrics"), run.maybe_text("reason")) == (strange, None)
-    assert sampling_notes(found.gpu_sampling, "inference")[0].text.endswith(
-        f"the meaning of these metrics is not known: {strange}"
-    )
+    assert sampling_notes(found.gpu_sampling, "inference")[0].text.endswith(strange)
     (run,) = counted(bert, names=("A", "B", "C", "D")).gpu_sampling
-    assert (
-        "no metric of SM activity was sampled by a name that is known (not known: A, B, C, D)"
-        in run.text("reason")
-    )
+    assert "(not known: A, B, C, D)" in run.text("reason")
 
 
 @pytest.mark.parametrize("engine", [True, False])

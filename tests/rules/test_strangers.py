@@ -20,6 +20,7 @@ from nsysmap.rules.run import run_rules
 from nsysmap.rules.sandbox import strangers
 from nsysmap.rules.sandbox.limits import LimitError, QueryError, own_query
 from nsysmap.rules.sandbox.strangers import Other, Strangers
+from tests.figures import figures
 from tests.rule_packs import gaps, inferences, one_rule, write_rule
 
 # the planner works it out, text twice as long at each step
@@ -130,10 +131,8 @@ def test_all_rules_together_have_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_pa
     rule = one_rule(tmp_path)
     monkeypatch.setattr(strangers, "TOTAL_LIMIT_S", 0.0)
     (outcome,) = run_rules([rule], {"gaps": gaps(200), "inferences": inferences((0, 1000))})
-    assert (
-        outcome.skipped
-        == "it was not run: the given rules have used up the 0 s that are allowed for all of them"
-    )
+    assert outcome.skipped is not None
+    assert figures(outcome.skipped) == ["0"]
 
 
 def test_a_rule_that_is_killed_is_skipped_and_the_others_answer(

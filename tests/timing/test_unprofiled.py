@@ -8,6 +8,7 @@ from nsysmap.core.report_schema import INFERENCE_GROUPS
 from nsysmap.core.table import Table
 from nsysmap.inputs.engine.trtexec_times import Measure, TrtexecTimes
 from nsysmap.timing.unprofiled import trtexec_notes, trtexec_table
+from tests.figures import figures
 
 GROUPS = Table.of_rows(
     INFERENCE_GROUPS,
@@ -84,16 +85,11 @@ def test_copies_and_latency_have_no_counterpart_in_a_trace() -> None:
 def test_the_notes_say_the_times_and_what_tracing_cost() -> None:
     given = times(enqueue=Measure(240_000), gpu_compute=Measure(279_500), h2d=Measure(5_000))
     notes = [note.text for note in trtexec_notes(given, trtexec_table(given, GROUPS))]
-    assert (
-        notes[0] == "Without the profiler, as trtexec measured it (run.log, 500 queries): "
-        "enqueue 240.0 µs (here 300.0 µs); GPU compute 279.5 µs (here 280.0 µs)."
-    )
-    assert notes[1:] == [
-        "Tracing makes an enqueue 60.00 µs longer, 1.07 µs for each of its 56 kernels.",
-        (
-            "From its first to its last piece of GPU work, an inference takes as long under the"
-            " profiler as without it."
-        ),
+    assert "run.log" in notes[0]
+    assert [figures(note) for note in notes] == [
+        ["500", "240.0", "300.0", "279.5", "280.0"],
+        ["60.00", "1.07", "56"],
+        [],  # it takes as long
     ]
 
 

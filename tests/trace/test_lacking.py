@@ -10,6 +10,7 @@ from nsysmap.answer import gains
 from nsysmap.api import analyze
 from nsysmap.trace.lacking import gpu_unrecorded, lacking, unrecorded
 from nsysmap.trace.model import Trace
+from tests.figures import figures
 from tests.nsys_file import THREAD, NsysFile
 from tests.places import FIXTURES
 from tests.reports import read_trace
@@ -51,7 +52,7 @@ def test_launches_without_any_gpu_work_are_not_told_to_be_captured_as_they_were(
     ((level, text),) = told(trace)
     assert level == "error"
     assert "including 3 launches" in text
-    assert "virtual GPUs (vGPU), with MIG or MPS" in text
+    assert "(vGPU)" in text
     assert "-t cuda" not in text
 
 
@@ -130,8 +131,9 @@ def test_a_trace_without_cuda_says_so_where_nsys_tells_what_was_traced(tmp_path:
     file.range("a", 1, 2)
     capture(file, CAPTURE_EVENT_TYPE="NvtxEvents")
     ((level, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")))
-    assert (level, text.split(":")[0]) == ("error", "CUDA was not traced (only NvtxEvents)")
-    assert "nsys profile -t cuda,nvtx --cuda-graph-trace=node" in text
+    assert level == "error"
+    assert "(only NvtxEvents)" in text
+    assert "-t cuda,nvtx --cuda-graph-trace=node" in text
 
 
 def test_cuda_that_was_to_be_traced_and_is_not_there_is_another_thing(tmp_path: Path) -> None:
@@ -150,7 +152,7 @@ def test_cuda_that_was_to_be_traced_and_is_not_there_is_another_thing(tmp_path: 
     assert level == "error"
     assert "CUDA was traced" in text
     assert "-t cuda" not in text  # as it was captured already
-    assert "CUDA driver was newer" in text
+    assert "was newer" in text
     assert "somebody" not in text
 
 
@@ -174,17 +176,15 @@ def test_an_old_export_that_does_not_say_what_was_traced_leaves_both_open(tmp_pa
     file = NsysFile(version=None)
     file.range("a", 1, 2)
     ((_, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")))
-    assert text.startswith(
-        "The trace has 1 NVTX range and no CUDA calls and no GPU work: CUDA was not traced, or"
-        " could not be."
-    )
+    assert text.startswith("The trace has 1 NVTX range ")
+    assert "or could not be" in text
 
 
 def test_calls_that_launch_nothing_are_told_apart(tmp_path: Path) -> None:
     file = NsysFile()
     file.call("cudaMalloc_v3020", 1, 2, 1)
     ((_, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")))
-    assert text.startswith("The trace has 1 CUDA call, but none of them launches a kernel")
+    assert text.startswith("The trace has 1 CUDA call,")
 
 
 def test_the_last_launches_without_kernels_are_a_capture_that_ended_early(tmp_path: Path) -> None:
@@ -197,9 +197,7 @@ def test_the_last_launches_without_kernels_are_a_capture_that_ended_early(tmp_pa
     assert unrecorded(trace).last == 2
     ((level, text),) = told(trace)
     assert level == "warning"
-    assert text.startswith(
-        "The last 2 of 12 kernel launches, from 20.000 s on, have no kernel in the trace"
-    )
+    assert figures(text)[:3] == ["2", "12", "20.000"]
 
 
 def test_launches_without_kernels_here_and_there_are_lost_records(tmp_path: Path) -> None:
@@ -211,10 +209,8 @@ def test_launches_without_kernels_here_and_there_are_lost_records(tmp_path: Path
             file.launch("k", 100 * number + 1, number)
     ((level, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")))
     assert level == "info"
-    assert text.startswith(
-        "2 of 100 kernel launches, scattered over the trace, have no kernel in it: records were"
-        " lost"
-    )
+    assert figures(text)[:2] == ["2", "100"]
+    assert "records were lost" in text
 
 
 def test_a_launch_that_failed_or_whose_id_another_row_has_too_lacks_nothing(tmp_path: Path) -> None:
@@ -241,12 +237,10 @@ def test_what_nsys_warned_of_is_passed_on_in_our_words(tmp_path: Path) -> None:
     file.launch("k", 100, 1)
     file.add("DIAGNOSTIC_EVENT", timestamp=1, text="Not all CUDA events might have been collected.")
     file.add("DIAGNOSTIC_EVENT", timestamp=1, text="Profiling has stopped.")
-    assert told(read_trace(file.write(tmp_path / "x.sqlite"))) == [
-        (
-            "info",
-            "nsys reported at the end of the capture: not all CUDA events may have been collected.",
-        )
-    ]
+    ((level, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")))
+    assert level == "info"
+    assert "CUDA events" in text
+    assert "might" not in text  # in our own words
 
 
 def test_the_whole_graph_fixture_says_what_it_said() -> None:
@@ -255,9 +249,8 @@ def test_the_whole_graph_fixture_says_what_it_said() -> None:
         for note in analyze(FIXTURES / "bert_trt10" / "graph_whole.sqlite", rules=()).notes
         if note.level == "error"
     ]
-    assert [note.split(":")[0] for note in notes] == [
-        "The trace hides the kernels of 50 CUDA graph launches"
-    ]
+    (note,) = notes
+    assert "50 CUDA graph launches" in note
 
 
 def test_graph_launches_without_gpu_work_beside_plain_ones_are_not_whole_graph_tracing(
@@ -337,7 +330,7 @@ def test_counters_that_could_not_be_sampled_are_missed_with_the_reason_that_nsys
     file.add("DIAGNOSTIC_EVENT", timestamp=1, text=reported)
     ((level, text),) = told(read_trace(file.write(tmp_path / "x.sqlite")))
     assert level == "warning"
-    assert text.startswith("Hardware counters were to be sampled, and the trace has none: ")
+    assert text.startswith("Hardware counters ")
     assert told_ in text
 
 
