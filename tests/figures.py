@@ -7,4 +7,4 @@ import re
 
 def figures(text: str) -> list[str]:
     """The numbers in a text in their order, without those that are part of a name."""
-    return re.findall(r"(?<![\w.-])\d[\d,]*(?:\.\d+)?(?![\w-])", text)
+    return re.findall(r"(?<![\w.-])\d+(?:,\d{3})*(?:\.\d+)?(?![\w-])", text)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ANSWER_BYTES = 48_000
 """The rows of one answer take at most so many bytes of JSON: a model reads every one of them."""
 
-MOST_ROWS = 200
+MOST_ROWS = 200  # of an answer to a program: more would fill the context that it reads with
 _FORMS = (".nsys-rep", ".sqlite", ".json", ".plan", ".engine", ".onnx")
 _MOST_FILES = 20_000  # so many are looked at
 _KEPT = 8  # opened reports; the one that was opened first is forgotten

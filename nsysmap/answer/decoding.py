@@ -12,7 +12,7 @@ from nsysmap.answer.model import Decoding
 from nsysmap.core.table import MISSING, Row, Table
 
 _LEAST_STEPS = 3  # after each pass over a prompt, of which it is a loop
-_LEAST_REQUESTS = 2
+_LEAST_REQUESTS = 2  # one prompt alone does not show what repeats
 # of tensors that only a decoder has: its cache of keys and values
 _CACHE = re.compile(
     r"past_key|key_value|kv_cache|cache_(k|v|key|value)|present[._]\d", re.IGNORECASE

@@ -8,7 +8,7 @@ from nsysmap.answer.model import EightBitPart, EightBits
 from nsysmap.text.units import microseconds, percent
 from nsysmap.timing.eight_bits import FIRST_ARCH
 
-_NAMED = 3
+_NAMED = 3  # layers named in a sentence; the rest is counted
 _ORDER = ("product", "stayed", "convert", "epilogue", "rest")
 _WHY = {
     "no-quantizer": "no quantizer at their inputs",

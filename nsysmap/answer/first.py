@@ -32,7 +32,7 @@ ACTIONS = 2
 LAYERS = 5
 """How many layers, or kernels, are said first."""
 _LEAST_IDLE = 0.05  # share of the window from which a cause of idle time is named
-_CAUSES = 2
+_CAUSES = 2  # of idle time that one line has room for
 _LEAST_COST = 0.04  # share of the kernel time from which a layer is named
 _LAUNCHED = ("launch", "dispatch")  # causes that lie between the launches of an inference
 _NAME = 8  # columns of the name of a layer, at least

@@ -35,7 +35,7 @@ _ALONE = (
 _AS_LONG = "each takes as long as before"
 _NAMED = 2  # actions that are left out are named, at most
 _LEAST_SHARE = 0.03  # share of the time per inference for a second and third action
-_ACTION_LINES = 6
+_ACTION_LINES = 6  # of all first actions together, with their lines to paste
 
 
 def gain(summary: Answer, action: Action, per: str = "", *, brief: bool = False) -> str:

@@ -10,8 +10,8 @@ _MODEL = (
     "by model: bytes and operations of the engine file at this GPU's peak rates, weights from"
     " device memory where the L2 cache cannot hold them"
 )
-_REASONS = 3
-_NAMED = 3
+_REASONS = 3  # that one sentence has room for
+_NAMED = 3  # layers named in a sentence
 _LIMITS = {
     "device-memory": "device memory",
     "l2-cache": "the L2 cache",

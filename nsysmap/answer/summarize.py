@@ -71,7 +71,7 @@ from nsysmap.text.terminal import in_one
 from nsysmap.trace.inferences.disturbance import SLOWED, is_disturbed
 from nsysmap.trace.inferences.steady import only_repeats
 
-_TOP_KERNELS = 10
+_TOP_KERNELS = 10  # names; forms of output show fewer of them
 _MYELIN_INDEX = re.compile(r"_myl\d+_\d+$")
 _PLACES = ("block", "part")  # evidence of rules that says better than the layer where a finding is
 _ALL_KERNELS = (("repeated_layers", "total_ns"), ("other_kernels", "time_ns"))

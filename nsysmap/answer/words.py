@@ -62,7 +62,7 @@ _UNLIKE_KINDS = 1.25
 _START_UP = 0.1
 _FEW = 10  # inferences; of eleven, one more or less changes a mean by less than the ratio above
 _FEWER = 1.5  # ratio of the work implied by the busy share to the work measured
-_ONE_PERCENT = 0.01
+_ONE_PERCENT = 0.01  # from here on a share is said in whole percent
 # times the replayed inferences' time that all take on average, from which pauses too are left out
 # of the replay
 _LEFT_OUT = 1.25

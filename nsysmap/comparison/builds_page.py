@@ -14,8 +14,8 @@ from nsysmap.text.terminal import escaped, told_apart
 from nsysmap.text.units import counted, microseconds, percent, range_of, rounded, size
 
 SCHEMA = "nsysmap/builds/1"
-_TOP = 30
-_LONGEST_NAME = 24
+_TOP = 30  # groups of nodes shown; JSON has all
+_LONGEST_NAME = 24  # columns of a build's name, which heads a column of numbers
 _EQUAL = 1.03
 """Times the shortest, up to which times of layers are told as equal: how much those of one engine
 differ from run to run.

@@ -26,7 +26,7 @@ from nsysmap.trace.copies import hold_the_host
 # another clock's factor has at least this share of the kernels on the same side of half of it
 _TIGHT = 0.75
 _THROUGHOUT = 0.95  # … or at least this share is slower, or faster, by any amount
-_FEWEST_KERNELS = 5
+_FEWEST_KERNELS = 5  # in common: of fewer, "nearly all of them" says nothing
 # share of the inferences, from which on a number of kernels is not by chance missing among forty
 # others
 _FREQUENT = 0.1

@@ -12,7 +12,7 @@ from nsysmap.core.table import Row, Table
 from nsysmap.text.units import duration
 
 _WORSE = 1.1  # a ratio of counts or of costs per inference
-_LEAST_NS = 500
+_LEAST_NS = 500  # per inference: a smaller difference of costs is not told
 _NO_TRACE = "an engine file alone: nothing ran"
 
 

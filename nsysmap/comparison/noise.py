@@ -14,9 +14,9 @@ from nsysmap.core.table import FloatArray
 
 FEWEST = 8
 """Fewest inferences of a side that is tested."""
-ALPHA = 0.05
+ALPHA = 0.05  # the usual level of significance: one in twenty tests of nothing finds something
 _TREND_P = 0.01  # p-value below which a drift within a side counts as real
-_LEAST_FREEDOM = 1.0
+_LEAST_FREEDOM = 1.0  # Student's distribution is defined from one degree of freedom on
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ CLOCK = 0.01
 from 1.
 """
 
-_MOST_POINTS = 1_000
+_MOST_POINTS = 1_000  # the slopes of all pairs are taken: a million of them take a moment
 _NORMAL = 1.96  # of a normal distribution, 95 % is within so many standard deviations
 
 

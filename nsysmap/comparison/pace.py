@@ -41,7 +41,8 @@ is not counted, as in what-if.
 # … or one this many median absolute deviations above the median, if the times are close together
 _FAR = 10.0
 _CLOSE = 0.01
-_FEW_REPLAYED = 3
+"""Share of the median: times this near to each other never make another one an outlier."""
+_FEW_REPLAYED = 3  # of fewer inferences no spread is known
 _HIDDEN_COST = 0.06
 """Tracing whole graphs has little overhead: 10 of 290 µs per replay in the one capture that was
 also timed without the profiler.

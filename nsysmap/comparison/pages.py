@@ -36,12 +36,12 @@ from nsysmap.text.terminal import escaped, shortened, told_apart
 from nsysmap.text.units import capitalised, counted, duration, microseconds, percent, unit_words
 
 _LONGEST_NAME = 30  # of a file
-_LONGEST_REGION = 50
+_LONGEST_REGION = 50  # columns
 _TOLD_PLACE = 24  # leading characters of a layer's name that show that a sentence names it
 SCHEMA = "nsysmap/comparison/1"
 WATERFALL = "Where the difference comes from, µs"
 TOP_CONTRIBUTIONS, _TOP_LAYERS, _TOP_FINDINGS, _TOP_CHANGES = 30, 25, 20, 20
-_PRECISION_ROWS = 3
+_PRECISION_ROWS = 3  # the largest reasons; the rest adds up to a line
 _FOLDED = 3  # findings of one rule with the same change, from which on they share one row
 _CHANGES = (
     ("precision", "Precision"),

@@ -10,7 +10,7 @@ from nsysmap.core.errors import NsysmapError, named_path
 from nsysmap.core.records import dataclass
 
 _NAME = "PREDICTED"
-_MOST_BYTES = 64 << 20
+_MOST_BYTES = 64 << 20  # a script that nsysmap fix wrote is far smaller
 
 
 @dataclass(frozen=True)

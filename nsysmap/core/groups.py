@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nsysmap.core.table import BoolArray, IntArray, uniform
 
-_FEW = 16
+_FEW = 16  # distinct values: for more of them sorting is faster than comparing with each
 _HEAD = 4096  # first rows, which usually contain all values of a column with few
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # spreads numbers over 64 bits (Fibonacci hashing)
 _MAX_WORDS = 8  # longer texts are few, or each is another

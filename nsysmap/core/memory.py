@@ -27,9 +27,10 @@ _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = (
     -8,
 )
 _KEPT_BYTES = 2**31 - 1  # the largest value that the call accepts
-_AT_ONCE_BYTES = 2**26
+_AT_ONCE_BYTES = 2**26  # by which the heap grows and shrinks: fewer calls of the system
 _LARGEST_KEPT_BYTES = 2**25  # the largest value that glibc accepts
 _MANY_ARRAYS = 2**16
+"""That glibc may map on their own: its default, which setting the option above would end."""
 _ROWS_AT_ONCE = 1 << 19  # 4 MiB per column
 
 

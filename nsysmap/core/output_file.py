@@ -11,10 +11,10 @@ from pathlib import Path
 from nsysmap.core.errors import NsysmapError, named_path
 from nsysmap.core.marked_folder import is_abandoned, marked_folder
 
-_HEAD_BYTES = 65536
-_NAME_BYTES = 100
+_HEAD_BYTES = 65536  # enough to tell what a file is
+_NAME_BYTES = 100  # of the name of the unfinished file, below the 255 that file systems take
 _UNFINISHED = ".part"
-_WRITABLE = 0o222
+_WRITABLE = 0o222  # the mode bits of everybody who may write
 
 
 def check_output(path: Path, suffixes: Sequence[str], inputs: Sequence[Path]) -> None:

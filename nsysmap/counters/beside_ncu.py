@@ -28,7 +28,7 @@ TENSOR = (
 )
 """Tensor pipe active, in percent of the elapsed cycles, by the names of several architectures."""
 
-_SECTOR_BYTES = 32
+_SECTOR_BYTES = 32  # of the memory of NVIDIA GPUs: what one access to it moves
 _MOST_SEQUENCES = 8
 """Kernel sequences in which profiled kernels are looked for, the most frequent ones."""
 

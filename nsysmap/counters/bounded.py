@@ -7,9 +7,9 @@ import numpy as np
 from nsysmap.core.table import BoolArray, FloatArray
 from nsysmap.counters.ring import Systems
 
-_ROUNDS = 40
-_SLACK = 1e-9
-_PATIENCE = 3
+_ROUNDS = 40  # beside one for each unknown: after that the best answer so far stands
+_SLACK = 1e-9  # share of the largest entry: rounding errors of doubles
+_PATIENCE = 3  # rounds in which no unknown may get right
 
 
 def bounded_solution(

@@ -37,7 +37,7 @@ from nsysmap.counters.shares import (
     touched,
 )
 
-_FEWEST_SAMPLES = 50
+_FEWEST_SAMPLES = 50  # of fewer the offset would follow their noise
 _STRETCHES = 8  # that the search looks at, spread over the run
 # share of the best agreement: sequences repeat, and the smallest offset with as good an agreement
 # is taken
@@ -55,15 +55,15 @@ _COARSE = 0.1  # of a sample's length: the steps of the search, one length in ei
 # … or this, if it is shorter: with many samples, offsets half a µs apart can be distinguished
 _NEAR_NS = 500.0
 _MANY = 50  # steps: the first look then takes some at once, of kernels about as long
-_AT_ONCE = 4
+_AT_ONCE = 4  # of those steps
 # samples per stretch used by the search for a drift, and by the last look of the search for an
 # offset
 _QUICK = 800
 # … and by looks before that, with longer parts: they leave so many offsets, not less probable by
 # this power of e
 _FIRST = 200
-_MOST_HOPEFUL = 12
-_HOPELESS = 10.0
+_MOST_HOPEFUL = 12  # offsets that are looked at closely
+_HOPELESS = 10.0  # natural logarithm of odds: 22,000 to 1 against it
 _BESIDE_SAMPLES = 3  # the first search moves samples by less than that many of their lengths
 # parts are coarser than those of the estimate: whole kernels determine the offset …
 _SHORTEST_PART_NS = 1000.0
@@ -77,8 +77,8 @@ _FINE_NS = 20.0  # a smaller move of the offset ends the search …
 # half of all offsets are smaller (a Cauchy prior); on an H100 they were -14 to -452 ns at 200 to 10
 # kHz
 _USUAL_NS = 500.0
-_MOST_MOVES = 12
-_SEARCHES = 3
+_MOST_MOVES = 12  # of the search before it stops where it is
+_SEARCHES = 3  # each from where the one before it ended
 # standard deviation of one kernel's timestamps, which are on ticks of 32 ns
 _TICK_NS = 32.0 / 12.0**0.5
 _CERTAIN = 4.0  # ratio to its error: a smaller drift counts as none

@@ -31,14 +31,15 @@ _FAR = 10.0  # ratio to the usual deviation of the other samples of the same ker
 # decides
 _SUSPECT = 4.0
 _LOOKS = 3  # rounds of the search for outliers, at most
-_TINY = 1e-6
-_LEAST_NOISE2 = 1e-300
+_TINY = 1e-6  # keeps a division by a difference of nothing finite
+_LEAST_NOISE2 = 1e-300  # keeps a division by no noise finite
 _ALONE = 1e-9  # of a sample: with less in others, none tells
 _NEAR_ALL = 0.2  # a larger share of all samples are not outliers
 _LITTLE = 1e-3  # relative change of the priors' weight, to measure its effect
 _FEWEST_CLUSTERS = 8  # what runs in fewer does not tell how much clusters differ
 _QUARTILES = 1.349  # standard deviations from one to the other
 _MOST_LEVERAGE = 0.9
+"""Of a sample that only its own kernel explains: beyond, its residual says nothing."""
 _PHASES = 32  # random sums of places in the sequence
 _ROUNDINGS = 16  # places of the rounding's steps that are tried
 _HALVES = 2  # of the metrics, estimated at the same time

@@ -10,7 +10,7 @@ from nsysmap.counters.estimate import Estimate, Estimates
 
 _FULL = 0.9  # share of the kernel's usual activity from which on it counts as working
 _USUAL = 0.75  # quantile of the activity over a kernel's parts
-_LEAST_PARTS = 4
+_LEAST_PARTS = 4  # of a kernel: with fewer its end is not told from its middle
 
 
 @dataclass(frozen=True)

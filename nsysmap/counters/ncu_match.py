@@ -12,7 +12,7 @@ from nsysmap.core.records import dataclass
 from nsysmap.core.table import IntArray
 from nsysmap.inputs.ncu.printed import NcuKernel
 
-_MOST_CELLS = 40_000_000
+_MOST_CELLS = 40_000_000  # of the table of all positions, which is held at once
 
 Size = tuple[int, int, int]
 Key = tuple[object, ...]

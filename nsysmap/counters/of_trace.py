@@ -44,9 +44,9 @@ from nsysmap.names.metric_names import ACTIVITY, PREFERRED
 from nsysmap.trace.gpu_metrics import GpuSamples
 from nsysmap.trace.model import Trace
 
-_FEWEST_SAMPLES = 100
-_FEWEST_INFERENCES = 3
-_FEWEST_EXECUTIONS = 5
+_FEWEST_SAMPLES = 100  # of fewer neither the clocks' offset nor any kernel is known
+_FEWEST_INFERENCES = 3  # repetitions, whose differences show the noise
+_FEWEST_EXECUTIONS = 5  # of a kernel for an interval of its value
 
 
 def counters_of(trace: Trace, kernels: Table, inferences: Table, of_call: IntArray) -> Counters:

@@ -33,7 +33,7 @@ below 5 % and is neglected.
 _VAGUE = 10.0  # ratio to the size of the samples: prior width of a rate
 _LIKELY = 1.0  # the same where clocks are compared
 _SOLVABLE = 1e-12  # share of the largest entry: less on the diagonal is lost in rounding
-_TINY = 1e-12
+_TINY = 1e-12  # keeps a division by nothing finite
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ FEWEST_FOR_PART = 4
 """Samples per part: with fewer, residuals hardly tell noise from rates, and parts are twice as
 long.
 """
-MOST_COLUMNS = 3000
+MOST_COLUMNS = 3000  # unknowns: their matrix has 72 MB
 MOST_COUPLED = 300
 """Most columns if repetitions overlap: all columns then share samples, and the time to solve grows
 with the third power …
@@ -60,7 +60,7 @@ TOGETHER = 1250
 FAR_SAMPLES = 64
 """The offset of the clocks is at most that many samples."""
 _REPETITIONS = 4  # of the sequence, that stretches of samples last if that is longer
-_STRETCHES = 64
+_STRETCHES = 64  # spread over the run, so that all of it is in them
 _CLUSTERS = 64  # clusters of whole repetitions: the errors come from their differences
 _AROUND = 10  # samples before the first kernel and after the last that are used
 

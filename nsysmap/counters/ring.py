@@ -18,7 +18,7 @@ LEAST_BLOCK = 16
 """Smallest blocks: the parts of most kernels fit into two of them, and for smaller ones calling
 numpy takes longer than computing.
 """
-_FEWEST_BLOCKS = 2
+_FEWEST_BLOCKS = 2  # a ring of one block is solved whole
 _CALLS = 250_000  # operations of one matrix in the time that calling numpy for one more block takes
 _COUPLED = 1e-5  # share of the unknowns' own weights: less counts as no coupling
 

@@ -22,8 +22,8 @@ _BUSIEST = 0.75  # quantile of the shares from which on samples count where few 
 _CLEAR = 3
 _NOISE = 2.0  # percent: rounding, and the counters' own
 _ENDS = 0.1  # share of the repetitions: the first and the last such part are compared
-_FEWEST = 10
-_TWENTIETH = 0.05
+_FEWEST = 10  # repetitions on which a range rests
+_TWENTIETH = 0.05  # on either side: what nine of ten repetitions lie between
 
 
 @dataclass(frozen=True)

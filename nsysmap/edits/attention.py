@@ -14,8 +14,8 @@ from nsysmap.edits.cone import Cone, computes, cones, last_axes
 from nsysmap.edits.model import Call, Edit, Refusal, call
 from nsysmap.edits.view import Array, ModelView, attribute, tensor
 
-ATTENTION_OPSET = 23
-_MOST_CHANNELS = 256
+ATTENTION_OPSET = 23  # the first of ONNX with the operator Attention
+_MOST_CHANNELS = 256  # of a head: TensorRT fuses no larger one
 
 
 def find_softmax(view: ModelView) -> Iterator[Edit | Refusal]:

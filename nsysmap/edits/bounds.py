@@ -10,8 +10,8 @@ import onnx_ir as ir
 from nsysmap.core.records import dataclass
 from nsysmap.edits.view import Array, ModelView, attribute
 
-FP16_MOST = 65504.0
-_DEEPEST = 400
+FP16_MOST = 65504.0  # the largest finite number of FP16
+_DEEPEST = 400  # nodes behind each other: Python's own stack takes some more
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ _QUANTIZED = 5e-2
 another step of 8 bits here and there.
 """
 _RUNS = 2  # with random inputs
-_UNKNOWN_SIZE = 4
+_UNKNOWN_SIZE = 4  # of a dynamic dimension in random inputs
 
 
 @dataclass(frozen=True)

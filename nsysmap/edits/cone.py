@@ -13,7 +13,7 @@ import onnx_ir as ir
 from nsysmap.core.records import dataclass
 from nsysmap.edits.view import Array, ModelView, attribute
 
-_MOST_NODES = 24
+_MOST_NODES = 24  # that compute one function: attention with its mask has fewer
 _ELEMENTS = 7  # along each axis that is summed, of the tensors it is tried with
 
 

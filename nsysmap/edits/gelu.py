@@ -10,8 +10,8 @@ from nsysmap.edits.cone import Cone, computes, cones
 from nsysmap.edits.model import Edit, Refusal, call
 from nsysmap.edits.view import Array, ModelView, tensor
 
-GELU_OPSET = 20
-_STEPS = 5
+GELU_OPSET = 20  # the first of ONNX with the operator Gelu
+_STEPS = 5  # nodes from the product to the input that it is of
 
 
 def find(view: ModelView) -> Iterator[Edit | Refusal]:

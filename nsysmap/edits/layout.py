@@ -49,7 +49,7 @@ BINARY = frozenset(["Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Where", "P
 _OF_AXIS = frozenset(["Softmax", "LogSoftmax", "Concat"])
 _REDUCTIONS = frozenset(["ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL2"])
 _SHAPED = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
-_MOST_NODES = 64
+_MOST_NODES = 64  # between two transposes: a longer way is no local edit
 
 
 def find(view: ModelView) -> Iterator[Edit | Refusal]:

@@ -12,8 +12,8 @@ from nsysmap.edits.cone import Cone, computes, cones, last_axes, scalars
 from nsysmap.edits.model import Call, Edit, Refusal, call
 from nsysmap.edits.view import Array, ModelView, tensor
 
-LAYER_NORM_OPSET = 17
-RMS_NORM_OPSET = 23
+LAYER_NORM_OPSET = 17  # the first of ONNX with the operator LayerNormalization
+RMS_NORM_OPSET = 23  # the first of ONNX with the operator RMSNormalization
 
 
 def find(view: ModelView) -> Iterator[Edit | Refusal]:

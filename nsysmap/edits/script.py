@@ -24,7 +24,7 @@ _NEEDS = {
     "replace": ("add",),
     "axes_as_input": ("weight", "_node"),
 }
-_WIDTH = 100
+_WIDTH = 100  # columns of the script that is written
 
 
 def script(

@@ -10,7 +10,7 @@ import numpy as np
 from nsysmap.edits.editor import Editor
 from nsysmap.edits.model import Call
 
-_WIDTH = 100
+_WIDTH = 100  # columns of the script that is written
 
 
 def run(steps: Sequence[Call], editor: Editor) -> None:

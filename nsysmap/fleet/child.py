@@ -20,7 +20,7 @@ from nsysmap.core.records import dataclass
 from nsysmap.core.system import kill
 from nsysmap.fleet.sources import without_secrets
 
-_LOOK_EVERY_S = 0.1
+_LOOK_EVERY_S = 0.1  # how late an end of the process may be seen
 _TOLD_BYTES = 4096  # characters kept of what a failed task wrote to standard error
 
 

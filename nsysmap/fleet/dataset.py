@@ -28,7 +28,7 @@ PLACE_BYTES, CONTENT_BYTES = 8, 12
 UNFINISHED = ".unfinished."
 """How the folder is called in which the tasks of a run write, before the process's number."""
 _PART = re.compile(r"[0-9a-f]{40}\.parquet")
-_ABANDONED_S = 86_400.0
+_ABANDONED_S = 86_400.0  # a day: no run still writes what is older
 _UNFINISHED = re.compile(r"\.[0-9a-f]{40}\.parquet\.\d+\.part")
 
 

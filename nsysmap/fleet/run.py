@@ -26,7 +26,7 @@ from nsysmap.text.terminal import inert_json
 FAILURES = "failures.json"
 _AHEAD = 4  # tasks waiting per thread of a worker
 _KILLS = 2  # number of workers that a task may lose before it counts as failed
-_CONNECT_S = 15
+_CONNECT_S = 15  # to reach a scheduler, before the address is taken to be wrong
 _WORKER_MEMORY = "1GiB"  # memory of a worker itself; reports are read in separate processes
 
 

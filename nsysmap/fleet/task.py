@@ -40,7 +40,7 @@ from nsysmap.mapping.mapped_trace import MappedTrace, map_report, read_engines
 from nsysmap.network.titles import called_text
 from nsysmap.rules.packs import builtin_rules_dir, chosen_rules
 
-_COPIED_AT_ONCE = 1 << 22
+_COPIED_AT_ONCE = 1 << 22  # bytes
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ _UNITS = {"ns": 0, "us": 3, "ms": 6, "s": 9}
 _NUMBERS = re.compile(r"(\d{1,18})(?:\.\.(\d{1,18}))?")
 _WORK = ("kernels", "memcpys", "memsets", "cuda_graph_traces")
 _HOST = ("api_calls", "nvtx_ranges", "overheads", "osrt_calls")
-_FOREVER_NS = 2**62
+_FOREVER_NS = 2**62  # more than any time of a trace, and a difference of two still fits 64 bits
 _NAMED = 5  # numbers that a message lists
 
 

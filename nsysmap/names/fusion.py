@@ -76,7 +76,7 @@ def told_by_name(name: str) -> Told:
     )
 
 
-_WORDS_SHOWN = 8
+_WORDS_SHOWN = 8  # of a name
 
 
 _STRANGE = frozenset({"sort", "scatter", "cut", "unknown"})

@@ -17,8 +17,8 @@ _CLOSING = {")": "(", "]": "[", "}": "{", ">": "<"}
 _TRAILING = ",;:.!?\"'`|"
 _VAGUE = frozenset({"unknown", "cuda", "layer", "nvtx", "api"})
 _UNTOLD = frozenset({"unknown", "layer", "other"})
-_SHORTEST = 6
-_LONGEST = 4096
+_SHORTEST = 6  # characters: shorter words are anybody's
+_LONGEST = 4096  # characters of a name in a line of text
 
 
 @dataclass(frozen=True)

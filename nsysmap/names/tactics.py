@@ -14,7 +14,7 @@ _LAUNCH = re.compile(
     r"(?:_(?:exec(?:ute)?_(?:split_k_|segment_k_(?:on_|off_)|[a-z]\w{0,40}?_)?)?kernel\d*(?:_\d+)?(?:_kernel)?"
     r"(?:_(?:_?5[x0-9]_)?(?:trt|cublas(?:lt)?|cusparse(?:lt)?|cudnn(?:_infer|_train)?))?|_fused|_by_fusion_tactic)$"
 )
-_LONGEST_LAUNCH = 120
+_LONGEST_LAUNCH = 120  # characters at the end of a name, where a launch configuration stands
 _TYPE = (
     r"(?:tf32|bf16|fp?(?:8|16|32|64)|u?i(?:nt)?(?:4|8|16|32|64)|ue4m3x(?:f4|e2m1)|"
     r"ue8m0x(?:f4|e4m3|e2m1)|e4m3|e5m2|e2m1|f4|s[48]|u8|s32|b1|void)"

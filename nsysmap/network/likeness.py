@@ -21,7 +21,7 @@ from nsysmap.network.layer_network import PRODUCTS, Network, Piece, unnumbered
 
 Scores = NDArray[np.float32]
 
-IMPOSSIBLE = -100.0
+IMPOSSIBLE = -100.0  # below every sum of scores of layers that may be the same
 _NODES, _WEIGHTS, _PLACES, _NAMES, _TENSORS = 60.0, 60.0, 40.0, 40.0, 15.0
 """Scores of full agreement: tensors score more than similarity and structure together (14), names
 more than all of these.
@@ -42,14 +42,14 @@ _AGREE, _AGREE_NUMBERED = (
     1.0,
     2.0,
 )
-_NEARLY = 0.9
+_NEARLY = 0.9  # share of the paths that a word must be in, to stand for a renamed part
 # share of the pieces with a common numbered name above which this is more than chance
 _LEAST_COVERED = 0.3
 # penalty for nodes that the other side does not have, while other pieces share theirs
 _OF_OTHER_NODES = 2.0
 # Conv_24, input.8, onnx::MaxPool_125, 239
 _NUMBERED = re.compile(r"(?:[A-Za-z]\w*?[_.]?|onnx::\w+?_)?\d+(?:$| \+ )")
-_MOST_WORDS = 4_000
+_MOST_WORDS = 4_000  # pairs of words that are looked at, those in the fewest names first
 _COUNTED = re.compile(r"(.*?[^\d])\d+", re.DOTALL)
 _FEWEST_COUNTED = 3  # names of one counter on both sides, from which on they are judged together
 

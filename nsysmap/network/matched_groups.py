@@ -20,7 +20,7 @@ ONNX, NAME, TENSORS, STRUCTURE, POSITION = "onnx", "name", "tensors", "structure
 
 _INSIDE = 0.5  # a piece is part of another that has this share of its nodes
 _REGION = "foreign_node"
-_PRODUCTS_OF_ATTENTION = 2
+_PRODUCTS_OF_ATTENTION = 2  # of the scores, and of what they weigh
 # kinds of which a name does not say what the layer does
 _OPAQUE = frozenset({"plugin", "unknown", "other"})
 

@@ -14,7 +14,7 @@ from nsysmap.inputs.engine.model import Engine, Layer, Tensor, numbered_engines
 from nsysmap.inputs.engine.tensor_formats import FLOATING, total_bytes
 from nsysmap.network.operations import converts, operations, quantizes
 
-_STEPS_BACK = 6
+_STEPS_BACK = 6  # layers that only move data, between a reformat and what it serves
 
 
 @dataclass(frozen=True)

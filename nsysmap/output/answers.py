@@ -27,7 +27,7 @@ from nsysmap.text.page import (
 from nsysmap.text.units import capitalised, percent, rounded
 from nsysmap.timing.layer_sums import NUMBER, common_name
 
-_TOP_GROUPS = 15
+_TOP_GROUPS = 15  # rows; the sections below have every layer
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ DB_TABLES = tuple(spec for spec in ALL_TABLES if spec.name not in EVENTS)
 """The declared tables that are."""
 
 _TYPES = {"int": int, "float": float, "bool": int, "text": str}
-_BATCH_ROWS = 500
+_BATCH_ROWS = 500  # of one INSERT
 _COLUMNS = "declared_columns"
 
 

@@ -19,8 +19,8 @@ from nsysmap.text.lines import folded
 from nsysmap.text.terminal import escaped, shortened
 from nsysmap.text.units import counted, duration, percent
 
-WIDTH = 80
-_LABEL = 12
+WIDTH = 80  # columns
+_LABEL = 12  # columns of the words on the left
 _MOST = 8  # candidates, ranges, clones
 _FOUND_BY = {
     "range": "the ExecutionContext:: range around the launch",

@@ -12,7 +12,7 @@ from nsysmap.text.lines import folded
 from nsysmap.text.terminal import escaped
 from nsysmap.text.units import counted
 
-WIDTH = 80
+WIDTH = 80  # columns
 
 
 def findings_text(

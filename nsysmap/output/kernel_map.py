@@ -43,10 +43,10 @@ _DISTINCT = (
     "inference",
     "position",
 )
-_BATCH_ROWS = 16_384
+_BATCH_ROWS = 16_384  # that are made and written together
 _GROUP_ROWS = 1 << 18  # of a Parquet file
-_WORKERS = 2
-_CONFIDENCE_DIGITS = 4
+_WORKERS = 2  # threads: one makes rows while another packs those before
+_CONFIDENCE_DIGITS = 4  # beyond which a probability is noise
 _FORMULA = ("=", "+", "-", "@")
 
 

@@ -32,12 +32,12 @@ from nsysmap.timing.measured import KindTimes, Measured
 from nsysmap.timing.precision import engine_precision_table
 
 Sort = Literal["index", "time", "name"]
-NARROWEST = 80
-_TACTIC_WIDTH = 34
+NARROWEST = 80  # columns: a narrower table would lose its names
+_TACTIC_WIDTH = 34  # columns
 _ENGINE = 14  # width of an engine's name in the table of kernel time
 _KINDS_FROM = 100  # width below which the layers' kinds give way to the names
 _GAP = 2  # columns between those of a table
-_SUMMARY_WIDTH = 60
+_SUMMARY_WIDTH = 60  # columns
 _TOP_PARTS, _TOP_REGIONS = 20, 10
 _NUMBER = re.compile(r"(?<![A-Za-z])\d+|(?<=[a-z]{3})\d+")
 _ORDINAL = re.compile(r" #\d+$")

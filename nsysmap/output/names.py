@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 _MARKS = {"confirmed": "", "aligned": "~", "likely": "~", "guess": "?", "none": "??"}
 _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
-_LABEL = 17
-_NARROWEST = 40
+_LABEL = 17  # columns of the words on the left
+_NARROWEST = 40  # columns
 
 
 def printable(text: str) -> str:

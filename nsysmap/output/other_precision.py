@@ -15,7 +15,7 @@ from nsysmap.text.units import microseconds, range_of
 from nsysmap.timing.layer_sums import common_name, unnumbered
 from nsysmap.whatif.selection import check_named
 
-WIDTH = 100
+WIDTH = 100  # columns
 _ENDS = ("time_ns", "best_ns", "low_ns", "likely_ns", "high_ns")
 
 

@@ -28,7 +28,7 @@ TENSOR_CORES = {"yes": "used", "no": "not used", "unknown": "cannot tell"}
 TYPES_HEADER = ("type", "tensor cores", "work")
 REGIONS_HEADER = ("share", "µs", "on TC", "not on TC", "cannot tell", "convert", "types", "region")
 OUTSIDE = "outside Myelin"
-_MOST_TYPES = 4
+_MOST_TYPES = 4  # that one cell names
 
 
 def heading(rows: Rows) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 SUFFIXES = (".csv", ".json", ".parquet")
-SHOWN_ROWS = 200
+SHOWN_ROWS = 200  # on a terminal
 
 
 def tables_text(rows: Mapping[str, int] | None = None, *, width: int = 100) -> str:

@@ -141,7 +141,7 @@ def _is_named_size(one: object) -> bool:
     return False
 
 
-_CHECK_BYTES = 32
+_CHECK_BYTES = 32  # of the checksum behind a kept result
 
 
 def _check(body: bytes) -> bytes:

@@ -13,7 +13,7 @@ from nsysmap.text.lines import Line, folded, rendered, styled, table
 from nsysmap.text.terminal import escaped
 from nsysmap.text.units import counted
 
-WIDTH = 80
+WIDTH = 80  # columns
 _ONE = Each()
 """The words for what runs where rules are shown without a trace: inferences."""
 _SEVERITY = 7  # columns

@@ -63,7 +63,7 @@ from nsysmap.text.units import capitalised, counted, duration, microseconds, per
 LEVEL_STYLES: Mapping[str, Style] = {"error": "red", "warning": "yellow", "info": ""}
 """The style of a severity on a terminal."""
 
-_LONGEST_SUMMARY = 40
+_LONGEST_SUMMARY = 40  # columns
 _FIGURES = 37  # columns before a kernel in its table
 _SYMBOL_WIDTH = 90  # on a narrower terminal the kernels' symbols are left out
 _TOP_KERNELS, _TOP_PLACES = 50, 5  # in a form with little room

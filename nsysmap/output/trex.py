@@ -35,7 +35,7 @@ _WORDS = {
     "INT16": "Int16", "INT32": "Int32", "INT64": "Int64", "INT4": "Int4", "UINT8": "UInt8",
     "BOOL": "Bool",
 }  # fmt: skip
-_DIGITS = 6
+_DIGITS = 6  # of milliseconds: nanoseconds
 
 
 @dataclass(frozen=True)

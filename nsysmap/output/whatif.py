@@ -12,7 +12,7 @@ from nsysmap.text.lines import folded, rendered, table
 from nsysmap.text.terminal import escaped
 from nsysmap.text.units import told_change, unit_words
 
-WIDTH = 80
+WIDTH = 80  # columns
 _COLUMNS = ("before", "after", "saving", "from", "to")
 _UNANSWERED = (("does-not-apply", "Does not apply"), ("cannot-tell", "Cannot tell"))
 

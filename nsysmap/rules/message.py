@@ -30,7 +30,7 @@ _PLACEHOLDER = re.compile(rf"\{{:({'|'.join(_WORDS)})\}}")
 LONGEST = 120
 """Columns for one value of a message: kernel names run to thousands."""
 
-_LONGEST_LIST = 400
+_LONGEST_LIST = 400  # columns
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ _KEYS = (
     "params",
     "cases",
 )
-_MOST_SHOWN = 60
+_MOST_SHOWN = 60  # characters of a wrong value in an error
 _BEYOND = 2**63  # what no integer column holds
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _SPECS = {spec.name: spec for spec in RULE_TABLES}

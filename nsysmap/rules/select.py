@@ -17,9 +17,9 @@ from nsysmap.rules.sandbox.limits import LimitError, Query, QueryError, Sandbox
 if TYPE_CHECKING:
     import pyarrow
 
-TIME_LIMIT_S = 60.0
-MEMORY_LIMIT_BYTES = 4 << 30
-ANSWER_LIMIT_BYTES = 1 << 30
+TIME_LIMIT_S = 60.0  # of a reader's own statement
+MEMORY_LIMIT_BYTES = 4 << 30  # of the same
+ANSWER_LIMIT_BYTES = 1 << 30  # of the same
 _FILE_SUFFIXES = (
     ".nsys-rep",
     ".qdrep",

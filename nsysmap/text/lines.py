@@ -13,8 +13,8 @@ Line = tuple[tuple[str, Style], ...]
 """Pieces of one line, each with its style."""
 
 _CODES = {"bold": "1", "dim": "2", "yellow": "33", "red": "1;31"}
-_LONGEST_WORD = 56
-_NARROWEST_COLUMN = 10
+_LONGEST_WORD = 56  # columns: a longer word leaves no room for another column
+_NARROWEST_COLUMN = 10  # columns in which a name can still be told from others
 _GAP = 2  # columns between those of a table
 _FAIR = 0.5  # share of the width that the last column keeps before others are cut
 _PROSE = 110  # widest lines of prose; longer ones are hard to read

@@ -12,7 +12,7 @@ from nsysmap.core.result_schema import KERNEL_TIME
 from nsysmap.core.table import MISSING, IntArray, Table, Text
 from nsysmap.timing.totals import counted_kernels
 
-_LARGEST = 2**62
+_LARGEST = 2**62  # threads: products of sizes that are damaged would pass 64 bits
 
 
 def kernel_time(kernels: Table, inferences: Table, steady: IntArray) -> Table:

@@ -18,7 +18,7 @@ from nsysmap.timing.region_times import region_parts
 from nsysmap.timing.totals import layers_with_time
 from nsysmap.trace.inferences.steady import steady_windows
 
-_MOST_KINDS = 4
+_MOST_KINDS = 4  # of inferences for which a layer has a mean of its own each
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ SHORT_NS = 10_000
 """What counts as short: a few times the time that a kernel takes to start and end."""
 HALF = 0.5
 """A layer with fewer blocks than SMs is latency-bound unless it reaches this share of its limit."""
-_OVER = 1.02
+_OVER = 1.02  # a layer may be that much faster than its limit: peak rates are rounded
 
 
 @dataclass(frozen=True)

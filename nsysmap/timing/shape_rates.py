@@ -16,7 +16,7 @@ Shape = tuple[int, ...]
 MEASURED_ON = "NVIDIA H200"
 PEAK_FLOPS_PER_S = 132 * 4096 * 1.98e9
 """Of FP16 on tensor cores, at that clock."""
-BANDWIDTH_BYTES_PER_S = 4.814304e12
+BANDWIDTH_BYTES_PER_S = 4.814304e12  # of the memory of the H200 that the shapes were measured on
 
 PRODUCTS: Mapping[str, Mapping[Shape, float]] = {
     "FP16": {

@@ -23,8 +23,8 @@ _WORDS = {
 }
 _SHOWN = ("interval", "enqueue", "gpu_compute", "latency")
 _ANOTHER = 3.0  # a ratio of times beyond which the difference is not the cost of profiling
-_LEAST_NS = 1000
-_LEAST_SHARE = 0.01
+_LEAST_NS = 1000  # below it a cost of profiling is not told
+_LEAST_SHARE = 0.01  # of the measured time, likewise
 
 
 def trtexec_table(times: TrtexecTimes | None, groups: Table) -> Table:

@@ -11,7 +11,7 @@ from nsysmap.core.trace_schema import DEVICES
 from nsysmap.inputs.nsys.tables import NsysTables
 from nsysmap.trace.raw_rows import compact, none_for_zero, zero_for_missing
 
-_MEBIBYTE = 1 << 20
+_MEBIBYTE = 1 << 20  # bytes
 _LEAST_BYTES = 1 << 30  # of a GPU's memory: what is less counts mebibytes
 _COLUMNS = (
     "id",

@@ -25,13 +25,13 @@ from nsysmap.core.table import MISSING, BoolArray, FloatArray, IntArray, uniform
 from nsysmap.inputs.nsys.tables import ROW, NoPiecesError, NsysTables, TablePieces
 from nsysmap.names.metric_names import Metric, metric
 
-_GPU = 0xFF
+_GPU = 0xFF  # the bits of a type that number the GPU
 _END = "EndTimestamp"
 _MOST_APART = 1.5  # times the usual distance of samples: more is a hole
-_WRAP = 1 << 32
+_WRAP = 1 << 32  # what a counter of 32 bits begins anew after
 # peaks are nominal and can be passed a little; more, or less than nothing, is no sample
 _MOST_PERCENT = 200.0
-_CLOSE = 1 << 20
+_CLOSE = 1 << 20  # values of a table without gaps that is held whatever its share of empty ones
 _MOST_TYPES = 1 << 10  # a GPU has two, and there are at most 256
 _LONG = 2  # times as many samples as are wanted: of fewer, all are read
 _STRETCHES = 64  # of a long run that are read, where they need not be longer

@@ -23,7 +23,7 @@ _KNOWN = (
     # PyTorch calls its main thread pt_main_thread, Ray its workers ray::…
     (PYTHON, re.compile(r"i?python[\d.]*(\.exe)?|pt_main_thread|pypy[\d.]*|ray::.*")),
 )
-_TID = 0xFFFFFF
+_TID = 0xFFFFFF  # the bits of nsys's globalTid that number the thread, and above them the process
 
 
 def hosts_of(tables: NsysTables, strings: Strings) -> Mapping[int, str]:

@@ -84,7 +84,7 @@ _MEMORY_KINDS = {
     5: "device",
     6: "managed",
 }
-_NO_EVENT = 2**32 - 1
+_NO_EVENT = 2**32 - 1  # how nsys writes that a wait is for no event
 _SYNC_KINDS = {1: "event", 2: "stream-wait", 3: "stream", 4: "context"}
 _SYNC_FUNCTIONS = (
     ("StreamWait", "stream-wait"), ("EventSynchronize", "event"), ("StreamSynchronize", "stream"),

@@ -15,7 +15,7 @@ from nsysmap.trace.inferences.steady import OUTLIER
 from nsysmap.whatif.timeline import Step, Timeline
 
 _FEW = 3  # inferences of the same calls: of fewer none is usual
-_QUICK = 0.1
+_QUICK = 0.1  # quantile of the times of a call: what it takes where nothing holds the host up
 
 
 def undisturbed(timeline: Timeline) -> tuple[Timeline, int]:

@@ -31,7 +31,7 @@ _QUEUED_NS = 900
 """Kernels that were launched with attributes in time begin within this time after the one before
 them; those that were not begin 1 us and more after it.
 """
-_FEW = 3
+_FEW = 3  # kernels behind each other of which a median is taken
 
 ATTRIBUTES = ("cuLaunchKernelEx", "cudaLaunchKernelExC")
 """Calls that can ask for it."""

@@ -11,7 +11,7 @@ from nsysmap.core.table import MISSING, FloatArray, IntArray, Table
 
 # resident threads, compute capability 7.0, 8.0, 9.0, 10.0; 1024 to 1536 on smaller chips
 _THREADS_OF_SM = 2048
-_REGISTERS_OF_SM = 65536
+_REGISTERS_OF_SM = 65536  # of every GPU from Kepler on
 _SHARED_BYTES_OF_SM = 233_472  # 228 KiB, compute capability 9.0 and 10.0; 164 KiB on 8.0, 96 on 7.0
 _MEMORY_LATENCY_S = 0.6e-6  # from a load to its data, DRAM of 7.0 to 10.0: 0.5 to 0.8
 

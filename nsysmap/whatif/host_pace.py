@@ -33,7 +33,7 @@ profiler and without, so that long ones show less of a slow host, and how the qu
 shows nothing.  Fitted to 29 captures of 23 engines with two threads of Python.
 """
 
-_FEW = 5
+_FEW = 5  # calls of which a median is taken
 
 
 @dataclass(frozen=True)

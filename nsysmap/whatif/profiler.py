@@ -43,7 +43,7 @@ traces whose enqueues are marked; where nothing marks them what is read from the
 is something else.
 """
 _BEHIND_MEMSET_NS = 400  # at least, from a memset to the node that waits for it
-_FEW = 5
+_FEW = 5  # launch calls of which a median is taken
 
 
 @dataclass(frozen=True)

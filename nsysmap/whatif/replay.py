@@ -12,7 +12,7 @@ from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING
 from nsysmap.whatif.timeline import ALL_QUEUES, COPIES, Costs, Step, Timeline, Work
 
-_LEAST_NEED = 0.001
+_LEAST_NEED = 0.001  # of the GPU, which keeps a division by nothing finite
 _ONE_AT_A_TIME = ("HtoD", "DtoH")
 """Copies that the link to the host does one after another in each direction, whatever their
 streams.

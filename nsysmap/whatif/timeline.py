@@ -12,7 +12,7 @@ from nsysmap.core.table import MISSING
 WorkKind = Literal["kernel", "HtoD", "DtoH", "copy", "memset", "graph"]
 COPIES: tuple[WorkKind, ...] = ("HtoD", "DtoH", "copy")
 StepKind = Literal["submit", "block", "sync", "event"]
-ALL_QUEUES = -1
+ALL_QUEUES = -1  # in place of a queue's number
 
 
 class Work(

@@ -27,7 +27,7 @@ _MOST_KERNELS = 20_000  # per thread: keeps a replay below a tenth of a second
 # inferences of each kernel sequence, and of each third of a phase, that are replayed at least, if
 # there are as many
 _RARE = 3
-_MOST_SEQUENCES = 8
+_MOST_SEQUENCES = 8  # of kernels that are replayed, the most frequent ones
 _PAUSES_APART = 4.0  # ratio from which on pauses between inferences are of two kinds
 _AS_MANY = 0.9  # of the most inferences of a GPU: as many, but for a warm-up
 _SAME_PACE = 0.03  # by which the times per inference of two GPUs may differ and be taken for one

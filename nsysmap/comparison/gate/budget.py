@@ -16,7 +16,7 @@ _AMOUNT = re.compile(
     r"(?P<more>\+?)\s*(?P<number>[0-9]{1,18}(?:\.[0-9]{1,18})?)\s*(?P<unit>ns|us|µs|ms|s|%)"
 )
 _TIME_LIMITS = ("per_inference", "recorded")
-_LIMITS = 1_000
+_LIMITS = 1_000  # of one file, which people write by hand
 _MOST_FINDINGS = 1_000_000_000  # a limit that nothing can reach is a mistake
 _EXPECTED = (
     'write a time ("350 us"), a share ("12 %"), or an increase over the baseline ("+2 %", "+5 us")'

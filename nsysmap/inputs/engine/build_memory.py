@@ -13,7 +13,7 @@ from nsysmap.core.records import dataclass
 from nsysmap.inputs.engine.plan_header import PLAN_MAGIC
 from nsysmap.inputs.engine.tool_file import head_of, is_binary, text_of
 
-_MEBIBYTE = 1 << 20
+_MEBIBYTE = 1 << 20  # bytes
 _LINES = (
     # trtexec; TensorRT's own line is rounded to whole mebibytes
     ("engine_bytes", re.compile(r"Created engine with size: ([\d.]+) MiB"), _MEBIBYTE),

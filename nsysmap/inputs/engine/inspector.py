@@ -23,7 +23,7 @@ from nsysmap.core.marked_folder import marked_folder
 from nsysmap.core.records import dataclass
 from nsysmap.inputs.engine.plan_header import PlanHeader, plan_header, without_wrapper
 
-TIME_LIMIT_S = 300.0
+TIME_LIMIT_S = 300.0  # for TensorRT to load an engine and to list its layers
 _SAID_BYTES = 1 << 20  # of what TensorRT logs
 
 

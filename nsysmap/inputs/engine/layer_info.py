@@ -28,7 +28,8 @@ REBUILD = (
 )
 
 _LARGEST_EXTENT = 2**48
-_MOST_SYMBOLS = 10_000
+"""Elements: more than any memory holds, and sizes in bytes still fit 64 bits."""
+_MOST_SYMBOLS = 10_000  # TensorRT numbers symbolic dimensions from -1 down
 _MOST_VALUES = 1000  # engines in one file
 _UNNAMED = re.compile(r"__mye(\d{1,9})_myl\d+_\d+$")
 _REGION = re.compile(r"_myl(\d{1,18})_(\d{1,18})(?:\s*\[profile \d+\])?$")
@@ -47,7 +48,7 @@ _OWN_KEYS = {
     "origin",
 }  # fmt: skip
 _NO_ARITHMETIC = {"shape", "signal", "noop", "constant", "reformat", "foreign_node", "loop"}
-_TEXT_SHOWN = 80
+_TEXT_SHOWN = 80  # characters of what stands in place of a layer
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from nsysmap.core.records import dataclass
 
 # protobuf reads no more; larger models keep their weights in files of their own
 _MOST_BYTES = 2**31
-_MOST_NODES = 1_000_000
-_DEEPEST_CALL = 100
+_MOST_NODES = 1_000_000  # with all functions inlined
+_DEEPEST_CALL = 100  # of functions that call functions
 _RANDOM = frozenset(
     {
         "RandomNormal",

@@ -10,10 +10,10 @@ TENSORRT_MAGIC = (b"ftrt", b"ptrt")
 TENSORRT_RTX_MAGIC = b"vtrt"
 PLAN_MAGIC = (*TENSORRT_MAGIC, TENSORRT_RTX_MAGIC)
 
-_HEADER_BYTES = 64
+_HEADER_BYTES = 64  # what is read of a plan to know who wrote it
 _LENGTH = slice(16, 24)
 _VERSION = slice(24, 28)
-_WRAPPER_BYTES = 1 << 20
+_WRAPPER_BYTES = 1 << 20  # the JSON in front of a plan that another tool wrapped
 
 
 @dataclass(frozen=True)

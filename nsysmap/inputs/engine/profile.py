@@ -29,7 +29,7 @@ from nsysmap.inputs.engine.tool_file import (
     text_of,
 )
 
-_NAMES_SHOWN = 3
+_NAMES_SHOWN = 3  # in an error
 _MEASURE = "measure again with trtexec --exportProfile=FILE"
 _EXPECTED = (
     "give the file that trtexec --exportProfile=FILE wrote, or the log of trtexec --dumpProfile"

@@ -14,7 +14,7 @@ from typing import IO
 
 from nsysmap.core.errors import NsysmapError, named_path, no_such_file
 
-HEAD_BYTES = 4096
+HEAD_BYTES = 4096  # enough to tell the form and the encoding of a text
 MOST_BYTES = 1 << 29
 """What a file may hold once it is unpacked: layer information of the largest engines has some 100
 MB.
@@ -26,7 +26,7 @@ _ARCHIVES = (
     (b"\x28\xb5\x2f\xfd", "compressed with zstd", "unzstd"),
 )
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_SAMPLE_BYTES = 16
+_SAMPLE_BYTES = 16  # UTF-16 without a mark has a zero in every other of them
 
 
 def head_of(file: Path) -> bytes:

@@ -34,8 +34,8 @@ _NEEDED = ("ID", "Kernel Name")
 _LONG = {"Metric Name", "Metric Value"}  # one row a metric, where the other form has one a kernel
 _CACHES_LEFT = "uncontrolled GPU caches"  # of ncu's warnings: --cache-control none
 _CLOCKS_LEFT = "unmodified GPU clocks"  # --clock-control none
-_MOST_DIGITS = 18
-_MOST_BYTES = 1 << 30
+_MOST_DIGITS = 18  # of a number that fits 64 bits for certain
+_MOST_BYTES = 1 << 30  # of a table that is read whole
 _MAKE = "make one with: ncu --csv --page raw PROGRAM > ncu.csv"
 _LABELS = {
     "Duration": "gpu__time_duration.sum",

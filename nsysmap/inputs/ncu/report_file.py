@@ -25,7 +25,7 @@ INSTALL_FOLDERS = (
 """Where installers put ncu; searched after NCU and PATH, the newest first."""
 
 _MAGIC = b"NVR\0"
-_LIMIT_S = 600.0
+_LIMIT_S = 600.0  # for ncu to print a report
 _COMMAND = re.compile(r'^"?Profiler Command Line"?,"?(.*)', re.MULTILINE)
 _THERE = (
     "run `ncu --import FILE --csv --page raw > ncu.csv` where Nsight Compute is installed and give"

@@ -23,7 +23,7 @@ ARROW_MAGIC = b"\xff\xff\xff\xff"  # the first message of a stream
 _BATCH_ROWS = 1 << 14  # nsys 2023.4 writes groups of 2048 rows
 _WHOLE_REAL = 2**53  # beyond it, a real number stands for several integers
 _MOST_GROWTH = 64  # bytes that a byte of a file may stand for; nsys compresses nothing, others do
-_SPARE_BYTES = 1 << 26
+_SPARE_BYTES = 1 << 26  # of small files that ratio says little
 _AGAIN = "export the report again: nsys export -t parquetdir REPORT.nsys-rep"
 
 

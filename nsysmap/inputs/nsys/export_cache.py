@@ -23,11 +23,11 @@ _FORMAT = 1  # part of every name: raise it when an export of the same bytes mus
 _EXPORT = re.compile(r"[0-9a-f]{32}-[0-9.]+-f\d+\.sqlite")
 _RESULT = re.compile(r"[0-9a-f]{32}\.results")
 _WORKING = "export-"
-_PROBE_BYTES = 1 << 16
+_PROBE_BYTES = 1 << 16  # written to see whether there is room at all
 RESULT_MAGIC = b"nsysmap results 1\n"
 """How a file of results begins: raise the number when the form changes."""
 MOST_RESULT_BYTES = 64 << 20  # of one question; all results together may take _ALL_RESULTS_BYTES
-_ALL_RESULTS_BYTES = 512 << 20
+_ALL_RESULTS_BYTES = 512 << 20  # then the oldest are removed
 
 
 @dataclass(frozen=True)

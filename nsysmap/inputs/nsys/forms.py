@@ -25,7 +25,7 @@ from nsysmap.inputs.nsys.tables import NsysTables
 if TYPE_CHECKING:
     from nsysmap.inputs.nsys.program import Progress
 
-HEAD_BYTES = 256
+HEAD_BYTES = 256  # enough to tell every form
 
 
 def head_of(path: Path) -> bytes:

@@ -76,7 +76,7 @@ _LAYOUTS: Mapping[str, Mapping[str, str]] = (
     | {table: {**_HOST, **columns} for table, columns in _HOST_EVENTS.values()}
     | {_NODES[0]: {**_HOST, **_NODES[1]}, "NVTX_EVENTS": _NVTX}
 )
-_LONGEST_LINE = 1 << 30
+_LONGEST_LINE = 1 << 30  # bytes: no row of an export comes near
 _OTHER_FORM = "export it in another form: nsys export -t sqlite REPORT.nsys-rep"
 
 

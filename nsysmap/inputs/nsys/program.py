@@ -46,7 +46,7 @@ EXPORT_THERE = (
 Progress = Callable[[int], None]
 """Called with the percentage that nsys has done."""
 
-_VERSION_LIMIT_S = 30.0
+_VERSION_LIMIT_S = 30.0  # nsys answers in a second where nothing holds it up
 _SAID_BYTES = 20_000  # of what nsys prints, the last of it: its errors come last
 _TALKATIVE_BYTES = 1 << 20  # who has printed more without getting on is no longer alive by printing
 _PERCENT = re.compile(rb"(\d{1,3})%")

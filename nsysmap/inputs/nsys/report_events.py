@@ -32,8 +32,8 @@ from nsysmap.inputs.nsys.tables import decoded
 
 _EVENT, _GENERIC = 0x0A, 0x12  # the tags of the two kinds of messages in a block
 _TYPE_TAG = 0x08  # the first byte of an event: its type follows
-_BATCH_BYTES = 4 << 20
-_MOST_TYPE = 255
+_BATCH_BYTES = 4 << 20  # of events that are decoded together
+_MOST_TYPE = 255  # of an event: types are counted by it
 
 
 @dataclass(frozen=True)

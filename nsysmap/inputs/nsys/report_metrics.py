@@ -19,7 +19,7 @@ GPU_METRICS, METRIC_NAMES = "GPU_METRICS", "TARGET_INFO_GPU_METRICS"
 _SOURCE = "GpuMetrics"
 # of a source of generic events whose times count from the beginning of the session
 _SESSION_CLOCK = 3
-_SAMPLES_AT_ONCE = 2048
+_SAMPLES_AT_ONCE = 2048  # that are decoded together
 _FORM, _OLD_FORM = 8, 4  # fields of a counter that say which type it is, since 2023 and before
 # both are numbers with the least byte first, which nsys takes for signed: it exports fd ff ff as -3
 _INTEGER, _OLD_INTEGER = (

@@ -30,7 +30,7 @@ _MOST_STEPS = 5000
 _MOST_FIELDS = 2_000_000
 # of messages that are walked along together; real ones have some twenty fields
 _STEPS_TOGETHER = 64
-_FEW_ROWS = 32
+_FEW_ROWS = 32  # for which a step of numpy takes longer than one of Python
 _WINDOW_BYTES = 1 << 20  # in which messages are looked for at a time: a byte takes up to 60
 _WIRE: dict[Form, int] = {"number": 0, "double": 1, "bytes": 2, "float": 5}
 _FIXED = {1: 8, 5: 4}

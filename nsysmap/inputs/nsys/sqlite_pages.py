@@ -29,7 +29,7 @@ _MAX_RECORD, _MAX_TYPE = (
     1 << 26,
     1 << 28,
 )
-_BATCH_BYTES = 1 << 20
+_BATCH_BYTES = 1 << 20  # of pages that are read together
 _SPARE = 152  # zero bytes behind the pages, which a read at the last cell or value may run into
 
 # bytes of a value by its serial type: 0 is NULL, 1 to 6 are integers, 8 and 9 the integers 0 and 1

@@ -20,7 +20,7 @@ _WRITE = (
     "write it with json.dump({str(node): held for node, held in get_kernel_annotations().items()},"
     " file)"
 )
-_MOST_BYTES = 256 << 20
+_MOST_BYTES = 256 << 20  # of a file that is read whole
 _MOST_TEXT = 200  # characters of a name, and of what else is annotated
 _PICKLES = (b"\x80", b"PK\x03\x04")  # of pickle from protocol 2 on, and of torch.save
 

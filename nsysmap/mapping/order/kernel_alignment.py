@@ -54,7 +54,7 @@ Measured on the captures: 1.00 for the right engine, 0.93 at most for a wrong on
 _ROUNDS = 2  # alignments that learn from the one before
 _DOUBTFUL = 0.9  # below this confidence the reason says what else it could be
 _PINNED = 50.0  # nats: what is known by other evidence
-_SHUFFLES = 3
+_SHUFFLES = 3  # of the kernels: how well the layers explain any order of them
 _REPEATS = 0.9  # share of the kernels of a loop's layers that are the layer's usual one
 _SAME_SHAPE = 0.1
 """Share of the distinct tactics that ran themselves, from which on the shape is the file's: at

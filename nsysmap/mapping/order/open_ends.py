@@ -40,7 +40,7 @@ _VARIES, _LONG = 2.0, 4.0
 """Times the usual time before that kernel, or a part of it, and times that before any: from that on
 the host did something else there than it does from launch to launch.
 """
-_SHORTEST_PAUSE_NS = 1000
+_SHORTEST_PAUSE_NS = 1000  # below it clocks and dispatch make differences
 LEAST_ALIKE = 3
 """Inferences that launch the same, for their pauses to tell."""
 

@@ -60,7 +60,7 @@ _SKIP = {
     "unknown": -1.5, "other": -2.0, "loop": -1.0, "quantize": -4.5, "gather": -3.0,
     "reformat": -3.0, "plugin": -4.0,
 }  # fmt: skip
-_SKIP_ELSE = -6.0
+_SKIP_ELSE = -6.0  # of kinds that are not listed: they run kernels
 # without its type nothing tells it from one that runs nothing: 220 of 401 in public files with
 # profiles
 _SKIP_UNTYPED_REFORMAT = -1.0
@@ -73,7 +73,7 @@ _TRANSPOSE, _NODE = (
     re.compile("transpose|permute", re.IGNORECASE),
     re.compile("transpose|permute|reshape|squeeze|flatten|view", re.IGNORECASE),
 )
-_SURELY = -3.0
+_SURELY = -3.0  # one of twenty: a layer that is skipped no more often must run kernels
 ANY_NUMBER = ("foreign_node", "plugin", "loop", "unknown", "other")
 """Kinds of layers that may run any number of kernels."""
 _MORE = {
@@ -86,7 +86,7 @@ _MORE = {
     "other": -2.0,
     "resize": -2.0,
 }
-_MORE_ELSE = -3.5
+_MORE_ELSE = -3.5  # of kinds that are not listed: they run one kernel
 # besides, where the kernel that the layer is known by is not its first: helpers come after it
 _MAIN_LATER = -1.5
 _MAIN_TWICE, _MAIN_AGAIN = frozenset(("softmax", "normalization", "reduce")), -4.6

@@ -10,8 +10,8 @@ from nsysmap.core.records import dataclass
 from nsysmap.core.table import FloatArray, IntArray
 
 _AT_ONCE = 4_000_000  # items x slots
-_STRETCH = 512
-_MARGIN = 512
+_STRETCH = 512  # items whose path is found at a time, so that memory does not grow with the run
+_MARGIN = 512  # items on both sides that a stretch sees: an alignment does not shift by more
 
 
 @dataclass(frozen=True)

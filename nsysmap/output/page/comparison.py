@@ -46,7 +46,7 @@ SUFFIXES = (".html", ".json", ".md")
 HERE = Path(__file__).parent
 _SIDES = ("before", "after")
 _OURS = b"nsysmap</title>"  # in the head of a page that nsysmap wrote
-_HEAD_BYTES = 1 << 16
+_HEAD_BYTES = 1 << 16  # in which the title of a page stands
 _WORK = "work"
 _LEAST_SHOWN = 0.002  # share of the longer side from which on a part is in the legend
 _BARS = '<th class="c">← less · more →</th>'

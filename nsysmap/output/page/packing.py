@@ -17,7 +17,7 @@ from nsysmap.core.table import MISSING, IntArray
 
 Columns = Mapping[str, IntArray]
 
-_LEVEL = 9
+_LEVEL = 9  # of zlib, the highest: a page is written once and sent often
 
 
 def packed(tables: Mapping[str, Columns]) -> str:

@@ -43,7 +43,7 @@ MEASURED = {
 }
 """The metrics shown for layers and kernels."""
 
-MOST_MOMENTS = 50_000
+MOST_MOMENTS = 50_000  # of a track, far more than a screen has pixels
 _ALWAYS = ("sm_active", "tensor_active", "dram_read", "dram_write")  # shown even if it is always 0
 
 

@@ -26,7 +26,7 @@ _LEAST = 0.0002  # of the width: what is narrower is not drawn
 _STEPS = 8  # of the waterfall; smaller ones are one
 _CALL = "#9db7d5"
 _WAIT = "#2144e9"
-_TALL = 38
+_TALL = 38  # units of the picture
 
 
 @dataclass(frozen=True)

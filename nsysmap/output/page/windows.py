@@ -15,8 +15,8 @@ from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
 MOST_KERNELS = 150_000
 """Number of kernels up to which a page shows all of them."""
 
-_SLOWEST = 8
-_BINS = 2000
+_SLOWEST = 8  # inferences that a page of a part of the trace shows event by event
+_BINS = 2000  # of the strip of the whole trace: about the pixels of a screen
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from nsysmap.text.units import duration, percent, rate, rounded
 
 HERE = Path(__file__).parent
 SUFFIX = ".html"
-_MOST_NAMES = 200
+_MOST_NAMES = 200  # of kernels that the page lists
 # share of the time, from which it is said why that rule found nothing: its own threshold
 _LEAST_PROFILER = 0.05
 _SCRIPTS = (

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from nsysmap.core.errors import NsysmapError, no_such_file
 
 UI = "https://ui.perfetto.dev"
-PORT = 9001
+PORT = 9001  # the only one from which Perfetto's own policy lets its page load a trace
 
 
 class TraceServer(HTTPServer):

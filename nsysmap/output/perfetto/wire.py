@@ -71,7 +71,7 @@ def _deflated(packets: Iterable[bytes]) -> bytes:
 
 
 _TOGETHER = 1 << 20  # bytes; larger batches do not compress better
-_LEVEL = 6
+_LEVEL = 6  # of zlib: its default
 _OF_SEQUENCE = number(10, _SEQUENCE)
 _NEEDS = number(13, _NEEDED)
 

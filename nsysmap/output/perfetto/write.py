@@ -41,7 +41,7 @@ SUFFIXES = (".perfetto-trace", ".pftrace")
 _GPU_WORK = ("kernels", "copies", "fills", "graphs")
 _ON_HOST = {"ranges": "NVTX", "calls": "CUDA", "osrt": "OS runtime", "overheads": "profiler"}
 _ALL = 1 << 62  # kernels up to which all events are written
-_ROWS_AT_ONCE = 65536
+_ROWS_AT_ONCE = 65536  # that become Python's integers together
 # of processes and threads in Perfetto, to which 0 is the idle thread of any process
 _MOST_ID = 2**31 - 1
 

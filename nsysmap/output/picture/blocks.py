@@ -19,9 +19,9 @@ from nsysmap.timing.precision import region_of
 
 _NUMBERED = re.compile(r"(.{0,80}?)(\d{1,9})$")
 _NUMBERS = re.compile(r"\d+")
-_SHORTEST_PERIOD = 3
-_MOST_PATTERNS = 8
-_LEAST_COVERED = 0.98
+_SHORTEST_PERIOD = 3  # layers: shorter patterns are chance
+_MOST_PATTERNS = 8  # that repeat in one engine
+_LEAST_COVERED = 0.98  # of the layers that the best period covers: then a shorter one is taken
 _SOURCES = ("$$myelin$$", "ONNXTRT_")
 
 Family = tuple[str, ...]

@@ -13,13 +13,13 @@ from nsysmap.text.terminal import columns, escaped, told_apart, without_middle
 
 TITLE_SIZE, SUBTITLE_SIZE = 10.5, 9.5
 BORDER, EDGE, INK, FAINT = "#495057", "#868e96", "#1a1d21", "#5c636a"
-STRIP_HEIGHT = 4.0
+STRIP_HEIGHT = 4.0  # at the bottom of a box, with the kinds of layers in it
 HEAD_WIDTH, HEAD_LENGTH = 6.0, 6.0
 """Size of the arrowheads at the ends of lines."""
-PADDING = 7.0
+PADDING = 7.0  # between the edge of a box and its words
 _ROOM = BOX_WIDTH - 2 * PADDING
 _PAGE_MARGIN, _HEADING_SIZE, _LEGEND_SIZE, _LINE = 16.0, 15.0, 11.0, 18.0
-_NARROWEST_PAGE = 640.0
+_NARROWEST_PAGE = 640.0  # so that the heading and the legend have room
 _NARROW_LETTER, _WIDE_LETTER = 0.42, 0.7  # of the size
 _HEAD = re.compile(r"#\d+ (\w*[A-Za-z][./]\d+(?=\W))?")
 _CUTS = re.compile(r"…( ?…)+")

@@ -19,7 +19,7 @@ from nsysmap.text.terminal import escaped
 from nsysmap.text.units import duration, percent
 from nsysmap.timing.precision import region_of
 
-_NAMES_SHOWN = 12
+_NAMES_SHOWN = 12  # of the layers in a box
 CODE = tuple(HERE / name for name in ("theme.css", "graph.css", "elements.js", "graph.js"))
 """What draws `graph_data` on any page."""
 

@@ -27,7 +27,7 @@ _ROW_GAP, _BOX_GAP, _LANE, _GUTTER, _TRACK = 26.0, 14.0, 9.0, 30.0, 4.0
 _PITCH = BOX_HEIGHT + _ROW_GAP
 _PAGE_SHAPE = 1.5
 """The ratio of width to height at which the number of columns aims."""
-_WIDEST_ROW = 8
+_WIDEST_ROW = 8  # boxes side by side, before those further away move to another row
 _SWEEPS, _STRAIGHTENINGS = 6, 4
 
 MOST_BOXES = 20_000

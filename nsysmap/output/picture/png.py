@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from nsysmap.output.picture.layout import Point, Segment
 
-_UNIT_INCH = 1 / 100
+_UNIT_INCH = 1 / 100  # a hundred units of the drawing are an inch
 _SHARP, _MOST_PIXELS, _LONGEST_SIDE = 2.0, 60e6, 30_000.0
 
 

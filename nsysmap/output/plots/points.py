@@ -32,9 +32,9 @@ _DETAILED = (
     "give one that trtexec --exportLayerInfo wrote of an engine built with"
     " --profilingVerbosity=detailed"
 )
-_SLOW = 1.5
-_NAMED = 5
-_NAME = 70
+_SLOW = 1.5  # times the median: from here on an inference is marked
+_NAMED = 5  # points with a name beside them
+_NAME = 70  # columns
 _CLEAR = {"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.5}
 _APART = 2  # pixels between two names
 _AWAY = (1, 2, 4, 6)  # times as far from its point as a name is that stands beside it

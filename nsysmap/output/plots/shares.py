@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BUSY = "#566bcb"
-_MOST_BARS = 25
-_NAME = 60
-_ENGINE = 24
+_MOST_BARS = 25  # that can be read on one page
+_NAME = 60  # columns
+_ENGINE = 24  # columns
 
 
 def draw_layers(axes: Axes, analysis: Analysis) -> str:

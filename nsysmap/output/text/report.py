@@ -11,7 +11,7 @@ from nsysmap.output.text.screen import screen
 from nsysmap.text.lines import WHOLE, rendered, styled
 from nsysmap.text.page_lines import section_lines
 
-NARROWEST = 80
+NARROWEST = 80  # columns
 
 
 def report_text(

@@ -122,7 +122,8 @@ _ENDING = frozenset(SIGNALS)
 _DROPPED = "Query interrupted"
 _GIVEN = "a table given"
 _COPIED_ROWS = 100_000
-_BATCH_ROWS = 65_536
+"""Up to which a table is copied into the database, which reads it faster then."""
+_BATCH_ROWS = 65_536  # of an answer that are read together
 
 
 class QueryError(Exception):
