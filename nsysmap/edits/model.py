@@ -40,6 +40,9 @@ class Edit:
     opset: int = 0  # the least that its operators need
     # it takes away what moves data between nodes, which kept them from being one kernel
     unblocks: bool = False
+    # nodes whose results a concatenation joined that the result no longer goes through: a kernel
+    # that computed several of them may become several
+    parted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,16 @@ def _moved(
         f" {tensor(piece.source)}, in order",
         "vanish",
         unblocks=True,
+        parted=view.names(_joined_by(view, nodes)),
     )
+
+
+def _joined_by(view: ModelView, nodes: list[ir.Node]) -> list[ir.Node]:
+    """The nodes that make what the concatenations among these join."""
+    made = (
+        view.made_by(value) for node in nodes if node.op_type == "Concat" for value in node.inputs
+    )
+    return [one for one in dict.fromkeys(made) if one is not None and one not in nodes]
 
 
 def _copied(view: ModelView, node: ir.Node) -> Iterator[Edit | Refusal]:

@@ -122,7 +122,8 @@ def predict(edit: Edit, rules: Sequence[str], times: EngineTimes) -> PredictedEd
     if fused is not None and edit.kind in ("attention", "softmax"):
         return Unwanted("TensorRT fuses this attention already", fused.name)
     judged = [one for one in layers if one.does == "product"] if edit.gain == "merge" else layers
-    if edit.gain in ("join", "merge") and len(judged) <= 1:
+    apart = edit.kind == "softmax" and _apart_from_products(edit, layers, times)
+    if edit.gain in ("join", "merge") and len(judged) <= 1 and not apart:
         alone = (judged or layers)[0]
         return Unwanted("TensorRT computes them as one kernel already", alone.name)
     streams = {one.stream for one in judged}
@@ -144,34 +145,66 @@ def predict(edit: Edit, rules: Sequence[str], times: EngineTimes) -> PredictedEd
 
 
 _Layers = Sequence[LayerTime]
+
+
+def _apart_from_products(edit: Edit, layers: _Layers, times: EngineTimes) -> bool:
+    """Whether a softmax is a kernel between the two products of attention in FP16 or BF16: those
+    that TensorRT fuses, which it does where it finds the operator.
+    """
+    around = [one for one in times.of(edit.beside) if one.does == "product"]
+    return len(around) > 1 and not any(one.in_fp32 for one in (*around, *layers))
+
+
+_STAY = frozenset(("product", "pooling", "attention", "norm", "softmax", "reduction", "resize"))
+"""What kernels do that no edit of what is around them takes away."""
 _LIKELY_FREED = 0.4
 """Share of the time of kernels that may become part of others which is saved in the mean of what
 was measured; in each pair it was either nothing or some six tenths (see docs/fix.md).
 """
 
 
+_NARROWER = (0.0, 0.3, 0.6)
+"""Shares of the time of kernels other than products that they save in a type of half the bytes."""
+
+
 def _vanish(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tuple[SavedTime, str]:
     """Kernels that compute nothing else are gone.  One that computes something else too may become
     part of a neighbour, if the nodes kept it apart; arithmetic within a kernel costs nothing.
     """
+    stay = [one for one in whole if one.does in _STAY]
+    whole = [one for one in whole if one not in stay]
     gone = sum(times.remaining(one) + times.between_ns for one in whole)
     beside = [one for one in times.of(edit.beside) if one not in whole and one not in part]
     pointwise = [one for one in beside if one.does not in ("product", "attention")]
     joined = sum(sorted(times.remaining(one) + times.between_ns for one in pointwise)[:-1])
     apart = [one for one in part if edit.unblocks and one.does not in ("product", "attention")]
     freed = sum(times.remaining(one) + times.between_ns for one in apart)
-    if not whole and not freed:
+    narrower = sum(times.remaining(one) for one in stay if one.in_fp32)
+    split = _split(edit, part, times)
+    if not whole and not freed and not narrower:
         return NOTHING, ""
     told = [f"{counted(len(whole), 'kernel')} compute nothing else"] if whole else []
     told += [f"{counted(len(apart), 'kernel')} may become part of others"] if apart else []
+    told += ["what stays reads and writes fewer bytes"] if narrower else []
+    told += ["branches that were joined may need kernels of their own"] if split else []
+    low, likely, high = _NARROWER
     return (
         SavedTime(
-            round(gone + _LIKELY_FREED * freed),
-            round(0.6 * gone),
-            round(1.1 * (gone + freed) + (joined if whole else 0)),
+            round(gone + _LIKELY_FREED * freed + likely * narrower - split),
+            round(0.6 * gone + low * narrower - split),
+            round(1.1 * (gone + freed) + (joined if whole else 0) + high * narrower),
         ),
         ", ".join(told),
     )
+
+
+def _split(edit: Edit, part: _Layers, times: EngineTimes) -> float:
+    """What kernels cost that a kernel becomes more where it computed several branches that a
+    concatenation joined; the edits of its branches have equal shares of it.
+    """
+    branches = frozenset(edit.parted)
+    held = (len(one.nodes & branches) for one in part)
+    return sum((k - 1) / k * (times.least_ns + times.between_ns) for k in held if k > 1)
 
 
 def _join(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tuple[SavedTime, str]:
@@ -181,8 +214,9 @@ def _join(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tupl
     total = sum(times.remaining(one) for one in layers)
     longest = max(times.remaining(one) for one in layers)
     most = total - longest + (len(layers) - 1) * times.between_ns
+    surely = 0.2 if len(whole) + len(part) > 1 else 0.0  # else only what is beside may be joined
     return (
-        SavedTime(round(0.6 * most), round(0.2 * most), round(most)),
+        SavedTime(round(0.6 * most), round(surely * most), round(most)),
         f"{len(layers)} kernels become one, which takes as long as the longest at least",
     )
 
@@ -214,7 +248,7 @@ def _narrow(
     wide = [one for one in (*whole, *part) if one.in_fp32]
     low = likely = high = 0.0
     for one in wide:
-        shares = (0.25, 0.5, 0.9) if one.does == "product" else (0.0, 0.3, 0.6)
+        shares = (0.25, 0.5, 0.9) if one.does == "product" else _NARROWER
         time = times.remaining(one)
         low, likely, high = (
             sum_ + share * time for sum_, share in zip((low, likely, high), shares, strict=True)

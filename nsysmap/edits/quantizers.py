@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import onnx_ir as ir
+from onnx import defs
 
 from nsysmap.edits.model import Call, Edit, Refusal, call
 from nsysmap.edits.view import ModelView, attribute, tensor
@@ -73,6 +74,15 @@ def _held(view: ModelView, node: ir.Node) -> bool:
     return bool(np.all(scale.astype(np.float64) >= _LEAST_FP16_SCALE))
 
 
+def _takes(view: ModelView, op: str, held: ir.DataType | None) -> bool:
+    """Whether ONNX defines an operator of the model's opset for tensors of a type."""
+    try:
+        schema = defs.get_schema(op, view.opset, "")
+    except defs.SchemaError:
+        return False
+    return held is not None and f"tensor({held.name.lower()})" in schema.inputs[0].types
+
+
 def _doubled(view: ModelView, node: ir.Node) -> Edit | None:
     """A quantizer of what was just dequantized with the same scale."""
     before = view.made_by(node.inputs[0], "DequantizeLinear")
@@ -130,6 +140,8 @@ def _behind_moves(view: ModelView, node: ir.Node) -> Edit | None:
             "vanish",
             beside=view.names([*moves, node]),
         )
+    if not all(_takes(view, one.op_type, before.inputs[0].dtype) for one in moves):
+        return None
     steps: list[Call] = [
         call("edit.connect", tensor(first.outputs[0]), 0, tensor(before.inputs[0]))
     ]
@@ -171,6 +183,10 @@ def _behind_concat(view: ModelView, node: ir.Node) -> Edit | Refusal | None:
             names,
             "the parts of the Concat have other scales than what follows: calibrate them together",
         )
+    narrow = node.outputs[0].dtype
+    if not _takes(view, "Concat", narrow):
+        told = "that type" if narrow is None else narrow.name
+        return Refusal("quantizers", names, f"ONNX has no Concat of tensors in {told}")
     made = view.fresh(joined.outputs[0], "quantized")
     sources = [tensor(one.inputs[0]) for one in parts if one is not None]
     gone = [

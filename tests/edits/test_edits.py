@@ -352,6 +352,17 @@ def test_stretches_that_are_joined_again_in_order_are_the_tensor(tmp_path: Path)
     assert made.worst == 0
 
 
+def test_a_slice_of_a_concatenation_says_which_branches_that_joined(tmp_path: Path) -> None:
+    g = Graph()
+    x = g.given("x", 2, 4)
+    parts = [g.node(op, x) for op in ("Relu", "Neg")]
+    joined = g.node("Concat", *parts, axis=1)
+    y = g.node("Sigmoid", g.node("Slice", joined, g.ints(4), g.ints(8), g.ints(1)))
+    g.ends(g.node("Abs", joined), 2, 8)
+    made = edited(tmp_path, g.ends(y, 2, 4), "movement")
+    assert [one.parted for one in made.plan.made] == [("/Relu_0", "/Neg_1")]
+
+
 @given(first=st.integers(1, 7), second=st.integers(1, 7))
 @settings(max_examples=15, deadline=None)
 def test_a_tensor_rolled_and_rolled_back_is_the_tensor(
@@ -400,6 +411,32 @@ def test_quantizers_of_another_scale_stay(tmp_path: Path) -> None:
     y = quantized(g, quantized(g, g.given("x", 2, 6), 0.05), 0.04)
     made = edited(tmp_path, g.ends(g.node("Relu", y), 2, 6), "quantizers")
     assert ops(made, "QuantizeLinear") == [2]
+
+
+def eight_bits(g: Graph, x: str) -> str:
+    held = (g.value(0.05), g.value(0, "float8_e4m3fn"))
+    return str(g.node("DequantizeLinear", g.node("QuantizeLinear", x, *held), *held))
+
+
+def test_parts_in_fp8_are_not_joined_for_onnx_has_no_such_concat(tmp_path: Path) -> None:
+    g = Graph(opset=19)
+    parts = [eight_bits(g, g.given(name, 2, 3)) for name in "xy"]
+    y = eight_bits(g, g.node("Concat", *parts, axis=1))
+    made = edited(tmp_path, g.ends(g.node("Relu", y), 2, 6), "quantizers")
+    assert ops(made, "QuantizeLinear") == [3]
+    assert [one.kind for one in made.plan.refused] == ["quantizers"]
+
+
+def test_fp8_is_moved_by_what_onnx_defines_for_it(tmp_path: Path) -> None:
+    for opset, left in ((19, 2), (21, 1)):  # Transpose takes FP8 from 21 on
+        g = Graph(opset=opset)
+        x = g.node("Sigmoid", g.given("x", 2, 6))
+        moved = g.node("Transpose", eight_bits(g, x), perm=[1, 0])
+        other = g.node("Neg", g.nodes[-2].output[0])  # keeps the first pair
+        y = eight_bits(g, moved)
+        g.ends(g.node("Relu", y), 6, 2)
+        made = edited(tmp_path, g.ends(g.node("Abs", other), 2, 6), "quantizers")
+        assert ops(made, "QuantizeLinear") == [left]
 
 
 def test_quantized_parts_are_joined_before_they_are_dequantized(tmp_path: Path) -> None:

@@ -88,6 +88,38 @@ def test_attention_that_is_fused_stays() -> None:
     assert predict(one, (), held) == Unwanted("TensorRT fuses this attention already", "layer 0")
 
 
+def test_what_stays_between_casts_saves_bytes_not_its_kernel() -> None:
+    pool = layer(0, "b", 10_000, "pooling", in_fp32=True)
+    held = times([pool, layer(1, "c", 2_000, "cast"), layer(2, "d", 9_000, "product")])
+    saving = made(predict(edit("vanish", "a b c"), (), held)).saving
+    assert saving.low_ns < 2_000
+    assert 3_000 < saving.ns < saving.high_ns < 10_000
+
+
+def test_branches_that_a_concatenation_joined_may_become_kernels_of_their_own() -> None:
+    small = [layer(at, f"z{at}", 1_500) for at in range(1, 11)]
+    held = times([layer(0, "q k v concat slice", 2_400), *small])
+    one = replace(edit("vanish", "slice"), unblocks=True, parted=("q", "k", "v"))
+    alone = replace(one, parted=("q",))
+    assert made(predict(one, (), held)).saving.ns < 0 < made(predict(alone, (), held)).saving.ns
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_a_softmax_between_two_products_may_let_tensorrt_fuse_attention(wide: bool) -> None:
+    held = times(
+        [
+            layer(0, "qk", 8_000, "product", in_fp32=wide),
+            layer(1, "exp sum div", 4_000, "softmax"),
+            layer(2, "pv", 6_000, "product"),
+        ]
+    )
+    found = predict(replace(edit("join", "exp sum div", "qk pv"), kind="softmax"), (), held)
+    assert isinstance(found, Unwanted) == wide
+    if not wide:
+        assert made(found).saving.low_ns == 0
+        assert made(found).saving.high_ns == 4_000 + 6_000 + 2 * 1_000
+
+
 def test_a_layer_s_time_is_saved_once() -> None:
     held = times([layer(0, "a", 4_000), layer(1, "b", 4_000)])
     first = made(predict(edit("vanish", "a b"), (), held))
