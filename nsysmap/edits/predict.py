@@ -54,6 +54,7 @@ class PredictedEdit:
     layers: tuple[LayerTime, ...]
     finding: Finding | None
     basis: str
+    taken_ns: int = 0  # time of the layers that no other edit may take away, too
 
 
 @dataclass
@@ -93,7 +94,7 @@ class EngineTimes:
         """Take an edit's saving from the time of its layers."""
         total = sum(self.remaining(one) for one in predicted.layers)
         if total > 0:
-            kept = max(0.0, 1 - predicted.saving.ns / total)
+            kept = max(0.0, 1 - predicted.taken_ns / total)
             for one in predicted.layers:
                 self.left[one.layer_id] = self.left.get(one.layer_id, 1.0) * kept
 
@@ -141,7 +142,11 @@ def predict(edit: Edit, rules: Sequence[str], times: EngineTimes) -> PredictedEd
         round(saving.low_ns * share),
         min(saving.high_ns, round(_MOST_SAVED * times.inference_ns)),
     )
-    return PredictedEdit(saving, tuple(layers), times.finding(layers, rules), basis)
+    taken_ns, split = saving.ns, round(share * _split(edit, part, times))
+    if split:
+        saving = saving + SavedTime(-split, -split, 0)
+        basis += ", branches that were joined may need kernels of their own"
+    return PredictedEdit(saving, tuple(layers), times.finding(layers, rules), basis, taken_ns)
 
 
 _Layers = Sequence[LayerTime]
@@ -180,18 +185,16 @@ def _vanish(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tu
     apart = [one for one in part if edit.unblocks and one.does not in ("product", "attention")]
     freed = sum(times.remaining(one) + times.between_ns for one in apart)
     narrower = sum(times.remaining(one) for one in stay if one.in_fp32)
-    split = _split(edit, part, times)
     if not whole and not freed and not narrower:
         return NOTHING, ""
     told = [f"{counted(len(whole), 'kernel')} compute nothing else"] if whole else []
     told += [f"{counted(len(apart), 'kernel')} may become part of others"] if apart else []
     told += ["what stays reads and writes fewer bytes"] if narrower else []
-    told += ["branches that were joined may need kernels of their own"] if split else []
     low, likely, high = _NARROWER
     return (
         SavedTime(
-            round(gone + _LIKELY_FREED * freed + likely * narrower - split),
-            round(0.6 * gone + low * narrower - split),
+            round(gone + _LIKELY_FREED * freed + likely * narrower),
+            round(0.6 * gone + low * narrower),
             round(1.1 * (gone + freed) + (joined if whole else 0) + high * narrower),
         ),
         ", ".join(told),
