@@ -32,7 +32,7 @@ from nsysmap.counters.clock_shift import clock_shift
 from nsysmap.counters.estimate import Estimates, Values, estimate
 from nsysmap.counters.model import GpuRan, Samples
 from nsysmap.counters.sampled_work import repeated_work
-from nsysmap.counters.told import WELL_KNOWN, bounded, may_be_bounded, told
+from nsysmap.counters.well_known import WELL_KNOWN, bounded, may_be_bounded, well_known
 from nsysmap.mapping.mapped_trace import map_report
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -287,7 +287,7 @@ def one(work: GpuRan, hertz: int, *, seed: int, sampling: Sampling = Sampling())
         estimates,
         true,
         bounded(estimates, metric),
-        told(estimates, metric),
+        well_known(estimates, metric),
         layers,
         off,
         shift.error_ns,

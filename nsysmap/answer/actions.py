@@ -108,7 +108,7 @@ class RunFacts:
     kinds: int = 1
 
 
-def runs(tables: Mapping[str, Table], program: Program) -> RunFacts:
+def run_facts(tables: Mapping[str, Table], program: Program) -> RunFacts:
     """What runs, in the steady-state part of a trace."""
     gaps, copies = tables["gaps"], tables["memcpys"]
     rows = np.flatnonzero(_steady(tables, gaps) & gaps.text("cause").equals("host"))

@@ -93,7 +93,7 @@ def _remedy(tables: Mapping[str, Table], program: Program, *, compiled: bool, pt
     return _RUNTIME if program.kind in (CUDA, OTHER) else _TORCH
 
 
-def told(found: FirstUse | None, one: str, unit_ns: int) -> str:
+def sentence(found: FirstUse | None, one: str, unit_ns: int) -> str:
     """That, in a sentence; ``one`` is the word for an inference.  Empty if it took less than one
     unit does, in all.
     """

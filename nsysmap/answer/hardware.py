@@ -84,7 +84,7 @@ def better_capture(use: Sequence[HardwareUse]) -> NextStep | None:
     return None
 
 
-def told(summary: Answer) -> list[str]:
+def counter_sentences(summary: Answer) -> list[str]:
     """A sentence for each sampled GPU of which something is known, else why not; then what limits
     the layers.
     """

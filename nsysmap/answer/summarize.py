@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from nsysmap.advice.program import Program, program_of
-from nsysmap.answer.actions import UnitTime, actions, runs
+from nsysmap.answer.actions import UnitTime, actions, run_facts
 from nsysmap.answer.decoding import decoding
 from nsysmap.answer.eight_bits import eight_bits_of
 from nsysmap.answer.figures import (
@@ -123,7 +123,7 @@ def summarize(
     without = _without_profiler(tables)
     todo = actions(
         tables,
-        runs(tables, program),
+        run_facts(tables, program),
         units=counted_in,
         unit_time=time,
         idle=without.idle if without else (),

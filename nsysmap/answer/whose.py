@@ -72,7 +72,7 @@ def outside_of(tables: Mapping[str, Table], a_pass: int) -> Outside | None:
     )
 
 
-def much_outside(kernels: Table, inferences: Table) -> bool:
+def much_runs_outside(kernels: Table, inferences: Table) -> bool:
     """The same as is_much, of the inferences of a trace (see schema.KERNELS, schema.INFERENCES)."""
     _, took, others = _in_steady_part(kernels, inferences, steady_windows(inferences))
     return int(took[others].sum()) >= _MUCH * max(int(took.sum()), 1)

@@ -250,7 +250,7 @@ def times(summary: Answer, *, brief: bool = False) -> list[str]:
         lines.append("without the profiler: cannot tell" + (f" ({reason})" if reason else ""))
     elif told := alone(summary):
         lines.append(told)
-    excluded = first_use.told(
+    excluded = first_use.sentence(
         summary.first_use, each(summary), summary.traced.ns if summary.traced else 0
     )
     return [*lines, *([excluded] if excluded else [])]

@@ -134,7 +134,7 @@ def record_command(  # one parameter an option
 def _frequency(report: Path, gpu: str) -> int:
     """How often counters are to be sampled for the kernels of that report."""
     from nsysmap.counters.sampled_work import repeated_work
-    from nsysmap.counters.told import frequency_for
+    from nsysmap.counters.well_known import frequency_for
     from nsysmap.mapping.mapped_trace import map_report
 
     mapped = map_report(report, [])

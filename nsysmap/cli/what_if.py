@@ -75,7 +75,7 @@ def what_if_command(
         return
     from nsysmap.analysis import predict_changes, shows_engine
     from nsysmap.answer.model import INFERENCE, PASS_OF_ONE, REPETITION
-    from nsysmap.answer.whose import much_outside
+    from nsysmap.answer.whose import much_runs_outside
     from nsysmap.core.table import MISSING
     from nsysmap.output.whatif import whatif_json, whatif_text
     from nsysmap.trace.inferences.steady import only_repeats
@@ -104,7 +104,7 @@ def what_if_command(
         if (
             one == INFERENCE
             and set(answers.ints("inferences").tolist()) <= {1, MISSING}
-            and much_outside(mapped.kernels, mapped.inferences)
+            and much_runs_outside(mapped.kernels, mapped.inferences)
         ):
             one = PASS_OF_ONE
         click.echo(whatif_text(answers, mapped.trace.source, one))

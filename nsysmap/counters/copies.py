@@ -14,7 +14,7 @@ from nsysmap.counters.clock_shift import clock_shift
 from nsysmap.counters.estimate import Estimates, estimate
 from nsysmap.counters.model import GpuRan, Samples, Shift
 from nsysmap.counters.shares import busy_time
-from nsysmap.counters.told import Capture, told, why_not
+from nsysmap.counters.well_known import Capture, well_known, why_not
 from nsysmap.trace.model import Trace
 
 MOST_KINDS = 100
@@ -90,7 +90,7 @@ def _counted(
         "executions": executions,
         "pcie_percent": value if np.isfinite(value) else None,
         "error": error if np.isfinite(error) else None,
-        "known": bool(told(estimates, found)[kind]),
+        "known": bool(well_known(estimates, found)[kind]),
         "reason": None if unknown is None else unknown.text,
     }
 

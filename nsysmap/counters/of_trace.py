@@ -39,7 +39,14 @@ from nsysmap.counters.run_facts import (
 from nsysmap.counters.sampled_work import Repeated, repeated_work
 from nsysmap.counters.sampling import UNLOST_HZ, Counters, times
 from nsysmap.counters.shares import overlapping
-from nsysmap.counters.told import WELL_KNOWN, Capture, bounded, may_be_bounded, told, why_not
+from nsysmap.counters.well_known import (
+    WELL_KNOWN,
+    Capture,
+    bounded,
+    may_be_bounded,
+    well_known,
+    why_not,
+)
 from nsysmap.names.metric_names import ACTIVITY, PREFERRED
 from nsysmap.trace.gpu_metrics import GpuSamples
 from nsysmap.trace.model import Trace
@@ -375,7 +382,7 @@ def _kernel_rows(
 ) -> Iterator[dict[str, object]]:
     layout, named = estimates.layout, _kernels(gpu, found, kernels)
     for metric, each in _percents(estimates):
-        known, within = told(estimates, each), bounded(estimates, each)
+        known, within = well_known(estimates, each), bounded(estimates, each)
         for group, kernel in named.items():
             yield {
                 **kernel,

@@ -52,7 +52,9 @@ def above_actions(summary: Answer) -> Iterator[AnswerRow]:
     yield from _said("time", "time", list(times))
     yield from _said("kinds", "", [(words.kinds(summary),)])
     yield from _said("gpu", "GPU", [(text,) for text in words.where(summary)])
-    yield from _said("counters", "counters", [(text,) for text in hardware.told(summary)])
+    yield from _said(
+        "counters", "counters", [(text,) for text in hardware.counter_sentences(summary)]
+    )
 
 
 def below_actions(

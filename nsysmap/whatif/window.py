@@ -15,7 +15,7 @@ from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.text.units import capitalised, counted, duration, unit_words
 from nsysmap.trace.copies import copied_memory
 from nsysmap.trace.gpu_work import gpu_work
-from nsysmap.trace.inferences.disturbance import HeldUpTimes, held_up
+from nsysmap.trace.inferences.disturbance import HeldUpTimes, hold_ups
 from nsysmap.trace.inferences.steady import FEW, OUTLIER, in_loops, inferences_a_pass, phases
 from nsysmap.trace.model import Trace
 
@@ -130,7 +130,7 @@ def steady_window(trace: Trace, inferences: Table, only: int | None = None) -> W
     order = np.flatnonzero(here)
     order = order[np.lexsort((inferences.ints("enqueue_start_ns")[order], thread[order]))]
     phase = phases(inferences, in_loops(inferences), copied_memory(inferences, trace.memcpys))
-    delays = held_up(inferences, trace.overheads)
+    delays = hold_ups(inferences, trace.overheads)
     threads = distinct(thread[rows[here[rows]]]).tolist()
     chosen = [
         _Thread.of(inferences, order[thread[order] == one], usable, phase, delays)

@@ -11,7 +11,7 @@ from nsysmap.core.table import Table
 from nsysmap.core.trace_schema import MEMCPYS
 from nsysmap.counters.copies import copy_rows
 from nsysmap.counters.model import Samples, Shift
-from nsysmap.counters.told import Capture
+from nsysmap.counters.well_known import Capture
 from nsysmap.trace.model import Trace
 from nsysmap.trace.open_report import open_trace
 from tests.places import FIXTURES

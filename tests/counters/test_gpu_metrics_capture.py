@@ -18,7 +18,7 @@ from nsysmap.counters.clock_shift import clock_shift
 from nsysmap.counters.estimate import Estimates, estimate
 from nsysmap.counters.model import GpuRan, Samples, Shift
 from nsysmap.counters.ncu_match import SequenceKernel, match_kernels
-from nsysmap.counters.told import told
+from nsysmap.counters.well_known import well_known
 from nsysmap.inputs.ncu.printed import read_ncu_csv
 from nsysmap.inputs.nsys.sqlite_columns import sqlite_tables
 from nsysmap.names.metric_names import ACTIVITY, PREFERRED
@@ -108,7 +108,7 @@ def test_every_kernel_is_told_and_the_clocks_agree(captures: dict[str, Capture],
     for metric in ("sm_active", "tensor_active", "dram_read", "dram_write"):
         each = capture.estimates.of(metric)
         assert each is not None
-        assert told(capture.estimates, each)[:KERNELS].all()
+        assert well_known(capture.estimates, each)[:KERNELS].all()
 
 
 @pytest.mark.parametrize("mode", ["eager", "graph"])

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from nsysmap.answer.hardware import better_capture, counted_limits, hardware_use, told
+from nsysmap.answer.hardware import better_capture, counted_limits, counter_sentences, hardware_use
 from nsysmap.answer.model import Answer
 from nsysmap.core.counter_schema import GPU_SAMPLING, KERNEL_COUNTERS
 from nsysmap.core.result_schema import LAYER_TIMES, ROOFLINE
@@ -79,7 +79,7 @@ def tables(
 
 
 def sentences(held: Mapping[str, Table]) -> list[str]:
-    return told(
+    return counter_sentences(
         replace(summary(), counters=hardware_use(held), counted_limits=counted_limits(held))
     )
 
@@ -108,7 +108,7 @@ def test_nothing_known_gives_the_reason_of_the_longest_kernel() -> None:
 
 def test_without_sampling_nothing_is_said() -> None:
     assert sentences({**tables([]), "gpu_sampling": Table.empty(GPU_SAMPLING)}) == []
-    assert told(summary()) == []
+    assert counter_sentences(summary()) == []
 
 
 def test_work_beside_the_kernels_is_said_to_share_the_samples() -> None:

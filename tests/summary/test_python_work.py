@@ -13,7 +13,7 @@ import pytest
 from nsysmap.advice.program import TORCH_ENGINES, Program
 from nsysmap.analysis import predict_changes
 from nsysmap.answer import gains, words
-from nsysmap.answer.actions import LEAST_SHARE, RunFacts, UnitTime, actions, runs
+from nsysmap.answer.actions import LEAST_SHARE, RunFacts, UnitTime, actions, run_facts
 from nsysmap.answer.model import HostEvidence
 from nsysmap.core.table import Table
 from nsysmap.mapping.mapped_trace import map_report
@@ -153,7 +153,7 @@ def test_where_a_host_was_slowed_down_no_change_is_told_that_may_save_nothing() 
 
 def test_an_idle_interval_counts_once_however_many_calls_the_host_made_in_it() -> None:
     held = analysis("torch_mixed", "sync.nsys-rep", engine=False).tables.by_name()
-    whole = runs(held, Program("pytorch"))
+    whole = run_facts(held, Program("pytorch"))
     gaps = held["gaps"]
     start, end = gaps.ints("start_ns"), gaps.ints("end_ns")
     middle = (start + end) // 2
@@ -164,7 +164,7 @@ def test_an_idle_interval_counts_once_however_many_calls_the_host_made_in_it() -
         "end_ns": np.where(first, middle[order], end[order]),
     }
     halves = Table(gaps.spec, {**gaps.take(order).columns, **ends})
-    assert runs({**held, "gaps": halves}, Program("pytorch")) == whole
+    assert run_facts({**held, "gaps": halves}, Program("pytorch")) == whole
     assert 3 < whole.host_gaps < 17.5  # it has 35 pieces of GPU work in two inferences
     assert whole.uploads
 

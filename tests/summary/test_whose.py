@@ -17,7 +17,7 @@ from nsysmap.answer.model import PASS_OF_ONE, Answer
 from nsysmap.api import analyze
 from nsysmap.cli.main import cli
 from nsysmap.output.build import report_of
-from nsysmap.output.page.answer import told_of
+from nsysmap.output.page.answer import page_sentences
 from nsysmap.output.text.report import report_text
 from tests.places import FIXTURES
 
@@ -137,7 +137,7 @@ def test_hidden_inferences_are_not_said_to_be_of_no_given_engine() -> None:
 
 def placed(found: Answer) -> dict[str, str]:
     """What the page says, by its word."""
-    told = told_of(found, {}, layers=True).rows
+    told = page_sentences(found, {}, layers=True).rows
     return {row.word: row.text for rows in told.values() for row in rows}
 
 

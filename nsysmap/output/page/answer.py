@@ -106,7 +106,7 @@ class PageSentences:
     rows: Mapping[str, Sequence[Answered]]  # by place
 
 
-def told_of(summary: Answer, proofs: Mapping[int, str], *, layers: bool) -> PageSentences:
+def page_sentences(summary: Answer, proofs: Mapping[int, str], *, layers: bool) -> PageSentences:
     """The sentences of an answer; ``layers`` says that the page has a tab of layers, and ``proofs``
     by engine what shows that it ran.
     """

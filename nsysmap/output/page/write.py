@@ -17,7 +17,7 @@ from nsysmap.core.groups import distinct_rows
 from nsysmap.core.output_file import replacing
 from nsysmap.core.table import MISSING, Row, Table
 from nsysmap.output.frame.shell import SCRIPTS, STYLES, Tab, environment
-from nsysmap.output.page.answer import bars_of, told_of
+from nsysmap.output.page.answer import bars_of, page_sentences
 from nsysmap.output.page.content import Shown, content_of, findings, reduced_words, sample_columns
 from nsysmap.output.page.events import events_of
 from nsysmap.output.page.packing import deflated, packed
@@ -222,7 +222,7 @@ def page(
         [(row.text("change"), row.text("assumptions")) for row in answered]
     )
     own = dict(own_told)
-    told = told_of(analysis.summary, proofs(analysis.tables), layers=bool(content["layers"]))
+    told = page_sentences(analysis.summary, proofs(analysis.tables), layers=bool(content["layers"]))
     by_rule = [
         [row for row in found if row.text("rule") == rule]
         for rule in dict.fromkeys(row.text("rule") for row in found)

@@ -216,7 +216,7 @@ class Host:
         )
 
     @cached_property
-    def held_up(self) -> tuple[IntArray, IntArray]:
+    def profiler_stops(self) -> tuple[IntArray, IntArray]:
         """The times during which the profiler stopped any thread, concatenated."""
         return union(whole(self.overheads.start_ns), whole(self.overheads.end_ns))
 
@@ -226,7 +226,7 @@ class Host:
         """
         if len(self.overheads) == 0 or len(pieces.owner) == 0:
             return pieces
-        left, right = self.held_up
+        left, right = self.profiler_stops
         at = np.searchsorted(right, pieces.start_ns, side="right")
         touched = (at < len(left)) & (left[np.minimum(at, len(left) - 1)] < pieces.end_ns)
         return _replaced(

@@ -119,7 +119,7 @@ def is_disturbed(share: float, slow: int) -> bool:
 def host_disturbances(inferences: Table, overheads: Table) -> list[HostDisturbance]:
     """One for each loop with enough steady inferences (see `held_up`)."""
     loops = in_loops(inferences)
-    times = held_up(inferences, overheads)
+    times = hold_ups(inferences, overheads)
     found = []
     for loop, of_loop in rows_by_value(loops.loop):
         rows = of_loop[times.ratio[of_loop] > 0]
@@ -137,7 +137,7 @@ def host_disturbances(inferences: Table, overheads: Table) -> list[HostDisturban
     return found
 
 
-def held_up(inferences: Table, overheads: Table) -> HeldUpTimes:
+def hold_ups(inferences: Table, overheads: Table) -> HeldUpTimes:
     """What held the steady inferences up.
 
     The host did where one took longer than its like while the host took longer to enqueue it; what

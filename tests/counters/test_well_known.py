@@ -9,14 +9,14 @@ from nsysmap.counters.estimate import Estimates, estimate
 from nsysmap.counters.kernel_ends import kernel_ends
 from nsysmap.counters.model import GpuRan, Shift
 from nsysmap.counters.run_facts import clock_run, during_inferences, joined, others_work
-from nsysmap.counters.told import (
+from nsysmap.counters.well_known import (
     BOUNDED,
     FASTEST_HZ,
     Capture,
     bounded,
     frequency_for,
     remedies_for,
-    told,
+    well_known,
     why_not,
 )
 from tests.counters.made import sampled, sequence
@@ -33,7 +33,7 @@ def test_short_kernels_between_long_samples_are_not_told() -> None:
     work = sequence([2000, 90_000], [500, 0], 40)
     found = estimate(sampled(work, [80.0, 30.0], 100_000, noise=0.7), work, Shift())
     metric = found.by_metric[0]
-    assert told(found, metric).tolist() == [False, True]
+    assert well_known(found, metric).tolist() == [False, True]
     unknown = why_not(found, metric, 0, Capture())
     assert unknown is not None
     reason = unknown.text
@@ -98,7 +98,7 @@ def test_intervals_are_of_values_that_the_samples_bound() -> None:
     some = bounded(found, metric)
     assert (some == (metric.groups.measured <= BOUNDED)).all()
     assert 0 < some.sum() < 4
-    assert (told(found, metric) <= some).all()
+    assert (well_known(found, metric) <= some).all()
     few = sequence([9000, 9000], [500, 0], 4)
     found = estimate(sampled(few, [80.0, 30.0], 3000, noise=0.3), few, Shift())
     assert not bounded(found, found.by_metric[0]).any()
@@ -109,14 +109,14 @@ def test_work_that_another_slows_down_has_no_interval() -> None:
     both = GpuRan(np.repeat(start, 2) + np.tile([0, 6000], len(start)), np.repeat(start + 9000, 2) + np.tile([0, 6000], len(start)),  # noqa: E501
                 np.tile([0, 1], len(start)), np.repeat(np.arange(len(start)), 2), 2)  # fmt: skip
     found = estimate(sampled(both, [20.0, 30.0], 2000, noise=0.3), both, Shift())
-    assert told(found, found.by_metric[0]).all()
+    assert well_known(found, found.by_metric[0]).all()
     assert not bounded(found, found.by_metric[0]).any()
 
 
 def test_one_execution_as_long_as_many_samples_is_told() -> None:
     work = GpuRan(np.array([100_000]), np.array([900_000]), np.array([0]), np.array([0]), 1)
     found = estimate(sampled(work, [42.0], 5000, noise=0.5), work, Shift())
-    assert told(found, found.by_metric[0]).all()
+    assert well_known(found, found.by_metric[0]).all()
     assert found.by_metric[0].groups.value[0] == pytest.approx(42, abs=0.5)
 
 

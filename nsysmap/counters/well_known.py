@@ -67,7 +67,7 @@ class Remedy:
     executions: int
 
 
-def told(estimates: Estimates, estimate: Estimate) -> BoolArray:
+def well_known(estimates: Estimates, estimate: Estimate) -> BoolArray:
     """Which groups' values are known well enough."""
     enough: BoolArray = (estimate.groups.measured <= WELL_KNOWN) & _often(estimates)
     return enough
@@ -106,7 +106,7 @@ def why_not(  # two words that differ for copies
     """Why this group's value is not shown, with the capture that would determine it; None if it is
     shown. ``what`` names the group and what repeats it.
     """
-    if told(estimates, estimate)[group]:
+    if well_known(estimates, estimate)[group]:
         return None
     layout, values = estimates.layout, estimate.groups
     executions = int(layout.executions[group])
