@@ -233,7 +233,7 @@ def slim(values: IntArray, near: IntArray | None = None) -> Ints:
     return values if len(values) < _LARGE else _narrow(packed(values), near)  # type: ignore[return-value]  # integers stay integers
 
 
-class _Columns(dict[str, Sequence[object]]):
+class _LazyColumns(dict[str, Sequence[object]]):
     """The columns of a table as Python values, each made when it is first asked for."""
 
     __slots__ = ("table",)
@@ -315,7 +315,7 @@ class Row:
     def values(self) -> dict[str, object]:
         """All values, by column."""
         columns = self._columns
-        names = columns.names() if isinstance(columns, _Columns) else columns
+        names = columns.names() if isinstance(columns, _LazyColumns) else columns
         return {name: columns[name][self._at] for name in names}
 
 
@@ -472,7 +472,7 @@ class Table:
 
     def __iter__(self) -> Iterator[Row]:
         """Every row with typed access to its values; for small tables."""
-        name, columns = self.spec.name, _Columns(self)
+        name, columns = self.spec.name, _LazyColumns(self)
         return (Row(name, columns, at) for at in range(self.rows))
 
     def only(self) -> Row:
