@@ -288,7 +288,6 @@ def _by_time(groups: Sequence[list[int]], times: Sequence[int]) -> list[list[int
         least = min(times[at] for at in mine)
         if parts and slowest <= _ALIKE * min(fastest, least):
             parts[-1].extend(mine)
-            fastest = min(fastest, least)
         else:
             parts.append(list(mine))
             slowest, fastest = max(times[at] for at in mine), least

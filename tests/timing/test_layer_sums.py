@@ -10,7 +10,13 @@ import pytest
 
 from nsysmap.core.engine_schema import LAYERS
 from nsysmap.core.table import Table
-from nsysmap.timing.layer_sums import common_name, layer_kinds, names_apart, repeated_layers
+from nsysmap.timing.layer_sums import (
+    _by_time,
+    common_name,
+    layer_kinds,
+    names_apart,
+    repeated_layers,
+)
 from tests.reports import analysis
 
 
@@ -178,6 +184,27 @@ def test_a_star_in_a_name_is_like_a_number() -> None:
         == common_name(["layer.2/fc1", "layer.*/fc1"])
         == "layer.*/fc*"
     )
+
+
+@pytest.mark.parametrize(
+    ("times", "together"),
+    [
+        ((100, 60), [[0, 1]]),
+        ((100, 40), [[0], [1]]),
+        # each is held to the slowest, by the fastest layer of a group
+        ((100, 60, 55, 49), [[0, 1, 2], [3]]),
+        ((100, 60, 45), [[0, 1], [2]]),
+    ],
+)
+def test_layers_are_taken_together_while_the_slowest_takes_at_most_twice_the_fastest(
+    times: tuple[int, ...], together: list[list[int]]
+) -> None:
+    assert _by_time([[at] for at in range(len(times))], times) == together
+
+
+def test_the_fastest_layer_of_a_group_decides() -> None:
+    assert _by_time([[0], [1, 2]], (100, 90, 40)) == [[0], [1, 2]]
+    assert _by_time([[0, 1], [2]], (100, 40, 90)) == [[0, 1], [2]]
 
 
 def test_numbers_that_all_names_share_stay() -> None:
