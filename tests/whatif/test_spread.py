@@ -76,7 +76,7 @@ def figures(name: str, column: str) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize(
     ("names", "column", "median", "most", "width"),
-    [(GRAPHS, "before_ns", 0.015, 0.04, 0.13), (STREAMS, "after_ns", 0.03, 0.06, 0.18)],
+    [(GRAPHS, "before_ns", 0.015, 0.04, 0.15), (STREAMS, "after_ns", 0.03, 0.06, 0.18)],
     ids=["recorded", "made"],
 )
 def test_graphs_of_tensorrt_take_what_is_predicted_and_are_in_the_range(
@@ -98,7 +98,7 @@ def test_a_range_is_wider_where_more_may_differ() -> None:
     model = model_of("llama-graph")
     assert only_graphs(model.likely)
     below, above = recorded_spread(model)
-    assert 0 < below == above
+    assert 0 < above < below
     assert graph_spread(model, model.likely, MADE, FACTORS.made_graph)[0] > below
     quicker, slower = graph_spread(
         model, model.likely, RECORDED, FACTORS.recorded_graph, dynamic=True
