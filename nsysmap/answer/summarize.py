@@ -77,6 +77,7 @@ _PLACES = ("block", "part")  # evidence of rules that says better than the layer
 _ALL_KERNELS = (("repeated_layers", "total_ns"), ("other_kernels", "time_ns"))
 # of the time that the GPU waits for launches: a host twice as slow makes that a quarter longer
 _HOST_BOUND = 0.25
+_COUNTED_APART = 0.01  # by which two ways to count the ends of a run differ
 _SAME_RATE = 0.03  # by which the rates of two GPUs may differ and be told once
 _TOLD = 3  # patterns or classes of a kernel's operations shown at most
 _ORDINAL = re.compile(r" #\d+$")
@@ -108,6 +109,8 @@ def summarize(
         if prediction is None
         else Figure(*(prediction.integer(f"{end}before_ns") for end in ("", "low_", "high_")))
     )
+    if unprofiled is not None and traced is not None and traced_gpu is None:
+        unprofiled = no_longer(unprofiled, traced.ns)
     trtexec_ns = _trtexec(tables) if unit.inferences == 1 else None
     version = (
         capture.maybe_text("tensorrt_version") or ".".join(map(str, program.tensorrt or ())) or None
@@ -255,6 +258,20 @@ def _traced(
         return Figure(round(1e9 * unit.inferences / told)), None if alike else one
     recorded = None if prediction is None else prediction.maybe_integer("recorded_ns")
     return (Figure(recorded) if recorded else None), None
+
+
+def no_longer(unprofiled: Figure, traced_ns: int) -> Figure:
+    """The time without the profiler, where it is the trace's but for how the two count the ends of
+    the run: no longer than that in the trace, because the profiler takes no time away.
+    """
+    if not traced_ns < unprofiled.ns <= (1 + _COUNTED_APART) * traced_ns:
+        return unprofiled
+    low, high = unprofiled.low_ns, unprofiled.high_ns
+    return Figure(
+        traced_ns,
+        None if low is None else min(low, traced_ns),
+        None if high is None else max(min(high, traced_ns), traced_ns),
+    )
 
 
 def _disturbance(tables: Mapping[str, Table]) -> Disturbance | None:

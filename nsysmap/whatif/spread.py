@@ -96,7 +96,7 @@ FACTORS = Factors(
     made_graph=Sides(below=0.7, above=0.55),
     launches=1.0,
     threads=1.0,
-    changes={"async": 1.3, "two-in-flight": 0.75},
+    changes={"async": 1.3},
 )
 
 

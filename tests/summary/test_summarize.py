@@ -32,7 +32,7 @@ from nsysmap.answer.model import (
     WhereItRan,
 )
 from nsysmap.answer.slowest import slowest
-from nsysmap.answer.summarize import summarize
+from nsysmap.answer.summarize import no_longer, summarize
 from nsysmap.api import analyze
 from nsysmap.core.report_schema import (
     DEVICE_TIMES,
@@ -965,3 +965,18 @@ def test_hidden_replays_between_ranges_take_turns_with_them() -> None:
         times[times != MISSING].sum(), rel=0.001
     )
     assert {kind.what for kind in analysed.summary.kinds} >= {"CUDA graphs"}
+
+
+@pytest.mark.parametrize(
+    ("told", "traced_ns", "shown"),
+    [
+        (Figure(1_002, 1_000, 1_002), 1_001, Figure(1_001, 1_000, 1_001)),
+        (Figure(990, 950, 1_040), 1_001, Figure(990, 950, 1_040)),
+        (Figure(1_002), 1_001, Figure(1_001)),
+        (Figure(1_300, 1_200, 1_400), 1_001, Figure(1_300, 1_200, 1_400)),  # something else
+    ],
+)
+def test_the_time_without_the_profiler_is_no_longer_than_the_traced_one(
+    told: Figure, traced_ns: int, shown: Figure
+) -> None:
+    assert no_longer(told, traced_ns) == shown

@@ -4,6 +4,7 @@ steps of the host's threads.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from statistics import median
@@ -15,7 +16,7 @@ from nsysmap.core.table import MISSING
 from nsysmap.mapping.mapped_trace import MappedTrace, map_report
 from nsysmap.trace.model import Trace
 from nsysmap.whatif.calibration import calibrate
-from nsysmap.whatif.early import begins_early
+from nsysmap.whatif.early import MOVED_NS, begins_early, runs_at_once
 from nsysmap.whatif.pieces import waited_for
 from nsysmap.whatif.profiler import profiler_costs
 from nsysmap.whatif.read_timeline import read_timeline
@@ -271,3 +272,34 @@ def test_a_kernel_may_begin_early_behind_a_convolution_if_it_is_launched_with_at
     assert early.mean() > 0.5
     assert overlaps < early.sum() / 2
     assert not begins_early(mapped("bert_trt10/sync.sqlite").trace, np.arange(100)).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "some"),
+    [
+        ("resnet50_b1-sync", True),  # cuDNN's convolutions, most of which overlap
+        ("bert_eager-sync", False),  # products and Myelin's kernels: none does
+    ],
+)
+def test_kernels_run_at_once_in_a_graph_only_where_they_overlap_by_more_than_is_recorded(
+    name: str, some: bool
+) -> None:
+    trace = mapped(f"real_trt/{name}.nsys-rep").trace
+    rows = np.arange(len(trace.kernels))
+    early, at_once = begins_early(trace, rows), runs_at_once(trace, rows)
+    assert not (at_once & ~early).any()
+    assert at_once.any() == some
+
+
+def test_kernels_that_were_queued_and_did_not_overlap_do_not_in_a_graph() -> None:
+    """Behind convolutions of cuDNN's too: the trace shows it."""
+    trace = mapped("real_trt/resnet50_b1-sync.nsys-rep").trace
+    kernels = trace.kernels
+    rows = np.arange(len(kernels))
+    assert runs_at_once(trace, rows).any()  # the host was slow: none was queued
+    for gap_ns, some in ((64, False), (-2 * MOVED_NS, True)):
+        order = np.lexsort((kernels.ints("launch"), kernels.ints("stream")))
+        end = kernels.ints("end_ns").copy()
+        end[order[:-1]] = kernels.ints("start_ns")[order[1:]] - gap_ns
+        queued = kernels.with_columns(kernels.spec, {"end_ns": end})
+        assert runs_at_once(replace(trace, kernels=queued), rows).any() == some
