@@ -267,17 +267,20 @@ def _times(known: _Inferences, gaps: Table) -> Table:
         gaps, known.table.ints("device")[rows], np.where(time == MISSING, end, end - time), end
     )
     timed = time != MISSING
-    ratio, extra = np.full(len(rows), np.nan), np.full((len(rows), idle.shape[1]), 0, np.int64)
+    ratio = np.full(len(rows), np.nan)
+    # the cause of which there is most idle time more than in the usual one, and how much
+    cause, more = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
     usual = np.full(len(rows), MISSING, np.int64)
     for _, places in rows_by_value(known.group[rows]):
         mine = places[timed[places]]
         if len(mine):
             ratio[mine] = time[mine] / max(float(np.median(time[mine])), 1.0)
             middle = mine[np.argsort(time[mine], kind="stable")[(len(mine) - 1) // 2]]
-            extra[mine] = idle[mine] - idle[middle]
+            for one in range(idle.shape[1]):  # one at a time: there may be millions of rows
+                extra = idle[mine, one] - idle[middle, one]
+                larger = extra > more[mine] if one else np.ones(len(mine), np.bool_)
+                cause[mine[larger]], more[mine[larger]] = one, extra[larger]
             usual[mine] = known.table.ints("inference")[rows[middle]]
-    cause = np.argmax(extra, axis=1) if idle.shape[1] else np.zeros(len(rows), np.int64)
-    more = extra[np.arange(len(rows)), cause] if idle.shape[1] else np.zeros(len(rows), np.int64)
     return Table(
         INFERENCE_TIMES,
         {
