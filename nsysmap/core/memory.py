@@ -5,7 +5,7 @@ memory, freed memory kept.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -217,17 +217,36 @@ def give_back_large_arrays() -> None:
         _set_options((_M_MMAP_THRESHOLD, _LARGEST_KEPT_BYTES), (_M_MMAP_MAX, _MANY_ARRAYS))
 
 
+def give_back_freed_memory() -> None:
+    """Return what is freed to the system now, and large arrays from now on: for what takes long and
+    much after all else is done.
+    """
+    if _keeps:
+        give_back_large_arrays()
+        _c_library("malloc_trim")(0)
+
+
 _keeps: list[bool] = []
 
 
 def _set_options(*options: tuple[int, int]) -> None:
+    set_option = _c_library("mallopt")
+    for option, value in options:
+        set_option(option, value)
+
+
+def _c_library(name: str) -> Callable[..., object]:
+    """A function of glibc; one that does nothing where the C library is another."""
     if not sys.platform.startswith("linux"):
-        return
+        return _nothing
     import ctypes
 
     try:
-        set_option = ctypes.CDLL(None).mallopt
+        found: Callable[..., object] = getattr(ctypes.CDLL(None), name)
     except AttributeError:  # musl
-        return
-    for option, value in options:
-        set_option(option, value)
+        return _nothing
+    return found
+
+
+def _nothing(*_: int) -> None:
+    """What other systems do."""

@@ -15,6 +15,7 @@ from nsysmap.analysis import Analysis
 from nsysmap.answer.words import each
 from nsysmap.core.groups import numbered, rows_by_value, runs
 from nsysmap.core.idle_causes import idle_words
+from nsysmap.core.memory import give_back_freed_memory
 from nsysmap.core.output_file import replacing
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, IntArray
@@ -173,6 +174,7 @@ def write_trace(analysis: Analysis, path: Path) -> None:
     """
     windows = windows_of(analysis.tables, _ALL)
     events = events_of(analysis.tables, windows)
+    give_back_freed_memory()
     made = _Trace()
     _inferences(made, analysis, events)
     _gpus(
