@@ -491,14 +491,18 @@ def _tensor(value: object, where: str, source: str) -> Tensor:
     known = isinstance(strides, list) and all(
         isinstance(item, int) and not isinstance(item, bool) for item in strides
     )
-    return Tensor(
-        name=name,
-        dimensions=shape,
-        datatype=data_type(_text(held.get("datatype"))) or data_type(both),
-        format=layout(_text(held.get("format")) or both),
-        strides=tuple(strides) if known and isinstance(strides, list) else None,
-        location=_text(held.get("location")),
+    return _known_tensor(
+        name,
+        shape,
+        data_type(_text(held.get("datatype"))) or data_type(both),
+        layout(_text(held.get("format")) or both),
+        tuple(strides) if known and isinstance(strides, list) else None,
+        _text(held.get("location")),
     )
+
+
+_known_tensor = lru_cache(maxsize=1 << 14)(Tensor)
+"""What one layer writes others read: mostly soon after, and as the same."""
 
 
 def _extents(value: object, where: str, source: str) -> tuple[int, ...]:

@@ -259,8 +259,9 @@ def _counted_between(kernels: Table, rows: IntArray, calls: Mapping[int, IntArra
     thread = kernels.held_ints("thread").take(rows)
     launched = kernels.held_ints("launch_start_ns").take(rows)
     count = np.zeros(len(rows), np.int64)
-    for key in distinct(thread[launched != MISSING]).tolist():
-        mine = np.flatnonzero((thread == key) & (launched != MISSING))
+    known = np.flatnonzero(launched != MISSING)
+    for key, places in rows_by_value(thread[known]):
+        mine = known[places]
         before = np.searchsorted(calls.get(key, _NO_CALLS), launched[mine], side="right")
         count[mine] = np.diff(before, prepend=before[:1])
     return count
