@@ -510,3 +510,8 @@ def test_a_pause_between_two_runs_is_in_the_time_of_no_repetition(tmp_path: Path
     first = [int(np.flatnonzero(after & (found.ints("device") == gpu))[0]) for gpu in (0, 1)]
     assert found.bools("warmup")[first].all()
     assert found.bools("warmup")[after].sum() == 2
+
+
+def test_a_repetition_in_whose_middle_the_host_waited_once_is_one(tmp_path: Path) -> None:
+    program = Program().run("seed", WAIT, "fit", WAIT, *["seed", "fit", WAIT] * 8)
+    assert sizes(program.mapped(tmp_path)) == [2] * 9

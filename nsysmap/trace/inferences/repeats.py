@@ -119,6 +119,11 @@ def _by_syncs(launches: LaunchedKernels, expected: int | None) -> IntArray | Non
     known = [
         codes[starts[first[w]] : ends[first[w]]] for w in np.flatnonzero(recurs)[:_KNOWN].tolist()
     ]
+    whole = _waited_within(codes, np.append(starts, len(codes)), recurs[word], known)
+    if len(whole):
+        syncs = launches.syncs.copy()
+        syncs[starts[whole]] = 0
+        return _by_syncs(replace(launches, syncs=syncs), expected)
     covered = int(size[recurs[word]].sum())
     for at, end in (
         (0, False),
@@ -169,6 +174,20 @@ def _by_syncs(launches: LaunchedKernels, expected: int | None) -> IntArray | Non
         else:
             fine.append(np.arange(starts[at], ends[at], period))
     return np.concatenate(fine)
+
+
+def _waited_within(
+    codes: IntArray, bounds: IntArray, recurs: BoolArray, known: list[IntArray]
+) -> IntArray:
+    """Which stretches between waits are the rest of one that recurs whole, begun by the stretch
+    before: the host waited once in its middle, as for what a first kernel loads.
+    """
+    words = {word.tobytes() for word in known}
+    alone = np.flatnonzero(~recurs[:-1] & ~recurs[1:])
+    joined = [
+        at + 1 for at in alone.tolist() if codes[bounds[at] : bounds[at + 2]].tobytes() in words
+    ]
+    return np.array(joined, np.int64)
 
 
 def _parts_of_more(launches: LaunchedKernels, size: IntArray, expected: int) -> bool:
