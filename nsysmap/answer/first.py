@@ -226,14 +226,16 @@ def _traced(answer: Answer) -> tuple[str, ...]:
         else f"per {answer.unit if unit.inferences > 1 else unit.short}"
     )
     each, beside = words.throughput(answer, answer.traced.ns), words.together(answer)
+    median = words.median(answer, answer.traced.ns)
     if (main := words.mean_misleads(answer)) is not None:
         told = f"{rounded(main.mean_ns)} per {unit.short} of {main.what}"
         of = f"{percent(main.share, 1, 0)} of the time"
         mean = f"{time} in the mean of {counted(main.kinds, 'kind')}"
         return f"{told} ({of}), {mean}, {each}{beside}", f"{told} ({of}), {mean}", f"{told} ({of})"
     return (
-        f"{time} {per} while profiled{words.median(answer, answer.traced.ns)}, {each}{beside}",
-        f"{time} {per} while profiled, {each}{beside}",
+        f"{time} {per} while profiled{median}, {each}{beside}",
+        # a mean that is not the usual time says less without it than without a rate
+        f"{time} {per} while profiled{median or f', {each}'}{beside}",
         f"{time} {per} while profiled{beside}",
     )
 

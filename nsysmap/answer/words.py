@@ -22,6 +22,7 @@ from nsysmap.answer.model import (
     InferenceKind,
     RuleAnswer,
     Slowest,
+    WhereItRan,
 )
 from nsysmap.answer.ranks import exchange, jointly, replayed_alone
 from nsysmap.answer.whose import among, engines_ran, no_region, outside, whose_slowest
@@ -57,6 +58,7 @@ MOST_KINDS = 4
 _UNLIKE = 1.1  # ratio to the time per inference; the GPU cannot be busy longer than that
 # ratio of the times of two kinds of repetitions, from which on a mean over both is that of neither
 _UNLIKE_KINDS = 1.25
+_ALIKE = 0.1  # by which the medians of GPUs that do the same may differ, to be told as one
 # of the repetitions that compile or load kernels, from which on they are not counted with the
 # others
 _START_UP = 0.1
@@ -350,14 +352,20 @@ def not_replayed(summary: Answer) -> str:
 
 
 def median(summary: Answer, mean_ns: int) -> str:
-    """The median, where all inferences are of one kind and it is not the mean."""
+    """The median, where all inferences are of one kind, on however many GPUs, and it is not the
+    mean.
+    """
+    medians = [kind.median_ns for kind in summary.kinds if kind.median_ns is not None]
     if (
-        len(summary.kinds) != 1
+        not medians
+        or len(medians) < len(summary.kinds)
+        or len({replace(kind, place=WhereItRan()).what for kind in summary.kinds}) > 1
+        or (len(medians) > 1 and not all(kind.place.gpu is not None for kind in summary.kinds))
+        or max(medians) > (1 + _ALIKE) * min(medians)
         or summary.unit not in (INFERENCE, REPETITION, PASS_OF_ONE)
-        or summary.kinds[0].median_ns is None
     ):
         return ""
-    median_ns = summary.kinds[0].median_ns
+    median_ns = round(sum(medians) / len(medians))
     if abs(median_ns - mean_ns) <= _SAME_TIME * mean_ns:
         return ""
     median, mean = in_unit(median_ns, mean_ns), in_unit(mean_ns)

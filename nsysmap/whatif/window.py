@@ -256,6 +256,8 @@ class _Thread:
         alike = following[keep]
         for number in common.tolist():
             mine = np.flatnonzero((kind[following] == number) & keep)
+            if not len(mine):  # each of them follows a pause
+                continue
             odd, slower = _held_up(took[mine], own[mine])
             keep[mine[odd]] = False
             if slower.any():

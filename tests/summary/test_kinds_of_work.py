@@ -78,6 +78,19 @@ def test_the_first_screen_says_the_main_kind_where_the_mean_over_unlike_ones_is_
     assert "kinds" not in first.times(near)[0][0]
 
 
+def test_the_median_is_told_of_several_gpus_that_do_the_same() -> None:
+    alike = tuple(
+        replace(kind(1, 9, 740_000), distinction=None, median_ns=180_000, place=WhereItRan(gpu=gpu))
+        for gpu in range(4)
+    )
+    summary = replace(held(), kinds=alike, traced=Figure(740_000))
+    assert words.median(summary, 740_000) == " (median 180)"
+    slower = (*alike[:3], replace(alike[3], median_ns=300_000))
+    assert words.median(replace(summary, kinds=slower), 740_000) == ""
+    other = (*alike[:3], replace(alike[3], distinction=Distinction(kernels=7)))
+    assert words.median(replace(summary, kinds=other), 740_000) == ""
+
+
 @pytest.mark.parametrize(
     ("counted", "told"), [(0.54, "not in it: 46% of all kernel time in the trace"), (0.95, "")]
 )
