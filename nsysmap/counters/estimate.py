@@ -14,6 +14,7 @@ import numpy as np
 from nsysmap.core.groups import scattered
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, FloatArray, IntArray
+from nsysmap.counters.alike import of_same_members, of_same_time, pooled_means
 from nsysmap.counters.both import both
 from nsysmap.counters.bounded import bounded_solution
 from nsysmap.counters.edges import cached, refilled, smear_ns, smeared
@@ -42,6 +43,7 @@ _MOST_LEVERAGE = 0.9
 """Of a sample that only its own kernel explains: beyond, its residual says nothing."""
 _PHASES = 32  # random sums of places in the sequence
 _ROUNDINGS = 16  # places of the rounding's steps that are tried
+_BESIDE = 0.02  # of a group's time: from that on other work changes its values
 _HALVES = 2  # of the metrics, estimated at the same time
 _SETTLING = 4  # rounds of predicting the samples printed as 1
 _HARMONICS = np.arange(1, 9)
@@ -123,16 +125,18 @@ def estimate(
     shift: Shift,
     *,
     member_of: IntArray | None = None,
+    alike: IntArray | None = None,
     cache_ns: float = np.inf,
 ) -> Estimates:
     """Every metric, with errors, by group of the work and by set; ``member_of`` is the set of each
-    group (-1 for none).
+    group (-1 for none), ``alike`` a number that groups of the same work have in common (likewise).
 
     ``cache_ns`` is the time in which the sampled traffic to memory amounts to the size of the
     level-2 cache.
     """
     members = np.full(work.groups, -1) if member_of is None else member_of
     problem = problem_of(samples, work, shift, members, int(members.max(initial=-1)) + 1)
+    classes = _classes(problem, np.full(work.groups, -1) if alike is None else alike)
     series = series_of(samples, problem.values)
     halves = [slice(at, None, _HALVES) for at in range(min(_HALVES, len(series)))]
     whole, outliers = problem, np.zeros(problem.shares.samples, np.bool_)
@@ -151,7 +155,12 @@ def estimate(
     linear = [fits[row % len(halves)][row // len(halves)] for row in range(len(series))]
     by_metric = tuple(
         _estimate(
-            problem, linear[row], None if clock is None else linear[clock], series[row], cache_ns
+            problem,
+            linear[row],
+            None if clock is None else linear[clock],
+            series[row],
+            cache_ns,
+            classes,
         )
         for row, clock in enumerate(samples.per_cycle)
     )
@@ -168,11 +177,32 @@ def estimate(
     )  # fmt: skip
 
 
+def _classes(problem: Problem, alike: IntArray) -> _Alike:
+    """Groups that do the same, those beside which other work runs apart: their values hold some of
+    that.
+    """
+    number = np.empty(len(alike), np.int64)
+    number[problem.place] = alike
+    beside = np.nan_to_num(concurrent_share(problem.work)) > _BESIDE
+    number = np.where(number >= 0, 2 * number + beside, -1)
+    groups = of_same_time(number, problem.layout.duration_ns)
+    sets = of_same_members(groups, problem.means.member, problem.means.count - len(groups))
+    return _Alike(groups, sets)
+
+
 def _of_halves(work: Callable[[_Looked], Found], halves: list[_Looked]) -> list[Found]:
     """What is made of each half of the metrics, at the same time."""
     if len(halves) == 1:
         return [work(halves[0])]
     return list(both(partial(work, halves[0]), partial(work, halves[1])))
+
+
+@dataclass(frozen=True)
+class _Alike:
+    """The classes of groups, in the problem's order, and of sets that do the same; -1 for none."""
+
+    groups: IntArray
+    sets: IntArray
 
 
 @dataclass(frozen=True)
@@ -492,9 +522,16 @@ def _scores_of_rounding(
 
 
 def _estimate(
-    problem: Problem, found: _Linear, clock: _Linear | None, series: Series, cache_ns: float
+    problem: Problem,
+    found: _Linear,
+    clock: _Linear | None,
+    series: Series,
+    cache_ns: float,
+    alike: _Alike,
 ) -> Estimate:
-    """The metric itself: the estimate, divided by the cycles if it is a share of cycles."""
+    """The metric itself: the estimate, divided by the cycles if it is a share of cycles; of groups
+    that do the same drawn to their mean.
+    """
     layout = problem.layout
     value, bounded = found.value, problem.means.of(found.rates)
     influence, modelled, shape, moved, least = (
@@ -521,13 +558,12 @@ def _estimate(
         idle = idle / max(float(clock.rates[-1]), 1e-12)
     scattered, freedom = _scattered(influence, modelled, _coherence(found, problem), problem)
     sampling = np.sqrt(np.maximum(scattered, scattered * (1 - found.rounded_share) + rounded))
-    timing = np.abs(moved) * problem.shift_error_ns
+    timing = moved * problem.shift_error_ns
     rounding = (
         np.hypot(_rounding(problem, inside) * series.step, least)
         if series.percent
         else np.zeros_like(value)
     )
-    error = np.sqrt(sampling**2 + shape + timing**2 + rounding**2)
     apart_ns = smear_ns(found.unevenness, memory=series.memory)
     groups = value[: layout.groups]
     edges = _by_mean(problem, smeared(problem.beside, layout, groups, idle, apart_ns))
@@ -536,6 +572,15 @@ def _estimate(
         context = _by_mean(problem, refilled(problem.beside, layout, groups, idle))
     elif series.memory:
         context = _by_mean(problem, cached(problem.work, groups, cache_ns, written=series.written))
+    error = np.sqrt(sampling**2 + shape + timing**2 + rounding**2)
+    if series.percent:
+        one = pooled_means(alike.groups, alike.sets, value, error)
+        sampling2 = one.variance(sampling**2) + one.left()
+        freedom = one.freedom(sampling**2, freedom)
+        value, bounded, timing = one.value(value), one.value(bounded), one.value(timing)
+        rounding, edges, context = (one.value(each) for each in (rounding, edges, context))
+        sampling, shape = np.sqrt(sampling2), one.value(np.sqrt(shape)) ** 2
+        error = np.sqrt(sampling2 + shape + timing**2 + rounding**2)
     upper = 100.0 if series.percent else np.inf
     low, high = limits(value, error, student(freedom), upper)
     unknown = np.where(problem.means.ran > 0, 0.0, np.nan)
@@ -547,7 +592,7 @@ def _estimate(
         sampling,
         freedom,
         np.sqrt(shape),
-        timing,
+        np.abs(timing),
         rounding,
         edges,
         context + unknown,

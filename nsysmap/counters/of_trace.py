@@ -21,6 +21,7 @@ from nsysmap.core.counter_schema import (
 from nsysmap.core.groups import distinct
 from nsysmap.core.note import WhyUnknown
 from nsysmap.core.table import MISSING, IntArray, Table
+from nsysmap.counters.alike import alike_kernels
 from nsysmap.counters.both import both
 from nsysmap.counters.clock_shift import clock_shift
 from nsysmap.counters.copies import copy_rows
@@ -185,6 +186,7 @@ def _gpu(
             found.work,
             shift,
             member_of=_layer_numbers(found, kernels)[1],
+            alike=alike_kernels(trace.kernels, found.kernel),
             cache_ns=cache_ns,
         )
 
