@@ -1,16 +1,20 @@
 """Holds the mapping to captures of engines that TensorRT itself built and ran: which engine file
 ran, and each kernel's layer.
 
-usage: python benchmarks/real_engines.py CAPTURES [--only WORD ...] [--pairs]
+usage: python benchmarks/real_engines.py CAPTURES ... [--only WORD ...] [--modes MODE ...] [--pairs]
+[--brief] [--most N]
 
-CAPTURES holds reports MODEL-MODE.nsys-rep with MODEL-MODE.kernels.tsv (start_ns, device, stream,
-pid, engine, layer_index, position) and engine files MODEL.engine.json.  A report without such a
-table is held to its own layer ranges, or else to the kernel sequence of MODEL-sync.nsys-rep, kernel
-by kernel in launch order (in a graph the order of its nodes).  Three tables are printed: the
+Each of CAPTURES holds reports MODEL-MODE.nsys-rep with MODEL-MODE.kernels.tsv (start_ns, device,
+stream, pid, engine, layer_index, position) and engine files MODEL.engine.json.  A report without
+such a table is held to its own layer ranges, or else to the kernel sequence of MODEL-sync.nsys-rep,
+kernel by kernel in launch order (in a graph the order of its nodes).  Three tables are printed: the
 kernels of each report with its own file, as recorded, without its ranges, and of one inference
 alone; each report with each engine file of the folder alone, and with all that are not refused
-together; and how many kernels were right by confidence, over all of it. --pairs prints the second
-in full, otherwise files that are refused are counted only.
+together; and how many kernels were right by confidence, over all of it.  --pairs prints the second
+in full, otherwise files that are refused are counted only; --brief prints sums, and rows that are
+not as they should be or have files of other engines that are not refused.  --modes are those of the
+reports that are held against files of others (all of them): of graphs and threads as they are, of
+others with N inferences (12).
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ from pathlib import Path
 import numpy as np
 
 from nsysmap.core.errors import NsysmapError
-from nsysmap.core.table import MISSING, IntArray, Table, Text
+from nsysmap.core.table import MISSING, BoolArray, IntArray, Table, Text
 from nsysmap.inputs.engine.model import Engine, Layer
 from nsysmap.mapping.mapped_trace import MappedTrace, map_trace, read_engines
 from nsysmap.trace.inferences.launch_order import launch_order
@@ -58,6 +62,42 @@ class Tally:
         )
 
 
+@dataclass
+class Sums:
+    """What came of all reports."""
+
+    cases: dict[str, Tally] = field(default_factory=dict)
+    verdicts: dict[str, Counter[str]] = field(default_factory=dict)
+    reports: int = 0
+    own: Counter[str] = field(default_factory=Counter)
+    others: Counter[str] = field(default_factory=Counter)
+    together: int = 0
+
+    @property
+    def failed(self) -> bool:
+        """Whether any kernel is wrong, or any own engine refused."""
+        refused = self.own["did-not-run"] + sum(
+            each["did-not-run"] for each in self.verdicts.values()
+        )
+        return bool(refused or sum(tally.wrong for tally in self.cases.values()))
+
+    def text(self, *, brief: bool) -> str:
+        """The sums in words; of the reports with their own files too where no table has them."""
+        lines = [""]
+        if brief:
+            lines += [f"{'all reports, own engine file':34} {_COLUMNS}"]
+            lines += [
+                f"{'':34} {case:18} {tally}  {_counted(self.verdicts[case])}"
+                for case, tally in self.cases.items()
+            ]
+        lines.append(
+            f"{self.reports} reports without their layer ranges: own file"
+            f" {_counted(self.own)}; {self.others.total()} files of others"
+            f" {_counted(self.others)}; {self.together} reports are of one of several files"
+        )
+        return "\n".join(lines)
+
+
 @dataclass(frozen=True)
 class Report:
     """One capture, with its truth and its engine's name."""
@@ -73,25 +113,39 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("captures", type=Path)
+    parser.add_argument("captures", type=Path, nargs="+")
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--modes", nargs="*", default=[])
     parser.add_argument("--pairs", action="store_true")
+    parser.add_argument("--brief", action="store_true")
+    parser.add_argument("--most", type=int, default=12)
     options = parser.parse_args()
-    engines = {
-        path.name.removesuffix(".engine.json"): path
-        for path in sorted(options.captures.glob("*.engine.json"))
-    }
-    reports = [_report(path, engines) for path in sorted(options.captures.glob("*.nsys-rep"))]
-    chosen = [
-        one
-        for one in reports
-        if one is not None and (not options.only or any(word in one.name for word in options.only))
-    ]
-    whole = Tally()
-    failed = _own(chosen, engines, whole)
-    failed |= _pairs(chosen, engines, whole, full=options.pairs)
+    whole, sums = Tally(), Sums()
+    for folder in options.captures:
+        files = {
+            path.name.removesuffix(".engine.json"): path
+            for path in sorted(folder.glob("*.engine.json"))
+        }
+        engines = {name: read_engines([path])[0] for name, path in files.items()}
+        if not options.brief:
+            _own_heading()
+        told: list[str] = []
+        for path in sorted(folder.glob("*.nsys-rep")):
+            if options.only and not any(word in path.name for word in options.only):
+                continue
+            report = _report(path, files)
+            if report is None:
+                continue
+            membership = _own(report, engines, whole, sums, brief=options.brief)
+            mode = report.name.rpartition("-")[2]
+            if not options.modes or mode in options.modes:
+                told += _pairs(report, engines, whole, sums, membership, options)
+        if not options.brief:
+            print(_PAIRS_HEADING)
+        print("\n".join(told), flush=True)
+    print(sums.text(brief=options.brief))
     _calibration(whole)
-    return int(failed)
+    return int(sums.failed)
 
 
 def _report(path: Path, engines: dict[str, Path]) -> Report | None:
@@ -175,13 +229,18 @@ def _alone(trace: Trace, inference: IntArray) -> Trace:
     the others.
     """
     number = int(inference.max(initial=0)) // 2
-    rows = np.flatnonzero(inference == number)
+    return _only(_without_ranges(trace), inference == number)
+
+
+def _only(trace: Trace, kept: BoolArray) -> Trace:
+    """The trace with these kernels only, and all calls but the launches of the others."""
+    rows = np.flatnonzero(kept)
     others = np.setdiff1d(trace.kernels.ints("launch"), trace.kernels.ints("launch")[rows])
     kinds = trace.api_calls.text("kind").list()
     for row in others[others >= 0].tolist():
         kinds[row] = "other"
     calls = trace.api_calls.with_columns(trace.api_calls.spec, {"kind": Text.of(kinds)})
-    return replace(_without_ranges(trace), kernels=trace.kernels.take(rows), api_calls=calls)
+    return replace(trace, kernels=trace.kernels.take(rows), api_calls=calls)
 
 
 def _score(result: MappedTrace, truth: Truth, tally: Tally) -> None:
@@ -201,77 +260,114 @@ def _score(result: MappedTrace, truth: Truth, tally: Tally) -> None:
             tally.sure.append((chance, right))
 
 
-def _own(reports: list[Report], engines: dict[str, Path], whole: Tally) -> bool:
-    print(
-        f"{'report with its own engine file':34} {'':18} {'kernels':>7} {'right':>10} {'wrong':>6}"
-        f" {'unmapped':>8}  verdict"
-    )
-    failed = False
-    for report in reports:
-        given = read_engines([engines[report.model]])
-        recorded = map_trace(report.trace, given)
-        cases = {"as recorded": report.trace}
-        if len(report.trace.nvtx_ranges):
-            cases["without ranges"] = _without_ranges(report.trace)
-        if "threads" not in report.name:
-            cases["one inference"] = _alone(
-                report.trace, recorded.found.membership.ints("inference")
-            )
-        for case, trace in cases.items():
-            result = recorded if trace is report.trace else map_trace(trace, given)
-            tally = Tally()
-            _score(result, report.truth, tally)
-            verdict = result.mapped.engine_fits.text("verdict")[0] or ""
+def _counted(verdicts: Counter[str]) -> str:
+    return ", ".join(f"{count} {WORDS[verdict]}" for verdict, count in verdicts.items())
+
+
+_COLUMNS = f"{'':18} {'kernels':>7} {'right':>10} {'wrong':>6} {'unmapped':>8}  verdict"
+_PAIRS_HEADING = (
+    "\nevery report, without its layer ranges, with every engine file alone; in brackets the most"
+    " that a kernel's layer is believed, and of other files the share of the kernels whose layer is"
+    " the same in both"
+)
+
+
+def _own_heading() -> None:
+    print(f"{'report with its own engine file':34} {_COLUMNS}")
+
+
+def _own(
+    report: Report, engines: dict[str, Engine], whole: Tally, sums: Sums, *, brief: bool
+) -> IntArray:
+    """The report with its own file; returns the inference of each kernel."""
+    given = [engines[report.model]]
+    recorded = map_trace(report.trace, given)
+    cases = {"as recorded": report.trace}
+    if len(report.trace.nvtx_ranges):
+        cases["without ranges"] = _without_ranges(report.trace)
+    inference = recorded.found.membership.ints("inference")
+    if "threads" not in report.name:
+        cases["one inference"] = _alone(report.trace, inference)
+    for case, trace in cases.items():
+        result = recorded if trace is report.trace else map_trace(trace, given)
+        tally = Tally()
+        _score(result, report.truth, tally)
+        verdict = result.mapped.engine_fits.text("verdict")[0] or ""
+        if not brief or tally.wrong or tally.unmapped or verdict != "ran":
             print(f"{report.name:34} {case:18} {tally}  {WORDS[verdict]}", flush=True)
-            failed |= tally.wrong > 0 or verdict == "did-not-run"
-            whole.sure += tally.sure
-    return failed
+        every = sums.cases.setdefault(case, Tally())
+        every.right += tally.right
+        every.wrong += tally.wrong
+        every.unmapped += tally.unmapped
+        sums.verdicts.setdefault(case, Counter())[verdict] += 1
+        whole.sure += tally.sure
+    return inference
 
 
-def _pairs(reports: list[Report], engines: dict[str, Path], whole: Tally, *, full: bool) -> bool:
-    """Each report without ranges against each file."""
-    failed = False
-    print(
-        "\nevery report, without its layer ranges, with every engine file alone; in brackets the"
-        " most that a kernel's layer is believed"
-    )
-    for report in reports:
-        bare = _without_ranges(report.trace)
-        own_engine = read_engines([engines[report.model]])[0]
-        answers: dict[str, tuple[str, float]] = {}
-        for name, path in engines.items():
-            given = read_engines([path])
-            result = map_trace(bare, given)
-            kernels = result.kernels
-            sure = float(
-                kernels.floats("confidence")[kernels.ints("layer_index") >= 0].max(initial=0.0)
-            )
-            answers[name] = result.mapped.engine_fits.text("verdict")[0] or "", sure
-            if name != report.model:
-                whole.sure += _by_likeness(kernels, report.truth, given[0], own_engine)
-        own = answers.pop(report.model)
-        refused = Counter(verdict for verdict, _ in answers.values())["did-not-run"]
-        left = {
-            name: answer for name, answer in answers.items() if answer[0] != "did-not-run" or full
-        }
-        words = [
-            f"{name} {WORDS[verdict]}" + (f" ({sure:.2f})" if sure else "")
-            for name, (verdict, sure) in left.items()
-        ]
-        print(
-            f"{report.name:26} own: {WORDS[own[0]]} ({own[1]:.2f}); {refused} of {len(answers)}"
-            f" others refused; {', '.join(words)}",
-            flush=True,
+def _few(trace: Trace, inference: IntArray, most: int) -> Trace:
+    """The trace with that many inferences only, those in the middle of it."""
+    count = int(inference.max(initial=-1)) + 1
+    begin = max((count - most) // 2, 0)
+    return _only(trace, (inference >= begin) & (inference < begin + most))
+
+
+def _pairs(
+    report: Report,
+    engines: dict[str, Engine],
+    whole: Tally,
+    sums: Sums,
+    inference: IntArray,
+    options: argparse.Namespace,
+) -> list[str]:
+    """The report without ranges against each file."""
+    bare = _without_ranges(report.trace)
+    if "threads" not in report.name and not _by_graph(report.trace):
+        bare = _few(bare, inference, options.most)
+    own_engine = engines[report.model]
+    answers: dict[str, tuple[str, float, float]] = {}
+    for name, engine in engines.items():
+        result = map_trace(bare, [engine])
+        kernels = result.kernels
+        sure = float(
+            kernels.floats("confidence")[kernels.ints("layer_index") >= 0].max(initial=0.0)
         )
-        together = [
-            report.model,
-            *(name for name, answer in answers.items() if answer[0] != "did-not-run"),
-        ]
-        if len(together) > 1:
-            given = read_engines([engines[name] for name in together])
-            print(f"{'':26} together: {_together(map_trace(bare, given), given)}", flush=True)
-        failed |= own[0] == "did-not-run"
-    return failed
+        alike = _by_likeness(kernels, report.truth, engine, own_engine)
+        same = sum(right for _, right in alike) / max(len(alike), 1)
+        answers[name] = result.mapped.engine_fits.text("verdict")[0] or "", sure, same
+        if name != report.model:
+            whole.sure += alike
+    own = answers.pop(report.model)
+    others = Counter(verdict for verdict, *_ in answers.values())
+    sums.reports += 1
+    sums.own[own[0]] += 1
+    sums.others += others
+    left = {
+        name: answer
+        for name, answer in answers.items()
+        if answer[0] != "did-not-run" or options.pairs
+    }
+    words = [
+        f"{name} {WORDS[verdict]}" + (f" ({sure:.2f}, {same:.0%} the same)" if sure else "")
+        for name, (verdict, sure, same) in left.items()
+    ]
+    lines = [
+        f"{report.name:26} own: {WORDS[own[0]]} ({own[1]:.2f}); {others['did-not-run']} of"
+        f" {len(answers)} others refused; {', '.join(words)}"
+    ]
+    together = [
+        report.model,
+        *(name for name, answer in answers.items() if answer[0] != "did-not-run"),
+    ]
+    if len(together) > 1:
+        given = [engines[name] for name in together]
+        sums.together += 1
+        lines.append(f"{'':26} together: {_together(map_trace(bare, given), given)}")
+    return lines if len(together) > 1 or own[0] != "ran" or not options.brief else []
+
+
+def _by_graph(trace: Trace) -> bool:
+    """Whether all kernels were replayed by graphs, in which each launch is an inference."""
+    return bool((trace.kernels.ints("graph_node_id") != MISSING).all())
 
 
 def _by_likeness(

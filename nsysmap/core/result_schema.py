@@ -392,7 +392,8 @@ ENGINE_FITS = Spec(
         integer(
             "one_of",
             "how many given files there are of which one ran, where nothing tells them apart: the"
-            " layers shown are those of the first, and each has the same index in the others",
+            " layers shown are those of the first, and each has the same index in the others; none"
+            " are where their layers work on other sizes",
             null=True,
         ),
         integer(

@@ -24,11 +24,12 @@ _UNLIKE = 3.3
 """Standard deviations of chi squared (after Wilson and Hilferty) from which on kernels differ more
 than others of their sort: one in two thousand by chance.
 """
-_BISECTIONS = 40
-_TINY = 1e-9
-_MOST_APART = 10.0
+_BISECTIONS = 40  # halve the range of what is searched for
+_TINY = 1e-9  # an error of nothing would weigh without end
+_MOST_APART = 10.0  # times the mean: as good as unlike
 
 
+# what a launch of the same work has in common
 _LAUNCH = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "dynamic_shared_bytes")
 
 

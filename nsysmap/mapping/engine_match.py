@@ -664,6 +664,12 @@ def _shown(several: Sequence[int], engines: Sequence[Engine]) -> str:
     )
 
 
+def _not_shown(several: Sequence[int]) -> str:
+    """The same of engines that do not do the same."""
+    them = "both" if len(several) == 2 else f"these {len(several)}"
+    return f"one of {them} ran, and nothing tells which: their layers work on other sizes"
+
+
 def _by_ranges(fit: EngineFit, engines: Sequence[Engine]) -> dict[str, object]:
     row: dict[str, object] = {"compared": fit.ranges, "known": fit.known}
     how = f"it has {fit.known} of the {fit.ranges} names in the trace's layer ranges"
@@ -677,9 +683,10 @@ def _by_ranges(fit: EngineFit, engines: Sequence[Engine]) -> dict[str, object]:
             "how": f"{how}, and so has another given file; {_shown(fit.several, engines)}"
             if fit.shown
             else (
-                f"{how}, and so has another given file; no kernel is known to belong to this engine"
+                f"{how}, and so has another given file; {_not_shown(fit.several)}, and no kernel is"
+                " known to belong to this engine"
             ),
-            "one_of": len(fit.several) if fit.shown else None,
+            "one_of": len(fit.several),
         }
     how += "; the layers shown are those named in the trace"
     return {
@@ -724,8 +731,12 @@ def _by_order(
                 "how": f"{how} {_shown(several.several, engines)}",
                 "one_of": len(several.several),
             }
-        how = f"{how} nothing shows which of them ran, and no kernel is assigned a layer"
-        return {**row, "verdict": CANNOT_TELL, "how": how}
+        return {
+            **row,
+            "verdict": CANNOT_TELL,
+            "how": f"{how} {_not_shown(several.several)}, and no kernel is assigned a layer",
+            "one_of": len(several.several),
+        }
     if best.accepted:
         how = (
             "the kernels of an inference follow its layers, and also those of another given file,"

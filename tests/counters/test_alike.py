@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from nsysmap.api import analyze
+from nsysmap.core.table import FloatArray
 from nsysmap.counters.alike import of_same_members, of_same_time, pooled_means
 from nsysmap.counters.estimate import estimate
 from nsysmap.counters.model import Shift
@@ -21,7 +22,8 @@ ALIKE = np.array([0, 1, 0, 1, 0, 1])
 
 def test_kernels_that_do_the_same_are_nearer_to_the_truth_together() -> None:
     rates = [60.0, 5.0] * 3
-    alone, together = [], []
+    alone: list[list[FloatArray]] = []
+    together: list[list[FloatArray]] = []
     for seed in range(6):
         work = sequence(DURATIONS, GAPS, 40, seed=seed)
         samples = sampled(work, rates, 20_000, noise=1.0, seed=seed)

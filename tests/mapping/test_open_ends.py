@@ -73,7 +73,7 @@ def test_where_the_host_pauses_otherwise_from_time_to_time_another_engine_begins
     """Before the first kernel and before the sixth, in every third of twelve inferences."""
     paused = np.zeros((12, 30), np.bool_)
     paused[::3, [0, 5]] = True
-    chances = border_chances(paused, (0, 2))
+    chances = border_chances([paused], (0, 2))
     assert (chances[:3] == 0).all()
     assert chances[3:5].max() < 0.05
     assert chances[5:].min() > 0.95
@@ -82,13 +82,13 @@ def test_where_the_host_pauses_otherwise_from_time_to_time_another_engine_begins
     assert most[3:5].min() > 0.95
     assert most[5:].max() < 0.05
     alone = open_ends([REGION] * 30, np.zeros(30, np.bool_))
-    assert most_of_anything(alone, border_chances(paused, None)).max() < 0.05
+    assert most_of_anything(alone, border_chances([paused], None)).max() < 0.05
 
 
 def test_without_such_a_pause_a_border_is_the_likelier_the_further_away() -> None:
     paused = np.zeros((12, 10), np.bool_)
     paused[::3, 0] = True
-    chances = border_chances(paused, (3, 4))
+    chances = border_chances([paused], (3, 4))
     assert (np.diff(chances[4:]) > 0).all()
     assert (np.diff(chances[:4]) < 0).all()
     assert chances.max() < 0.15  # another engine may be enqueued right behind

@@ -12,7 +12,14 @@ from nsysmap.core.table import MISSING
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor
 from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import map_trace
-from nsysmap.mapping.order.twins import Ran, do_the_same, same_layers, twins_of, which_ran
+from nsysmap.mapping.order.twins import (
+    SEVERAL,
+    Ran,
+    do_the_same,
+    same_layers,
+    twins_of,
+    which_ran,
+)
 from nsysmap.trace.open_report import open_trace
 from tests.places import FIXTURES
 
@@ -167,6 +174,38 @@ def test_a_file_given_twice_is_one_of_these_and_its_layers_are_shown(
     fits = both.mapped.engine_fits
     assert fits.text("verdict").list() == ["cannot-tell", "cannot-tell"]
     assert fits.ints("one_of").tolist() == [2, 2]
+
+
+def test_engines_of_other_sizes_that_nothing_tells_apart_are_one_of_these_without_layers() -> None:
+    """As a context and a generation engine, by the kernels of one of them."""
+    engine = read_engine(FIXTURES / "bert_trt10" / "engine.json")
+    other = replace(
+        engine,
+        source="generation.json",
+        layers=tuple(
+            replace(
+                layer,
+                outputs=tuple(
+                    replace(tensor, dimensions=(1, 1, *tensor.dimensions[2:]))
+                    if tensor.dimensions and len(tensor.dimensions) > 1
+                    else tensor
+                    for tensor in layer.outputs
+                ),
+                tactic=None,
+            )
+            for layer in engine.layers
+        ),
+    )
+    given = [replace(engine, layers=tuple(replace(one, tactic=None) for one in engine.layers))]
+    for report in ("sync", "graph"):
+        found = map_trace(
+            open_trace(FIXTURES / "bert_trt10" / f"{report}.nsys-rep"), [*given, other]
+        )
+        fits = found.mapped.engine_fits
+        assert fits.text("verdict").list() == ["cannot-tell"] * 2
+        assert fits.ints("one_of").tolist() == [2, 2]
+        assert all("nothing tells which" in str(row["how"]) for row in fits.records())
+        assert set(found.kernels.text("reason").list()) == {SEVERAL}
 
 
 def test_a_context_and_a_generation_engine_that_nothing_tells_apart_do_not_the_same() -> None:

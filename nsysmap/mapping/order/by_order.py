@@ -40,6 +40,7 @@ from nsysmap.mapping.streams.streams import (
     no_streams,
     of_other_code,
 )
+from nsysmap.network.loops import has_open_loops
 from nsysmap.trace.inferences.find import Inferences, find_inferences, sequence_hashes
 from nsysmap.trace.inferences.launch_order import launch_order
 from nsysmap.trace.inferences.tensorrt_ranges import TensorRtRanges
@@ -57,6 +58,7 @@ _RECURS = 2  # inferences; what ran less often says nothing about which engines 
 # tactics
 _NEAR = 0.7
 _MOST = 64  # shapes of a home that are placed
+_ALIKE = 0.5  # share of the kernels, of inferences of which the same engine ran most
 _LONGEST = 2000  # kernels of an inference, where nothing but its kernels says that it is one
 
 TOO_FEW = "too few kernels to decide which engine they belong to"
@@ -177,6 +179,8 @@ def _by_periods(
     expected = expected_kernels(engines[0]) if len(engines) == 1 else None
     periods = find_periods(trace, mine, expected=expected).inference
     by_period = find_inferences(trace, tensorrt, periods)
+    periods = _cut_at_known(trace, by_period, tried, periods)
+    by_period = find_inferences(trace, tensorrt, periods)
     open_rows = (
         _unexplained(trace, by_period, tried, mine[~replayed[mine]]) if engines else mine[:0]
     )
@@ -186,6 +190,53 @@ def _by_periods(
         else unit_of_work(trace, by_period, turns=not _tensorrt_in(trace))
     )
     return kept, open_rows
+
+
+def _cut_at_known(
+    trace: Trace, inferences: Inferences, tried: _Tried, periods: IntArray
+) -> IntArray:
+    """The numbers with what holds a whole inference of an engine with loops, and more, cut there:
+    what an engine ran alone it did not run as a part of more.
+
+    Loops whose trips the file does not tell take any number of kernels.
+    """
+    open_ones = [at for at, engine in enumerate(tried.engines) if has_open_loops(engine.layers)]
+    if not open_ones:
+        return periods
+    periods = periods.copy()
+    for shapes in _homes(trace, inferences, periods != MISSING):
+        known = [
+            shape
+            for shape in shapes[:_MOST]
+            if len(shape.rows) >= _RECURS
+            and any(_match(shape, tried, at)[0].accepted for at in open_ones)
+        ]
+        for shape in shapes[:_MOST]:
+            held = next((one for one in known if _begins_in(one.codes, shape.codes) >= 0), None)
+            if held is None or not shape.by_period:
+                continue
+            begin = _begins_in(held.codes, shape.codes)
+            end = begin + len(held.codes)
+            for part in (shape.rows[:, begin:end], shape.rows[:, end:]):
+                if part.shape[1]:
+                    new = periods.max() + 1 + np.arange(len(part))
+                    periods[part] = new[:, None]
+    return _renumbered(periods)
+
+
+def _begins_in(part: IntArray, whole: IntArray) -> int:
+    """At which place of a longer sequence another one begins, -1 for none."""
+    longer = len(whole) - len(part)
+    if longer <= 0:
+        return -1
+    return next(
+        (
+            at
+            for at in np.flatnonzero(whole[: longer + 1] == part[0]).tolist()
+            if np.array_equal(whole[at : at + len(part)], part)
+        ),
+        -1,
+    )
 
 
 def _mixed_graphs(trace: Trace, found: Inferences, tried: _Tried) -> IntArray:
@@ -515,13 +566,13 @@ class _Shape:
     first: bool  # it holds the first inference of its home
     last: bool
     by_period: bool = False  # nothing but its kernels says that it is one inference
-    # … then before which of its kernels the host paused, as of open_ends.pauses
-    paused: BoolArray | None = None
+    # … then before which of their kernels the host paused, as of open_ends.pauses, in all those
+    # inferences of the home that launch mostly these kernels
+    paused: tuple[BoolArray, BoolArray] | None = None
 
 
 def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list[_Shape]]:
     """The shapes of each home that has wanted kernels, the most frequent first."""
-    from nsysmap.mapping.order.open_ends import pauses
     from nsysmap.mapping.order.scores import kernel_facts
 
     kernels = trace.kernels
@@ -558,11 +609,34 @@ def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list
                     bool(members[0] == mine[0]),
                     bool(members[-1] == mine[-1]),
                     by_period,
-                    pauses(trace, rows) if by_period else None,
                 )
             )
-        result.append(sorted(found, key=lambda one: (-len(one.rows), -len(one.codes))))
+        found.sort(key=lambda one: (-len(one.rows), -len(one.codes)))
+        result.append(_with_pauses(trace, found))
     return result
+
+
+def _with_pauses(trace: Trace, shapes: list[_Shape]) -> list[_Shape]:
+    """The same with the pauses of those that only their kernels say are inferences: what one shape
+    of an engine shows of where the host paused is true of its others, which launch other code in
+    some of the same places.
+    """
+    from nsysmap.mapping.order.open_ends import pauses
+
+    told = list(shapes)
+    left = [at for at, shape in enumerate(shapes) if shape.by_period]
+    while left:
+        first = shapes[left[0]].codes
+        alike = [
+            at
+            for at in left
+            if len(shapes[at].codes) == len(first) and (shapes[at].codes == first).mean() >= _ALIKE
+        ]
+        left = [at for at in left if at not in alike]
+        paused = pauses(trace, np.concatenate([shapes[at].rows for at in alike]))
+        for at in alike:
+            told[at] = replace(shapes[at], paused=paused)
+    return told
 
 
 def _shapes(kernels: Table, order: IntArray, begin: IntArray, size: IntArray) -> IntArray:
@@ -657,8 +731,8 @@ def _engine_of(shape: _Shape, shapes: list[_Shape], tried: _Tried, home: int | N
     if best is not None or home is None:
         return best
     near = _match(shape, tried, home)[0]
-    if near.share < _NEAR or near.evidence <= 0:
-        return None
+    if near.share < _NEAR or near.evidence <= 0 or has_open_loops(tried.engines[home].layers):
+        return None  # of loops whose trips are not told any number of kernels would do
     from nsysmap.mapping.order.kernel_alignment import may_run_this
 
     known = [int(one.rows.min()) for one in shapes[:_MOST] if _match(one, tried, home)[0].accepted]
@@ -778,7 +852,7 @@ def _believed(
     if shape.by_period:
         ends = _ends(aligned, tried.engines[number])
         border = None
-        if ends.open and shape.paused is not None and len(shape.rows) >= LEAST_ALIKE:
+        if ends.open and shape.paused is not None and len(shape.paused[0]) >= LEAST_ALIKE:
             border = border_chances(shape.paused, ends.known)
         most = most_of_anything(ends, border)
         confidence = np.minimum(confidence, np.where(aligned.by_tactic, 1.0, most))

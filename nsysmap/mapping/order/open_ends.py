@@ -32,13 +32,17 @@ _ANOTHER = 1 / 3
 known: so it is in one of three ways in which an engine runs (alone, with another now and then, in
 turn with another).
 """
-_SHOWN = 0.8
+SHOWN = 0.8
 """Share of the borders between two engines at which the host pauses as it does between inferences;
 other programs enqueue one right behind the other.
 """
 _VARIES, _LONG = 2.0, 4.0
 """Times the usual time before that kernel, or a part of it, and times that before any: from that on
 the host did something else there than it does from launch to launch.
+"""
+SHARPLY = 5.0
+"""The same where launches themselves take unequally long: what differs by so much is rarer within
+an engine.
 """
 _SHORTEST_PAUSE_NS = 1000  # below it clocks and dispatch make differences
 LEAST_ALIKE = 3
@@ -93,33 +97,41 @@ def most_of_anything(ends: OpenEnds, border: FloatArray | None = None) -> FloatA
     return most
 
 
-def border_chances(paused: BoolArray, known: tuple[int, int] | None) -> FloatArray:
+def border_chances(paused: Sequence[BoolArray], known: tuple[int, int] | None) -> FloatArray:
     """For each kernel of an inference how probable it is that another engine's begin, or end,
     between it and the nearest of the ``known`` ones, from the first to the last the engine's own;
     where there are none, anywhere.
 
-    ``paused``: inferences x kernels, whether the host paused before it.  A border is anywhere in an
-    open end as likely as elsewhere.  The host pauses there in as many inferences as before their
-    first kernels, or in no more than before any kernel.
+    ``paused``: inferences x kernels, whether the host paused before it, by each of several measures
+    of that.  A border is anywhere in an open end as likely as elsewhere.  The host pauses there in
+    as many inferences as before their first kernels, or in no more than before any kernel; by which
+    of the measures it is seen best is not known.
     """
+    kernels = paused[0].shape[1]
+    odds = np.mean([_border_odds(each) for each in paused], axis=0)
+    chances = np.zeros(kernels)
+    if known is None:
+        return chances + (_up_to(odds[1:])[-1] if len(odds) > 1 else 0.0)
+    first, last = known
+    # a border behind the last own kernel lies before one of those that follow it, one before the
+    # first own kernel before one of those that precede it or before that kernel itself
+    behind = np.arange(last + 1, kernels)
+    chances[behind] = _up_to(odds[behind])
+    ahead = np.arange(first)
+    chances[ahead] = _up_to(odds[1 : first + 1][::-1])[::-1]
+    return chances
+
+
+def _border_odds(paused: BoolArray) -> FloatArray:
+    """The odds of a border before each kernel."""
     count = len(paused)
     begins = (paused[:, 0].sum() + 0.5) / (count + 1)
     often = paused.sum(axis=0)
     within = (often[1:].sum() + 0.5) / (count * (len(often) - 1) + 1)
     tells = often * np.log(begins / within)
     tells += (count - often) * np.log((1 - begins) / (1 - within))
-    odds = 1 - _SHOWN + _SHOWN * np.exp(np.minimum(tells, 50.0))
-    chances = np.zeros(paused.shape[1])
-    if known is None:
-        return chances + (_up_to(odds[1:])[-1] if len(odds) > 1 else 0.0)
-    first, last = known
-    # a border behind the last own kernel lies before one of those that follow it, one before the
-    # first own kernel before one of those that precede it or before that kernel itself
-    behind = np.arange(last + 1, paused.shape[1])
-    chances[behind] = _up_to(odds[behind])
-    ahead = np.arange(first)
-    chances[ahead] = _up_to(odds[1 : first + 1][::-1])[::-1]
-    return chances
+    odds: FloatArray = 1 - SHOWN + SHOWN * np.exp(np.minimum(tells, 50.0))
+    return odds
 
 
 def _up_to(odds: FloatArray) -> FloatArray:
@@ -131,9 +143,10 @@ def _up_to(odds: FloatArray) -> FloatArray:
     return total
 
 
-def pauses(trace: Trace, rows: IntArray) -> BoolArray:
-    """Before which kernels of inferences that launch the same the host paused otherwise than in
-    most of these, waited for the GPU or copied; ``rows`` are inferences x kernels in launch order.
+def pauses(trace: Trace, rows: IntArray) -> tuple[BoolArray, BoolArray]:
+    """Before which kernels of inferences that launch the same the host paused otherwise, or by far
+    otherwise, than in most of these, waited for the GPU or copied; ``rows`` are inferences x
+    kernels in launch order.
     """
     kernels = trace.kernels
     thread = np.where(kernels.ints("launch") >= 0, kernels.ints("thread"), -1)
@@ -143,19 +156,19 @@ def pauses(trace: Trace, rows: IntArray) -> BoolArray:
     gap[order[1:]] = np.diff(launched[order]) * (thread[order[1:]] == thread[order[:-1]])
     asked = np.zeros(len(order), np.bool_)
     asked[order] = calls_between(trace, order, waits_of(trace) | copies_of(trace)) > 0
-    return unlike_others(gap[rows]) | asked[rows]
+    return unlike_others(gap[rows]) | asked[rows], unlike_others(gap[rows], SHARPLY) | asked[rows]
 
 
-def unlike_others(gap_ns: IntArray) -> BoolArray:
+def unlike_others(gap_ns: IntArray, times: float = _VARIES) -> BoolArray:
     """Which of these times between launches (inferences x kernels) are much longer or shorter than
-    usual at that place, or longer than at most places.
+    usual at that place, so many times, or longer than at most places.
     """
     if not len(gap_ns):
         return np.zeros(gap_ns.shape, np.bool_)
     usual = np.quantile(gap_ns, 0.5, axis=0, method="lower")  # a value, of two sorts one of them
     long = gap_ns > np.maximum(
-        np.minimum(_VARIES * usual, _LONG * np.median(gap_ns)), _SHORTEST_PAUSE_NS
+        np.minimum(times * usual, times / _VARIES * _LONG * np.median(gap_ns)), _SHORTEST_PAUSE_NS
     )
-    short = gap_ns + _SHORTEST_PAUSE_NS < usual / _VARIES
+    short = gap_ns + _SHORTEST_PAUSE_NS < usual / times
     unlike: BoolArray = long | short
     return unlike

@@ -23,6 +23,7 @@ from nsysmap.mapping.order.kernel_alignment import (
     optimization_profiles,
     place_in_order,
 )
+from nsysmap.mapping.order.open_ends import LEAST_ALIKE
 from nsysmap.mapping.order.scores import ANY_NUMBER, KernelFacts, Scores, between_costs, score
 from nsysmap.mapping.order.twins import Ran, do_the_same, twins_in, which_ran
 from nsysmap.mapping.streams.recurring import (
@@ -45,6 +46,7 @@ from nsysmap.mapping.streams.recurring import (
     usual_value,
     within,
 )
+from nsysmap.mapping.streams.run_ends import ends_tell
 from nsysmap.mapping.streams.stream_alignment import (
     Runs,
     Stream,
@@ -90,6 +92,9 @@ _DAMAGED, _DAMAGED_LIKE = (
     0.5,
 )
 _POOLED = 0.25  # … of which one learns what they usually launch
+_CLEAR = (
+    0.8  # probability of an engine by its kernels' names, above which its runs' ends tell nothing
+)
 _MOSTLY = 0.5  # share of TensorRT's kernels that an engine which nothing proves must explain
 # nats for a kernel between two runs that recurs so often outside all of them, and never within
 _OUTSIDE, _RECURS = (
@@ -592,8 +597,39 @@ def _judged(
     for number, group in enumerate(groups):
         kind[group.runs] = number
     usual = tuple((group.lane, group.consensus()) for group in groups)
-    found = _Judged(runs, kind, _kinds(kernels, lanes, groups, engines), usual)
+    kinds = _kinds(kernels, lanes, groups, engines)
+    found = _without_windows(kernels, lanes[0].scores.foreign, _Judged(runs, kind, kinds, usual))
     return _without_parts(kernels.row, lanes[0].scores.foreign, found)
+
+
+def _without_windows(kernels: StreamKernels, foreign: BoolArray, judged: _Judged) -> _Judged:
+    """The same where kinds that little but the names of layers speaks for are as probable as the
+    ends of their runs say: a part of a longer inference, of another engine or of the engine itself,
+    may fit them by chance.
+    """
+    kinds = list(judged.kinds)
+    speaks = ~foreign[kernels.row]
+    strange = speaks & (run_of(kept(judged.runs, judged.believed), len(speaks)) < 0)
+    speaks, strange = (np.concatenate([[False], one, [False]]) for one in (speaks, strange))
+    for at, one in enumerate(judged.kinds):
+        by_names = one.match.tactics is None
+        weak = one.match.accepted and one.match.probability < _CLEAR
+        if not one.believed or not (by_names or weak):
+            continue
+        mine = judged.kind == at
+        first, last = judged.runs.first[mine], judged.runs.last[mine]
+        beside = strange if by_names else speaks
+        told = np.array([beside[first].mean() > _MOSTLY, beside[last + 2].mean() > _MOSTLY])
+        tells = ends_tell(kernels.gap_ns, kernels.waits | kernels.copies, first, last, told)
+        odds = one.match.probability / max(1 - one.match.probability, 1e-9) * tells
+        probability = odds / (1 + odds)
+        match = replace(
+            one.match,
+            probability=probability,
+            accepted=one.match.accepted and probability >= LIKELIER,
+        )
+        kinds[at] = replace(one, match=match, believed=probability >= LIKELIER)
+    return replace(judged, kinds=tuple(kinds))
 
 
 def _cut_to_known(
@@ -731,7 +767,8 @@ def _kinds(
                 len(group.runs),
                 match,
                 match.accepted,
-                match.undecided and len(group.runs) > 1,
+                match.undecided
+                and len(group.runs) > (1 if engines[number].detailed else LEAST_ALIKE - 1),
             )
         )
     other_code = _run_other_code(found)
@@ -788,10 +825,13 @@ def _does_the_same(
     lanes: Sequence[Lane],
 ) -> bool:
     """Whether a kind that is mostly in opaque layers does what the engine's most frequent kind
-    does: it is the same network in each.
+    does, of those that prove it if any do: it is the same network in each.
     """
+    proved = any(other.engine == kind.engine and other.match.accepted for other in kinds)
     sizes = [
-        other.runs * sum(map(len, mine.consensus())) if other.engine == kind.engine else -1
+        other.runs * sum(map(len, mine.consensus()))
+        if other.engine == kind.engine and (other.match.accepted or not proved)
+        else -1
         for mine, other in zip(groups, kinds, strict=True)
     ]
     at = int(np.argmax(sizes))

@@ -293,23 +293,38 @@ def _borders(
     own layers': by the pauses in the runs of its kind that have as many kernels as most; None where
     these are too few to tell.
     """
-    from nsysmap.mapping.order.open_ends import LEAST_ALIKE, border_chances, unlike_others
+    from nsysmap.mapping.order.open_ends import (
+        LEAST_ALIKE,
+        SHARPLY,
+        border_chances,
+        unlike_others,
+    )
 
     asked = kernels.waits | kernels.copies
     result: list[FloatArray | None] = [None] * len(items_of)
     for kind in np.unique(found.kind).tolist():
         members = [at for at in np.flatnonzero(found.kind == kind).tolist() if ends[at].open]
-        alike = Counter((len(items_of[at]), ends[at].known) for at in members)
-        if not alike or alike.most_common(1)[0][1] < LEAST_ALIKE:
+        sizes = Counter(len(items_of[at]) for at in members)
+        if not sizes or max(sizes.values()) < LEAST_ALIKE:
             continue
-        (size, known), _ = alike.most_common(1)[0]
-        whole = [
-            items_of[at] for at in members if (len(items_of[at]), ends[at].known) == (size, known)
+        size = max(sizes, key=lambda one: sizes[one])
+        whole = [at for at in members if len(items_of[at]) == size]
+        rows = np.array([items_of[at] for at in whole])
+        gap_ns = kernels.gap_ns[rows]
+        paused = [
+            unlike | asked[rows]
+            for unlike in (unlike_others(gap_ns), unlike_others(gap_ns, SHARPLY))
         ]
-        rows = np.array(whole)
-        chances = border_chances(unlike_others(kernels.gap_ns[rows]) | asked[rows], known)
+        # which of its own kernels are told by name may differ: another shape has other code there
+        usual, _ = Counter(ends[at].known for at in whole).most_common(1)[0]
+        told = {ends[at].known: border_chances(paused, ends[at].known) for at in whole}
         for at in members:
-            result[at] = _as_far(chances, known, len(items_of[at]), ends[at].known)
+            known = ends[at].known
+            result[at] = (
+                told[known]
+                if known in told and len(items_of[at]) == size
+                else _as_far(told[usual], usual, len(items_of[at]), known)
+            )
     return result
 
 
