@@ -2,7 +2,7 @@
 ran, and each kernel's layer.
 
 usage: python benchmarks/real_engines.py CAPTURES ... [--only WORD ...] [--modes MODE ...] [--pairs]
-[--brief] [--most N]
+[--brief] [--most N] [--seconds S]
 
 Each of CAPTURES holds reports MODEL-MODE.nsys-rep with MODEL-MODE.kernels.tsv (start_ns, device,
 stream, pid, engine, layer_index, position) and engine files MODEL.engine.json.  A report without
@@ -14,7 +14,7 @@ together; and how many kernels were right by confidence, over all of it.  --pair
 in full, otherwise files that are refused are counted only; --brief prints sums, and rows that are
 not as they should be or have files of other engines that are not refused.  --modes are those of the
 reports that are held against files of others (all of them): of graphs and threads as they are, of
-others with N inferences (12).
+others with N inferences (12).  What is not begun after S seconds is left out, and counted.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
+import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -72,6 +73,7 @@ class Sums:
     own: Counter[str] = field(default_factory=Counter)
     others: Counter[str] = field(default_factory=Counter)
     together: int = 0
+    left: int = 0  # reports that time did not suffice for
 
     @property
     def failed(self) -> bool:
@@ -95,6 +97,8 @@ class Sums:
             f" {_counted(self.own)}; {self.others.total()} files of others"
             f" {_counted(self.others)}; {self.together} reports are of one of several files"
         )
+        if self.left:
+            lines.append(f"{self.left} further reports were left out for time")
         return "\n".join(lines)
 
 
@@ -119,8 +123,9 @@ def main() -> int:
     parser.add_argument("--pairs", action="store_true")
     parser.add_argument("--brief", action="store_true")
     parser.add_argument("--most", type=int, default=12)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     options = parser.parse_args()
-    whole, sums = Tally(), Sums()
+    whole, sums, begin = Tally(), Sums(), time.monotonic()
     for folder in options.captures:
         files = {
             path.name.removesuffix(".engine.json"): path
@@ -133,6 +138,9 @@ def main() -> int:
         for path in sorted(folder.glob("*.nsys-rep")):
             if options.only and not any(word in path.name for word in options.only):
                 continue
+            if time.monotonic() - begin > options.seconds:
+                sums.left += 1
+                continue
             report = _report(path, files)
             if report is None:
                 continue
@@ -142,7 +150,8 @@ def main() -> int:
                 told += _pairs(report, engines, whole, sums, membership, options)
         if not options.brief:
             print(_PAIRS_HEADING)
-        print("\n".join(told), flush=True)
+        if told:
+            print("\n".join(told), flush=True)
     print(sums.text(brief=options.brief))
     _calibration(whole)
     return int(sums.failed)
