@@ -83,12 +83,12 @@ _PYTHON_GRAPH = (
 _RTX_PYTHON_GRAPH = _line(
     "config = engine.create_runtime_config(); config.cuda_graph_strategy ="
     " trt.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE; context = engine.create_execution_context(config) "
-    " # from TensorRT for RTX 1.2 on"
+    " # from RTX 1.2 on"
 )
 _RTX_GRAPH = _line(
-    "config->setCudaGraphStrategy(CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE); context ="
-    " engine->createExecutionContext(config);  // config = engine->createRuntimeConfig(), from"
-    " TensorRT for RTX 1.2 on"
+    "config = engine->createRuntimeConfig();"
+    " config->setCudaGraphStrategy(CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);"
+    " context = engine->createExecutionContext(config);  // from RTX 1.2 on"
 )
 _ALL_OF_PYTHON = {
     TORCH_TENSORRT: (_WHOLE_PASS,),

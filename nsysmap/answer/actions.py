@@ -360,7 +360,7 @@ def _what(change: str, runs: RunFacts) -> AdvisedChange:
     if runs.program.pytorch and runs.program.engine and change == "cuda-graph":
         return _WHOLE_REPETITION if runs.repeats else EACH_ENGINE
     if change == "cuda-graph" and runs.kinds > 1:
-        return replace(CHANGES[change], title="run each kind of {:inference} as a CUDA graph")
+        return replace(CHANGES[change], title="make a CUDA graph of each kind")
     if runs.graphs and change == "two-in-flight":
         return TWO_GRAPHS
     return CHANGES[change]

@@ -71,6 +71,11 @@ def costs_of(summary: Answer) -> str:
 
 def costs_forms(summary: Answer) -> list[str]:
     """The same, the longest first."""
+    return [f"of {one}" for one in whole_forms(summary)]
+
+
+def whole_forms(summary: Answer) -> list[str]:
+    """The kernel time that they are of, and per what, the longest form first."""
     what = (
         f"{rounded(summary.kernel_ns)} {'visible kernel time' if summary.hidden else 'kernel time'}"
     )
@@ -85,11 +90,11 @@ def costs_forms(summary: Answer) -> list[str]:
     )
     if kinds > 1:  # whose rows none of them may have
         both = "both kinds" if kinds == 2 else f"{kinds} kinds"
-        forms = [f"of {told}, mean over {both}" for told in (f"{what} {whose}", f"{what} {per}")]
-        forms.append(f"of {rounded(summary.kernel_ns)} mean over {both}")
+        forms = [f"{told}, mean over {both}" for told in (f"{what} {whose}", f"{what} {per}")]
+        forms.append(f"{rounded(summary.kernel_ns)} mean over {both}")
     else:
-        forms = [f"of {what} {whose}", f"of {what} {per}"]
-    forms += [f"of {rounded(summary.kernel_ns)}{end}" for end in (f" {per}", "")]
+        forms = [f"{what} {whose}", f"{what} {per}"]
+    forms += [f"{rounded(summary.kernel_ns)}{end}" for end in (f" {per}", "")]
     return forms
 
 

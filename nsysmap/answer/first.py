@@ -5,9 +5,10 @@ facts, with the longest form first where a line may be too short for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 
+from nsysmap.advice.paste import CHANGES as ADVISED
 from nsysmap.advice.program import (
     ONNX_RUNTIME,
     PYTORCH,
@@ -15,36 +16,46 @@ from nsysmap.advice.program import (
     TORCH_TENSORRT,
 )
 from nsysmap.answer import gains, whose, words
-from nsysmap.answer.costs import cost_rows, costs_forms, kernel_titles
+from nsysmap.answer.costs import cost_rows, kernel_titles, whole_forms
 from nsysmap.answer.headroom_words import farthest
-from nsysmap.answer.model import WORK, Action, Answer, EngineRan, Figure, GpuTime, IdleCause
+from nsysmap.answer.model import (
+    WORK,
+    Action,
+    Answer,
+    EngineRan,
+    Figure,
+    GpuTime,
+    Headroom,
+    IdleCause,
+)
 from nsysmap.answer.ranks import replayed_alone
 from nsysmap.core.changes import CHANGES
 from nsysmap.core.idle_causes import idle_words
 from nsysmap.core.records import dataclass
 from nsysmap.names.layers import short_nodes
 from nsysmap.text.terminal import columns, escaped, shortened, told_apart
-from nsysmap.text.units import about, counted, multiple, percent, rate, rounded
+from nsysmap.text.units import a_or_an, about, counted, multiple, percent, rate, rounded
 from nsysmap.trace.inferences.steady import OUTLIER
 
-ACTIONS = 2
-"""How many actions are said first."""
 LAYERS = 5
 """How many layers, or kernels, are said first."""
 _LEAST_IDLE = 0.05  # share of the window from which a cause of idle time is named
 _CAUSES = 2  # of idle time that one line has room for
 _LEAST_COST = 0.04  # share of the kernel time from which a layer is named
+_MAJOR = 0.1  # share of all time from which one is not minor
+_FIRST_FEW = 3  # layers that are named however little of all time the kernels are
 _LAUNCHED = ("launch", "dispatch")  # causes that lie between the launches of an inference
 _NAME = 8  # columns of the name of a layer, at least
 _MOST_GPUS = 4  # that are named one by one
 _MUCH_COPYING = 0.2  # of the busy time of a GPU: copies from which on they are named
 _MUCH_OUTSIDE = 0.25  # of the kernel time: what is in no repetition is told from which on it is
+_FULL = 0.9  # of the SMs: kernels on so many are no reason to run others beside them
 _MOSTLY_KNOWN = 0.5  # of the kernel time: what the hardware needs is known from which on it is told
 # ratio of the ends of a range to its middle, from which on it is called uncertain
 _UNCERTAIN = 0.25
 # " 80GB HBM3" of a GPU's name
 _MEMORY = re.compile(r" \d+ ?GB\b| HBM\d\w*")
-_SAID_ELSEWHERE = ("no-inference", "no-layer")
+_SAID_ELSEWHERE = ("no-inference", "no-layer", "another-build")
 _INSIDE = 0.3  # of the kernel time: an opaque region from which on its parts are named instead
 
 
@@ -150,10 +161,8 @@ def _host(answer: Answer) -> str:
     if found is None:
         return ""
     if not found.slow:
-        return (
-            f"slow host: most calls of {found.quick_call} took {multiple(found.slowdown)}x the"
-            " fastest: on an idle host the times are shorter"
-        )
+        slower = f"{found.quick_call} {multiple(found.slowdown)}x its fastest"
+        return f"slow host ({slower}): times are too long"
     of = counted(found.inferences, words.each(answer))
     return (
         f"host held up in {found.slow:,} of {of}: {percent(found.share, 1, 0)} of the profiled time"
@@ -220,23 +229,26 @@ def _traced(answer: Answer) -> tuple[str, ...]:
     assert answer.traced is not None
     unit, time = answer.unit_of_time, rounded(answer.traced.ns)
     at_once = words.at_once(answer)
-    per = (
-        f"from the end of one {unit.short} to the next"
-        if at_once
-        else f"per {answer.unit if unit.inferences > 1 else unit.short}"
-    )
+    per = answer.unit if unit.inferences > 1 else unit.short
+    told = f"{a_or_an(per)} every {time}" if at_once else f"{time} per {per}"
     each, beside = words.throughput(answer, answer.traced.ns), words.together(answer)
     median = words.median(answer, answer.traced.ns)
     if (main := words.mean_misleads(answer)) is not None:
-        told = f"{rounded(main.mean_ns)} per {unit.short} of {main.what}"
+        kind = f"{rounded(main.mean_ns)} per {unit.short} of {main.what}"
         of = f"{percent(main.share, 1, 0)} of the time"
         mean = f"{time} in the mean of {counted(main.kinds, 'kind')}"
-        return f"{told} ({of}), {mean}, {each}{beside}", f"{told} ({of}), {mean}", f"{told} ({of})"
+        return f"{kind} ({of}), {mean}, {each}{beside}", f"{kind} ({of}), {mean}", f"{kind} ({of})"
+    if (alike := words.each_alike(answer)) is not None:
+        return (
+            f"{told} while profiled{words.together(answer, rounded(alike))}, {each}",
+            f"{told} while profiled{words.together(answer, rounded(alike))}",
+            f"{told} while profiled{beside}",
+        )
     return (
-        f"{time} {per} while profiled{median}, {each}{beside}",
+        f"{told} while profiled{median}, {each}{beside}",
         # a mean that is not the usual time says less without it than without a rate
-        f"{time} {per} while profiled{median or f', {each}'}{beside}",
-        f"{time} {per} while profiled{beside}",
+        f"{told} while profiled{median or f', {each}'}{beside}",
+        f"{told} while profiled{beside}",
     )
 
 
@@ -327,7 +339,7 @@ def idle(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
     """The largest causes of idle time, and what each may gain; empty if none is large."""
     without = answer.gpu_unprofiled
     replayed = without if without is not None and without.device == gpu.device else None
-    large = [one for one in gpu.idle if one.share_of_window >= _LEAST_IDLE][:_CAUSES]
+    large = _large_idle(gpu)
     if not large:
         return ()
     limit = "~" if answer.unprofiled is not None and _uncertain(answer.unprofiled) else "≤ "
@@ -341,6 +353,10 @@ def idle(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
         ]
         forms.append(f"idle {', '.join(told)}")
     return (*forms, f"idle {told[0]}")
+
+
+def _large_idle(gpu: GpuTime) -> Sequence[IdleCause]:
+    return [one for one in gpu.idle if one.share_of_window >= _LEAST_IDLE][:_CAUSES]
 
 
 def _to_gain(one: IdleCause, without: GpuTime | None, limit: str, *, first: bool) -> str:
@@ -386,15 +402,30 @@ def hardware(answer: Answer) -> str:
         return ""
     if found.known_ns < _MOSTLY_KNOWN * answer.kernel_ns:
         return ""  # what is known of a small part says nothing about the whole
-    how = "measured" if found.counted_layers == found.layers else "modelled"
-    if 0 < found.counted_layers < found.layers:
-        how = "in part measured"
     needed, known, whole = (
         rounded(one) for one in (found.least_ns, found.known_ns, answer.kernel_ns)
     )
     if known == whole:
-        return f"hardware needs {needed} for the kernels' {whole} ({how})"
-    return f"hardware needs {needed} ({how}) for {known} of the kernels' {whole}"
+        return f"hardware needs {needed} for the kernels' {whole} ({_told_by(found)})"
+    return f"hardware needs {needed} ({_told_by(found)}) for {known} of the kernels' {whole}"
+
+
+def _told_by(found: Headroom) -> str:
+    """Whether what the hardware needs is measured."""
+    if found.counted_layers == found.layers:
+        return "measured"
+    return "in part measured" if found.counted_layers else "modelled"
+
+
+def _needed(answer: Answer) -> tuple[str, ...]:
+    """The same as `hardware` after the kernel time, in forms; none where that is empty."""
+    found = answer.headroom
+    if found is None or not hardware(answer):
+        return ()
+    known, how = rounded(found.known_ns), _told_by(found)
+    whole = known == rounded(answer.kernel_ns)
+    parts = ("",) if whole else (f" for {known} of it", f" for {known}")
+    return tuple(f"hardware needs {rounded(found.least_ns)}{part} ({how})" for part in parts)
 
 
 def excess(answer: Answer, room: int | None = None) -> tuple[str, ...]:
@@ -435,15 +466,17 @@ class Todo:
     why: str
     throughput: bool  # no single inference gets faster
     name: str = ""  # of a what-if change, or of a rule
+    # the title with the reason in it, where a few words say both: in forms, the longest first
+    reasoned: tuple[str, ...] = ()
 
 
 def todo(answer: Answer) -> tuple[Todo, ...]:
-    """What to do first, the largest saving first; the first page has room for ``ACTIONS``."""
+    """What to do first, the largest saving first."""
     shown = gains.first_actions(answer)
     before = _compiled(answer)
-    if not before and not any(not one.throughput_only for one in shown[:ACTIONS]):
+    if not before and not any(not one.throughput_only for one in shown):
         before = _trials(answer)
-    return (*before, *_actions(answer, shown))
+    return (*before, *_actions(answer, shown[: gains.ACTIONS - len(before)]))
 
 
 def _compiled(answer: Answer) -> list[Todo]:
@@ -479,16 +512,37 @@ def _trials(answer: Answer) -> list[Todo]:
 def _actions(answer: Answer, shown: Sequence[Action]) -> tuple[Todo, ...]:
     return tuple(
         Todo(
-            one.title if one.throughput_only else gains.action_title(one),
+            one.title
+            if one.throughput_only or one.name in _in_places(answer)
+            else gains.action_title(one),
             saves(answer, one),
             next(iter(gains.ways(one)), ""),
             one.change or "",
             _why(answer, one),
             one.throughput_only,
             one.name,
+            _reasoned(answer, one),
         )
         for one in shown
     )
+
+
+def _in_places(answer: Answer) -> frozenset[str]:
+    """The rules whose reason says in how many places they were found."""
+    return frozenset(one.rule for one in answer.rules if one.where)
+
+
+def _reasoned(answer: Answer, action: Action) -> tuple[str, ...]:
+    """The title of a CUDA graph with how many kernels one by one are the reason for it."""
+    if action.name != "cuda-graph" or action.title != ADVISED["cuda-graph"].title:
+        return ()
+    cause, kernels = _behind(answer, action), _kernels(answer)
+    if cause is None or cause.cause not in _LAUNCHED or kernels is None:
+        return ()
+    if action.host_evidence is not None or action.in_phase or kernels.least != kernels.most:
+        return ()
+    many = counted(kernels.most, "kernel")
+    return f"run its {many} as a CUDA graph", f"CUDA graph of {many}"
 
 
 def nothing(answer: Answer) -> str:
@@ -502,42 +556,66 @@ def saves(answer: Answer, action: Action) -> str:
     """What an action saves, of which time."""
     if action.throughput_only:
         return gains.gain(answer, action, brief=True)
-    return f"{gains.saving_words(action)} of {gains.whole_words(answer, action)}"
+    return gains.saving_of(answer, action)
 
 
 def _why(answer: Answer, action: Action) -> str:
     """Why that helps, in the names of ranges, calls, layers and blocks of the program."""
-    parts = []
+    parts, inside = [], False
     rule = next((one for one in answer.rules if one.rule == action.name), None)
     rules = [one for one in answer.rules if one.rule in (action.name, *action.rules) and one.where]
     if action.host_evidence is not None:
         parts.append(f"the host is in {action.host_evidence.words}")
     elif rule is not None and rule.where:
         parts.append(f"in {told_apart([escaped(rule.where)], _PLACE)[0]}")
-    elif action.filled is not None and action.basis == "replay":
+        inside = True
+    elif action.filled is not None and action.basis == "replay" and action.filled < _FULL:
         whose_kernels = words.filled_kernels(answer)
         parts.append(f"{whose_kernels} are on {percent(action.filled, 1, 0)} of the SMs")
     elif (cause := _behind(answer, action)) is not None:
-        parts.append(
-            _launched(answer)
-            if cause.cause in _LAUNCHED and _launched(answer)
-            else f"the GPU is idle: {idle_words(cause.cause)}"
-        )
+        if cause.cause in _LAUNCHED and _launched(answer):
+            parts.append(_launched(answer))
+        elif cause not in _told_idle(answer):
+            parts.append(f"the GPU is idle: {idle_words(cause.cause)}")
     elif rules:
         parts.append(f"in {rules[0].where}")
+        inside = True
     if action.in_phase:
         parts.append(action.in_phase)
-    return f"because {'; '.join(parts)}" if parts and parts[0][:3] != "in " else "; ".join(parts)
+    if not parts:
+        return gains.conditions(answer, action)
+    if conditions := gains.conditions(answer, action):
+        parts.append(conditions)
+    return "; ".join(parts) if inside else f"because {'; '.join(parts)}"
+
+
+def _told_idle(answer: Answer) -> Sequence[IdleCause]:
+    """The causes of idle time that stand beside the bar."""
+    gpu = main_gpu(answer)
+    return () if gpu is None else _large_idle(gpu)
 
 
 def _launched(answer: Answer) -> str:
     """How many launches an inference is, where all have as many."""
-    kernels = [kind.kernels for kind in answer.kinds if kind.kernels]
-    if not kernels:
+    found = _kernels(answer)
+    if found is None:
         return ""
-    least, most = min(kernels), max(kernels)
+    least, most = found.least, found.most
     many = counted(most, "kernel") if least == most else f"{least:,} to {most:,} kernels"
     return f"each {words.each(answer)} launches {many} one by one"
+
+
+@dataclass(frozen=True)
+class _Kernels:
+    """How many kernels an inference has, in the kinds with the fewest and the most."""
+
+    least: int
+    most: int
+
+
+def _kernels(answer: Answer) -> _Kernels | None:
+    kernels = [kind.kernels for kind in answer.kinds if kind.kernels]
+    return _Kernels(min(kernels), max(kernels)) if kernels else None
 
 
 def _behind(answer: Answer, action: Action) -> IdleCause | None:
@@ -562,20 +640,28 @@ class Costliest:
     name: str
     what: str  # how many layers, or what it computes
     own_name: str = ""  # what the engine file calls it, where that is another name
+    above_ns: int | None = None  # what it takes above what the hardware needs, where that is told
 
 
-def costs(answer: Answer) -> tuple[Costliest, ...]:
-    """The costliest layers, or kernels where no layer is known, the largest share first."""
+def costs(answer: Answer, *, minor: bool = True) -> tuple[Costliest, ...]:
+    """The costliest layers, or kernels where no layer is known, the largest share first; without
+    ``minor`` ones only the first few of those that are a few percent of all time.
+    """
     rows = cost_rows(answer)
     if not rows:
         shown = answer.kernels[:LAYERS]
         titles = kernel_titles([(one.what, one.name) for one in shown], _KERNEL)
         return _large(
-            Costliest(one.share_of_kernel_time, "", title, f"{one.kernels:,}x")
-            for one, title in zip(shown, titles, strict=True)
+            answer,
+            minor,
+            (
+                Costliest(one.share_of_kernel_time, "", title, f"{one.kernels:,}x")
+                for one, title in zip(shown, titles, strict=True)
+            ),
         )
     names = whose.engine_names(answer)
     several = len({one.engine for one in answer.layers}) > 1
+    above = _above(answer)
     found: list[Costliest] = []
     for one in rows:
         engine = names[one.engine] if several and one.engine is not None else ""
@@ -602,21 +688,56 @@ def costs(answer: Answer) -> tuple[Costliest, ...]:
             continue
         layers = counted(one.layers, "layer") if one.layers and one.layers > 1 else ""
         own = one.group.name if one.group is not None and one.group.name != one.name else ""
-        found.append(Costliest(one.share, engine, short_nodes(one.name), layers, own))
-    return _large(found)
+        far = None if one.group is None else above.get(_Titled(one.group.engine, one.group.title))
+        found.append(Costliest(one.share, engine, short_nodes(one.name), layers, own, far))
+    return _large(answer, minor, found)
 
 
-def _large(found: Iterable[Costliest]) -> tuple[Costliest, ...]:
-    """The largest, as far as they are worth a line; one always."""
+@dataclass(frozen=True)
+class _Titled:
+    """Layers that have one title, of an engine."""
+
+    engine: int | None
+    title: str
+
+
+def _above(answer: Answer) -> Mapping[_Titled, int]:
+    """What layers take above what the hardware needs, where that is told."""
+    found = answer.headroom
+    if found is None or not hardware(answer):
+        return {}
+    known = [one for one in found.groups if one.least_ns is not None]
+    return {_Titled(one.engine, one.title): one.headroom_ns for one in known}
+
+
+def _large(answer: Answer, minor: bool, found: Iterable[Costliest]) -> tuple[Costliest, ...]:
+    """The largest, as far as they are worth a line: a few percent of the kernel time, and after the
+    first few as much of all time; one always.
+    """
     shown = sorted(found, key=lambda one: -one.share)[:LAYERS]
-    return tuple(one for one in shown if one.share >= _LEAST_COST) or tuple(shown[:1])
+    gpu = main_gpu(answer)
+    busy_share = answer.gpu_unprofiled.busy_share if answer.gpu_unprofiled else None
+    busy_share = busy_share or (gpu.busy_share if gpu is not None else None) or 1.0
+    later = _LEAST_COST if minor else _MAJOR
+    large = tuple(
+        one
+        for place, one in enumerate(shown)
+        if (one.share >= _LEAST_COST if place < _FIRST_FEW else one.share * busy_share >= later)
+    )
+    return large or tuple(shown[:1])
 
 
 def costs_headings(answer: Answer) -> tuple[str, ...]:
-    """What the shares are of, in forms, the longest first."""
-    if answer.layers:
-        return tuple(f"Where GPU time goes, {one}" for one in costs_forms(answer))
-    return ("Where GPU time goes, of all kernel time in the trace",)
+    """What the shares are of, and of it what the hardware needs where the GPU is the limit; in
+    forms, the longest first.
+    """
+    if not answer.layers:
+        return ("Where GPU time goes, of all kernel time in the trace",)
+    ends = [f"; {one}" for one in _needed(answer)] or [""]
+    *longer, per, short = whole_forms(answer)
+    told = [f"Where GPU time goes, of {one}{ends[0]}" for one in (*longer, per)]
+    told += [f"Kernel time: {per}{end}" for end in ends]
+    return (*told, f"Kernel time: {short}{ends[-1]}")
 
 
 # --- how sure, and more

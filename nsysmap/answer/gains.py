@@ -9,7 +9,6 @@ from nsysmap.answer.model import REPETITION, Action, Answer, Figure
 from nsysmap.answer.words import (
     each,
     figure,
-    figure_alone,
     figure_range,
     filled_kernels,
     none_of,
@@ -21,9 +20,18 @@ from nsysmap.answer.words import (
 from nsysmap.core.changes import CHANGES
 from nsysmap.core.idle_causes import idle_words
 from nsysmap.core.table import Row
-from nsysmap.text.units import counted, percent, range_of, rate, rate_range, rounded
+from nsysmap.text.units import (
+    InUnit,
+    counted,
+    in_unit,
+    percent,
+    range_of,
+    rate,
+    rate_range,
+    rounded,
+)
 
-ACTIONS = 3
+ACTIONS = 2
 """How many actions the answer names."""
 _INDEPENDENT = "if none needs another's result"
 """The condition of a change that only raises throughput, told where nothing shows that it holds."""
@@ -33,9 +41,10 @@ _ALONE = (
     "without Python's work",
 )
 _AS_LONG = "each takes as long as before"
+_LONGER = "each takes longer"
+_LEAST_SHARE = 0.03  # share of the time per inference for a second action
+_LITTLE = 0.1  # of the saving of the first: a second one with less says little
 _NAMED = 2  # actions that are left out are named, at most
-_LEAST_SHARE = 0.03  # share of the time per inference for a second and third action
-_ACTION_LINES = 6  # of all first actions together, with their lines to paste
 
 
 def gain(summary: Answer, action: Action, per: str = "", *, brief: bool = False) -> str:
@@ -64,6 +73,19 @@ def saving_words(action: Action) -> str:
     if action.basis == "rule":
         return f"may save up to {rounded(action.saving.ns)}"
     return f"{'saves' if action.sure else 'may save'} {figure(action.saving)}"
+
+
+def saving_of(summary: Answer, action: Action) -> str:
+    """What an action saves and of which time, in their unit, or each in its own."""
+    found, whole = figure_range(action.saving), _whole(summary, action)
+    verb = "saves" if action.sure else "may save"
+    if action.basis == "rule" or found is None:
+        verb = "may save up to" if action.basis == "rule" else verb
+        saved, ends = in_unit(action.saving.ns), ""
+    else:
+        saved, ends = InUnit(found.likely, found.unit), f" ({found.ends})"
+    told = saved.number if saved.unit == whole.unit else str(saved)
+    return f"{verb} {told}{ends} of {whole}{_pauses(summary, action)}"
 
 
 def in_short(summary: Answer) -> str:
@@ -103,9 +125,28 @@ def ways(action: Action) -> tuple[str, ...]:
 
 def whole_words(summary: Answer, action: Action) -> str:
     """The time that a saving is a share of, as it is told."""
+    return f"{_whole(summary, action)}{_pauses(summary, action)}"
+
+
+def _whole(summary: Answer, action: Action) -> InUnit:
+    """The same as a number and its unit."""
+    base, value = _wholes(summary, action)
+    if _pauses(summary, action):
+        return in_unit(base.ns)
+    found = figure_range(value)
+    return in_unit(value.ns) if found is None else InUnit(found.likely, found.unit)
+
+
+def _pauses(summary: Answer, action: Action) -> str:
+    """That the time has pauses in it, where it is so much longer for them."""
+    base, value = _wholes(summary, action)
+    return " with pauses" if base.ns > PAUSES * value.ns else ""
+
+
+def _wholes(summary: Answer, action: Action) -> tuple[Figure, Figure]:
+    """The time that a saving is a share of, and the one that is told where it is as long."""
     base = Figure(round(action.saving.ns / (action.share or 1.0)))
-    value = summary.unprofiled or summary.traced or base
-    return f"{rounded(base.ns)} with pauses" if base.ns > PAUSES * value.ns else figure_alone(value)
+    return base, summary.unprofiled or summary.traced or base
 
 
 def _made_of(action: Action) -> str:
@@ -156,18 +197,16 @@ def _more_per_second(summary: Answer, action: Action, *, brief: bool) -> str:
     )
     up = f", {'now' if action.beside else 'up from'} {now}"
     told = [f"{faster}{rate_unit(summary, brief=brief)}{'' if brief else up}"]
-    told += [_INDEPENDENT] if summary.unit == REPETITION or _if_independent(action) else []
+    told += [_INDEPENDENT] if not brief and _needs_independence(summary, action) else []
     told += (
         [f"kernels are on {percent(action.filled, 1, 0)} of the SMs"]
         if action.filled is not None and not brief
         else []
     )
-    if brief and action.beside:
-        return "; ".join(told)
     longer = _each_takes(action, before_ns, (after, low, high))
-    if brief and longer is not None:
-        return f"{'; '.join(told)}, each {longer}"
-    takes = _AS_LONG if action.basis == "rule" else "each takes longer"
+    if brief:
+        return f"{told[0]}, each {longer}" if longer is not None and not action.beside else told[0]
+    takes = _AS_LONG if action.basis == "rule" else _LONGER
     if longer is not None:
         takes = f"each takes {longer}, up from {rounded(before_ns)}"
     elif _at_once(action) is not None:
@@ -175,8 +214,24 @@ def _more_per_second(summary: Answer, action: Action, *, brief: bool) -> str:
     return "; ".join((*told, takes))
 
 
-def _if_independent(action: Action) -> bool:
+def conditions(summary: Answer, action: Action) -> str:
+    """On what it depends that an action raises throughput, and what it costs each inference, where
+    its brief gain does not say it; empty where nothing.
+    """
+    if not (action.throughput_only and action.share):
+        return ""
+    told = [_INDEPENDENT] if _needs_independence(summary, action) else []
+    told += [_LONGER] if action.basis != "rule" and _at_once(action) is None else []
+    return "; ".join(told)
+
+
+def _needs_independence(summary: Answer, action: Action) -> bool:
     """Whether an action helps only where no inference needs another's result."""
+    return summary.unit == REPETITION or _if_independent(action)
+
+
+def _if_independent(action: Action) -> bool:
+    """The same, of what shows that they are inferences."""
     return action.name in CHANGES and CHANGES[action.name].if_independent
 
 
@@ -200,11 +255,11 @@ def _each_takes(action: Action, before_ns: float, rates: tuple[float, float, flo
 
 
 def first_actions(summary: Answer) -> tuple[Action, ...]:
-    """The one or two actions that shorten one inference most, as far as their lines fit, then the
-    best one for throughput only, unless one of those raises it as much.
+    """The action that shortens one inference most, and the one of the others that saves the largest
+    share: it may raise throughput only, unless the first raises it as much.
 
-    Beyond the first, only those that save a few percent.  Where a trace does not show what ran,
-    another capture comes before upper bounds.
+    A second one saves a few percent, and not little beside the first.  Where a trace does not show
+    what ran, another capture comes before upper bounds.
     """
     more = next(
         (
@@ -225,15 +280,16 @@ def first_actions(summary: Answer) -> tuple[Action, ...]:
         more.basis == one.basis == "replay" and more.saving.ns <= one.saving.ns for one in shorter
     ):
         more = None
-    chosen: list[Action] = []
-    lines = 0
-    for action in sorted(shorter, key=lambda one: -one.saving.ns)[: ACTIONS - (more is not None)]:
-        takes = 1 + max(len(ways(action)), 1)
-        if chosen and ((action.share or 0.0) < _LEAST_SHARE or lines + takes > _ACTION_LINES):
-            continue
-        chosen.append(action)
-        lines += takes
-    return (*(one for one in shorter if one in chosen), *((more,) if more else ()))
+    if not shorter:
+        return (more,) if more else ()
+    first, *others = sorted(shorter, key=lambda one: -one.saving.ns)
+    least_ns = _LITTLE * first.saving.ns
+    large = [one for one in others if (one.share or 0.0) >= _LEAST_SHARE]
+    large = [one for one in large if one.saving.ns >= least_ns]
+    if more is not None and (more.basis == "replay" or more.filled is None):  # with a known gain
+        large.append(more)
+    second = max(large, key=lambda one: one.share or 0.0, default=None)
+    return tuple(one for one in (*shorter, more) if one is not None and one in (first, second))
 
 
 def action_title(action: Action) -> str:

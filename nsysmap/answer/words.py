@@ -47,6 +47,7 @@ from nsysmap.trace.inferences.steady import OUTLIER
 
 _LEAST_IDLE = 0.05  # share of the window; smaller causes are added up
 _LEAST_REST = 0.005  # of their sum: less is within the rounding of the others
+_ALIKE = 0.1  # of their mean: how far the times of threads differ that are told as one
 _SAME_TIME = 0.03  # by which two times may differ and be told once
 # by which the GPU's work and kernel time may differ and be told once: copies, memsets, and kernels
 # side by side
@@ -488,18 +489,40 @@ def _concurrent(summary: Answer) -> _Concurrent:
     return _Concurrent(count, len(most), len(set(most)), summary.in_turn)
 
 
-def together(summary: Answer) -> str:
-    """Why the time is shorter than that of each inference if several threads work at the same
-    time.
+def each_alike(summary: Answer) -> int | None:
+    """The time of each inference, with waits, where threads or processes that work at the same time
+    differ in nothing else and take about as long; None otherwise.
+    """
+    known = [kind for kind in summary.kinds if kind.mean_ns is not None]
+    if len(known) < 2 or any(kind.phase or kind.distinction is not None for kind in known):
+        return None
+    if len({kind.engine_name for kind in known}) > 1 or len(set(map(_spot, known))) < len(known):
+        return None
+    means = [kind.mean_ns or 0 for kind in known]
+    if not at_once(summary) or len({kind.place.gpu for kind in known}) > 1:
+        return None
+    mean = sum(means) / len(means)
+    return round(mean) if max(means) - min(means) <= _ALIKE * mean else None
+
+
+def together(summary: Answer, each_takes: str = "") -> str:
+    """Why the time is shorter than that of each inference if several threads work at the same time,
+    and what each takes, where that is known.
     """
     found = _concurrent(summary)
     each = jointly(summary) or (" on each GPU" if found.gpus > 1 else "")
     if summary.traced_gpu is not None and not summary.in_step:
         each = f" on GPU {summary.traced_gpu}"
     how = "one after the other" if found.in_turn else "together"
+    threads, processes = f"{found.threads} threads {how}", f"{found.processes} processes {how}"
+    if each_takes:
+        threads, processes = (
+            f"{found.threads} threads, {each_takes} each",
+            f"{found.processes} processes, {each_takes} each",
+        )
     if found.processes > 1:
-        return f"{each} ({found.processes} processes {how})"
-    return f"{each} ({found.threads} threads {how})" if found.threads > 1 else each
+        return f"{each} ({processes})"
+    return f"{each} ({threads})" if found.threads > 1 else each
 
 
 def kinds(summary: Answer, most: int = MOST_KINDS) -> str:

@@ -11,9 +11,9 @@ from nsysmap.core.report_schema import NOTES
 from nsysmap.core.table import Table
 
 Level = Literal["info", "warning", "error"]
-About = Literal["selection", "nothing-recorded", "no-inference", "no-layer"]
+About = Literal["selection", "nothing-recorded", "no-inference", "no-layer", "another-build"]
 """The part of a report that all figures cover; that CUDA was traced, and nothing came of it; that
-no inference was found; that some kernels have no layer.
+no inference was found; that some kernels have no layer; that an engine file may be another build.
 """
 LEVELS: tuple[Level, ...] = ("error", "warning", "info")
 """The gravest first."""

@@ -617,7 +617,8 @@ def fit_notes(fits: Table, whose: Whose, shown: BoolArray) -> tuple[Note, ...]:
                 f"{source} may be another build of the engine that ran, though most of it fits:"
                 f" {' and '.join(other)}."
             )
-            notes.append(Note("warning", told, brief=f"{source} may be another build"))
+            brief = f"{source} may be another build"
+            notes.append(Note("warning", told, brief=brief, about="another-build"))
         if row["refused"]:
             told = (
                 f"{row['refused']:,} of {of_all} have layers of the names in {source} and are of"

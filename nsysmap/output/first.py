@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 
-from nsysmap.answer import first, words
+from nsysmap.answer import first, gains, words
 from nsysmap.answer.model import Answer
 from nsysmap.core.records import dataclass
 from nsysmap.text.page import (
@@ -17,9 +17,9 @@ from nsysmap.text.page import (
     Paragraph,
     Section,
 )
-from nsysmap.text.page_lines import BESIDE
+from nsysmap.text.page_lines import BESIDE, GAIN, METER, bar
 from nsysmap.text.terminal import columns
-from nsysmap.text.units import percent
+from nsysmap.text.units import percent, rounded
 
 
 @dataclass(frozen=True)
@@ -27,25 +27,26 @@ class Amount:
     """How much the first page says."""
 
     layers: int = first.LAYERS
-    actions: int = first.ACTIONS
-    reasons: int = first.ACTIONS  # of the first actions
+    actions: int = gains.ACTIONS
+    reasons: int = gains.ACTIONS  # of the first actions
     kinds: int = 4  # of inferences whose times are told
-    doubts: int = 3
+    doubts: int = 1
     detail: int = 0  # which form of sentences: 0 is the longest
     missing: int = 1  # what another capture or file would tell
+    minor: int = 1  # layers of a few percent of all time, after the first few
 
 
 EVERYTHING = Amount()
 
+_BRIEFER: tuple[Mapping[str, int], ...] = ({"reasons": 1}, {"minor": 0})
+"""What is left out where the screen is longer than most, though there is room."""
 _LESS: tuple[Mapping[str, int], ...] = (
     {"layers": 4},
     {"layers": 3},
     {"reasons": 1},
     {"kinds": 2},
-    {"doubts": 2},
     {"kinds": 0},
     {"actions": 1},
-    {"doubts": 1},
     {"detail": 1},
     {"reasons": 0},
     {"missing": 0},
@@ -57,9 +58,14 @@ _LESS: tuple[Mapping[str, int], ...] = (
 """What is left out, one after the other, where there is too little room."""
 
 
-def fitting(fits: Callable[[Amount], bool]) -> Amount:
-    """As much as fits: what says least goes first, and what need not have gone stays."""
+def fitting(fits: Callable[[Amount], bool], short: Callable[[Amount], bool]) -> Amount:
+    """As much as fits: what says least goes first, and what need not have gone stays.  What says
+    little goes where that makes it ``short``, or does not make it so and it must fit.
+    """
     held = {one.name: getattr(EVERYTHING, one.name) for one in fields(Amount)}
+    for step in _BRIEFER:
+        if not short(Amount(**held)):
+            held |= step
     gone: list[tuple[str, int]] = []
     for step in _LESS:
         if fits(Amount(**held)):
@@ -86,7 +92,7 @@ def first_sections(
     if left := len(doubts) - len(shown):
         shown = (
             *shown[:-1],
-            replace(shown[-1], text=f"{shown[-1].text} (and {left} more: --full)"),
+            replace(shown[-1], text=f"{shown[-1].text} (+{left}: --full)"),
         )
     if shown:
         yield _beside("doubt", "Doubt", [
@@ -100,19 +106,20 @@ def first_sections(
     if gpu := _gpu(answer, fit):
         yield _beside("gpu", "GPU", gpu)
     todo = first.todo(answer)[: amount.actions]
+    todo = tuple(_reasoned(one, room, told=at < amount.reasons) for at, one in enumerate(todo))
     shorter = [one for one in todo if not one.throughput]
     if shorter:
-        yield _beside("do-first", "Do first", [_todo(shorter, amount)])
+        yield _beside("do-first", "Do first", [_todo(shorter)])
     elif not answer.blocked and answer.inferences and not todo:
         yield _beside("do-first", "Do first", [Paragraph(first.nothing(answer))])
     if wider := [one for one in todo if one.throughput]:
-        yield _beside("throughput", "Throughput", [_todo(wider, amount)])
+        yield _beside("throughput", "Throughput", [_todo(wider)])
     if (step := first.missing(answer)) and (amount.missing or answer.blocked):
         why, command = step
         again = Instructions((Instruction(why, (command,)),), numbered=False)
         first_of_all = not todo and (answer.blocked or not answer.inferences)
         yield _beside("next", "Do first" if first_of_all else "Next", [again])
-    if amount.layers and (costs := first.costs(answer)[: amount.layers]):
+    if costs := first.costs(answer, minor=bool(amount.minor))[: amount.layers]:
         yield Section("costs", fit(first.costs_headings(answer), wide=True), (_costs(costs),))
     if sure := fit(first.confidence(answer)):
         yield _beside("sure", "Confidence", [Paragraph(sure)])
@@ -126,14 +133,14 @@ class _Fit:
     room: int | None
     least: int  # longer forms are not used
 
-    def __call__(self, forms: Sequence[str], *, wide: bool = False) -> str:
-        """The first that fits; ``wide``: the whole line is free."""
+    def __call__(self, forms: Sequence[str], *, wide: bool = False, taken: int = 0) -> str:
+        """The first that fits; ``wide``: the whole line is free; ``taken``: so much of it is."""
         if not forms:
             return ""
         left = forms[min(self.least, len(forms) - 1) :]
         if self.room is None:
             return left[0]
-        room = self.room + BESIDE if wide else self.room
+        room = (self.room + BESIDE if wide else self.room) - taken
         return next((one for one in left if columns(one) <= room), left[-1])
 
 
@@ -142,7 +149,11 @@ def _beside(key: str, word: str, blocks: Sequence[Block]) -> Section:
 
 
 def _kinds(answer: Answer, most: int, room: int | None) -> str:
-    """The times of the kinds of inferences, of as many as fit a line."""
+    """The times of the kinds of inferences, of as many as fit a line; none where threads alike are
+    told as one.
+    """
+    if words.each_alike(answer) is not None:
+        return ""
     for number in range(most, 1, -1):
         told = words.kinds(answer, number)
         if room is None or columns(told) <= room:
@@ -154,51 +165,61 @@ def _gpu(answer: Answer, fit: _Fit) -> list[Block]:
     gpu = first.main_gpu(answer)
     if gpu is None:
         return []
-    blocks: list[Block] = [Meter(gpu.busy_share or 0.0, fit(first.busy(answer, gpu)))]
+    blocks: list[Block] = [Meter(gpu.busy_share or 0.0, fit(first.busy(answer, gpu), taken=METER))]
+    named = any(one.above_ns for one in first.costs(answer))
     told = (
         first.copying(answer, gpu),
         first.idle(answer, gpu),
         first.counters(answer, gpu),
-        (first.hardware(answer),),
-        first.excess(answer, fit.room),
+        () if named else first.excess(answer, fit.room),
     )
     for forms in told:
         blocks += [Paragraph(fit(forms))] if any(forms) else []
     return blocks
 
 
-def _todo(shown: Sequence[first.Todo], amount: Amount) -> Instructions:
-    return Instructions(
-        tuple(
-            Instruction(
-                one.title,
-                (one.paste,) if one.paste else (),
-                one.change,
-                gain=one.gain,
-                why=one.why if number < amount.reasons else "",
-                name=one.name,
-            )
-            for number, one in enumerate(shown)
-        ),
-        numbered=len(shown) > 1,
-    )
+def _reasoned(one: first.Todo, room: int | None, *, told: bool) -> first.Todo:
+    """The same with its reason in its title, where both and the gain fit one line; without one
+    unless that is ``told``.
+    """
+    beside = [] if room is None else [
+        title for title in one.reasoned if columns(title) + GAIN + columns(one.gain) <= room
+    ]  # fmt: skip
+    if beside:
+        return replace(one, title=beside[0], why="")
+    return one if told else replace(one, why="")
 
 
-def _costs(shown: Sequence[first.Costliest]) -> Grid:
-    several = any(one.engine for one in shown)
-    rows = tuple(
-        (
-            percent(one.share, 1, 0),
-            *((one.engine,) if several else ()),
-            one.name,
-            one.what,
+def _todo(shown: Sequence[first.Todo]) -> Instructions:
+    steps = tuple(
+        Instruction(
+            one.title,
+            (one.paste,) if one.paste else (),
+            f"{one.change}; {one.why}" if one.change and one.why else one.change,
+            gain=one.gain,
+            why="" if one.change else one.why,
+            name=one.name,
         )
         for one in shown
     )
-    counts = any(one.what for one in shown)
-    if not counts:
-        rows = tuple(row[:-1] for row in rows)
-    header = ("",) * (2 + several + counts)
-    align = "r" + "k" * several + "n" + "k" * counts
+    return Instructions(steps, numbered=len(shown) > 1)
+
+
+def _costs(shown: Sequence[first.Costliest]) -> Grid:
+    several, counts = any(one.engine for one in shown), any(one.what for one in shown)
+    above = any(one.above_ns for one in shown)
+    rows = tuple(
+        (
+            percent(one.share, 1, 0),
+            bar(one.share),
+            *((one.engine,) if several else ()),
+            one.name,
+            *((one.what,) if counts else ()),
+            *((f"{rounded(one.above_ns)} above" if one.above_ns else "",) if above else ()),
+        )
+        for one in shown
+    )
+    header = ("",) * len(rows[0])
+    align = "rk" + "k" * several + "n" + "k" * counts + "r" * above
     tips = tuple(one.own_name for one in shown)
-    return Grid(header, rows, align, names=(1 + several,), tips=tips if any(tips) else ())
+    return Grid(header, rows, align, names=(2 + several,), tips=tips if any(tips) else ())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from nsysmap.text.lines import (
     WHOLE,
@@ -33,8 +34,12 @@ from nsysmap.text.terminal import columns, escaped, shortened
 
 BESIDE = 12
 """The width of the words on the left, where headings stand beside what they say."""
-_METER = 20  # characters
-_GAIN = 3  # columns before what a step brings, at least
+_BAR = 20  # characters
+_EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
+METER = 22
+"""The columns of a meter before what it says."""
+GAIN = 2
+"""The columns before what a step brings, at least."""
 _LEADS = (14, 12, 8, 4)  # columns before a line to paste, as far as it needs them
 _GAIN_AT = 88  # where it ends on a wide terminal
 _SHELL = ("nsys", "nsysmap", "polygraphy", "python", "trtexec", "tensorrt_rtx", "trtllm-build")
@@ -108,8 +113,14 @@ def _steps(block: Instructions, width: int) -> Iterator[Line]:
 
 def meter_text(block: Meter) -> str:
     """The bar in characters, and what it says."""
-    full = min(max(round(block.share * _METER), int(block.share > 0)), _METER)
-    return f"{'█' * full}{'░' * (_METER - full)}  {block.text}"
+    full = min(max(round(block.share * _BAR), int(block.share > 0)), _BAR)
+    return f"{'█' * full}{'░' * (_BAR - full)}{' ' * (METER - _BAR)}{block.text}"
+
+
+def bar(share: float) -> str:
+    """A bar of that share on the scale of a meter, to an eighth of a character."""
+    eighths = max(round(share * _BAR * 8), 1)
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8]
 
 
 def close_lines(section: Section, width: int) -> list[Line]:
@@ -150,17 +161,40 @@ def _close_step(step: Instruction, width: int) -> Iterator[Line]:
     text, gain, room = escaped(step.text), escaped(step.gain), width - BESIDE
     if not gain:
         yield from _right(wrapped(step.text, room, indent=0, hang=0))
-    elif columns(text) + _GAIN + columns(gain) <= room:
-        gap = max(min(room, _GAIN_AT) - columns(text) - columns(gain), _GAIN)
+    elif columns(text) + GAIN + columns(gain) <= room:
+        gap = max(min(room, _GAIN_AT) - columns(text) - columns(gain), GAIN)
         yield from _right([((text, "bold"), (" " * gap, ""), (gain, ""))])
     else:
-        yield from _right(wrapped(f"{step.text}: {step.gain}", room, indent=0, hang=2))
+        both = f"{step.gain}; {step.why}"
+        joined = bool(step.why) and columns(escaped(both)) <= room - 2
+        yield from _right(wrapped(f"{step.text}:", room, indent=0, hang=2))
+        yield from _right(wrapped(both if joined else step.gain, room, indent=2, hang=0))
+        step = replace(step, why="") if joined else step
     for line in step.lines:
+        if step.why and (noted := _noted(line, step.why, width)):
+            yield from noted
+            step = replace(step, why="")
+            continue
         ways = [list(pasted_lines(line, width, " " * lead)) for lead in _LEADS]
         fit = [way for way in ways if not _beyond(way, width)] or ways[-1:]
-        yield from next((way for way in fit if len(way) == 1), fit[0])
+        yield from min(fit, key=len)
     for told in (step.change, step.why):
         yield from _right(wrapped(told, room, indent=2, hang=0))
+
+
+def _noted(line: str, why: str, width: int) -> list[Line]:
+    """A line to paste with the reason for it in its comment, where that does not take more lines
+    than the line alone; empty otherwise.
+    """
+    code, comment = _COMMENT.fullmatch(line).groups()  # type: ignore[union-attr]  # it matches every text
+    if not comment:
+        return []
+    for lead in (" " * one for one in _LEADS):
+        alone = list(pasted_lines(line, width, lead))
+        noted = list(pasted_lines(f"{code}  {comment}; {why}", width, lead))
+        if len(noted) == len(alone) and not _beyond(noted, width):
+            return noted
+    return []
 
 
 def _beyond(lines: Sequence[Line], width: int) -> int:
@@ -170,7 +204,7 @@ def _beyond(lines: Sequence[Line], width: int) -> int:
 
 def pasted_lines(command: str, width: int, lead: str) -> Iterator[Line]:
     """A line to paste; where it is too long, a shell's goes on after a backslash, code after a
-    comma or a semicolon, and a comment stands on a line of its own.
+    comma or a semicolon, and a comment stands behind the last or on a line of its own.
     """
     text, room = escaped(command), width - len(lead)
     if columns(text) <= room:
@@ -181,6 +215,9 @@ def pasted_lines(command: str, width: int, lead: str) -> Iterator[Line]:
     *first, last = _folded(code, room) if shell else _statements(code, room)
     for line in first:
         yield (lead, ""), (f"{line} \\" if shell else line, "yellow")
+    if comment and columns(f"{last}  {comment}") <= room:
+        yield (lead, ""), (f"{last}  {comment}", "yellow")
+        return
     yield (lead, ""), (last, "yellow")
     if comment:
         yield (lead, ""), (comment, "yellow")

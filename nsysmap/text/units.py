@@ -92,6 +92,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {plural}"
 
 
+def a_or_an(noun: str) -> str:
+    """The noun with its article."""
+    return f"{'an' if noun[:1] in 'aeiou' else 'a'} {noun}"
+
+
 def unit_words(inferences: int, one: str = "inference") -> str:
     """The unit of a time: an inference (or a repetition), or a pass of so many."""
     return one if inferences == 1 else f"pass of {inferences} {one}s"

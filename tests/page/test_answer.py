@@ -53,7 +53,7 @@ def test_the_answer_stands_on_one_screen_of_a_small_laptop(
     told = page.inner_text("#answer")
     for word in (
         "CUDA graph",
-        "fuse attention",
+        "keep two inferences in flight",
         "slowest",
         "engine.json is the engine that ran",
         "how sure",
@@ -72,6 +72,18 @@ def test_the_answer_stands_on_one_screen_of_a_small_laptop(
     assert page.inner_text("#details h2").startswith("Inference")
     page.get_by_label("close the details").click()
     assert page.locator("#details").is_hidden()
+
+
+def test_a_decoding_loop_says_how_many_tokens_per_second(
+    browser: Browser, written: Callable[..., Path]
+) -> None:
+    page = opened(browser, written(*CAPTURES["two engines in turns"]))
+    told = page.inner_text("#answer")
+    assert re.search(
+        r"first token after [\d,.]+ µs, then [\d,.]+ µs a token: [\d,.]+ tokens/s", told
+    )
+    other = opened(browser, bert(written))
+    assert "token" not in other.inner_text("#answer")
 
 
 def test_times_of_layers_have_one_unit(browser: Browser, written: Callable[..., Path]) -> None:

@@ -56,10 +56,23 @@ def test_every_table_of_rows_has_its_button(
     browser: Browser, written: Callable[..., Path], names: tuple[str, ...]
 ) -> None:
     page = opened(browser, written(*names))
-    tables = (
-        page.locator("#panels table.rows").count() - page.locator("#region-list table.rows").count()
-    )
-    assert page.locator("#panels .export").count() == tables
+    assert page.locator("#panels .export").count() == page.locator("#panels table.rows").count()
+
+
+def test_the_parts_of_a_region_are_offered_as_csv(
+    browser: Browser, written: Callable[..., Path], tmp_path: Path
+) -> None:
+    page = opened(browser, written(*CAPTURES["two engines in turns"]))
+    region = page.locator("#region-list details").first
+    if region.get_attribute("open") is None:
+        region.locator("summary").click()
+    with page.expect_download() as download:
+        region.locator(".export").click()
+    assert download.value.suggested_filename.startswith("parts of ")
+    download.value.save_as(tmp_path / "parts")
+    head, *rows = csv.reader((tmp_path / "parts").read_text("utf-8").splitlines())
+    assert head[:2] == ["share of the region", "µs"]
+    assert len(rows) == region.locator("tbody tr").count() > 0
 
 
 def test_csv_holds_any_name_and_no_formula() -> None:

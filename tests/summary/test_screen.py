@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysmap.answer import first
+from nsysmap.answer import first, gains
 from nsysmap.answer.commands import commands
 from nsysmap.answer.model import Answer, Disturbance, Figure, Trouble
 from nsysmap.api import analyze
@@ -20,6 +20,8 @@ from nsysmap.output.first import EVERYTHING, first_sections
 from nsysmap.output.text.report import report_text
 from nsysmap.output.text.screen import MOST_LINES, MOST_WORDS, screen
 from nsysmap.text.lines import rendered
+from nsysmap.text.page import Instructions, Paragraph
+from nsysmap.text.page_lines import bar
 from nsysmap.text.terminal import columns
 from nsysmap.text.units import rounded
 from tests.places import FIXTURES, GOLDEN
@@ -171,6 +173,103 @@ def test_an_action_has_its_saving_a_line_to_paste_or_what_to_change_and_a_reason
             assert one.why or one.throughput  # whose gain says it
 
 
+def test_the_reason_stands_in_the_title_of_a_graph_where_both_fit_and_is_never_lost() -> None:
+    answer = held("bert_trt10")
+    (graph, *_) = first.todo(answer)
+    kernels = {kind.kernels for kind in answer.kinds}
+    assert kernels == {56}
+    assert "56" in graph.reasoned[0]
+    assert "56" in graph.why
+    (beside,) = [one for one in first_sections(answer, EVERYTHING, WIDTH) if one.key == "do-first"]
+    (narrow,) = [one for one in first_sections(answer, EVERYTHING, 40) if one.key == "do-first"]
+    told = [one.blocks[0] for one in (beside, narrow)]
+    assert all(isinstance(one, Instructions) for one in told)
+    first_steps = [one.steps[0] for one in told if isinstance(one, Instructions)]
+    assert [(step.text == graph.title, bool(step.why)) for step in first_steps] == [
+        (False, False),
+        (True, True),
+    ]
+
+
+def test_an_action_of_unknown_gain_is_told_only_where_no_other_is() -> None:
+    answer = held("two_engines")
+    unknown = [one for one in answer.actions if one.filled is not None and one.basis == "rule"]
+    assert unknown
+    assert not set(unknown) & set(gains.first_actions(answer))
+    alone = replace(answer, actions=tuple(unknown))
+    assert gains.first_actions(alone) == tuple(unknown[:1])
+
+
+def test_two_actions_are_told_and_the_second_saves_not_little_beside_the_first() -> None:
+    answer = held("bert_trt10")
+    shown = gains.first_actions(answer)
+    assert len(shown) <= gains.ACTIONS == 2
+    graph = shown[0]
+    small = replace(graph, name="small", saving=Figure(1_000, 900, 1_100), share=0.05)
+    large = replace(graph, name="large", saving=Figure(30_000, 29_000, 31_000), share=0.09)
+    assert gains.first_actions(replace(answer, actions=(graph, small))) == (graph,)
+    assert gains.first_actions(replace(answer, actions=(graph, small, large))) == (graph, large)
+
+
+def test_each_layer_has_a_bar_on_the_scale_of_that_of_the_gpu() -> None:
+    assert (bar(1.0), bar(0.5), bar(0.001)) == ("█" * 20, "█" * 10, "▏")
+    lines = lines_of(held("bert_trt10"))
+    rows = [line for line in lines if re.match(r" +\d+%  [█▏▎▍▌▋▊▉]", line)]
+    assert len(rows) >= 3
+    for line in rows:
+        share, drawn = line.split()[:2]
+        assert drawn.count("█") == int(0.2 * int(share.rstrip("%")) + 0.06)
+
+
+def test_where_the_gpu_is_the_limit_each_layer_says_how_far_above_the_hardware_it_is() -> None:
+    answer = held("bert_trt10")
+    found = answer.headroom
+    assert found is not None and found.gpu_bound
+    shown = first.costs(answer)
+    known = {one.headroom_ns for one in found.groups if one.least_ns is not None}
+    assert found.groups[0].headroom_ns in {one.above_ns for one in shown}
+    assert {one.above_ns for one in shown} - {None} <= known
+    assert f"hardware needs {rounded(found.least_ns)}" in first.costs_headings(answer)[0]
+    host_bound = replace(answer, headroom=replace(found, gpu_bound=False))
+    assert not any(one.above_ns for one in first.costs(host_bound))
+    assert "hardware" not in first.costs_headings(host_bound)[0]
+
+
+def test_where_kernels_are_little_of_the_time_only_the_first_layers_are_told() -> None:
+    answer = held("bert_trt10")
+    assert answer.gpu_unprofiled is not None
+    assert len(first.costs(answer)) == first.LAYERS
+    idle = replace(answer, gpu_unprofiled=replace(answer.gpu_unprofiled, busy_share=0.1))
+    assert len(first.costs(idle)) == 3
+    assert len(first.costs(answer, minor=False)) == 3
+
+
+def test_threads_that_take_as_long_are_told_in_one_line_with_what_each_takes() -> None:
+    answer = of_files(("bert_split_trt10/threads.nsys-rep", "bert_split_trt10/engine.json"))
+    means = [one.mean_ns for one in answer.kinds if one.mean_ns]
+    assert len(means) == 2
+    alike = replace(answer, kinds=tuple(replace(one, mean_ns=means[0]) for one in answer.kinds))
+    assert f"{rounded(means[0])} each" in first.times(alike)[0][1]
+    apart = replace(
+        answer,
+        kinds=tuple(
+            replace(one, mean_ns=means[0] * (1 + at)) for at, one in enumerate(answer.kinds)
+        ),
+    )
+    assert "each" not in first.times(apart)[0][1]
+
+
+def test_doubts_are_one_line_that_counts_the_others() -> None:
+    answer = replace(
+        held("wrong_engine"), disturbance=Disturbance(slow=5, inferences=50, share=0.2)
+    )
+    assert len(first.doubts(answer)) == 2
+    (told,) = [one for one in first_sections(answer, EVERYTHING, WIDTH) if one.key == "doubt"]
+    (block,) = told.blocks
+    assert isinstance(block, Paragraph)
+    assert block.text.endswith("(+1: --full)")
+
+
 def test_a_saving_says_of_which_time() -> None:
     answer = held("bert_trt10")
     assert answer.unprofiled is not None
@@ -234,7 +333,7 @@ def test_a_host_that_was_slowed_down_is_the_first_doubt() -> None:
 
 def test_errors_come_right_after_the_title_and_are_red() -> None:
     text = report_text(held("whole_graph"), width=WIDTH, colour=True)
-    assert "\x1b[1;31m" in text.splitlines()[2]
+    assert "\x1b[1;31m" in text.splitlines()[1]
 
 
 def test_a_decoding_loop_has_its_first_token_and_the_time_of_one() -> None:

@@ -116,7 +116,7 @@ def test_a_change_for_throughput_says_how_many_a_second_and_what_that_takes() ->
     summary = analysis("bert_trt10", "sync.sqlite", rules=True).summary
     *shorter, more = gains.first_actions(summary)
     assert summary.unprofiled is not None
-    assert [action.name for action in shorter] == ["cuda-graph", "attention-not-fused"]
+    assert [action.name for action in shorter] == ["cuda-graph"]
     assert more.name == "two-in-flight"
     told = re.fullmatch(
         r"up to 6,\d00 \(likely (5,\d00)\) per second, now 3,020; kernels are on"
@@ -137,9 +137,10 @@ def test_a_change_for_throughput_says_how_many_a_second_and_what_that_takes() ->
     )
     assert gains.gain(summary, half).endswith("; each takes as long as before")
     waits = replace(more, name="async", beside=False)
-    for brief in (False, True):
-        assert "none needs another's" in gains.gain(summary, waits, brief=brief)
-        assert gains.gain(summary, waits, brief=brief).endswith("; each takes longer")
+    conditions = gains.conditions(summary, waits)
+    assert "none needs another's" in conditions
+    assert all(one in gains.gain(summary, waits) for one in conditions.split("; "))
+    assert conditions not in gains.gain(summary, waits, brief=True)
     assert gains.gain(summary, shorter[0]).startswith("saves 50 µs")
     # whose saving is more on a slow host, where there is more to save
     slow = replace(waits, saving=Figure(100_000, 90_000, 300_000), share=0.3)
@@ -651,7 +652,7 @@ def test_inferences_of_several_shapes_need_a_graph_for_each() -> None:
         )
         return next((one.title for one in given.summary.actions if one.name == "cuda-graph"), None)
 
-    assert title("two_shapes", "engine.json") == "run each kind of inference as a CUDA graph"
+    assert title("two_shapes", "engine.json") == "make a CUDA graph of each kind"
     assert (
         title("decode_loop", "context.engine.json", "generation.engine.json")
         == "run it as a CUDA graph"
@@ -706,8 +707,9 @@ def test_where_lines_are_few_the_actions_that_save_most_stay() -> None:
         saving=Figure(2 * graph.saving.ns, 0, 2 * graph.saving.ns),
         share=2 * (graph.share or 0),
     )
-    many = replace(summary, actions=(graph, large, two))
-    assert gains.first_actions(many) == (graph, large, two)
+    shown = gains.first_actions(replace(summary, actions=(graph, large, two)))
+    assert large in shown
+    assert len(shown) == gains.ACTIONS
     small = [replace(graph, name=f"other {number}") for number in range(3)]
     assert large in gains.first_actions(replace(summary, actions=(*small, large, two)))
 

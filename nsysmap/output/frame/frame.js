@@ -153,13 +153,16 @@ async function copied(text) {
 }
 
 /** Lets keys scroll what scrolls. */
-function scrollable(place) {
-  new ResizeObserver(() => {
-    if (place.scrollWidth <= place.clientWidth && place.scrollHeight <= place.clientHeight) return place.removeAttribute("tabindex");
+function scrollable(place) { scrolled = scrolled || new ResizeObserver(resized); scrolled.observe(place); }
+let scrolled = null;
+function resized(entries) {
+  const places = entries.map(entry => entry.target), scroll = places.map(place => place.scrollWidth > place.clientWidth || place.scrollHeight > place.clientHeight);
+  for (const [at, place] of places.entries()) {  // all are measured before the first is changed
+    if (!scroll[at]) { if (place.hasAttribute("tabindex")) place.removeAttribute("tabindex"); continue; }
     place.tabIndex = 0;
     place.setAttribute("role", "group");
     if (!place.hasAttribute("aria-label")) place.setAttribute("aria-label", "table");
-  }).observe(place);
+  }
 }
 
 /** What every page in the frame does at once. */
@@ -176,10 +179,14 @@ function framed(repaint = () => {}) {
     exportable(head, table.dataset.csv || around.id, () => rowsOf(table));
   }
   allOf(".scroll").forEach(scrollable);
+  const tellHeight = (name, height) => {
+    const root = document.documentElement, told = height + "px";  // the same again is not told: every element's style depends on it
+    if (getComputedStyle(root).getPropertyValue(name).trim() !== told) root.style.setProperty(name, told);
+  };
   const heading = () => {
-    const bar = byId("tabs");
-    document.documentElement.style.setProperty("--head", headOf() + "px");
-    if (bar) document.documentElement.style.setProperty("--tabs", bar.offsetHeight + "px");
+    const bar = byId("tabs"), head = headOf(), tabs = bar ? bar.offsetHeight : 0;
+    tellHeight("--head", head);
+    if (bar) tellHeight("--tabs", tabs);
   };
   const sizes = new ResizeObserver(heading);
   sizes.observe(document.querySelector("header"));

@@ -23,8 +23,6 @@ from nsysmap.text.units import duration, percent, rounded
 TOP = 5
 """Layers, or kernels, at the top of the page."""
 
-_ALL_FIRST = replace(EVERYTHING, actions=gains.ACTIONS, reasons=gains.ACTIONS)
-"""The page has room for every action that comes first, and for why each helps."""
 _NAME = 46  # characters of a name at the top of the page
 _LEAST_PART = 0.0005  # of a bar: what is less would be said as 0.0%
 BUSY = "#566bcb"
@@ -112,7 +110,7 @@ def page_sentences(summary: Answer, proofs: Mapping[int, str], *, layers: bool) 
     """
     guess, costs = summary.unprofiled, cost_rows(summary, families=True)[:TOP]
     predicted = None if guess is None else words.figure_range(guess)
-    todo = {section.key: section.blocks for section in first_sections(summary, _ALL_FIRST)}
+    todo = {section.key: section.blocks for section in first_sections(summary, EVERYTHING)}
     return PageSentences(
         words.title(summary),
         "" if predicted is None else predicted.alone,

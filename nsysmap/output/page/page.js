@@ -395,7 +395,8 @@ async function start() {
   byId("help").addEventListener("click", () => byId("keys").showModal());
   byId("color").addEventListener("change", event => { timeline.color(targetOf(event).value); legend(targetOf(event).value); });
   framed(repaint);
-  new ResizeObserver(() => document.documentElement.style.setProperty("--answer", byId("answer").offsetHeight + 6 + "px")).observe(byId("answer"));
+  const answerEnds = [byId("lanes"), document.querySelector("aside")];  // these only, as every element below one that is told gets its style again
+  new ResizeObserver(() => { const height = byId("answer").offsetHeight + 6 + "px"; for (const place of answerEnds) place.style.setProperty("--answer", height); }).observe(byId("answer"));
   function repaint() { layers.update(selection); icicle.theme(); idle.update(selection); timeline.theme(); overview.draw(); spread.theme(); legend(byId("color").value); }
   function legend(mode) {
     const place = byId("legend");
@@ -403,6 +404,7 @@ async function start() {
     const entry = (fill, words) => { const made = element("span", null, place); element("i", null, made).style.background = isDark() ? onDark(fill) : fill; made.append(words); };
     if (mode === "kind") for (const at of [...new Set(doc.kernel_kinds)].sort((one, two) => one - two)) entry(doc.kinds[at].fill, doc.kinds[at].words);
     else element("span", "one colour per layer, eight colours in rotation, so that neighbouring layers differ", place);
+    if (!doc.idle.length) return;
     element("span", null, place, "break");
     element("b", "idle:", place);
     for (const row of doc.idle) entry(doc.causes[row.cause].fill, doc.causes[row.cause].name);
@@ -486,6 +488,7 @@ function overviewOf(trace, canvas, timeline) {
 }
 
 start().catch(error => {
+  document.body.classList.add("broken");
   const place = byId("broken");
   place.hidden = false;
   place.textContent = `The figures below the answer cannot be drawn: ${error.message}. They need a browser of 2023 or later.`;

@@ -196,6 +196,7 @@ function idleOf(trace, place, on) {
         element("td", doc.causes[row.cause].words, made, "text");
         return made;
       }));
+      if (!rows.length) element("td", "no idle time between two pieces of GPU work", element("tr", null, body), "text").colSpan = 6;
       place.querySelector(".said").textContent = part ? `within the ${timed ? "selection" : "whole trace"} (${duration(part.window)})${chosenLayers(selection) ? ", directly before kernels of the selected layers" : ""}` : doc.idle_of;
     },
   };
@@ -264,9 +265,10 @@ function regionsOf(trace, place) {
   function fill(made, region) {
     const parts = alike.checked ? alikeParts(region.parts) : region.parts.map(part => ({ ...part, parts: [part] }));
     const longest = parts.reduce((most, part) => Math.max(most, part.share), 0);
-    const scroll = element("div", null, made, "scroll tall");
+    const tools = element("p", null, made, "tools"), scroll = element("div", null, made, "scroll tall");
     scrollable(scroll);
     const table = element("table", null, scroll, "rows");
+    exportable(tools, `parts of ${region.name.replace(/[^\w.-]+/g, "_").replace(/^_|_$/g, "").slice(0, 60)}`, () => rowsOf(table));
     const head = element("tr", null, element("thead", null, table));
     for (const [name, side] of [["share of the region", "right"], ["µs", "right"], ["kernels", "right"], ["part", "text"], ["what it is", "text"], ["known from", ""]]) element("th", name, head, side);
     const body = element("tbody", null, table);

@@ -11,6 +11,8 @@ from nsysmap.text.terminal import columns
 
 MOST_LINES, MOST_WORDS = 20, 180
 """Of the screen, at 80 columns and wider."""
+USUAL_LINES = 15
+"""Where it has more, what says little is left out."""
 _NARROW = 80  # columns for which sentences are chosen, so that every width says the same
 
 
@@ -22,7 +24,10 @@ def screen(answer: Answer, width: int) -> list[Line]:
         words = len(rendered(lines, colour=False).split())
         return len(lines) <= MOST_LINES and words <= MOST_WORDS
 
-    return _laid_out(answer, width, fitting(fits))
+    def short(amount: Amount) -> bool:
+        return len(_laid_out(answer, _NARROW, amount)) <= USUAL_LINES
+
+    return _laid_out(answer, width, fitting(fits, short))
 
 
 def _laid_out(answer: Answer, width: int, amount: Amount) -> list[Line]:
@@ -31,7 +36,6 @@ def _laid_out(answer: Answer, width: int, amount: Amount) -> list[Line]:
     lines = heading(told, width)
     if answer.selected:
         lines.append(styled(answer.selected))
-    lines.append(styled(""))
     for section in first_sections(answer, amount, _NARROW - BESIDE):
         lines += close_lines(section, width)
     return lines
