@@ -52,7 +52,7 @@ def test_a_new_cause_is_one_entry_that_every_reader_knows(tmp_path: Path) -> Non
     done = subprocess.run(
         [
             *(sys.executable, "-c", NEW_CAUSE),
-            f"analyze {report} {engine} {outputs}",
+            f"analyze {report} {engine} --no-cache {outputs}",
             f"plot {report} {engine} idle -o {picture}",
             f"compare {report} fixtures/bert_trt10/graph.nsys-rep",
         ],
