@@ -536,7 +536,7 @@ def _reasoned(answer: Answer, action: Action) -> tuple[str, ...]:
     """The title of a CUDA graph with how many kernels one by one are the reason for it."""
     if action.name != "cuda-graph" or action.title != ADVISED["cuda-graph"].title:
         return ()
-    cause, kernels = _behind(answer, action), _kernels(answer)
+    cause, kernels = _behind(answer, action), _launches(answer)
     if cause is None or cause.cause not in _LAUNCHED or kernels is None:
         return ()
     if action.host_evidence is not None or action.in_phase or kernels.least != kernels.most:
@@ -597,7 +597,7 @@ def _told_idle(answer: Answer) -> Sequence[IdleCause]:
 
 def _launched(answer: Answer) -> str:
     """How many launches an inference is, where all have as many."""
-    found = _kernels(answer)
+    found = _launches(answer)
     if found is None:
         return ""
     least, most = found.least, found.most
@@ -606,16 +606,16 @@ def _launched(answer: Answer) -> str:
 
 
 @dataclass(frozen=True)
-class _Kernels:
+class _Launches:
     """How many kernels an inference has, in the kinds with the fewest and the most."""
 
     least: int
     most: int
 
 
-def _kernels(answer: Answer) -> _Kernels | None:
+def _launches(answer: Answer) -> _Launches | None:
     kernels = [kind.kernels for kind in answer.kinds if kind.kernels]
-    return _Kernels(min(kernels), max(kernels)) if kernels else None
+    return _Launches(min(kernels), max(kernels)) if kernels else None
 
 
 def _behind(answer: Answer, action: Action) -> IdleCause | None:
