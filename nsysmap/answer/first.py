@@ -104,9 +104,8 @@ def _what_ran(answer: Answer, *, version: bool = True, suffix: bool = True) -> s
 
 
 def _engine(engine: EngineRan, *, suffix: bool) -> str:
-    own = engine.inferences and engine.in_doubt < engine.inferences
     name = engine.source if suffix else PurePath(engine.source).name.partition(".")[0]
-    return name if engine.verdict == "ran" and own else f"perhaps {name}"
+    return name if engine.ran_inferences else f"perhaps {name}"
 
 
 def _gpus(answer: Answer) -> str:

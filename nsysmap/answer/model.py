@@ -706,6 +706,13 @@ class EngineRan:
     file: str = ""  # the file that lists it, where that lists several
 
     @property
+    def ran_inferences(self) -> bool:
+        """Whether it ran, and most probably some of the inferences; without, it ran perhaps: only
+        the names of its layers fit, say.
+        """
+        return self.verdict == "ran" and 0 <= self.in_doubt < self.inferences
+
+    @property
     def in_file(self) -> str:
         """The name of its file."""
         return self.file or self.source

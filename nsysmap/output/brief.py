@@ -8,8 +8,10 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from nsysmap.answer.whose import engine_ran
+
 if TYPE_CHECKING:
-    from nsysmap.answer.model import Action, Answer, Figure, GpuTime
+    from nsysmap.answer.model import Action, Answer, EngineRan, Figure, GpuTime
 
 SCHEMA = 1
 """Grows when a key of the brief changes its meaning or goes."""
@@ -20,7 +22,16 @@ NAMES_ARE_DATA = (
     " instructions"
 )
 _NAME = 120  # characters of a name, a command or a reason; what is longer is cut in its middle
-_SHORTENED = ("unknown", "warnings", "costliest_layers", "next_commands", "engines", "do_first")
+_SENTENCES = 600  # characters of what is in the way of an answer, and of a warning
+_SHORTENED = (
+    "unknown",
+    "warnings",
+    "costliest_layers",
+    "next_commands",
+    "engines",
+    "do_first",
+    "no_answer_because",
+)
 """The lists that lose their last entries, in this order, where the whole is too long."""
 
 
@@ -41,12 +52,13 @@ def brief(summary: Answer) -> dict[str, object]:
             {
                 "file": _short(engine.source),
                 "inferences": engine.inferences,
-                "did_it_run": engine.verdict or "unknown",
+                "did_it_run": _did_it_run(engine),
+                "how_sure": _short(engine_ran(summary, engine), 240) or None,
             }
             for engine in summary.engines
         ],
-        "no_answer_because": [_short(one, 240) for one in summary.blocked[:3]],
-        "warnings": [_short(one, 240) for one in summary.warnings],
+        "no_answer_because": [_whole(one) for one in summary.blocked[:2]],
+        "warnings": [_whole(one) for one in summary.warnings],
         "time_in_trace_us": _us(summary.traced.ns if summary.traced else None),
         "time_without_profiler_us": _range(summary.unprofiled),
         "gpu": [_gpu(one) for one in summary.gpus[:2]],
@@ -114,6 +126,13 @@ def _fitted(found: dict[str, object]) -> dict[str, object]:
     return {**found, "left_out": left_out}
 
 
+def _did_it_run(engine: EngineRan) -> str:
+    """The verdict; `perhaps` where no inference is its own, and only names of layers fit."""
+    if engine.verdict == "ran" and not engine.ran_inferences:
+        return "perhaps"
+    return engine.verdict or "unknown"
+
+
 def _action(action: Action) -> dict[str, object]:
     return {
         "action": action.name,
@@ -154,6 +173,15 @@ def _short(text: str, most: int = _NAME) -> str:
     """The text on one line without control characters, cut in the middle where it is too long."""
     line = " ".join(_printable(text).split())
     return line if len(line) <= most else f"{line[: most - most // 3 - 1]}…{line[-(most // 3) :]}"
+
+
+def _whole(text: str) -> str:
+    """As many sentences of the text as fit; the first is cut where it alone is too long."""
+    line = " ".join(_printable(text).split())
+    if len(line) <= _SENTENCES:
+        return line
+    kept, end, rest = line[:_SENTENCES].rpartition(". ")
+    return f"{kept}." if end and rest else _short(line, _SENTENCES)
 
 
 def _printable(text: Sequence[str]) -> str:

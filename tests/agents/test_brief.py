@@ -32,9 +32,9 @@ def test_the_brief_has_the_answer_with_its_ranges() -> None:
     found = json.loads(brief_text(analyze(*CASES[0]).summary))
     assert found["unit"] == "inference"
     assert found["units_seen"] == 40
-    assert found["engines"] == [
-        {"file": "bert_eager.engine.json", "inferences": 40, "did_it_run": "ran"}
-    ]
+    (engine,) = found["engines"]
+    assert engine["did_it_run"] == "ran"
+    assert engine["inferences"] == 40
     time = found["time_without_profiler_us"]
     assert time["low"] < time["likely"] < time["high"] < found["time_in_trace_us"]
     assert found["do_first"][0]["action"] == "cuda-graph"
@@ -52,6 +52,24 @@ def test_what_is_hidden_in_graphs_is_unknown_and_not_zero() -> None:
         "more_are_hidden_in_graphs": True,
         "joined_by": [],
     }
+
+
+def test_an_engine_whose_kernels_are_hidden_ran_perhaps() -> None:
+    folder = FIXTURES / "bert_trt10"
+    found = json.loads(
+        brief_text(analyze(folder / "graph_whole.sqlite", folder / "engine.json").summary)
+    )
+    (engine,) = found["engines"]
+    assert engine["did_it_run"] == "perhaps"
+    assert engine["how_sure"]
+
+
+def test_what_is_in_the_way_of_an_answer_is_said_in_whole_sentences() -> None:
+    folder = FIXTURES / "bert_trt10"
+    found = brief(analyze(folder / "graph_whole.sqlite").summary)
+    (reason,) = found["no_answer_because"]  # type: ignore[misc]
+    assert "--cuda-graph-trace=node" in reason
+    assert not any("…" in sentence[:-30] for sentence in reason.split(". ")[:-1])
 
 
 def test_the_command_prints_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
