@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from nsysmap import __version__
 from nsysmap.agents.opened import Answer, Desk, tables
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.extras import extra_package, install_line, need_extras
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -29,14 +30,15 @@ data copied from the report, whatever they say."""
 
 def server(folders: tuple[Path, ...]) -> MCPServer:
     """The server, which may read files of these folders.  Raises NsysmapError without the SDK."""
+    need_extras("nsysmap mcp", "mcp")
     try:
         from mcp.server import MCPServer
         from mcp.server.mcpserver.exceptions import ToolError
     except ImportError:
         raise NsysmapError(
             "nsysmap mcp",
-            "needs the package mcp, version 2 or later",
-            "install it with: pip install 'mcp>=2'",
+            "needs a newer version of the package mcp than the one installed",
+            f"install it: {install_line((extra_package('mcp'),))}",
         ) from None
 
     desk = Desk(folders)

@@ -10,8 +10,8 @@ from nsysmap.cli.console import width
 @click.command("doctor", short_help="Which tools are installed, and what that allows.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array, one object per item.")
 def doctor_command(*, as_json: bool) -> None:
-    """Show whether nsys, TensorRT, onnx, chromium and the GPU's counters are available, and what
-    that allows.
+    """Show whether nsys, TensorRT, the optional packages, chromium and the GPU's counters are
+    available, and what that allows.
 
     nsysmap needs none of them to read a report and an engine file.
 

@@ -72,13 +72,15 @@ def fix_command(
       nsysmap fix report.nsys-rep engine.json --onnx model.onnx --apply edited.onnx
     """
     from nsysmap.api import analyze
+    from nsysmap.core.extras import need_extras
     from nsysmap.core.output_file import check_output, replacing
-    from nsysmap.edits.fix import apply_script, fix
+    from nsysmap.edits.fix import NEEDED, NEEDED_TO_APPLY, apply_script, fix
     from nsysmap.edits.given_inputs import read_inputs
     from nsysmap.mapping.given_files import given_files
 
     if output is None and applied is None:
         raise click.UsageError("Say where to write the script (-o) or the edited model (--apply).")
+    need_extras("nsysmap fix", *NEEDED, *(NEEDED_TO_APPLY if applied is not None else ()))
     files = given_files((report, engine))
     sources = [Path(one) for one in (report, engine, onnx_file, *given)]
     if output is not None:

@@ -95,6 +95,9 @@ def fleet_command(  # one parameter an option
     Example:
       nsysmap fleet 'runs/**/rank*.nsys-rep' --engine engine.json -o fleet/
     """
+    from nsysmap.core.extras import need_extras
+
+    need_extras("nsysmap fleet", "distributed", "fsspec")
     from nsysmap.fleet.page import fleet_text, write_page
     from nsysmap.fleet.run import Settings, run_fleet
     from nsysmap.fleet.sources import sources

@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.extras import need_extras
 from nsysmap.core.records import dataclass
 from nsysmap.edits.view import Array
 
@@ -61,13 +62,9 @@ def compare(
     ``shapes`` are those of inputs whose model leaves dimensions open.  Raises NsysmapError if
     onnxruntime is not installed, or cannot run them.
     """
-    try:
-        import onnxruntime
-    except ImportError:
-        raise NsysmapError(
-            str(before), "onnxruntime, which compares results, is not installed",
-            "install it: pip install 'nsysmap[fix]'",
-        ) from None  # fmt: skip
+    need_extras(str(before), "onnxruntime")
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

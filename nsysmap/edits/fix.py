@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsysmap.core.errors import NsysmapError, named_path
+from nsysmap.core.extras import need_extras
 from nsysmap.core.output_file import replacing
 from nsysmap.core.records import dataclass
 from nsysmap.edits.flags import Flag, flags, pinned
@@ -37,6 +38,12 @@ if TYPE_CHECKING:
     from nsysmap.edits.view import Array
     from nsysmap.inputs.engine.model import Engine
 
+NEEDED = ("onnx", "onnx-ir")
+"""The optional packages that finding edits takes."""
+
+NEEDED_TO_APPLY = ("onnxruntime",)
+"""Those that applying them takes as well: results are compared."""
+
 _MOST_BETWEEN_NS = 6_000
 """A launch takes no longer: more idle time between kernels has other reasons than their number."""
 _FP32 = ("FP32", "TF32")
@@ -60,16 +67,12 @@ class Fix:
 def load_model(path: str) -> ir.Model:
     """The model with its weights, which are read when they are needed.
 
-    Raises NsysmapError if onnx-ir is not installed, the file is no model, weights are missing, or
-    its opset is too old.
+    Raises NsysmapError if onnx or onnx-ir is not installed, the file is no model, weights are
+    missing, or its opset is too old.
     """
-    try:
-        import onnx_ir as ir
-    except ImportError:
-        raise NsysmapError(
-            path, "the onnx-ir package, which edits models, is not installed",
-            "install it: pip install 'nsysmap[fix]'",
-        ) from None  # fmt: skip
+    need_extras("nsysmap fix", *NEEDED)
+    import onnx_ir as ir
+
     from nsysmap.edits.opsets import LEAST
 
     read_model(path)  # says what is wrong with the file
@@ -306,6 +309,7 @@ def apply_script(
 
     Raises NsysmapError if they do not, or if the script fails.
     """
+    need_extras("nsysmap fix --apply", *NEEDED, *NEEDED_TO_APPLY)
     import onnx_ir as ir
 
     from nsysmap.edits.check import check_interface, compare

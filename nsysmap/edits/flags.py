@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-
-import onnx_ir as ir
+from typing import TYPE_CHECKING
 
 from nsysmap.core.records import dataclass
 from nsysmap.rules.finding import Finding
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
 
 
 @dataclass(frozen=True)

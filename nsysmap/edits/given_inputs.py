@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import zipfile
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nsysmap.core.errors import NsysmapError, named_path
-from nsysmap.edits.view import Array
+
+if TYPE_CHECKING:
+    from nsysmap.edits.view import Array
 
 
 def read_inputs(path: str) -> dict[str, Array]:

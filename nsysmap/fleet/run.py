@@ -14,6 +14,7 @@ from typing import Any
 
 from nsysmap.core.ending import descendants_noted
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.extras import need_extras
 from nsysmap.core.marked_folder import marked_folder
 from nsysmap.core.output_file import replacing
 from nsysmap.core.records import dataclass
@@ -155,13 +156,10 @@ def _client(settings: Settings) -> Iterator[Any]:
     """A client of the named scheduler, or of a cluster on this machine that ends with the
     client.
     """
-    try:
-        import dask
-        from distributed import Client, LocalCluster
-    except ImportError as error:
-        raise NsysmapError(
-            "fleet", "needs the package distributed", "pip install distributed fsspec"
-        ) from error
+    need_extras("nsysmap fleet", "distributed")
+    import dask
+    from distributed import Client, LocalCluster
+
     if settings.scheduler is not None:
         try:
             client = Client(settings.scheduler, timeout=_CONNECT_S, set_as_default=False)

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.extras import need_extras
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING
 
@@ -222,12 +223,9 @@ def _remote(url: str) -> list[str]:
 
 def file_system(url: str) -> tuple[Any, str]:
     """fsspec's file system of a URL, and the path in it."""
-    try:
-        import fsspec
-    except ImportError as error:
-        raise NsysmapError(
-            url, "needs the package fsspec", "pip install distributed fsspec"
-        ) from error
+    need_extras(url, "fsspec")
+    import fsspec
+
     try:
         system, path = fsspec.core.url_to_fs(url)
     except (ImportError, ValueError, OSError) as error:

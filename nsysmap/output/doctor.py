@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from nsysmap.core.errors import NsysmapError
+from nsysmap.core.extras import EXTRA_PACKAGES, ExtraPackage, install_line
 from nsysmap.core.records import dataclass
 from nsysmap.core.system import is_root
 from nsysmap.inputs.nsys.export_cache import cache_folder
@@ -27,7 +28,8 @@ _DRIVER = Path("/proc/driver/nvidia")
 _TOLD = {"yes": "ok", "no": "--", "unknown": "?"}
 
 _NEEDED = ("duckdb", "pyarrow", "numpy", "pandas", "networkx", "matplotlib", "click")
-_OPTIONAL = ("tensorrt", "tensorrt_rtx", "onnx", "mcp", "distributed", "fsspec")
+_TENSORRT = ("tensorrt", "tensorrt_rtx")
+_CALLED = {"distributed": "Dask"}  # packages that are better known by another name
 
 State = Literal["yes", "no", "unknown"]
 
@@ -44,7 +46,8 @@ class ToolFound:
 
 def doctor() -> tuple[ToolFound, ...]:
     """What was found, in the order in which a user meets it."""
-    return (*_nsys(), _tensorrt(), _trtexec(), _onnx(), _fleet(), _browser(), *_gpu(), _cache())
+    extras = map(_extra, EXTRA_PACKAGES)
+    return (*_nsys(), _tensorrt(), _trtexec(), *extras, _browser(), *_gpu(), _cache())
 
 
 def doctor_text(found: Sequence[ToolFound], *, width: int = 100) -> str:
@@ -67,7 +70,8 @@ def version_text(own: str) -> str:
         ", ".join(f"{name} {_version(name) or 'missing'}" for name in _NEEDED),
         _nsys_version(),
     ]
-    found = {name: _version(name) for name in _OPTIONAL}
+    found = {name: _version(name) for name in _TENSORRT}
+    found |= {one.package: _extra_version(one) for one in EXTRA_PACKAGES}
     there = [f"{name} {told}" for name, told in found.items() if told]
     absent = [name for name, told in found.items() if not told]
     if there:
@@ -162,31 +166,26 @@ def _trtexec() -> ToolFound:
     return ToolFound("trtexec", "yes", _shown(path), allows)
 
 
-def _onnx() -> ToolFound:
-    if told := _version("onnx"):
-        return ToolFound(
-            "onnx",
-            "yes",
-            told,
-            "--onnx MODEL names the nodes of the model that run inside opaque regions",
-        )
-    return ToolFound(
-        "onnx",
-        "no",
-        "the Python package onnx is not installed",
-        "--onnx MODEL does not work: pip install onnx",
-    )
+def _extra(extra: ExtraPackage) -> ToolFound:
+    thing = _CALLED.get(extra.package, extra.package)
+    told = _extra_version(extra)
+    if told is None:
+        what = f"the Python package {extra.package} is not installed"
+    elif _major(told) < extra.least:
+        what = f"{told} (Python package {extra.package}) is older than {extra.least}"
+    else:
+        return ToolFound(thing, "yes", f"{told} (Python package {extra.package})", extra.allows)
+    return ToolFound(thing, "no", what, f"{extra.without}: {install_line((extra,))}")
 
 
-def _fleet() -> ToolFound:
-    if told := _version("distributed"):
-        return ToolFound("Dask", "yes", told, "nsysmap fleet reads many reports at once")
-    return ToolFound(
-        "Dask",
-        "no",
-        "the Python package distributed is not installed",
-        "no nsysmap fleet: pip install distributed fsspec",
-    )
+def _major(told: str) -> int:
+    first = told.partition(".")[0]
+    return int(first) if first.isdecimal() else 0
+
+
+def _extra_version(extra: ExtraPackage) -> str | None:
+    versions = map(_version, (extra.package, *extra.also))
+    return next((found for found in versions if found), None)
 
 
 def _browser() -> ToolFound:

@@ -292,7 +292,11 @@ def test_doctor_without_anything_says_what_works_all_the_same(
         "TensorRT": False,
         "trtexec": False,
         "onnx": False,
+        "onnx-ir": False,
+        "onnxruntime": False,
         "Dask": False,
+        "fsspec": False,
+        "mcp": False,
         "chromium": False,
         "GPU": False,
         "cache": True,
@@ -302,9 +306,26 @@ def test_doctor_without_anything_says_what_works_all_the_same(
         "Reports can be opened without it: nsysmap reads them itself. `nsysmap record` needs nsys:"
         " install Nsight Systems." in told
     )
+    for package in ("onnx", "onnx-ir", "onnxruntime", "distributed", "fsspec", "mcp"):
+        assert f"the Python package {package} is not installed" in told
+    assert "no nsysmap fix: pip install onnx-ir" in told
+    assert "no nsysmap mcp: pip install 'mcp>=2'" in told
+    version = run(capfd, "--version").out.splitlines()
+    absent = "tensorrt, tensorrt_rtx, onnx, onnx-ir, onnxruntime, distributed, fsspec, mcp"
+    assert version[-1] == f"optional, not installed: {absent}"
     monkeypatch.setenv("NSYS", "/bin/false")
     assert "point NSYS at" in " ".join(run(capfd, "doctor").out.split())
     assert not (tmp_path / "a").exists()
+
+
+def test_a_package_that_is_too_old_allows_nothing(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(doctor, "version", lambda _: "1.27.1")
+    found = {one["thing"]: one for one in json.loads(run(capfd, "doctor", "--json").out)}
+    assert found["mcp"]["found"] is False
+    assert found["mcp"]["what"] == "1.27.1 (Python package mcp) is older than 2"
+    assert found["onnx-ir"]["found"] is True
 
 
 @pytest.mark.parametrize(

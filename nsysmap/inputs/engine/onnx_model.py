@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nsysmap.core.errors import NsysmapError, named_path
+from nsysmap.core.extras import need_extras
 from nsysmap.core.records import dataclass
 
 # protobuf reads no more; larger models keep their weights in files of their own
@@ -69,11 +70,8 @@ def read_model(path: str | Path) -> OnnxModel:
     model.
     """
     file = Path(path)
-    try:
-        import onnx
-    except ImportError:
-        raise NsysmapError(str(file), "the onnx package, which reads models, is not installed",
-                           "install it: pip install onnx") from None  # fmt: skip
+    need_extras(str(file), "onnx")
+    import onnx
     from google.protobuf.message import DecodeError
 
     remedy = "give the .onnx file that the engine was built from"
