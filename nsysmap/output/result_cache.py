@@ -84,10 +84,15 @@ class Place:
 
 
 def place_of(question: Question) -> Place | None:
-    """Where the answer is kept; None if it is not: where an input cannot be read or is more
-    than a plain file.
+    """Where the answer is kept; None if it is not: where an input cannot be read or is neither a
+    plain file nor a folder of them.  A pipe or a device is not even opened: nobody might write to
+    it, or it might have no end.
     """
+    beside = [path for path in question.beside.values() if path]
+    given = [Path(one) for one in (question.report, *question.engines, *beside)]
     try:
+        if not all(one.is_file() or one.is_dir() for one in given):
+            return None
         key = _key(question)
     except (OSError, NsysmapError):  # whoever reads it says what is wrong
         return None
