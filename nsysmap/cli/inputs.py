@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from nsysmap.inputs.engine.onnx_model import OnnxModel
     from nsysmap.inputs.torch.graph_annotations import NodeAnnotation
     from nsysmap.mapping.selection import Selection
@@ -71,6 +73,22 @@ params_option = click.option(
     multiple=True,
     help="Set a rule's parameter. Repeatable.",
 )
+
+
+def completing(
+    names: Callable[[], Iterable[str]], *, paths: bool = False
+) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """What shells complete for a parameter: those of the names that begin so, and paths if asked
+    for.
+    """
+
+    def complete(_context: click.Context, _of: click.Parameter, begun: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        fit = [CompletionItem(name) for name in sorted(names()) if name.startswith(begun)]
+        return [*fit, CompletionItem(begun, type="file")] if paths else fit
+
+    return complete
 
 
 def complete_paths(command: click.Command) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nsysmap.cli.console import progress
-from nsysmap.cli.inputs import chosen, quiet_option, reader_option, selecting
+from nsysmap.cli.inputs import chosen, completing, quiet_option, reader_option, selecting
 from nsysmap.text.terminal import escaped
 
 if TYPE_CHECKING:
@@ -18,7 +18,12 @@ _KINDS = ("layers", "idle", "inferences", "roofline", "what-if")
 
 
 @click.command("plot", short_help="Draw one figure of a report.")
-@click.argument("files", metavar="REPORT [ENGINE]...", nargs=-1)
+@click.argument(
+    "files",
+    metavar="REPORT [ENGINE]...",
+    nargs=-1,
+    shell_complete=completing(lambda: _KINDS, paths=True),  # which is the kind shows at the end
+)
 @click.argument("kind", metavar="KIND", type=click.Choice(_KINDS))
 @click.option(
     "-o",

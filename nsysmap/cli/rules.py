@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
+from nsysmap.cli.inputs import completing
 from nsysmap.core.errors import NsysmapError
 
 
@@ -17,6 +19,13 @@ def rules_group() -> None:
     Example:
       nsysmap rules list
     """
+
+
+def _builtin_names() -> Iterable[str]:
+    """The names of the rules that come with nsysmap: those of their files."""
+    from nsysmap.rules.packs import builtin_rules_dir
+
+    return (path.stem for path in builtin_rules_dir().rglob("*.yaml"))
 
 
 _FOLDERS = click.option(
@@ -46,7 +55,7 @@ def rules_list(folders: tuple[str, ...]) -> None:
 
 
 @rules_group.command("show", short_help="Show one rule in full.")
-@click.argument("name")
+@click.argument("name", shell_complete=completing(_builtin_names))
 @_FOLDERS
 def rules_show(name: str, folders: tuple[str, ...]) -> None:
     """Show one rule: why it matters, what to do, its parameters, its SQL and its cases.

@@ -115,15 +115,19 @@ def _tables(
     from nsysmap.analysis import analyze_mapped, unprofiled_times
     from nsysmap.mapping.given_files import given_files
     from nsysmap.mapping.mapped_trace import map_report, read_engines
+    from nsysmap.timing.annotated_nodes import annotation_notes
 
     given = given_files(files)
     engines, times = read_engines(given.engines), unprofiled_times(None, given.engines)
     mapped = map_report(
         given.report, engines, model=onnx_model(onnx_file), reader=reader, progress=tell
     )
-    found = analyze_mapped(
-        mapped, times=times, annotations=graph_annotations(annotations_file), progress=tell
-    )
+    annotations = graph_annotations(annotations_file)
+    found = analyze_mapped(mapped, times=times, annotations=annotations, progress=tell)
+    if annotations:
+        for note in annotation_notes(found.tables.graph_annotations, mapped.kernels):
+            if note.level == "warning":
+                click.echo(f"nsysmap: warning: {escaped(note.text)}", err=True)
     return found.tables.by_name()
 
 

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from nsysmap.cli.console import progress
-from nsysmap.cli.inputs import chosen, reader_option, report_and_engines, selecting
-from nsysmap.core.changes import change_list
+from nsysmap.cli.inputs import (
+    chosen,
+    completing,
+    reader_option,
+    report_and_engines,
+    selecting,
+)
+from nsysmap.core.changes import CHANGES, change_list
 
 if TYPE_CHECKING:
     from nsysmap.mapping.mapped_trace import MappedTrace, Progress
@@ -22,6 +28,7 @@ if TYPE_CHECKING:
     "names",
     metavar="NAME",
     multiple=True,
+    shell_complete=completing(lambda: CHANGES),
     help=(f"{change_list(scopes=True, last=' or ')}. Repeatable; by default all of them."),
 )
 @click.option(

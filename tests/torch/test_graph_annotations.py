@@ -108,3 +108,17 @@ def test_sql_reads_them(tmp_path: Path) -> None:
         ],
     )
     assert json.loads(done.output) == [{"name": "head", "kernels": int((kernels == node).sum())}]
+    assert done.stderr == ""
+
+
+def test_sql_says_that_annotations_are_of_another_run(tmp_path: Path) -> None:
+    done = CliRunner().invoke(
+        sql_command,
+        [
+            *(str(GRAPH), "--graph-annotations", str(_written(tmp_path, {"1": ["a"]}))),
+            "SELECT kernels FROM graph_annotations",
+            "--json",
+        ],
+    )
+    assert json.loads(done.stdout) == [{"kernels": 0}]
+    assert done.stderr.startswith("nsysmap: warning: the graph annotations are of other graphs")
