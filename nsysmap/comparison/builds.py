@@ -49,7 +49,8 @@ class Build:
     """One build: its time per inference, and its memory."""
 
     name: str
-    # without the profiler where a report shows it; otherwise the sum of its layers
+    # without the profiler where a report shows it, as recorded where that traces whole CUDA graphs;
+    # otherwise the sum of its layers
     time_ns: int | None
     low_ns: int | None
     high_ns: int | None

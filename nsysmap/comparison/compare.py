@@ -18,7 +18,7 @@ from nsysmap.comparison.conditions import ANOTHER_LENGTH, Condition, conditions,
 from nsysmap.comparison.finding_changes import FindingChange, finding_changes
 from nsysmap.comparison.joined import joined_table
 from nsysmap.comparison.noise import FEWEST, Mean, difference
-from nsysmap.comparison.pace import Pace, gpu_work_ns
+from nsysmap.comparison.pace import HIDDEN_COST_WORDS, Pace, gpu_work_ns
 from nsysmap.comparison.precision import PrecisionReason, precision_reasons
 from nsysmap.comparison.predictions import Prediction, prediction_of_edits, predictions
 from nsysmap.comparison.region_kinds import region_kinds
@@ -54,7 +54,7 @@ class SideTime:
     # inferences excluded because they took far longer than the median of their kind
     held_up: int = 0
     held_up_ns: int | None = None  # what these would add to the mean as recorded
-    time_ns: int | None = None  # without the profiler
+    time_ns: int | None = None  # without the profiler, unless `profiled` or `whole_graphs`
     low_ns: int | None = None  # on a faster host and driver
     high_ns: int | None = None  # on a slower one
     recorded_ns: int | None = None  # as the trace has it, without those held up
@@ -67,6 +67,9 @@ class SideTime:
     enqueue_ns: int | None = None  # that of its enqueue on the host, as recorded, mean
     # the mean of all steady-state inferences as the trace has it, held up or not
     with_outliers_ns: int | None = None
+    # its CUDA graphs are traced as a whole: the time is as recorded, and `low_ns` is that time less
+    # what this tracing is assumed to add at most
+    whole_graphs: bool = False
 
 
 @dataclass(frozen=True)
@@ -340,6 +343,7 @@ def _timed(side: Side, scale: int, *, as_recorded: bool) -> SideTime:
         gpu_ns=None if pace.hidden or not pace.known else _rounded(gpu_work_ns(pace) * scale),
         enqueue_ns=_enqueue(side, scale),
         with_outliers_ns=_with_outliers(side, scale),
+        whole_graphs=pace.hidden and not as_recorded,
     )
 
 
@@ -446,8 +450,10 @@ def _told(before: Side, after: Side, scale: int) -> _RecordedTold:
     )
     notes = [
         f"{side.source} is traced as whole CUDA graphs: their kernels, layers and idle time are not"
-        " known and not compared, and the profiler's overhead is assumed to be 0 to 6 %. Capture"
-        " with --cuda-graph-trace=node to see where the difference comes from."
+        " known and not compared, and its time is as recorded. Tracing is assumed"
+        f" to have added {HIDDEN_COST_WORDS} of it, which the interval has. Capture with"
+        " --cuda-graph-trace=node for a time without the profiler, and to see where the"
+        " difference comes from."
         for side in (before, after)
         if side.pace.hidden
     ]

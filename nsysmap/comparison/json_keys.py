@@ -20,7 +20,8 @@ from nsysmap.core.json_record import Declared, keys
 COMPARISON: Declared = {
     SideTime: keys(
         "source engines runs inferences held_up held_up_ns time_ns low_ns high_ns recorded_ns "
-        "per_second effective drift_ns profiled gpu_ns enqueue_ns with_outliers_ns"
+        "per_second effective drift_ns profiled gpu_ns enqueue_ns with_outliers_ns "
+        "whole_graphs"
     ),
     Contribution: keys("name ns before_ns after_ns kind cause"),
     FindingChange: keys(

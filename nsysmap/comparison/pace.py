@@ -43,10 +43,12 @@ _FAR = 10.0
 _CLOSE = 0.01
 """Share of the median: times this near to each other never make another one an outlier."""
 _FEW_REPLAYED = 3  # of fewer inferences no spread is known
-_HIDDEN_COST = 0.06
-"""Tracing whole graphs has little overhead: 10 of 290 µs per replay in the one capture that was
-also timed without the profiler.
+HIDDEN_COST = 0.06
+"""What tracing whole graphs is assumed to add to a time at most, as a share of it: 10 of 290 µs per
+replay in the one capture that was also timed without the profiler.  Nothing in such a trace shows
+it, so no time without the profiler is told for it: its time is as recorded, with this range below.
 """
+HIDDEN_COST_WORDS = f"0 to {100 * HIDDEN_COST:.0f} %"
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,8 @@ class Pace:
     held_up_ns: float  # what these would add to the mean as recorded
     weight: FloatArray  # weight of each; the sum is 1
     recorded: float  # mean
-    likely: float  # without the profiler; as recorded if `profiled` gives a reason
+    # without the profiler; as recorded if `profiled` gives a reason, or if `hidden`
+    likely: float
     quick: float  # the same on a faster host and driver, and on a slower one
     slow: float
     profiled: str  # why the profiler's overhead could not be subtracted; empty if it was
@@ -150,7 +153,7 @@ def pace_of(tables: dict[str, Table], *, device: int | None = None) -> Pace:
         recorded=recorded,
         likely=likely,
         quick=(
-            likely * (1 - _HIDDEN_COST)
+            likely * (1 - HIDDEN_COST)
             if hidden
             else _together([one.quick for one in estimates], present)
         ),

@@ -22,6 +22,7 @@ from nsysmap.comparison.conditions import Condition
 from nsysmap.comparison.finding_changes import FindingChange
 from nsysmap.comparison.joined import RUNS_NOTHING, blocks_of, group_name
 from nsysmap.comparison.json_keys import COMPARISON
+from nsysmap.comparison.pace import HIDDEN_COST_WORDS
 from nsysmap.comparison.precision import OUTSIDE, SAME_TYPE, PrecisionReason
 from nsysmap.comparison.predictions import Prediction
 from nsysmap.comparison.waterfall import Contribution
@@ -162,6 +163,9 @@ def verdict_words(found: Comparison) -> str:
     return f"{verdict}{_change(found)}"
 
 
+_WHOLE_GRAPHS = f"as recorded (tracing whole CUDA graphs is assumed to add {HIDDEN_COST_WORDS})"
+
+
 def _change(found: Comparison) -> str:
     """The times of both sides, and by how much they differ."""
     before, after = found.before, found.after
@@ -169,15 +173,23 @@ def _change(found: Comparison) -> str:
     unit = unit_words(found.inferences_a_pass)
     share = percent(abs(difference_ns), before.time_ns or 0)
     way = "less" if difference_ns < 0 else "more"
-    recorded = (
-        " as recorded, profiler"
-        f" included{', without outliers' if before.held_up or after.held_up else ''}"
-    )
-    with_profiler = (
-        recorded if before.profiled else "" if not before.inferences else " without the profiler"
-    )
-    times = f"{duration(before.time_ns)} → {duration(after.time_ns)} per {unit}{with_profiler}"
-    return f"{times}: {duration(abs(difference_ns))} {way}" + (
+    times = [duration(side.time_ns) for side in (before, after)]
+    if before.profiled or not before.inferences:
+        recorded = (
+            " as recorded, profiler"
+            f" included{', without outliers' if before.held_up or after.held_up else ''}"
+        )
+        words = f"{times[0]} → {times[1]} per {unit}{recorded if before.profiled else ''}"
+    elif before.whole_graphs == after.whole_graphs:
+        how = _WHOLE_GRAPHS if before.whole_graphs else "without the profiler"
+        words = f"{times[0]} → {times[1]} per {unit} {how}"
+    else:
+        hows = [
+            _WHOLE_GRAPHS if side.whole_graphs else "without the profiler"
+            for side in (before, after)
+        ]
+        words = f"{times[0]} per {unit} {hows[0]} → {times[1]} {hows[1]}"
+    return f"{words}: {duration(abs(difference_ns))} {way}" + (
         f" ({share})" if before.time_ns else ""
     )
 
@@ -355,7 +367,14 @@ def _times(found: Comparison) -> Section:
         f"time per {unit_words(found.inferences_a_pass)}",
         [duration(side.time_ns) for side in sides],
     )
-    row("  on a faster to a slower host", [_range(side) for side in sides])
+    row(
+        "  on a faster to a slower host",
+        ["–" if side.whole_graphs else _range(side) for side in sides],
+    )
+    row(
+        f"  less {HIDDEN_COST_WORDS} of tracing (assumed)",
+        [_range(side) if side.whole_graphs else "–" for side in sides],
+    )
     row("  as recorded, profiler included", [duration(side.with_outliers_ns) for side in sides])
     if any(side.held_up for side in sides):
         row("  as recorded, without outliers", [duration(side.recorded_ns) for side in sides])

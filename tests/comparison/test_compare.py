@@ -18,13 +18,14 @@ from nsysmap.comparison.compare import Comparison, compare
 from nsysmap.comparison.conditions import conditions
 from nsysmap.comparison.finding_changes import FindingChange, finding_changes
 from nsysmap.comparison.joined import joined_table
-from nsysmap.comparison.pages import comparison_text
+from nsysmap.comparison.pages import comparison_text, verdict_words
 from nsysmap.comparison.predictions import MADE, predictions
 from nsysmap.comparison.side import Side, side_of
 from nsysmap.comparison.waterfall import PROFILED, SIDE_BY_SIDE
 from nsysmap.core.comparison_schema import JOINED_LAYERS
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.table import MISSING, Table
+from nsysmap.output.page.comparison import comparison_html
 from nsysmap.rules.finding import Finding, Outcome
 from tests.figures import figures
 from tests.places import FIXTURES
@@ -96,6 +97,33 @@ def test_a_trace_of_whole_graphs_is_compared_with_what_its_profiling_may_cost() 
     assert found.interval_ns is not None
     assert found.interval_ns[0] <= 280_140 - 332_780 <= found.interval_ns[1]
     assert "whole CUDA graphs" in " ".join(found.notes)
+
+
+def test_no_page_has_a_time_without_the_profiler_that_analyze_cannot_tell() -> None:
+    """Of whole CUDA graphs compare has the time as recorded, and analyze none without the
+    profiler; of launches both have one and the same.
+    """
+    found = compared("whole graph")
+    for side, told in zip(PAIRS["whole graph"], (found.before, found.after), strict=True):
+        summary = analyze(FIXTURES / side, FIXTURES / "bert_trt10/engine.json").summary
+        without = summary.unprofiled
+        assert told.whole_graphs == (without is None)
+        if without is None:
+            assert told.time_ns == told.recorded_ns == told.high_ns
+            assert summary.traced is not None and told.with_outliers_ns == summary.traced.ns
+        else:
+            assert (told.time_ns, told.low_ns, told.high_ns) == (
+                without.ns,
+                without.low_ns,
+                without.high_ns,
+            )
+    assert verdict_words(found).startswith(
+        "FASTER: 330.7 µs per inference without the profiler → 289.7 µs as recorded (tracing whole"
+        " CUDA graphs is assumed to add 0 to 6 %): 41.01 µs less"
+    )
+    whole = FIXTURES / "bert_trt10/graph_whole.sqlite"
+    assert "without the profiler" not in verdict_words(compare(whole, whole))
+    assert "per inference, without the profiler (after: as recorded)" in comparison_html(found)
 
 
 def test_profiles_alone_are_put_side_by_side_without_a_test() -> None:

@@ -311,6 +311,22 @@ def test_findings_are_not_counted_where_the_trace_shows_no_kernels() -> None:
     assert "rules could not tell" in checks[0].told
 
 
+def test_a_time_of_whole_graphs_is_held_as_recorded_and_says_so() -> None:
+    """289.7 µs as recorded, of which tracing is assumed to be 0 to 6 %: 272.4 µs at least."""
+    side = side_of(analyze(FIXTURES / "bert_trt10/graph_whole.sqlite"))
+    limits = [Limit("time", "per_inference", "time", most) for most in (300e3, 285e3, 272e3)]
+    checks = held_to(side, limits, None, (), TODAY).checks
+    assert [one.status for one in checks] == [KEPT, UNKNOWN, BROKEN]
+    assert all("as recorded" in one.told and "0 to 6 %" in one.told for one in checks)
+    more = Limit("time", "per_inference", "more-share", 0.5)
+    nodes = baseline_of(side_of(analyze(FIXTURES / "bert_trt10/graph.sqlite")))
+    whole = baseline_of(side)
+    assert (nodes.whole_graphs, whole.whole_graphs) == (False, True)
+    for baseline, status in ((nodes, UNKNOWN), (whole, KEPT)):
+        (check,) = held_to(side, [more], baseline, (), TODAY).checks
+        assert check.status == status
+
+
 def test_a_limit_far_below_what_is_measured_is_told_in_times() -> None:
     (check,) = held(Limit("time", "per_inference", "time", 1_000)).checks
     assert "times 1.00 µs" in check.told and "%" not in check.told

@@ -28,7 +28,7 @@ _REMEDY = "make it with nsysmap baseline REPORT [ENGINE]... -o base.json"
 @dataclass(frozen=True)
 class Baseline:
     """The figures of one capture; times in nanoseconds per inference, without the profiler unless
-    ``profiled`` gives a reason.
+    ``profiled`` gives a reason, or if ``whole_graphs``.
     """
 
     source: str
@@ -43,6 +43,8 @@ class Baseline:
     mapped: float | None  # share of the kernel time that has a layer
     findings: Mapping[str, int]  # by rule; rules that were skipped are not in it
     titles: Mapping[str, str] = field(default_factory=dict)  # what layers are called, by name
+    # CUDA graphs were traced as a whole: times are as recorded
+    whole_graphs: bool = False
 
     def is_called(self, layer: str, pattern: str) -> bool:
         """Whether a layer's name or title is this one, or fits this pattern."""
@@ -76,6 +78,7 @@ def baseline_of(side: Side) -> Baseline:
         mapped=_mapped(side),
         findings={one.rule: len(one.findings) for one in side.outcomes if one.skipped is None},
         titles={row.text("name"): called(row) for row in side.tables["layers"]},
+        whole_graphs=pace.hidden,
     )
 
 
@@ -98,7 +101,7 @@ def _mapped(side: Side) -> float | None:
 _KEYS: Declared = {
     Baseline: keys(
         "source gpu tensorrt_version cuda_graph profiled time recorded idle layers mapped findings "
-        "titles"
+        "titles whole_graphs"
     ),
     Mean: keys(" ".join(_FIELDS)),
 }
@@ -148,6 +151,10 @@ def read_baseline(path: str | Path) -> Baseline:
             mapped=None if values["mapped"] is None else _finite(values["mapped"]),
             findings={str(rule): _count(number) for rule, number in values["findings"].items()},
             titles={str(name): str(title) for name, title in values.get("titles", {}).items()},
+            # a baseline without the key has no idle time if its graphs were traced as a whole
+            whole_graphs=bool(
+                values.get("whole_graphs", values["cuda_graph"] and not values["idle"])
+            ),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise NsysmapError(

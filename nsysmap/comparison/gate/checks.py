@@ -13,7 +13,7 @@ from nsysmap.comparison.gate.baseline import Baseline, baseline_of
 from nsysmap.comparison.gate.budget import Limit
 from nsysmap.comparison.gate.ignores import Ignore
 from nsysmap.comparison.noise import Mean, difference, run_to_run
-from nsysmap.comparison.pace import HOST_CAUSES
+from nsysmap.comparison.pace import HIDDEN_COST, HIDDEN_COST_WORDS, HOST_CAUSES
 from nsysmap.comparison.side import Side
 from nsysmap.core.note import LEVELS
 from nsysmap.core.records import dataclass
@@ -166,6 +166,8 @@ def _check(limit: Limit, measured: Baseline, baseline: Baseline | None, rules: _
         return _against(name, limit, now, baseline, measured)
     most = limit.value * measured.time.value if limit.kind == "share" else limit.value
     over = now.value - most
+    if _of_whole_graphs(limit, measured):
+        return _of_whole_graphs_held(name, limit, now.value, most)
     told = (
         ""
         if over <= 0
@@ -176,6 +178,30 @@ def _check(limit: Limit, measured: Baseline, baseline: Baseline | None, rules: _
         )
     )
     return Check(name, _words(limit), duration(now.value), BROKEN if over > 0 else KEPT, told)
+
+
+def _of_whole_graphs(limit: Limit, measured: Baseline) -> bool:
+    """Whether a time without the profiler is asked for that the trace has only as recorded."""
+    return measured.whole_graphs and (limit.section, limit.name) == ("time", "per_inference")
+
+
+def _of_whole_graphs_held(name: str, limit: Limit, value: float, most: float) -> Check:
+    """The check of a time as recorded: without the profiler it is not longer, and what it may be
+    shorter by is assumed.
+    """
+    told = f"as recorded; tracing whole CUDA graphs is assumed to add {HIDDEN_COST_WORDS} of it"
+    over = value - most
+    if over <= 0:
+        return Check(name, _words(limit), duration(value), KEPT, told)
+    least = value * (1 - HIDDEN_COST) - most
+    if least > 0:
+        told = f"{duration(least)} to {duration(over)} too long; {told}"
+        return Check(name, _words(limit), duration(value), BROKEN, told)
+    told = (
+        f"{duration(over)} too long {told}, so whether it is too long without the profiler"
+        " cannot be told; capture with --cuda-graph-trace=node"
+    )
+    return Check(name, _words(limit), duration(value), UNKNOWN, told)
 
 
 def _now(limit: Limit, measured: Baseline) -> Mean | str:
@@ -237,6 +263,13 @@ def _against(
             UNKNOWN,
             f"only one of the two includes the profiler's overhead: {why}",
         )
+    if baseline.whole_graphs != measured.whole_graphs:
+        one = "this capture" if measured.whole_graphs else "the baseline"
+        told = (
+            f"only {one} traces its CUDA graphs as a whole, which hides what the profiler adds;"
+            " make both with --cuda-graph-trace=node"
+        )
+        return Check(name, _words(limit), duration(now.value), UNKNOWN, told)
     if baseline.gpu and measured.gpu and baseline.gpu != measured.gpu:
         told = (
             f"measured on another GPU ({measured.gpu}) than the baseline ({baseline.gpu}); make a"

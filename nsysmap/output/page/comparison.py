@@ -130,7 +130,14 @@ def _facts(found: Comparison) -> Iterator[Fact]:
     """The time, the GPU's work and the time to enqueue it, each of both sides."""
     before, after = found.before, found.after
     unit = unit_words(found.inferences_a_pass)
-    profiled = "as recorded" if before.profiled else "without the profiler"
+    whole = [name for name, side in zip(_SIDES, (before, after), strict=True) if side.whole_graphs]
+    profiled = (
+        "as recorded"
+        if before.profiled or len(whole) == len(_SIDES)
+        else f"without the profiler ({whole[0]}: as recorded)"
+        if whole
+        else "without the profiler"
+    )
     times = (
         (f"per {unit}, {profiled}", before.time_ns, after.time_ns),
         (f"GPU work per {unit}, as recorded", before.gpu_ns, after.gpu_ns),
