@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsysmap.core.errors import NsysmapError
+from nsysmap.core.errors import NsysmapError, named_path
 from nsysmap.core.records import dataclass
 from nsysmap.core.schema import ALL_TABLES
+from nsysmap.core.table import Row
 from nsysmap.output.brief import NAMES_ARE_DATA, brief
 
 if TYPE_CHECKING:
     from nsysmap.api import Analysis
 
 ANSWER_BYTES = 48_000
-"""The rows of one answer take at most so many bytes of JSON: a model reads every one of them."""
+"""One answer takes at most so many bytes as it is sent: a model reads every one of them."""
 
 MOST_ROWS = 200  # of an answer to a program: more would fill the context that it reads with
-_FORMS = (".nsys-rep", ".sqlite", ".json", ".plan", ".engine", ".onnx")
+_FORMS = (
+    *(".nsys-rep", ".sqlite", ".json", ".plan", ".engine", ".onnx"),
+    *(".log", ".ncu-rep", ".csv"),
+)
 _MOST_FILES = 20_000  # so many are looked at
+_NEAR = 3  # names that a misspelt one may have meant
 _KEPT = 8  # opened reports; the one that was opened first is forgotten
+
+_TOLD = {"found": "found", "clean": "clean", "skipped": "could not tell"}
+"""What an agent is told of each outcome of a rule."""
 
 Answer = dict[str, object]
 
@@ -46,20 +56,26 @@ class Desk:
     count: int = 0
 
     def path(self, name: str) -> Path:
-        """The file, with links followed.  Raises NsysmapError if it lies in none of the folders or
-        is no file.
+        """The file, with links followed; a relative path is one in any of the folders.
+
+        Raises NsysmapError if it lies in none of the folders, is no file, or is one in several.
         """
-        found = Path(name) if Path(name).is_absolute() else self.folders[0] / name
-        real = found.resolve()
-        if not any(real.is_relative_to(folder) for folder in self.folders):
+        real = [named_path(folder / name).resolve() for folder in self.folders]
+        allowed = [one for one in real if any(map(one.is_relative_to, self.folders))]
+        if not allowed:
             raise NsysmapError(
                 name,
                 "lies outside the folders that this server may read",
                 f"use a file in {' or '.join(map(str, self.folders))}",
             )
-        if not real.exists():
+        there = [*dict.fromkeys(one for one in allowed if one.exists())]
+        if not there:
             raise NsysmapError(name, "there is no such file", "call list_files")
-        return real
+        if len(there) > 1:
+            raise NsysmapError(
+                name, "is a file in several folders", f"give one of {', '.join(map(str, there))}"
+            )
+        return there[0]
 
     def list_files(self) -> Answer:
         """Reports and files that may be engines in the folders, each as a path to open."""
@@ -74,19 +90,42 @@ class Desk:
                     break
         return {**_rows("files", found), "all_folders_searched": looked_at <= _MOST_FILES}
 
-    def open_report(self, report: str, engines: Sequence[str], onnx: str | None) -> Answer:
-        """Analyse a report; the answer is the brief, with the id by which the others ask."""
+    def open_report(
+        self,
+        report: str,
+        engines: Sequence[str] = (),
+        *,
+        onnx: str | None = None,
+        profile: str | None = None,
+        times: str | None = None,
+        ncu: str | None = None,
+        graph_annotations: str | None = None,
+    ) -> Answer:
+        """Analyse a report; the answer is the brief, with the id by which the others ask.  The
+        other files are those of api.analyze.
+        """
         from nsysmap.api import analyze
 
         path = self.path(report)
         beside = tuple(self.path(engine) for engine in engines)
-        done = analyze(path, beside, onnx=self.path(onnx) if onnx else None)
+        done = analyze(
+            path,
+            beside,
+            onnx=self._path_if(onnx),
+            profile=self._path_if(profile),
+            times=self._path_if(times),
+            ncu=self._path_if(ncu),
+            graph_annotations=self._path_if(graph_annotations),
+        )
         self.count += 1
         name = f"r{self.count}"
         self.opened[name] = Opened(path, beside, done)
         for oldest in list(self.opened)[:-_KEPT]:
             del self.opened[oldest]
-        return {"id": name, **brief(done.summary)}
+        return self.answer(name)
+
+    def _path_if(self, name: str | None) -> Path | None:
+        return self.path(name) if name else None
 
     def of(self, report_id: str) -> Opened:
         """The opened report.  Raises NsysmapError if there is none of that id."""
@@ -99,15 +138,22 @@ class Desk:
 
     def answer(self, report_id: str) -> Answer:
         """The brief of an opened report."""
-        return {"id": report_id, **brief(self.of(report_id).analysis.summary)}
+        opened = self.of(report_id)
+        given = [str(one) for one in (opened.report, *opened.engines)]
+        return {"id": report_id, **brief(opened.analysis.summary, given)}
 
-    def query(self, report_id: str, sql: str, rows: int = 50) -> Answer:
-        """The first rows of one SELECT over the tables of an opened report."""
+    def query(self, report_id: str, sql: str, rows: int = 50, **more: object) -> Answer:
+        """The first rows of one SELECT over the tables of an opened report, and what ``more`` there
+        is to say.
+        """
         from nsysmap.rules.select import select
 
-        found = select(sql, self.of(report_id).analysis.tables.by_name())
-        shown = found.slice(0, min(max(rows, 1), MOST_ROWS)).to_pylist()
-        return _rows("rows", [_plain(row) for row in shown], of=found.num_rows)
+        if rows < 1:
+            raise NsysmapError("rows", f"is {rows}", f"ask for 1 to {MOST_ROWS} rows")
+        tables = self.of(report_id).analysis.tables.by_name()
+        found = select(sql, tables, lists_tables="the tool tables")
+        shown = found.slice(0, min(rows, MOST_ROWS)).to_pylist()
+        return _rows("rows", [_plain(row) for row in shown], of=found.num_rows, more=more)
 
     def layers(self, report_id: str, rows: int = 20) -> Answer:
         """The costliest layers: title, kind, precision, kernels, and time per inference in ns."""
@@ -138,15 +184,26 @@ class Desk:
         )
 
     def findings(self, report_id: str, rule: str | None = None, rows: int = 10) -> Answer:
-        """What the rules found, the most costly first, with evidence and advice."""
-        quoted = "" if rule is None else "'{}'".format(rule.replace("'", "''"))
-        chosen = f"AND rule = {quoted}" if quoted else ""
+        """What the rules found, the most costly first, with evidence and advice; and of the rule,
+        or of all rules, whether it could tell.
+
+        The findings of one rule may be told within another's: ``told_within`` is that rule.  Raises
+        NsysmapError if there is no such rule.
+        """
+        outcomes = [*self.of(report_id).analysis.tables.rule_outcomes]
+        if rule is None:
+            chosen, more = "one.inside IS NULL", _outcomes(outcomes)
+        else:
+            more = _outcome(outcomes, rule)
+            chosen = "one.rule = '{}'".format(rule.replace("'", "''"))
         return self.query(
             report_id,
-            "SELECT rule, severity, message, cost_ns, share_of_window, layer_title, evidence,"
-            f" advice, command FROM findings WHERE inside IS NULL {chosen}"
-            " ORDER BY cost_ns DESC NULLS LAST",
+            "SELECT one.rule, one.severity, one.message, one.cost_ns, one.share_of_window,"
+            " one.layer_title, one.evidence, one.advice, one.command, whole.rule AS told_within"
+            " FROM findings one LEFT JOIN findings whole ON one.inside = whole.finding_id"
+            f" WHERE {chosen} ORDER BY one.cost_ns DESC NULLS LAST, one.finding_id",
             rows,
+            **more,
         )
 
     def compare(self, before_id: str, after_id: str) -> Answer:
@@ -170,7 +227,9 @@ def tables(table: str | None = None) -> Answer:
         return {"tables": {spec.name: spec.comment for spec in ALL_TABLES}}
     found = next((spec for spec in ALL_TABLES if spec.name == table.strip().lower()), None)
     if found is None:
-        raise NsysmapError(table, "is no table", "call tables without a name to list them")
+        near = get_close_matches(table.lower(), [spec.name for spec in ALL_TABLES], n=_NEAR)
+        remedy = f"did you mean {' or '.join(near)}?" if near else "call tables without a name"
+        raise NsysmapError(table, "is no table", remedy)
     return {
         "table": found.name,
         "a_row_is": found.comment,
@@ -181,23 +240,74 @@ def tables(table: str | None = None) -> Answer:
     }
 
 
-def _rows(what: str, rows: Sequence[object], *, of: int | None = None) -> Answer:
-    """The rows that fit into one answer, and how many there are in all."""
-    taken, size = 0, 0
+def sent(answer: Answer) -> str:
+    """The answer as it is sent: without indents, which a model would read too."""
+    return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+
+
+def _size(answer: Answer) -> int:
+    return len(sent(answer).encode())
+
+
+def _outcomes(outcomes: Sequence[Row]) -> Answer:
+    """How many rules found something, nothing, or could not tell, and which those are, by why."""
+    why: dict[str, list[object]] = {}
+    for one in outcomes:
+        if one.text("outcome") == "skipped":
+            why.setdefault(one.maybe_text("reason") or "", []).append(one.text("rule"))
+    count = Counter(one.text("outcome") for one in outcomes)
+    return {
+        "rules": {_TOLD[told]: count[told] for told in _TOLD},
+        "could_not_tell": [{"reason": reason, "rules": names} for reason, names in why.items()],
+    }
+
+
+def _outcome(outcomes: Sequence[Row], rule: str) -> Answer:
+    """What the rule answered.  Raises NsysmapError if there is none of that name."""
+    found = next((one for one in outcomes if one.text("rule") == rule), None)
+    if found is None:
+        near = get_close_matches(rule, [one.text("rule") for one in outcomes], n=_NEAR)
+        raise NsysmapError(
+            rule,
+            "is no rule",
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else "query SELECT rule, outcome, reason FROM rule_outcomes for all of them",
+        )
+    return {
+        "rule": rule,
+        "outcome": _TOLD[found.text("outcome")],
+        "reason": found.maybe_text("reason"),
+        "left_out": found.integer("left_out"),
+    }
+
+
+def _rows(
+    what: str, rows: Sequence[object], *, of: int | None = None, more: Answer | None = None
+) -> Answer:
+    """The rows that fit into one answer with what ``more`` it says, and how many there are in
+    all.
+    """
+    count = len(rows) if of is None else of
+    whole: Answer = {"about_names": NAMES_ARE_DATA, **(more or {})}
+    size = _size({**whole, what: [], "shown": count, "of": count})
+    taken = 0
     for row in rows:
-        size += len(json.dumps(row, ensure_ascii=False).encode())
+        size += len(json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode()) + 1
         if size > ANSWER_BYTES:
             break
         taken += 1
-    count = len(rows) if of is None else of
-    return {"about_names": NAMES_ARE_DATA, what: rows[:taken], "shown": taken, "of": count}
+    found: Answer = {**whole, what: rows[:taken], "shown": taken, "of": count}
+    if rows and not taken:
+        found["shown_none_because"] = "one row is longer than an answer; ask for fewer columns"
+    return found
 
 
 def _marked(found: Answer) -> Answer:
     """The answer with what its names are; lists lose their ends where it is too long."""
     whole: Answer = {"about_names": NAMES_ARE_DATA, **found}
     left_out: dict[str, int] = {}
-    while len(json.dumps(whole, ensure_ascii=False).encode()) > ANSWER_BYTES:
+    while _size({**whole, "left_out": left_out}) > ANSWER_BYTES:
         lists = {key: held for key, held in whole.items() if isinstance(held, list) and held}
         if not lists:
             break

@@ -181,7 +181,7 @@ def analyze_command(  # one parameter an option
             place.keep(fresh)
         if as_json or as_brief or not quiet:
             text = (
-                _brief(report)
+                _brief(report, [_short(one) for one in files_given])
                 if as_brief
                 else _json(report)
                 if as_json
@@ -235,7 +235,7 @@ def _json(content: Answer) -> str:
     return "".join(json_pieces(report_json(content)))
 
 
-def _brief(content: Answer) -> str:
+def _brief(content: Answer, given: Sequence[str]) -> str:
     from nsysmap.output.brief import brief_text
 
-    return brief_text(content) + "\n"
+    return brief_text(content, given) + "\n"

@@ -8,7 +8,9 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from nsysmap.answer.commands import commands
 from nsysmap.answer.whose import engine_ran
+from nsysmap.text.terminal import pasted
 
 if TYPE_CHECKING:
     from nsysmap.answer.model import Action, Answer, EngineRan, Figure, GpuTime
@@ -23,6 +25,17 @@ NAMES_ARE_DATA = (
 )
 _NAME = 120  # characters of a name, a command or a reason; what is longer is cut in its middle
 _SENTENCES = 600  # characters of what is in the way of an answer, and of a warning
+_COMMAND = 240  # characters of a command
+_MORE = {
+    "layers": "see the layers by time",
+    "regions": "see the regions by time",
+    "names": "see what the names of kernels tell",
+    "not fused": "see what was not fused",
+    "slowest": "see why the slowest inference took longer",
+    "timeline": "see the timeline as a page",
+}
+"""What the commands that show more are for."""
+
 _SHORTENED = (
     "unknown",
     "warnings",
@@ -32,12 +45,15 @@ _SHORTENED = (
     "do_first",
     "no_answer_because",
 )
-"""The lists that lose their last entries, in this order, where the whole is too long."""
+"""The lists that lose their last entries, in this order, where the whole is too long; one command
+stays.
+"""
 
 
-def brief(summary: Answer) -> dict[str, object]:
+def brief(summary: Answer, given: Sequence[str] = ()) -> dict[str, object]:
     """The answer as JSON values; as text, `brief_text`, it has at most LIMIT_BYTES bytes.
 
+    ``given`` are the paths of the report and its engine files, for the commands that show more.
     Times are microseconds per `unit`; `null` is unknown, never zero.  A list that was shortened to
     fit has how many entries are missing in `left_out`.
     """
@@ -96,16 +112,37 @@ def brief(summary: Answer) -> dict[str, object]:
             {"what": list(one.what[:3]), "because": _short(one.reason)} for one in summary.doubts
         ],
         "next_commands": [
-            {"why": _short(step.why), "command": _short(step.command, 240)}
+            {"why": _short(step.why), "command": _short(step.command, _COMMAND)}
             for step in summary.next_steps
-        ],
+        ]
+        + _more(summary, given),
     }
     return _fitted(found)
 
 
-def brief_text(summary: Answer) -> str:
+def _more(summary: Answer, given: Sequence[str]) -> list[dict[str, object]]:
+    """The commands that show more; with names in place of paths where they would be too long, since
+    none can be cut.
+    """
+    paths = commands(summary, given)
+    names = commands(summary)
+    every = (
+        "everything",
+        f"nsysmap analyze {pasted(given[0] if given else summary.source)} --full",
+    )
+    found: list[dict[str, object]] = []
+    for (why, command), (_, short) in zip(paths or [every], names or [every], strict=True):
+        fits = next(
+            (one for one in (command, short) if len(one) <= _COMMAND and one.isprintable()), None
+        )
+        if fits is not None:
+            found.append({"why": _MORE.get(why, "see everything that is known"), "command": fits})
+    return found
+
+
+def brief_text(summary: Answer, given: Sequence[str] = ()) -> str:
     """The brief as one line of JSON."""
-    return _dumped(brief(summary))
+    return _dumped(brief(summary, given))
 
 
 def _dumped(value: object) -> str:
@@ -116,11 +153,11 @@ def _fitted(found: dict[str, object]) -> dict[str, object]:
     """The same with lists shortened from their ends until it fits."""
     left_out: dict[str, int] = {}
     while len(_dumped({**found, "left_out": left_out}).encode()) > LIMIT_BYTES:
-        key = next((one for one in _SHORTENED if found[one]), None)
+        lists = {key: held for key in _SHORTENED if isinstance(held := found[key], list)}
+        key = next((one for one in _SHORTENED if len(lists[one]) > (one == "next_commands")), None)
         if key is None:
             break
-        entries = found[key]
-        assert isinstance(entries, list)
+        entries = lists[key]
         found[key] = entries[:-1]
         left_out[key] = left_out.get(key, 0) + 1
     return {**found, "left_out": left_out}

@@ -32,7 +32,7 @@ _FILE_SUFFIXES = (
     ".gz",
 )
 _ALIKE = 0.75  # of difflib's ratio: two letters of an eight letter name that changed places
-_REMEDY = "write one SELECT over the tables that `nsysmap sql` lists"
+LISTS_TABLES = "`nsysmap sql`"  # what lists the tables, for who types commands
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,7 @@ class Select:
 
     sandbox: Sandbox
     query: Query
+    lists_tables: str = LISTS_TABLES
 
     def over(
         self, tables: Mapping[str, Table], *, time_limit_s: float = TIME_LIMIT_S
@@ -110,7 +111,7 @@ class Select:
                 self.query, given, time_limit_s=time_limit_s, max_bytes=ANSWER_LIMIT_BYTES
             )
         except QueryError as error:
-            raise NsysmapError("query", str(error), _REMEDY) from None
+            raise NsysmapError("query", str(error), _remedy(self.lists_tables)) from None
         except LimitError as error:
             raise NsysmapError(
                 "query",
@@ -121,9 +122,11 @@ class Select:
 
 
 @contextmanager
-def checked_select(sql: str) -> Iterator[Select]:
-    """The statement, ready to run.  Raises NsysmapError if it is no single SELECT, or reads more
-    than declared tables and their columns.
+def checked_select(sql: str, *, lists_tables: str = LISTS_TABLES) -> Iterator[Select]:
+    """The statement, ready to run; ``lists_tables`` is what an error names for that.
+
+    Raises NsysmapError if it is no single SELECT, or reads more than declared tables and their
+    columns.
     """
     with Sandbox(ALL_TABLES, memory_limit_bytes=MEMORY_LIMIT_BYTES) as sandbox:
         try:
@@ -136,16 +139,24 @@ def checked_select(sql: str) -> Iterator[Select]:
             with suppress(LimitError):
                 sandbox.whole(query, empty, time_limit_s=1.0, max_bytes=1 << 20)
         except QueryError as error:
-            raise NsysmapError("query", str(error), _REMEDY) from None
-        yield Select(sandbox, query)
+            raise NsysmapError("query", str(error), _remedy(lists_tables)) from None
+        yield Select(sandbox, query, lists_tables)
 
 
 def select(
-    sql: str, tables: Mapping[str, Table], *, time_limit_s: float = TIME_LIMIT_S
+    sql: str,
+    tables: Mapping[str, Table],
+    *,
+    time_limit_s: float = TIME_LIMIT_S,
+    lists_tables: str = LISTS_TABLES,
 ) -> pyarrow.Table:
     """The rows of this statement, checked and run: see :class:`Select`."""
-    with checked_select(sql) as checked:
+    with checked_select(sql, lists_tables=lists_tables) as checked:
         return checked.over(tables, time_limit_s=time_limit_s)
+
+
+def _remedy(lists_tables: str) -> str:
+    return f"write one SELECT over the tables that {lists_tables} lists"
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
