@@ -66,7 +66,7 @@ REPORT: Declared = {
     Figure: keys("ns low_ns high_ns"),
     InferenceKind: keys(
         "what inferences warmup cut kernels mean_ns median_ns p95_ns gpu_time_ns enqueue_ns "
-        "gpu_span_ns steady phase group drift engine_name distinction place"
+        "gpu_span_ns steady phase group drift engine_name distinction place one"
     ),
     IdleCause: keys("cause ns share_of_window outside_calls inferred"),
     GpuTime: keys(
@@ -91,7 +91,7 @@ REPORT: Declared = {
     GraphVerdict: keys("answer saving share reason perhaps"),
     Action: keys(
         "name title saving share basis throughput_only places paste paste_pytorch change "
-        "rules idle filled host_work after beside in_phase host_evidence"
+        "rules idle filled host_work after beside in_phase host_evidence graph_of_all"
     ),
     HeadroomGroup: keys(
         "title engine layers layer_ids time_ns least_ns headroom_ns reason limit reached waves "

@@ -29,6 +29,7 @@ FILES = {
     "old2.nsys-rep": NEWER / "bert_sync.sqlite",
     "new1.nsys-rep": BERT / "graph.sqlite", "new2.nsys-rep": NEWER / "bert_graph.sqlite",
     "old.engine.json": BERT / "engine.json",
+    "old.profile.json": BERT / "profile.json", "new.profile.json": SPLIT / "profile.json",
     "new.engine.json": SPLIT / "engine.json",
     "budget.toml": ROOT / "examples" / "gate" / "budget.toml",
     "context.json": DECODE / "context.engine.json",
@@ -46,12 +47,13 @@ ELSEWHERE = (
     "nsysmap fleet",
     "nsysmap mcp",
     "nsysmap fix",
+    "nsysmap open",
     "nsys stats",
     "du",
     "echo",
 )
-"""Examples that want nsys, worker processes, a model or a shell's own start-up file; they have
-tests of their own.
+"""Examples that want nsys, worker processes, a model, a browser or a shell's own start-up file; they
+have tests of their own.
 """
 
 
