@@ -52,8 +52,8 @@ ELSEWHERE = (
     "du",
     "echo",
 )
-"""Examples that want nsys, worker processes, a model, a browser or a shell's own start-up file; they
-have tests of their own.
+"""Examples that want nsys, worker processes, a model, a browser or a shell's own start-up file.
+They have tests of their own.
 """
 
 
