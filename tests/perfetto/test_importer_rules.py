@@ -161,17 +161,17 @@ SPOILERS: dict[str, tuple[Callable[[Any], None], str]] = {
     ),
     "same rank": (
         lambda trace: setattr(
-            _first(trace, lambda one: one.track_descriptor.parent_uuid == 2).track_descriptor,
+            _first(trace, lambda one: one.track_descriptor.parent_uuid == 1).track_descriptor,
             "sibling_order_rank",
-            4,
+            3,
         ),
         "have rank",
     ),
     "same name": (
         lambda trace: setattr(
-            _first(trace, lambda one: one.track_descriptor.parent_uuid == 2).track_descriptor,
+            _first(trace, lambda one: one.track_descriptor.parent_uuid == 1).track_descriptor,
             "name",
-            "stream 13",
+            "idle, by cause",
         ),
         "are called",
     ),

@@ -158,6 +158,18 @@ def test_a_flow_leads_from_the_launch_call_to_each_kernel(written: tuple[list[Sl
         assert call.start <= one.start
 
 
+def test_the_first_track_with_slices_has_the_layers(analysis: Analysis, tmp_path: Path) -> None:
+    write_trace(analysis, tmp_path / "x.pftrace")
+    told = [
+        packet.track_descriptor
+        for packet in whole(tmp_path / "x.pftrace").packet
+        if packet.HasField("track_descriptor")
+    ]
+    assert told[0].name.startswith("GPU 0")
+    assert told[1].parent_uuid == told[0].uuid
+    assert told[1].name.startswith("stream ")
+
+
 def test_idle_time_stands_by_cause(analysis: Analysis, written: tuple[list[Slice], Any]) -> None:
     slices, _ = written
     idle = [one for one in slices if one.track == "idle, by cause"]

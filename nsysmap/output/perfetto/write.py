@@ -176,10 +176,11 @@ def write_trace(analysis: Analysis, path: Path) -> None:
     events = events_of(analysis.tables, windows)
     give_back_freed_memory()
     made = _Trace()
-    _inferences(made, analysis, events)
+    # tracks are shown in the order in which they are declared: layers above all
     _gpus(
         made, analysis, events, {one.device: one for one in sampled_of(analysis, windows, events)}
     )
+    _inferences(made, analysis, events)
     of_gpus = len(made.slices)
     _threads(made, events)
     # at the same time, the call that begins a flow must be read first
@@ -288,7 +289,6 @@ def _gpus(made: _Trace, analysis: Analysis, events: Events, sampled: Mapping[int
         parent = made.add(
             f"GPU {device}" + (f" ({escaped(names[device])})" if device in names else "")
         )
-        _gaps(made, events, device, parent)
         streams = Counter(
             (lane["pid"], lane["stream"]) for lane in events.lanes if lane["device"] == device
         )
@@ -309,6 +309,7 @@ def _gpus(made: _Trace, analysis: Analysis, events: Events, sampled: Mapping[int
                     np.concatenate(starts),
                     partial(_work, events, rows, said, of_layer),
                 )
+        _gaps(made, events, device, parent)
         for name, unit, counted in _counters(analysis, device, events.origin_ns):
             # begins with a kernel or a call, which is a slice
             made.counters.append((made.add(name, parent, counter(unit)), None, counted))
