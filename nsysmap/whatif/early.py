@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, IntArray
 from nsysmap.trace.model import Trace
 
@@ -37,27 +38,53 @@ ATTRIBUTES = ("cuLaunchKernelEx", "cudaLaunchKernelExC")
 """Calls that can ask for it."""
 
 
+@dataclass(frozen=True)
+class _Launched:
+    """Kernels as they were launched, arrays of the same length; and which follows which."""
+
+    start: IntArray
+    end: IntArray
+    stream: IntArray
+    launch: IntArray
+    code: IntArray  # of its name
+    before: IntArray  # places among these, by stream and launch; all but the last
+    after: IntArray  # the place after each of them, perhaps of the next stream
+    convolution: BoolArray  # for each name, and for none, whether it lets the next begin early
+
+
+def _launched(trace: Trace, rows: IntArray) -> _Launched:
+    kernels = trace.kernels
+    start, end, stream, launch = (
+        kernels.held_ints(name).take(rows) for name in ("start_ns", "end_ns", "stream", "launch")
+    )
+    name = kernels.text("name")
+    order = np.lexsort((launch, stream))
+    return _Launched(
+        start,
+        end,
+        stream,
+        launch,
+        name.codes[rows].astype(np.int64),
+        order[:-1],
+        order[1:],
+        np.array([_EARLY in value for value in name.values] + [False], np.bool_),
+    )
+
+
 def begins_early(trace: Trace, rows: IntArray) -> BoolArray:
     """Which of these kernels (rows, launched one by one) may begin before the end of the kernel
     that was launched before them into their stream: they were launched with attributes, and that
     one is a convolution of cuDNN's, or has a name that overlaps the next elsewhere.
     """
-    kernels = trace.kernels
-    start, end, stream = (
-        kernels.held_ints(name).take(rows) for name in ("start_ns", "end_ns", "stream")
-    )
-    launch, name = kernels.held_ints("launch").take(rows), kernels.text("name")
-    code = name.codes[rows].astype(np.int64)
-    order = np.lexsort((launch, stream))
-    before, after = order[:-1], order[1:]
-    same = stream[before] == stream[after]
-    early = np.array([_EARLY in value for value in name.values] + [False], np.bool_)
-    early[code[before][same & (start[after] < end[before])]] = True
-    asked = trace.api_calls.held_text("api").take(launch).where(ATTRIBUTES.__contains__)
+    one = _launched(trace, rows)
+    before, after = one.before, one.after
+    same = one.stream[before] == one.stream[after]
+    early = one.convolution.copy()
+    early[one.code[before][same & (one.start[after] < one.end[before])]] = True
+    asked = trace.api_calls.held_text("api").take(one.launch).where(ATTRIBUTES.__contains__)
     found = np.zeros(len(rows), np.bool_)
-    found[after] = (
-        same & early[code[before]] & (kernels.held_ints("graph_node_id").take(rows)[after] < 0)
-    )
+    node = trace.kernels.held_ints("graph_node_id").take(rows)
+    found[after] = same & early[one.code[before]] & (node[after] < 0)
     result: BoolArray = found & asked
     return result
 
@@ -67,27 +94,19 @@ def runs_at_once(trace: Trace, rows: IntArray) -> BoolArray:
     own and that of the kernel before them) begin more than MOVED_NS before its end in most places
     where they were launched in time; where they never were, those behind a convolution of cuDNN's.
     """
-    kernels = trace.kernels
+    one = _launched(trace, rows)
     early = begins_early(trace, rows)
-    start, end, stream = (
-        kernels.held_ints(name).take(rows) for name in ("start_ns", "end_ns", "stream")
-    )
-    launch, name = kernels.held_ints("launch").take(rows), kernels.text("name")
-    code = name.codes[rows].astype(np.int64)
-    order = np.lexsort((launch, stream))
-    before, after = order[:-1], order[1:]
-    mine = early[after] & (stream[before] == stream[after])
-    before, after = before[mine], after[mine]
-    gap = start[after] - end[before]
-    pair = code[before] * (len(name.values) + 1) + code[after]
-    convolution = np.array([_EARLY in value for value in name.values] + [False], np.bool_)
+    mine = early[one.after] & (one.stream[one.before] == one.stream[one.after])
+    before, after = one.before[mine], one.after[mine]
+    gap = one.start[after] - one.end[before]
+    pair = one.code[before] * len(one.convolution) + one.code[after]
     found = np.zeros(len(rows), np.bool_)
-    for one in np.unique(pair):
-        places = pair == one
+    for names in np.unique(pair):
+        places = pair == names
         queued = gap[places & (gap < _QUEUED_NS)]
         found[after[places]] = (
             float(np.median(queued)) < -MOVED_NS
             if len(queued) >= _FEW
-            else bool(convolution[code[before[places]]].all())
+            else bool(one.convolution[one.code[before[places]]].all())
         )
     return found
