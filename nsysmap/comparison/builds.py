@@ -5,6 +5,7 @@ best build of each group, and what the best of all would take; and their memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from nsysmap.comparison.joined import joined_groups
@@ -142,16 +143,23 @@ def _in_folder(folder: Path) -> list[BuildFiles]:
     names: dict[str, list[str]] = {}
     for path in _files_of(str(folder)):
         names.setdefault(_called(path), []).append(path)
-    stems = sorted(
-        (stem for stem, files in names.items() if _build(stem, files).engines),
-        key=len,
-        reverse=True,
-    )
-    held: dict[str, list[str]] = {stem: list(names[stem]) for stem in stems}
-    for name, files in names.items():
+    built = {stem: _build(stem, files) for stem, files in names.items()}
+    held = {stem: build for stem, build in built.items() if build.engines}
+    stems = sorted(held, key=len, reverse=True)
+    for name, build in built.items():
         if name not in held and (stem := next((s for s in stems if name.startswith(s)), None)):
-            held[stem] += files
-    return [*found, *(_build(stem, held[stem]) for stem in sorted(held))]
+            held[stem] = _with(held[stem], build)
+    return [*found, *(held[stem] for stem in sorted(held))]
+
+
+def _with(build: BuildFiles, more: BuildFiles) -> BuildFiles:
+    """A build with further files of it, among which is no engine file."""
+    return replace(
+        build,
+        reports=build.reports + more.reports,
+        profile=build.profile or more.profile,
+        others=build.others + more.others,
+    )
 
 
 def _build(name: str, files: Sequence[str]) -> BuildFiles:
