@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from nsysmap.names.families import operation_of
 from nsysmap.names.layers import layer_ops, split_layer_name
@@ -210,8 +211,8 @@ def _fused_affinity(
     """A library kernel for a layer that Myelin generated: it must hold a matrix product or a
     convolution.
     """
-    layer = read_myelin(split_layer_name(layer_name).node)
-    classes = {op.cls for op in layer.ops.ops} if layer else set()
+    ops = _generated_ops(split_layer_name(layer_name).node)
+    classes = {op.cls for op in ops or ()}
     wanted = {"gemm": "gemm", "gemv": "gemm", "convolution": "convolution"}.get(operation)
     if operation == "unknown":
         return 0.2
@@ -219,17 +220,26 @@ def _fused_affinity(
         return 0.02
     if (
         wanted in classes
-        and layer is not None
+        and ops is not None
         and kernel.family == "cudnn"
         and "knob" in kernel.fields
     ):
-        return 0.95 if _fused_nodes(layer.ops.ops) == kernel.fields.get("fused_nodes", 0) else 0.3
+        return 0.95 if _fused_nodes(ops) == kernel.fields.get("fused_nodes", 0) else 0.3
     if wanted in classes:
         return 0.95 if kernel.fields.get("launcher") in _WITH_EPILOGUE else 0.7
     if "cut" in classes or not classes:
         return 0.4
     named = any(op.cls == wanted for op in layer_ops(list(onnx)))
     return 0.1 if named else 0.02
+
+
+@lru_cache(maxsize=8192)
+def _generated_ops(node: str) -> tuple[Op, ...] | None:
+    """The operations that a generated layer's name lists, None if it is no such name: remembered,
+    since every kernel is held against every layer.
+    """
+    read = read_myelin(node)
+    return tuple(read.ops.ops) if read is not None else None
 
 
 def _fused_nodes(ops: Sequence[Op]) -> int | None:
@@ -245,10 +255,9 @@ def _myelin_affinity(kernel: KernelName, layer_kind: str, layer_name: str) -> fl
     if layer_kind == "foreign_node":
         return 0.95
     node = split_layer_name(layer_name).node
-    layer = read_myelin(node) if node.startswith(("__my", "_gem")) else None
-    if layer is not None:
-        ours, theirs = [op.code for op in kernel.ops], [op.code for op in layer.ops.ops]
-        return 1.0 if ours == theirs else 0.03
+    ops = _generated_ops(node) if node.startswith(("__my", "_gem")) else None
+    if ops is not None:
+        return 1.0 if [op.code for op in kernel.ops] == [op.code for op in ops] else 0.03
     classes = {op.cls for op in kernel.ops}
     if layer_kind in ("gemm", "convolution", "attention"):
         if layer_kind in classes:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -57,11 +58,7 @@ def tiles_agree(
         rows, columns, parts = (int(tile[group] or 1) for group in ("rows", "columns", "parts"))
         persistent, blocks = int(tile["arch"] or 0) >= _PERSISTENT, math.prod(grid)
         for matrices, places in outputs.items():
-            needed = {
-                need
-                for matrix in (*matrices, *_grouped(matrices, grid[2], parts))
-                for need in _needed(matrix, (rows, columns), parts, persistent=persistent)
-            }
+            needed = _blocks(matrices, grid[2], (rows, columns), parts, persistent)
             divides = any(one < 0 and blocks % -one == 0 for one in needed)
             agree[number, places] = blocks in needed or divides
             a_wave = persistent and blocks >= _WAVE and max(needed) > blocks
@@ -93,6 +90,24 @@ def threads_fit(grid: tuple[int, int, int], block: int, layer: Layer) -> bool | 
         ):
             return True
     return False
+
+
+@lru_cache(maxsize=1 << 15)
+def _blocks(
+    matrices: frozenset[tuple[int, int, int]],
+    deep: int,
+    tile: tuple[int, int],
+    parts: int,
+    persistent: bool,
+) -> frozenset[int]:
+    """How many blocks may compute any of these matrices, of which that many stand one behind the
+    other in the grid; a few launches recur in each inference and each engine file tried.
+    """
+    return frozenset(
+        need
+        for matrix in (*matrices, *_grouped(matrices, deep, parts))
+        for need in _needed(matrix, tile, parts, persistent=persistent)
+    )
 
 
 def _grouped(
