@@ -864,6 +864,7 @@ def _notes(mapped: MappedTrace, capture: Row) -> list[Note]:
     """What the reader must know before believing the figures."""
     from nsysmap.timing import totals
     from nsysmap.trace.lacking import lacking
+    from nsysmap.trace.lost_calls import lost_calls
 
     trace = mapped.trace
     notes = [note for engine in mapped.engines for note in engine.notes]
@@ -905,7 +906,8 @@ def _notes(mapped: MappedTrace, capture: Row) -> list[Note]:
         notes.append(
             Note(
                 "info",
-                f"Not in the medians: {counted(cut, one)} cut off by the start or end of the"
+                f"Not in the medians: {counted(cut, one)} cut off by"
+                f" {'lost calls, or ' if lost_calls(trace) else ''}the start or end of the"
                 " capture.",
             )
         )

@@ -16,6 +16,7 @@ from nsysmap.inputs.nsys.program import older
 from nsysmap.inputs.nsys.record import PERMISSION
 from nsysmap.text.units import counted
 from nsysmap.trace.gpu_work import gpu_work
+from nsysmap.trace.lost_calls import LostCalls, lost_calls
 from nsysmap.trace.model import Trace
 from nsysmap.trace.recording import Recording
 
@@ -26,6 +27,7 @@ _NO_REASON = (
     " .nsys-rep's own messages). Mostly the user may not read the GPU's performance counters"
     f" (ERR_NVGPUCTRPERM): {PERMISSION}"
 )
+_TID = 0xFFFFFF  # the bits of nsys's globalTid that number the thread
 _MANY = 0.05  # of the kernel launches without a kernel: from here on it is a warning
 
 
@@ -222,6 +224,22 @@ def _unrecorded_notes(trace: Trace) -> Iterator[Note]:
             f" {found.since_ns / 1e9:.3f} s on, have no kernel in the trace: the capture ended, or"
             " the program was killed, before these were recorded. Inferences launched then are cut"
             " off.",
+        )
+    yield from _lost_notes(lost_calls(trace))
+
+
+def _lost_notes(lost: tuple[LostCalls, ...]) -> Iterator[Note]:
+    """Of threads whose calls nsys lost from some moment on: what to do, and what shows it."""
+    for one in lost:
+        thread = f"thread {one.thread & _TID}"
+        brief = f"nsys lost the CUDA calls of {thread} from {one.since_ns / 1e9:.1f} s on"
+        yield Note(
+            "warning",
+            f"{brief}, and the kernels they launched: {one.before:,} NVTX ranges"
+            f" `{one.range_name}` before hold such launches, none of {one.after:,} later ones does."
+            " What ran then does not count. Let the program end by itself, or capture"
+            " for a shorter time (--duration, --capture-range).",
+            brief=brief,
         )
 
 

@@ -45,6 +45,7 @@ from nsysmap.trace.inferences.launch_order import launch_order, positions
 from nsysmap.trace.inferences.steady import SHORTEST_PHASE, falls_throughout
 from nsysmap.trace.inferences.tensorrt_ranges import TensorRtRanges, spans
 from nsysmap.trace.launches import gather
+from nsysmap.trace.lost_calls import cut_by_loss, lost_calls
 from nsysmap.trace.model import Trace
 
 # a warm-up inference takes that much longer to enqueue than the median of the later ones …
@@ -307,6 +308,9 @@ def _summary(
     enqueue = end - start
     graph = executions.graph[order]
     complete = _complete(kernels, shape, thread, graph)
+    if lost := lost_calls(trace):
+        ends = np.maximum(end, last_end)
+        complete &= ~cut_by_loss(lost, trace.kernels, of_kernel, thread, ends)
     enqueues = Spans(
         thread,
         _enqueue_begin(thread, start, end, executions.found_by.take(order).equals("period")),
