@@ -8,6 +8,12 @@ import numpy as np
 
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import FloatArray, IntArray
+from nsysmap.mapping.order.alignment_steps import (
+    backward_step,
+    best_step,
+    forward_step,
+    slot_chances,
+)
 
 _AT_ONCE = 4_000_000  # items x slots
 _STRETCH = 512  # items whose path is found at a time, so that memory does not grow with the run
@@ -62,7 +68,8 @@ def best_path(costs: AlignmentCosts) -> Path:
     slot, worth = likeliest(costs)
     if n * m <= _AT_ONCE:
         chance, whole = _posterior(costs)
-        return Path(slot, worth, *_sureness(slot, chance), whole)
+        sure = slot_chances(slot, chance)
+        return Path(slot, worth, sure.mine, sure.rival, sure.rival_chance, whole)
     pieces = [_stretch(costs, slot, at) for at in range(0, n, _STRETCH)]
     mine, rival, rival_chance = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
     return Path(slot, worth, mine, rival, rival_chance, worth)
@@ -106,31 +113,10 @@ def _stretch(
     )
     chance, _ = _posterior(part)
     here = slot[first:last]
-    mine, rival, rival_chance = _sureness(
-        np.where((here >= low) & (here < high), here - low, -1), chance
-    )
+    sure = slot_chances(np.where((here >= low) & (here < high), here - low, -1), chance)
     inner = slice(begin - first, end - first)
-    return mine[inner], np.where(rival >= 0, rival + low, -1)[inner], rival_chance[inner]
-
-
-def _sureness(slot: IntArray, chance: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
-    """For each item the probability of its slot, the likeliest other slot (-1: none at all), and
-    the probability of that.
-    """
-    items = np.arange(len(slot))
-    nowhere = np.clip(1.0 - chance.sum(axis=1), 0.0, 1.0)
-    mine = np.where(slot >= 0, chance[items, np.maximum(slot, 0)], nowhere)
-    others = chance.copy()
-    others[items[slot >= 0], slot[slot >= 0]] = -1.0
-    rival = others.argmax(axis=1).astype(np.int64)
-    rival_chance = others[items, rival]
-    rather_none = (slot >= 0) & (nowhere > rival_chance)
-    rival[rather_none] = -1
-    return (
-        np.clip(mine, 0.0, 1.0),
-        rival,
-        np.where(rather_none, nowhere, np.maximum(rival_chance, 0.0)),
-    )
+    rival = np.where(sure.rival >= 0, sure.rival + low, -1)
+    return sure.mine[inner], rival[inner], sure.rival_chance[inner]
 
 
 def _skipped(costs: AlignmentCosts) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -152,25 +138,19 @@ def likeliest(costs: AlignmentCosts) -> tuple[IntArray, float]:
     # where item i in slot j came from: the slot before it, or -1 for none yet
     came = np.full((n, m), -3, np.int32)
     dropped = np.zeros((n, m), np.bool_)  # with j the last slot used, item i is better dropped
-    slots = np.arange(m)
     for i in range(n):
-        match, drop = costs.match[costs.row[i]], float(costs.drop[costs.row[i]])
-        reach = best - total[1:]
-        top = np.maximum.accumulate(reach)
-        leader = np.maximum.accumulate(np.where(reach >= top, slots, 0))
-        from_left = np.concatenate([[-np.inf], top[:-1]]) + total[:-1]
-        source = np.concatenate([[-1], leader[:-1]])
-        fresh = unused + start
-        source = np.where(fresh >= from_left, -1, source)
-        from_left = np.maximum(from_left, fresh)
-        stay = best + costs.more[costs.row[i]]
-        source = np.where(stay > from_left, slots, source)
-        placed = np.maximum(stay, from_left) + match
-        without = best + drop
-        came[i] = source
-        dropped[i] = without > placed
-        best = np.maximum(placed, without)
-        unused += drop
+        row = costs.row[i]
+        step = best_step(
+            best,
+            unused + start,
+            low=total[:-1],
+            high=total[1:],
+            match=costs.match[row],
+            more=costs.more[row],
+            without=best + costs.drop[row],
+        )
+        best, came[i], dropped[i] = step.best, step.came, step.dropped
+        unused += float(costs.drop[row])
     final = best + end
     none_at_all = unused + (0.0 if costs.open_start or costs.open_end else float(total[-1]))
     slot = np.full(n, -1, np.int64)
@@ -204,12 +184,15 @@ def _forward(costs: AlignmentCosts) -> tuple[FloatArray, float]:
     unused = 0.0
     for i in range(n):
         row = costs.row[i]
-        reach = np.logaddexp.accumulate(last - total[1:])
-        from_left = np.concatenate([[-np.inf], reach[:-1]]) + total[:-1]
-        placed[i] = costs.match[row] + np.logaddexp(
-            np.logaddexp(from_left, unused + start), last + costs.more[row]
+        placed[i], last = forward_step(
+            last,
+            unused + start,
+            low=total[:-1],
+            high=total[1:],
+            match=costs.match[row],
+            more=costs.more[row],
+            without=costs.drop[row],
         )
-        last = np.logaddexp(placed[i], last + costs.drop[row])
         unused += float(costs.drop[row])
     none_at_all = unused + (0.0 if costs.open_start or costs.open_end else float(total[-1]))
     everything = np.logaddexp.reduce(last + end) if m else -np.inf
@@ -223,12 +206,14 @@ def _posterior(costs: AlignmentCosts) -> tuple[FloatArray, float]:
     rest = end.copy()  # of the items after i, the last slot used being j
     for i in range(len(costs.row) - 1, -1, -1):
         row = costs.row[i]
-        match = costs.match[row]
         placed[i] += rest - whole
-        onward = total[:-1] + match + rest
-        reach = np.logaddexp.accumulate(onward[::-1])[::-1]
-        to_right = np.concatenate([reach[1:], [-np.inf]]) - total[1:]
-        rest = np.logaddexp(
-            to_right, np.logaddexp(rest + costs.drop[row], match + costs.more[row] + rest)
+        rest = backward_step(
+            rest,
+            rest,
+            low=total[:-1],
+            high=total[1:],
+            match=costs.match[row],
+            more=costs.more[row],
+            without=costs.drop[row],
         )
     return np.exp(np.minimum(placed, 0.0)), whole

@@ -14,6 +14,12 @@ from numpy.typing import NDArray
 from nsysmap.core.groups import runs as groups
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, FloatArray, IntArray
+from nsysmap.mapping.order.alignment_steps import (
+    backward_step,
+    best_step,
+    forward_step,
+    slot_chances,
+)
 
 _CUT = -2.0  # nats: that the first run began before the stream, or the last one ends behind it
 _VALUE = (0.5, 3.0)  # nats: at most that for, and that against
@@ -141,7 +147,6 @@ def likeliest_runs(stream: Stream) -> Runs:
     n = len(stream.row)
     grid = _grid(stream.tracks)
     tracks, slots = grid.start.shape
-    number = np.broadcast_to(np.arange(slots), (tracks, slots))
     best = np.full((tracks, slots), -np.inf)  # within a run, the last slot used being that one
     between = 0.0
     came = np.empty((n, tracks, slots), np.int16)
@@ -149,33 +154,27 @@ def likeliest_runs(stream: Stream) -> Runs:
     ended = np.full(n, -1, np.int64)
     low, high = grid.until[:, :-1], grid.until[:, 1:]
     valued = stream.value is not None and not np.isnan(grid.usual).all()
-    from_left = np.full((tracks, slots), -np.inf)
-    source = np.zeros((tracks, slots), np.int64)
     for i in range(n):
         row = stream.row[i]
-        best += stream.go_on[i]
-        reach = best - high
-        top = np.maximum.accumulate(reach, axis=1)
-        leader = np.maximum.accumulate(np.where(reach >= top, number, 0), axis=1)
-        from_left[:, 1:] = top[:, :-1] + low[:, 1:]
-        source[:, 1:] = leader[:, :-1]
+        best = best + stream.go_on[i]
         fresh = between + stream.begin[i] + grid.start
         if i == 0:
             fresh = np.maximum(fresh, _CUT)
-        began = fresh >= from_left
-        value = np.where(began, fresh, from_left)
-        origin = np.where(began, -1, source)
-        stay = best + grid.more[row]
-        stays = stay > value
-        placed = np.where(stays, stay, value) + grid.match[row]
+        match = grid.match[row]
         if valued and stream.value is not None:
-            placed += by_value(stream.value[i], grid.usual, grid.spread)
-        came[i] = np.where(stays, number, origin)
-        without = best + stream.inside[row]
-        np.greater(without, placed, out=dropped[i])
-        best = np.maximum(placed, without)
+            match = match + by_value(stream.value[i], grid.usual, grid.spread)
+        step = best_step(
+            best,
+            fresh,
+            low=low,
+            high=high,
+            match=match,
+            more=grid.more[row],
+            without=best + stream.inside[row],
+        )
+        best, came[i], dropped[i] = step.best, step.came, step.dropped
         between += float(stream.between[row])
-        final = placed + grid.end
+        final = step.placed + grid.end
         at = int(final.argmax())
         if final.flat[at] > between:
             between, ended[i] = float(final.flat[at]), at
@@ -298,23 +297,16 @@ def _tell(
     run: int,
 ) -> None:
     """Writes what one run says of its items: their rows, their slots, and its number."""
-    items = np.arange(len(rows))
+    sure = slot_chances(slot, chance)
     inside = slot >= 0
-    nowhere = np.clip(1.0 - chance.sum(axis=1), 0.0, 1.0)
-    mine = np.where(inside, chance[items, np.maximum(slot, 0)], nowhere)
-    others = chance.copy()
-    others[items[inside], slot[inside]] = -1.0
-    rival = others.argmax(axis=1).astype(np.int64)
-    rival_chance = np.maximum(others[items, rival], 0.0)
-    rather_none = inside & (nowhere > rival_chance)
-    for at in np.flatnonzero(inside | (1.0 - nowhere > taken[rows])).tolist():
+    for at in np.flatnonzero(inside | (1.0 - sure.nowhere > taken[rows])).tolist():
         row = rows[at]
         if not inside[at]:
-            taken[row] = 1.0 - nowhere[at]
-        result.chance[row] = min(max(float(mine[at]), 0.0), 1.0)
-        result.rival[row] = -1 if rather_none[at] else rival[at]
-        result.rival_chance[row] = nowhere[at] if rather_none[at] else rival_chance[at]
-        result.rival_run[row] = -1 if rather_none[at] else run
+            taken[row] = 1.0 - sure.nowhere[at]
+        result.chance[row] = sure.mine[at]
+        result.rival[row] = sure.rival[at]
+        result.rival_chance[row] = sure.rival_chance[at]
+        result.rival_run[row] = -1 if sure.rival[at] < 0 else run
 
 
 def _posterior(stream: Stream, track: Track, begin: IntArray, end: IntArray) -> FloatArray:
@@ -339,21 +331,22 @@ def _posterior(stream: Stream, track: Track, begin: IntArray, end: IntArray) -> 
         worth = by_value(stream.value[at][:, :, None], track.usual, track.spread)
     last = np.full((count, slots), -np.inf)
     before = np.zeros((count, 1))
-    nothing = np.full((count, 1), -np.inf)
     for i in range(longest):
         match = track.match[row[:, i]] + worth[:, i]
         going = last + stays[:, i]
-        from_left = (
-            np.concatenate([nothing, np.logaddexp.accumulate(going - high, axis=1)[:, :-1]], axis=1)
-            + low
-        )
         fresh = before + enter[:, i] + low
         if i == 0:
             fresh = np.where((begin == 0)[:, None], np.logaddexp(fresh, _CUT), fresh)
-        placed[:, i] = match + np.logaddexp(
-            np.logaddexp(from_left, fresh), going + track.more[row[:, i]]
+        placed[:, i], onward = forward_step(
+            going,
+            fresh,
+            low=low,
+            high=high,
+            match=match,
+            more=track.more[row[:, i]],
+            without=inside[:, i],
         )
-        last = np.where(real[:, i : i + 1], np.logaddexp(placed[:, i], going + inside[:, i]), last)
+        last = np.where(real[:, i : i + 1], onward, last)
         before = before + between[:, i]
     # backwards: what is left to come after each item, and the sum over everything
     # within the run, behind the last item
@@ -376,13 +369,14 @@ def _posterior(stream: Stream, track: Track, begin: IntArray, end: IntArray) -> 
             opened = np.logaddexp.reduce(match + onward, axis=1, keepdims=True) + _CUT
             fresh = np.where((begin == 0)[:, None], np.logaddexp(fresh, opened), fresh)
         whole = np.where(here, np.logaddexp(whole, fresh), whole)
-        sums = np.logaddexp.accumulate((low + match + onward)[:, ::-1], axis=1)[:, ::-1]
-        to_right = np.concatenate([sums[:, 1:], nothing], axis=1) - high
-        step = (
-            np.logaddexp(
-                np.logaddexp(to_right, match + track.more[row[:, i]] + onward), rest + inside[:, i]
-            )
-            + stays[:, i]
+        step = stays[:, i] + backward_step(
+            rest,
+            onward,
+            low=low,
+            high=high,
+            match=match,
+            more=track.more[row[:, i]],
+            without=inside[:, i],
         )
         rest = np.where(here, step, rest)
         after = after + between[:, i]
