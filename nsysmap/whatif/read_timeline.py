@@ -74,6 +74,18 @@ def _helpers(trace: Trace, window: Window, pieces: Pieces) -> dict[int, tuple[in
     return found
 
 
+def _beside_others(by: IntArray, start: IntArray, end: IntArray) -> BoolArray:
+    """During which of these calls a call of another thread begins or goes on; ``by`` are the
+    threads.
+    """
+    beside = np.zeros(len(by), np.bool_)
+    for thread in np.unique(by):
+        mine, others = np.flatnonzero(by == thread), np.flatnonzero(by != thread)
+        begun = np.searchsorted(np.sort(start[others]), end[mine])
+        beside[mine] = begun > np.searchsorted(np.sort(end[others]), start[mine], "right")
+    return beside
+
+
 class _Call(NamedTuple):
     """One call that becomes a step."""
 
@@ -192,13 +204,11 @@ class _Source:
                 end[made] <= np.maximum.accumulate(np.concatenate([begins[:1], end[made]]))[:-1]
             )
         acts = kinds.where((*_ACTS, *_EVENTS).__contains__) | np.isin(rows, self.pieces.launch)
-        if (
-            len(threads) > 1
-            # a helper's wait is for its own work, or for that of the other, which waits for the
-            # helper:
-            # none of its own
-        ):
-            acts &= (by == threads[0]) | np.isin(rows, self.pieces.launch)
+        if len(threads) > 1:
+            # while a helper waits, the other thread goes on, or waits for it outside CUDA: only the
+            # second holds up both
+            waits = kinds.equals("sync") & ~_beside_others(by, start, end)
+            acts &= (by == threads[0]) | np.isin(rows, self.pieces.launch) | waits
         mine = np.flatnonzero(~nested & acts & ~names.where(OWN_CALLS.__contains__))
         if (
             len(threads) > 1

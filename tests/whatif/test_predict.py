@@ -232,6 +232,30 @@ def test_work_that_another_thread_launches_is_in_the_replay() -> None:
     assert list(helped.before.values()) == pytest.approx(list(alone.before.values()), rel=0.01)
 
 
+def test_a_wait_of_that_other_thread_ends_when_the_gpu_is_done() -> None:
+    """The later half of each inference is launched, and waited for, by a second thread, for which
+    the first waits outside CUDA.
+    """
+    observed, facts = observed_of(mapped("bert_trt10/sync"))
+    calls, kernels = observed.trace.api_calls, observed.trace.kernels
+    thread = calls.ints("thread").copy()
+    an_inference = len(kernels) // len(observed.inferences)
+    launch = kernels.ints("launch")[np.argsort(kernels.ints("launch_start_ns"), kind="stable")]
+    later = launch[np.arange(len(launch)) % an_inference >= an_inference // 2]
+    waits = np.flatnonzero(calls.text("kind").equals("sync"))
+    thread[np.concatenate([later[later >= 0], waits])] += 1
+    two = replace(
+        observed,
+        trace=replace(observed.trace, api_calls=calls.with_columns(calls.spec, {"thread": thread})),
+    )
+    alone, helped = read_model(observed, facts, MACHINES), read_model(two, facts, MACHINES)
+    assert isinstance(alone, Model)
+    assert isinstance(helped, Model)
+    assert helped.recorded_ns == alone.recorded_ns
+    assert abs(helped.error) < 0.02
+    assert list(helped.before.values()) == pytest.approx(list(alone.before.values()), rel=0.02)
+
+
 def test_a_trace_of_copies_alone_has_no_kernels_but_gpu_work(tmp_path: Path) -> None:
     file = NsysFile()
     file.call("cudaMemcpy_v3020", 0, 900, 1)
