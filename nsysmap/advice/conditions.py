@@ -86,7 +86,7 @@ class AdviceParagraph:
         )
 
     def condition(self) -> str:
-        """Which findings it is about, in words; empty if about all."""
+        """The findings that it is about, in words; empty if it is about all."""
         told = [
             (
                 f"with {name}"
@@ -100,7 +100,7 @@ class AdviceParagraph:
         return f"({', '.join(told)}) " if told else ""
 
     def heading(self) -> str:
-        """To whom it is given, in words; empty for everybody."""
+        """The programs that it is given to, in words; empty for everybody."""
         if self.to is None:
             return ""
         if self.to in _HEADINGS:
@@ -184,7 +184,9 @@ def _runs(program: Program, what: str) -> bool:
 
 
 def _versions(condition: str) -> tuple[str | None, str | None]:
-    """From which version on, and before which, as texts."""
+    """The first version that it is given for, and the first one that it is no longer given for, as
+    texts.
+    """
     found = _VERSION.fullmatch(condition)
     if found is None:
         raise ValueError(condition)

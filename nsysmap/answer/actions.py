@@ -153,7 +153,7 @@ def _kinds(groups: Table) -> int:
 
 
 def _steady(tables: Mapping[str, Table], rows: Table) -> BoolArray:
-    """Which rows lie in a steady-state part."""
+    """True for the rows that lie in a steady-state part."""
     start_ns, end_ns = rows.ints("start_ns"), rows.ints("end_ns")
     found = np.zeros(len(rows), np.bool_)
     for part in tables["steady_state"]:
@@ -244,8 +244,8 @@ def actions(
 
 
 def _the_same(changes: Sequence[Action], runs: RunFacts) -> set[str]:
-    """Which of these changes another one is told instead of: what one graph of all that is launched
-    takes away.
+    """The changes that another change already includes: one graph of all that is launched takes
+    away what they would.
     """
     by_name = {one.name: one for one in reversed(changes)}
     each, whole = by_name.get("cuda-graph"), by_name.get("one-graph")
@@ -375,7 +375,9 @@ def _unreplayed(rule: str, runs: RunFacts) -> AdvisedChange:
 
 
 def _graph_of_all(change: AdvisedChange | ByEvidence | None) -> GraphOfAll | None:
-    """Of whose launches a change makes one CUDA graph; None where it makes none of all of them."""
+    """The owner of the launches of which a change makes one CUDA graph; None where it does not make
+    one graph of all of them.
+    """
     if change is PYTHON_BETWEEN:
         return "python"
     return "program" if change is CHANGES["one-graph"] else None

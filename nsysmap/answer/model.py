@@ -476,8 +476,8 @@ _BLOCKS = (("attention", "attention"), ("norm", "norms"), ("softmax", "softmaxes
 
 
 def in_pieces(evidence: Iterable[Mapping[str, object]]) -> str:
-    """Which blocks of a network were found to run in several kernels, by the evidence of findings;
-    empty if it does not say.
+    """The blocks of a network that findings show to run in several kernels; empty if their evidence
+    does not name any.
     """
     kinds = {str(one["kind"]) for one in evidence if one.get("kind")}
     return " and ".join(word for kind, word in _BLOCKS if kind in kinds)
@@ -980,7 +980,7 @@ class Answer:
 
     @property
     def kernels_shown(self) -> str:
-        """Which kernels the trace shows."""
+        """The kernels that the trace contains."""
         return "Kernels" if self.replays is None else "Visible kernels"
 
     @cached_property

@@ -116,7 +116,7 @@ def jointly(summary: Answer) -> str:
 
 
 def replayed_alone(summary: Answer) -> str:
-    """Which of several GPUs the time without the profiler is of."""
+    """The one of several GPUs that the time without the profiler was predicted for."""
     return (
         f" on GPU {summary.gpu_unprofiled.device}"
         if len(summary.gpus) > 1 and summary.gpu_unprofiled

@@ -54,7 +54,9 @@ def rates(tables: Mapping[str, Table]) -> dict[int | None, Rate]:
 
 
 def _spans(tables: Mapping[str, Table]) -> dict[int, tuple[IntArray, IntArray]]:
-    """Of each loop when its timed inferences begin, which is when the one before ends, and end."""
+    """The begin and the end of each timed inference of each loop; it begins when the one before it
+    ends.
+    """
     times, inferences, groups = (
         tables["inference_times"],
         tables["inferences"],

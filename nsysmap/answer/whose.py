@@ -1,6 +1,4 @@
-"""Which engine files the inferences and their time belong to, and what runs outside the
-inferences.
-"""
+"""Attributes inferences and their time to engine files, and names what runs outside them."""
 
 from __future__ import annotations
 

@@ -745,7 +745,9 @@ def filled(summary: Answer) -> float | None:
 
 
 def whose_filled(summary: Answer) -> str:
-    """Whose kernels the share of busy SMs is measured over; empty where they are all that run."""
+    """The owner of the kernels that the share of busy SMs was measured over; empty where they are
+    all that ran.
+    """
     others = summary.outside is not None and summary.outside.share >= _LEAST_OUTSIDE
     return "the inferences'" if others else ""
 

@@ -8,8 +8,8 @@ import signal
 
 
 def main() -> None:
-    """As main.main, which ends at signals with nothing left behind; before it is imported there is
-    nothing to leave.
+    """Runs ``main.main``, which ends at signals with nothing left behind; before it is imported
+    there is nothing to leave.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not ignored, as by nohup
         signal.signal(signal.SIGINT, signal.SIG_DFL)

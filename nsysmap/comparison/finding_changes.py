@@ -1,4 +1,4 @@
-"""Which findings of the rules are gone, new, worse or better, by rule and by layer."""
+"""Compares the findings of the rules: gone, new, worse or better, by rule and by layer."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ def finding_changes(
 
 
 def _unanswered(side: Side, rules: set[str]) -> dict[str, str]:
-    """Which rules could not tell on this side, and why; of an engine file alone, rules about a
-    trace were not asked.
+    """The rules that could not tell on this side, with the reasons; rules about a trace were not
+    asked of an engine file alone.
     """
     skipped = {one.rule: one.skipped for one in side.outcomes if one.skipped is not None}
     asked = {one.rule for one in side.outcomes}

@@ -85,7 +85,7 @@ class _PeriodTimes:
         return result
 
     def first(self, inferences: Table) -> BoolArray:
-        """Which have none before them on their thread."""
+        """True for those that are the first on their thread."""
         first: BoolArray = self.begin_ns == np.minimum(inferences.ints("start_ns"), self.end_ns)
         return first
 

@@ -273,8 +273,8 @@ def _own_kernels(row: Row, side: str) -> list[str]:
 
 
 def _older(row: Row, kernels: tuple[_Kernels, _Kernels]) -> tuple[_Older | None, ...]:
-    """For which architecture the kernels of AFTER, and of BEFORE, were written if its tensor cores
-    do not know the type; else nothing.
+    """The architectures that the kernels of AFTER and of BEFORE were written for, where its tensor
+    cores do not know the type; nothing otherwise.
     """
     found = []
     for one, side, type_ in zip(kernels, ("before", "after"), _types(row), strict=True):

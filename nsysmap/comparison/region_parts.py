@@ -1,6 +1,4 @@
-"""Which parts of a region became which: its kernels before and after, matched in order by what they
-do.
-"""
+"""Matches the parts of a region before and after: its kernels in order, by what they do."""
 
 from __future__ import annotations
 

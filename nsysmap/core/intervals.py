@@ -107,8 +107,8 @@ class Timed:
         return found
 
     def around(self, queries: Spans, wanted: BoolArray | None = None) -> IntArray:
-        """As :func:`innermost`, among these spans (those ``wanted``), for a part of very many
-        queries: only spans that may contain one are read.
+        """Does what :func:`innermost` does among these spans (those ``wanted``), for a part of very
+        many queries: only spans that may contain one are read.
         """
         if not len(queries.thread):
             return np.zeros(0, np.int64)
@@ -324,7 +324,9 @@ def _covered_before(left: IntArray, right: IntArray, total: IntArray, moment: In
 
 
 def inside(start_ns: IntArray, end_ns: IntArray, moments: IntArray) -> BoolArray:
-    """Which times are strictly inside one of the intervals, which must be disjoint and sorted."""
+    """True for the times that lie strictly inside one of the intervals, which must be disjoint and
+    sorted.
+    """
     if len(start_ns) == 0:
         return np.zeros(len(moments), np.bool_)
     at = np.searchsorted(start_ns, moments, side="left") - 1

@@ -99,7 +99,7 @@ class Pooled:
         return np.asarray(self.own * values + (1 - self.own) * mean)
 
     def variance(self, variance: FloatArray) -> FloatArray:
-        """Of errors with these variances."""
+        """The variance of the mean of values with errors of these variances."""
         ours = self.own + (1 - self.own) * self.weight
         of_class = np.bincount(self.number, self.weight**2 * variance)[self.number]
         others = np.maximum(of_class - self.weight**2 * variance, 0.0)

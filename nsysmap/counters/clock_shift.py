@@ -105,7 +105,7 @@ class _Stretch:
         return standard
 
     def begin(self, samples: int) -> _Stretch:
-        """So many samples of it."""
+        """The begins of so many of its samples."""
         return _Stretch(self.start_ns[:samples], self.end_ns[:samples], self.values[:, :samples])
 
 

@@ -28,8 +28,8 @@ _UNEVEN = 0.3
 
 @dataclass(frozen=True)
 class GroupNeighbours:
-    """Which group runs directly before and after each group, and how often; the last group stands
-    for none.
+    """The groups that run directly before and after each group, and how often; the last group
+    stands for none.
     """
 
     group: IntArray

@@ -29,7 +29,7 @@ class SequenceKernel:
 
 @dataclass(frozen=True)
 class Matched:
-    """Which kernel of the sequence each profiled kernel is; -1 for none."""
+    """The kernel of the sequence that each profiled kernel is; -1 for none."""
 
     group: IntArray
     by: tuple[str, ...]  # what agrees

@@ -128,7 +128,7 @@ def _place(inference: IntArray, start_ns: IntArray) -> IntArray:
 
 
 def _regular(inference: IntArray, mine: BoolArray, sequence: IntArray) -> BoolArray:
-    """Which rows belong to inferences with the usual number of copies (or memsets) for their kernel
+    """True for the rows of inferences with the usual number of copies (or memsets) for their kernel
     sequence.
     """
     count = np.bincount(inference[mine], minlength=len(sequence))

@@ -187,7 +187,7 @@ def _by_sample(
 def overlapping(
     work: GpuRan, start_ns: FloatArray | IntArray, end_ns: FloatArray | IntArray
 ) -> BoolArray:
-    """Which of the work overlaps any of the samples."""
+    """True for the work that overlaps any of the samples."""
     # samples follow one another, but where some were lost
     first = np.append(True, start_ns[1:] != end_ns[:-1])[: len(start_ns)]
     begins, ends = start_ns[first], end_ns[np.append(first[1:], True)[: len(end_ns)]]

@@ -68,14 +68,15 @@ class Remedy:
 
 
 def well_known(estimates: Estimates, estimate: Estimate) -> BoolArray:
-    """Which groups' values are known well enough."""
+    """True for the groups whose values are known well enough."""
     enough: BoolArray = (estimate.groups.measured <= WELL_KNOWN) & _often(estimates)
     return enough
 
 
 def bounded(estimates: Estimates, estimate: Estimate) -> BoolArray:
-    """Which groups' values have an interval: nine in ten of these hold the truth.  Where other work
-    runs at the same time, samples do not say how much either slows the other down.
+    """True for the groups whose values have an interval: nine in ten of the intervals hold the
+    truth. Where other work runs at the same time, samples do not show how much the two slow each
+    other down.
     """
     return _often(estimates) & may_be_bounded(estimate.groups.measured, estimates.concurrent)
 
@@ -87,7 +88,7 @@ def may_be_bounded(error: FloatArray, concurrent_share: FloatArray) -> BoolArray
 
 
 def _often(estimates: Estimates) -> BoolArray:
-    """Which groups ran often enough, or long enough, for their errors to be told."""
+    """True for the groups that ran often enough, or long enough, to estimate their errors."""
     layout = estimates.layout
     long = layout.duration_ns >= _LONG * estimates.period_ns
     often: BoolArray = ((layout.executions >= _FEWEST) | long) & (layout.executions > 0)

@@ -211,7 +211,7 @@ def _split(edit: Edit, part: _Layers, times: EngineTimes) -> float:
 
 
 def _join(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tuple[SavedTime, str]:
-    """As one kernel they take as long as the longest of them at least."""
+    """Predicts one kernel in place of several: it takes at least as long as the longest of them."""
     layers = [*whole, *part]
     layers += [one for one in times.of(edit.beside) if one not in layers]
     total = sum(times.remaining(one) for one in layers)
@@ -225,8 +225,9 @@ def _join(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tupl
 
 
 def _merge(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tuple[SavedTime, str]:
-    """As one product they take as long as the longest at least; where a product did more than
-    multiply, or another product reads it, its part of the result is cut out by a kernel more.
+    """Predicts one product in place of several: it takes at least as long as the longest; where a
+    product did more than multiply, or another product reads it, one more kernel cuts its part out
+    of the result.
     """
     nodes = frozenset(edit.nodes)
     layers = [one for one in (*whole, *part) if one.does == "product"]

@@ -595,8 +595,8 @@ def _night_chart(database: duckdb.DuckDBPyConnection) -> Chart | None:
 
 
 def _outlier_chart(database: duckdb.DuckDBPyConnection) -> Chart | None:
-    """Which reports have outliers: from the median to the 99th percentile a bar, and a mark for the
-    longest inference, in multiples of the report's median.
+    """Draws the reports that have outliers: a bar from the median to the 99th percentile and a mark
+    for the longest inference, in multiples of the report's median.
     """
     rows = database.execute(
         "WITH held AS (SELECT report, coalesce(engine, '') AS engine, gpu_time_ns, median("

@@ -198,7 +198,7 @@ def _inference_of_work(trace: Trace, found: Inferences) -> dict[str, IntArray]:
 
 
 def _placed(table: Table, selection: Selection) -> BoolArray:
-    """Which rows are of the chosen devices, processes and streams."""
+    """True for the rows of the chosen devices, processes and streams."""
     chosen = np.ones(len(table), np.bool_)
     for name, values in selection.places:
         if values:
@@ -207,7 +207,7 @@ def _placed(table: Table, selection: Selection) -> BoolArray:
 
 
 def _timed(table: Table, inference: IntArray, selection: Selection) -> BoolArray:
-    """Which rows are of the chosen time and inferences."""
+    """True for the rows of the chosen time and inferences."""
     chosen = _of_inferences(inference, selection)
     if selection.since_ns is not None or selection.until_ns is not None:
         chosen &= _within(launch_time(table), selection)

@@ -144,7 +144,7 @@ def read_xla(name: str) -> Reading | None:
 
 
 def read_offloaded(name: str) -> Reading | None:
-    """Which line of which function a compiler made a kernel of, for OpenACC, OpenMP or standard
+    """The line and the function that a compiler made a kernel of, for OpenACC, OpenMP or standard
     parallelism.
     """
     match = _OFFLOADED.fullmatch(name)

@@ -1,5 +1,5 @@
-"""Which layers of one network became which of another: one to one, split, merged, moved into or out
-of a region, new or gone.
+"""Groups the layers of one network with those of another that they became: one to one, split,
+merged, moved into or out of a region, new or gone.
 """
 
 from __future__ import annotations

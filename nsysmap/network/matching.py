@@ -1,5 +1,5 @@
-"""Which piece of one network is which piece of another, one to one: the best pairs first, then
-their neighbours, then by order.
+"""Matches the pieces of two networks one to one: the best pairs first, then their neighbours, then
+by order.
 """
 
 from __future__ import annotations

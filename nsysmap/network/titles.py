@@ -685,7 +685,7 @@ def _computes(node: _Node, decoded: KernelName) -> bool:
 
 
 def _half(main: _Node, decoded: KernelName | None) -> str:
-    """Which half of a norm or softmax a kernel is that computes only one."""
+    """The half of a norm or softmax that a kernel computes, where it computes only one."""
     patterns = [pattern.name for pattern in decoded.patterns] if decoded is not None else []
     if main.kind not in ("normalization", "softmax") or any(one in _WHOLE for one in patterns):
         return ""

@@ -213,7 +213,7 @@ def _short(text: str, most: int = _NAME) -> str:
 
 
 def _whole(text: str) -> str:
-    """As many sentences of the text as fit; the first is cut where it alone is too long."""
+    """As many sentences of the text as fit; the first one is cut where it alone is too long."""
     line = " ".join(_printable(text).split())
     if len(line) <= _SENTENCES:
         return line

@@ -1,5 +1,5 @@
-"""Which other tools are installed on this machine, and what they enable: what `nsysmap doctor`
-shows.
+"""Lists the other tools that are installed on this machine, and what they enable: what `nsysmap
+doctor` shows.
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _nsys(report: Path) -> str:
-    """Which nsys would read the report; nothing if it is read without one."""
+    """The nsys that would read the report; nothing if it is read without one."""
     if report.is_dir() or head_of(report).startswith(SQLITE_MAGIC):
         return ""
     nsys = nsys_for(report)

@@ -1,4 +1,4 @@
-"""Which rows a rule's tables must hold for the rule to find anything, decided without SQL.
+"""Decides without SQL whether a rule can find anything: the rows that its tables must hold.
 
 The database needs some milliseconds to plan a statement, however few rows it reads, and most rules
 have nothing to find in most traces.  Where the rows are not there, the rule's SQL is not run.

@@ -528,9 +528,7 @@ def product_shapes(sources: Sources, layers: IntArray) -> dict[int, tuple[str, t
 
 
 def _kept_if_fused(sources: Sources) -> dict[int, float]:
-    """Of the layers that one kernel could do together, the share of their bytes that it would still
-    move.
-    """
+    """The share of their bytes that layers would still move if one kernel did them together."""
     work = {row.integer("layer_id"): row for row in sources.work}
     found: dict[int, float] = {}
     members: dict[int, list[Row]] = {}

@@ -69,7 +69,7 @@ def region_parts(kernels: Table, layers: Table, inferences: Table, steady: IntAr
 def parts_of_kernels(
     kernels: Table, layers: Table
 ) -> tuple[IntArray, list[tuple[int | None, str, str, str]], IntArray]:
-    """Which part of a region each kernel of the trace is, as :func:`region_parts` names them.
+    """The part of a region that each kernel of the trace is, as :func:`region_parts` names them.
 
     For each kernel the number of its part (MISSING outside regions; where there are inferences,
     also outside those), for each number engine, region, told_by and part, and the first of its

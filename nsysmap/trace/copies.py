@@ -1,4 +1,4 @@
-"""Which memory copies block the host, and which host memory those of an inference use."""
+"""Finds the memory copies that block the host, and the host memory that an inference's use."""
 
 from __future__ import annotations
 

@@ -418,8 +418,8 @@ def _samples(
 
 
 def _within(moments: IntArray, stretches: list[_Rows]) -> BoolArray:
-    """Which moments lie in any of these stretches: each row's time and value are its begin and
-    end.
+    """True for the moments that lie in any of these stretches: each row's time and value are its
+    begin and end.
     """
     inside = np.zeros(len(moments), np.bool_)
     for begin, _, end in stretches:

@@ -189,8 +189,8 @@ def _no_kernels(trace: Trace) -> Note:
 
 
 def _nothing_recorded(recording: Recording) -> Note:
-    """Of a trace that was to have CUDA and has nothing of it: capturing it in the same way would
-    give the same.
+    """The note on a trace that was to have CUDA and has nothing of it: capturing it in the same way
+    would give the same.
     """
     warned = f" ({'; '.join(recording.warnings)})" if recording.warnings else ""
     where = (
@@ -229,7 +229,9 @@ def _unrecorded_notes(trace: Trace) -> Iterator[Note]:
 
 
 def _lost_notes(lost: tuple[LostCalls, ...]) -> Iterator[Note]:
-    """Of threads whose calls nsys lost from some moment on: what to do, and what shows it."""
+    """The notes on threads whose calls nsys lost from some moment on: what to do, and what shows
+    it.
+    """
     for one in lost:
         thread = f"thread {one.thread & _TID}"
         brief = f"nsys lost the CUDA calls of {thread} from {one.since_ns / 1e9:.1f} s on"
@@ -255,8 +257,8 @@ def _built_before(trace: Trace) -> str:
 
 
 def _without_work(trace: Trace, rows: IntArray) -> BoolArray:
-    """Which of these API calls have no work on a GPU, by process and correlation id (two rows may
-    have the same).
+    """True for the API calls that have no work on a GPU, by process and correlation id (two rows
+    may have the same).
     """
     calls = trace.api_calls
     work = gpu_work(trace)
@@ -274,7 +276,7 @@ def _without_work(trace: Trace, rows: IntArray) -> BoolArray:
 
 
 def _capturing(trace: Trace) -> BoolArray:
-    """Which API calls were made while their thread captured a stream into a CUDA graph: launches
+    """True for the API calls made while their thread captured a stream into a CUDA graph: launches
     among them are not carried out.
     """
     calls = trace.api_calls

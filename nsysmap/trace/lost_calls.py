@@ -50,9 +50,9 @@ def cut_by_loss(
     thread: IntArray,
     end: IntArray,
 ) -> BoolArray:
-    """Which inferences (of these threads, with these ends) lack the work of a thread whose calls
-    were lost: the later ones of the loops in which it launched; ``of_kernel`` is the inference of
-    each kernel.
+    """True for the inferences (of these threads, with these ends) that lack the work of a thread
+    whose calls were lost: the later ones of the loops in which it launched; ``of_kernel`` is the
+    inference of each kernel.
     """
     cut = np.zeros(len(end), np.bool_)
     for one in lost:

@@ -119,7 +119,7 @@ def kept(
 
 
 def _elsewhere(start: IntArray, end: IntArray, backwards: BoolArray) -> BoolArray:
-    """Which rows are too far from most others, or last too long, to be of one session.
+    """True for the rows that are too far from most others, or last too long, to be of one session.
 
     Where a session's times begin is the file's own: at 0, or in 1970 after `nsys export
     --ts-normalize=true`.

@@ -112,7 +112,7 @@ class _Streams:
 
 @dataclass(frozen=True)
 class Dependencies:
-    """Which kernels wait for which."""
+    """The kernels that each kernel waits for."""
 
     layer_of: IntArray  # per kernel (kernel_id) its layer
     before: Before

@@ -201,7 +201,7 @@ def _early(gap: IntArray) -> int:
 
 
 def _first_nodes(neighbours: _Queued, late: BoolArray) -> IntArray:
-    """Of each graph launch the first node, if no earlier work of its stream held it up; the first
+    """The first node of each graph launch, if no earlier work of its stream held it up; the first
     nodes of other branches may wait.
     """
     rows = np.flatnonzero(late)

@@ -111,7 +111,7 @@ def _not_captured(timeline: Timeline) -> DoesNotApply | None:
 
 
 def _last_work(steps: Sequence[Step]) -> dict[int, int]:
-    """Of each inference the place of the last step of its enqueue that has GPU work."""
+    """For each inference the place of the last step of its enqueue that has GPU work."""
     return {
         step.inference: place for place, step in enumerate(steps) if step.enqueue and step.works
     }

@@ -80,7 +80,7 @@ def phases_in_flight(phases: Mapping[int, Phase]) -> float:
 
 
 def _recorded_spans(steps: tuple[Step, ...]) -> dict[int, tuple[int, int]]:
-    """Of each inference the begin of its first kernel, and the end of its last kernel or copy to
+    """For each inference the begin of its first kernel, and the end of its last kernel or copy to
     the host, as recorded.
     """
     spans: dict[int, tuple[int, int]] = {}

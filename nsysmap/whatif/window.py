@@ -66,7 +66,7 @@ class Window:
         return unit_words(self.inferences_a_pass, "{:inference}")
 
     def holds(self, moments: IntArray) -> BoolArray:
-        """Which times are in one of the stretches."""
+        """True for the times that are in one of the stretches."""
         at = np.searchsorted(self.begin_ns, moments, side="right") - 1
         held: BoolArray = (at >= 0) & (moments < self.end_ns[np.maximum(at, 0)])
         return held
@@ -272,8 +272,8 @@ class _Thread:
 
 
 def _held_up(took: IntArray, own: IntArray) -> tuple[BoolArray, IntArray]:
-    """Which of the inferences of one kernel sequence something else held up, and the number of the
-    kind of each: 0 for the most usual.
+    """The inferences of one kernel sequence that something else held up, and the number of the kind
+    of each: 0 for the most usual.
 
     Those that take much longer than the median are held up where they are few, or where their
     ``own`` time is usual, without what nsys did and the host's delays in their enqueue.  Others
@@ -299,8 +299,8 @@ def _held_up(took: IntArray, own: IntArray) -> tuple[BoolArray, IntArray]:
 
 
 def _pauses(pause: IntArray, took: IntArray) -> tuple[BoolArray, str, tuple[str, ...]]:
-    """Which inferences follow a pause of another kind than most; why they cannot be separated; the
-    note about it.
+    """The inferences that follow a pause of another kind than most; why they cannot be separated;
+    the note about it.
     """
     nothing = np.zeros(len(pause), np.bool_)
     if len(pause) < 4:

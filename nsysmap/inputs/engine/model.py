@@ -101,7 +101,7 @@ class Engine:
 
     @cached_property
     def flow(self) -> Flow:
-        """Which layer reads what which layer writes (see dataflow.flow_of)."""
+        """The layer that writes each tensor, and the layers that read it (see dataflow.flow_of)."""
         from nsysmap.inputs.engine.dataflow import flow_of
 
         return flow_of(self)

@@ -195,7 +195,7 @@ def _codes(path: Path, name: str, column: pyarrow.Array, seen: dict[str, int]) -
 
 
 def _missing(array: pyarrow.Array) -> Any:
-    """Which values are NULL; None if none is."""
+    """True for the values that are NULL; None if no value is."""
     bitmap = array.buffers()[0]
     if bitmap is None or not array.null_count:
         return None

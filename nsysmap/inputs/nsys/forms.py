@@ -1,5 +1,5 @@
-"""Which form of nsys's tables is at a path, and the tables in it: SQLite, a folder of Parquet or
-Arrow files, JSON lines.
+"""Recognises the form of nsys's tables at a path (SQLite, a folder of Parquet or Arrow files, JSON
+lines), and lists the tables in it.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Sampling:
-    """Which GPUs' hardware counters are sampled (as nsys takes it), and how often."""
+    """The GPUs whose hardware counters are sampled (as nsys takes them), and how often."""
 
     gpus: str
     hertz: int = METRICS_HZ

@@ -1,5 +1,5 @@
-"""Which events of a report make the rows of which table of an nsys export, and which field of an
-event is which column.
+"""The events of a report that make the rows of each table of an nsys export, and the field of an
+event that each column holds.
 
 An event is a message of two fields: its type, and its body, which is numbered by what kind of thing
 happened.  The numbers were learned by lining up reports with what nsys itself exports of them;

@@ -795,8 +795,8 @@ def _ends(aligned: Alignment, engine: Engine) -> OpenEnds:
 
 
 def _part_of(shape: _Shape, shapes: list[_Shape]) -> tuple[_Shape, int] | None:
-    """Of an inference that may be cut: a complete one which it is the end or the beginning of, and
-    from which kernel on.
+    """A complete inference that one which may be cut is the end or the beginning of, and the kernel
+    at which it starts.
     """
     size = len(shape.codes)
     if not _maybe_cut(shape):

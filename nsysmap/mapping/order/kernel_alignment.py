@@ -374,7 +374,7 @@ def has_fixed_shapes(engine: Engine) -> bool:
 
 
 def _first(found: Alignment) -> BoolArray:
-    """Which kernels are the first of a layer, in each run of it that the order has."""
+    """True for the kernels that are the first of a layer, in each run of it that the order has."""
     at = np.arange(len(found.order))
     first = np.zeros(len(found.layer), np.bool_)
     where = np.array(found.order, np.int64)
@@ -388,8 +388,8 @@ def _first(found: Alignment) -> BoolArray:
 
 
 def _own(found: Alignment, engine: Engine, scores: Scores) -> BoolArray:
-    """Which kernels are their layer's by name: the first such one of a layer, and all in layers
-    that may run any number of them.
+    """True for the kernels that are their layer's by name: the first such one of a layer, and all
+    in layers that may run any number of them.
     """
     place = {at: number for number, at in enumerate(found.order)}
     own = np.zeros(len(found.layer), np.bool_)

@@ -160,8 +160,8 @@ def pauses(trace: Trace, rows: IntArray) -> tuple[BoolArray, BoolArray]:
 
 
 def unlike_others(gap_ns: IntArray, times: float = _VARIES) -> BoolArray:
-    """Which of these times between launches (inferences x kernels) are much longer or shorter than
-    usual at that place, so many times, or longer than at most places.
+    """True for the times between launches (inferences x kernels) that are so many times longer or
+    shorter than usual at that place, or longer than at most places.
     """
     if not len(gap_ns):
         return np.zeros(gap_ns.shape, np.bool_)

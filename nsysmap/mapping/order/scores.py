@@ -238,7 +238,7 @@ def profile_of(engine: Engine, layers: Sequence[Layer]) -> list[int | None]:
 
 
 def surely_run(engine: Engine, layers: Sequence[Layer]) -> BoolArray:
-    """Which of these layers must run kernels."""
+    """True for the layers that must run kernels."""
     return np.array(
         [
             _skip(layer, time) <= _SURELY
@@ -451,7 +451,9 @@ def _matches(
 
 
 def _same_operations(decoded: Sequence[KernelName], layers: Sequence[Layer]) -> BoolArray:
-    """Which kernels' names are symbols of the operations of which layers' tactics."""
+    """True where a kernel's name is a symbol of the operations of a layer's tactic (kernels x
+    layers).
+    """
     numbers: dict[str, int] = {}
     mine, its = (
         np.array(

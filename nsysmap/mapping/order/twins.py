@@ -1,5 +1,5 @@
-"""Which of several engine files with the same layers ran: the context and the generation engine of
-one network, say.
+"""Tells which of several engine files with the same layers ran: the context and the generation
+engine of one network, for example.
 """
 
 from __future__ import annotations

@@ -194,7 +194,9 @@ def _labelled(
 def _part_of(
     sequence: _Sequence, done: Sequence[tuple[_Sequence, list[str], list[bool]]]
 ) -> tuple[list[str], list[bool]] | None:
-    """Of a cut inference: what the whole one says that it is the end or the beginning of."""
+    """The whole inference that a cut one is the end or the beginning of, by what the whole one
+    says.
+    """
     if sequence.whole:
         return None
     size = len(sequence.codes)

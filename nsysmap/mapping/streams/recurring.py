@@ -292,7 +292,7 @@ def steady(usual: Usual, layers: Sequence[Layer]) -> Usual:
 
 
 def opaque(usual: Usual, layers: Sequence[Layer]) -> BoolArray:
-    """Which of these kernels are in a layer that may run any number of them."""
+    """True for the kernels that are in a layer that may run any number of them."""
     return np.array([layer.kind in ANY_NUMBER for layer in layers], np.bool_)[usual.slot]
 
 

@@ -551,7 +551,7 @@ class _Judged:
 
     @property
     def believed(self) -> BoolArray:
-        """Which runs' engines ran them."""
+        """True for the runs whose engines are believed to have run them."""
         return np.array([*(one.believed for one in self.kinds), False], np.bool_)[self.kind]
 
 
@@ -803,8 +803,8 @@ def _kinds(
 
 
 def _run_other_code(kinds: Sequence[RunKind]) -> list[bool]:
-    """Which kinds ran kernels of other operations where their engine's code was generated, as
-    another kind of the engine did not: a layer runs the same operations at any shape.
+    """True for the kinds that ran kernels of other operations where their engine's code was
+    generated, unlike another kind of the engine: a layer runs the same operations at any shape.
     """
     shown = {
         kind.engine

@@ -89,7 +89,7 @@ def kept(runs: Runs, these: BoolArray) -> Runs:
 
 @dataclass(frozen=True)
 class Sureness:
-    """Of each item, given which runs there are: the probability of its slot (or of none), and the
+    """For each item, given which runs there are: the probability of its slot (or of none), and the
     likeliest other.
     """
 

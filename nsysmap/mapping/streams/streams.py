@@ -265,7 +265,7 @@ def _items(found: Found, number: int) -> IntArray:
 
 
 def _explained(found: Found, number: int, items: IntArray) -> BoolArray:
-    """Which kernels' names speak for their layers."""
+    """True for the kernels whose names speak for their layers."""
     from nsysmap.mapping.order.scores import SPEAKS
 
     slot, scores = found.runs.slot[items], found.lanes[int(found.runs.track[number])].scores

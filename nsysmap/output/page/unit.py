@@ -61,7 +61,7 @@ def unit_of(summary: Answer, tables: Tables) -> Unit:
 
 
 def run_words(summary: Answer, tables: Tables) -> str:
-    """Which inferences the times at the top are of, and their median where all are of one loop."""
+    """The inferences that the times at the top are of, with their median if all are of one loop."""
     if not summary.steady or summary.traced is None:
         return ""
     one = summary.unit_of_time.one

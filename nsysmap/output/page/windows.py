@@ -1,5 +1,5 @@
-"""Which parts of a trace the page shows event by event: all of it, or the most telling inferences
-of a long one.
+"""Chooses the parts of a trace that the page shows event by event: all of it, or the most telling
+inferences of a long one.
 """
 
 from __future__ import annotations

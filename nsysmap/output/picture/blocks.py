@@ -1,5 +1,5 @@
-"""Which layers of an engine belong together: the Myelin regions, and the blocks that repeat
-(layer.0, layer.1, …).
+"""Groups the layers of an engine that belong together: the Myelin regions, and the blocks that
+repeat (layer.0, layer.1, …).
 """
 
 from __future__ import annotations

@@ -223,13 +223,13 @@ def compilation(trace: Trace) -> Compilation:
 
 
 def tunes(kernels: Table) -> BoolArray:
-    """Which kernels run only where a program tries out kernels to choose the fastest."""
+    """True for the kernels that run only where a program tries out kernels to find the fastest."""
     return kernels.text("name").where(lambda name: _TUNING.search(name) is not None)
 
 
 def trials(kernels: Table) -> BoolArray:
-    """Which kernels a program tried out: those that a thread launched from the first of the kernels
-    that run only there to the last, but for a stretch that is most of that.
+    """True for the kernels that a program tried out: those that a thread launched from the first of
+    the kernels that run only there to the last, but for a stretch that is most of that.
     """
     tuning, found = tunes(kernels), np.zeros(len(kernels), np.bool_)
     thread = kernels.ints("thread")
@@ -249,8 +249,8 @@ def trials(kernels: Table) -> BoolArray:
 
 
 def _outermost(thread: IntArray, end: IntArray) -> BoolArray:
-    """Which spans, by thread and start, the longer first, end later than all before them on their
-    thread.
+    """True for the spans, by thread and start, the longer first, that end later than all before
+    them on their thread.
     """
     if not len(thread):
         return np.zeros(0, np.bool_)

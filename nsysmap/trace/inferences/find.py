@@ -183,8 +183,8 @@ def part_of(trace: Trace, whole: Inferences, of_kernel: IntArray, cut: BoolArray
 def _engine_graph(
     trace: Trace, tensorrt: TensorRtRanges, launches: IntArray, *, any_range: bool
 ) -> BoolArray:
-    """Which graph launches run an engine: of a process in which such a range was captured into a
-    graph, or where nothing else ran one.
+    """True for the graph launches that run an engine: of a process in which such a range was
+    captured into a graph, or where nothing else ran one.
 
     A range was captured if nodes of a graph were created inside it or, of a process whose graphs'
     nodes are not in the trace, if it lies between the calls that begin and end a stream's capture.

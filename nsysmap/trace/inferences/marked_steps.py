@@ -92,7 +92,7 @@ def _kinds(ranges: Table, rows: IntArray, kernels: Table, own: IntArray) -> Iter
 
 
 def _outermost(start: IntArray, end: IntArray) -> BoolArray:
-    """Which of these ranges of one thread, by start, lie in none before them."""
+    """True for the ranges of one thread, by start, that lie in none before them."""
     reached = np.concatenate([[np.iinfo(np.int64).min], np.maximum.accumulate(end)[:-1]])
     return start >= reached
 

@@ -149,8 +149,8 @@ class _OfAllStreams:
 
 
 def _together(known: _OfAllStreams, alone: list[_StreamKernels]) -> list[list[int]]:
-    """Which streams belong to one engine: fed by the same one thread, with inferences that overlap
-    in launch time.
+    """The streams that belong to one engine: fed by the same single thread, with inferences that
+    overlap in launch time.
 
     A stream is held against those before it that are in use at the same time, the last
     _MOST_COMPARED of them: programs have some tens of streams, and a trace with very many takes as
@@ -549,7 +549,7 @@ def _most(trace: Trace, rows: IntArray, repeated: BoolArray, *, marked: bool) ->
 
 
 def which_repeat(shapes: Sequence[Recurring]) -> list[bool]:
-    """Which sequences of one stream are repetitions.
+    """True for the sequences of one stream that are repetitions.
 
     What comes too seldom is one if it is like what recurs, or cut off from it.  Where most kernels
     between the first repetition and the last are of none, nothing repeats.

@@ -179,7 +179,7 @@ def _by_syncs(launches: LaunchedKernels, expected: int | None) -> IntArray | Non
 def _waited_within(
     codes: IntArray, bounds: IntArray, recurs: BoolArray, known: list[IntArray]
 ) -> IntArray:
-    """Which stretches between waits are the rest of one that recurs whole, begun by the stretch
+    """The stretches between waits that are the rest of one that recurs whole, begun by the stretch
     before: the host waited once in its middle, as for what a first kernel loads.
     """
     words = {word.tobytes() for word in known}
@@ -338,8 +338,8 @@ def _believable(codes: IntArray, period: int, before: int) -> bool:
 
 
 def _covered(head: IntArray, steady: IntArray, period: int) -> BoolArray:
-    """Which kernels of the head lie in a repetition of the steady part's period, in whatever
-    rotation.
+    """True for the kernels of the head that lie in a repetition of the steady part's period, in
+    whatever rotation.
     """
     covered = np.zeros(len(head), np.bool_)
     if len(head) < period:

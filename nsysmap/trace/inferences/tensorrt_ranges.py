@@ -1,5 +1,5 @@
-"""Which NVTX ranges are TensorRT's, and what each is: a call of the engine, a layer, a Myelin
-node.
+"""Finds the NVTX ranges that are TensorRT's, and what each is: a call of the engine, a layer, a
+Myelin node.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def tensorrt_ranges(ranges: Table) -> TensorRtRanges:
 
 
 def _never_closed(ranges: Table, calls: IntArray) -> BoolArray:
-    """Which calls last to the end of all ranges, where they are given an end, and hold later calls
-    of their own name one by one.
+    """True for the calls that last to the end of all ranges, where they are given an end, and hold
+    later calls of their own name one by one.
     """
     end, name = ranges.ints_at("end_ns", calls), ranges.text("name").codes[calls]
     thread, start = ranges.ints_at("thread", calls), ranges.ints_at("start_ns", calls)
