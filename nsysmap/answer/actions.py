@@ -162,7 +162,9 @@ def _steady(tables: Mapping[str, Table], rows: Table) -> BoolArray:
 
 
 def _intervals(gaps: Table, rows: IntArray) -> int:
-    """In how many idle intervals these rows are: the table has a row for each cause of one."""
+    """The number of idle intervals that these rows are in: the table has a row for each cause of
+    one.
+    """
     start_ns, end_ns, device = (gaps.ints(name) for name in ("start_ns", "end_ns", "device"))
     begins = np.ones(len(gaps), np.bool_)
     begins[1:] = (start_ns[1:] != end_ns[:-1]) | (device[1:] != device[:-1])

@@ -1,5 +1,5 @@
-"""Where kernel time goes, as rows that add up: layers that are alike, and kernels without a layer;
-what runs inside regions; and what to call kernels.
+"""Divides kernel time into rows that add up: layers that are alike, and kernels without a layer;
+also what runs inside regions, and what to call kernels.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def other_costs(summary: Answer, shown: Sequence[Cost]) -> tuple[float, int, int
 
 
 def cost_rows(summary: Answer, *, families: bool = False) -> list[Cost]:
-    """Where kernel time goes, the largest share first; the shares add up to 1. No rows if no layer
+    """The rows of kernel time, the largest share first; the shares add up to 1. No rows if no layer
     is known.
 
     Kernels without a layer are one row, or one for each of their ``families``.

@@ -155,7 +155,7 @@ def doubts(answer: Answer) -> tuple[Doubtful, ...]:
 
 
 def _host(answer: Answer) -> str:
-    """That the host was held up or slowed down while it was recorded."""
+    """Says that the host was held up or slowed down while it was recorded."""
     found = answer.disturbance
     if found is None:
         return ""
@@ -272,7 +272,7 @@ def _unprofiled(answer: Answer, value: Figure) -> tuple[str, ...]:
 
 
 def _uncertain(value: Figure) -> bool:
-    """Whether its range is so wide that it is to be told."""
+    """Whether its range is so wide that the screen must say so."""
     wide = max(abs((end or value.ns) - value.ns) for end in (value.low_ns, value.high_ns))
     return wide > _UNCERTAIN * value.ns
 
@@ -297,8 +297,8 @@ def _decoding(answer: Answer) -> list[tuple[str, ...]]:
 
 
 def main_gpu(answer: Answer) -> GpuTime | None:
-    """The GPU whose bar is shown: that of the time, else of the replay, else the first; None where
-    nothing shows how busy one was.
+    """The GPU whose bar is shown: the one that the time is of, else the replay's, else the first;
+    None where nothing shows how busy one was.
     """
     known = [gpu for gpu in answer.gpus if gpu.busy_share is not None]
     replayed = answer.gpu_unprofiled.device if answer.gpu_unprofiled else None
@@ -335,7 +335,7 @@ def busy(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
 
 
 def idle(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
-    """The largest causes of idle time, and what each may gain; empty if none is large."""
+    """The largest causes of idle time, and what removing each may save; empty if none is large."""
     without = answer.gpu_unprofiled
     replayed = without if without is not None and without.device == gpu.device else None
     large = _large_idle(gpu)
@@ -428,8 +428,8 @@ def _needed(answer: Answer) -> tuple[str, ...]:
 
 
 def excess(answer: Answer, room: int | None = None) -> tuple[str, ...]:
-    """In which layers the distance from what the hardware needs lies.  The last form has a name in
-    as much of ``room`` as is left.
+    """The layers in which the distance from what the hardware needs lies. The last form has a name
+    in as much of ``room`` as is left.
     """
     found = answer.headroom
     if found is None or not hardware(answer):
@@ -527,7 +527,7 @@ def _actions(answer: Answer, shown: Sequence[Action]) -> tuple[Todo, ...]:
 
 
 def _in_places(answer: Answer) -> frozenset[str]:
-    """The rules whose reason says in how many places they were found."""
+    """The rules whose reason gives the number of places where they were found."""
     return frozenset(one.rule for one in answer.rules if one.where)
 
 
@@ -632,7 +632,7 @@ def _behind(answer: Answer, action: Action) -> IdleCause | None:
 
 @dataclass(frozen=True)
 class Costliest:
-    """Where a share of the kernel time goes."""
+    """One row of where GPU time goes, with its share of the kernel time."""
 
     share: float
     engine: str
@@ -701,7 +701,7 @@ class _Titled:
 
 
 def _above(answer: Answer) -> Mapping[_Titled, int]:
-    """What layers take above what the hardware needs, where that is told."""
+    """How far layers are above what the hardware needs, where that is known."""
     found = answer.headroom
     if found is None or not hardware(answer):
         return {}

@@ -124,7 +124,7 @@ def ways(action: Action) -> tuple[str, ...]:
 
 
 def whole_words(summary: Answer, action: Action) -> str:
-    """The time that a saving is a share of, as it is told."""
+    """The words for the time that a saving is a share of."""
     return f"{_whole(summary, action)}{_pauses(summary, action)}"
 
 
@@ -144,14 +144,16 @@ def _pauses(summary: Answer, action: Action) -> str:
 
 
 def _wholes(summary: Answer, action: Action) -> tuple[Figure, Figure]:
-    """The time that a saving is a share of, and the one that is told where it is as long."""
+    """The time that a saving is a share of, and the time that the screen shows, where the two are
+    as long.
+    """
     base = Figure(round(action.saving.ns / (action.share or 1.0)))
     return base, summary.unprofiled or summary.traced or base
 
 
 def _made_of(action: Action) -> str:
-    """The idle time without the profiler that a saving is part of, where it is told; and where the
-    host was meanwhile.
+    """The idle time without the profiler that a saving is part of, where that is known; and what
+    the host did meanwhile.
     """
     causes = [one.cause for one in action.idle] or (
         ["host"] if action.host_evidence is not None else []
@@ -161,7 +163,7 @@ def _made_of(action: Action) -> str:
 
 
 def _where(action: Action) -> str:
-    """Where most of the host's own work was."""
+    """The place in the program where most of the host's own work was."""
     if action.host_evidence is None:
         return ""
     return f" (in {action.host_evidence.words})"
@@ -215,8 +217,8 @@ def _more_per_second(summary: Answer, action: Action, *, brief: bool) -> str:
 
 
 def conditions(summary: Answer, action: Action) -> str:
-    """On what it depends that an action raises throughput, and what it costs each inference, where
-    its brief gain does not say it; empty where nothing.
+    """The conditions under which an action raises throughput, and what it costs each inference,
+    where its brief gain does not say so; empty where there are none.
     """
     if not (action.throughput_only and action.share):
         return ""
@@ -381,8 +383,9 @@ def cut_off(summary: Answer) -> str:
 
 
 def graph(summary: Answer, *, alone: bool = False) -> str:
-    """Whether a CUDA graph is worth it: of each enqueue, and where Python works between launches,
-    of all that it launches; only the former where the latter has been told (``alone``).
+    """Whether a CUDA graph is worth it: one for each enqueue, and where Python works between
+    launches, one for all that it launches; only the former where the latter has been said
+    (``alone``).
     """
     whole = next((one for one in summary.actions if one.graph_of_all), None)
     # where Python's work is why it cannot be told, one graph of all takes that away
@@ -405,7 +408,7 @@ def graph(summary: Answer, *, alone: bool = False) -> str:
 
 
 def _graph(summary: Answer, *, python_goes: bool) -> str:
-    """The same; without the reason why it cannot be told, if that is work that goes."""
+    """The same; without the reason why it is unknown, if that reason is work that goes."""
     verdict = summary.graph
     if (
         verdict.answer == "answered"

@@ -97,7 +97,7 @@ def farthest(found: Headroom, most: int = _NAMED) -> tuple[HeadroomGroup, ...]:
 
 
 def where(found: Headroom, most: int = _NAMED) -> str:
-    """In which layers the distance lies."""
+    """The layers in which the distance lies."""
     return ", ".join(layers_words(one) for one in farthest(found, most))
 
 

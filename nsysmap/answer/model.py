@@ -65,7 +65,9 @@ class UnitOfTime:
 
 @dataclass(frozen=True)
 class WhereItRan:
-    """Where inferences ran, as far as that tells them from others."""
+    """The process, thread and GPU where inferences ran, as far as that distinguishes them from
+    others.
+    """
 
     process: int | None = None
     gpu: int | None = None
@@ -99,7 +101,7 @@ class Distinction:
 
     @property
     def only_kernels(self) -> bool:
-        """Whether nothing but the number of kernels is told."""
+        """Whether the number of kernels is all that is known."""
         return self.profile is None and not (self.own_kernel or self.hidden) and self.number == 1
 
     @property

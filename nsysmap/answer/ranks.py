@@ -55,8 +55,8 @@ def in_step(tables: Mapping[str, Table]) -> bool | None:
 
 
 def collective_times(tables: Mapping[str, Table]) -> dict[int, float]:
-    """By GPU the mean time of NCCL's kernels per steady-state inference that has any; of no GPU
-    that runs none in inferences.
+    """For each GPU the mean time of NCCL's kernels per steady-state inference that has any; GPUs
+    that run none in inferences are left out.
     """
     kernels, times = tables["kernels"], tables["inference_times"].ints("inference")
     rows = _collectives(tables)

@@ -28,7 +28,7 @@ class Rate:
 
 
 def rates(tables: Mapping[str, Table]) -> dict[int | None, Rate]:
-    """That of each device (None: of launches whose GPU the trace does not show).
+    """The rate of each device (None: of launches whose GPU the trace does not show).
 
     Loops need not run at the same time: of several, it is the number of their inferences over the
     time in which any of them takes one, each from the end of the one before it.

@@ -165,8 +165,8 @@ def opaque_layers(tables: Mapping[str, Table]) -> int | None:
 
 
 def no_region(summary: Answer) -> str:
-    """That no layer is an opaque region, whose insides would be told; empty where one is, or where
-    that is unknown.
+    """Says that no layer is an opaque region, whose insides would be shown; empty where one is, or
+    where that is unknown.
     """
     return "no opaque region" if summary.opaque_layers == 0 else ""
 
@@ -206,8 +206,8 @@ def outside(summary: Answer) -> str:
 
 
 def _told(summary: Answer) -> Outside | None:
-    """What runs outside the inferences, where it is told: not of passes of several inferences,
-    unless it is another engine's.
+    """What runs outside the inferences; left out for passes of several inferences, unless it is
+    another engine's.
     """
     found = summary.outside
     return (

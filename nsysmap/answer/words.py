@@ -153,7 +153,7 @@ def ran(summary: Answer) -> str:
 
 
 def first_doubt(summary: Answer, *, brief: bool = False) -> str:
-    """What makes the times doubtful that follow: a host that was held up or slowed down while it
+    """What makes the times that follow doubtful: a host that was held up or slowed down while it
     was recorded; empty if nothing does.
     """
     found = summary.disturbance
@@ -719,7 +719,7 @@ def _shares(shares: Sequence[float]) -> str:
 
 def _kernels(summary: Answer, gpu: GpuTime) -> str:
     """The kernel time, which the table of layers divides, where it is not the GPU work that was
-    just told.
+    just given.
     """
     if (
         len(summary.gpus) != 1

@@ -105,7 +105,7 @@ def _show_version(context: click.Context, _option: click.Parameter, asked: bool)
 
 
 class _Grouped(click.Group):
-    """The group of all commands, whose help lists them by what they are for."""
+    """The group of all commands; its help lists them by what they are for."""
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes a section of help for each purpose."""

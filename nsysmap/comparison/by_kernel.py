@@ -1,5 +1,5 @@
-"""A side whose kernels have no layers: each kernel name stands in for a layer, so that the sides
-can still be joined.
+"""Compares a side whose kernels have no layers: each kernel name stands in for a layer, so that the
+sides can still be joined.
 """
 
 from __future__ import annotations

@@ -214,7 +214,7 @@ def _still_there(change: str, row: Row) -> str:
 
 
 def _noise_of(found: Sequence[_Found | None], rows: Sequence[Row], noise_ns: int) -> int:
-    """By how much the cost may differ by chance: without a layer as the time per inference, about
+    """The most that the cost may differ by chance: without a layer as the time per inference, about
     one layer as its time, otherwise 0.
     """
     held = [one for one in found if one is not None]

@@ -204,7 +204,9 @@ def _like(inferences: Table, times: _PeriodTimes, phase: IntArray, row: int) -> 
 def _contributions(
     tables: Mapping[str, Table], times: _PeriodTimes, rows: tuple[int, int]
 ) -> tuple[Contribution, ...]:
-    """Where the time of the two inferences went; the contributions add up to the difference."""
+    """The contributions to the difference between the times of the two inferences; they add up to
+    it.
+    """
     inferences, layers = tables["inferences"], tables["layers"]
     kinds, titles = Kinds(len(layers)), called_text(layers)
     process = int(inferences.ints("process")[rows[1]])

@@ -272,8 +272,8 @@ def _common_shift(
     times: Sequence[_Times | None],
     names: Sequence[dict[int, str]],
 ) -> float:
-    """By how many ns kernels of the layers that run the same ones differ (median): the profiler's,
-    unless they differ by a factor.
+    """The number of ns by which kernels of the layers that run the same ones differ (median): the
+    profiler's part, unless they differ by a factor.
     """
     found = []
     for group, pair in zip(groups, means, strict=True):

@@ -137,8 +137,8 @@ def difference(
 
 
 def factor_between(x: FloatArray, y: FloatArray) -> Difference:
-    """By which factor y grows with x, whatever constant is added, with its 95 % interval; outliers
-    hardly move it.
+    """The factor by which y grows with x, whatever constant is added, with its 95 % interval;
+    outliers hardly move it.
 
     Both have errors, so the slope of y over x and the reciprocal of that of x over y are bounds:
     their geometric mean, with an interval that contains both.  With x and y exchanged it is the

@@ -509,7 +509,7 @@ def _slope(was: FloatArray, likely: FloatArray, weight: FloatArray) -> float:
 def _replayed_parts(
     tables: dict[str, Table], idle: Idle, replayed: Table, kinds: Kinds
 ) -> _Without:
-    """Where each replayed inference's time went, and how far the replay is from the trace."""
+    """The parts of each replayed inference's time, and how far the replay is from the trace."""
     works = replayed_works(tables, kinds)
     holes = idle_of_replay(tables, idle, kinds)
     found: dict[int, FloatArray] = {}

@@ -1,5 +1,5 @@
-"""What the kernels of regions do, before and after: the change inside a `{ForeignNode[…]}` that no
-engine file shows.
+"""Compares what the kernels of regions do, before and after: the change inside a `{ForeignNode[…]}`
+that no engine file shows.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def regions_in(
 
 
 def _side(side: Side, ids: Sequence[int], whole: int) -> dict[str, tuple[float, int]]:
-    """By what kernels do: their number per inference, and their time, which adds up to
+    """What the kernels do on one side: their number per inference, and their time, which adds up to
     ``whole``.
     """
     kinds = _kinds(side, ids)

@@ -1,5 +1,5 @@
-"""Where each inference's time went: every nanosecond from the end of the previous one to its own
-end, on its device.
+"""Divides each inference's time: every nanosecond from the end of the previous one to its own end,
+on its device.
 """
 
 from __future__ import annotations

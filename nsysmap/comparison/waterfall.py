@@ -1,4 +1,4 @@
-"""Where the difference of two times comes from: named contributions that add up to it exactly."""
+"""Divides the difference of two times into named contributions that add up to it exactly."""
 
 from __future__ import annotations
 

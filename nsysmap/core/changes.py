@@ -130,7 +130,7 @@ CHANGES: Mapping[str, DeclaredChange] = {change.name: change for change in _DECL
 """The changes by name, in the order of the table `whatif`."""
 
 ABOUT_LAYERS = frozenset(change.name for change in _DECLARED if change.about_layers)
-"""Those that are about layers: the ones that a finding's `about` lists."""
+"""The changes that are about layers: the ones that a finding's `about` lists."""
 
 
 def change_list(*, scopes: bool = False, last: str = ", ") -> str:

@@ -183,7 +183,7 @@ def _came(number: int, _frame: FrameType | None) -> None:
 
 
 def _wait_for_signals(ours: int) -> None:
-    """In a thread: ends the process at the first signal for which our handler stands."""
+    """Runs in a thread, and ends the process at the first signal that our handler is set for."""
     while True:
         number = os.read(ours, 1)[0]
         if number in SIGNALS and signal.getsignal(number) is _came:
@@ -227,7 +227,7 @@ def _tidy() -> None:
 
 
 def _kill_descendants(pid: int) -> None:
-    """Where the system tells them: Linux does."""
+    """Kills the processes that come from this one, where the system lists them: Linux does."""
     with suppress(OSError):
         for thread in Path(f"/proc/{pid}/task").iterdir():
             for child in map(int, (thread / "children").read_bytes().split()):
@@ -244,7 +244,7 @@ def _kill(process: subprocess.Popen[bytes], *, group: bool) -> None:
 
 
 def _say_so() -> None:
-    """On a terminal, one line in place of the progress that is shown."""
+    """Writes one line to a terminal, in place of the progress that is shown."""
     with suppress(OSError, ValueError, AttributeError):
         if os.isatty(2):
             os.write(2, b"\r\x1b[2K\nnsysmap: interrupted\n")

@@ -75,7 +75,7 @@ def extras_error(what: str, missing: Sequence[ExtraPackage]) -> NsysmapError:
 
 
 def install_line(packages: Sequence[ExtraPackage]) -> str:
-    """What to paste."""
+    """The command to paste, which installs them."""
     asked = (f"'{one.package}>={one.least}'" if one.least else one.package for one in packages)
     return f"pip install {' '.join(asked)}"
 

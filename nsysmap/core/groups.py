@@ -33,7 +33,7 @@ def distinct(values: IntArray) -> IntArray:
 
 
 def _distinct(values: IntArray) -> IntArray:
-    """The same by sorting; np.unique would import numpy.ma."""
+    """The distinct values, found by sorting; np.unique would import numpy.ma."""
     ordered = np.sort(values)
     result: IntArray = ordered[
         np.concatenate([ordered[:1] == ordered[:1], ordered[1:] != ordered[:-1]])

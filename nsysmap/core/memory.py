@@ -249,4 +249,4 @@ def _c_library(name: str) -> Callable[..., object]:
 
 
 def _nothing(*_: int) -> None:
-    """What other systems do."""
+    """Does nothing, as on systems without glibc."""

@@ -40,7 +40,7 @@ class WhyUnknown:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The sentence and what to do about it, as one text."""
         if not self.command:
             return self.why
         enough = f"; {self.enough} would be enough" if self.enough else ""

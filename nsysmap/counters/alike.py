@@ -1,5 +1,5 @@
-"""Kernels that do the same work, whose rates hardly differ: what samples say of one of them they
-say of the others too.
+"""Pools kernels that do the same work and whose rates hardly differ: what samples say of one of
+them holds for the others.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class _Classes:
         return np.asarray(np.maximum(mean, 0.0)[self.number])
 
     def squares(self, between2: FloatArray) -> FloatArray:
-        """By class the sum of squared differences from its mean, over their variances."""
+        """For each class the sum of squared differences from its mean, over their variances."""
         weight = 1 / (self.variance + between2)
         mean = np.bincount(self.number, weight * self.value) / np.bincount(self.number, weight)
         away = self.value - mean[self.number]

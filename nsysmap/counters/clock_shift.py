@@ -160,7 +160,7 @@ class _Scene:
         )
 
     def pulled(self, shift: Shift, left_out: BoolArray, like: Fit) -> _Pulled:
-        """Where the samples pull the offset from there (Gauss and Newton: rates and the offset
+        """The offset that the samples suggest from a given one (Gauss-Newton: rates and the offset
         together are fitted to what is left).
         """
         looked = self.at(shift, left_out)

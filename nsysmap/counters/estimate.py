@@ -457,7 +457,7 @@ def _of_one(problem: Problem) -> BoolArray:
 def _variance_inside(
     groups: int, sample: IntArray, group: IntArray, residual: FloatArray
 ) -> FloatArray:
-    """By group the scatter of the samples inside it."""
+    """For each group the scatter of the samples inside it."""
     count = np.bincount(group, minlength=groups)
     total = np.bincount(group, residual[sample] ** 2, groups)
     return np.where(count > 1, total / np.maximum(count, 1), np.nan)
@@ -614,8 +614,8 @@ def _by_mean(problem: Problem, groups: FloatArray) -> FloatArray:
 
 
 def _rounding(problem: Problem, inside: FloatArray) -> FloatArray:
-    """Error from the rounding of samples to whole numbers: for kernels longer than samples, whose
-    inner samples are rounded in the same way unless they scatter.
+    """The error that comes from rounding samples to whole numbers: for kernels longer than samples,
+    whose inner samples are rounded in the same way unless they scatter.
 
     ``inside`` is their variance, rounding included.  The mean of rounded values is off by the
     Fourier series of the sawtooth, of which Gaussian scatter of standard deviation s damps the k-th
@@ -676,7 +676,7 @@ def _scattered(
 
 
 def _often(modelled: FloatArray, problem: Problem) -> BoolArray:
-    """The means over enough clusters for their scatter to be told from the samples' noise; all if
+    """The means over enough clusters to distinguish their scatter from the samples' noise; all if
     there are none.
     """
     told = (problem.means.ran > 0) & (modelled > 0)

@@ -15,8 +15,8 @@ _LEAST_PARTS = 4  # of a kernel: with fewer its end is not told from its middle
 
 @dataclass(frozen=True)
 class KernelEnds:
-    """By group: SM time lost at a kernel's begin and end, converted into time with all SMs idle;
-    NaN if unknown.
+    """For each group the SM time lost at a kernel's begin and end, converted into time with all SMs
+    idle; NaN if unknown.
     """
 
     begin_ns: FloatArray

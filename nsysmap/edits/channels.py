@@ -1,4 +1,4 @@
-"""Convolutions whose channels fill no whole vector, with channels of zeros added."""
+"""Adds channels of zeros to convolutions whose channels do not fill a whole vector."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ def find(view: ModelView) -> Iterator[Edit | Refusal]:
 
 
 def _piece(view: ModelView, value: ir.Value) -> tuple[_Piece, list[ir.Node]]:
-    """Where a tensor comes from, through slices, splits and concatenations along one axis; the
-    whole of itself where it is computed.
+    """The part of another tensor that a tensor is, through slices, splits and concatenations along
+    one axis; the whole of itself where it is computed.
     """
     shape = view.fixed(value)
     node = view.made_by(value, "Slice", "Split")

@@ -1,5 +1,5 @@
-"""Quantizers that are doubled, or stand on the wrong side of what only moves data; quantizers that
-are missing are told.
+"""Removes quantizers that are doubled, moves those that stand on the wrong side of what only moves
+data, and names those that are missing.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ def _missing(view: ModelView, node: ir.Node) -> Refusal | None:
 
 
 def _one_branch(view: ModelView, node: ir.Node) -> Refusal | None:
-    """A sum behind a convolution whose own result is quantized on the way, which keeps the two
+    """A sum behind a convolution with a result that is quantized on the way, which keeps the two
     apart.
     """
     told = [_quantized(view, one) for one in node.inputs]

@@ -108,8 +108,8 @@ def _local(url: str) -> Iterator[Path]:
 
 
 def _key(report: Path, job: Mapping[str, Any]) -> str:
-    """Where the report is, then what the rows follow from; its own bytes among it, so that one that
-    has changed is analysed anew.
+    """The path of the report, then what the rows follow from; the report's own bytes are among it,
+    so that a changed one is analysed anew.
     """
     digest = blake2b(digest_size=CONTENT_BYTES)
     digest.update(

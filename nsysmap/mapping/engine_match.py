@@ -1,5 +1,5 @@
-"""Decides whose each inference is, and whether each engine file ran in the trace, with the
-evidence.
+"""Decides which engine each inference is of, and whether each engine file ran in the trace, with
+the evidence.
 """
 
 from __future__ import annotations
@@ -570,8 +570,8 @@ def _share(some: int, every: int, of: str) -> str:
 
 
 def fit_notes(fits: Table, whose: Whose, shown: BoolArray) -> tuple[Note, ...]:
-    """An error for each engine file that did not run, a warning where that, or whose some
-    inferences are, is open, and how many have none.
+    """An error for each engine file that did not run, a warning where that is open, or where it is
+    open which some inferences are of, and how many have none.
 
     ``shown``: the inferences of which the trace shows kernels.
     """
@@ -637,7 +637,7 @@ def fit_notes(fits: Table, whose: Whose, shown: BoolArray) -> tuple[Note, ...]:
 
 
 def _differences(row: Mapping[str, object]) -> list[str]:
-    """In what a file that fits the trace mostly does not."""
+    """The respects in which a file that fits the trace mostly does not fit it."""
     found = []
     unknown, mismatched = (
         0 if row[every] is None or row[some] is None else int(str(row[every])) - int(str(row[some]))

@@ -65,8 +65,8 @@ def _known(text: str) -> KernelName | None:
 
 
 def _end_of(line: str, start: int) -> int:
-    """Where a name that begins here ends: at a space outside of its brackets, or at a bracket that
-    it did not open.
+    """The position where a name that begins here ends: at a space outside of its brackets, or at a
+    bracket that it did not open.
     """
     opened: list[str] = []
     end = start

@@ -81,7 +81,7 @@ def read_ops(text: str, *, generation: int | None = None) -> OpList:
 
 def _which_max(codes: list[str], i: int, generation: int | None) -> Op:
     """What ``Max`` is where the generation does not say: a softmax's reduction, half of a clip, or
-    not to be told.
+    open.
     """
     if codes[i + 1 : i + 3] == ["Sub", "Exp"]:
         return _REDUCE_MAX3 if generation == 3 else _REDUCE_MAX

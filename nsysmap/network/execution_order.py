@@ -88,8 +88,8 @@ def _reformats(layers: Sequence[Layer], before: list[set[int]]) -> None:
 
 
 def _sorted(layers: Sequence[Layer], before: list[set[int]]) -> tuple[int, ...]:
-    """Producers first; among layers that are ready the one whose name's numbers are lowest, then
-    the file's order.
+    """Sorts producers first; among layers that are ready, the one whose name's numbers are lowest,
+    then the file's order.
     """
     after: list[list[int]] = [[] for _ in layers]
     waits = [len(firsts) for firsts in before]

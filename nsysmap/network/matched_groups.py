@@ -428,7 +428,7 @@ class _GroupsSoFar:
         )
 
     def _carry_alike(self, one: int, other: int) -> int:
-        """In how many ways two pieces that carry data are alike."""
+        """The number of ways in which two pieces that carry data are alike."""
         ours, theirs = self._piece(0, one), self._piece(1, other)
         return (
             (ours.reshapes == theirs.reshapes)

@@ -263,7 +263,7 @@ def _cache() -> ToolFound:
 
 
 def _shown(path: str | Path) -> str:
-    """The path with ~ for the user's home, whose name is nobody's business where the answer is
+    """The path with ~ for the user's home: the user's name does not belong in an answer that is
     pasted.
     """
     try:

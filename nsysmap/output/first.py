@@ -59,8 +59,9 @@ _LESS: tuple[Mapping[str, int], ...] = (
 
 
 def fitting(fits: Callable[[Amount], bool], short: Callable[[Amount], bool]) -> Amount:
-    """As much as fits: what says least goes first, and what need not have gone stays.  What says
-    little goes where that makes it ``short``, or does not make it so and it must fit.
+    """As many of the parts as fit: those that say least go first, and those that need not have gone
+    stay. A part that says little goes where that makes the line ``short``, or where it must go for
+    the line to fit.
     """
     held = {one.name: getattr(EVERYTHING, one.name) for one in fields(Amount)}
     for step in _BRIEFER:

@@ -166,8 +166,8 @@ def titles_of(
 
 
 def costs_text(summary: Answer, *, width: int | None = None) -> str:
-    """Where the kernel time of the whole report goes, as the answer has it: layers of all engines,
-    and kernels without a layer.
+    """Shows where the kernel time of the whole report goes, as the answer has it: layers of all
+    engines, and kernels without a layer.
 
     Layers whose titles differ only in numbers are one row; a * stands for the numbers.
     """
@@ -349,7 +349,7 @@ def layers_json(
 
 
 def _by_kind(measured: OfTrace) -> list[dict[int, int | None]]:
-    """By kind of inferences each layer's mean time."""
+    """For each kind of inferences each layer's mean time."""
     rows = (
         [(row.maybe_integer("layer_index"), row) for row in measured.of(kind.layers)]
         for kind in measured.kinds

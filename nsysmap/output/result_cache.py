@@ -47,7 +47,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the answer to a question is kept."""
+    """The place where the answer to a question is kept."""
 
     path: Path
 

@@ -131,7 +131,7 @@ def _is_there(wanted: WantedRow, table: Table, parameters: Mapping[str, object])
 
 
 def _met(test: ColumnTest, table: Table, parameters: Mapping[str, object]) -> BoolArray:
-    """In which rows the condition is met."""
+    """True for the rows in which the condition is met."""
     data = table.column(test.column)
     if isinstance(data, Text):
         if test.test in ("=", "!="):

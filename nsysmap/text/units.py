@@ -28,7 +28,7 @@ def percent(part: float, whole: float, digits: int = 1) -> str:
 
 
 def percent_number(part: float, whole: float, digits: int = 1) -> str:
-    """The same without the sign, of a whole that is not 0."""
+    """The percentage without its sign, of a whole that is not 0."""
     if part in (0, whole):
         return "100" if part else "0"
     step: float = 10**-digits

@@ -1,4 +1,4 @@
-"""Where kernel time went: by layer, part and kernel name, over the steady-state inferences."""
+"""Sums kernel time by layer, part and kernel name, over the steady-state inferences."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""In which data type kernel time is spent, whether on tensor cores, and what conversions between
-types cost.
+"""Finds the data types in which kernel time is spent, whether on tensor cores, and what conversions
+between types cost.
 """
 
 from __future__ import annotations

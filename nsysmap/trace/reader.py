@@ -465,8 +465,8 @@ def _syncs(tables: NsysTables, launches: Launches, dropped: list[Dropped]) -> Ta
 
 
 def _sync_kinds(kinds: IntArray, api: Text) -> Text:
-    """By the function where it is known: nsys 2023.4 and 2025.3 write other numbers than their own
-    enumeration says.
+    """The kind of each synchronisation, by its function where that is known: nsys 2023.4 and 2025.3
+    write other numbers than their own enumeration says.
     """
     labels = tuple(_SYNC_KINDS.values())
     found = [

@@ -138,7 +138,7 @@ class Dependencies:
 
 
 class Placement(NamedTuple):
-    """Where a piece of work runs, and what it waits for."""
+    """The stream where a piece of work runs, and what it waits for."""
 
     queue: int
     after: tuple[int, ...]  # numbers of all work for which it waits

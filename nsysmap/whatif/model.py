@@ -226,8 +226,8 @@ class Model:
         return self._slope(self.likely, self.finished)
 
     def _slope(self, timeline: Timeline, finished: Finished) -> float:
-        """By how much the times of two inferences in this timeline differ if the recorded ones
-        differ by one.
+        """The change of the difference between two inferences in this timeline where the recorded
+        ones differ by one.
         """
         was, now, weight = [np.zeros(0)], [np.zeros(0)], [np.zeros(0)]
         lengths = lengths_ns(timeline, finished)
@@ -476,8 +476,8 @@ def _interpreter(trace: Trace, window: Window) -> str:
 
 
 def regression_slope(was: FloatArray, now: FloatArray, weight: FloatArray) -> float:
-    """By how much replayed times differ where recorded ones differ by one, between 0 and 1; both
-    are differences from their mean.
+    """The change of replayed times where recorded ones differ by one, between 0 and 1; both are
+    differences from their mean.
     """
     spread = float(weight @ was**2)
     return float(np.clip(weight @ (was * now) / spread, 0.0, 1.0)) if spread > 0 else 1.0

@@ -112,7 +112,7 @@ def all_graphs(timeline: Timeline | None) -> bool:
 
 
 def recorded_spread(model: Model) -> tuple[float, float]:
-    """By how many nanoseconds per inference or pass a program whose graphs were recorded may be
+    """The nanoseconds per inference or pass by which a program whose graphs were recorded may be
     quicker, and slower, than its replay says.
     """
     return graph_spread(model, model.likely, RECORDED, FACTORS.recorded_graph)
@@ -128,7 +128,7 @@ def made_spread(model: Model, timeline: Timeline) -> tuple[float, float]:
 def graph_spread(
     model: Model, timeline: Timeline, scale: GraphScale, factor: Sides, *, dynamic: bool = False
 ) -> tuple[float, float]:
-    """By how many nanoseconds per inference or pass a program of graph launches may be quicker,
+    """The nanoseconds per inference or pass by which a program of graph launches may be quicker,
     and slower, than the replay of this timeline says.
     """
     count = max(inference_count(timeline), 1) / model.window.inferences_a_pass
@@ -151,14 +151,16 @@ def graph_spread(
 
 
 def placed_elsewhere_ns(model: Model) -> float:
-    """By how much longer the GPU's work may take where its kernels of few blocks run on others of
-    its SMs.
+    """The additional nanoseconds that the GPU's work may take where its kernels of few blocks run
+    on others of its SMs.
     """
     return _ELSEWHERE * few_blocks_share(model) * model.work_ns
 
 
 def at_once_ns(model: Model) -> float:
-    """By how much more or less kernels of several threads' graphs may take beside each other."""
+    """The nanoseconds by which kernels of several threads' graphs may take longer or shorter beside
+    each other.
+    """
     several = sum(bool(steps) for steps in model.likely.threads) > 1
     return _AT_ONCE * model.work_ns if several and all_graphs(model.likely) else 0.0
 

@@ -264,8 +264,8 @@ def _import_tensorrt(modules: list[str]) -> tuple[Any, dict[str, str]]:
 
 
 def _main(path: Path, answer: Path, modules: list[str]) -> int:
-    """In the process of its own: write the inspector's JSON to `answer`; what goes wrong stays in
-    TensorRT's log on standard error.
+    """Runs in a process of its own: writes the inspector's JSON to `answer`; what goes wrong stays
+    in TensorRT's log on standard error.
 
     The version of the library is written first: it explains a refusal, also one that ends the
     process.

@@ -78,7 +78,7 @@ def _json_documents(text: str) -> Iterator[tuple[int, Document]]:
 
 
 def _first_after(text: str, at: int) -> int:
-    """Where the first character stands that is no white space."""
+    """The position of the first character that is no white space."""
     found = _BLACK.search(text, at)
     return found.start() if found else len(text)
 

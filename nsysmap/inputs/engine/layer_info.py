@@ -125,8 +125,8 @@ def _check_values(text: str, source: str) -> None:
 
 
 def _ends_of_objects(text: str) -> list[int]:
-    """Where the JSON objects end that stand one after the other; none unless that is all of the
-    text.
+    """The positions where the JSON objects end that stand one after the other; none unless that is
+    all of the text.
     """
     decoder = json.JSONDecoder(strict=False, parse_constant=str)
     ends: list[int] = []

@@ -163,7 +163,7 @@ def _detailed(line: str) -> dict[str, object] | None:
 
 
 def _end_of_list(text: str) -> int:
-    """Where the `]` stands that closes a list of tensors whose `[` has been read."""
+    """The position of the `]` that closes a list of tensors whose `[` has been read."""
     at = 0
     for tensor in _found(text):
         if text[at : tensor.start()].strip(" ,").startswith("]"):
@@ -205,7 +205,7 @@ def _tensors(text: str) -> list[object]:
 
 
 def _numbers(text: str) -> list[int]:
-    """Extents; old builders number the dynamic ones -2, -3, …: all become -1."""
+    """The extents of a tensor; old builders number the dynamic ones -2, -3, …: all become -1."""
     return [max(number, -1) for number in _integers(text)]
 
 

@@ -90,7 +90,7 @@ def begins_json_list(text: str) -> bool:
 
 
 def _encoding(head: bytes) -> str | None:
-    """UTF-16 in its forms, also without the mark that says so; None for all else."""
+    """The form of UTF-16, also without the mark that says so; None for all else."""
     if head.startswith(_UTF16):
         return "utf-16"
     start = head[:_SAMPLE_BYTES]

@@ -49,8 +49,8 @@ class Cleared:
 
 
 def cache_folder() -> Path:
-    """Where exports are kept: ``NSYSMAP_CACHE``, else ``nsysmap`` under ``XDG_CACHE_HOME`` or
-    ``~/.cache``; it may not exist yet.
+    """The folder where exports are kept: ``NSYSMAP_CACHE``, else ``nsysmap`` under
+    ``XDG_CACHE_HOME`` or ``~/.cache``; it may not exist yet.
     """
     own = os.environ.get("NSYSMAP_CACHE")
     if own:
@@ -91,7 +91,7 @@ def cached() -> list[Cached]:
 
 
 def kept_result(key: str) -> Path:
-    """Where the results of the question with that key are kept."""
+    """The folder where the results of the question with that key are kept."""
     return cache_folder() / f"{key}.results"
 
 
@@ -144,7 +144,7 @@ def exports_of(digest: str) -> list[Cached]:
 
 
 def kept(digest: str, nsys_version: str) -> Path:
-    """Where the export of the report with that digest by that nsys is kept."""
+    """The path where the export of the report with that digest by that nsys is kept."""
     return cache_folder() / f"{digest}-{nsys_version}-f{_FORMAT}.sqlite"
 
 

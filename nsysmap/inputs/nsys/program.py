@@ -163,7 +163,7 @@ def quiet_limit() -> float:
 
 @dataclass(frozen=True)
 class _Watch:
-    """By what a running program is judged to be alive."""
+    """The signs by which a running program is judged to be alive."""
 
     quiet_limit_s: float
     writes: Path | None = None

@@ -178,7 +178,9 @@ def _unknown(path: Path, found: str, expected: str) -> NsysmapError:
 
 
 def _end(file: BinaryIO) -> int:
-    """Where the report ends: before white space that an editor or a transfer put behind it."""
+    """The position where the report ends: before white space that an editor or a transfer put
+    behind it.
+    """
     size = file.seek(0, 2)
     foot = _read(file, max(0, size - _MOST_SPACE), min(_MOST_SPACE, size))
     bare = foot.rstrip()

@@ -242,8 +242,8 @@ def _epoch(session: Message, clocks: Message, begin: int) -> int | None:
 
 
 def _clock_offsets(session: Message) -> dict[tuple[int, int], int]:
-    """By how much one clock is before another, in ns: 7 counts from the session's beginning, 1 and
-    3 are the machine's, 9 is since 1970.
+    """The number of ns by which one clock is before another: 7 counts from the session's beginning,
+    1 and 3 are the machine's, 9 is since 1970.
     """
     offsets: dict[tuple[int, int], int] = {}
     for conversions in session.messages(16):

@@ -455,7 +455,7 @@ def _tag(
 
 
 def _words(buffer: Bytes) -> Words:
-    """At every position, the 8 bytes from there on as a little-endian number."""
+    """For every position, the 8 bytes from there on as a little-endian number."""
     return np.ndarray((len(buffer) - 7,), "<u8", buffer, 0, (1,))
 
 

@@ -80,7 +80,7 @@ class _Positions:
     apart: int = 0
 
     def words(self, shift: int) -> NDArray[Any]:
-        """At every position and that many bytes on, the 8 bytes from there on as a big-endian
+        """For every position and that many bytes on, the 8 bytes from there on as a big-endian
         number.
         """
         if self.apart:
@@ -318,7 +318,9 @@ def _children(pages: _Pages, buffer: Bytes, loaded: int) -> IntArray:
 
 
 def _cells(pages: _Pages, buffer: Bytes, loaded: int, kind: int) -> tuple[IntArray, IntArray]:
-    """Where the cells of the loaded pages begin in the buffer, and how many every page has."""
+    """The positions in the buffer where the cells of the loaded pages begin, and how many every
+    page has.
+    """
     heads = buffer[: loaded * pages.size].reshape(loaded, pages.size)
     counts = heads[:, 3].astype(np.int64) << 8 | heads[:, 4]
     most = int(counts.max())
@@ -336,7 +338,7 @@ def _cells(pages: _Pages, buffer: Bytes, loaded: int, kind: int) -> tuple[IntArr
 
 
 def _words(buffer: Bytes) -> NDArray[Any]:
-    """At every position, the 8 bytes from there on as a big-endian number."""
+    """For every position, the 8 bytes from there on as a big-endian number."""
     return np.ndarray((len(buffer) - 7,), ">i8", buffer, 0, (1,))
 
 

@@ -225,7 +225,7 @@ def _cut_at_known(
 
 
 def _begins_in(part: IntArray, whole: IntArray) -> int:
-    """At which place of a longer sequence another one begins, -1 for none."""
+    """The place of a longer sequence at which another one begins, -1 for none."""
     longer = len(whole) - len(part)
     if longer <= 0:
         return -1

@@ -31,8 +31,8 @@ class Evidence:
 
 
 def gather_evidence(trace: Trace, tensorrt: TensorRtRanges) -> Evidence:
-    """Where each kernel's launch call lies, or for a replayed kernel where its graph node was first
-    created.
+    """The place of each kernel's launch call among the ranges, or for a replayed kernel the place
+    where its graph node was first created.
 
     The launch is joined by process and correlation id.  A node cloned into an instantiated graph
     names the node that it was cloned from; the chain ends at the node that stream capture created,

@@ -46,7 +46,7 @@ class BarPart:
 
 @dataclass(frozen=True)
 class Bar:
-    """Where the time of one GPU goes."""
+    """The parts of the time of one GPU."""
 
     title: str
     short: str  # which time that is, in a word or two
@@ -191,7 +191,7 @@ def _rows(summary: Answer, proofs: Mapping[int, str], *, layers: str) -> Iterato
 
 
 def _confidence(summary: Answer) -> str:
-    """In a line, whether the engine files are those that ran, and for which kernels a layer is
+    """Says in a line whether the engine files are those that ran, and for which kernels a layer is
     known.
     """
     verdicts = (whose.engine_ran(summary, engine) for engine in summary.engines)

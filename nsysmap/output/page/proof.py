@@ -14,7 +14,9 @@ _NAMED = 2  # kinds of layers without a kernel that are named
 
 
 def proofs(tables: Tables) -> Mapping[int, str]:
-    """By engine, a sentence about its layers without a kernel; none if all ran one, or none did."""
+    """For each engine a sentence about its layers without a kernel; none if all ran one, or none
+    did.
+    """
     ran = {
         layer for row in tables.kernel_time if (layer := row.maybe_integer("layer_id")) is not None
     }

@@ -425,7 +425,7 @@ def _along(axes: Axes, words: str, right: float, y: float, ups: Sequence[int]) -
 
 
 def _drawn(axes: Axes) -> FloatArray:
-    """Where the points are, in pixels; the axes must have their limits."""
+    """The positions of the points in pixels; the axes must have their limits."""
     return np.concatenate(
         [axes.transData.transform(np.asarray(dots.get_offsets())) for dots in axes.collections]
     )

@@ -1,4 +1,4 @@
-"""Where the time goes: bars of layers, and of idle time by cause."""
+"""Draws where the time goes: bars of layers, and of idle time by cause."""
 
 from __future__ import annotations
 

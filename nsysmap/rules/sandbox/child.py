@@ -98,7 +98,7 @@ def _send(answers: IO[bytes], answer: Mapping[str, object]) -> None:
 
 
 def _limit_memory(memory_bytes: int) -> None:
-    """Where the system has such limits: Windows has none."""
+    """Limits this process's memory where the system has such limits: Windows has none."""
     try:
         import resource
     except ImportError:

@@ -1,1 +1,1 @@
-"""Where a device's idle time went."""
+"""Finds the causes of a device's idle time."""

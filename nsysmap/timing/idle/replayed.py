@@ -1,5 +1,5 @@
-"""Where the time goes in the replay without the profiler: GPU work, and idle time by the cause that
-it has in the trace.
+"""Divides the time of the replay without the profiler: GPU work, and idle time by the cause that it
+has in the trace.
 """
 
 from __future__ import annotations

@@ -485,8 +485,8 @@ def _codes_of(kernels: Table, number: IntArray, inference: int) -> IntArray:
 
 
 def whole_turns(words: IntArray) -> tuple[int, int, int] | None:
-    """Where most of a sequence is turns of the same different words: the first, how many words a
-    turn has, and how many turns there are.
+    """The part of a sequence that is mostly turns of the same different words: its first word, how
+    many words a turn has, and how many turns there are.
     """
     for size in candidates(words):
         if size == 1 or _LEAST * size > len(words):

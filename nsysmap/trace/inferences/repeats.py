@@ -239,8 +239,8 @@ def _power(codes: IntArray, expected: int | None) -> int:
 
 
 def _split_by_unit(codes: IntArray, units: list[IntArray], *, from_end: bool) -> IntArray:
-    """Where a cut stretch of whole inferences and a part of one is to be divided, as positions in
-    it.
+    """The positions at which a cut stretch of whole inferences and a part of one is to be
+    divided.
     """
     n = len(codes)
     for unit in units:
@@ -455,8 +455,8 @@ def _between_others(launches: LaunchedKernels) -> IntArray | None:
 
 
 def _phase(launches: LaunchedKernels, period: int, before: int) -> list[int]:
-    """Where in the steady part inferences begin (one place, or two where two shapes take turns),
-    first occurrence of each.
+    """The places in the steady part's period where inferences begin (one place, or two where two
+    shapes take turns), first occurrence of each.
     """
     n = len(launches.codes)
     count = (n - before) // period

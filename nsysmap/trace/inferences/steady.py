@@ -66,8 +66,8 @@ def steady_windows(inferences: Table) -> Table:
 
 
 def excluded_spans(inferences: Table) -> dict[int, list[tuple[int, int]]]:
-    """By device, when inferences ran that do not count, between two of their loop that do: from the
-    end of the one before to their own.
+    """For each device the times of inferences that do not count, between two of their loop that do:
+    from the end of the one before to their own.
 
     Not those beside which an inference of another loop that counts ran for long: the GPU worked for
     that.  Nor does the time count in which one loop has ended and the next has not begun, which has
@@ -101,8 +101,8 @@ def excluded_spans(inferences: Table) -> dict[int, list[tuple[int, int]]]:
 def _between_loops(
     loops: InLoops, steady: BoolArray, start: IntArray, end: IntArray, device: IntArray
 ) -> dict[int, list[tuple[int, int]]]:
-    """By device, the times between the steady-state part of one loop, of several inferences, and
-    that of the next.
+    """For each device the times between the steady-state part of one loop, of several inferences,
+    and that of the next.
     """
     parts: dict[int, list[tuple[int, int]]] = {}
     for _, rows in rows_by_value(np.where(steady, loops.loop, np.int64(MISSING))):
