@@ -788,12 +788,6 @@ def figure(value: Figure) -> str:
     return rounded(value.ns) if found is None else str(found)
 
 
-def figure_alone(value: Figure) -> str:
-    """A time without its range, rounded as beside it."""
-    found = figure_range(value)
-    return rounded(value.ns) if found is None else found.alone
-
-
 def figure_range(value: Figure) -> Range | None:
     """A time with its range; None if it has none."""
     if value.low_ns is None or value.high_ns is None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from nsysmap.cli.console import progress
-from nsysmap.cli.inputs import quiet_option, reader_option
+from nsysmap.cli.inputs import completing, quiet_option, reader_option
+from nsysmap.core.extras import missing_extras
 from nsysmap.text.terminal import escaped
 
 if TYPE_CHECKING:
@@ -19,10 +21,18 @@ if TYPE_CHECKING:
 _REFUSALS = 12  # reasons that are shown
 
 
+def _names_of_edits() -> Iterable[str]:
+    from nsysmap.edits.fix import NEEDED, names_of_edits
+
+    return () if missing_extras(NEEDED) else names_of_edits()
+
+
 @click.command("fix", short_help="Write a script that edits the ONNX model.")
 @click.argument("report", metavar="REPORT")
 @click.argument("engine", metavar="ENGINE")
-@click.argument("asked", metavar="[FINDING]...", nargs=-1)
+@click.argument(
+    "asked", metavar="[FINDING]...", nargs=-1, shell_complete=completing(_names_of_edits)
+)
 @click.option(
     "--onnx",
     "onnx_file",

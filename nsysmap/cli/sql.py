@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ import click
 from nsysmap.cli.console import progress, width
 from nsysmap.cli.inputs import (
     annotations_option,
+    completing,
     graph_annotations,
     onnx_model,
     onnx_option,
@@ -28,8 +29,19 @@ if TYPE_CHECKING:
     from nsysmap.trace.open_report import Reader
 
 
+def _names_of_tables() -> Iterable[str]:
+    from nsysmap.core.schema import ALL_TABLES
+
+    return (table.name for table in ALL_TABLES)
+
+
 @click.command("sql", short_help="Query the tables of an analysis with SQL.")
-@click.argument("arguments", metavar="[REPORT [ENGINE]...] [SELECT|TABLE]", nargs=-1)
+@click.argument(
+    "arguments",
+    metavar="[REPORT [ENGINE]...] [SELECT|TABLE]",
+    nargs=-1,
+    shell_complete=completing(_names_of_tables, paths=True),
+)
 @click.option("--csv", "form", flag_value="csv", help="Print the rows as CSV.")
 @click.option(
     "--json", "form", flag_value="json", help="Print the rows as a JSON array of objects."

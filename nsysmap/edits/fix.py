@@ -187,12 +187,18 @@ def _is_external(model: ir.Model) -> bool:
     )
 
 
+def names_of_edits() -> set[str]:
+    """The names of the edits, and of the rules that an edit serves."""
+    from nsysmap.edits.registry import KINDS
+
+    return {kind.name for kind in KINDS} | {rule for kind in KINDS for rule in kind.rules}
+
+
 def _kinds(asked: Sequence[str]) -> tuple[EditKind, ...]:
     from nsysmap.edits.registry import KINDS
 
-    names = {kind.name for kind in KINDS} | {rule for kind in KINDS for rule in kind.rules}
     for one in asked:
-        if one not in names:
+        if one not in names_of_edits():
             known = ", ".join(kind.name for kind in KINDS)
             raise NsysmapError(
                 one,

@@ -53,11 +53,13 @@ def test_commands_options_choices_and_paths_are_completed(shell: str) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_changes_rules_and_kinds_of_plot_are_completed(shell: str) -> None:
+def test_changes_rules_tables_edits_and_kinds_of_plot_are_completed(shell: str) -> None:
     for words, name in (
         ("nsysmap what-if run.nsys-rep --change cuda", "cuda-graph"),
         ("nsysmap rules show gap", "gap-between-graphs"),
         ("nsysmap plot run.nsys-rep engine.json id", "idle"),
+        ("nsysmap sql run.nsys-rep engine.json memc", "memcpys"),
+        ("nsysmap fix run.nsys-rep engine.json attention-n", "attention-not-fused"),
     ):
         assert any(name in line for line in completed(shell, words)), words
     assert any(re.match(r"file\b", line) for line in completed(shell, "nsysmap plot run"))
