@@ -255,7 +255,12 @@ def measured(mapped: MappedTrace) -> Measured:
     from nsysmap.timing.measured import measure
 
     return measure(
-        mapped.kernels, mapped.inferences, mapped.mapped.layers, mapped.steady, mapped.engines
+        mapped.kernels,
+        mapped.inferences,
+        mapped.mapped.layers,
+        mapped.steady,
+        mapped.engines,
+        _compute_capability(mapped.trace.devices, mapped.kernels),
     )
 
 

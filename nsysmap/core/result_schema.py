@@ -723,6 +723,13 @@ PRECISION = Spec(
             "time_ns", "their total time; from --exportProfile without a trace", "ns", null=True
         ),
         integer("mean_ns", "the same per inference", "ns", null=True),
+        integer(
+            "half_saved_ns",
+            "how much of time_ns half precision saves at most, by the rates of the GPU's units;"
+            " none if it is not known to compute in FP32 or TF32",
+            "ns",
+            null=True,
+        ),
         real(
             "share_of_kernel_time",
             "share of the kernel time of that engine's steady-state inferences",

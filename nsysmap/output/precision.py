@@ -28,6 +28,7 @@ TENSOR_CORES = {"yes": "used", "no": "not used", "unknown": "cannot tell"}
 TYPES_HEADER = ("type", "tensor cores", "work")
 REGIONS_HEADER = ("share", "µs", "on TC", "not on TC", "cannot tell", "convert", "types", "region")
 OUTSIDE = "outside Myelin"
+_FIGURES = ("kernels", "time_ns", "half_saved_ns", "mean_ns")
 _MOST_TYPES = 4  # that one cell names
 
 
@@ -186,10 +187,7 @@ def precision_json(
                 "index": names[layer_id][0],
                 "name": names[layer_id][1],
                 "title": names[layer_id][2],
-                **{
-                    name: row[name]
-                    for name in ("region", *work, "told_by", "kernels", "time_ns", "mean_ns")
-                },
+                **{name: row[name] for name in ("region", *work, "told_by", *_FIGURES)},
                 "share_of_kernel_time": _share_json(row.maybe_real("share_of_kernel_time")),
             }
             for row in rows

@@ -13,6 +13,7 @@ from nsysmap.core.table import IntArray, Table
 from nsysmap.inputs.engine.model import Engine
 from nsysmap.timing.kernel_time import kernel_time
 from nsysmap.timing.layer_times import layer_times
+from nsysmap.timing.peak_rates import Capability
 from nsysmap.timing.precision import precision_table
 from nsysmap.timing.region_times import region_parts
 from nsysmap.timing.totals import layers_with_time
@@ -75,10 +76,15 @@ def by_kind(
 
 
 def measure(
-    kernels: Table, inferences: Table, layers: Table, steady: IntArray, engines: Sequence[Engine]
+    kernels: Table,
+    inferences: Table,
+    layers: Table,
+    steady: IntArray,
+    engines: Sequence[Engine],
+    gpu: Capability | None,
 ) -> Measured:
     """The times of the kernels (KERNELS) of these inferences (INFERENCES); `steady` are the numbers
-    of the steady-state ones.
+    of the steady-state ones, ``gpu`` is the compute capability, None where it is unknown.
     """
     timed = layers_with_time(layers, kernels, steady)
     spent = kernel_time(kernels, inferences, steady)
@@ -86,7 +92,7 @@ def measure(
         layers=timed,
         layer_times=layer_times(kernels, inferences, steady),
         kernel_time=spent,
-        precision=precision_table(spent, timed, engines),
+        precision=precision_table(spent, timed, engines, gpu),
         region_parts=region_parts(kernels, timed, inferences, steady),
         steady_state=steady_windows(inferences),
     )

@@ -13,6 +13,8 @@ from nsysmap.core.table import Row, Table, sum_of
 from nsysmap.inputs.engine.model import Engine, Layer
 from nsysmap.names.decode import KernelName, decode, matches_tactic, split_layer_name
 from nsysmap.network.operations import operations, quantizes
+from nsysmap.timing.half_precision import saved_share
+from nsysmap.timing.peak_rates import Capability
 
 _PRODUCTS = frozenset({"gemm", "gemv", "convolution", "deconvolution", "attention"})
 _MOVES = frozenset(
@@ -35,9 +37,15 @@ class Use:
     tensor_cores: str
 
 
-def precision_table(kernel_time: Table, layers: Table, engines: Sequence[Engine]) -> Table:
-    """The table `precision` of a trace, from its `kernel_time`; its times add up to that
-    table's.
+def precision_table(
+    kernel_time: Table,
+    layers: Table,
+    engines: Sequence[Engine],
+    gpu: Capability | None = None,
+) -> Table:
+    """The table `precision` of a trace, from its `kernel_time`; its times add up to that table's.
+
+    ``gpu`` is the compute capability of the GPU that ran the kernels, None where it is unknown.
     """
     described = dict(enumerate(layer for engine in engines for layer in _as_written(engine)))
     known = {row.integer("layer_id"): row for row in layers}
@@ -79,6 +87,7 @@ def precision_table(kernel_time: Table, layers: Table, engines: Sequence[Engine]
                     )
                 ),
                 **vars(use),
+                "half_saved_ns": _saved_ns(use, mine, gpu),
                 "kernels": sum(row.integer("kernels") for row in mine),
                 "time_ns": time_ns,
                 "mean_ns": None if runs is None else round(time_ns / runs),
@@ -86,6 +95,19 @@ def precision_table(kernel_time: Table, layers: Table, engines: Sequence[Engine]
             }
         )
     return Table.of_rows(PRECISION, rows)
+
+
+def _saved_ns(use: Use, spent: Iterable[Row], gpu: Capability | None) -> int | None:
+    """How much of the time of these kernels half precision saves at most."""
+    shares = [(row.integer("time_ns"), _half_share(use, row.text("name"), gpu)) for row in spent]
+    known = [time_ns * share for time_ns, share in shares if share is not None]
+    return round(sum(known)) if known else None
+
+
+def _half_share(use: Use, name: str | None, gpu: Capability | None) -> float | None:
+    return saved_share(
+        work=use.work, datatype=use.datatype, tensor_cores=use.tensor_cores, name=name, gpu=gpu
+    )
 
 
 def _none_or(known: Mapping[int, Row], layer_id: int | None) -> Row | None:
@@ -103,15 +125,13 @@ def engine_precision_table(engine: Engine) -> Table:
         if layer.kind in _NO_WORK and not time:
             continue
         region = region_of(layer.name, layer.kind, layer.region)
-        row = {
-            "layer_id": layer.index,
-            "engine": 0,
-            "region": region,
-            **vars(use_of(layer.tactic, layer)),
-        }
+        use = use_of(layer.tactic, layer)
+        share = _half_share(use, layer.tactic, None)
+        row = {"layer_id": layer.index, "engine": 0, "region": region, **vars(use)}
         rows.append(
             {
                 **row,
+                "half_saved_ns": None if time is None or share is None else round(time * share),
                 "time_ns": time,
                 "mean_ns": time,
                 "share_of_kernel_time": time / total if time is not None and total else None,
