@@ -35,6 +35,7 @@ _COLUMNS = {
     "META_DATA_CAPTURE": ("name", "value"),
     "TARGET_INFO_SYSTEM_ENV": ("name", "value"),
     "DIAGNOSTIC_EVENT": ("timestamp", "text"),
+    "ProcessStreams": ("globalPid", "filenameId", "contentId"),
     "PROFILER_OVERHEAD": ("start", "end", "globalTid", "nameId", "returnValue"),
     "MPI_P2P_EVENTS": ("start", "end", "globalTid", "textId", "tag", "remoteRank", "size"),
     "CUDA_GRAPH_EVENTS": ("start", "end", "eventClass", "globalTid", "nameId", "graphNodeId", "originalGraphNodeId"),  # noqa: E501

@@ -93,7 +93,9 @@ def _what_ran(answer: Answer, *, version: bool = True, suffix: bool = True) -> s
         TORCH_TENSORRT: "Torch-TensorRT",
     }.get(answer.program, "PyTorch" if answer.pytorch else "")
     if not answer.tensorrt:
-        return around or {PYTORCH: "PyTorch"}.get(answer.program, "no TensorRT")
+        seen = answer.trace.kernels or answer.inferences
+        nothing = "no TensorRT" if seen else "no kernels"  # which would show it
+        return around or {PYTORCH: "PyTorch"}.get(answer.program, nothing)
     if len(mine) > 1:
         told = f"{len(mine)} {tensorrt} engines"
     elif mine:

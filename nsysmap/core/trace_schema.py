@@ -260,7 +260,8 @@ CAPTURE = Spec(
         ),
         text(
             "environment_tensorrt",
-            "TENSORRT_VERSION in the program's environment: that of its container",
+            "TENSORRT_VERSION in the program's environment: that of its container; else what its"
+            " trtexec says it is of",
             null=True,
         ),
         text(

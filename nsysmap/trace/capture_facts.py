@@ -77,7 +77,9 @@ def capture_facts(trace: Trace, tensorrt: TensorRtRanges, tensorrt_version: str 
         "unmatched_launches": int(np.count_nonzero(kernels.ints("launch") == MISSING)),
         "overhead_ns": _overhead(trace),
         "tensorrt_version": tensorrt_version,
-        "environment_tensorrt": trace.recording.environment_tensorrt,
+        "environment_tensorrt": (
+            trace.recording.environment_tensorrt or trace.recording.output.trtexec_version
+        ),
         "host": host_program(trace, {process for process, _ in places}),
     }
     return Table.of_rows(CAPTURE, [row])

@@ -193,17 +193,27 @@ def _nothing_recorded(recording: Recording) -> Note:
     would give the same.
     """
     warned = f" ({'; '.join(recording.warnings)})" if recording.warnings else ""
+    brief = f"CUDA was traced, but no CUDA events were recorded{warned}"
+    if recording.output.failure is not None:
+        brief = f"No CUDA events were recorded: {recording.output.failure}"
+        told = f"{brief}, as it wrote to stderr. Run it without nsys first."
+        return Note("error", told, brief=brief, about="nothing-recorded")
     where = (
         " It was captured under WSL2, where this happens with many driver versions."
         if recording.wsl
         else ""
     )
-    brief = f"CUDA was traced, but no CUDA events were recorded{warned}"
+    wrote = (
+        " What the program wrote to stderr stands in the report (its files in the Nsight Systems"
+        " GUI, or the table ProcessStreams of an export)."
+        if recording.output.complained
+        else ""
+    )
     told = (
         f"{brief}: the program made no CUDA call while nsys collected, ran in a process that nsys"
         " does not follow (such as a service started earlier), or its driver is newer than this"
-        f" nsys supports.{where} Start the program with nsys itself, let it end by itself, and use"
-        " an nsys as new as the driver."
+        f" nsys supports.{where}{wrote} Start the program with nsys itself, let it end by itself,"
+        " and use an nsys as new as the driver."
     )
     return Note("error", told, brief=brief, about="nothing-recorded")
 

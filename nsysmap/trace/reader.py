@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ from nsysmap.trace.host_program import hosts_of
 from nsysmap.trace.launches import Launches
 from nsysmap.trace.model import Dropped, Trace
 from nsysmap.trace.nvtx_ranges import ranges_table
+from nsysmap.trace.program_output import ProgramOutput, program_output
 from nsysmap.trace.raw_rows import (
     NO_PROCESS,
     Strings,
@@ -118,6 +120,7 @@ def trace_of(tables: NsysTables, *, source: str) -> Trace:
             "use a newer nsysmap, or export the report with an nsys version from 2020 to 2026",
         )
     strings = Strings.read(tables)
+    recording = replace(recording, output=_program_output(tables, strings))
     dropped: list[Dropped] = []
     calls = _api_calls(tables, strings, dropped)
     ranges = ranges_table(tables, strings, dropped)
@@ -315,6 +318,14 @@ def _amount(values: IntArray) -> IntArray:
 
 def _impossible(amounts: IntArray) -> bool:
     return bool(amounts.min(initial=0) < 0 or amounts.max(initial=0) > _MOST_BYTES)
+
+
+def _program_output(tables: NsysTables, strings: Strings) -> ProgramOutput:
+    if not tables.has("ProcessStreams", "contentId"):
+        return ProgramOutput()
+    raw = tables.read("ProcessStreams", ("filenameId", "contentId"))
+    names, contents = (strings.text(raw[name]).list() for name in ("filenameId", "contentId"))
+    return program_output(zip(names, contents, strict=True))
 
 
 def _kernels(

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import Text
 from nsysmap.inputs.nsys.record import PERMISSION
 from nsysmap.inputs.nsys.tables import ENVIRONMENT_VARIABLE, NsysTables
+from nsysmap.trace.program_output import ProgramOutput
 
 _VERSION = re.compile(r"\d{1,4}(?:\.\d{1,10}){0,4}")
 _INSTALLED = re.compile(r"nsight[- ]systems(?:-cli)?[-/ \\]+(20\d\d\.\d+(?:\.\d+)*)", re.IGNORECASE)
@@ -118,6 +120,7 @@ class Recording:
     no_counters: str | None = None  # why it could not
     # TENSORRT_VERSION of the program, as containers of NVIDIA have it
     environment_tensorrt: str | None = None
+    output: ProgramOutput = field(default_factory=ProgramOutput)  # what the program wrote
 
 
 def recording_of(tables: NsysTables) -> Recording:

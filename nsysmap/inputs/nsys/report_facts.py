@@ -9,9 +9,18 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, IntArray, Text
 from nsysmap.inputs.nsys.report_container import Container, damage, decompressed
-from nsysmap.inputs.nsys.report_wire import Message, WireError, padded, signed, split, varint, walk
+from nsysmap.inputs.nsys.report_wire import (
+    Message,
+    WireError,
+    padded,
+    signed,
+    split,
+    varint,
+    walk,
+)
 
 Columns = dict[str, IntArray | Text]
 
@@ -51,6 +60,9 @@ _EVENT_TYPES = {
 _GRAPH_MODES = {0: "graph", 1: "node"}
 _OF_DAY, _MONOTONIC = 11, 7  # kinds of clocks
 _SLOPE_ONE = struct.pack("<d", 1.0)
+_STRING, _WRITTEN = 0x0A, 0x12  # in the block of strings: one, and where a process's output is
+_PROCESS_STREAMS = {"globalPid": 1, "filenameId": 2, "contentId": 3}
+_MOST_WRITTEN = 10_000  # more files of output than processes are looked at
 _STEPS_NS = (1, 100_000, 1_000_000)
 _COMMAND_LINE, _COLLECTED, _GRAPH_TRACE, _VARIABLE = 26, 2, 49, 30
 
@@ -65,24 +77,41 @@ def nsys_version(container: Container) -> str | None:
     return None
 
 
-def read_strings(container: Container) -> tuple[str, ...]:
-    """The strings that events refer to by number.  Raises NsysmapError if they are not as many as
-    the file says.
-    """
+@dataclass(frozen=True)
+class ReportTexts:
+    """What a report's block of strings holds."""
+
+    strings: tuple[str, ...]  # those that events refer to by number
+    # ProcessStreams: which of them are the name and the content of what processes wrote to stdout
+    # and stderr
+    written: Columns
+
+
+def read_texts(container: Container) -> ReportTexts:
+    """The strings of a report.  Raises NsysmapError if they are not as many as the file says."""
     with container.path.open("rb") as file:
         data = decompressed(container, file, container.strings)
     with damage(container.path, "strings"):
         _, begin = varint(data, 0)
-        tags, spans = split(padded(data), begin, len(data), (0x0A, 0x12), _most_strings(container))
-        plain = np.flatnonzero(tags == 0x0A)
+        kinds = (_STRING, _WRITTEN)
+        tags, spans = split(padded(data), begin, len(data), kinds, _most_strings(container))
+        plain = np.flatnonzero(tags == _STRING)
         if len(plain) != container.counts.strings:
             raise WireError(f"{len(plain)} strings where the file says {container.counts.strings}")
-        return tuple(
+        strings = tuple(
             data[first:behind].decode("utf-8", "replace")
             for first, behind in zip(
                 spans.begin[plain].tolist(), spans.end[plain].tolist(), strict=True
             )
         )
+        other = np.flatnonzero(tags == _WRITTEN)[:_MOST_WRITTEN]
+        rows = [
+            Message.of(data[first:behind])
+            for first, behind in zip(
+                spans.begin[other].tolist(), spans.end[other].tolist(), strict=True
+            )
+        ]
+        return ReportTexts(strings, _numbers(rows, _PROCESS_STREAMS))
 
 
 def _most_strings(container: Container) -> int:

@@ -21,7 +21,7 @@ from nsysmap.inputs.nsys.report_facts import (
     graph_trace,
     machine_tables,
     nsys_version,
-    read_strings,
+    read_texts,
     thread_names,
 )
 from nsysmap.inputs.nsys.report_layout import KNOWN_BODIES, KNOWN_CLASSES
@@ -69,7 +69,8 @@ def read_report(path: Path) -> ReportTables:
     what is in it.
     """
     container = open_container(path)
-    strings = read_strings(container)
+    texts = read_texts(container)
+    strings = texts.strings
     with damage(path, "description of GPU metrics"):
         described = sampled(container.registry, strings)
     events = read_events(container, {one.type_id: one.size for one in described})
@@ -84,6 +85,8 @@ def read_report(path: Path) -> ReportTables:
     names = thread_names(container)
     if len(names["nameId"]):
         tables["ThreadNames"] = names
+    if len(texts.written["contentId"]):
+        tables["ProcessStreams"] = texts.written
     if "PROCESSES" in tables:
         tables["PROCESSES"] = _processes(tables["PROCESSES"])
     if _SYNC in tables:
