@@ -38,17 +38,17 @@ from nsysmap.advice.ways import (
 from nsysmap.core.changes import CHANGES as DECLARED
 
 
-def _line(text: str, *since: int, release: str = "") -> Way:
-    return Way(text, since, release=release)
+def _line(text: str, *since: int, release: str = "", brief: str = "") -> Way:
+    return Way(text, since, release=release, brief=brief)
 
 
-def _say(text: str, *since: int) -> Way:
-    return Way(text, since, paste=False)
+def _say(text: str, *since: int, brief: str = "") -> Way:
+    return Way(text, since, paste=False, brief=brief)
 
 
-_EXPORT = "trtexec --onnx=model.onnx --profilingVerbosity=detailed --exportLayerInfo=engine.json"
+_EXPORT = "trtexec --onnx=MODEL.onnx --profilingVerbosity=detailed --exportLayerInfo=engine.json"
 _RTX_LAYERS = _line(
-    "tensorrt_rtx --onnx=model.onnx --profilingVerbosity=detailed --dumpLayerInfo > engine.log"
+    "tensorrt_rtx --onnx=MODEL.onnx --profilingVerbosity=detailed --dumpLayerInfo > engine.log"
 )
 _INSPECTED = (
     'open("engine.json", "w").write(engine.create_engine_inspector()'
@@ -74,21 +74,25 @@ _PYTHON_GRAPH = (
         " cudaStreamBeginCapture() of cuda-python",
         8,
         5,
+        brief="with torch.cuda.graph(g, stream=s): context.execute_async_v3(s.cuda_stream)",
     ),
     _line(
         f"with torch.cuda.graph(graph): context.execute_async_v2(bindings, {_CURRENT})  # or"
-        " cudaStreamBeginCapture() of cuda-python"
+        " cudaStreamBeginCapture() of cuda-python",
+        brief=f"with torch.cuda.graph(graph): context.execute_async_v2(bindings, {_CURRENT})",
     ),
 )
 _RTX_PYTHON_GRAPH = _line(
     "config = engine.create_runtime_config(); config.cuda_graph_strategy ="
     " trt.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE; context = engine.create_execution_context(config) "
-    " # from RTX 1.2 on"
+    " # from RTX 1.2 on",
+    brief="config.cuda_graph_strategy = trt.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE",
 )
 _RTX_GRAPH = _line(
     "config = engine->createRuntimeConfig();"
     " config->setCudaGraphStrategy(CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);"
-    " context = engine->createExecutionContext(config);  // from RTX 1.2 on"
+    " context = engine->createExecutionContext(config);  // from RTX 1.2 on",
+    brief="config->setCudaGraphStrategy(CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);",
 )
 _ALL_OF_PYTHON = {
     TORCH_TENSORRT: (_WHOLE_PASS,),
@@ -100,12 +104,15 @@ _RTX_PROVIDER = 'providers=[("NvTensorRTRTXExecutionProvider", {{"{}": {}}})]'
 # a context runs one at a time
 _TWO_MODELS = _line("with torch.cuda.stream(streams[i % 2]): out[i] = models[i % 2](batch[i])")
 _TWO_GRAPHS = _line(
-    "with torch.cuda.stream(streams[i % 2]): graphs[i % 2].replay()  # each with tensors of its own"
+    "with torch.cuda.stream(streams[i % 2]): graphs[i % 2].replay()  # each with tensors of its"
+    " own",
+    brief="with torch.cuda.stream(s[i % 2]): graphs[i % 2].replay()  # own tensors",
 )
 _LAUNCHED_GRAPHS = _line(
-    "cudaGraphLaunch(exec[i % 2], streams[i % 2]);  // each with buffers of its own"
+    "cudaGraphLaunch(exec[i % 2], streams[i % 2]);  // each with buffers of its own",
+    brief="cudaGraphLaunch(exec[i % 2], streams[i % 2]);  // own buffers each",
 )
-_OPSET_17 = 'torch.onnx.export(model, inputs, "model.onnx", opset_version=17)'
+_OPSET_17 = 'torch.onnx.export(model, inputs, "MODEL.onnx", opset_version=17)'
 _COPY = "cudaMemcpyAsync(next, host, bytes, cudaMemcpyHostToDevice, copies);"
 _LAYER_NORM = _line("y = torch.nn.functional.layer_norm(x, shape, weight, bias)")
 # the first whose compile() takes them; it has TensorRT 8.6
@@ -118,13 +125,16 @@ _PATTERN = (
 _OLD_REGION = _say(
     "build with TensorRT 10 or later, which fuses more of them; in this version, " + _PATTERN
 )
-_UNCHAINED = _say("move slices, casts and reshapes out from between these operations in the model")
+_UNCHAINED = _say(
+    "move slices, casts and reshapes out from between these operations in the model",
+    brief="move slices, casts and reshapes out from between",
+)
 _NO_STREAMS = _say("merge the branches: TensorRT has no such streams before 8.6")
 _LLM_ASYNC = _line("outputs = [llm.generate_async(prompt) for prompt in prompts]")
 _LLM_REQUESTS = _say("send more requests at once: the executor runs them together")
 _ONE_STREAM = _say("enqueue everything on one stream")
 _STREAMS = {
-    TENSORRT: (_line("trtexec --onnx=model.onnx --maxAuxStreams=2", 8, 6), _NO_STREAMS),
+    TENSORRT: (_line("trtexec --onnx=MODEL.onnx --maxAuxStreams=2", 8, 6), _NO_STREAMS),
     API_PYTHON: (
         _line("config.max_aux_streams = 2  # when the engine is built", 8, 6),
         _NO_STREAMS,
@@ -153,15 +163,28 @@ _STREAMS = {
 }
 _BY_API = "in the type and layout of that layer: setAllowedFormats() of the {}"
 _INPUT_FORMATS = dict.fromkeys(
-    (API_PYTHON, API_CPP, RTX), (_say("write the input " + _BY_API.format("network's input")),)
+    (API_PYTHON, API_CPP, RTX),
+    (
+        _say(
+            "write the input " + _BY_API.format("network's input"),
+            brief="write it in that layer's type and layout: setAllowedFormats()",
+        ),
+    ),
 )
 _OUTPUT_FORMATS = dict.fromkeys(
-    (API_PYTHON, API_CPP, RTX), (_say("take the output " + _BY_API.format("network's output")),)
+    (API_PYTHON, API_CPP, RTX),
+    (
+        _say(
+            "take the output " + _BY_API.format("network's output"),
+            brief="take it in that layer's type and layout: setAllowedFormats()",
+        ),
+    ),
 )
 _LARGER = _say(
-    "export the model with a larger or a dynamic batch, and run it with context.set_input_shape()"
+    "export the model with a larger or a dynamic batch, and run it with context.set_input_shape()",
+    brief="export with a larger or a dynamic batch; context.set_input_shape()",
 )
-_AUTOCAST = _line("python -m modelopt.onnx.autocast --onnx_path model.onnx", 10, 12)
+_AUTOCAST = _line("python -m modelopt.onnx.autocast --onnx_path MODEL.onnx", 10, 12)
 _HALF = {
     API_PYTHON: (
         _AUTOCAST,
@@ -171,7 +194,7 @@ _HALF = {
         _AUTOCAST,
         _line("config->setFlag(nvinfer1::BuilderFlag::kFP16);  // when the engine is built"),
     ),
-    ONNX: (_AUTOCAST, _line("trtexec --onnx=model.onnx --fp16")),
+    ONNX: (_AUTOCAST, _line("trtexec --onnx=MODEL.onnx --fp16")),
     RTX_ONNX_RUNTIME: (_AUTOCAST,),  # the types are those of the model
     ONNX_RUNTIME: (_AUTOCAST, _line(_PROVIDER.format("trt_fp16_enable", True))),
     TORCH_TENSORRT: (
@@ -191,7 +214,7 @@ _TO_HALF = (
     "cast the model to FP16 (python -m modelopt.onnx.autocast); before TensorRT 11, letting the"
     " builder use FP16 does it too"
 )
-_OPERATOR = 'torch.onnx.export(model, inputs, "model.onnx", opset_version=23, dynamo=True)'
+_OPERATOR = 'torch.onnx.export(model, inputs, "MODEL.onnx", opset_version=23, dynamo=True)'
 _AT_10_14 = "export to ONNX opset 23, whose Attention TensorRT 10.14 fuses"
 _NOT_IN_A_BRANCH = _say(
     "move it out of the branch of If, in which Attention of ONNX opset 23 does not build", 10, 14
@@ -200,7 +223,7 @@ _AT_MOST_256 = _say(
     "make heads of at most 256 channels: no kernel fuses wider ones, and Attention of ONNX opset 23"
     " does not build then (NVIDIA/TensorRT issue 4705)"
 )
-_FOLDED = _line("polygraphy surgeon sanitize model.onnx --fold-constants -o folded.onnx")
+_FOLDED = _line("polygraphy surgeon sanitize MODEL.onnx --fold-constants -o folded.onnx")
 _ATTENTION = {
     ONNX: (_line(f"{_OPERATOR}  # not for attention in a branch of If", 10, 14), _FOLDED),
     PYTORCH: (_line("y = torch.nn.functional.scaled_dot_product_attention(q, k, v)"),),
@@ -213,17 +236,17 @@ _ATTENTION = {
     ANY: (
         _say(
             "write the block as one attention operator, in FP16 or BF16, with a head size that is a"
-            " multiple of 8"
+            " multiple of 8",
+            brief="write it as one attention operator, in FP16 or BF16",
         ),
     ),
 }
 
 
-def _fused(operator: str) -> AdvisedChange:
+def _fused(operator: str, brief: str = "") -> AdvisedChange:
     """How to fuse attention where its operator has a condition, from TensorRT 10.14 on."""
-    return AdvisedChange(
-        "fuse attention", {**_ATTENTION, ONNX: (_say(operator, 10, 14), _FOLDED)}, unsure=operator
-    )
+    ways = {**_ATTENTION, ONNX: (_say(operator, 10, 14, brief=brief), _FOLDED)}
+    return AdvisedChange("fuse attention", ways, unsure=operator)
 
 
 def _by_evidence(
@@ -238,9 +261,9 @@ def _by_evidence(
     )
 
 
-def _model(text: str) -> dict[str, tuple[Way, ...]]:
+def _model(text: str, brief: str = "") -> dict[str, tuple[Way, ...]]:
     """What only a change of the model does, the same in every program."""
-    return {ANY: (_say(text),)}
+    return {ANY: (_say(text, brief=brief),)}
 
 
 _WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
@@ -248,13 +271,13 @@ _WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
         TENSORRT: (
             # from TensorRT 11 on, trtexec does it by default
             _line(_GRAPH.format("context->enqueueV3(stream);"), 11),
-            _line("trtexec --loadEngine=model.plan --useCudaGraph"),
+            _line("trtexec --loadEngine=MODEL.plan --useCudaGraph"),
             _ENQUEUED,  # where trtexec cannot run the engine
             _ENQUEUED_V2,
         ),
         API_PYTHON: _PYTHON_GRAPH,
         API_CPP: (_ENQUEUED, _ENQUEUED_V2),
-        RTX: (_line("tensorrt_rtx --loadEngine=model.plan --rtxCudaGraphStrategy=wholeGraph"),),
+        RTX: (_line("tensorrt_rtx --loadEngine=MODEL.plan --rtxCudaGraphStrategy=wholeGraph"),),
         RTX_PYTHON: (_RTX_PYTHON_GRAPH,),
         RTX_CPP: (_RTX_GRAPH,),
         RTX_ONNX_RUNTIME: (_line(_RTX_PROVIDER.format("enable_cuda_graph", True)),),
@@ -309,14 +332,15 @@ _WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
         ANY: (
             _say(
                 "capture all that is launched from one wait to the next in one CUDA graph, what"
-                " runs between the engines too"
+                " runs between the engines too",
+                brief="capture all from one wait to the next in one CUDA graph",
             ),
         ),
     },
     "two-in-flight": {
         TENSORRT: (
-            _line("trtexec --loadEngine=model.plan --infStreams=2", 8, 6),
-            _line("trtexec --loadEngine=model.plan --streams=2"),
+            _line("trtexec --loadEngine=MODEL.plan --infStreams=2", 8, 6),
+            _line("trtexec --loadEngine=MODEL.plan --streams=2"),
         ),
         API_PYTHON: (
             _line("contexts[i % 2].execute_async_v3(streams[i % 2])  # own buffers each", 8, 5),
@@ -326,7 +350,7 @@ _WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
             _line("contexts[i % 2]->enqueueV3(streams[i % 2]);  // own buffers each", 8, 5),
             _line("contexts[i % 2]->enqueueV2(bindings[i % 2], streams[i % 2], nullptr);"),
         ),
-        RTX: (_line("tensorrt_rtx --loadEngine=model.plan --infStreams=2"),),
+        RTX: (_line("tensorrt_rtx --loadEngine=MODEL.plan --infStreams=2"),),
         ONNX_RUNTIME: (_say("run two InferenceSessions, each on its own thread"),),
         TENSORRT_LLM: (_LLM_ASYNC,),
         LLM_CPP: (_LLM_REQUESTS,),
@@ -336,7 +360,8 @@ _WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
         CUDA: (
             _line(
                 "std::thread other(run, streams[1]); run(streams[0]);  // each with buffers of"
-                " its own"
+                " its own",
+                brief="std::thread other(run, streams[1]); run(streams[0]);  // own buffers each",
             ),
         ),
         OTHER: (
@@ -373,7 +398,8 @@ _WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
         API_PYTHON: (
             _line(
                 "host = torch.empty(shape, dtype=dtype, pin_memory=True)  # or"
-                " pagelocked_empty() of PyCUDA"
+                " pagelocked_empty() of PyCUDA",
+                brief="host = torch.empty(shape, dtype=dtype, pin_memory=True)",
             ),
         ),
         ANY: (_line("cudaHostRegister(buffer, bytes, cudaHostRegisterDefault);"),),
@@ -382,7 +408,8 @@ _WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
         ONNX_RUNTIME: (
             _line(
                 "following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before"
-                " session.run()"
+                " session.run()",
+                brief="following = executor.submit(preprocess, i + 1)  # before session.run()",
             ),
         ),
         TENSORRT_LLM: (_LLM_ASYNC,),
@@ -390,20 +417,22 @@ _WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
         PYTORCH: (
             _line(
                 "following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before"
-                " model(x)"
+                " model(x)",
+                brief="following = executor.submit(preprocess, i + 1)  # before model(x)",
             ),
         ),
         API_PYTHON: (
             _line(
                 "following = executor.submit(preprocess, i + 1)  # a ThreadPoolExecutor, before"
-                " the inference"
+                " the inference",
+                brief="following = executor.submit(preprocess, i + 1)  # before the inference",
             ),
         ),
         OTHER: (_say("prepare the next step on another thread while the GPU runs this one"),),
         ANY: (_line("auto next = std::async(std::launch::async, preprocess, i + 1);"),),
     },
     "one-stream": {
-        TENSORRT: (_line("trtexec --onnx=model.onnx --maxAuxStreams=0", 8, 6), _ONE_STREAM),
+        TENSORRT: (_line("trtexec --onnx=MODEL.onnx --maxAuxStreams=0", 8, 6), _ONE_STREAM),
         API_PYTHON: (
             _line("config.max_aux_streams = 0  # when the engine is built", 8, 6),
             _ONE_STREAM,
@@ -431,7 +460,8 @@ _WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
     "aux-streams": _STREAMS,
     "drop-layers": _model(
         "give neighbouring layers one type and one layout: NHWC for FP16 and INT8, channels in"
-        " multiples of 8 or 32"
+        " multiples of 8 or 32",
+        "give neighbouring layers one type and one layout",
     ),
     "join-kernels": {
         ONNX: (_line(_OPSET_17, 8, 6), _PLAIN_NORM),
@@ -456,9 +486,9 @@ TWO_GRAPHS = replace(
         **CHANGES["two-in-flight"].ways,
         TENSORRT: (
             # from TensorRT 11 on, a CUDA graph is its default
-            _line("trtexec --loadEngine=model.plan --infStreams=2", 11),
-            _line("trtexec --loadEngine=model.plan --infStreams=2 --useCudaGraph", 8, 6),
-            _line("trtexec --loadEngine=model.plan --streams=2 --useCudaGraph"),
+            _line("trtexec --loadEngine=MODEL.plan --infStreams=2", 11),
+            _line("trtexec --loadEngine=MODEL.plan --infStreams=2 --useCudaGraph", 8, 6),
+            _line("trtexec --loadEngine=MODEL.plan --streams=2 --useCudaGraph"),
         ),
         API_PYTHON: (_TWO_GRAPHS,),
         API_CPP: (_LAUNCHED_GRAPHS,),
@@ -478,7 +508,7 @@ PYTHON_ALONE = AdvisedChange(
     {
         PYTORCH: (
             _line(
-                "nsys profile --python-sampling=true -t cuda,nvtx,osrt -o report python program.py "
+                "nsys profile --python-sampling=true -t cuda,nvtx,osrt -o report python PROGRAM.py "
                 " # which Python code it is"
             ),
         )
@@ -495,11 +525,11 @@ NOTHING_TO_PREPARE = AdvisedChange(
     {
         **dict.fromkeys(
             (API_PYTHON, PYTORCH, ONNX_RUNTIME),
-            (_line(_SAMPLED.format("python-sampling=true", "python program.py")),),
+            (_line(_SAMPLED.format("python-sampling=true", "python PROGRAM.py")),),
         ),
         TENSORRT_LLM: (_LLM_ASYNC,),
         LLM_CPP: (_LLM_REQUESTS,),
-        ANY: (_line(_SAMPLED.format("sample=process-tree", "./program")),),
+        ANY: (_line(_SAMPLED.format("sample=process-tree", "./PROGRAM")),),
     },
     around=True,
 )
@@ -518,7 +548,7 @@ EACH_ENGINE = replace(CHANGES["cuda-graph"], title="run each engine as a CUDA gr
 """Instead of `cuda-graph` where PyTorch has work of its own between engines."""
 
 _LEVEL_5 = {
-    TENSORRT: _line("trtexec --onnx=model.onnx --builderOptimizationLevel=5", 8, 6),
+    TENSORRT: _line("trtexec --onnx=MODEL.onnx --builderOptimizationLevel=5", 8, 6),
     API_PYTHON: _line("config.builder_optimization_level = 5  # when the engine is built", 8, 6),
     API_CPP: _line("config->setBuilderOptimizationLevel(5);  // when the engine is built", 8, 6),
     ONNX_RUNTIME: _line(_PROVIDER.format("trt_builder_optimization_level", 5), 8, 6),
@@ -533,15 +563,16 @@ _LEVEL_5 = {
 _BATCH = AdvisedChange(
     "use a larger batch",
     {
-        TENSORRT: (_line("trtexec --onnx=model.onnx --shapes=INPUT:2xDIMS"),),
+        TENSORRT: (_line("trtexec --onnx=MODEL.onnx --shapes=INPUT:2xDIMS"),),
         API_PYTHON: (_LARGER,),
         API_CPP: (
             _say(
                 "export the model with a larger or a dynamic batch, and run it with"
-                " context->setInputShape()"
+                " context->setInputShape()",
+                brief="export with a larger or a dynamic batch; context->setInputShape()",
             ),
         ),
-        RTX: (_line("tensorrt_rtx --onnx=model.onnx --shapes=INPUT:2xDIMS"),),
+        RTX: (_line("tensorrt_rtx --onnx=MODEL.onnx --shapes=INPUT:2xDIMS"),),
         ONNX_RUNTIME: (_line('session.run(None, {"x": numpy.concatenate([x0, x1])})'),),
         TENSORRT_LLM: (
             _line(
@@ -558,9 +589,18 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
         "operator",
         {
             "wide": AdvisedChange("fuse attention", {**_ATTENTION, ONNX: (_AT_MOST_256, _FOLDED)}),
-            "float": _fused(f"cast Q, K and V to FP16 or BF16, and {_AT_10_14}"),
-            "mask": _fused(f"{_AT_10_14} if the mask is of type bool or of Q's"),
-            "cache": _fused(f"{_AT_10_14}, with the KV cache concatenated before it"),
+            "float": _fused(
+                f"cast Q, K and V to FP16 or BF16, and {_AT_10_14}",
+                "cast Q, K and V to FP16 or BF16, and export to ONNX opset 23",
+            ),
+            "mask": _fused(
+                f"{_AT_10_14} if the mask is of type bool or of Q's",
+                "export to ONNX opset 23, with a mask of type bool or of Q's",
+            ),
+            "cache": _fused(
+                f"{_AT_10_14}, with the KV cache concatenated before it",
+                "export to ONNX opset 23, the KV cache concatenated before it",
+            ),
             "branch": AdvisedChange(
                 "fuse attention", {**_ATTENTION, ONNX: (_NOT_IN_A_BRANCH, _FOLDED)}
             ),
@@ -593,6 +633,7 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
                     "config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED  # then export"
                     " the layers again",
                     10,
+                    brief="config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED",
                 ),
                 _OLD_REGION,
             ),
@@ -620,7 +661,8 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
         "fuse element-wise work into the products before it",
         _model(
             "keep bias, activation or residual add directly after its product: no cast, reshape or"
-            " other reader between them"
+            " other reader between them",
+            "keep bias, activation or residual add directly after its product",
         ),
     ),
     "qkv-not-merged": AdvisedChange(
@@ -638,7 +680,8 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
         "remove kernels that only move data",
         _model(
             "keep one layout from end to end: no transposes back and forth, and constant reshapes"
-            " folded"
+            " folded",
+            "keep one layout from end to end, without transposes back and forth",
         ),
     ),
     "fragmented-myelin": _by_evidence(
@@ -679,7 +722,8 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
             TENSORRT: (
                 _say(
                     "write the input in the type and layout of that layer: --inputIOFormats in"
-                    " trtexec, setAllowedFormats() in the builder"
+                    " trtexec, setAllowedFormats() in the builder",
+                    brief="write it in that layer's type and layout: --inputIOFormats",
                 ),
             ),
             **_INPUT_FORMATS,
@@ -693,7 +737,8 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
             TENSORRT: (
                 _say(
                     "take the output in the type and layout of that layer: --outputIOFormats in"
-                    " trtexec, setAllowedFormats() in the builder"
+                    " trtexec, setAllowedFormats() in the builder",
+                    brief="take it in that layer's type and layout: --outputIOFormats",
                 ),
             ),
             **_OUTPUT_FORMATS,
@@ -770,7 +815,8 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
         "align channels",
         _model(
             "raise channels to the next multiple: of 8 for FP16 and BF16, 16 for INT8 and FP8, 4"
-            " for TF32"
+            " for TF32",
+            "channels in multiples of 8 (FP16, BF16), 16 (INT8, FP8), 4 (TF32)",
         ),
     ),
     "quantized-latency-bound": AdvisedChange(
@@ -816,7 +862,7 @@ _SOURCES = {
         " static_cast<uint32_t>(TacticSource::kCUDNN));"
     ),
 }
-_AUTOTUNE = "python -m modelopt.onnx.quantization.autotune --onnx_path model.onnx --quant_type "
+_AUTOTUNE = "python -m modelopt.onnx.quantization.autotune --onnx_path MODEL.onnx --quant_type "
 TRIALS: Mapping[str, AdvisedChange] = {
     "half": AdvisedChange("compute these layers in half precision", _HALF, unsure=_TO_HALF),
     "fp8": AdvisedChange(
@@ -835,11 +881,15 @@ TRIALS: Mapping[str, AdvisedChange] = {
         {
             TENSORRT: (
                 _line(
-                    'trtexec --onnx=model.onnx --tuneBuildRoutes="-match_ragged_mha=[on|off]'
+                    'trtexec --onnx=MODEL.onnx --tuneBuildRoutes="-match_ragged_mha=[on|off]'
                     ' -copy_ppg=[on|off]" --saveEngine=best.plan  # all knobs: --helpBuildRoute;'
                     " not on Windows",
                     11,
                     1,
+                    brief=(
+                        'trtexec --onnx=MODEL.onnx --tuneBuildRoutes="-match_ragged_mha=[on|off]'
+                        ' -copy_ppg=[on|off]" --saveEngine=best.plan'
+                    ),
                 ),
             ),
         },
@@ -849,7 +899,9 @@ TRIALS: Mapping[str, AdvisedChange] = {
         {
             TENSORRT: (
                 _line(
-                    f"trtexec --onnx=model.onnx --tacticSources={_TACTICS}  # off by default", 10
+                    f"trtexec --onnx=MODEL.onnx --tacticSources={_TACTICS}  # off by default",
+                    10,
+                    brief=f"trtexec --onnx=MODEL.onnx --tacticSources={_TACTICS}",
                 ),
             ),
             API_PYTHON: (_line(_SOURCES["python"], 10),),
@@ -874,7 +926,8 @@ ENGINE_FILE = AdvisedChange(
         RTX_CPP: (
             _line(
                 "inspector->getEngineInformation(LayerInformationFormat::kJSON);  // inspector ="
-                " engine->createEngineInspector()"
+                " engine->createEngineInspector()",
+                brief="inspector->getEngineInformation(LayerInformationFormat::kJSON);",
             ),
         ),
         RTX_ONNX_RUNTIME: (_RTX_LAYERS,),

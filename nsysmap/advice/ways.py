@@ -5,6 +5,7 @@ and which of them is its own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from nsysmap.advice.program import (
     CUDA,
@@ -93,6 +94,8 @@ class Way:
     paste: bool = True
     # the release of what makes the change, if not TensorRT's, that goes with that version
     release: str = ""
+    # of a text that takes several lines of a terminal, what matters most; empty if all of it does
+    brief: str = ""
 
     def fits(self, program: Program) -> bool:
         """Whether the program can go this way where trtexec makes the change.
@@ -138,7 +141,11 @@ class AdvisedChange:
         if not found.paste or found.since < (_OLD if old else _RECENT):
             return found
         since = ".".join(map(str, found.since))
-        return Way(f"{found.text}  # {found.release or f'from TensorRT {since} on'}", found.since)
+        return replace(
+            found,
+            text=f"{found.text}  # {found.release or f'from TensorRT {since} on'}",
+            brief=found.brief or found.text,
+        )
 
 
 @dataclass(frozen=True)
@@ -165,6 +172,9 @@ class How:
     paste: str | None
     paste_pytorch: str | None = None
     change: str | None = None
+    # what matters most of the first line, or of the sentence, where that is long
+    paste_brief: str | None = None
+    change_brief: str | None = None
 
 
 def how(
@@ -183,12 +193,12 @@ def how(
         made = [how(action.changes.get(name, action.otherwise), program) for name in asked] or [
             how(action.otherwise, program)
         ]
-        sentences = dict.fromkeys(one.change for one in made if one.change is not None)
-        return (
-            made[0]
-            if made[0].paste
-            else How(None, change="; ".join(list(sentences)[: action.most]) or None)
-        )
+        if made[0].paste:
+            return made[0]
+        sentences = {one.change: one.change_brief or one.change for one in made if one.change}
+        told = list(sentences.items())[: action.most]
+        whole, brief = ("; ".join(one[at] for one in told) for at in range(2))
+        return How(None, change=whole or None, change_brief=brief if brief != whole else None)
     kind = (
         PYTORCH
         if action.around and program.kind == TORCH_ENGINES and PYTORCH in action.ways
@@ -196,12 +206,12 @@ def how(
     )
     way = action.way(kind, program)
     if way is None or not way.paste:
-        return How(None, change=None if way is None else way.text)
+        return How(None) if way is None else How(None, None, way.text, None, way.brief or None)
     beside = (
         action.way(TENSORRT, program)
         if kind == TORCH_ENGINES and TORCH_ENGINES in action.ways
         else None
     )
     if beside is not None and beside.paste and beside.text != way.text:
-        return How(beside.text, way.text)
-    return How(way.text)
+        return How(beside.text, way.text, paste_brief=beside.brief or None)
+    return How(way.text, paste_brief=way.brief or None)

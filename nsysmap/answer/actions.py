@@ -318,6 +318,8 @@ def _change(
         paste=made.paste,
         paste_pytorch=made.paste_pytorch,
         change=made.change,
+        paste_brief=made.paste_brief,
+        change_brief=made.change_brief,
         rules=tuple(
             dict.fromkeys(
                 one.text("rule")
@@ -497,6 +499,8 @@ def _rule(
         paste=made.paste,
         paste_pytorch=made.paste_pytorch,
         change=made.change,
+        paste_brief=made.paste_brief,
+        change_brief=made.change_brief,
         rules=(rule,),
         filled=filled,
         host_evidence=(runs.host_evidence if _UNREPLAYED.get(rule) == "no-host-gap" else None),

@@ -27,6 +27,8 @@ from nsysmap.answer.model import (
     GpuTime,
     Headroom,
     IdleCause,
+    NextStep,
+    Trouble,
 )
 from nsysmap.answer.ranks import replayed_alone
 from nsysmap.core.changes import CHANGES
@@ -45,9 +47,11 @@ _LEAST_COST = 0.04  # share of the kernel time from which a layer is named
 _MAJOR = 0.1  # share of all time from which one is not minor
 _FIRST_FEW = 3  # layers that are named however little of all time the kernels are
 _LAUNCHED = ("launch", "dispatch")  # causes that lie between the launches of an inference
+_SOURCE = 12  # columns of the name of a report, at least
 _NAME = 8  # columns of the name of a layer, at least
 _MOST_GPUS = 4  # that are named one by one
 _MUCH_COPYING = 0.2  # of the busy time of a GPU: copies from which on they are named
+_MUCH_COMPILING = 0.05  # of the time that counts: compiling is told from which on it is
 _MUCH_OUTSIDE = 0.25  # of the kernel time: what is in no repetition is told from which on it is
 _FULL = 0.9  # of the SMs: kernels on so many are no reason to run others beside them
 _MOSTLY_KNOWN = 0.5  # of the kernel time: what the hardware needs is known from which on it is told
@@ -68,12 +72,18 @@ def headline(answer: Answer) -> str:
     return " · ".join(part for part in _headline(answer) if part)
 
 
-def headlines(answer: Answer) -> tuple[str, ...]:
-    """The same in forms, the longest first."""
+def headlines(answer: Answer, width: int) -> tuple[str, ...]:
+    """The same in forms, the longest first; in the last one the report's name is as short as
+    ``width`` columns need it.
+    """
     rest = (_gpus(answer), _how_often(answer))
     named = _what_ran(answer, version=False)
     brief = _what_ran(answer, version=False, suffix=False)
-    forms = ((answer.source, what, *rest) for what in (_what_ran(answer), named, brief))
+    forms = [(answer.source, what, *rest) for what in (_what_ran(answer), named, brief)]
+    least = (brief, _gpus(answer), _how_often(answer, brief=True))
+    room = width - columns(escaped(" · ".join(("", *(part for part in least if part)))))
+    name = shortened(escaped(answer.source), max(room, _SOURCE))
+    forms += [(answer.source, *least), (name, *least)]
     return tuple(" · ".join(part for part in form if part) for form in forms)
 
 
@@ -118,13 +128,14 @@ def _gpus(answer: Answer) -> str:
     )
 
 
-def _how_often(answer: Answer) -> str:
+def _how_often(answer: Answer, *, brief: bool = False) -> str:
     if not answer.inferences:
         return ""
     unit = answer.unit_of_time
     if unit.inferences > 1:
         passes = answer.inferences // unit.inferences
-        return f"{counted(passes, 'pass')} of {counted(unit.inferences, unit.one)}"
+        told = counted(passes, "pass")
+        return told if brief else f"{told} of {counted(unit.inferences, unit.one)}"
     return counted(answer.inferences, unit.one) + whose.among(answer)
 
 
@@ -138,14 +149,19 @@ class Doubtful:
 
     text: str
     wrong: bool = False  # there is no answer, or a wrong one
+    shorter: tuple[str, ...] = ()  # the same in fewer words, the longest first
+    lines: int = 1  # that there is room for
+
+    def forms(self, more: str) -> tuple[str, ...]:
+        """It in forms, the longest first, with ``more`` behind it."""
+        return tuple(f"{one}{more}" for one in (self.text, *self.shorter))
 
 
 def doubts(answer: Answer) -> tuple[Doubtful, ...]:
     """What to know before believing the figures, the gravest first."""
-    nothing = not (answer.gpus or answer.inferences)  # there is room to say what to do about it
-    found = [Doubtful(one.text if nothing else one.brief, wrong=True) for one in answer.errors]
+    found = [_trouble(answer, one) for one in answer.errors]
     if told := _host(answer):
-        found.append(Doubtful(told))
+        found.append(Doubtful(told[0], shorter=told[1:]))
     if not (answer.inferences or answer.blocked or answer.next_steps):
         found.append(Doubtful(f"{words.none_of(answer)} was recognised: no time of one is known"))
     found += [
@@ -156,18 +172,29 @@ def doubts(answer: Answer) -> tuple[Doubtful, ...]:
     return tuple(found)
 
 
-def _host(answer: Answer) -> str:
-    """Says that the host was held up or slowed down while it was recorded."""
+def _trouble(answer: Answer, found: Trouble) -> Doubtful:
+    """Why there is no answer; where the trace has no GPU work, with what to do about it."""
+    if answer.gpus or answer.inferences:
+        return Doubtful(found.brief, wrong=True)
+    told = (f"{found.brief}: {found.remedy}", found.brief) if found.remedy else (found.brief,)
+    return Doubtful(found.text, wrong=True, shorter=told, lines=2)
+
+
+def _host(answer: Answer) -> tuple[str, ...]:
+    """Says that the host was held up or slowed down while it was recorded, in forms."""
     found = answer.disturbance
     if found is None:
-        return ""
+        return ()
     if not found.slow:
         slower = f"{found.quick_call} {multiple(found.slowdown)}x its fastest"
-        return f"slow host ({slower}): times are too long"
-    of = counted(found.inferences, words.each(answer))
-    return (
-        f"host held up in {found.slow:,} of {of}: {percent(found.share, 1, 0)} of the profiled time"
-    )
+        return (
+            f"slow host ({slower}): times are too long",
+            f"times are too long: slow host, {slower}",
+            f"times are too long: slow host ({multiple(found.slowdown)}x)",
+        )
+    share = percent(found.share, 1, 0)
+    told = f"host held up in {found.slow:,} of {counted(found.inferences, words.each(answer))}"
+    return f"{told}: {share} of the profiled time", f"{told} ({share} of the time)", told
 
 
 # --- time
@@ -206,9 +233,14 @@ def _in_none(answer: Answer) -> list[tuple[str, ...]]:
 
 
 def _start_up(answer: Answer) -> list[tuple[str, ...]]:
-    """What compiling or loading kernels took, which is in no time, where it was longer than one."""
+    """What compiling or loading kernels took, which is in no time, where it was longer than one and
+    not little beside all that count.
+    """
     found = answer.first_use
-    if found is None or found.compile_ns < (answer.traced.ns if answer.traced else 0):
+    if found is None or answer.traced is None:
+        return []
+    steady_ns = answer.steady / answer.unit_of_time.inferences * answer.traced.ns
+    if found.compile_ns < max(answer.traced.ns, _MUCH_COMPILING * steady_ns):
         return []
     if _mostly_compiling(answer):
         return []  # it is what to do first
@@ -250,6 +282,7 @@ def _traced(answer: Answer) -> tuple[str, ...]:
         # a mean that is not the usual time says less without it than without a rate
         f"{told} while profiled{median or f', {each}'}{beside}",
         f"{told} while profiled{beside}",
+        f"{told} while profiled",
     )
 
 
@@ -467,6 +500,9 @@ class Todo:
     why: str
     throughput: bool  # no single inference gets faster
     name: str = ""  # of a what-if change, or of a rule
+    # what matters most of what to paste, or to change, where it is long
+    paste_brief: str = ""
+    change_brief: str = ""
     # the title with the reason in it, where a few words say both: in forms, the longest first
     reasoned: tuple[str, ...] = ()
 
@@ -487,8 +523,18 @@ def _compiled(answer: Answer) -> list[Todo]:
         return []
     what = "compile kernels" if found.compiled else "load kernels"
     where = counted(len(found.inferences), words.each(answer))
-    gain = f"{rounded(found.compile_ns)} in {where}, in no time above"
-    return [Todo(f"{what} before the run", gain, "", found.remedy, "", throughput=False)]
+    gain = f"{rounded(found.compile_ns)} in {where}"
+    return [
+        Todo(
+            f"{what} before the run",
+            gain,
+            "",
+            found.remedy,
+            "",
+            throughput=False,
+            change_brief=found.remedy_brief,
+        )
+    ]
 
 
 def _trials(answer: Answer) -> list[Todo]:
@@ -504,6 +550,8 @@ def _trials(answer: Answer) -> list[Todo]:
             one.change or "",
             f"on {told_apart([escaped(short_nodes(one.layers[0]))], _PLACE)[0]}",
             throughput=False,
+            paste_brief=one.paste_brief or "",
+            change_brief=one.change_brief or "",
         )
         for one in found.trials
         if not one.throughput_only
@@ -522,6 +570,8 @@ def _actions(answer: Answer, shown: Sequence[Action]) -> tuple[Todo, ...]:
             _why(answer, one),
             one.throughput_only,
             one.name,
+            one.paste_brief or "",
+            one.change_brief or "",
             _reasoned(answer, one),
         )
         for one in shown
@@ -829,11 +879,11 @@ def more(answer: Answer) -> tuple[str, ...]:
     )
 
 
-def missing(answer: Answer) -> tuple[str, str] | None:
+def missing(answer: Answer) -> NextStep | None:
     """What would be known of another capture or file, and the line that makes it; None if nothing
     is missing.
     """
-    return next(((step.why, step.command) for step in answer.next_steps), None)
+    return next(iter(answer.next_steps), None)
 
 
 _PLACE = 50  # columns of where something was found

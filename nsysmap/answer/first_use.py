@@ -10,6 +10,7 @@ import numpy as np
 
 from nsysmap.advice.program import CUDA, ONNX_RUNTIME, OTHER, Program
 from nsysmap.answer.model import FirstUse
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import Table
 from nsysmap.text.units import counted, rounded
 from nsysmap.trace.inferences.compilation import TRIED_OUT
@@ -19,32 +20,64 @@ _PTX_NS = 100_000_000
 """A load of a module takes 0.06 to 20 ms for code that exists (twelve programs); 480 and 510 ms
 where the driver compiled PTX.
 """
+
+
+@dataclass(frozen=True)
+class _Remedy:
+    """What avoids it: a sentence, and the same in the words that one line has room for."""
+
+    text: str
+    brief: str
+
+
 _REMEDIES = (
-    ("xla", "set JAX_COMPILATION_CACHE_DIR, and run every shape once before measuring"),
+    (
+        "xla",
+        _Remedy(
+            "set JAX_COMPILATION_CACHE_DIR, and run every shape once before measuring",
+            "set JAX_COMPILATION_CACHE_DIR, and run every shape once first",
+        ),
+    ),
     (
         "triton",
-        (
+        _Remedy(
             "keep TRITON_CACHE_DIR (of torch.compile: TORCHINDUCTOR_CACHE_DIR) between runs, and"
-            " run every shape once before measuring"
+            " run every shape once before measuring",
+            "keep TRITON_CACHE_DIR, and run every shape once first",
         ),
     ),
 )
 """By family of kernels that a compiler made while the program ran."""
-_RTX = (
+_RTX = _Remedy(
     "keep a runtime cache between runs (IRuntimeConfig::setRuntimeCache, TensorRT for RTX), and run"
-    " every shape once before serving"
+    " every shape once before serving",
+    "keep a runtime cache (setRuntimeCache), run every shape once first",
 )
-_RTX_PROVIDER = (
+_RTX_PROVIDER = _Remedy(
     "keep a runtime cache between runs (option nv_runtime_cache_path of"
-    " NvTensorRTRTXExecutionProvider), and run every shape once before serving"
+    " NvTensorRTRTXExecutionProvider), and run every shape once before serving",
+    "set nv_runtime_cache_path, and run every shape once first",
 )
-_TORCH = "keep TORCHINDUCTOR_CACHE_DIR between runs, and run every shape once before measuring"
-_PTX = (
+_TORCH = _Remedy(
+    "keep TORCHINDUCTOR_CACHE_DIR between runs, and run every shape once before measuring",
+    "keep TORCHINDUCTOR_CACHE_DIR, and run every shape once first",
+)
+_PTX = _Remedy(
     "build for this GPU's architecture (nvcc -gencode) rather than PTX, or keep the driver's cache"
-    " (CUDA_CACHE_PATH) between runs"
+    " (CUDA_CACHE_PATH) between runs",
+    "build for this GPU (nvcc -gencode), or keep CUDA_CACHE_PATH",
 )
-_RUNTIME = "keep what it compiles between runs, and run every shape once before measuring"
-_LAZY = "run every shape once before {}, or set CUDA_MODULE_LOADING=EAGER"
+_RUNTIME = _Remedy(
+    "keep what it compiles between runs, and run every shape once before measuring",
+    "keep what it compiles, and run every shape once first",
+)
+_LAZY = {
+    one: _Remedy(
+        f"run every shape once before {one}, or set CUDA_MODULE_LOADING=EAGER",
+        "run every shape once first, or set CUDA_MODULE_LOADING=EAGER",
+    )
+    for one in ("serving", "measuring")
+}
 
 
 def first_use(tables: Mapping[str, Table], program: Program) -> FirstUse | None:
@@ -69,19 +102,27 @@ def first_use(tables: Mapping[str, Table], program: Program) -> FirstUse | None:
         tables, program, compiled=compiled, ptx=_from_ptx(told[longest], int(took[longest]))
     )
     numbers, tried_out = tuple(inferences.ints("inference")[rows].tolist()), TRIED_OUT.kind in told
-    return FirstUse(numbers, int(took.sum()), int(took[longest]), compiled, tried_out, remedy)
+    return FirstUse(
+        numbers,
+        int(took.sum()),
+        int(took[longest]),
+        compiled,
+        tried_out,
+        remedy.text,
+        remedy.brief,
+    )
 
 
 def _from_ptx(evidence_kind: str | None, ns: int) -> bool:
     return ns >= _PTX_NS and evidence_kind == "load"
 
 
-def _remedy(tables: Mapping[str, Table], program: Program, *, compiled: bool, ptx: bool) -> str:
+def _remedy(tables: Mapping[str, Table], program: Program, *, compiled: bool, ptx: bool) -> _Remedy:
     serving = "serving" if program.engine else "measuring"
     if program.rtx:  # it compiles in the background too, and then loads what it made
         return _RTX_PROVIDER if program.kind == ONNX_RUNTIME else _RTX
     if not compiled:
-        return _LAZY.format(serving)
+        return _LAZY[serving]
     if ptx:
         return _PTX
     families = {row.text("family") for row in tables["names"]}

@@ -188,6 +188,8 @@ def _trials(found: Headroom, program: Program) -> tuple[Trial, ...]:
                 paste=made.paste,
                 paste_pytorch=made.paste_pytorch,
                 change=made.change,
+                paste_brief=made.paste_brief,
+                change_brief=made.change_brief,
             )
         )
     return tuple(trials)
@@ -244,6 +246,8 @@ def _other_types(
                 paste=made.paste,
                 paste_pytorch=made.paste_pytorch,
                 change=made.change,
+                paste_brief=made.paste_brief,
+                change_brief=made.change_brief,
                 likely=(
                     Figure(
                         round(saved["likely_ns"]), round(saved["high_ns"]), round(saved["low_ns"])

@@ -394,6 +394,7 @@ class FirstUse:
     compiled: bool  # most of it was a compiler's work; otherwise code was loaded that existed
     tried_out: bool  # in some of them kernels were only run to choose the fastest
     remedy: str  # what avoids it, in a sentence for the program that ran
+    remedy_brief: str  # the same in a few words
 
 
 @dataclass(frozen=True)
@@ -444,6 +445,9 @@ class Action:
     paste: str | None
     paste_pytorch: str | None  # the same for PyTorch if both run
     change: str | None = None  # what to change, in a sentence, where there is no line to paste
+    # what matters most of a line to paste, or of what to change, where that is long
+    paste_brief: str | None = None
+    change_brief: str | None = None
     rules: tuple[str, ...] = ()  # whose findings are about the same
     # without the profiler, that the saving is made of, where it is more than the change is about
     idle: tuple[IdleCause, ...] = ()
@@ -536,6 +540,9 @@ class Trial:
     paste: str | None
     paste_pytorch: str | None
     change: str | None  # what to change, in a sentence, where there is no line to paste
+    # what matters most of a line to paste, or of what to change, where that is long
+    paste_brief: str | None = None
+    change_brief: str | None = None
     # what it saves as measured pairs of other engines suggest, where there are any
     likely: Figure | None = None
 
@@ -667,6 +674,7 @@ class Trouble:
     text: str
     brief: str = ""  # what it says first
     without_command: str = ""  # the same without the command that captures again
+    remedy: str = ""  # what to do about it, in a few words, where no command does
 
     def __post_init__(self) -> None:
         """Without other forms, the text stands for them."""
@@ -680,6 +688,7 @@ class NextStep:
 
     why: str
     command: str
+    brief: str | None = None  # what matters most of a command that is long
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def next_steps(tables: Mapping[str, Table], program: Program) -> tuple[NextStep,
         steps.append(
             NextStep(
                 "capture again, because the kernels inside CUDA graphs are hidden",
-                "nsys profile --cuda-graph-trace=node -t cuda,nvtx,osrt -o report ./program",
+                "nsys profile --cuda-graph-trace=node -t cuda,nvtx,osrt -o report ./PROGRAM",
             )
         )
     elif not gpu_work and (capture.flag("has_api_calls") or _nothing_recorded(tables)):
@@ -41,7 +41,7 @@ def next_steps(tables: Mapping[str, Table], program: Program) -> tuple[NextStep,
         steps.append(
             NextStep(
                 "capture again, because the trace has no GPU work",
-                "nsys profile -t cuda,nvtx,osrt -o report ./program",
+                "nsys profile -t cuda,nvtx,osrt -o report ./PROGRAM",
             )
         )
     elif not len(tables["inferences"]):
@@ -51,13 +51,13 @@ def next_steps(tables: Mapping[str, Table], program: Program) -> tuple[NextStep,
             if program.shows_engine
             else "capture a loop, because no repetition was recognised"
         )
-        steps.append(NextStep(why, "nsysmap record -- ./program"))
+        steps.append(NextStep(why, "nsysmap record -- ./PROGRAM"))
     if (
         program.shows_engine
         and not len(tables["engines"])
-        and (export := how(ENGINE_FILE, program).paste) is not None
+        and (export := how(ENGINE_FILE, program)).paste is not None
     ):
-        steps.append(NextStep(ENGINE_FILE.title, export))
+        steps.append(NextStep(ENGINE_FILE.title, export.paste, export.paste_brief))
     return tuple(steps)
 
 

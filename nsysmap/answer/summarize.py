@@ -183,6 +183,7 @@ def summarize(
                 row.text("text"),
                 row.maybe_text("brief") or row.text("text"),
                 row.maybe_text("without_command") or row.text("text"),
+                row.maybe_text("remedy") or "",
             )
             for row in tables["notes"]
             if row.text("level") == "error"

@@ -27,6 +27,7 @@ class Note:
     text: str
     brief: str | None = None  # what it says first, without reasons and remedies
     without_command: str | None = None  # the same without the command that captures again
+    remedy: str | None = None  # what to do about it, in a few words, where no command does
     about: About | None = None  # what it is about, where other rooms ask for that
 
 

@@ -448,6 +448,7 @@ NOTES = Spec(
         text("text", "in a sentence or two"),
         text("brief", "what it says first, without reasons and remedies", null=True),
         text("without_command", "the same without the command that captures again", null=True),
+        text("remedy", "what to do about it, in a few words, where no command does", null=True),
         text("about", "selection or nothing-recorded, if it is about one of these", null=True),
     ),
 )

@@ -197,7 +197,8 @@ def ncu_notes(ncu_kernels: Table) -> tuple[Note, ...]:
             f"Nsight Compute: none of the {counted(len(ncu_kernels), 'profiled kernel')} is"
             f" matched: {ncu_kernels.text('reason')[0]}."
         )
-        return (Note("warning", told),)
+        brief = "Nsight Compute: none of its kernels is matched"
+        return (Note("warning", told, brief=brief),)
     theirs, ours = (
         ncu_kernels.floats("ncu_duration_ns")[known],
         ncu_kernels.floats("duration_ns")[known],

@@ -68,7 +68,8 @@ def sampling_notes(gpu_sampling: Table, one: str) -> tuple[Note, ...]:
         unknown = row.maybe_text("unknown_metrics")
         if unknown and unknown not in told:
             told += f"; the meaning of these metrics is not known: {unknown}"
-        notes.append(Note("warning" if lost >= _LOST else "info", told))
+        brief = f"nsys lost {lost:.0%} of the samples of hardware counters"
+        notes.append(Note("warning" if lost >= _LOST else "info", told, brief=brief))
     return tuple(notes)
 
 

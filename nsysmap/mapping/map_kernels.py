@@ -183,6 +183,7 @@ def map_kernels(
                 "warning",
                 f"{counted(tensorrt.never_closed, 'ExecutionContext:: range')} never ends:"
                 f" {_NEVER_ENDS}",
+                brief=f"{counted(tensorrt.never_closed, 'ExecutionContext:: range')} never ends",
             ),
         )
     if model is not None and placing is not None:

@@ -238,6 +238,7 @@ def _that_ran(result: MappedTrace) -> list[Engine]:
                     "warning",
                     f"{engine.among} lists {len(like)} engines, but none of them is known to have"
                     " run in the trace.",
+                    brief=f"of {len(like)} engines in {engine.among}, none is known to have run",
                 )
             told = () if not ran and engine.source != (perhaps or like)[0] else (note,)
             kept.append(replace(engine, notes=(*engine.notes, *told), among=""))

@@ -391,6 +391,7 @@ def _notes(trace: Trace, part: Trace, selection: Selection, cut: IntArray) -> li
                 "warning",
                 f"The selection cuts {those}: only part of their work is selected, and the medians"
                 " leave them out.",
+                brief=f"the selection cuts {counted(len(cut), 'inference')}",
             )
         )
     return notes

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from nsysmap.answer import first, gains, words
 from nsysmap.answer.model import Answer
 from nsysmap.core.records import dataclass
+from nsysmap.text.lines import wrapped
 from nsysmap.text.page import (
     Block,
     Grid,
@@ -17,8 +18,8 @@ from nsysmap.text.page import (
     Paragraph,
     Section,
 )
-from nsysmap.text.page_lines import BESIDE, GAIN, METER, bar
-from nsysmap.text.terminal import columns
+from nsysmap.text.page_lines import BESIDE, GAIN, LEAD, METER, STEP, bar
+from nsysmap.text.terminal import columns, shortened
 from nsysmap.text.units import percent, rounded
 
 
@@ -30,15 +31,20 @@ class Amount:
     actions: int = gains.ACTIONS
     reasons: int = gains.ACTIONS  # of the first actions
     kinds: int = 4  # of inferences whose times are told
-    doubts: int = 1
     detail: int = 0  # which form of sentences: 0 is the longest
     missing: int = 1  # what another capture or file would tell
     minor: int = 1  # layers of a few percent of all time, after the first few
 
 
+_LONGEST_WORD = 20  # columns that a line may lack where a sentence is cut to a few lines
 EVERYTHING = Amount()
 
-_BRIEFER: tuple[Mapping[str, int], ...] = ({"reasons": 1}, {"minor": 0})
+_BRIEFER: tuple[Mapping[str, int], ...] = (
+    {"reasons": 1},
+    {"minor": 0},
+    {"layers": 4},
+    {"layers": 3},
+)
 """What is left out where the screen is longer than most, though there is room."""
 _LESS: tuple[Mapping[str, int], ...] = (
     {"layers": 4},
@@ -73,7 +79,7 @@ def fitting(fits: Callable[[Amount], bool], short: Callable[[Amount], bool]) -> 
             break
         for name, less in step.items():
             gone.append((name, held[name]))
-            held[name] = less
+            held[name] = less if name == "detail" else min(less, held[name])
     for name, before in reversed(gone):
         more = {**held, name: before}
         if fits(Amount(**more)):
@@ -89,35 +95,29 @@ def first_sections(
     """
     fit = _Fit(room, amount.detail)
     doubts = first.doubts(answer)
-    shown = doubts[: amount.doubts]
-    if left := len(doubts) - len(shown):
-        shown = (
-            *shown[:-1],
-            replace(shown[-1], text=f"{shown[-1].text} (+{left}: --full)"),
-        )
-    if shown:
-        yield _beside("doubt", "Doubt", [
-            Paragraph(one.text, "red" if one.wrong else "yellow") for one in shown
-        ])  # fmt: skip
-    told = [Paragraph(fit(forms)) for forms in first.times(answer)]
+    if doubts:
+        more = f" (+{left}: --full)" if (left := len(doubts) - 1) else ""
+        told = fit(doubts[0].forms(more), lines=doubts[0].lines)
+        yield _beside("doubt", "Doubt", [Paragraph(told, "red" if doubts[0].wrong else "yellow")])
+    times = [Paragraph(fit(forms)) for forms in first.times(answer)]
     if amount.kinds and (kinds := _kinds(answer, amount.kinds, room)):
-        told.append(Paragraph(kinds))
-    if told:
-        yield _beside("time", "Time", told)
+        times.append(Paragraph(kinds))
+    if times:
+        yield _beside("time", "Time", times)
     if gpu := _gpu(answer, fit):
         yield _beside("gpu", "GPU", gpu)
     todo = first.todo(answer)[: amount.actions]
     todo = tuple(_reasoned(one, room, told=at < amount.reasons) for at, one in enumerate(todo))
     shorter = [one for one in todo if not one.throughput]
     if shorter:
-        yield _beside("do-first", "Do first", [_todo(shorter)])
+        yield _beside("do-first", "Do first", [_todo(shorter, fit)])
     elif not answer.blocked and answer.inferences and not todo:
         yield _beside("do-first", "Do first", [Paragraph(first.nothing(answer))])
     if wider := [one for one in todo if one.throughput]:
-        yield _beside("throughput", "Throughput", [_todo(wider)])
+        yield _beside("throughput", "Throughput", [_todo(wider, fit)])
     if (step := first.missing(answer)) and (amount.missing or answer.blocked):
-        why, command = step
-        again = Instructions((Instruction(why, (command,)),), numbered=False)
+        line = fit.line(step.command, step.brief or "")
+        again = Instructions((Instruction(step.why, (line,)),), numbered=False)
         first_of_all = not todo and (answer.blocked or not answer.inferences)
         yield _beside("next", "Do first" if first_of_all else "Next", [again])
     if costs := first.costs(answer, minor=bool(amount.minor))[: amount.layers]:
@@ -134,15 +134,27 @@ class _Fit:
     room: int | None
     least: int  # longer forms are not used
 
-    def __call__(self, forms: Sequence[str], *, wide: bool = False, taken: int = 0) -> str:
-        """The first that fits; ``wide``: the whole line is free; ``taken``: so much of it is."""
+    def __call__(
+        self, forms: Sequence[str], *, wide: bool = False, taken: int = 0, lines: int = 1
+    ) -> str:
+        """The first that fits; ``wide``: the whole line is free; ``taken``: so much of it is not;
+        ``lines``: that it may take.
+        """
         if not forms:
             return ""
         left = forms[min(self.least, len(forms) - 1) :]
         if self.room is None:
             return left[0]
         room = (self.room + BESIDE if wide else self.room) - taken
-        return next((one for one in left if columns(one) <= room), left[-1])
+        fit = (one for one in left if len(wrapped(one, room, indent=0, hang=0)) <= lines)
+        cut = left[-1] if lines == 1 else shortened(left[-1], lines * room - _LONGEST_WORD)
+        return next(fit, cut)
+
+    def line(self, whole: str, brief: str) -> str:
+        """What to paste; of what takes several lines of a terminal, what matters most."""
+        if self.room is None or not brief or columns(whole) <= self.room + BESIDE - LEAD:
+            return whole
+        return brief
 
 
 def _beside(key: str, word: str, blocks: Sequence[Block]) -> Section:
@@ -191,12 +203,12 @@ def _reasoned(one: first.Todo, room: int | None, *, told: bool) -> first.Todo:
     return one if told else replace(one, why="")
 
 
-def _todo(shown: Sequence[first.Todo]) -> Instructions:
+def _todo(shown: Sequence[first.Todo], fit: _Fit) -> Instructions:
     steps = tuple(
         Instruction(
             one.title,
-            (one.paste,) if one.paste else (),
-            f"{one.change}; {one.why}" if one.change and one.why else one.change,
+            (fit.line(one.paste, one.paste_brief),) if one.paste else (),
+            fit(_to_change(one), taken=STEP),
             gain=one.gain,
             why="" if one.change else one.why,
             name=one.name,
@@ -204,6 +216,12 @@ def _todo(shown: Sequence[first.Todo]) -> Instructions:
         for one in shown
     )
     return Instructions(steps, numbered=len(shown) > 1)
+
+
+def _to_change(one: first.Todo) -> Sequence[str]:
+    """What to change, with the reason for it, in forms."""
+    told = dict.fromkeys(form for form in (one.change, one.change_brief) if form)
+    return [f"{form}; {one.why}" if one.why else form for form in told]
 
 
 def _costs(shown: Sequence[first.Costliest]) -> Grid:

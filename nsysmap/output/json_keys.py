@@ -91,14 +91,18 @@ REPORT: Declared = {
     GraphVerdict: keys("answer saving share reason perhaps"),
     Action: keys(
         "name title saving share basis throughput_only places paste paste_pytorch change "
-        "rules idle filled host_work after beside in_phase host_evidence graph_of_all"
+        "paste_brief change_brief rules idle filled host_work after beside in_phase host_evidence "
+        "graph_of_all"
     ),
     HeadroomGroup: keys(
         "title engine layers layer_ids time_ns least_ns headroom_ns reason limit reached waves "
         "blocks sms occupancy tile kernel_arch kernels counted shape "
         "reachable_ns"
     ),
-    Trial: keys("name title at_most_ns layers throughput_only paste paste_pytorch change likely"),
+    Trial: keys(
+        "name title at_most_ns layers throughput_only paste paste_pytorch change paste_brief "
+        "change_brief likely"
+    ),
     Headroom: keys(
         "time_ns known_ns least_ns headroom_ns share layers counted_layers weights_only_layers "
         "groups reasons gpu_bound trials compared_ns reachable_ns"
@@ -107,10 +111,10 @@ REPORT: Declared = {
     EightBits: keys("engine type time_ns parts older_products older_ns older_arch reached"),
     Doubt: keys("what reason rules changes because lacks about_engines"),
     MappedCounts: keys("kernels with_layer share_of_time methods"),
-    NextStep: keys("why command"),
+    NextStep: keys("why command brief"),
     Decoding: keys("first_token_ns token_ns requests steps"),
     Disturbance: keys("slow inferences first last share times_median quick_call slowdown"),
-    FirstUse: keys("inferences compile_ns longest_ns compiled tried_out remedy"),
+    FirstUse: keys("inferences compile_ns longest_ns compiled tried_out remedy remedy_brief"),
     Answer: keys(
         "source unit inferences steady tensorrt tensorrt_version pytorch program engines "
         "traced traced_gpu unprofiled trtexec_ns kinds gpus gpu_unprofiled counters "

@@ -459,12 +459,14 @@ def _of_rule(findings: Sequence[Finding], outcome: Outcome, report: Answer) -> I
 
 
 def _notes(report: Answer, _width: int) -> Made:
-    rest = [note for note in report.notes if note.level != "error"]
-    if not rest:
+    if not report.notes:
         return _NONE
     return (
         "Notes",
-        [Bullets((f"{note.level}: {note.text}",), style=LEVEL_STYLES[note.level]) for note in rest],
+        [
+            Bullets((f"{note.level}: {note.text}",), style=LEVEL_STYLES[note.level])
+            for note in report.notes
+        ],
     )
 
 

@@ -40,7 +40,11 @@ METER = 22
 """The columns of a meter before what it says."""
 GAIN = 2
 """The columns before what a step brings, at least."""
-_LEADS = (14, 12, 8, 4)  # columns before a line to paste, as far as it needs them
+STEP = 2
+"""The columns before what a step changes, and why."""
+LEAD = 8
+"""The columns before a line to paste that needs no more room than most."""
+_LEADS = (14, 12, LEAD, 4, 2)  # as far as it needs them
 _GAIN_AT = 88  # where it ends on a wide terminal
 _SHELL = ("nsys", "nsysmap", "polygraphy", "python", "trtexec", "tensorrt_rtx", "trtllm-build")
 _SHELL_WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|\\.|[^\s'"\\])+""")
@@ -179,7 +183,7 @@ def _close_step(step: Instruction, width: int) -> Iterator[Line]:
         fit = [way for way in ways if not _beyond(way, width)] or ways[-1:]
         yield from min(fit, key=len)
     for told in (step.change, step.why):
-        yield from _right(wrapped(told, room, indent=2, hang=0))
+        yield from _right(wrapped(told, room, indent=STEP, hang=0))
 
 
 def _noted(line: str, why: str, width: int) -> list[Line]:

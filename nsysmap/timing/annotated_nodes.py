@@ -53,6 +53,7 @@ def annotation_notes(table: Table, kernels: Table) -> tuple[Note, ...]:
                 "warning",
                 "the graph annotations tell nothing here: no kernel of the report has the id of a"
                 " graph node (record with --cuda-graph-trace=node)",
+                brief="the graph annotations tell nothing: no kernel is of a graph's node",
             ),
         )
     if not covered:
@@ -62,6 +63,7 @@ def annotation_notes(table: Table, kernels: Table) -> tuple[Note, ...]:
                 f"the graph annotations are of other graphs: none of their"
                 f" {counted(len(table), 'node')} is among those of the"
                 f" {counted(replayed, 'kernel')} that CUDA graphs ran",
+                brief="the graph annotations are of other graphs",
             ),
         )
     return (

@@ -103,6 +103,7 @@ def trtexec_notes(times: TrtexecTimes | None, table: Table) -> list[Note]:
                 "warning",
                 f"{times.source} was measured while trtexec also timed layers (no"
                 " --separateProfileRun): all its times are longer.",
+                brief=f"{times.source} timed layers too: all its times are longer",
             )
         )
     return notes

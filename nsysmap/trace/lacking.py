@@ -14,7 +14,7 @@ from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, IntArray
 from nsysmap.inputs.nsys.program import older
 from nsysmap.inputs.nsys.record import PERMISSION
-from nsysmap.text.units import counted
+from nsysmap.text.units import counted, percent
 from nsysmap.trace.gpu_work import gpu_work
 from nsysmap.trace.lost_calls import LostCalls, lost_calls
 from nsysmap.trace.model import Trace
@@ -28,6 +28,7 @@ _NO_REASON = (
     f" (ERR_NVGPUCTRPERM): {PERMISSION}"
 )
 _TID = 0xFFFFFF  # the bits of nsys's globalTid that number the thread
+_UNDER_WSL = "it was captured under WSL2: capture on Linux itself, or on Windows"
 _MANY = 0.05  # of the kernel launches without a kernel: from here on it is a warning
 
 
@@ -127,7 +128,9 @@ def _lacking(trace: Trace, cuda_graph_trace: str) -> Iterator[Note]:
     if trace.gpu_metrics.tables is None and (recording.counters_asked_for or recording.no_counters):
         why = recording.no_counters or _NO_REASON
         yield Note(
-            "warning", f"Hardware counters were to be sampled, and the trace has none: {why}."
+            "warning",
+            f"Hardware counters were to be sampled, and the trace has none: {why}.",
+            brief="hardware counters were to be sampled, and the trace has none",
         )
 
 
@@ -136,7 +139,7 @@ def _no_gpu(trace: Trace) -> Note:
     kind = trace.api_calls.text("kind")
     launches = int(np.count_nonzero(kind.equals("launch") | kind.equals("graph-launch")))
     asked = counted(launches, "launch") if launches else "copies and memsets"
-    brief = f"The trace has the host's CUDA calls, including {asked}, but no GPU work"
+    brief = f"The trace has no GPU work, only the host's {asked}"
     told = f"{brief}: nothing can be said about the GPU."
     warned = f" nsys reported: {'; '.join(recording.warnings)}." if recording.warnings else ""
     if recording.wsl:
@@ -144,16 +147,18 @@ def _no_gpu(trace: Trace) -> Note:
             "It was captured under WSL2, where many driver versions deliver no GPU records. Capture"
             " on Linux itself, or on Windows."
         )
+        remedy = _UNDER_WSL
     else:
         why = (
             "This happens under WSL2, on virtual GPUs (vGPU), with MIG or MPS, with a driver newer"
             " than nsys, or if the program was killed before the records were written. Capture on a"
             " GPU that the program has to itself, with an nsys as new as the driver."
         )
+        remedy = "capture on a GPU of its own, with an nsys as new as the driver"
     version = recording.nsys_version
     software = version is not None and not older(version, _HARDWARE_TRACE_SINCE)
     more = " Or try nsys's software tracing: -t cuda-sw,nvtx." if software else ""
-    return Note("error", f"{told}{warned} {why}{more}", brief=brief)
+    return Note("error", f"{told}{warned} {why}{more}", brief=brief, remedy=remedy)
 
 
 def _no_kernels(trace: Trace) -> Note:
@@ -164,15 +169,18 @@ def _no_kernels(trace: Trace) -> Note:
         why = "none ran while nsys collected, or none was recorded"
         return Note("error", f"{brief}: {why}.", brief=brief)
     if len(trace.api_calls):
-        brief = (
-            f"The trace has {counted(len(trace.api_calls), 'CUDA call')}, but none of them launches"
-            " a kernel or copies or sets memory"
-        )
+        calls = f"The trace has {counted(len(trace.api_calls), 'CUDA call')}"
         told = (
-            f"{brief}. Nothing can be said about the GPU. Collect while the GPU has work (see"
-            " --capture-range, --delay and --duration)."
+            f"{calls}, but none of them launches a kernel or copies or sets memory. Nothing can be"
+            " said about the GPU. Collect while the GPU has work (see --capture-range, --delay and"
+            " --duration)."
         )
-        return Note("error", told, brief=brief)
+        return Note(
+            "error",
+            told,
+            brief=f"{calls}, but none gives work to the GPU",
+            remedy="collect while it has work (--capture-range, --delay, --duration)",
+        )
     if recording.traced and "Cuda" not in recording.traced:
         kinds = ", ".join(sorted(recording.traced))
         brief = f"CUDA was not traced (only {kinds})"
@@ -193,11 +201,13 @@ def _nothing_recorded(recording: Recording) -> Note:
     would give the same.
     """
     warned = f" ({'; '.join(recording.warnings)})" if recording.warnings else ""
-    brief = f"CUDA was traced, but no CUDA events were recorded{warned}"
+    brief = "CUDA was traced, but no CUDA events were recorded"
     if recording.output.failure is not None:
         brief = f"No CUDA events were recorded: {recording.output.failure}"
         told = f"{brief}, as it wrote to stderr. Run it without nsys first."
-        return Note("error", told, brief=brief, about="nothing-recorded")
+        return Note(
+            "error", told, brief=brief, remedy="run it without nsys first", about="nothing-recorded"
+        )
     where = (
         " It was captured under WSL2, where this happens with many driver versions."
         if recording.wsl
@@ -210,12 +220,22 @@ def _nothing_recorded(recording: Recording) -> Note:
         else ""
     )
     told = (
-        f"{brief}: the program made no CUDA call while nsys collected, ran in a process that nsys"
-        " does not follow (such as a service started earlier), or its driver is newer than this"
-        f" nsys supports.{where}{wrote} Start the program with nsys itself, let it end by itself,"
-        " and use an nsys as new as the driver."
+        f"{brief}{warned}: the program made no CUDA call while nsys collected, ran in a process"
+        " that nsys does not follow (such as a service started earlier), or its driver is newer"
+        f" than this nsys supports.{where}{wrote} Start the program with nsys itself, let it end"
+        " by itself, and use an nsys as new as the driver."
     )
-    return Note("error", told, brief=brief, about="nothing-recorded")
+    return Note(
+        "error",
+        told,
+        brief=brief,
+        remedy=(
+            _UNDER_WSL
+            if recording.wsl
+            else "start it with nsys, let it end, and use an nsys as new as the driver"
+        ),
+        about="nothing-recorded",
+    )
 
 
 def _unrecorded_notes(trace: Trace) -> Iterator[Note]:
@@ -226,6 +246,10 @@ def _unrecorded_notes(trace: Trace) -> Iterator[Note]:
             f"{found.between:,} of {found.launches:,} kernel launches, scattered over the trace,"
             " have no kernel in it: records were lost, and the inferences around them look shorter"
             " than they were. Capture for a shorter time (--duration, --capture-range).",
+            brief=(
+                f"{percent(found.between, found.launches, 0)} of launches have no kernel:"
+                " inferences look too short"
+            ),
         )
     if found.last:
         yield Note(
@@ -234,6 +258,7 @@ def _unrecorded_notes(trace: Trace) -> Iterator[Note]:
             f" {found.since_ns / 1e9:.3f} s on, have no kernel in the trace: the capture ended, or"
             " the program was killed, before these were recorded. Inferences launched then are cut"
             " off.",
+            brief=f"the last {percent(found.last, found.launches, 0)} of launches have no kernel",
         )
     yield from _lost_notes(lost_calls(trace))
 

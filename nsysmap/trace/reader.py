@@ -32,7 +32,7 @@ from nsysmap.core.trace_schema import (
 )
 from nsysmap.inputs.nsys.columns_needed import missing_columns
 from nsysmap.inputs.nsys.tables import KNOWN_MAJORS, NEWEST_KNOWN, NsysTables
-from nsysmap.text.units import counted
+from nsysmap.text.units import counted, percent
 from nsysmap.trace import cuda_api
 from nsysmap.trace.devices import devices_table
 from nsysmap.trace.gpu_metrics import GpuMetrics, has_gpu_metrics
@@ -207,6 +207,7 @@ def _schema_notes(recording: Recording) -> tuple[Note, ...]:
                 "warning",
                 f"{told} Tables and columns that were renamed count as absent, so results may be"
                 " wrong.",
+                brief=f"schema {recording.schema_version} is not known: results may be wrong",
             ),
         )
     if tuple(numbers[:2]) > NEWEST_KNOWN:
@@ -227,7 +228,11 @@ def _names_notes(tables: NsysTables) -> tuple[Note, ...]:
 
 def _unread_notes(unread: Sequence[str]) -> tuple[Note, ...]:
     return tuple(
-        Note("warning", f"Nothing is known about {name}: their table has no columns start and end.")
+        Note(
+            "warning",
+            f"Nothing is known about {name}: their table has no columns start and end.",
+            brief=f"nothing is known about {name}",
+        )
         for name in unread
     )
 
@@ -242,7 +247,8 @@ def _untold_notes(kernels: Table) -> tuple[Note, ...]:
         " globalPid), and so no launch and no inference: inferences lack kernels, and their times"
         " may be too short. Export the report again."
     )
-    return (Note("warning", told),)
+    brief = f"{percent(untold, len(kernels), 0)} of kernels have no process, and no inference"
+    return (Note("warning", told, brief=brief),)
 
 
 def _check_sums(path: Path, trace: Trace) -> None:

@@ -77,6 +77,7 @@ ONLY_SOME = (
     "with-data-loader",
     "engine-file",
 )
+_LINE, _SENTENCE = 76, 66  # columns of 80 that are left for a line to paste, and for a sentence
 _SINCE = re.compile(r"# from TensorRT ([\d.]+) on$")
 _RELEASE = re.compile(r"# from (TensorRT-LLM|Torch-TensorRT) [\d.]+")
 
@@ -111,6 +112,33 @@ def test_no_line_has_an_option_that_the_version_lacks(name: str) -> None:
                     re.findall(r"trtexec .*?--(\w+)", text) if text.startswith("trtexec") else []
                 )
                 assert set(options) <= set(OPTIONS), text
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_what_matters_most_of_a_long_line_or_sentence_takes_one_line_of_a_terminal(
+    name: str,
+) -> None:
+    for kind in KINDS:
+        for host in (None, *HOSTS):
+            made = how(EVERYTHING[name], Program(kind, (11, 1), host=host))
+            for whole, brief in (
+                (made.paste, made.paste_brief),
+                (made.change, made.change_brief),
+            ):
+                if brief is not None:
+                    assert whole is not None and len(brief) < len(whole)
+            shell = (made.paste_brief or "").startswith("trtexec")  # goes on after a backslash
+            most = 140 if shell or "bindings" in (made.paste_brief or "") else _LINE
+            assert len(made.paste_brief or "") <= most
+            assert len(made.change_brief or "") <= _SENTENCE * 2  # of two findings
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_what_a_person_must_fill_in_is_in_capitals(name: str) -> None:
+    for kind in KINDS:
+        for version in VERSIONS:
+            for text in said(how(EVERYTHING[name], Program(kind, version))):
+                assert not re.search(r"\bmodel\.(?:onnx|plan)|/program|\bprogram\.py", text)
 
 
 def test_an_option_that_a_version_lacks_is_noticed() -> None:
@@ -149,23 +177,23 @@ def test_a_rule_that_can_be_an_action_has_a_title_of_its_own() -> None:
         (
             "two-in-flight",
             Program(TENSORRT, (8, 5, 1)),
-            "trtexec --loadEngine=model.plan --streams=2",
+            "trtexec --loadEngine=MODEL.plan --streams=2",
         ),
         (
             "two-in-flight",
             Program(TENSORRT, (8, 6)),
-            "trtexec --loadEngine=model.plan --infStreams=2",
+            "trtexec --loadEngine=MODEL.plan --infStreams=2",
         ),
-        ("two-in-flight", Program(TENSORRT), "trtexec --loadEngine=model.plan --infStreams=2"),
+        ("two-in-flight", Program(TENSORRT), "trtexec --loadEngine=MODEL.plan --infStreams=2"),
         (
             "two-in-flight",
             Program(TENSORRT, before=(10,)),
-            "trtexec --loadEngine=model.plan --infStreams=2  # from TensorRT 8.6 on",
+            "trtexec --loadEngine=MODEL.plan --infStreams=2  # from TensorRT 8.6 on",
         ),
         (
             "cuda-graph",
             Program(TENSORRT, (10, 14)),
-            "trtexec --loadEngine=model.plan --useCudaGraph",
+            "trtexec --loadEngine=MODEL.plan --useCudaGraph",
         ),
         (
             "cuda-graph",
@@ -200,14 +228,16 @@ def test_a_rule_that_can_be_an_action_has_a_title_of_its_own() -> None:
         (
             "join-kernels",
             Program(TENSORRT, (8, 6)),
-            'torch.onnx.export(model, inputs, "model.onnx", opset_version=17)',
+            'torch.onnx.export(model, inputs, "MODEL.onnx", opset_version=17)',
         ),
     ],
 )
 def test_the_line_to_paste_is_of_the_version_and_of_what_runs(
     change: str, program: Program, line: str
 ) -> None:
-    assert how(CHANGES[change], program) == How(line)
+    made = how(CHANGES[change], program)
+    assert made == How(line, paste_brief=made.paste_brief)
+    assert made.paste_brief is None or "# from" not in made.paste_brief
 
 
 def test_tensorrt_11_makes_cuda_graphs_in_trtexec_by_itself_so_the_line_is_for_ones_own_program() -> (  # noqa: E501
@@ -346,7 +376,7 @@ def test_where_the_version_is_not_known_half_precision_has_both_ways() -> None:
     assert "before TensorRT 11" in (made.change or "")
     assert (
         how(RULES["fp32-in-reduced-engine"], Program(TENSORRT, (10, 13))).paste
-        == "python -m modelopt.onnx.autocast --onnx_path model.onnx"
+        == "python -m modelopt.onnx.autocast --onnx_path MODEL.onnx"
     )
 
 
@@ -409,7 +439,7 @@ def test_for_engines_of_tensorrt_for_rtx_no_line_is_one_of_trtexec(
     [
         (
             Program(TENSORRT, (10, 3), host=TRTEXEC),
-            "trtexec --loadEngine=model.plan --useCudaGraph",
+            "trtexec --loadEngine=MODEL.plan --useCudaGraph",
         ),
         (
             Program(TENSORRT, (10, 3), host=PYTHON),
@@ -433,7 +463,7 @@ def test_for_engines_of_tensorrt_for_rtx_no_line_is_one_of_trtexec(
         ),
         (
             Program(TENSORRT, rtx=True, host=TENSORRT_RTX),
-            "tensorrt_rtx --loadEngine=model.plan --rtxCudaGraphStrategy=wholeGraph",
+            "tensorrt_rtx --loadEngine=MODEL.plan --rtxCudaGraphStrategy=wholeGraph",
         ),
         (
             Program(ONNX_RUNTIME, rtx=True, host=PYTHON),
@@ -441,7 +471,7 @@ def test_for_engines_of_tensorrt_for_rtx_no_line_is_one_of_trtexec(
         ),
         (
             Program(TENSORRT, rtx=True),
-            "tensorrt_rtx --loadEngine=model.plan --rtxCudaGraphStrategy=wholeGraph",
+            "tensorrt_rtx --loadEngine=MODEL.plan --rtxCudaGraphStrategy=wholeGraph",
         ),
     ],
 )

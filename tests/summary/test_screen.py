@@ -24,6 +24,7 @@ from nsysmap.text.page import Instructions, Paragraph
 from nsysmap.text.page_lines import bar
 from nsysmap.text.terminal import columns
 from nsysmap.text.units import rounded
+from tests.nsys_file import NsysFile
 from tests.places import FIXTURES, GOLDEN
 from tests.reports import hostile
 from tests.rule_packs import golden_rules
@@ -128,7 +129,7 @@ def test_a_trace_that_hides_its_kernels_says_so_first_and_what_to_capture_instea
     assert keys[0] == "doubt"
     assert "costs" not in keys
     again = first.missing(answer)
-    assert again is not None and "--cuda-graph-trace=node" in again[1]
+    assert again is not None and "--cuda-graph-trace=node" in again.command
 
 
 def test_what_says_nothing_is_not_printed() -> None:
@@ -268,6 +269,39 @@ def test_doubts_are_one_line_that_counts_the_others() -> None:
     (block,) = told.blocks
     assert isinstance(block, Paragraph)
     assert block.text.endswith("(+1: --full)")
+
+
+@pytest.mark.parametrize(
+    ("calls", "traced"), [(True, "Cuda"), (False, "Cuda"), (False, "NvtxEvents")]
+)
+def test_the_doubt_of_a_trace_without_gpu_work_takes_two_lines_with_what_to_do(
+    tmp_path: Path, calls: bool, traced: str
+) -> None:
+    file = NsysFile()
+    file.add("META_DATA_CAPTURE", name="CAPTURE_EVENT_TYPE", value=traced)
+    file.range("a", 1, 2)
+    for number in range(12345 if calls else 0):
+        file.call("cudaStreamSynchronize_v3020", 10 * number, 10 * number + 5, number)
+    answer = analyze(file.write(tmp_path / "x.sqlite"), rules=[]).summary
+    lines = lines_of(answer)
+    (begin,) = [at for at, line in enumerate(lines) if line.startswith("Doubt")]
+    end = next(at for at, line in enumerate(lines) if at > begin and not line.startswith(" "))
+    assert end - begin <= 2
+    (trouble,) = answer.errors
+    assert trouble.brief in " ".join(" ".join(lines).split())
+    assert bool(trouble.remedy) != bool(first.missing(answer))
+    assert trouble.remedy in " ".join(" ".join(lines).split())
+    assert trouble.text in " ".join(report_text(answer, full=True).split())
+
+
+def test_the_name_of_a_report_is_cut_where_the_title_takes_more_than_a_line() -> None:
+    long = replace(
+        held("pytorch"), source="a_folder+of_a_name+that_is_long+" * 3 + "report.nsys-rep"
+    )
+    title = lines_of(long)[0]
+    assert columns(title) <= WIDTH
+    assert "…" in title and "passes" not in title
+    assert lines_of(long)[1].startswith(("Doubt", "Time"))
 
 
 def test_a_saving_says_of_which_time() -> None:

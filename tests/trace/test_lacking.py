@@ -51,7 +51,7 @@ def test_launches_without_any_gpu_work_are_not_told_to_be_captured_as_they_were(
     assert gpu_unrecorded(trace)
     ((level, text),) = told(trace)
     assert level == "error"
-    assert "including 3 launches" in text
+    assert "only the host's 3 launches" in text
     assert "no GPU work" in text
     assert all(word in text for word in ("vGPU", "MIG", "MPS"))
     assert "-t cuda" not in text
@@ -172,7 +172,7 @@ def test_a_program_without_gpu_work_is_not_to_be_captured_again_in_the_same_way(
         assert gains.no_action(summary).startswith(
             "see above" if traced == "Cuda" else "capture again"
         )
-    assert steps == [[], ["nsys profile -t cuda,nvtx,osrt -o report ./program"]]
+    assert steps == [[], ["nsys profile -t cuda,nvtx,osrt -o report ./PROGRAM"]]
 
 
 def test_an_old_export_that_does_not_say_what_was_traced_leaves_both_open(tmp_path: Path) -> None:

@@ -316,6 +316,7 @@ def dla_notes(layers: Iterable[Layer]) -> tuple[Note, ...]:
             "warning",
             "part of the engine runs on a DLA (deep learning accelerator), of which nsys reports"
             " have no rows; the times of layers named '... from nvm' include the wait for it",
+            brief="part of the engine runs on a DLA, of which nsys has no rows",
         ),
     )
 
@@ -327,12 +328,14 @@ def _notes(layers: Sequence[Layer], detailed: bool, unlisted: str | None) -> Ite
             "warning",
             f"the file lists only part of the engine's layers: it refers to {_shown(unlisted)},"
             " which is not among them",
+            brief="the engine file lists only part of the engine's layers",
         )
     if not detailed:
         yield Note(
             "warning",
             "the engine file has layer names only (no types, shapes or tactics); rebuild with"
             " --profilingVerbosity=detailed for more",
+            brief="the engine file has only names (build: --profilingVerbosity=detailed)",
         )
     repeated = [
         name for name, count in Counter(layer.name for layer in layers).items() if count > 1

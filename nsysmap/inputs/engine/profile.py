@@ -88,6 +88,7 @@ def with_profile(engine: Engine, path: str | Path) -> Engine:
                 "warning",
                 f"{len(left)} of {len(rows)} rows of the profile {file.name} do not match any layer"
                 f" of the engine: {shown}",
+                brief=f"{len(left)} of {len(rows)} rows of {file.name} match no layer",
             ),
         )
     return replace(engine, trtexec_ns=tuple(filled), notes=notes)

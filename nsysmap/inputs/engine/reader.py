@@ -56,7 +56,8 @@ def read_engine(path: str | Path, *, profile: str | Path | None = None) -> Engin
             f"the file lists the layers of {len(engines)} different engines; the last one, with"
             f" {len(engine.layers)} layers, is used"
         )
-        engine = replace(engine, notes=(*engine.notes, Note("warning", told)))
+        brief = f"the file lists {len(engines)} engines; the last one is used"
+        engine = replace(engine, notes=(*engine.notes, Note("warning", told, brief=brief)))
     if profile is None:
         return engine
     from nsysmap.inputs.engine.profile import with_profile

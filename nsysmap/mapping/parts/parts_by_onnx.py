@@ -122,6 +122,7 @@ def place_on_model(model: OnnxModel, engines: Sequence[Engine], layers: Table) -
                     "warning",
                     f"{model.source} has none of the nodes named in {name}: its parts are not"
                     " assigned to nodes.",
+                    brief=f"{model.source} has none of the nodes of a region",
                 )
             )
             continue

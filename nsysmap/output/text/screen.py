@@ -31,7 +31,7 @@ def screen(answer: Answer, width: int) -> list[Line]:
 
 
 def _laid_out(answer: Answer, width: int, amount: Amount) -> list[Line]:
-    forms = first.headlines(answer)
+    forms = first.headlines(answer, width)
     told = next((one for one in forms if columns(one) <= width), forms[-1])
     lines = heading(told, width)
     if answer.selected:
