@@ -143,10 +143,18 @@ def test_tensorrt_for_rtx_is_advised_its_runtime_cache_even_where_it_only_loads_
     None
 ):
     tables = analyze(FIXTURES / "torch_encoder/eager.nsys-rep", rules=[]).tables.by_name()
-    assert "setRuntimeCache" in _remedy(
-        tables, Program(TENSORRT, rtx=True), compiled=False, ptx=False
+    told = (
+        (
+            "setRuntimeCache",
+            _remedy(tables, Program(TENSORRT, rtx=True), compiled=False, ptx=False),
+        ),
+        (
+            "CUDA_MODULE_LOADING=EAGER",
+            _remedy(tables, Program(TENSORRT), compiled=False, ptx=False),
+        ),
+        ("CUDA_CACHE_PATH", _remedy(tables, Program(CUDA), compiled=True, ptx=True)),
     )
-    assert "CUDA_MODULE_LOADING=EAGER" in _remedy(
-        tables, Program(TENSORRT), compiled=False, ptx=False
-    )
-    assert "CUDA_CACHE_PATH" in _remedy(tables, Program(CUDA), compiled=True, ptx=True)
+    for way, remedy in told:
+        assert way in remedy.text
+        assert way in remedy.brief
+        assert len(remedy.brief) <= 66  # columns that a line of the screen has for it
