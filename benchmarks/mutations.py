@@ -13,24 +13,37 @@ share killed is below `--at-least`.
 
 runs only the tests that are near the module: its own and those of the room that import it.  What
 survives those may be killed by the others, so that the share is a lower bound.
+
+    python benchmarks/mutations.py --trace traced.json          # once: which tests run which lines
+    python benchmarks/mutations.py --sample 50 --seed 3 --traced traced.json
+
+runs, of all tests that were traced, those that run the changed lines, the fastest first.  No other
+test can notice the change, so that the share is exact and the survivors cost the least time.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import gc
+import importlib
+import json
 import os
 import random
 import resource
 import shutil
+import signal
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections import Counter, defaultdict
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
 
 # imported before the forks, so that no run of the tests has to
 import duckdb  # noqa: F401
@@ -39,6 +52,7 @@ import numpy  # noqa: F401  # noqa: ICN001
 import pandas  # noqa: F401
 import pyarrow  # noqa: F401
 import pytest
+from _pytest.runner import runtestprotocol
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -56,6 +70,11 @@ TESTS = {
 """The tests of each room, the likeliest to notice and the fastest first; a module's own,
 `test_MODULE.py`, run before them.
 """
+_ALL_TESTS = (
+    *("tests/mapping", "tests/timing", "tests/whatif", "tests/nsys", "tests/trace"),
+    *("tests/captures", "tests/summary", "tests/test_analysis.py"),
+)
+"""What is traced: the rooms, and the rooms that run whole analyses."""
 
 _OPPOSITE: dict[type[ast.cmpop], tuple[str, ...]] = {
     ast.Lt: ("<=", ">="),
@@ -142,7 +161,11 @@ EQUIVALENT = (
 )
 """Mutations that are not tried, and why no test could notice them."""
 
+_FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 _HANGS = 5  # times as long as without a mutation: the tests no longer end
+_NOT_CHANGED = 97  # our own: a process ended before it had changed the module
+_WAITS = 4  # times as long by the clock as by the processor: it waits for what does not come
+_START_S = 30  # of processor time, for the imports of the tests
 _FAILED = 1  # pytest's status if a test failed; others are mistakes of the run itself
 _INTERRUPTED = 2  # … if a module could not be imported: the mutation is noticed too
 
@@ -305,6 +328,149 @@ def near_tests(module: str) -> list[str]:
     return sorted(found, key=lambda path: not path.startswith(tuple(room)))
 
 
+@dataclass(frozen=True)
+class Traced:
+    """Which tests run which lines, as one run of them without any mutation told."""
+
+    seconds: Mapping[str, float]  # processor time of each test
+    lines: Mapping[str, Mapping[int, Sequence[str]]]  # the tests by module and line
+
+    @classmethod
+    def read(cls, path: Path) -> Traced:
+        """What :func:`traced` wrote."""
+        data = json.loads(path.read_text())
+        names = list(data["seconds"])
+        return cls(
+            data["seconds"],
+            {
+                module: {int(line): [names[at] for at in tests] for line, tests in lines.items()}
+                for module, lines in data["lines"].items()
+            },
+        )
+
+    def tests(self, mutation: Mutation, source: str) -> list[str]:
+        """The tests that run the changed expression: those of the module itself, then the files
+        near it, then all others; of each the fastest first.
+        """
+        by_line = self.lines.get(mutation.module, {})
+        found = {
+            test for line in statement_lines(source, mutation) for test in by_line.get(line, ())
+        }
+        first = [*own_tests(mutation.module), *near_tests(mutation.module)]
+        place = {path: at for at, path in enumerate(dict.fromkeys(first))}
+        return sorted(
+            found,
+            key=lambda test: (place.get(test.partition("::")[0], len(place)), self.seconds[test]),
+        )
+
+    def within(self, tests: Sequence[str], limit_s: float) -> list[str]:
+        """Those of the tests that take no longer than that together, the first ones first."""
+        found, left = [], limit_s
+        for test in tests:
+            left -= self.seconds[test]
+            if left < 0:
+                break
+            found.append(test)
+        return found
+
+
+def statement_lines(source: str, mutation: Mutation) -> set[int]:
+    """The lines that run if, and only if, the changed expression is used.
+
+    Those of its statement; of a default those of its function; of a constant of the module those
+    of all statements that name it; of a class all of the module.
+    """
+    tree = ast.parse(source)
+    way = list(_way_to(tree, mutation.line))
+    innermost = way[-1]
+    if isinstance(innermost, _FUNCTION):  # a default
+        return set(range(innermost.body[0].lineno, (innermost.end_lineno or 0) + 1))
+    if any(isinstance(node, _FUNCTION) for node in way):
+        return _header_lines(innermost)
+    names = set() if isinstance(way[0], ast.ClassDef) else _constants_of(tree, way[0])
+    if not names:
+        return set(range(1, source.count("\n") + 2))
+    return {
+        line
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt) and names & _loaded(node)
+        for line in _header_lines(node)
+    }
+
+
+def _way_to(tree: ast.AST, line: int) -> Iterator[ast.stmt]:
+    """The statements around a line, the outermost first."""
+    for node in ast.iter_child_nodes(tree):
+        begin, end = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
+        if begin is None or end is None:
+            yield from _way_to(node, line)
+        elif begin <= line <= end:
+            if isinstance(node, ast.stmt):
+                yield node
+            yield from _way_to(node, line)
+
+
+def _loaded(node: ast.stmt) -> set[str]:
+    """The names that a statement reads, without the statements inside it."""
+    inside = (ast.stmt, ast.ExceptHandler, ast.match_case)
+    return {
+        name
+        for child in ast.iter_child_nodes(node)
+        if not isinstance(child, inside)
+        for name in _names(child, ast.Load)
+    }
+
+
+def _header_lines(node: ast.stmt) -> set[int]:
+    """The lines of a statement without those of the statements inside it."""
+    body: list[ast.stmt] = getattr(node, "body", [])
+    last = body[0].lineno - 1 if body else node.end_lineno or node.lineno
+    return set(range(node.lineno, max(last, node.lineno) + 1))
+
+
+class _Recorder:
+    """Pytest's plugin that tells the coverage which test runs, and takes its time."""
+
+    def __init__(self, coverage: object) -> None:
+        self.coverage = coverage
+        self.seconds: dict[str, float] = {}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Called by pytest around each test."""
+        self.coverage.switch_context(item.nodeid)  # type: ignore[attr-defined]
+        began = time.process_time()
+        result = yield
+        self.seconds[item.nodeid] = round(time.process_time() - began, 3)
+        return result
+
+
+def trace(path: Path, tests: Sequence[str]) -> None:
+    """Run these tests once, and write which of them runs which line of the modules to change."""
+    from coverage import Coverage  # noqa: PLC0415  # the package is needed for nothing else
+
+    os.environ["CI"] = "1"  # the examples that the mutations are tried with
+    coverage = Coverage(data_file=None, include=[f"{ROOT}/{room}/*" for room in TESTS])
+    recorder = _Recorder(coverage)
+    coverage.start()
+    status = pytest.main(["-q", "-p", "no:cacheprovider", *tests], plugins=[recorder])
+    coverage.stop()
+    if status != 0:
+        raise SystemExit("a test fails without a mutation")
+    write_traced(path, coverage.get_data(), recorder.seconds)
+
+
+def write_traced(path: Path, found: Any, seconds: Mapping[str, float]) -> None:
+    """As JSON: the time of each test, and by module and line the numbers of the tests."""
+    numbers = {test: at for at, test in enumerate(seconds)}
+    lines: dict[str, dict[int, list[int]]] = defaultdict(dict)
+    for name in sorted(found.measured_files()):
+        module = str(Path(name).relative_to(ROOT))
+        for line, tests in sorted(found.contexts_by_lineno(name).items()):
+            lines[module][line] = sorted(numbers[test] for test in tests if test in numbers)
+    path.write_text(json.dumps({"seconds": seconds, "lines": lines}))
+
+
 def copied(folder: Path) -> None:
     """A copy of what mutations change and tests read; the rest are links."""
     for name in ("nsysmap", "tests"):
@@ -314,7 +480,7 @@ def copied(folder: Path) -> None:
             (folder / path.name).symlink_to(path)
 
 
-def survives(mutation: Mutation, folder: Path, limit_s: float, *, near: bool, timed: bool) -> bool:
+def survives(mutation: Mutation, folder: Path, batches: Sequence[Batch], *, timed: bool) -> bool:
     """Whether every test passes in spite of the mutation.
 
     Tests that no longer end notice it, if they are known to end without it (``timed``); else what
@@ -325,14 +491,41 @@ def survives(mutation: Mutation, folder: Path, limit_s: float, *, near: bool, ti
     changed = source[: mutation.begin] + mutation.becomes.encode() + source[mutation.end :]
     path.write_bytes(changed)
     try:
-        closest = [*own_tests(mutation.module), *near_tests(mutation.module)]
-        tests = closest if near and closest else [*closest, *tests_of(mutation.module)]
-        status = run_tests(list(dict.fromkeys(tests)), folder, limit_s)
+        for batch in batches:
+            status = run_tests(batch.tests, folder, batch.limit_s)
+            if status not in (0, _FAILED, _INTERRUPTED, None):
+                raise SystemExit(f"{mutation}: pytest ended with status {status}")
+            if status is None and not timed:
+                return True
+            if status != 0:
+                return False
     finally:
         path.write_bytes(source)
-    if status not in (0, _FAILED, _INTERRUPTED, None):
-        raise SystemExit(f"{mutation}: pytest ended with status {status}")
-    return status == 0 or (status is None and not timed)
+    return True
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Tests that run in one process, and the processor time that they may take."""
+
+    tests: Sequence[str]
+    limit_s: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which tests are run for a mutation."""
+
+    limit_s: Mapping[str, float]  # by room
+    near: bool
+
+    def batches(self, mutation: Mutation) -> list[Batch]:
+        """The likeliest to notice it first."""
+        limit_s = self.limit_s[room_of(mutation.module)]
+        closest = list(dict.fromkeys((*own_tests(mutation.module), *near_tests(mutation.module))))
+        if self.near and closest:
+            return [Batch(closest, limit_s)]
+        return [Batch(list(dict.fromkeys((*closest, *tests_of(mutation.module)))), limit_s)]
 
 
 def run_tests(tests: Sequence[str], folder: Path, limit_s: float) -> int | None:
@@ -362,9 +555,7 @@ def run_tests(tests: Sequence[str], folder: Path, limit_s: float) -> int | None:
         os._exit(status)
 
 
-def _tried(
-    chosen: Sequence[Mutation], limit_s: Mapping[str, float], *, near: bool, timed: bool
-) -> list[tuple[str, bool]]:
+def _tried(chosen: Sequence[Mutation], choice: Choice, *, timed: bool) -> list[tuple[str, bool]]:
     """Of each mutation its room and whether it was killed, printed as they come."""
     found = []
     with tempfile.TemporaryDirectory(prefix="mutations-") as place:
@@ -372,11 +563,204 @@ def _tried(
         copied(folder)
         for mutation in chosen:
             began, room = _children_s(), room_of(mutation.module)
-            survived = survives(mutation, folder, limit_s[room], near=near, timed=timed)
+            survived = survives(mutation, folder, choice.batches(mutation), timed=timed)
             word = "SURVIVED" if survived else "killed  "
             print(f"{word} {_children_s() - began:5.0f} s  {mutation}", flush=True)
             found.append((room, not survived))
     return found
+
+
+def in_place(
+    chosen: Sequence[Mutation], traced: Traced, limit_s: float
+) -> list[tuple[Mutation, bool]]:
+    """Of each mutation whether it was killed, by the traced tests that run its lines.
+
+    The tests are collected once, by a process that forks one for each mutation, which puts the
+    changed code into the module that the tests have imported already.
+    """
+    asked = {
+        one: [
+            test
+            for test in traced.tests(one, (ROOT / one.module).read_text())
+            if (ROOT / test.partition("::")[0]).exists()
+        ]
+        for one in chosen
+    }
+    loop = _Loop(asked, traced, limit_s)
+    files = sorted({test.partition("::")[0] for tests in asked.values() for test in tests})
+    os.environ["CI"] = "1"  # the same examples each time
+    os.chdir(ROOT)
+    if files:
+        pytest.main(["-q", "-q", "--capture=no", "-p", "no:cacheprovider", *files], plugins=[loop])
+    if len(loop.found) < len(chosen):
+        raise SystemExit("the tests could not be collected")
+    return loop.found
+
+
+class _Loop:
+    """Pytest's plugin that tries mutations in place of running the tests once."""
+
+    def __init__(
+        self, asked: Mapping[Mutation, Sequence[str]], traced: Traced, limit_s: float
+    ) -> None:
+        self.asked, self.traced, self.limit_s = asked, traced, limit_s
+        self.found: list[tuple[Mutation, bool]] = []
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Called by pytest when all tests are collected."""
+        items = {item.nodeid: item for item in session.items}
+        for mutation, names in self.asked.items():
+            tests = [name for name in self.traced.within(names, self.limit_s) if name in items]
+            seconds = sum(self.traced.seconds[name] for name in tests)
+            began = _children_s()
+            killed = bool(tests) and not _passed(
+                mutation, [items[name] for name in tests], int(_START_S + _HANGS * seconds)
+            )
+            word = "killed  " if killed else "SURVIVED"
+            left = "" if len(tests) == len(names) else f", {len(names) - len(tests)} not run"
+            took = f"{_children_s() - began:5.0f} s {len(tests):4} tests{left}"
+            print(f"{word} {took}  {mutation}", flush=True)
+            self.found.append((mutation, killed))
+        return True
+
+
+def _passed(mutation: Mutation, items: Sequence[pytest.Item], limit_s: int) -> bool:
+    """Whether the tests pass, and end, in a process in which the module is changed."""
+    with tempfile.TemporaryDirectory(prefix="mutations-") as place:
+        child = os.fork()
+        if child:
+            _, status = os.waitpid(child, 0)
+            if os.WIFEXITED(status) and os.WEXITSTATUS(status) == _NOT_CHANGED:
+                raise SystemExit(f"{mutation}: the module could not be changed")
+            return status == 0
+        status = _NOT_CHANGED
+        try:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for stream in (0, 1, 2):
+                os.dup2(nothing, stream)
+            resource.setrlimit(resource.RLIMIT_CPU, (limit_s, limit_s + 5))
+            signal.alarm(_WAITS * limit_s)  # of what waits and takes no processor time
+            os.environ["PYTEST_DEBUG_TEMPROOT"] = place
+            try:
+                change_in_place(mutation)
+            except (ArithmeticError, LookupError, TypeError, ValueError, AssertionError):
+                os._exit(_FAILED)  # it cannot be imported any more
+            status = _FAILED
+            for item, after in zip(items, [*items[1:], None], strict=True):
+                if any(report.failed for report in runtestprotocol(item, False, after)):
+                    os._exit(_FAILED)
+            status = 0
+        finally:
+            os._exit(status)
+
+
+def change_in_place(mutation: Mutation) -> None:
+    """Give the functions of the imported module their changed code, its constants and defaults
+    their changed values.
+    """
+    path = ROOT / mutation.module
+    source = path.read_bytes()
+    changed = source[: mutation.begin] + mutation.becomes.encode() + source[mutation.end :]
+    code = compile(changed, str(path), "exec")
+    tree = ast.parse(source)
+    way = list(_way_to(tree, mutation.line))
+    dotted = mutation.module.removesuffix(".py").replace("/", ".")
+    module = importlib.import_module(dotted)
+    function = next((one for one in way if isinstance(one, _FUNCTION)), None)
+    if function is not None and way[-1] is not function:
+        begin = min(one.lineno for one in (function, *function.decorator_list))
+        new = next(
+            one
+            for one in _codes_in(code)
+            if one.co_firstlineno == begin and one.co_name == function.name
+        )
+        done = [one for one in _functions_of(str(path)) if one.__code__.co_firstlineno == begin]
+        for one in done:
+            if one.__code__.co_qualname == new.co_qualname:
+                one.__code__ = new
+    else:
+        fresh = ModuleType(dotted)
+        fresh.__dict__.update({"__package__": module.__package__, "__file__": str(path)})
+        sys.modules[dotted] = fresh
+        exec(code, fresh.__dict__)
+        sys.modules[dotted] = module
+        if function is not None:
+            done = _with_defaults(module, fresh, way)
+        elif isinstance(way[0], ast.ClassDef):
+            done = _with_fields(vars(module)[way[0].name], vars(fresh)[way[0].name])
+        else:
+            done = _with_constants(module, fresh, _constants_of(tree, way[0]))
+    if not done:
+        raise RuntimeError(f"nothing of {mutation} is in the module")
+
+
+def _with_defaults(module: ModuleType, fresh: ModuleType, way: Sequence[ast.stmt]) -> list[Any]:
+    """The function at the end of the way, with the defaults of that in the fresh module."""
+    name = ".".join(one.name for one in way if isinstance(one, (ast.ClassDef, *_FUNCTION)))
+    both = _functions_of(str(module.__file__))
+    mine, its = (
+        [one for one in both if one.__globals__ is vars(of) and one.__qualname__ == name]
+        for of in (module, fresh)
+    )
+    for one, other in zip(mine, its, strict=True):
+        one.__defaults__, one.__kwdefaults__ = other.__defaults__, other.__kwdefaults__
+    return mine
+
+
+def _with_fields(class_: Any, fresh: Any) -> list[Any]:
+    """The fields of a dataclass with the defaults of the fresh one."""
+    for name, field in fresh.__dataclass_fields__.items():
+        class_.__dataclass_fields__[name].default = field.default
+        if field.default is not MISSING:
+            setattr(class_, name, field.default)
+    class_.__init__ = fresh.__init__
+    return list(fresh.__dataclass_fields__)
+
+
+def _with_constants(module: ModuleType, fresh: ModuleType, names: set[str]) -> list[Any]:
+    """The constants of that name, in whichever modules there are, with the fresh values."""
+    done = []
+    ours = [one for name, one in sys.modules.items() if name.startswith(("nsysmap", "tests"))]
+    for name in names & vars(fresh).keys():
+        was = vars(module)[name]
+        for one in ours:
+            if name in vars(one) and vars(one)[name] is was:
+                setattr(one, name, vars(fresh)[name])
+                done.append(name)
+    return done
+
+
+def _constants_of(tree: ast.Module, statement: ast.stmt) -> set[str]:
+    """The names that a statement of a module sets, and those that are worked out of them."""
+    names = _names(statement, ast.Store)
+    for other in tree.body:
+        if isinstance(other, (ast.Assign, ast.AnnAssign)) and names & _names(other, ast.Load):
+            names |= _names(other, ast.Store)
+    return names
+
+
+def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
+    return {
+        one.id
+        for one in ast.walk(node)
+        if isinstance(one, ast.Name) and isinstance(one.ctx, context)
+    }
+
+
+def _codes_in(code: CodeType) -> Iterator[CodeType]:
+    for one in code.co_consts:
+        if isinstance(one, CodeType):
+            yield one
+            yield from _codes_in(one)
+
+
+def _functions_of(path: str) -> list[FunctionType]:
+    """The functions of a module that there are, also those that a decorator wraps."""
+    return [
+        one
+        for one in gc.get_objects()
+        if isinstance(one, FunctionType) and one.__code__.co_filename == path
+    ]
 
 
 def _children_s() -> float:
@@ -402,8 +786,15 @@ def main() -> None:
         "--untried", action="store_true", help="do not run the tests without a mutation first"
     )
     parser.add_argument("--workers", type=int, default=1, help="mutations tried at the same time")
+    parser.add_argument(
+        "--trace", type=Path, metavar="FILE", help="run the tests once, and write which run what"
+    )
+    parser.add_argument("--traced", type=Path, metavar="FILE", help="run the tests that it says")
     parser.add_argument("--list", action="store_true", help="print the mutations only")
     asked = parser.parse_args()
+    if asked.trace:
+        trace(asked.trace, _ALL_TESTS)
+        return
     every = [
         mutation
         for module in modules(asked.modules)
@@ -420,7 +811,7 @@ def main() -> None:
         print(*chosen, sep="\n")
         return
     limit_s = dict.fromkeys(TESTS, asked.limit_s)
-    if not asked.untried:
+    if not asked.untried and not asked.traced:
         with tempfile.TemporaryDirectory(prefix="mutations-") as place:
             copied(Path(place))
             for room in sorted({room_of(one.module) for one in chosen}):
@@ -428,23 +819,33 @@ def main() -> None:
                 if run_tests(TESTS[room], Path(place), asked.limit_s) != 0:
                     raise SystemExit(f"{room}: a test fails, or hangs, without a mutation")
                 limit_s[room] = _HANGS * (_children_s() - began)
+    choice = Choice(limit_s, asked.near)
+    timed = not asked.untried
     killed: Counter[str] = Counter()
     tried: Counter[str] = Counter()
+    if asked.traced:
+        for mutation, was_killed in in_place(chosen, Traced.read(asked.traced), asked.limit_s):
+            tried[room_of(mutation.module)] += 1
+            killed[room_of(mutation.module)] += was_killed
+        _print_shares(killed, tried, asked.at_least)
+        return
     with ProcessPoolExecutor(asked.workers, mp_context=get_context("fork")) as workers:
         parts = [chosen[first :: asked.workers] for first in range(asked.workers)]
-        runs = [
-            workers.submit(_tried, part, limit_s, near=asked.near, timed=not asked.untried)
-            for part in parts
-        ]
+        runs = [workers.submit(_tried, part, choice, timed=timed) for part in parts]
         for run in runs:
             for room, was_killed in run.result():
                 tried[room] += 1
                 killed[room] += was_killed
+    _print_shares(killed, tried, asked.at_least)
+
+
+def _print_shares(killed: Counter[str], tried: Counter[str], at_least: float) -> None:
+    """Ends with exit status 1 if fewer percent were killed."""
     for room, count in tried.items():
         print(f"{room}: {killed[room]} of {count} killed")
     share = 100 * killed.total() / max(tried.total(), 1)
     print(f"all: {killed.total()} of {tried.total()} killed, {share:.0f} %")
-    if share < asked.at_least:
+    if share < at_least:
         raise SystemExit(1)
 
 

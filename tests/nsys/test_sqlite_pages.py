@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 from nsysmap.core.errors import NsysmapError
 from nsysmap.core.table import MISSING, Text
 from nsysmap.inputs.nsys.sqlite_columns import Database, read_rows, sqlite_tables
-from nsysmap.inputs.nsys.sqlite_pages import UnsupportedError, read_table
+from nsysmap.inputs.nsys.sqlite_pages import Stored, UnsupportedError, leaves_of, read_table
 from tests.places import FIXTURES, SHARED
 from tests.sqlite_mutants import run
 
@@ -213,8 +214,19 @@ def test_a_table_is_decoded_as_sqlite_reads_it_or_not_at_all(
         statements += ["CREATE INDEX covering ON t (c0 DESC)"]
     made(path, *statements, rows=contents)
     database = Database.open(path)
-    for column in database.columns["t"]:
-        agrees(database, "t", column)
+    read = {column for column in database.columns["t"] if agrees(database, "t", column)}
+    integers, texts = (
+        [f"c{at}" for at, kind in enumerate(kinds) if kind in of]
+        for of in (("integer", "small", "null"), ("text", "long"))
+    )
+    assert read >= {*integers, *texts}  # what is plain is not left to SQLite
+    if not integers and not texts:
+        return
+    whole = read_table(path, database.stored["t"], integers, texts)
+    slowly = read_rows(path, "t", integers, texts)
+    assert {name: plain(data) for name, data in whole.items()} == {
+        name: plain(data) for name, data in slowly.items()
+    }
 
 
 @pytest.mark.parametrize("page_size", PAGE_SIZES)
@@ -492,6 +504,137 @@ def test_a_record_without_a_single_type_is_left_to_sqlite(seed: int, tmp_path: P
     found, wrong = run(seed, 1, tmp_path)
     assert wrong == []
     assert found["handed over"]
+
+
+def changed(path: Path, at: int, *values: int) -> Path:
+    """The file with these bytes from there on."""
+    contents = bytearray(path.read_bytes())
+    contents[at : at + len(values)] = bytes(values)
+    path.write_bytes(contents)
+    return path
+
+
+def a_page_of_ones(folder: Path) -> tuple[Path, int]:
+    """A file whose table t has a single page with three rows, and where that page begins."""
+    path = made(
+        folder / "x.sqlite",
+        "PRAGMA page_size = 512",
+        "CREATE TABLE t (a INTEGER, b TEXT)",
+        rows=[(1000, "one")] * 3,
+    )
+    root = Database.open(path).stored["t"].root
+    assert plain(read_table(path, Database.open(path).stored["t"], ("a",), ())["a"]) == [1000] * 3
+    return path, (root - 1) * 512
+
+
+@pytest.mark.parametrize(
+    ("at", "values", "why"),
+    [
+        (18, (3,), "not a plain"),  # a version of the format to come
+        (19, (3,), "not a plain"),
+        (20, (8,), "not a plain"),  # bytes of each page that are somebody else's
+        (21, (65,), "not a plain"),
+        (0, (0x73,), "not a plain"),
+        (59, (2,), "not a plain"),  # UTF-16
+        (16, (1, 0), "not a plain"),  # pages of 256 bytes
+        (16, (2, 8), "not a plain"),  # … and of 520
+    ],
+)
+def test_the_head_of_the_file_must_be_plain(
+    at: int, values: tuple[int, ...], why: str, tmp_path: Path
+) -> None:
+    path, _ = a_page_of_ones(tmp_path)
+    stored = Database.open(path).stored["t"]
+    with pytest.raises(UnsupportedError, match=why):
+        read_table(changed(path, at, *values), stored, ("a",), ())
+
+
+@pytest.mark.parametrize("versions", [(1, 1), (2, 2), (2, 1)])
+def test_both_versions_of_the_format_are_read(versions: tuple[int, int], tmp_path: Path) -> None:
+    path, _ = a_page_of_ones(tmp_path)
+    stored = Database.open(path).stored["t"]
+    assert plain(read_table(changed(path, 18, *versions), stored, ("a",), ())["a"]) == [1000] * 3
+
+
+@pytest.mark.parametrize(
+    ("at", "values", "why"),
+    [
+        (0, (0x0A,), "does not belong"),  # the leaf of an index
+        (3, (0, 85), "does not belong"),  # more cells than 512 bytes have room for
+        (8, (0, 10), "outside its page"),  # a cell within the pointers
+        (8, (1, 253), "outside its page"),  # … and one that ends behind the page
+    ],
+)
+def test_a_page_that_is_not_as_it_must_be_is_left_to_sqlite(
+    at: int, values: tuple[int, ...], why: str, tmp_path: Path
+) -> None:
+    path, page = a_page_of_ones(tmp_path)
+    stored = Database.open(path).stored["t"]
+    stored = Stored(
+        stored.root, stored.columns, None, frozenset(), frozenset(), np.array([stored.root])
+    )
+    with pytest.raises(UnsupportedError, match=why):
+        read_table(changed(path, page + at, *values), stored, ("a",), ())
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "why"),
+    [
+        (0, 0, "of no length"),
+        (0, 0x70, "leave their page|overlap"),
+        (2, 2, "ends within a type|longer or shorter"),  # a header that ends before its types
+        (2, 9, "longer than itself"),
+        (3, 4, "longer or shorter"),  # an integer of 4 bytes where 2 are left
+        (3, 7, "longer or shorter|no integer"),  # a real number
+        (4, 18, "longer or shorter|no text"),
+    ],
+)
+def test_a_record_that_is_not_as_long_as_its_values_is_left_to_sqlite(
+    at: int, value: int, why: str, tmp_path: Path
+) -> None:
+    """A cell is a length, a row number, and a record of a header and its values."""
+    path, page = a_page_of_ones(tmp_path)
+    data = path.read_bytes()
+    cell = page + int.from_bytes(data[page + 8 : page + 10], "big")
+    assert data[cell : cell + 5] == bytes((8, 1, 3, 2, 19))
+    stored = Database.open(path).stored["t"]
+    with pytest.raises(UnsupportedError, match=why):
+        read_table(changed(path, cell + at, value), stored, ("a",), ("b",))
+
+
+@pytest.mark.parametrize("root", [0, -1, 10_000])
+def test_a_tree_whose_root_is_no_page_is_left_to_sqlite(root: int, tmp_path: Path) -> None:
+    path, _ = a_page_of_ones(tmp_path)
+    stored = Stored(root, ("a", "b"), None, frozenset(), frozenset())
+    with pytest.raises(UnsupportedError, match="out of range"):
+        read_table(path, stored, ("a",), ())
+
+
+def test_a_file_that_was_cut_off_is_left_to_sqlite(tmp_path: Path) -> None:
+    path = made(
+        tmp_path / "x.sqlite",
+        "PRAGMA page_size = 512",
+        "CREATE TABLE t (a INTEGER)",
+        rows=[(number,) for number in range(2000)],
+    )
+    stored = Database.open(path).stored["t"]
+    leaves = leaves_of(path, stored)
+    whole = Stored(stored.root, ("a",), None, frozenset(), frozenset(), leaves)
+    assert plain(read_table(path, whole, ("a",), ())["a"]) == list(range(2000))
+    path.write_bytes(path.read_bytes()[: -512 - 1])
+    with pytest.raises(UnsupportedError, match="beyond the end"):
+        read_table(path, whole, ("a",), ())
+
+
+def test_it_is_told_how_much_of_the_file_was_read(tmp_path: Path) -> None:
+    rows = [(number, "x" * 300) for number in range(20_000)]
+    path = made(tmp_path / "x.sqlite", "CREATE TABLE t (a INTEGER, b TEXT)", rows=rows)
+    stored = Database.open(path).stored["t"]
+    told_bytes: list[int] = []
+    read_table(path, stored, ("a",), (), told_bytes.append)
+    assert sum(told_bytes) == len(leaves_of(path, stored)) * 4096
+    assert len(told_bytes) > 1
+    assert max(told_bytes) <= 1 << 20
 
 
 def test_a_tree_that_leads_back_to_itself_ends_in_an_error(tmp_path: Path) -> None:
