@@ -16,12 +16,13 @@ from functools import cache
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from nsysmap.analysis import Analysis, analyze_mapped
-from nsysmap.core.memory import whole
 from nsysmap.core.table import MISSING, Column, Table, Text
 from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import map_report, map_trace
@@ -160,13 +161,17 @@ def _of_column(table: Table, column: Column) -> Iterator[str]:
     if isinstance(data, Text):
         yield from _of_words([word for word in table.text(column.name).list() if word is not None])
         return
-    values = whole(data)
-    known = (
-        values != MISSING if values.dtype == np.int64 else np.isfinite(values.astype(np.float64))
-    )
+    values: NDArray[Any]
+    if column.kind == "int":
+        values = table.ints(column.name)
+        known = values != MISSING
+    elif column.kind == "float":
+        values = table.floats(column.name)
+        known = np.isfinite(values)
+    else:
+        values = table.bools(column.name).astype(np.int64)
+        known = np.ones(len(values), np.bool_)
     rows, values = np.flatnonzero(known) + 1, values[known]
-    if values.dtype == np.bool_:
-        values = values.astype(np.int64)
     yield str(len(values))
     if len(values):
         least = values.min()
