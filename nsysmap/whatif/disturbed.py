@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from nsysmap.core.table import FloatArray
-from nsysmap.trace.inferences.steady import OUTLIER
+from nsysmap.trace.inferences.steady import FEW, OUTLIER
 from nsysmap.whatif.timeline import Step, Timeline
 
 _FEW = 3  # inferences of the same calls: of fewer none is usual
@@ -24,20 +24,26 @@ def undisturbed(timeline: Timeline) -> tuple[Timeline, int]:
 
     Inferences are alike whose host makes the same calls in the same order.  One whose calls and
     work inside the enqueue take 1.5 times the median of those alike was held up there (preempted,
-    or the profiler wrote its buffers): each of its calls takes what it usually does. The host's
+    or the profiler wrote its buffers): each of its calls takes what it usually does.  So was one
+    whose wait for the GPU returned late (see `Step.lag_ns`): it returns in time. The host's
     work outside the enqueues, blocking copies and the GPU's work stay as they are: a program may do
     more in some inferences.
     """
     found = 0
     threads = []
     for steps in timeline.threads:
-        changed = list(steps)
+        changed = [step._replace(lag_ns=0) if step.kind == "sync" else step for step in steps]
+        held = {step.inference for step in steps if step.kind == "sync" and step.lag_ns}
         for same in _alike(steps):
             inside, call = _taken(steps, same)
             whole = (inside + call).sum(axis=1)
             slow = whole > OUTLIER * np.median(whole)
             if slow.any():
-                found += int(slow.sum())
+                held.update(
+                    steps[places[0]].inference
+                    for places, held_up in zip(same, slow.tolist(), strict=True)
+                    if held_up
+                )
                 usual = (
                     np.median(inside[~slow], axis=0).tolist(),
                     np.median(call[~slow], axis=0).tolist(),
@@ -51,6 +57,7 @@ def undisturbed(timeline: Timeline) -> tuple[Timeline, int]:
                     ],
                     usual,
                 )
+        found += len(held)
         threads.append(tuple(changed))
     return (replace(timeline, threads=tuple(threads)), found) if found else (timeline, 0)
 
@@ -75,6 +82,42 @@ def brisk(timeline: Timeline) -> Timeline:
             )
         threads.append(tuple(changed))
     return replace(timeline, threads=tuple(threads))
+
+
+def without_pauses(timeline: Timeline) -> Timeline:
+    """The timeline in which the host's work outside the enqueues takes its usual time in the few
+    inferences that take 1.5 times as long as their like by it, the GPU's work counted.
+
+    Where something held the host up in its calls, it may have done so there too.
+    """
+    threads = []
+    for steps in timeline.threads:
+        changed = list(steps)
+        for same in _alike(steps):
+            _without_pauses(changed, same)
+        threads.append(tuple(changed))
+    return replace(timeline, threads=tuple(threads))
+
+
+def _without_pauses(steps: list[Step], same: list[list[int]]) -> None:
+    """Takes the pauses out of these inferences, which are alike."""
+    outside = np.array([[steps[place].outside_ns for place in places] for places in same])
+    inside, call = _taken(steps, same)
+    work = [sum(work.dur_ns for place in places for work in steps[place].works) for places in same]
+    whole = (outside + inside + call).sum(axis=1) + np.array(work)
+    paused = whole > OUTLIER * np.median(whole)
+    if paused.mean() > FEW:
+        return
+    usual = np.median(outside[~paused], axis=0).tolist()
+    for at in np.flatnonzero(paused).tolist():
+        for place, most_ns in zip(same[at], usual, strict=True):
+            step = steps[place]
+            less = max(step.outside_ns - round(most_ns), 0)
+            steps[place] = step._replace(
+                own_ns=max(step.own_ns - less, 0),
+                own_profiler_ns=min(step.own_profiler_ns, max(step.own_ns - less, 0)),
+                outside_ns=step.outside_ns - less,
+            )
 
 
 def _alike(steps: Sequence[Step]) -> list[list[list[int]]]:

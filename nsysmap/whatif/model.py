@@ -109,6 +109,7 @@ class Model:
     # what shows that the program is Python's, whose threads launch one at a time; empty if nothing
     # does
     interpreter: str = ""
+    held_up: bool = False  # something held the host up in some inferences
 
     @cached_property
     def placed(self) -> list[tuple[Work, int, int]]:
@@ -367,7 +368,11 @@ def _read(
     if note := _slowed_note(slowed, pace):
         window = replace(window, notes=(*window.notes, note))
     calm, held_up = undisturbed(timeline)
-    hosts = (calm, brisk(calm), timeline)  # of the likely machine, a quick and a slow one
+    hosts = (
+        calm,
+        brisk(calm),
+        timeline,
+    )  # of the likely machine, a quick and a slow one
     unmarked = only_repeats(inferences, tensorrt=True)
     around = NOTHING_AROUND
     if interpreter and not python:
@@ -393,6 +398,7 @@ def _read(
         python,
         without,
         interpreter,
+        held_up > 0,
     )
     if (
         python

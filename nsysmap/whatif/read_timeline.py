@@ -13,6 +13,7 @@ from nsysmap.core.records import dataclass
 from nsysmap.core.table import MISSING, BoolArray, FloatArray, IntArray, Table, slim
 from nsysmap.trace.copies import blocking_copies
 from nsysmap.trace.inferences.find import enqueue_spans
+from nsysmap.trace.inferences.steady import FEW, OUTLIER
 from nsysmap.trace.launches import gather
 from nsysmap.trace.model import Trace
 from nsysmap.whatif.early import begins_early, runs_at_once
@@ -238,7 +239,10 @@ class _Source:
             *(column.tolist() for column in columns),
             strict=True,
         )
-        return tuple(self._step(_Call(*call)) for call in calls_made)
+        return _with_late_waits(
+            [self._step(_Call(*call)) for call in calls_made],
+            np.diff(np.sort(self.inferences.ints("gpu_end_ns")[own])),
+        )
 
     def _profiler_time(
         self, threads: tuple[int, ...], rows: IntArray, left: IntArray, right: IntArray
@@ -312,6 +316,7 @@ class _Source:
         done = np.flatnonzero((self.launch_start < call.start_ns) & (pieces.end_ns <= call.end_ns))
         target = int(done[np.argmax(pieces.end_ns[done])]) if len(done) else MISSING
         waited = target != MISSING and int(pieces.end_ns[target]) > call.start_ns
+        late = call.end_ns - int(pieces.end_ns[target]) - self.costs.return_ns if waited else 0
         return Step(
             kind="sync",
             api=call.api,
@@ -322,7 +327,7 @@ class _Source:
             outside_ns=call.outside_ns,
             call_ns=self.costs.idle_sync_ns if waited else call.end_ns - call.start_ns,
             call_profiler_ns=0,
-            lag_ns=0,
+            lag_ns=max(late, 0),
             queue=queue,
             target=target if of_event else MISSING,
             graph=False,
@@ -368,3 +373,19 @@ class _Source:
         ends = self.pieces.end_ns
         before = ends[ends <= moment]
         return int(before.max()) if len(before) else MISSING
+
+
+def _with_late_waits(steps: list[Step], lengths_ns: IntArray) -> tuple[Step, ...]:
+    """The same steps whose waits return late only where something held the host up: so late that
+    an inference takes 1.5 times as long for that alone (``lengths_ns`` is what they take), and in a
+    few inferences.  Elsewhere the return takes what it usually does, or the host waited for what is
+    not in the trace.
+    """
+    usual = float(np.median(lengths_ns)) if len(lengths_ns) else 0.0
+    waits = [place for place, step in enumerate(steps) if step.kind == "sync"]
+    late = [place for place in waits if steps[place].lag_ns > (OUTLIER - 1) * usual > 0]
+    if len(late) > FEW * len(waits):
+        late = []
+    for place in set(waits).difference(late):
+        steps[place] = steps[place]._replace(lag_ns=0)
+    return tuple(steps)

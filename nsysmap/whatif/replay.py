@@ -209,10 +209,8 @@ def _take(step: Step, now: int, gpu: _Gpu) -> tuple[int, int]:
             if step.target != MISSING
             else gpu.drained(step.queue)
         )
-        return (
-            max(now + step.call_ns, target + gpu.costs.return_ns if target != MISSING else MISSING),
-            MISSING,
-        )
+        reached = target + gpu.costs.return_ns + step.lag_ns if target != MISSING else MISSING
+        return max(now + step.call_ns, reached), MISSING
     if kind == "block":
         begin = max(now, gpu.drained(step.queue))
         end, delay = MISSING, 0

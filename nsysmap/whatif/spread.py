@@ -20,6 +20,7 @@ import numpy as np
 
 from nsysmap.core.records import dataclass
 from nsysmap.whatif.calibration import WITH_ATTRIBUTES_NS
+from nsysmap.whatif.disturbed import without_pauses
 from nsysmap.whatif.engine_facts import EngineFacts
 from nsysmap.whatif.model import Model
 from nsysmap.whatif.timeline import Timeline, all_steps, all_works, host_time, inference_count
@@ -115,7 +116,8 @@ def recorded_spread(model: Model) -> tuple[float, float]:
     """The nanoseconds per inference or pass by which a program whose graphs were recorded may be
     quicker, and slower, than its replay says.
     """
-    return graph_spread(model, model.likely, RECORDED, FACTORS.recorded_graph)
+    below, above = graph_spread(model, model.likely, RECORDED, FACTORS.recorded_graph)
+    return below + pauses_ns(model), above
 
 
 def made_spread(model: Model, timeline: Timeline) -> tuple[float, float]:
@@ -148,6 +150,16 @@ def graph_spread(
         _OTHER_KERNELS * model.work_ns if dynamic else 0.0,
     )
     return factor.below * both, above
+
+
+def pauses_ns(model: Model) -> float:
+    """By how much less time an inference or pass takes if the host's few pauses between inferences
+    were disturbances of the capture, as those are that held it up in its calls.
+    """
+    if not model.held_up:
+        return 0.0
+    calm = model.period(without_pauses(model.likely))
+    return max(float(model.before[model.machines[0]] - calm), 0.0)
 
 
 def placed_elsewhere_ns(model: Model) -> float:

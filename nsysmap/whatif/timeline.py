@@ -57,7 +57,9 @@ class Step(NamedTuple):
     outside_ns: int  # the part of own_ns outside every enqueue
     call_ns: int  # of a sync: its duration if there is nothing to wait for
     call_profiler_ns: int
-    lag_ns: int  # of a blocking copy: from its earliest possible begin to its first GPU work
+    # of a blocking copy: from its earliest possible begin to its first GPU work; of a sync: how
+    # much later than usual it returned, where something held the host up
+    lag_ns: int
     # of a sync or blocking copy: the queue for which it waits; of a graph launch: the queue into
     # which it was launched
     queue: int

@@ -5,6 +5,7 @@ engines.
 from __future__ import annotations
 
 import csv
+import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -271,3 +272,29 @@ def test_an_opaque_region_takes_no_kernels_of_an_engine_that_sometimes_follows_w
     wrong = sum(got is not None and got != want for got, want in zip(found, wanted, strict=True))
     assert wrong <= 0.005 * len(wanted)
     assert sum(got == want for got, want in zip(found, wanted, strict=True)) >= 0.97 * len(wanted)
+
+
+def opaque_from(folder: str, share: float, to: Path) -> tuple[Engine, str]:
+    """The engine whose file lists that share of its layers, one region for the others, and the last
+    layer; and the region's name.
+    """
+    *told, last = json.loads((FIXTURES / folder / "engine.json").read_text())["Layers"]
+    listed = round(share * len(told))
+    name = f"{{ForeignNode[{told[listed]['Name']}...{told[-1]['Name']}]}}"
+    region = {"LayerType": "Myelin", "Inputs": [], "Outputs": [], "TacticName": "", "Name": name}
+    path = to / "opaque.json"
+    path.write_text(json.dumps({"Layers": [*told[:listed], region, last], "Bindings": []}))
+    return read_engine(path), name
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5])
+@pytest.mark.parametrize("folder", ["bert_trt10", "bert_trt103"])
+def test_blocks_within_an_opaque_region_that_repeat_listed_ones_begin_no_inference(
+    folder: str, share: float, tmp_path: Path
+) -> None:
+    engine, region = opaque_from(folder, share, tmp_path)
+    listed = {layer.name for layer in engine.layers}
+    mine = [(name, layer if layer in listed else region) for name, layer in inference(folder)]
+    other = [(name, None) for name, _ in inference("aux_streams")]
+    items = [part for turn in range(12) for part in ([mine, other] if turn % 3 else [mine])]
+    assert layers(mapped(items, [engine], tmp_path)) == truth(items)

@@ -444,7 +444,7 @@ def _matches(
     )
     # what a region holds may be the code of a layer before it
     opaque = np.array([layer.kind == "foreign_node" for layer in layers])
-    elsewhere = ~has & known & ~(opaque & symbol)
+    elsewhere = ~has & known & ~opaque
     match = np.where(elsewhere, np.minimum(match, 0.0) + _ELSEWHERE, match)
     match = np.where(shared & _same_operations(decoded, layers), _EQUAL_CODE, match)
     return np.where(tactic, _TACTIC, match)

@@ -46,6 +46,7 @@ from nsysmap.mapping.streams.recurring import (
     usual_value,
     within,
 )
+from nsysmap.mapping.streams.repeats import without_repeats
 from nsysmap.mapping.streams.run_ends import ends_tell
 from nsysmap.mapping.streams.stream_alignment import (
     Runs,
@@ -181,7 +182,7 @@ def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None
     lanes = _lanes(kernels.facts, engines)
     if not lanes:
         return None
-    first = stream = _stream(kernels, lanes)
+    first = stream = without_repeats(kernels, lanes, _stream(kernels, lanes))
     best: tuple[int, Stream, _Judged] | None = None
     for _ in range(_ROUNDS):
         judged = _judged(kernels, lanes, likeliest_runs(stream), engines)
