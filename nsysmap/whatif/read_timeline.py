@@ -241,7 +241,7 @@ class _Source:
         )
         return _with_late_waits(
             [self._step(_Call(*call)) for call in calls_made],
-            np.diff(np.sort(self.inferences.ints("gpu_end_ns")[own])),
+            self.inferences.ints("gpu_end_ns")[own],
         )
 
     def _profiler_time(
@@ -375,13 +375,13 @@ class _Source:
         return int(before.max()) if len(before) else MISSING
 
 
-def _with_late_waits(steps: list[Step], lengths_ns: IntArray) -> tuple[Step, ...]:
+def _with_late_waits(steps: list[Step], ends_ns: IntArray) -> tuple[Step, ...]:
     """The same steps whose waits return late only where something held the host up: so late that
-    an inference takes 1.5 times as long for that alone (``lengths_ns`` is what they take), and in a
-    few inferences.  Elsewhere the return takes what it usually does, or the host waited for what is
+    an inference takes 1.5 times as long for that alone (``ends_ns`` is when they end), and in a few
+    inferences.  Elsewhere the return takes what it usually does, or the host waited for what is
     not in the trace.
     """
-    usual = float(np.median(lengths_ns)) if len(lengths_ns) else 0.0
+    usual = float(np.median(np.diff(np.sort(ends_ns)))) if len(ends_ns) > 1 else 0.0
     waits = [place for place, step in enumerate(steps) if step.kind == "sync"]
     late = [place for place in waits if steps[place].lag_ns > (OUTLIER - 1) * usual > 0]
     if len(late) > FEW * len(waits):

@@ -294,7 +294,9 @@ def test_blocks_within_an_opaque_region_that_repeat_listed_ones_begin_no_inferen
 ) -> None:
     engine, region = opaque_from(folder, share, tmp_path)
     listed = {layer.name for layer in engine.layers}
-    mine = [(name, layer if layer in listed else region) for name, layer in inference(folder)]
-    other = [(name, None) for name, _ in inference("aux_streams")]
+    mine: list[Item] = [
+        (name, layer if layer in listed else region) for name, layer in inference(folder)
+    ]
+    other: list[Item] = [(name, None) for name, _ in inference("aux_streams")]
     items = [part for turn in range(12) for part in ([mine, other] if turn % 3 else [mine])]
     assert layers(mapped(items, [engine], tmp_path)) == truth(items)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from nsysmap.analysis import observed_of
-from nsysmap.core.table import Table
+from nsysmap.core.table import IntArray, Table
 from nsysmap.mapping.mapped_trace import map_trace
 from nsysmap.trace.model import Trace
 from nsysmap.trace.open_report import open_trace
@@ -111,14 +112,14 @@ def test_waits_that_return_late_in_many_inferences_wait_for_what_is_not_in_the_t
     moments = trace.api_calls.ints("end_ns")[waits[5:35:3]]
 
     def moved(table: Table) -> Table:
-        columns = {
+        columns: dict[str, IntArray] = {
             name: table.ints(name) + LATE_NS * np.searchsorted(moments, table.ints(name), "right")
             for name in ("start_ns", "end_ns", "launch_start_ns", "launch_end_ns")
             if name in table.columns
         }
         return table.with_columns(table.spec, columns)
 
-    tables = {
+    tables: dict[str, Any] = {
         field.name: moved(value)
         for field in fields(Trace)
         if isinstance(value := getattr(trace, field.name), Table)

@@ -34,16 +34,19 @@ other shapes most launches have another number of blocks.
 _ASKED = 0.5  # share of the runs before which the host waits or copies: they are inferences
 
 
+_Pairs = tuple[tuple[int, int], ...]
+
+
 @dataclass(frozen=True)
 class _Part:
     """What a run has in the layers that the file lists before its opaque region."""
 
     run: int
     last: int  # of its kernels in them, in the stream
-    placed: tuple[tuple[int, int], ...]  # layer, and which of the distinct kernels
+    placed: _Pairs  # layer, and which of the distinct kernels
     # layers without a kernel, those with another than their tactic, and kernels in no layer with
     # the layer before them
-    flaws: tuple[tuple[int, int], ...]
+    flaws: _Pairs
     asked: bool  # the host waited or copied before it
 
 
@@ -88,7 +91,7 @@ def _repetitions(
         for part in whole:
             for slot, row in part.placed:
                 usual[slot].add(row)
-        like: defaultdict[tuple[object, ...], list[_Part]] = defaultdict(list)
+        like: defaultdict[tuple[_Pairs, _Pairs], list[_Part]] = defaultdict(list)
         for part in parts:
             other = tuple((slot, row) for slot, row in part.placed if row not in usual[slot])
             if part.run and len(part.flaws) + len(other) >= _FEWEST_FLAWS:
