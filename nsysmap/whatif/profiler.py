@@ -283,7 +283,8 @@ def unprofiled(
             _work(work, machine, machine.node_saved_ns if old.graph else machine.queued_saved_ns)
             for work in old.works
         )
-        if old.graph:
+        if old.graph:  # its call returns before it begins
+            works = tuple(work._replace(lead_ns=0) if work.submitted else work for work in works)
             works = _spaced(works, timeline.costs.wider_node_ns, machine.memset_saved_ns)
         return old._replace(
             own_ns=inside + outside,

@@ -279,7 +279,7 @@ class _Source:
         return result
 
     def _step(self, call: _Call) -> Step:
-        works = self._works(call.first, call.last, graph=call.kind == "graph-launch")
+        works = self._works(call)
         blocking = call.blocking and bool(works)
         if call.kind == "sync":
             return self._sync(call)
@@ -334,11 +334,11 @@ class _Source:
             works=(),
         )
 
-    def _works(self, first: int, last: int, *, graph: bool) -> tuple[Work, ...]:
-        """The pieces at these positions, which one call launched."""
+    def _works(self, call: _Call) -> tuple[Work, ...]:
+        """The pieces that one call launched."""
         works: list[Work] = []
-        ends = self.pieces.end_ns
-        for at in range(first, last):
+        ends, first, graph = self.pieces.end_ns, call.first, call.kind == "graph-launch"
+        for at in range(first, call.last):
             start, end, row, kind, queue, likely, most, pinned, sms, early, at_once = self.listed[
                 at
             ]
@@ -348,6 +348,7 @@ class _Source:
             else:
                 before = works[-1].end_ns if works else start
             lead = start - before
+            submitted = graph and not after and before < call.end_ns <= start
             works.append(
                 Work(
                     at,
@@ -365,6 +366,7 @@ class _Source:
                     sms,
                     early,
                     at_once,
+                    submitted,
                 )
             )
         return tuple(works)

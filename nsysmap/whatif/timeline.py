@@ -43,6 +43,8 @@ class Work(
     early: bool = False
     # in a graph it would begin before the end of that kernel (see early.runs_at_once)
     at_once: bool = False
+    # a graph's node that waits for nothing but the launch call, which returns after the graph began
+    submitted: bool = False
 
 
 class Step(NamedTuple):

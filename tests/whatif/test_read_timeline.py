@@ -218,11 +218,29 @@ def test_a_node_that_begins_before_the_end_of_the_one_before_it_waits_for_that_o
     start = np.array([[0, 3_000, 6_700, 6_800]] * 3) + np.array([[0], [20_000], [40_000]])
     end = np.array([[3_100, 7_000, 9_000, 9_000]] * 3) + np.array([[0], [20_000], [40_000]])
     stream = np.array([[7, 7, 7, 8]] * 3)
-    assert waited_for(start, end, stream)[:3] == [(), (0,), (1,)]
-    assert 1 not in waited_for(start, end, stream)[3]  # of another stream: it was still running
+    assert waited_for(start, end, stream, start[:, 0])[:3] == [(), (0,), (1,)]
+    assert (
+        1 not in waited_for(start, end, stream, start[:, 0])[3]
+    )  # of another stream: it was still running
     # too much of an overlap for a launch before the end
     later = end + np.array([0, 0, 0, 0]) + 2_500 * (np.arange(4) == 0)
-    assert waited_for(start, later, stream)[1] == ()
+    assert waited_for(start, later, stream, start[:, 0])[1] == ()
+
+
+def test_a_node_that_begins_as_the_launch_call_returns_waits_for_the_call_alone() -> None:
+    # the second branch begins 2 us after the return, whenever that is: the GPU was idle
+    returned = np.array([60_000, 71_000, 95_000])
+    start = np.array([[10_000, 14_000, 0, 70_000]] * 3)
+    start[:, 2] = returned + 2_000
+    start[:, 3] = returned + 9_000
+    end = start + 3_000
+    stream = np.array([[7, 7, 8, 7]] * 3)
+    assert waited_for(start, end, stream, returned)[:3] == [(), (0,), ()]
+    assert waited_for(start, end, stream, returned)[3][-1] == 2
+    # it begins long after the return, or soon after the end of another node
+    assert waited_for(start, end, stream, start[:, 0])[2] == (1,)
+    start[:, 2] = end[:, 1] + 1_000
+    assert waited_for(start, start + 3_000, stream, start[:, 2] - 2_000)[2] == (1,)
 
 
 def test_the_nodes_of_a_real_graph_with_early_launches_form_a_chain() -> None:

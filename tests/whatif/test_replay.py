@@ -557,6 +557,15 @@ def test_branches_that_each_need_the_whole_gpu_gain_nothing_from_streams() -> No
     assert period(timeline) > period(branching()) + 10_000
 
 
+def test_a_branch_that_waited_for_the_launch_call_begins_with_the_graph_without_nsys() -> None:
+    waits = [work(0, 9_000), work(1, 4_000, queue=1)._replace(lead_ns=63_000, submitted=True)]
+    launch = step("submit", 0, graph=True, works=tuple(waits), call_ns=90_000)
+    ((found,),) = unprofiled(
+        Timeline(((launch,),), COSTS, ({},)), ProfilerCosts(True, 0, 0, 0), LIKELY
+    ).threads
+    assert [one.lead_ns for one in found.works] == [0, 0]
+
+
 def test_what_waited_for_a_dropped_kernel_waits_for_what_that_waited_for() -> None:
     timeline = graph(branching(other_ns=30_000))
     dropped = without_kernels(timeline, frozenset(range(2, 400, 4)))
