@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -124,7 +125,7 @@ def fix(  # one parameter a file or an option
 
     kinds = _kinds(asked)
     _check_names(analysis.engines, model, model_path)
-    times = times_of(analysis)
+    times = replace(times_of(analysis), made_by=_made_by(model))
     rules = {kind.name: kind.rules for kind in kinds}
     predicted: list[PredictedEdit] = []
     least = 0.0 if asked else LEAST_SHARE * times.inference_ns
@@ -265,6 +266,20 @@ def _nothing(
         + (f" ({first.layer})" if first.layer else ""),
         "see docs/fix.md",
     )
+
+
+def _made_by(model: ir.Model) -> dict[str, frozenset[str]]:
+    """Per node of the model the nodes that make what it reads."""
+    from nsysmap.edits.view import node_name
+
+    return {
+        node_name(node): frozenset(
+            node_name(made)
+            for value in node.inputs
+            if value is not None and (made := value.producer()) is not None
+        )
+        for node in model.graph
+    }
 
 
 def times_of(analysis: Analysis) -> EngineTimes:

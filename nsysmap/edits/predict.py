@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
 from nsysmap.core.records import dataclass
@@ -65,6 +65,8 @@ class EngineTimes:
     between_ns: int  # idle time between two kernels that follow each other
     inference_ns: int
     findings: Sequence[Finding] = ()
+    # per node of the model: the nodes that make what it reads
+    made_by: Mapping[str, frozenset[str]] = field(default_factory=dict)
     left: dict[int, float] = field(default_factory=dict)  # share of a layer's time
 
     @property
@@ -85,6 +87,11 @@ class EngineTimes:
         """The layers that compute any of these nodes."""
         wanted = frozenset(nodes)
         return [one for one in self.layers if one.nodes & wanted]
+
+    def products_before(self, nodes: Iterable[str]) -> list[LayerTime]:
+        """The products whose results these nodes read."""
+        sources = frozenset[str]().union(*(self.made_by.get(one, ()) for one in nodes))
+        return [one for one in self.of(sources) if one.does == "product"]
 
     def remaining(self, layer: LayerTime) -> float:
         """The time of a layer that is left."""
@@ -168,8 +175,18 @@ was measured; in each pair it was either nothing or some six tenths (see docs/fi
 """
 
 
+_REPLACED = 0.1
+"""Share of the time of a product that is lost at most where arithmetic that was a kernel of its own
+becomes part of it: TensorRT computes both by another kernel, which may be slower than the two were.
+In one network of seven convolutions it lost 0.09 of theirs (see docs/fix.md).
+"""
+
+
 _NARROWER = (0.0, 0.3, 0.6)
 """Shares of the time of kernels other than products that they save in a type of half the bytes."""
+
+
+_OTHER_KERNEL = "a product that takes them up is computed by another kernel, maybe a slower one"
 
 
 def _vanish(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tuple[SavedTime, str]:
@@ -185,16 +202,19 @@ def _vanish(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tu
     apart = [one for one in part if edit.unblocks and one.does not in ("product", "attention")]
     freed = sum(times.remaining(one) + times.between_ns for one in apart)
     narrower = sum(times.remaining(one) for one in stay if one.in_fp32)
+    replaced = times.products_before(edit.nodes) if apart or pointwise else []
+    lost = _REPLACED * sum(times.remaining(one) for one in replaced)
     if not whole and not freed and not narrower:
         return NOTHING, ""
     told = [f"{counted(len(whole), 'kernel')} compute nothing else"] if whole else []
     told += [f"{counted(len(apart), 'kernel')} may become part of others"] if apart else []
     told += ["what stays reads and writes fewer bytes"] if narrower else []
+    told += [_OTHER_KERNEL] if replaced else []
     low, likely, high = _NARROWER
     return (
         SavedTime(
             round(gone + _LIKELY_FREED * freed + likely * narrower),
-            round(0.6 * gone + low * narrower),
+            round(0.6 * gone + low * narrower - lost),
             round(1.1 * (gone + freed) + (joined if whole else 0) + high * narrower),
         ),
         ", ".join(told),
@@ -211,17 +231,25 @@ def _split(edit: Edit, part: _Layers, times: EngineTimes) -> float:
 
 
 def _join(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tuple[SavedTime, str]:
-    """Predicts one kernel in place of several: it takes at least as long as the longest of them."""
+    """Predicts one kernel in place of several: it takes at least as long as the longest of them;
+    attention that is fused only as long as a small kernel, for it writes no scores.
+    """
     layers = [*whole, *part]
     layers += [one for one in times.of(edit.beside) if one not in layers]
     total = sum(times.remaining(one) for one in layers)
-    longest = max(times.remaining(one) for one in layers)
-    most = total - longest + (len(layers) - 1) * times.between_ns
+    products = [one for one in layers if one.does == "product"]
+    fused = edit.kind == "softmax" and len(products) > 1
+    longest = times.least_ns if fused else max(times.remaining(one) for one in layers)
+    most = max(total - longest, 0) + (len(layers) - 1) * times.between_ns
     surely = 0.2 if len(whole) + len(part) > 1 else 0.0  # else only what is beside may be joined
-    return (
-        SavedTime(round(0.6 * most), round(surely * most), round(most)),
-        f"{len(layers)} kernels become one, which takes as long as the longest at least",
-    )
+    low = surely * most
+    told = f"{len(layers)} kernels become one, which takes as long as the longest at least"
+    if fused:
+        told = f"{len(layers)} kernels become one, which keeps the scores to itself"
+    elif edit.kind == "epilogues" and products and part:
+        low = -_REPLACED * sum(times.remaining(one) for one in products)
+        told += f", {_OTHER_KERNEL}"
+    return SavedTime(round(0.6 * most), round(low), round(most)), told
 
 
 def _merge(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tuple[SavedTime, str]:
