@@ -347,8 +347,11 @@ _WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
             _line("contexts[i % 2].execute_async_v2(bindings[i % 2], streams[i % 2])"),
         ),
         API_CPP: (
-            _line("contexts[i % 2]->enqueueV3(streams[i % 2]);  // own buffers each", 8, 5),
-            _line("contexts[i % 2]->enqueueV2(bindings[i % 2], streams[i % 2], nullptr);"),
+            _line(
+                "std::thread other(run, contexts[1], streams[1]); run(contexts[0], streams[0]);  //"
+                " each with buffers of its own",
+                brief="std::thread other(run, contexts[1]); run(contexts[0]);  // own buffers each",
+            ),
         ),
         RTX: (_line("tensorrt_rtx --loadEngine=MODEL.plan --infStreams=2"),),
         ONNX_RUNTIME: (_say("run two InferenceSessions, each on its own thread"),),
@@ -612,7 +615,19 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
         "let the processes share the GPU at the same time (CUDA MPS)",
         {ANY: (_line("nvidia-cuda-mps-control -d  # before they start"),)},
     ),
-    "norm-split": AdvisedChange("fuse each norm into one kernel", CHANGES["join-kernels"].ways),
+    "norm-split": _by_evidence(
+        "written_as",
+        "fuse each norm into one kernel",
+        {
+            "group norm": (
+                "a GroupNorm of one group: write it as LayerNorm over the last axis, in that layout"
+                " before and behind it"
+            ),
+            "layer norm": "keep casts, transposes and reshapes out of the norm",
+            "another": "write it as LayerNorm, as the model's other norms are",
+        },
+        AdvisedChange("fuse each norm into one kernel", CHANGES["join-kernels"].ways),
+    ),
     "softmax-split": _by_evidence(
         "before_ranking",
         "fuse each softmax into one kernel",
@@ -676,13 +691,18 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
             "remove each pair of casts, or let the layer between them run in its neighbours' type"
         ),
     ),
-    "data-movement": AdvisedChange(
+    "data-movement": _by_evidence(
+        "mostly",
         "remove kernels that only move data",
-        _model(
-            "keep one layout from end to end: no transposes back and forth, and constant reshapes"
-            " folded",
-            "keep one layout from end to end, without transposes back and forth",
-        ),
+        {
+            "transposes": "keep one layout from end to end, without transposes back and forth",
+            "slices and concatenations": (
+                "let a convolution or product write the parts (its weights split), and slice before"
+                " the arithmetic, not after it"
+            ),
+            "copies and reshapes": "fold constant reshapes, and keep shapes that a view can change",
+        },
+        "start with the longest: gather or move before the arithmetic, where there is less",
     ),
     "fragmented-myelin": _by_evidence(
         "plugins",

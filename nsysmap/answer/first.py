@@ -440,8 +440,8 @@ def hardware(answer: Answer) -> str:
         rounded(one) for one in (found.least_ns, found.known_ns, answer.kernel_ns)
     )
     if known == whole:
-        return f"hardware needs {needed} for the kernels' {whole} ({_told_by(found)})"
-    return f"hardware needs {needed} ({_told_by(found)}) for {known} of the kernels' {whole}"
+        return f"roofline floor {needed} for the kernels' {whole} ({_told_by(found)})"
+    return f"roofline floor {needed} ({_told_by(found)}) for {known} of the kernels' {whole}"
 
 
 def _told_by(found: Headroom) -> str:
@@ -459,7 +459,7 @@ def _needed(answer: Answer) -> tuple[str, ...]:
     known, how = rounded(found.known_ns), _told_by(found)
     whole = known == rounded(answer.kernel_ns)
     parts = ("",) if whole else (f" for {known} of it", f" for {known}")
-    return tuple(f"hardware needs {rounded(found.least_ns)}{part} ({how})" for part in parts)
+    return tuple(f"roofline floor {rounded(found.least_ns)}{part} ({how})" for part in parts)
 
 
 def excess(answer: Answer, room: int | None = None) -> tuple[str, ...]:

@@ -230,7 +230,7 @@ def test_where_the_gpu_is_the_limit_each_layer_says_how_far_above_the_hardware_i
     known = {one.headroom_ns for one in found.groups if one.least_ns is not None}
     assert found.groups[0].headroom_ns in {one.above_ns for one in shown}
     assert {one.above_ns for one in shown} - {None} <= known
-    assert f"hardware needs {rounded(found.least_ns)}" in first.costs_headings(answer)[0]
+    assert f"roofline floor {rounded(found.least_ns)}" in first.costs_headings(answer)[0]
     host_bound = replace(answer, headroom=replace(found, gpu_bound=False))
     assert not any(one.above_ns for one in first.costs(host_bound))
     assert "hardware" not in first.costs_headings(host_bound)[0]
