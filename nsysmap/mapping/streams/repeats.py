@@ -38,7 +38,7 @@ _Pairs = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
-class _Part:
+class _ListedPart:
     """What a run has in the layers that the file lists before its opaque region."""
 
     run: int
@@ -91,7 +91,7 @@ def _repetitions(
         for part in whole:
             for slot, row in part.placed:
                 usual[slot].add(row)
-        like: defaultdict[tuple[_Pairs, _Pairs], list[_Part]] = defaultdict(list)
+        like: defaultdict[tuple[_Pairs, _Pairs], list[_ListedPart]] = defaultdict(list)
         for part in parts:
             other = tuple((slot, row) for slot, row in part.placed if row not in usual[slot])
             if part.run and len(part.flaws) + len(other) >= _FEWEST_FLAWS:
@@ -111,7 +111,7 @@ def _listed(lane: Lane) -> int:
     return kinds.index(_REGION) if _REGION in kinds else len(kinds)
 
 
-def _part(kernels: StreamKernels, lane: Lane, runs: Runs, run: int) -> _Part | None:
+def _part(kernels: StreamKernels, lane: Lane, runs: Runs, run: int) -> _ListedPart | None:
     items = np.arange(int(runs.first[run]), int(runs.last[run]) + 1)
     slots = runs.slot[items]
     listed = _listed(lane)
@@ -133,4 +133,4 @@ def _part(kernels: StreamKernels, lane: Lane, runs: Runs, run: int) -> _Part | N
         if strange:
             flaws.append((before, row))
     asked = bool(kernels.waits[items[0]] or kernels.copies[items[0]])
-    return _Part(run, int(items[last]), placed, tuple(flaws), asked)
+    return _ListedPart(run, int(items[last]), placed, tuple(flaws), asked)
