@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from functools import cache
+from functools import cache, wraps
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-__all__ = ["dataclass"]
+__all__ = ["dataclass", "kept"]
+
+Of = TypeVar("Of")
+Found = TypeVar("Found")
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
@@ -37,6 +40,23 @@ else:
             if name not in class_.__dict__:
                 setattr(class_, name, method)
         return class_
+
+
+def kept(function: Callable[[Of], Found]) -> Callable[[Of], Found]:
+    """A function of one frozen record which keeps what it found in that record, as a cached
+    property does: for what several modules above the record's own ask of it in turn.
+    """
+    name = f"_kept_{function.__module__}_{function.__name__}"
+
+    @wraps(function)
+    def asked(record: Of) -> Found:
+        held = record.__dict__
+        if name in held:
+            return held[name]  # type: ignore[no-any-return]  # put there below
+        found = held[name] = function(record)
+        return found
+
+    return asked
 
 
 class _Constructor:

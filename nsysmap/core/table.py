@@ -606,6 +606,14 @@ def _narrow(data: Held, near: IntArray | None) -> Held:
     return narrowed(data, near) or data  # type: ignore[arg-type]  # the dtype is checked above
 
 
+def maybe(values: IntArray) -> list[int | None]:
+    """The values of an integer column as Python's, None where there is none."""
+    found: list[int | None] = values.tolist()
+    for row in np.flatnonzero(values == MISSING).tolist():
+        found[row] = None
+    return found
+
+
 def sum_of(rows: Iterable[Row], column: str) -> int | None:
     """The sum of an integer column over the rows; None if none of them has a value."""
     known = [value for row in rows if (value := row.maybe_integer(column)) is not None]
@@ -636,8 +644,20 @@ def _check(spec: Spec, column: Column, data: Held) -> None:
         )
 
 
+def _nothing_known(column: Column, rows: int) -> Data:
+    if column.kind == "text":
+        return Text(np.full(rows, -1, np.int32), ())
+    if column.kind == "int":
+        return np.full(rows, MISSING)
+    return np.full(rows, np.nan) if column.kind == "float" else np.zeros(rows, np.bool_)
+
+
 def _column_of(column: Column, values: list[object]) -> Data:
-    kinds = set(map(type, values)) - {type(None)}
+    kinds = set(map(type, values))
+    whole = type(None) not in kinds
+    kinds.discard(type(None))
+    if not kinds and column.nullable and values:  # nothing is known
+        return _nothing_known(column, len(values))
     if column.kind == "text":
         if kinds <= {str} and (column.nullable or None not in values):
             return Text.of(values)  # type: ignore[arg-type]  # texts and None
@@ -649,10 +669,14 @@ def _column_of(column: Column, values: list[object]) -> Data:
         nothing = MISSING if column.nullable else 0
         if not kinds <= {int}:
             values = [None if value is None else int(str(value)) for value in values]
-        return np.array([nothing if value is None else value for value in values], dtype=np.int64)
+        if not whole:
+            values = [nothing if value is None else value for value in values]
+        return np.fromiter(values, np.int64, len(values))
     if column.kind == "float":
         nan = float("nan") if column.nullable else 0.0
         if not kinds <= {float}:
             values = [None if value is None else float(str(value)) for value in values]
-        return np.array([nan if value is None else value for value in values], dtype=np.float64)
+        if not whole:
+            values = [nan if value is None else value for value in values]
+        return np.fromiter(values, np.float64, len(values))
     return np.array([bool(value) for value in values], dtype=np.bool_)

@@ -51,6 +51,7 @@ _SPLIT = r" \+ | \|\| "
 # a tensor's copy into and out of the memory that a DLA works on, and the wait for such copies
 _DLA_COPIES, _DLA_WAIT = (" to nvm", " from nvm"), " copy finish"
 _SUFFIX = r"(?: ?\[[A-Za-z]+\]|_clone_\d+|_castHelper)$"
+_SUFFIX_ENDS = ("]", "_castHelper", "\n")  # how a name with it ends, but for a number
 
 
 def split_layer_name(name: str) -> LayerName:
@@ -81,6 +82,8 @@ def without_suffix(node: str) -> str:
     """The name of an ONNX node without what TensorRT appended to it last: a type in brackets,
     _clone_N or _castHelper.
     """
+    if not (node.endswith(_SUFFIX_ENDS) or "_clone_" in node):
+        return node  # as nearly all
     return compiled(_SUFFIX).sub("", node)
 
 

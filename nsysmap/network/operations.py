@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from nsysmap.core.records import dataclass
+from nsysmap.core.records import dataclass, kept
 from nsysmap.inputs.engine.model import Layer
 from nsysmap.inputs.engine.tensor_formats import FLOATING
 from nsysmap.names.decode import Op, decode, layer_kind
@@ -26,8 +26,7 @@ _OF_ITS_OWN = frozenset({"sort", "scan", "index"})
 _SCATTERS = frozenset({"ScatterND", "ScatterElements", "Scatter"})
 _ARITHMETIC = frozenset({"pointwise", "compare", "logical", "pointwise or reduction"})
 
-# several tables ask the same of each layer in turn: no use unless all layers of an engine fit
-_LAYERS = 1 << 17
+_NAMES = 1 << 12  # of kernels that Myelin generated: repeated blocks share most
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,7 @@ class Operations:
     cut: bool  # the name does not list every operation
 
 
+@kept
 def operations(layer: Layer) -> Operations:
     """What the layer does, from its kind and the op codes in its name."""
     named = layer.kind == "myelin_kernel" or (
@@ -62,6 +62,7 @@ def converts(layer: Layer) -> bool:
     return source is not None and target is not None and source != target
 
 
+@kept
 def quantizes(layer: Layer) -> str | None:
     """ "quantize", "dequantize", "both" or None: whether the layer does nothing but that."""
     source = layer.inputs[0].datatype if layer.inputs else None
@@ -97,7 +98,7 @@ def _reformat_that_quantizes(layer: Layer) -> bool:
     )
 
 
-@lru_cache(maxsize=_LAYERS)
+@lru_cache(maxsize=_NAMES)
 def _only_quantizes(name: str) -> bool:
     """Whether the ops in the name are those of QuantizeLinear or DequantizeLinear, with or without
     movement, and no others.
@@ -117,7 +118,7 @@ def _only_quantizes(name: str) -> bool:
     return bool(inside and not left) or left in (["Mul", "Cast"], ["Cast", "Mul"], ["Div", "Cast"])
 
 
-@lru_cache(maxsize=_LAYERS)
+@lru_cache(maxsize=_NAMES)
 def _operations(name: str | None, kind: str) -> Operations:
     """The same by the name of a kernel that Myelin generated, which lists its operations; None for
     all others.

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from operator import attrgetter
+from typing import NamedTuple
 
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import Row, Table, Text, either
@@ -26,7 +27,7 @@ _NAMED = 3  # of what else a layer does that is named, not counted
 _BESIDE = 3  # products side by side that are named
 # characters of such a name; PyTorch's run to 40 (_native_batch_norm_legit_no_training)
 _LONGEST = 20
-_NODES = 1 << 17  # of a model: no use unless all of them fit
+_COMPONENTS = 1 << 16  # of paths: the modules and nodes of a model share most of their words
 _WIDEST = 64  # characters of one component of a path that are shown
 _PLAIN = ("dense", "linear", "activation", "act")
 _WEIGHTS = ".weight"
@@ -97,6 +98,7 @@ _ORDER = (
 data.
 """
 _MOVES = ("concat", "slice", "shuffle", "resize")
+_OF_NO_SCOPE = frozenset((*_STILL, *_MOVES, "quantize"))
 # of the decoder's operations, for people
 _WORDS = {
     "Identity": "copy",
@@ -104,8 +106,7 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True)
-class _Node:
+class _Node(NamedTuple):
     """One node of the model."""
 
     name: str
@@ -181,6 +182,7 @@ _FOLDS = (
 )
 _SILU = _Fold("SiLU", {"Sigmoid": 1, "Mul": 1}, {"Sigmoid": 1, "Mul": 1}, "Sigmoid")
 _SWIGLU = _Fold("SwiGLU", {"Sigmoid": 1, "Mul": 2}, {"Sigmoid": 1, "Mul": 2}, "Sigmoid")
+_ANCHORS = frozenset(fold.anchor for fold in (*_FOLDS, _SILU, _SWIGLU))
 _EXACT = {
     **{op: (op,) for op in ("Sqrt", "Log", "Sin", "Cos", "ReduceMin")},
     "ReduceMax": ("ReduceMax", "TopK"),
@@ -207,16 +209,31 @@ Scopes = Mapping[tuple[str, ...], "Counter[str]"]
 """The operations of the nodes of each module, over a whole engine."""
 
 
+class _Nodes(dict[str, _Node]):
+    """The nodes of an engine by their names, each read once."""
+
+    def __missing__(self, name: str) -> _Node:
+        found = self[name] = _node(name)
+        return found
+
+
+class _Network(NamedTuple):
+    """What titles need to know of the whole engine."""
+
+    nodes: _Nodes
+    scopes: Scopes
+
+
 def layer_titles(layers: Sequence[Layer]) -> tuple[str, ...]:
     """What each layer of an engine is called: what it is, preceded by those components of its path
     in which layers of the same description differ.
     """
-    scopes = _scopes(layers)
-    found = [_split(layer, scopes) for layer in layers]
+    network = _network(layers)
+    found = [_split(layer, network) for layer in layers]
     alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for row, (_, words) in enumerate(found):
         alike[tuple(word for word in words if not word.startswith("+"))].append(row)
-    blocks = _blocks(scopes)
+    blocks = _blocks(network.scopes)
     places = {path: _of_blocks(path, blocks) for path in {path for path, _ in found}}
     titles = [""] * len(layers)
     for rows in alike.values():
@@ -269,21 +286,23 @@ def _blocks(scopes: Scopes) -> frozenset[tuple[str, ...]]:
     found: dict[tuple[str, ...], str] = {}
     several: set[tuple[str, ...]] = set()
     for path in scopes:
-        for end in range(1, len(path) + 1):
-            if _NUMBER.search(path[end - 1]):
-                place = (*path[: end - 1], _NUMBER.sub("*", path[end - 1]))
-                if found.setdefault(place, path[end - 1]) != path[end - 1]:
+        for end, part in enumerate(path):
+            if (starred := _starred(part)) != part:
+                place = (*path[:end], starred)
+                if found.setdefault(place, part) != part:
                     several.add(place)
     return frozenset(several)
 
 
+@lru_cache(maxsize=_COMPONENTS)
+def _starred(part: str) -> str:
+    """A component of a path with a star for each number."""
+    return _NUMBER.sub("*", part)
+
+
 def _of_blocks(path: tuple[str, ...], blocks: frozenset[tuple[str, ...]]) -> list[int]:
     """The components of a path that say which of several blocks it is in."""
-    return [
-        place
-        for place, part in enumerate(path)
-        if (*path[:place], _NUMBER.sub("*", part)) in blocks
-    ]
+    return [place for place, part in enumerate(path) if (*path[:place], _starred(part)) in blocks]
 
 
 def _without_repeats(shown: set[int], parts: Sequence[str]) -> list[int]:
@@ -316,13 +335,14 @@ def _handle(name: str) -> str:
     return "" if split.region is None else f"myl{split.region}_{split.region_index}"
 
 
-def _scopes(layers: Sequence[Layer]) -> dict[tuple[str, ...], Counter[str]]:
+def _network(layers: Sequence[Layer]) -> _Network:
+    nodes = _Nodes()
     names = dict.fromkeys(node for layer in layers for node in _told(layer))
     scopes: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-    for node in map(_node, names):
-        if node.kind not in _STILL and node.kind not in _MOVES and node.kind != "quantize":
+    for node in map(nodes.__getitem__, names):
+        if node.kind not in _OF_NO_SCOPE:
             scopes[node.path][node.op] += 1
-    return scopes
+    return _Network(nodes, scopes)
 
 
 def _told(layer: Layer) -> Sequence[str]:
@@ -333,7 +353,7 @@ def _told(layer: Layer) -> Sequence[str]:
     return () if _MADE.match(node) or node.startswith(("{", "Reformatting ")) else nodes_of(node)
 
 
-def _split(layer: Layer, scopes: Scopes) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _split(layer: Layer, network: _Network) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The path of a layer, and the words that describe it: those of its name, or the end of its
     path.
     """
@@ -351,9 +371,8 @@ def _split(layer: Layer, scopes: Scopes) -> tuple[tuple[str, ...], tuple[str, ..
         return (), (_without_nodes(layer, node, decoded),)
     own = [] if made else nodes_of(node) or [node]
     names = [one for one in dict.fromkeys(map(_bare, layer.onnx or own)) if one] or own
-    return _of_nodes(
-        [_node(one) for one in names], {_bare(one) for one in own}, layer, decoded, scopes
-    )
+    nodes = [network.nodes[one] for one in names]
+    return _of_nodes(nodes, {_bare(one) for one in own}, layer, decoded, network.scopes)
 
 
 def _without_nodes(layer: Layer, node: str, decoded: KernelName) -> str:
@@ -396,7 +415,7 @@ def _of_reformat(node: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
         return None
     fields = reading.fields
     of = Layer(0, str(fields["of_layer"]), "unknown")
-    within, words = _split(of, _scopes([of]))
+    within, words = _split(of, _network([of]))
     what = f"{fields['direction']} {fields['tensor']} of " if "direction" in fields else ""
     return within, (f"reformat {what}{words[0]}", *words[1:])
 
@@ -536,20 +555,21 @@ def _folded(
     """
     left, found = list(nodes), list[tuple[str, _Node]]()
     ops = {node.op for node in nodes}
-    possible = [fold for fold in (*_FOLDS, _SILU, _SWIGLU) if fold.needs.keys() <= ops]
+    possible = () if ops.isdisjoint(_ANCHORS) else _folds_of(frozenset(ops))
     if not possible:
         return left, found
     patterns = {pattern.name for pattern in decoded.patterns} if decoded is not None else set()
     silu = decoded is not None and (
         "silu" in patterns or any(op.code.startswith("Sil") for op in decoded.ops)
     )
-    for path in dict.fromkeys(node.path for node in nodes):
+    for path in dict.fromkeys([node.path for node in nodes]):
         alone = bool(path) and set(scopes.get(path, ())) == {"Sigmoid", "Mul"}
-        more = ((_SWIGLU,) if "swiglu" in patterns else ()) + (
-            (_SILU,) if silu or alone or "swiglu" in patterns else ()
-        )
-        counts = Counter(node.op for node in left if node.path == path)
-        for fold in (one for one in (*_FOLDS, *more) if one in possible):
+        counts = Counter([node.op for node in left if node.path == path])
+        for fold in possible:
+            if (fold is _SWIGLU and "swiglu" not in patterns) or (
+                fold is _SILU and not (silu or alone or "swiglu" in patterns)
+            ):
+                continue
             while fold.fits(counts):
                 anchor = next(node for node in left if node.path == path and node.op == fold.anchor)
                 takes = Counter(fold.takes)
@@ -562,6 +582,14 @@ def _folded(
     return left, found
 
 
+@lru_cache(maxsize=1 << 10)  # layers do few different sets of operations
+def _folds_of(ops: frozenset[str]) -> tuple[_Fold, ...]:
+    """The folds for which there is one of each operation that they need, in the order in which they
+    are looked for.
+    """
+    return tuple(fold for fold in (*_FOLDS, _SWIGLU, _SILU) if fold.needs.keys() <= ops)
+
+
 def _more(  # what the words are about
     nodes: Sequence[_Node],
     folds: Sequence[tuple[str, _Node]],
@@ -572,6 +600,8 @@ def _more(  # what the words are about
     norm: bool = False,
 ) -> tuple[str, ...]:
     """What else a layer does: ``+ bias``, ``+ Relu``, and how many further operations."""
+    if not nodes and not folds:
+        return ()
     words: dict[str, int] = {}
     gathers = any(node.kind == "gather" for node in nodes)
     for node in sorted(nodes, key=_BY_RANK):
@@ -732,7 +762,6 @@ def _tells_nothing(parts: tuple[str, ...]) -> bool:
     return module in _PLAIN or (len(module) >= len("conv") and module in parts[-1].lower())
 
 
-@lru_cache(maxsize=_NODES)
 def _bare(node: str) -> str:
     """The name of a node without what TensorRT appended to it."""
     if "[profile " in node:
@@ -770,21 +799,29 @@ def _operation(node: _Node) -> str:
     return node.op if "(Unnamed" in node.name else _ORDINAL.sub("", node.last.removeprefix("node_"))
 
 
-@lru_cache(maxsize=_NODES)
 def _node(name: str) -> _Node:
+    parts = _parts(name)
+    # nearly all are a path, of which the last component tells what the node does
+    plain = "/" in name[:-1] and not (
+        name.endswith("/") or "(Unnamed" in name or "[" in name or _NOT_BY_LAST.match(name)
+    )
+    found = _node_called(name[name.rfind("/") :] if plain else name)
+    return found._replace(name=name, path=parts[:-1], last=parts[-1])
+
+
+_NOT_BY_LAST = re.compile(r"onnx::|ONNXTRT_|(?:copied_|un)?(?:reshape|transpose|squeeze|shuffle)_")
+"""How the names of nodes begin that the beginning tells something of."""
+
+
+@lru_cache(maxsize=_COMPONENTS)
+def _node_called(name: str) -> _Node:
+    """A node that nothing but its name tells of."""
     row = node_row(name)
     parts = _parts(name)
     last = parts[-1]
     kind = row.kind if row is not None else ""
-    return _Node(
-        name,
-        parts[:-1],
-        last,
-        row.op if row is not None else _ORDINAL.sub("", last),
-        kind,
-        _of_weights(name),
-        _rank(kind),
-    )
+    op = row.op if row is not None else _ORDINAL.sub("", last)
+    return _Node(name, parts[:-1], last, op, kind, _of_weights(name), _rank(kind))
 
 
 def _parts(node: str) -> tuple[str, ...]:
@@ -830,8 +867,8 @@ def _joined(path: tuple[str, ...], kept: Sequence[int], words: Sequence[str]) ->
                 path[begin : place + 1]
             )
             after = place
-    last = "/".join(word for word in words if not word.startswith("+"))
-    more = "".join(f" {word}" for word in words if word.startswith("+"))
+    last = "/".join([word for word in words if not word.startswith("+")])
+    more = "".join([f" {word}" for word in words if word.startswith("+")])
     if not text:
         return last + more
     follows = after == len(path) - 1 and len(words) > 1

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from nsysmap.core.engine_schema import WORK
-from nsysmap.core.records import dataclass
+from nsysmap.core.records import dataclass, kept
 from nsysmap.core.table import Table
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor
 from nsysmap.inputs.engine.tensor_formats import (
@@ -207,6 +207,7 @@ def tensor_cores(layer: Layer) -> str:
     )
 
 
+@kept
 def does(layer: Layer) -> str:
     """What the layer is for, in the words of the table `work`."""
     if layer.kind in _NO_WORK or layer.kind in ("foreign_node", "attention"):

@@ -5,7 +5,7 @@ another program.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from functools import cached_property
 
 import numpy as np
 
@@ -20,23 +20,60 @@ _KEPT = frozenset({ENGINE_FITS.name, "engines"})  # say of each engine file whet
 
 
 @dataclass(frozen=True)
+class Unsure:
+    """The files of which it cannot be determined whether they ran."""
+
+    fits: Table
+    layers: Table
+
+    @cached_property
+    def _verdicts(self) -> dict[int, tuple[str, str]]:
+        return {
+            row.integer("engine"): (row.text("verdict"), row.text("source")) for row in self.fits
+        }
+
+    @cached_property
+    def _by_index(self) -> tuple[IntArray, IntArray]:
+        """The rows of the layers by their index, and these."""
+        index = self.layers.ints("layer_index")
+        order = np.argsort(index, kind="stable")
+        return order, index[order]
+
+    def file_of(self, index: int, name: str) -> str | None:
+        """The first such file with this layer; None if there is none, or a file has it that did
+        run.
+        """
+        if all(verdict != "cannot-tell" for verdict, _ in self._verdicts.values()):
+            return None
+        order, indices = self._by_index
+        alike = slice(*(np.searchsorted(indices, index, side) for side in ("left", "right")))
+        names, engines = self.layers.text("name"), self.layers.ints("engine")
+        found = [
+            self._verdicts.get(int(engines[row]), ("", ""))
+            for row in order[alike].tolist()
+            if names[row] == name
+        ]
+        unsure = [source for verdict, source in found if verdict == "cannot-tell"]
+        return unsure[0] if unsure and all(verdict != "ran" for verdict, _ in found) else None
+
+
+@dataclass(frozen=True)
 class OfThisRun:
     """What rules are told."""
 
     tables: Mapping[str, Table]
+    unsure: Unsure
     left_out: frozenset[str] = frozenset()  # the tables that lost rows
     why: str = ""  # which files did not run, in words
-    # layers (index, name) of files that may not have run: the file
-    unsure: Mapping[tuple[int, str], str] = field(default_factory=dict)
 
 
 def of_this_run(tables: Mapping[str, Table]) -> OfThisRun:
     """The tables without the rows of engines that did not run; ids stay as they are."""
     fits = tables[ENGINE_FITS.name]
-    unsure = _unsure(fits, tables[LAYERS.name])
+    unsure = Unsure(fits, tables[LAYERS.name])
     idle = [row for row in fits if row.text("verdict") == "did-not-run"]
     if not idle:
-        return OfThisRun(tables, unsure=unsure)
+        return OfThisRun(tables, unsure)
     engines = np.array([row.integer("engine") for row in idle], np.int64)
     layers = tables[LAYERS.name]
     gone = layers.ints("layer_id")[np.isin(layers.ints("engine"), engines)]
@@ -49,30 +86,8 @@ def of_this_run(tables: Mapping[str, Table]) -> OfThisRun:
     sources = [row.text("source") for row in idle]
     left_out = frozenset(name for name, table in kept.items() if len(table) < len(tables[name]))
     return OfThisRun(
-        {**tables, **kept}, left_out, f"{' and '.join(sources)} did not run in this trace", unsure
+        {**tables, **kept}, unsure, left_out, f"{' and '.join(sources)} did not run in this trace"
     )
-
-
-def _unsure(fits: Table, layers: Table) -> dict[tuple[int, str], str]:
-    """The layers of files of which it cannot be determined whether they ran, and which no file has
-    that did.
-    """
-    verdicts = {row.integer("engine"): (row.text("verdict"), row.text("source")) for row in fits}
-    if all(verdict != "cannot-tell" for verdict, _ in verdicts.values()):
-        return {}
-    found: dict[tuple[int, str], str] = {}
-    ran: set[tuple[int, str]] = set()
-    for engine, index, name in zip(
-        *(layers.ints(one).tolist() for one in ("engine", "layer_index")),
-        layers.text("name").list(),
-        strict=True,
-    ):
-        verdict, source = verdicts.get(engine, ("", ""))
-        if verdict == "ran":
-            ran.add((index, str(name)))
-        elif verdict == "cannot-tell":
-            found.setdefault((index, str(name)), source)
-    return {layer: source for layer, source in found.items() if layer not in ran}
 
 
 def _without(table: Table, engines: IntArray, layers: IntArray) -> Table:

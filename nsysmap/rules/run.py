@@ -20,7 +20,7 @@ from nsysmap.core.schema import RULE_TABLES
 from nsysmap.core.table import MISSING, Data, Spec, Table, Text
 from nsysmap.core.trace_schema import STEADY_STATE
 from nsysmap.network.titles import called
-from nsysmap.rules.engines_that_ran import OfThisRun, of_this_run
+from nsysmap.rules.engines_that_ran import OfThisRun, Unsure, of_this_run
 from nsysmap.rules.finding import Finding, Outcome, Skip
 from nsysmap.rules.fold import PlacedFinding, WindowLengths, alike_on_gpus, fold
 from nsysmap.rules.message import Each, Shown, fill
@@ -489,7 +489,7 @@ class _About:
     layers: Table
     has_engine: bool  # an engine file of this run was given
     answered: frozenset[str]  # changes of what-if
-    unsure: Mapping[tuple[int, str], str]  # layers of engine files that may not have run
+    unsure: Unsure
     each: Each
     titles: Mapping[str, str]  # what layers are called, by name
 
@@ -519,7 +519,7 @@ class _About:
     def doubt(self, layer_index: Shown, layer: Shown) -> str:
         """What to say of a finding on a layer of an engine file that may not have run."""
         source = (
-            self.unsure.get((layer_index, layer))
+            self.unsure.file_of(layer_index, layer)
             if isinstance(layer_index, int) and isinstance(layer, str)
             else None
         )

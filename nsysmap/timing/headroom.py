@@ -11,7 +11,7 @@ import numpy as np
 
 from nsysmap.core.records import dataclass
 from nsysmap.core.result_schema import ENGINE_HEADROOM, HEADROOM
-from nsysmap.core.table import MISSING, BoolArray, IntArray, Row, Table, taken_values
+from nsysmap.core.table import MISSING, BoolArray, IntArray, Row, Table, maybe, taken_values
 from nsysmap.names.decode import decode
 from nsysmap.timing.least_time import (
     LayerBytes,
@@ -80,7 +80,7 @@ def headroom_table(sources: Sources) -> Table:
     kept = _kept_if_fused(sources)
     cores = _tensor_cores(sources.precision)
     longest, start_ns = longest_kernels(sources.kernels), _shortest_ns(sources.kernel_totals)
-    memory = _from_memory(sources, machines)
+    memory = _from_memory(sources, machines, timed)
     shapes = product_shapes(sources, timed)
     rows: list[dict[str, object]] = []
     for layer in _of_layers(sources.layers, timed):
@@ -457,40 +457,52 @@ def _shortest_ns(kernel_totals: Table) -> int | None:
     return shortest if shortest is not None and shortest <= _LONGEST_START_NS else None
 
 
-def _from_memory(sources: Sources, machines: Mapping[int, Row]) -> dict[int, int | None]:
-    """The bytes of each layer that come from device memory; where GPUs differ, for the first."""
+def _from_memory(
+    sources: Sources, machines: Mapping[int, Row], timed: IntArray
+) -> dict[int, int | None]:
+    """The bytes of each of these layers that come from device memory; where GPUs differ, for the
+    first.
+    """
     machine = next(iter(machines.values()), None)
     device = None if machine is None else device_of(machine)
     held = cache_holds(
         None if machine is None else machine.maybe_integer("l2_bytes"),
         None if device is None else device.capability,
     )
-    work = {
-        row.integer("layer_id"): LayerBytes(
-            row.maybe_integer("bytes_in"),
-            row.maybe_integer("bytes_out"),
-            row.maybe_integer("weight_bytes"),
-        )
-        for row in sources.work
-    }
-    tensors: dict[int, list[TensorUse]] = {}
-    for layer_id, name, direction, size in zip(
-        sources.tensors.ints("layer_id").tolist(),
-        sources.tensors.text("name").list(),
-        sources.tensors.text("direction").list(),
-        sources.tensors.ints("bytes").tolist(),
+    ids = sources.work.ints("layer_id")
+    moved = (maybe(sources.work.ints(name)) for name in ("bytes_in", "bytes_out", "weight_bytes"))
+    work = dict(zip(ids.tolist(), map(LayerBytes, *moved), strict=True))
+    tensors = _uses_shared(sources.tensors, timed)
+    layers = sources.layers.take(np.isin(sources.layers.ints("layer_id"), ids))
+    engines: dict[tuple[int, int], list[int]] = {}
+    for engine, profile, layer in zip(
+        *(layers.ints(name).tolist() for name in ("engine", "optimization_profile", "layer_id")),
         strict=True,
     ):
-        used = TensorUse(str(name), str(direction), None if size == MISSING else size)
-        tensors.setdefault(layer_id, []).append(used)
-    engines: dict[tuple[int | None, int | None], list[int]] = {}
-    for layer in sources.layers:
-        if layer.integer("layer_id") in work:
-            key = (layer.maybe_integer("engine"), layer.maybe_integer("optimization_profile"))
-            engines.setdefault(key, []).append(layer.integer("layer_id"))
+        engines.setdefault((engine, profile), []).append(layer)
     found: dict[int, int | None] = {}
+    asked = frozenset(timed.tolist())
     for mine in engines.values():
-        found |= bytes_from_memory(mine, work, tensors, held)
+        if not asked.isdisjoint(mine):
+            found |= bytes_from_memory(mine, work, tensors, held, asked=asked)
+    return found
+
+
+def _uses_shared(tensors: Table, layers: IntArray) -> dict[int, list[TensorUse]]:
+    """What each layer reads and writes of the tensors that these layers use."""
+    names = tensors.text("name")
+    about = np.zeros(len(names.values) + 1, np.bool_)  # code -1 is the last one
+    about[names.codes[np.isin(tensors.ints("layer_id"), layers)]] = True
+    shared = tensors.take(about[names.codes])
+    found: dict[int, list[TensorUse]] = {}
+    for layer_id, name, direction, size in zip(
+        shared.ints("layer_id").tolist(),
+        shared.text("name").list(),
+        shared.text("direction").list(),
+        maybe(shared.ints("bytes")),
+        strict=True,
+    ):
+        found.setdefault(layer_id, []).append(TensorUse(str(name), str(direction), size))
     return found
 
 

@@ -155,9 +155,14 @@ def bytes_from_memory(
     work: Mapping[int, LayerBytes],
     tensors: Mapping[int, Sequence[TensorUse]],
     held: int,
+    *,
+    asked: frozenset[int] | None = None,
 ) -> dict[int, int | None]:
     """How many bytes of each of these layers of one engine, in the order in which they run, come
     from or go to device memory at least; None if a size is unknown.
+
+    Where only some are ``asked`` for, ``tensors`` need not have others than theirs, but all uses of
+    these.
 
     ``held`` is what the cache holds.  A tensor of the size of the cache does not stay, nor one
     since whose last use so much was read; buffers that are used again count once, so of activations
@@ -170,6 +175,11 @@ def bytes_from_memory(
     touched: dict[str, int] = {}
     found: dict[int, int | None] = {}
     for at, layer in enumerate(layers):
+        if asked is not None and layer not in asked:
+            touched.update(
+                (name, at) for name, _, size in tensors.get(layer, ()) if size is not None
+            )
+            continue
         total = 0 if all_stay else weights[at]
         reads, known = 0, True
         for tensor in tensors.get(layer, ()):

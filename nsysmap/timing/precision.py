@@ -7,10 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from nsysmap.core.records import dataclass
 from nsysmap.core.result_schema import PRECISION
 from nsysmap.core.table import Row, Table, sum_of
-from nsysmap.inputs.engine.model import Engine, Layer
+from nsysmap.inputs.engine.model import Engine, Layer, numbered_engines
 from nsysmap.names.decode import KernelName, decode, matches_tactic, split_layer_name
 from nsysmap.network.operations import operations, quantizes
 from nsysmap.timing.half_precision import saved_share
@@ -47,9 +49,17 @@ def precision_table(
 
     ``gpu`` is the compute capability of the GPU that ran the kernels, None where it is unknown.
     """
-    described = dict(enumerate(layer for engine in engines for layer in _as_written(engine)))
-    known = {row.integer("layer_id"): row for row in layers}
     spent_rows = list(kernel_time)
+    spending = {row.maybe_integer("layer_id") for row in spent_rows}
+    described = {
+        first + layer.index: layer
+        for _, first, engine in numbered_engines(engines)
+        for layer in _as_written(
+            engine, [one for one in engine.layers if first + one.index in spending]
+        )
+    }
+    mine_only = np.isin(layers.ints("layer_id"), kernel_time.ints("layer_id"))
+    known = {row.integer("layer_id"): row for row in layers.take(mine_only)}
     names: dict[int | None, dict[str, Use]] = {}
     for spent in spent_rows:
         names.setdefault(spent.maybe_integer("layer_id"), {})[spent.text("name")] = Use(
@@ -121,7 +131,7 @@ def engine_precision_table(engine: Engine) -> Table:
     times = engine.trtexec_ns or (None,) * len(engine.layers)
     total = sum(time or 0 for time in times)
     rows: list[dict[str, object]] = []
-    for layer, time in zip(_as_written(engine), times, strict=True):
+    for layer, time in zip(_as_written(engine, engine.layers), times, strict=True):
         if layer.kind in _NO_WORK and not time:
             continue
         region = region_of(layer.name, layer.kind, layer.region)
@@ -140,12 +150,12 @@ def engine_precision_table(engine: Engine) -> Table:
     return Table.of_rows(PRECISION, rows)
 
 
-def _as_written(engine: Engine) -> list[Layer]:
-    """The layers; casts that show the same type on both sides read what the layer before them
-    wrote.
+def _as_written(engine: Engine, of: Sequence[Layer]) -> list[Layer]:
+    """These layers of an engine; casts that show the same type on both sides read what the layer
+    before them wrote.
     """
-    layers = list(engine.layers)
-    casts = {layer.index for layer in layers if operations(layer).cast}
+    layers = {layer.index: layer for layer in of}
+    casts = {layer.index for layer in of if operations(layer).cast}
     for source, layer, tensor in engine.links if casts else ():
         if not (
             layer.index in casts
@@ -160,7 +170,7 @@ def _as_written(engine: Engine) -> list[Layer]:
         layers[layer.index] = replace(
             layer, inputs=(replace(tensor, datatype=written), *layer.inputs[1:])
         )
-    return layers
+    return list(layers.values())
 
 
 def region_of(name: str, kind: str, region: int | None) -> str | None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from nsysmap.core.records import dataclass
 from nsysmap.core.result_schema import ROOFLINE
-from nsysmap.core.table import MISSING, IntArray, Row, Table
+from nsysmap.core.table import MISSING, IntArray, Row, Table, maybe
 from nsysmap.timing.counted_limits import Counted, counted_layers, disagreement
 from nsysmap.timing.peak_rates import Capability, blocks_per_sm, operations_per_clock
 
@@ -102,25 +102,26 @@ def roofline_table(
     verdict, and the engine file's figures are shown beside it.
     """
     machines = {row.integer("device"): device_of(row) for row in devices}
-    needed = {row.integer("layer_id"): row for row in work}
+    needed = _needed(work)
     longest = longest_kernels(kernels)
     counted = {} if counters is None else counted_layers(*counters)
     first = next(iter(machines.values()), None)
     # of a large engine file most layers did not run in the trace, and many need the same
     not_run: dict[Needed, LayerBound] = {}
+    not_seen = LayerSeen(None)
     rows: list[tuple[int, Needed, LayerSeen, LayerBound]] = []
     told: dict[int, dict[str, object]] = {}
     for at, (layer_id, time_ns) in enumerate(
         zip(layers.ints("layer_id").tolist(), layers.ints("time_ns").tolist(), strict=True)
     ):
         row = longest.get(layer_id)
+        need = needed.get(layer_id, _UNDESCRIBED)
         device = first if row is None else machines.get(int(kernels.ints("device")[row]))
-        measured = _measured(None if time_ns == MISSING else time_ns, kernels, row, device)
-        described = needed.get(layer_id)
-        need = _UNDESCRIBED if described is None else needed_of(described)
-        if row is None and measured.time_ns is None:
+        if row is None and time_ns == MISSING:
+            measured = not_seen
             limit = not_run.get(need) or not_run.setdefault(need, limit_of(need, measured, device))
         else:
+            measured = _measured(None if time_ns == MISSING else time_ns, kernels, row, device)
             limit = limit_of(need, measured, device)
         if (counters_of := counted.get(layer_id)) is not None:
             told[at] = _counted(counters_of, need, device)
@@ -272,6 +273,22 @@ def device_of(row: Row) -> Device:
 def least_ns(amount: int | None, per_second: float | None) -> int | None:
     """The time for so many bytes or operations at that rate; None where either is unknown."""
     return None if amount is None or not per_second else round(amount / per_second * 1e9)
+
+
+def _needed(work: Table) -> dict[int, Needed]:
+    """The rows of the table `work` by layer; layers that need the same share one."""
+    told = zip(
+        *(maybe(work.ints(name)) for name in ("bytes", "flops", "macs")),
+        work.text("precision").list(),
+        map(str, work.text("tensor_cores").list()),
+        work.text("reason").list(),
+        strict=True,
+    )
+    known: dict[object, Needed] = {}
+    found = {}
+    for layer_id, needs in zip(work.ints("layer_id").tolist(), told, strict=True):
+        found[layer_id] = known.get(needs) or known.setdefault(needs, Needed(*needs))
+    return found
 
 
 def needed_of(row: Row) -> Needed:

@@ -29,6 +29,8 @@ REBUILD = (
 
 _LARGEST_EXTENT = 2**48
 """Elements: more than any memory holds, and sizes in bytes still fit 64 bits."""
+_SMALL_EXTENT = 1 << 30  # elements: smaller ones need no closer look
+_ONLY_WHOLE = {int}  # the types of numbers as JSON has them, no bool among them
 _MOST_SYMBOLS = 10_000  # TensorRT numbers symbolic dimensions from -1 down
 _MOST_VALUES = 1000  # engines in one file
 _UNNAMED = re.compile(r"__mye(\d{1,9})_myl\d+_\d+$")
@@ -246,10 +248,11 @@ def _with_profiles(layers: list[Layer]) -> list[Layer]:
     of_region: dict[int | None, int] = {}
     for layer in layers:
         if layer.region is not None:
-            names = (layer.name, *(tensor.name for tensor in (*layer.inputs, *layer.outputs)))
+            names = [layer.name, *[tensor.name for tensor in (*layer.inputs, *layer.outputs)]]
+            told = [name for name in names if "[profile " in name]
             of_region.update(
                 (layer.region, int(found[1]))
-                for found in map(PROFILE.search, names)
+                for found in map(PROFILE.search, told)
                 if found is not None
             )
     if not of_region and all(layer.optimization_profile is None for layer in layers):
@@ -293,8 +296,11 @@ def _unlisted(layers: Sequence[Layer]) -> str | None:
     Regions are named in their `{ForeignNode[…]}` form even where their layers are listed one by
     one.
     """
-    listed = {PROFILE.sub("", layer.name) for layer in layers}
-    named = (_COPIED.match(PROFILE.sub("", layer.name)) for layer in layers)
+    bare = [
+        PROFILE.sub("", layer.name) if "[profile " in layer.name else layer.name for layer in layers
+    ]
+    listed = set(bare)
+    named = (_COPIED.match(name) for name in bare if name.startswith("R"))
     return next(
         (
             found[1]
@@ -484,16 +490,17 @@ def _tensor(value: object, where: str, source: str) -> Tensor:
     both = _text(held.get("format/datatype"))
     extents = held.get("dimensions")
     shape = None
-    if isinstance(extents, list) and all(
-        type(one) is int and 0 <= one < 1 << 30 for one in extents
+    if (
+        isinstance(extents, list)
+        and set(map(type, extents)) == _ONLY_WHOLE
+        and min(extents) >= 0
+        and max(extents) < _SMALL_EXTENT
     ):
         shape = tuple(extents)  # nearly all are so
     elif extents is not None:
         shape = _extents(extents, f"{where}, tensor {_shown(name)}", source)
     strides = held.get("strides")
-    known = isinstance(strides, list) and all(
-        isinstance(item, int) and not isinstance(item, bool) for item in strides
-    )
+    known = isinstance(strides, list) and set(map(type, strides)) <= _ONLY_WHOLE
     return _known_tensor(
         name,
         shape,

@@ -64,6 +64,7 @@ def data_type(text: str | None) -> str | None:
     return None
 
 
+@lru_cache(maxsize=_SHAPES)
 def layout(text: str | None) -> str | None:
     """The format text where it says more than a data type ("Half" and "N/A due to dynamic shapes"
     do not).
