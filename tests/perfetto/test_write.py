@@ -307,3 +307,17 @@ def test_inferences_stand_by_gpu_and_are_called_what_they_are(tmp_path: Path) ->
     }
     assert len(named) == 1
     assert named.pop().startswith("repetitions of thread ")
+
+
+@pytest.mark.parametrize("at_once", [70, 1_000])
+def test_a_trace_that_is_sorted_piece_by_piece_has_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    analysis = analyze(
+        FIXTURES / "bert_trt10" / "sync.sqlite", FIXTURES / "bert_trt10" / "engine.json"
+    )
+    write_trace(analysis, tmp_path / "whole.pftrace")
+    monkeypatch.setattr("nsysmap.output.perfetto.write._SORTED_AT_ONCE", at_once)
+    write_trace(analysis, tmp_path / "pieces.pftrace")
+    whole_bytes = (tmp_path / "whole.pftrace").read_bytes()
+    assert (tmp_path / "pieces.pftrace").read_bytes() == whole_bytes

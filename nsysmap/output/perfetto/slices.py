@@ -43,11 +43,11 @@ def steps(slices: Iterable[Slice]) -> Iterator[Step]:
             yield track, open_until.pop(), -1
 
 
-def changes(at: IntArray, amount: IntArray) -> tuple[IntArray, IntArray]:
+def changes(at: IntArray, amount: IntArray, *, before: int = 0) -> tuple[IntArray, IntArray]:
     """The values of a counter from its changes, sorted by time: when it changed, and what to: the
-    last value of that moment.
+    last value of that moment. ``before`` is its value until then.
     """
-    value = np.cumsum(amount)
+    value = before + np.cumsum(amount)
     last = np.flatnonzero(np.append(at[1:] != at[:-1], True)) if len(at) else np.empty(0, np.int64)
-    changed = last[np.diff(value[last], prepend=0) != 0]
+    changed = last[np.diff(value[last], prepend=before) != 0]
     return at[changed], value[changed]

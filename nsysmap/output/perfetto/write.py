@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nsysmap.analysis import Analysis
 from nsysmap.answer.words import each
@@ -18,7 +20,7 @@ from nsysmap.core.idle_causes import idle_words
 from nsysmap.core.memory import give_back_freed_memory
 from nsysmap.core.output_file import replacing
 from nsysmap.core.records import dataclass
-from nsysmap.core.table import MISSING, IntArray
+from nsysmap.core.table import MISSING, BoolArray, IntArray
 from nsysmap.names.decode import decode, summary
 from nsysmap.network.titles import called
 from nsysmap.output.page.events import Events, events_of
@@ -43,6 +45,7 @@ _GPU_WORK = ("kernels", "copies", "fills", "graphs")
 _ON_HOST = {"ranges": "NVTX", "calls": "CUDA", "osrt": "OS runtime", "overheads": "profiler"}
 _ALL = 1 << 62  # kernels up to which all events are written
 _ROWS_AT_ONCE = 65536  # that become Python's integers together
+_SORTED_AT_ONCE = 1 << 19  # slices of a track, and changes of a counter
 # of processes and threads in Perfetto, to which 0 is the idle thread of any process
 _MOST_ID = 2**31 - 1
 
@@ -60,19 +63,19 @@ class _Slices:
     flow: IntArray  # the flow that ends at it; 0 for none
 
 
-Counted = Callable[[], tuple[IntArray, IntArray]]
-"""The moments at which a counter changes, and what to."""
+Counted = Callable[[], Iterable[tuple[IntArray, IntArray]]]
+"""The moments at which a counter changes, and what to, piece by piece."""
 
 
 @dataclass(frozen=True)
 class _SliceTrack:
-    """A track of slices, which are put together when they are written: those of all tracks together
-    take more memory than the trace.
+    """A track of slices, which are put together when they are written, one piece of its time after
+    the other: all together take more memory than the trace.
     """
 
     uuid: int
     first_ns: int | None  # when the first of them begins; None if there are none
-    made: Callable[[], _Slices]
+    made: Callable[[], Iterable[_Slices]]
 
 
 @dataclass
@@ -93,7 +96,7 @@ class _Trace:
         self.tracks.append(track(number, name, parent, more=ranked(number) + more))
         return number
 
-    def put_on(self, uuid: int, starts: IntArray, slices: Callable[[], _Slices]) -> None:
+    def put_on(self, uuid: int, starts: IntArray, slices: Callable[[], Iterable[_Slices]]) -> None:
         """Give a track its slices, which begin at these times, in any order."""
         first_ns = int(starts.min()) if len(starts) else None
         self.slices.append(_SliceTrack(uuid, first_ns, slices))
@@ -118,18 +121,21 @@ class _Trace:
             yield from self._packets(one.uuid, one.made(), flows, origin)
         for uuid, _, counted in self.counters:
             on = TrackPackets(uuid)
-            at, value = counted()
-            for moments, values in _in_pieces(at, value):
-                yield from map(on.value, (moments - origin).tolist(), values.tolist())
+            for at, value in counted():
+                for moments, values in _in_pieces(at, value):
+                    yield from map(on.value, (moments - origin).tolist(), values.tolist())
 
-    def _packets(self, uuid: int, slices: _Slices, flows: _Flows, origin: int) -> Iterator[bytes]:
+    def _packets(
+        self, uuid: int, slices: Iterable[_Slices], flows: _Flows, origin: int
+    ) -> Iterator[bytes]:
         on = [TrackPackets(uuid)]
-        pieces = _in_pieces(slices.said, slices.call, slices.flow)
+        # of each slice whose times are read, what else is known of it
+        behind_times = deque[tuple[list[int], list[int], list[int]]]()
         first = behind = 0
         said: list[int] = []
         call: list[int] = []
         flow: list[int] = []
-        for place, at, number in steps(_pairs(slices)):
+        for place, at, number in steps(_pairs(slices, behind_times)):
             if place == len(on):
                 on.append(TrackPackets(self.add("(at the same time)", uuid)))
                 yield self.tracks[-1]
@@ -137,16 +143,25 @@ class _Trace:
                 yield on[place].end(at - origin)
                 continue
             if number == behind:
-                said, call, flow = (data.tolist() for data in next(pieces))
+                said, call, flow = behind_times.popleft()
                 first, behind = behind, behind + len(said)
             row = number - first
             ends = (flow[row],) if flow[row] else ()
             yield on[place].begin(at - origin, self.texts[said[row]], flows.of(call[row]), ends)
 
 
-def _pairs(slices: _Slices) -> Iterator[tuple[int, int]]:
-    for start, end in _in_pieces(slices.start, slices.end):
-        yield from zip(start.tolist(), end.tolist(), strict=True)
+def _pairs(
+    slices: Iterable[_Slices], more: deque[tuple[list[int], list[int], list[int]]]
+) -> Iterator[tuple[int, int]]:
+    """The times of the slices; before the first of as many as become Python's integers together,
+    the rest of these is put into ``more``.
+    """
+    for piece in slices:
+        for start, end, said, call, flow in _in_pieces(
+            piece.start, piece.end, piece.said, piece.call, piece.flow
+        ):
+            more.append((said.tolist(), call.tolist(), flow.tolist()))
+            yield from zip(start.tolist(), end.tolist(), strict=True)
 
 
 def _in_pieces(*columns: IntArray) -> Iterator[tuple[IntArray, ...]]:
@@ -246,9 +261,16 @@ def _inferences(made: _Trace, analysis: Analysis, events: Events) -> None:
             made.add(name),
             table["start"][mine],
             partial(
-                _slices, table["start"][mine], table["end"][mine], np.array(said, np.int64)[mine]
+                _in_order, table["start"][mine], table["end"][mine], np.array(said, np.int64)[mine]
             ),
         )
+
+
+def _in_order(start: IntArray, end: IntArray, said: IntArray) -> Iterator[_Slices]:
+    """Slices without flows, one piece of their time after the other."""
+    for begin, stop in pairwise((None, *_edges((start,)), None)):
+        inside = _between(start, begin, stop)
+        yield _slices(start[inside], end[inside], said[inside])
 
 
 def _slices(
@@ -316,7 +338,7 @@ def _gpus(made: _Trace, analysis: Analysis, events: Events, sampled: Mapping[int
         if device in sampled:
             for name, unit, at, value in _measured(sampled[device], events.origin_ns):
                 first = int(at[0]) if len(at) else None
-                sampled_values = partial(_both, at, value)
+                sampled_values = partial(_sampled_at, at, value)
                 uuid = made.add(name, parent, counter(unit))
                 made.counters.append((uuid, first, sampled_values))
 
@@ -332,20 +354,83 @@ def _work(
     rows_of: Mapping[str, IntArray],
     said: Mapping[str, IntArray],
     of_layer: Mapping[int, int],
-) -> _Slices:
+) -> Iterator[_Slices]:
     """The slices of a stream: layers with their kernels inside; copies, memsets and whole
     graphs.
     """
+    if sum(map(len, rows_of.values())) <= _SORTED_AT_ONCE:
+        yield _work_of(events, rows_of, said, of_layer)
+        return
+    start, end = _times(events, rows_of)
+    order = np.lexsort((end, start))
+    start = start[order]
+    del end
+    # where something else begins, and later than all before it
+    apart = np.zeros(len(order), np.bool_)
+    for of in (_layers_of, _inferences_of):
+        values = np.maximum(
+            np.concatenate([of(events, name, rows) for name, rows in rows_of.items()]), -1
+        )[order]
+        apart[1:] |= values[1:] != values[:-1]
+        del values
+    apart[1:] &= start[1:] > start[:-1]
+    cuts = np.flatnonzero(apart)
+    del start, apart
+    begin = 0
+    while begin < len(order):
+        later = cuts[np.searchsorted(cuts, begin + _SORTED_AT_ONCE) :]
+        stop = int(later[0]) if len(later) else len(order)
+        yield _work_of(events, _rows_at(rows_of, np.sort(order[begin:stop])), said, of_layer)
+        begin = stop
+
+
+def _times(events: Events, rows_of: Mapping[str, IntArray]) -> tuple[IntArray, IntArray]:
+    """When these rows begin and end, table after table."""
+    tables = [(events.tables[name], rows) for name, rows in rows_of.items()]
+    start = np.concatenate([table["start"][rows] for table, rows in tables])
+    return start, start + np.concatenate([table["dur"][rows] for table, rows in tables])
+
+
+def _rows_at(rows_of: Mapping[str, IntArray], at: IntArray) -> dict[str, IntArray]:
+    """Those rows that stand at these places, ascending, where all tables' rows stand one after the
+    other.
+    """
+    found, first = {}, 0
+    for name, rows in rows_of.items():
+        mine = slice(*np.searchsorted(at, (first, first + len(rows))))
+        found[name] = rows[at[mine] - first]
+        first += len(rows)
+    return found
+
+
+def _layers_of(events: Events, name: str, rows: IntArray) -> IntArray:
+    """The layers of rows of GPU work, of which kernels alone have one."""
+    if name != "kernels":
+        return np.full(len(rows), -1, np.int64)
+    return events.tables["kernels_classes"]["layer_id"][events.tables[name]["class"][rows]]
+
+
+def _inferences_of(events: Events, name: str, rows: IntArray) -> IntArray:
+    """The inferences of rows of GPU work, of which kernels alone have one."""
+    if name != "kernels":
+        return np.full(len(rows), -1, np.int64)
+    return events.tables[name]["inference"][rows]
+
+
+def _work_of(
+    events: Events,
+    rows_of: Mapping[str, IntArray],
+    said: Mapping[str, IntArray],
+    of_layer: Mapping[int, int],
+) -> _Slices:
+    """The same of a part of a stream, at whose ends no layer goes on."""
     parts = []
     for name in _GPU_WORK:
-        table, classes = events.tables[name], events.tables[f"{name}_classes"]
-        rows = rows_of[name]
-        of = table["class"][rows]
+        table, rows = events.tables[name], rows_of[name]
         start, flow = table["start"][rows], _numbers(events, name, rows)
-        kernels = name == "kernels"
-        layer = classes["layer_id"][of] if kernels else np.full(len(rows), -1, np.int64)
-        inference = table["inference"][rows] if kernels else layer
-        parts.append((start, start + table["dur"][rows], said[name][of], flow, layer, inference))
+        what = said[name][table["class"][rows]]
+        layer, inference = _layers_of(events, name, rows), _inferences_of(events, name, rows)
+        parts.append((start, start + table["dur"][rows], what, flow, layer, inference))
     start, end, what, flow, layer, inference = (
         np.concatenate(data) for data in zip(*parts, strict=True)
     )
@@ -427,7 +512,7 @@ def _gaps(made: _Trace, events: Events, device: int, parent: int) -> None:
         )
     of = np.array(said, np.int64)[table["class"][mine]]
     starts, ends = start[mine], end[mine]
-    made.put_on(made.add("idle, by cause", parent), starts, partial(_slices, starts, ends, of))
+    made.put_on(made.add("idle, by cause", parent), starts, partial(_in_order, starts, ends, of))
 
 
 def _threads(made: _Trace, events: Events) -> None:
@@ -459,11 +544,43 @@ def _threads(made: _Trace, events: Events) -> None:
 
 def _on_host(
     events: Events, rows_of: Mapping[str, IntArray], said: Mapping[str, IntArray]
+) -> Iterator[_Slices]:
+    """The slices of a thread, one piece of its time after the other: a thread has nearly all of a
+    trace.
+    """
+    starts = {name: events.tables[name]["start"][rows] for name, rows in rows_of.items()}
+    edges = _edges(starts.values())
+    for begin, stop in pairwise((None, *edges, None)):
+        inside = {name: _between(start, begin, stop) for name, start in starts.items()}
+        yield _on_host_of(
+            events, {name: rows[inside[name]] for name, rows in rows_of.items()}, said
+        )
+
+
+def _edges(starts: Iterable[IntArray]) -> list[int]:
+    """Times that part all these into pieces of about as many as are sorted at once."""
+    every = 1 << 6
+    sample = np.sort(np.concatenate([start[::every] for start in starts]))
+    step = max(_SORTED_AT_ONCE // every, 1)
+    edges: list[int] = np.unique(sample[step::step]).tolist()
+    return edges
+
+
+def _between(start: IntArray, begin: int | None, stop: int | None) -> BoolArray:
+    """Which of these times are in a piece of time, which begins or ends nowhere for None."""
+    inside = np.ones(len(start), np.bool_)
+    if begin is not None:
+        inside &= start >= begin
+    if stop is not None:
+        inside &= start < stop
+    return inside
+
+
+def _on_host_of(
+    events: Events, rows_of: Mapping[str, IntArray], said: Mapping[str, IntArray]
 ) -> _Slices:
-    """The slices of a thread, one column after the other: a thread has nearly all of a trace."""
-    tables = [(events.tables[name], rows) for name, rows in rows_of.items()]
-    start = np.concatenate([table["start"][rows] for table, rows in tables])
-    end = start + np.concatenate([table["dur"][rows] for table, rows in tables])
+    """The slices of these rows."""
+    start, end = _times(events, rows_of)
     order = np.lexsort((-end, start))
     start, end = start[order], end[order]
     of = np.concatenate(
@@ -489,8 +606,8 @@ def _host_classes(made: _Trace, name: str, events: Events) -> IntArray:
     return np.array(found, np.int64)
 
 
-def _both(at: IntArray, value: IntArray) -> tuple[IntArray, IntArray]:
-    return at, value
+def _sampled_at(at: IntArray, value: IntArray) -> tuple[tuple[IntArray, IntArray]]:
+    return ((at, value),)
 
 
 def _counters(
@@ -524,25 +641,28 @@ def _counters(
 
 def _sm_shares(
     analysis: Analysis, device: int, origin_ns: int, sm_count: int
-) -> tuple[IntArray, IntArray]:
+) -> Iterator[tuple[IntArray, IntArray]]:
     kernels = analysis.tables.kernels
     rows = np.flatnonzero(kernels.ints("device") == device)
     blocks = kernels.ints_at("grid_x", rows)
     for axis in ("grid_y", "grid_z"):
         blocks = blocks * kernels.ints_at(axis, rows)
-    share = np.minimum(blocks, sm_count) * 100 // sm_count
+    share = (np.minimum(blocks, sm_count) * 100 // sm_count).astype(np.int16)
+    del blocks
     start, end = (kernels.ints_at(name, rows) - origin_ns for name in ("start_ns", "end_ns"))
     return _values(start, end, share)
 
 
-def _waiting(analysis: Analysis, device: int, origin_ns: int) -> tuple[IntArray, IntArray]:
+def _waiting(
+    analysis: Analysis, device: int, origin_ns: int
+) -> Iterator[tuple[IntArray, IntArray]]:
     kernels = analysis.tables.kernels
     rows = np.flatnonzero(kernels.ints("device") == device)
     launched = kernels.ints_at("launch_end_ns", rows)
     known = launched != MISSING
     start = kernels.ints_at("start_ns", rows[known]) - origin_ns
     return _values(
-        np.minimum(launched[known] - origin_ns, start), start, np.ones(len(start), np.int64)
+        np.minimum(launched[known] - origin_ns, start), start, np.ones(len(start), np.int16)
     )
 
 
@@ -557,8 +677,15 @@ def _measured(one: Sampled, origin_ns: int) -> Iterator[tuple[str, str, IntArray
         yield f"{title}, {unit}, sampled{means}", unit, at[steps], value[steps]
 
 
-def _values(start: IntArray, end: IntArray, height: IntArray) -> tuple[IntArray, IntArray]:
+def _values(
+    start: IntArray, end: IntArray, height: NDArray[np.int16]
+) -> Iterator[tuple[IntArray, IntArray]]:
     """The sum of the heights of everything that has begun and not ended."""
-    at, step = np.concatenate([start, end]), np.concatenate([height, -height])
-    order = np.argsort(at, kind="stable")
-    return changes(at[order], step[order])
+    value = 0
+    for begin, stop in pairwise((None, *_edges((start, end)), None)):
+        begins, ends = _between(start, begin, stop), _between(end, begin, stop)
+        at = np.concatenate([start[begins], end[ends]])
+        step = np.concatenate([height[begins], -height[ends]]).astype(np.int64)
+        order = np.argsort(at, kind="stable")
+        yield changes(at[order], step[order], before=value)
+        value += int(step.sum())
