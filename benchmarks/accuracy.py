@@ -2,22 +2,25 @@
 by the benchmarks that say so.
 
     python benchmarks/accuracy.py [CAPTURES...] [--held-out FILE] [--mapped CAPTURES...]
-    [--most SECONDS] > docs/accuracy.md
+    [--most SECONDS] [--jobs N] > docs/accuracy.md
 
 CAPTURES (fixtures/real_trt unless given) are folders of the form that benchmarks/real_engines.py
 describes; --held-out names models, one a line, that no constant and no threshold was chosen on;
---mapped are further folders, of which the page has what the mapping is, in sums.  A benchmark that
-takes longer than SECONDS (3600) is left out, and the page says so.
+--mapped are further folders, each a set of its own, of which the page has what the mapping is, in
+sums.  N benchmarks run at once (as many as there are processors).  One that takes longer than
+SECONDS (3600) is left out, and the page says so.
 """
 # ruff: noqa: E501 - the text of the page
 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -70,10 +73,12 @@ Programs that imitate engines with kernels that only spin, and PyTorch (fixtures
 
 
 MAPPED = """
-All reports of {models} further models, in sums; below them what is not as it should be, and which files of other engines are not refused. Reports of graphs and those
-without ranges, the latter with twelve inferences, were held against every file of their set.
-
+All reports of {sets} further sets of captures, {models} models, in sums; below them what is not as it should be, and which files of other engines are not refused. Reports of graphs and those
+without ranges, the latter with six inferences, were held against every file of their set.
+"""
+SET = """
 ```
+{count} reports: {models}
 {text}
 ```
 """
@@ -110,6 +115,11 @@ def models_in(folders: Sequence[str]) -> set[str]:
     }
 
 
+def reports_in(folder: str) -> int:
+    """How many reports a folder has."""
+    return sum(1 for _ in Path(folder).glob("*.nsys-rep"))
+
+
 def main(arguments: Sequence[str]) -> int:
     """Prints the page."""
     parser = argparse.ArgumentParser(
@@ -119,6 +129,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--held-out", type=Path)
     parser.add_argument("--mapped", type=Path, nargs="*", default=[])
     parser.add_argument("--most", type=float, default=3600.0)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args(arguments)
     most = options.most
     held_out = ["--held-out", str(options.held_out.resolve())] if options.held_out else []
@@ -126,32 +137,41 @@ def main(arguments: Sequence[str]) -> int:
         str(ROOT / "fixtures" / "real_trt")
     ]
     further = [str(one.resolve()) for one in options.mapped]
+    modes = ("--brief", "--modes", "graph", "sync_nonvtx", "--most", "6")
+    named = [
+        str(path)
+        for one in folders
+        for end in ("*.nsys-rep", "*.engine.json")
+        for path in sorted(Path(one).glob(end))
+    ]
+    commands = {
+        # the longest first
+        **{
+            one: ("real_engines.py", one, *modes, "--seconds", str(most * 0.9))
+            for one in sorted(further, key=reports_in, reverse=True)
+        },
+        "mapping": ("real_engines.py", *folders, "--only", "graph"),
+        "whatif": ("whatif.py", *folders, *held_out),
+        "imitations": ("whatif.py", str(ROOT / "fixtures")),
+        "findings": ("findings.py",),
+        "names": ("names.py", *named),
+    }
+    with ThreadPoolExecutor(max_workers=max(options.jobs, 1)) as workers:
+        running = {
+            what: workers.submit(printed, most, f"benchmarks/{file}", *rest)
+            for what, (file, *rest) in commands.items()
+        }
+        texts = {what: each.result() for what, each in running.items()}
     mapped = ""
     if further:
-        modes = ("--brief", "--modes", "graph", "sync_nonvtx", "--seconds", str(most * 0.9))
-        mapped = MAPPED.format(
-            models=len(models_in(further)),
-            text=printed(most, "benchmarks/real_engines.py", *further, *modes),
+        mapped = MAPPED.format(models=len(models_in(further)), sets=len(further)) + "".join(
+            SET.format(
+                count=reports_in(one), models=", ".join(sorted(models_in([one]))), text=texts[one]
+            )
+            for one in further
         )
-    page = PAGE.format(
-        models=len(models_in(folders)),
-        mapping=printed(most, "benchmarks/real_engines.py", *folders, "--only", "graph"),
-        mapped=mapped,
-        whatif=printed(most, "benchmarks/whatif.py", *folders, *held_out),
-        imitations=printed(most, "benchmarks/whatif.py", str(ROOT / "fixtures")),
-        findings=printed(most, "benchmarks/findings.py"),
-        names=printed(
-            most,
-            "benchmarks/names.py",
-            *(
-                str(path)
-                for one in folders
-                for end in ("*.nsys-rep", "*.engine.json")
-                for path in sorted(Path(one).glob(end))
-            ),
-        ),
-    )
-    sys.stdout.write(page)
+    own = {what: text for what, text in texts.items() if what not in further}
+    sys.stdout.write(PAGE.format(models=len(models_in(folders)), mapped=mapped, **own))
     return 0
 
 
