@@ -48,6 +48,8 @@ _LEADS = (14, 12, LEAD, 4, 2)  # as far as it needs them
 _GAIN_AT = 88  # where it ends on a wide terminal
 _SHELL = ("nsys", "nsysmap", "polygraphy", "python", "trtexec", "tensorrt_rtx", "trtllm-build")
 _SHELL_WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|\\.|[^\s'"\\])+""")
+_BETWEEN = re.compile(r"(?<=;) +")
+_SHORT = 60  # columns of code and comment that stand in one line everywhere
 _STATEMENT = re.compile(r"(?<=[,;]) +")
 _BRACKET = re.compile(r"(?<=\()(?=.{20})")  # an opening one that much stands behind
 _COMMENT = re.compile(r"(.*?)(?:  ((?:#|//) .*))?")
@@ -204,6 +206,16 @@ def _noted(line: str, why: str, width: int) -> list[Line]:
 def _beyond(lines: Sequence[Line], width: int) -> int:
     """How many of these lines are wider than that."""
     return sum(sum(columns(text) for text, _ in line) > width for line in lines)
+
+
+def code_lines(command: str) -> list[str]:
+    """Returns a line to paste as lines: each statement of code on its own, a comment behind all."""
+    code, comment = _COMMENT.fullmatch(command).groups()  # type: ignore[union-attr]  # it matches every text
+    shell = command.split(maxsplit=1)[0] in _SHELL
+    lines = [code] if shell else _BETWEEN.split(code)
+    if len(lines) == 1 and columns(command) <= _SHORT:
+        return [command]
+    return [*lines, comment] if comment else lines
 
 
 def pasted_lines(command: str, width: int, lead: str) -> Iterator[Line]:

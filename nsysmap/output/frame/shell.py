@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsysmap.core.records import dataclass
+from nsysmap.text.page_lines import code_lines
 from nsysmap.text.terminal import escaped
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 HERE = Path(__file__).parent
 _PICTURE = HERE.parent / "picture"
@@ -29,6 +31,14 @@ class Tab:
     count: int | None = None
 
 
+def _code(command: str) -> Markup:
+    """Returns a line to paste as HTML, in the lines in which it is read; an arrow is not broken."""
+    from markupsafe import Markup, escape
+
+    lines = "\n".join(str(escape(line)) for line in code_lines(escaped(command)))
+    return Markup(lines.replace("-&gt;", "<span>-&gt;</span>"))
+
+
 def environment(folder: Path) -> Environment:
     """The templates of a folder and those of the frame; what they fill in is escaped, whatever it
     contains.
@@ -40,4 +50,5 @@ def environment(folder: Path) -> Environment:
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True
     )
     made.filters["plain"] = escaped
+    made.filters["code"] = _code
     return made

@@ -16,15 +16,19 @@ from nsysmap.output.answers import above_actions, below_actions
 from nsysmap.output.first import EVERYTHING, first_sections
 from nsysmap.output.picture.swatches import CAUSES
 from nsysmap.output.words import CAUSES as CAUSE_WORDS
-from nsysmap.text.page import Block, Paragraph
+from nsysmap.text.page import Block, Instruction, Instructions, Paragraph
 from nsysmap.text.terminal import escaped, told_apart
-from nsysmap.text.units import duration, percent, rounded
+from nsysmap.text.units import counted, duration, percent, rounded
+from nsysmap.trace.inferences.steady import OUTLIER
 
 TOP = 5
 """Layers, or kernels, at the top of the page."""
 
 _NAME = 46  # characters of a name at the top of the page
 _LEAST_PART = 0.0005  # of a bar: what is less would be said as 0.0%
+_LEAST_EXPLAINED = (
+    0.01  # of a bar: what is less is hardly seen, and explained in the tab of idle time
+)
 BUSY = "#566bcb"
 """The colour of GPU work."""
 
@@ -89,6 +93,8 @@ class PageSentences:
     """The sentences at the top of the page."""
 
     title: str
+    traced: str  # time per unit in the trace
+    traced_of: str  # what that is of
     predicted: str  # time per unit without the profiler
     predicted_range: str
     predicted_rate: str
@@ -97,6 +103,8 @@ class PageSentences:
     without: str  # the profiler: where the time goes, as replayed
     shorter: tuple[Block, ...]  # what to do first, or that nothing saves time
     wider: tuple[Block, ...]  # what to do for throughput
+    again: tuple[Block, ...]  # what to capture or export for what is not known
+    again_first: bool  # nothing else is to be done before
     costs: tuple[Costly, ...]
     costs_of: str  # what their shares are of
     kernels: tuple[str, ...]
@@ -111,16 +119,31 @@ def page_sentences(summary: Answer, proofs: Mapping[int, str], *, layers: bool) 
     guess, costs = summary.unprofiled, cost_rows(summary, families=True)[:TOP]
     predicted = None if guess is None else words.figure_range(guess)
     todo = {section.key: section.blocks for section in first_sections(summary, EVERYTHING)}
+    again: tuple[Block, ...] = (
+        (
+            Instructions(
+                tuple(Instruction(one.why, (one.command,)) for one in summary.next_steps),
+                numbered=False,
+            ),
+        )
+        if summary.next_steps
+        else ()
+    )
+    time, per = _traced(summary)
     return PageSentences(
         words.title(summary),
+        time,
+        per,
         "" if predicted is None else predicted.alone,
         "" if predicted is None else predicted.ends,
         "" if guess is None else words.rate_of(guess),
         words.per_second(summary),
         words.per_second(summary) + words.together(summary),
         words.unprofiled(summary),
-        todo.get("do-first", (Paragraph(first.nothing(summary)),)),
+        todo.get("do-first", () if again else (Paragraph(first.nothing(summary)),)),
         todo.get("throughput", ()),
+        again,
+        "next" in todo and "do-first" not in todo and "throughput" not in todo,
         tuple(_costly(cost, short) for cost, short in zip(costs, _short(costs), strict=True)),
         costs_of(summary),
         tuple(
@@ -132,6 +155,21 @@ def page_sentences(summary: Answer, proofs: Mapping[int, str], *, layers: bool) 
         _confidence(summary),
         _placed(_rows(summary, proofs, layers="layers" if layers else "kernels")),
     )
+
+
+def _traced(summary: Answer) -> tuple[str, str]:
+    """Returns the time in the trace and what it is of: of the kind that takes most of the time
+    where the mean over all kinds is the time of none, as on the terminal.
+    """
+    if summary.traced is None:
+        return "", ""
+    if (main := words.mean_misleads(summary)) is None:
+        return rounded(summary.traced.ns), f"per {summary.unit}, profiler included"
+    of = (
+        f"per {summary.unit_of_time.short} of {main.what} ({percent(main.share, 1, 0)} of the time;"
+        f" mean of {counted(main.kinds, 'kind')} {rounded(summary.traced.ns)})"
+    )
+    return rounded(main.mean_ns), f"{of}, profiler included"
 
 
 def _placed(rows: Iterable[Answered]) -> Mapping[str, Sequence[Answered]]:
@@ -182,6 +220,8 @@ def _rows(summary: Answer, proofs: Mapping[int, str], *, layers: str) -> Iterato
             continue
         slowest = summary.slowest if one.key == "slowest" else None
         place = one.key if one.key in _ON_TOP else _PLACE.get(one.key, "sure")
+        if slowest is not None and slowest.times_median < OUTLIER:
+            place = "inferences"
         for text in one.texts:
             yield Answered(place, one.word, text, slowest.inference if slowest else None)
     yield Answered(layers, "other kernels", whose.outside(summary))
@@ -237,23 +277,32 @@ def _bar(summary: Answer, gpu: GpuTime) -> Bar:
     name = f"GPU {gpu.device}: " if len(summary.gpus) > 1 else ""
     if gpu.busy_ns is None:
         title = f"Where the time goes, {name}{duration(gpu.window_ns)} {between}"
-        return Bar(title, name or "in the trace", parts, parts)
+        return Bar(title, name or "in the trace", parts, _explained(parts))
     title = (
         f"Where the time goes, {name}in the trace: mean per {summary.unit} over"
         f" {duration(gpu.window_ns)} {between}"
     )
-    return Bar(title, f"{name}in the trace", parts, parts)
+    return Bar(title, f"{name}in the trace", parts, _explained(parts))
+
+
+def _explained(parts: Sequence[BarPart]) -> tuple[BarPart, ...]:
+    """Returns those parts of a bar that can be seen."""
+    return tuple(one for one in parts if not one.cause or one.wide >= 100 * _LEAST_EXPLAINED)
 
 
 def _replayed(summary: Answer, gpu: GpuTime, above: Sequence[Bar]) -> Bar:
     parts = _parts(summary, gpu)
-    explained = {part.fill for bar in above for part in bar.parts}
+    explained = {part.fill for bar in above for part in bar.legend}
     of = f"Predicted, of {rounded(gpu.window_ns)} per {summary.unit}"
     return Bar(
         f"{of}: {words.unprofiled(summary)}",
         "without nsys",
         parts,
-        tuple(part for part in parts if part.fill not in explained),
+        tuple(
+            part
+            for part in parts
+            if part.fill not in explained and part.wide >= 100 * _LEAST_EXPLAINED
+        ),
         replayed=True,
     )
 

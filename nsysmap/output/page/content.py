@@ -12,7 +12,7 @@ import numpy as np
 
 from nsysmap.analysis import Analysis
 from nsysmap.answer.costs import others_name
-from nsysmap.answer.model import Answer
+from nsysmap.answer.model import REPETITION, Answer
 from nsysmap.answer.whose import engine_names
 from nsysmap.core.changes import ABOUT_LAYERS
 from nsysmap.core.idle_causes import IDLE_CAUSES, idle_words
@@ -66,6 +66,11 @@ class Shown:
     sampled: Sequence[Sampled] = ()
 
 
+def one_of(summary: Answer) -> str:
+    """Returns the word for one of what runs, also where none was recognised."""
+    return summary.unit_of_time.one if summary.inferences or summary.tensorrt else REPETITION
+
+
 def content_of(analysis: Analysis, report: Answer, shown: Shown) -> dict[str, object]:
     """The document that the page's script reads, as JSON values; its texts contain no control
     characters.
@@ -96,7 +101,7 @@ def content_of(analysis: Analysis, report: Answer, shown: Shown) -> dict[str, ob
         "short_engines": [escaped(name) for name in engine_names(analysis.summary)],
         "unit": unit.words,
         "mean": f"mean {unit.words}" if _inferences(tables) else f"total {unit.words}",
-        "one": analysis.summary.unit_of_time.one,
+        "one": one_of(analysis.summary),
         "runs": {
             -1 if engine is None else engine: unit.runs.get(engine, 1)
             for engine in (None, *range(len(analysis.engines)))
@@ -121,7 +126,11 @@ def content_of(analysis: Analysis, report: Answer, shown: Shown) -> dict[str, ob
         "regions": shown.regions.found,
         "whatif": _whatif(tables),
         "groups": [
-            {"id": row.integer("group_id"), "median": row.maybe_integer("median_ns")}
+            {
+                "id": row.integer("group_id"),
+                "median": row.maybe_integer("median_ns"),
+                "time": row.integer("steady") * (row.maybe_integer("mean_ns") or 0),
+            }
             for row in tables.inference_groups
         ],
         "idle": _idle(tables, analysis.summary),

@@ -2,8 +2,8 @@
 
 async function start() {
   const panel = byId("details"), chips = byId("chips"), find = byId("find"), count = byId("count");
-  const doc = (await inflated("doc")).head;
-  const trace = traceOf(doc, unpacked(await inflated("rows")));
+  const [{ head: doc }, rows] = await Promise.all([inflated("doc"), inflated("rows")]);
+  const trace = traceOf(doc, unpacked(rows));
   const { tables } = trace;
   let selection = { inference: null, layer: null, layers: null, range: null, found: null, cause: null, rule: null };  // layers: those of a finding, instead of a single one
   const listed = byId("hits"), MOST_LISTED = 60, NOUNS = { [KERNEL]: ["kernel"], [COPY]: ["copy", "copies"], [RANGE]: ["NVTX range"], [CALL]: ["call"], [GAP]: ["interval"], [INFERENCE]: [doc.one] };
@@ -119,14 +119,15 @@ async function start() {
     details.event(event);
     return true;
   }
+  /** An inference as near the median of its kind as any: of the kind that takes the most time, of those that are in an interval. */
   function typicalInference([from, to] = [-Infinity, Infinity]) {
-    const { inferences } = tables;
-    let best = null, off = Infinity;
+    const { inferences } = tables, groups = new Map(doc.groups.map(one => [one.id, one]));
+    let best = null, off = Infinity, most = -1;
     for (let row = 0; row < inferences.rows; row++) {
-      const like = doc.groups.find(one => one.id === inferences.group[row]);
-      if (!inferences.shown[row] || !like || inferences.time[row] < 0 || inferences.start[row] < from || inferences.end[row] > to) continue;
+      const like = groups.get(inferences.group[row]);
+      if (!inferences.shown[row] || !like || like.time < most || inferences.time[row] < 0 || inferences.start[row] < from || inferences.end[row] > to) continue;
       const away = Math.abs(inferences.time[row] - like.median);
-      if (away < off) [best, off] = [row, away];
+      if (like.time > most || away < off) [best, off, most] = [row, away, like.time];
     }
     return best === null ? null : trace.windowOf({ inference: best, range: null });
   }

@@ -251,13 +251,13 @@ function lanesOf(doc, tables, shared) {
   for (const device of [...new Set(doc.lanes.map(lane => lane.device))].sort((one, two) => one - two)) {
     const label = `GPU ${device}`;
     add({ name: `${label} idle, by cause`, type: GAP, height: 20, device }, idle.get(device) || []);
-    doc.lanes.forEach((lane, number) => {
-      if (lane.device !== device) return;
-      const events = sorted(work.flatMap(found => found.get(number) || []));
+    const own = doc.lanes.map((lane, number) => ({ lane, number, events: sorted(work.flatMap(found => found.get(number) || [])) })).filter(one => one.lane.device === device);
+    for (const one of own) one.busy = one.events.reduce((sum, [kind, row]) => sum + (kind === LEFT_OUT ? tables.left_out.busy[row] : tables[TABLES[kind]].end[row] - tables[TABLES[kind]].start[row]), 0);
+    for (const { lane, number, events } of own.sort((one, two) => two.busy - one.busy || one.number - two.number)) {  // the stream with the most work is seen first
       const where = (new Set(doc.lanes.map(other => other.pid)).size > 1 ? ` pid ${lane.pid}` : "")
         + (doc.lanes.filter(other => other.device === device && other.pid === lane.pid && other.stream === lane.stream).length > 1 ? ` context ${lane.context}` : "");
       add({ name: `${label} stream ${lane.stream}${where}`, type: KERNEL, height: 34, device, stream: number }, events);
-    });
+    }
     lanes.push(...sampleLanes(doc, tables, device));
   }
   const ranges = split(RANGE, row => shared(RANGE, "thread", row));
