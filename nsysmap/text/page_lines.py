@@ -49,7 +49,7 @@ _GAIN_AT = 88  # where it ends on a wide terminal
 _SHELL = ("nsys", "nsysmap", "polygraphy", "python", "trtexec", "tensorrt_rtx", "trtllm-build")
 _SHELL_WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|\\.|[^\s'"\\])+""")
 _BETWEEN = re.compile(r"(?<=;) +")
-_SHORT = 60  # columns of code and comment that stand in one line everywhere
+_SHORT = 72  # columns of code and its comment that stand in one line
 _STATEMENT = re.compile(r"(?<=[,;]) +")
 _BRACKET = re.compile(r"(?<=\()(?=.{20})")  # an opening one that much stands behind
 _COMMENT = re.compile(r"(.*?)(?:  ((?:#|//) .*))?")
@@ -209,13 +209,14 @@ def _beyond(lines: Sequence[Line], width: int) -> int:
 
 
 def code_lines(command: str) -> list[str]:
-    """Returns a line to paste as lines: each statement of code on its own, a comment behind all."""
+    """Returns a line to paste as lines: each statement of code on its own, and a long comment."""
     code, comment = _COMMENT.fullmatch(command).groups()  # type: ignore[union-attr]  # it matches every text
     shell = command.split(maxsplit=1)[0] in _SHELL
-    lines = [code] if shell else _BETWEEN.split(code)
-    if len(lines) == 1 and columns(command) <= _SHORT:
-        return [command]
-    return [*lines, comment] if comment else lines
+    *first, last = [code] if shell else _BETWEEN.split(code)
+    if not comment:
+        return [*first, last]
+    told = f"{last}  {comment}"
+    return [*first, told] if columns(told) <= _SHORT else [*first, last, comment]
 
 
 def pasted_lines(command: str, width: int, lead: str) -> Iterator[Line]:

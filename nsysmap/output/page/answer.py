@@ -29,6 +29,7 @@ _LEAST_PART = 0.0005  # of a bar: what is less would be said as 0.0%
 _LEAST_EXPLAINED = (
     0.01  # of a bar: what is less is hardly seen, and explained in the tab of idle time
 )
+_LEAST_OWN = 0.05  # of a bar: what only the replay has is explained, in a line of its own
 BUSY = "#566bcb"
 """The colour of GPU work."""
 
@@ -287,7 +288,8 @@ def _bar(summary: Answer, gpu: GpuTime) -> Bar:
 
 def _explained(parts: Sequence[BarPart]) -> tuple[BarPart, ...]:
     """Returns those parts of a bar that can be seen."""
-    return tuple(one for one in parts if not one.cause or one.wide >= 100 * _LEAST_EXPLAINED)
+    work, *idle = parts
+    return (work, *(one for one in idle if one.wide >= 100 * _LEAST_EXPLAINED))
 
 
 def _replayed(summary: Answer, gpu: GpuTime, above: Sequence[Bar]) -> Bar:
@@ -299,9 +301,7 @@ def _replayed(summary: Answer, gpu: GpuTime, above: Sequence[Bar]) -> Bar:
         "without nsys",
         parts,
         tuple(
-            part
-            for part in parts
-            if part.fill not in explained and part.wide >= 100 * _LEAST_EXPLAINED
+            part for part in parts if part.fill not in explained and part.wide >= 100 * _LEAST_OWN
         ),
         replayed=True,
     )
