@@ -54,7 +54,9 @@ def test_each_cause_of_idle_time_has_one_name(
     of_table = {one.strip() for one in page.locator("#idle tbody button").all_inner_texts()}
     of_timeline = {one.strip() for one in page.locator("#legend b ~ span").all_inner_texts()}
     assert len(of_table) > 3
-    assert of_answer == of_table == of_timeline
+    assert of_table == of_timeline
+    assert len(of_answer) > 1
+    assert of_answer <= of_table  # of those that the bar can show
 
 
 def test_idle_time_of_layers_is_what_precedes_their_kernels(

@@ -14,6 +14,7 @@ from nsysmap.core.table import IntArray, Text
 from nsysmap.output.build import report_of
 from nsysmap.output.page.write import write_page
 from tests.browser import Browser
+from tests.nsys_file import NsysFile
 from tests.places import FIXTURES
 
 if TYPE_CHECKING:
@@ -124,3 +125,21 @@ def _share_of_width(page: Page, moment: float, begin: float, end: float) -> floa
     width = float(page.locator("#lanes").evaluate("place => place.clientWidth"))
     room = max((end - begin) * 0.08, 200)
     return (168 + (moment - begin + room) / (end - begin + 2 * room) * (width - 168)) / width
+
+
+def test_the_stream_with_the_most_work_is_the_first_of_its_gpu(
+    browser: Browser, tmp_path: Path
+) -> None:
+    file = NsysFile()
+    for number in range(12):
+        file.call("cudaLaunchKernel_v7000", 10_000 * number, 10_000 * number + 2, number)
+        name, on, ns = ("large", 18, 5_000) if number % 2 else ("small", 7, 5)
+        file.kernel(name, 10_000 * number + 10, number, took=ns, stream=on)
+    path = tmp_path / "page.html"
+    analyze(file.write(tmp_path / "x.sqlite"), rules=[]).write(path)
+    page = opened(browser, path)
+    streams = page.evaluate(
+        "async () => { const [{ head: doc }, rows] = await Promise.all([inflated('doc'),"
+        " inflated('rows')]); return traceOf(doc, unpacked(rows)).lanes.map(one => one.name); }"
+    )
+    assert [name for name in streams if "stream" in name] == ["GPU 0 stream 18", "GPU 0 stream 7"]
