@@ -365,7 +365,7 @@ def _read(
     slowed = _slowed_down(trace, window)
     pace = host_pace(timeline, slowed, own_calls=profiler.own_calls)
     machines = at_pace(machines, pace)
-    if note := _slowed_note(slowed, pace):
+    if note := slowed_note(slowed, pace):
         window = replace(window, notes=(*window.notes, note))
     calm, held_up = undisturbed(timeline)
     hosts = (
@@ -423,15 +423,19 @@ def _slowed_down(trace: Trace, window: Window) -> SlowCalls | None:
     )
 
 
-def _slowed_note(slowed: SlowCalls | None, pace: HostPace) -> str:
+def slowed_note(slowed: SlowCalls | None, pace: HostPace) -> str:
     """What shows that the host was slow while it was recorded, and what is assumed without that."""
     if pace.without > 1 / SLOWED:
         return ""
+    calls = 1.0 if slowed is None else slowed.slowdown
+    launches = 1.0 if pace.own_calls else pace.launches
+    # each may be little by itself
+    least = SLOWED if max(calls, launches) >= SLOWED else 1.05
     shown = []
-    if slowed is not None and slowed.slowdown >= SLOWED:
-        shown.append(f"most calls of {slowed.api} take {slowed.slowdown:.2g} times the fastest")
-    if not pace.own_calls and pace.launches >= SLOWED:
-        shown.append(f"launch calls take {pace.launches:.2g} times what they usually do under nsys")
+    if slowed is not None and calls >= least:
+        shown.append(f"most calls of {slowed.api} take {calls:.2g} times the fastest")
+    if launches >= least:
+        shown.append(f"launch calls take {launches:.2g} times what they usually do under nsys")
     return (
         f"The host was slowed down while it was recorded: {' and '.join(shown)}. Without that,"
         f" launches are assumed to take {pace.without:.0%} of the time."

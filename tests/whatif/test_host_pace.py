@@ -8,6 +8,7 @@ import pytest
 
 from nsysmap.trace.inferences.disturbance import SlowCalls
 from nsysmap.whatif.host_pace import HostPace, host_pace
+from nsysmap.whatif.model import slowed_note
 from nsysmap.whatif.profiler import MACHINES, around_calls, at_pace
 from nsysmap.whatif.timeline import Timeline
 from tests.whatif.test_replay import COSTS, program
@@ -83,3 +84,21 @@ def test_launches_of_threads_that_wait_for_each_other_are_less_of_a_sign_of_a_sl
     paces = [host_pace(timeline, None, own_calls=False) for timeline in (one, two)]
     assert [pace.contended for pace in paces] == [False, True]
     assert paces[0].launches == paces[1].launches
+
+
+@pytest.mark.parametrize(
+    ("launches", "quickest", "told"),
+    [
+        (1.0, 1.1, ()),
+        (1.15, 1.15, ("most calls of cuKernelSetAttribute", "launch calls")),
+        (1.4, 1.1, ("launch calls",)),
+        (1.0, 1.6, ("most calls of cuKernelSetAttribute",)),
+    ],
+)
+def test_what_shows_a_slow_host_is_said_whatever_it_is(
+    launches: float, quickest: float, told: tuple[str, ...]
+) -> None:
+    pace = HostPace(launches, quickest, own_calls=False)
+    note = slowed_note(SlowCalls("cuKernelSetAttribute", 100, quickest), pace)
+    said = [one for one in ("most calls of cuKernelSetAttribute", "launch calls") if one in note]
+    assert (bool(note), tuple(said)) == (bool(told), told)
