@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from nsysmap.advice.program import is_collective
-from nsysmap.core.groups import by_first_row, distinct
+from nsysmap.core.groups import by_first_row, distinct, rows_by_value
 from nsysmap.core.intervals import covered, union_ns
 from nsysmap.core.memory import in_pieces
 from nsysmap.core.records import dataclass
@@ -132,10 +132,8 @@ def steady_window(trace: Trace, inferences: Table, only: int | None = None) -> W
     phase = phases(inferences, in_loops(inferences), copied_memory(inferences, trace.memcpys))
     delays = hold_ups(inferences, trace.overheads)
     threads = distinct(thread[rows[here[rows]]]).tolist()
-    chosen = [
-        _Thread.of(inferences, order[thread[order] == one], usable, phase, delays)
-        for one in threads
-    ]
+    rows_of = {one: order[at] for one, at in rows_by_value(thread[order])}
+    chosen = [_Thread.of(inferences, rows_of[one], usable, phase, delays) for one in threads]
     chosen = [one for one in chosen if len(one.counting) >= 2]
     if not chosen:
         return NoWindow(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsysmap.core.groups import distinct, numbered
+from nsysmap.core.groups import distinct, numbered, rows_by_value
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import (
     MISSING,
@@ -592,8 +592,9 @@ def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list
     complete = table.bools("complete")[which]
     repeats = table.text("found_by").equals("period")[which]
     result = []
+    rows_of_home = dict(rows_by_value(home))
     for key in np.unique(home[open_one]).tolist():
-        mine = np.flatnonzero(home == key)
+        mine = rows_of_home[key]
         found = []
         for value in np.unique(shape[mine]).tolist():
             members = mine[shape[mine] == value]

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nsysmap.core.groups import distinct
+from nsysmap.core.groups import rows_by_value
 from nsysmap.core.idle_causes import IDLE_CAUSES, HostSpans
 from nsysmap.core.intervals import Spans, Timed, cut, innermost, union
 from nsysmap.core.memory import whole
@@ -452,12 +452,12 @@ def _cut_by_thread(idle: Spans, cutting: list[Spans]) -> tuple[IntArray, IntArra
     moments = np.concatenate(
         [spans.start_ns for spans in cutting] + [spans.end_ns for spans in cutting]
     )
-    by_thread = np.argsort(idle.thread, kind="stable")
-    for key in distinct(idle.thread).tolist():
-        first, last = np.searchsorted(idle.thread[by_thread], [key, key + 1])
-        mine = by_thread[first:last]
-        mine = mine[np.argsort(idle.start_ns[mine], kind="stable")]
-        start, end, owner = cut(idle.start_ns[mine], idle.end_ns[mine], moments[thread == key])
+    cut_at = {key: moments[at] for key, at in rows_by_value(thread)}
+    for key, at in rows_by_value(idle.thread):
+        mine = at[np.argsort(idle.start_ns[at], kind="stable")]
+        start, end, owner = cut(
+            idle.start_ns[mine], idle.end_ns[mine], cut_at.get(key, moments[:0])
+        )
         starts.append(start)
         ends.append(end)
         rows.append(mine[owner])

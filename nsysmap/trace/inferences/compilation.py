@@ -148,8 +148,10 @@ class Compilation:
     def within(self, times: Spans) -> IntArray:
         """How much of each of these times of a thread was spent on it, in nanoseconds."""
         result = np.zeros(len(times.thread), np.int64)
-        for key in distinct(self.thread).tolist():
-            asked, own = np.flatnonzero(times.thread == key), self.thread == key
+        asked_of = dict(rows_by_value(times.thread))
+        for key, own in rows_by_value(self.thread):
+            if (asked := asked_of.get(key)) is None:
+                continue
             start, end = self.start_ns[own], self.end_ns[own]
             spent = np.concatenate([[0], np.cumsum(end - start)])
             for sign, moment in ((1, times.end_ns[asked]), (-1, times.start_ns[asked])):
@@ -279,11 +281,13 @@ def _first_launches(trace: Trace, loads: IntArray) -> IntArray:
         kernels.ints("launch"),
         kernels.ints("graph_node_id"),
     )
-    for one in distinct(process).tolist():
-        rows = np.flatnonzero((process == one) & (launch >= 0) & (node == MISSING))
-        if not len(rows):
-            continue
-        call, name = launch[rows], kernels.text("name").codes[rows]
+    thread, names = kernels.ints("thread"), kernels.text("name").codes
+    # without loads in the trace, none is waited for
+    since_of = {one: int(loaded[mine].min()) for one, mine in rows_by_value(loader)}
+    launches = np.flatnonzero((launch >= 0) & (node == MISSING))
+    for one, mine in rows_by_value(process[launches]):
+        rows = launches[mine]
+        call, name = launch[rows], names[rows]
         order = np.argsort(call, kind="stable")  # api_calls are by start
         first = np.zeros(len(rows), np.bool_)
         first[order[np.unique(name[order], return_index=True)[1]]] = True
@@ -292,10 +296,8 @@ def _first_launches(trace: Trace, loads: IntArray) -> IntArray:
         others = float(slow[~first].mean()) if not first.all() else 0.0
         if not first.all() and float(slow[first].mean()) > _MORE_OFTEN * others:
             counts = call[first & slow]
-            of_threads = call[
-                order[np.unique(kernels.ints("thread")[rows[order]], return_index=True)[1]]
-            ]
-            since = int(loaded[loader == one].min(initial=np.iinfo(np.int64).max))
+            of_threads = call[order[np.unique(thread[rows[order]], return_index=True)[1]]]
+            since = since_of.get(one, np.iinfo(np.int64).max)
             begun, ended = (calls.ints_at(name, counts) for name in ("start_ns", "end_ns"))
             loads_code = (ended >= since) | (ended - begun > _SETS_UP_NS)
             found.append(counts[~np.isin(counts, of_threads) | loads_code])
@@ -353,14 +355,14 @@ def _own_work(trace: Trace, loads: IntArray) -> _Part:
     first = _first_of_names(trace)
     # threads that launch nothing
     others = ~np.isin(loader, np.array([thread for _, thread in first], np.int64))
+    elsewhere = np.flatnonzero(others)
+    compiled_for = {one: elsewhere[mine] for one, mine in rows_by_value(process[elsewhere])}
     for (owner, key), fresh in first.items():
-        compiled = np.flatnonzero(others & (process == owner))
-        if len(compiled):
+        if owner in compiled_for:
             waiting = _ThreadCalls.of(calls, key)
             found += [
-                (key, waiting.waits_since(at, fresh), at, int(loads[row]))
-                for row, at in enumerate(start.tolist())
-                if row in compiled
+                (key, waiting.waits_since(int(start[row]), fresh), int(start[row]), int(loads[row]))
+                for row in compiled_for[owner].tolist()
             ]
     thread, begin, end, call = (np.array([row[i] for row in found], np.int64) for i in range(4))
     around = Timed.of(trace.nvtx_ranges).around(Spans(thread, end, end))
@@ -382,16 +384,16 @@ def _loads_ready_kernels(trace: Trace, process: IntArray, until: IntArray) -> Bo
     that libraries bring with them.
     """
     kernels, result = trace.kernels, np.zeros(len(until), np.bool_)
-    for one in distinct(process).tolist():
-        rows = np.flatnonzero(
-            (kernels.ints("process") == one) & (kernels.ints("launch_start_ns") != MISSING)
-        )
-        names, launched = kernels.text("name"), kernels.ints("launch_start_ns")[rows]
+    names, launches = kernels.text("name"), kernels.ints("launch_start_ns")
+    known = np.flatnonzero(launches != MISSING)
+    rows_of = {one: known[at] for one, at in rows_by_value(kernels.ints("process")[known])}
+    for one, mine in rows_by_value(process):
+        rows = rows_of.get(one, known[:0])
+        launched = launches[rows]
         codes, number = np.unique(names.codes[rows], return_inverse=True)
         first = np.full(len(codes), np.iinfo(np.int64).max)
         np.minimum.at(first, number, launched)
         made = [not _is_brought(str(names.values[code])) for code in codes.tolist()]
-        mine = process == one
         result[mine] = (
             until[mine] > first[np.array(made, np.bool_)].max(initial=-1) if len(codes) else False
         )
@@ -416,10 +418,13 @@ def _first_of_names(trace: Trace) -> dict[tuple[int, int], IntArray]:
     found: dict[tuple[int, int], list[int]] = {}
     rows = np.flatnonzero(launched != MISSING)
     rows = rows[np.argsort(launched[rows], kind="stable")]
-    for one in distinct(process[rows]).tolist():
-        mine = rows[process[rows] == one]
-        for row in mine[np.unique(name[mine], return_index=True)[1]].tolist():
-            found.setdefault((one, int(thread[row])), []).append(int(launched[row]))
+    rows = rows[np.lexsort((name[rows], process[rows]))]
+    fresh = np.ones(len(rows), np.bool_)
+    fresh[1:] = (process[rows[1:]] != process[rows[:-1]]) | (name[rows[1:]] != name[rows[:-1]])
+    for one, key, at in zip(
+        *(column[rows[fresh]].tolist() for column in (process, thread, launched)), strict=True
+    ):
+        found.setdefault((one, key), []).append(at)
     return {one: np.array(sorted(times), np.int64) for one, times in found.items()}
 
 

@@ -18,6 +18,7 @@ from nsysmap.core.groups import (
     in_first_order,
     is_sorted,
     numbered,
+    rows_by_value,
     runs,
     scattered,
     sorted_order,
@@ -551,9 +552,9 @@ def _complete(kernels: IntArray, shape: IntArray, thread: IntArray, graph: BoolA
     usual, and a shape of its own.
     """
     complete = np.ones(len(kernels), np.bool_)
-    for key in distinct(thread).tolist():
+    for _, mine in rows_by_value(thread):
         for replayed in (False, True):
-            rows = np.flatnonzero((thread == key) & (graph == replayed))
+            rows = mine[graph[mine] == replayed]
             if len(rows) < 3:
                 continue
             usual = np.bincount(kernels[rows]).argmax()
@@ -570,8 +571,7 @@ def _warmup(
     them.
     """
     warmup = np.zeros(len(enqueue), np.bool_)
-    for key in distinct(thread[thread != MISSING]).tolist():
-        rows = np.flatnonzero((thread == key) & complete)
+    for rows in _by_value(thread, complete & (thread != MISSING)):
         if len(rows) < _FEWEST:
             continue
         few = len(rows) == _FEWEST
@@ -593,9 +593,8 @@ def _later_runs(start: IntArray, end: IntArray, loop: IntArray, complete: BoolAr
     again.  A server that waits for requests pauses as well, but more often.
     """
     run = np.full(len(start), MISSING, np.int64)
-    for key in distinct(loop).tolist():
-        rows = np.flatnonzero((loop == key) & complete)
-        rows = rows[np.argsort(start[rows], kind="stable")]
+    for mine in _by_value(loop, complete):
+        rows = mine[np.argsort(start[mine], kind="stable")]
         ended = np.maximum.accumulate(end[rows])
         if len(rows) < 2 * SHORTEST_PHASE:
             continue
@@ -626,9 +625,8 @@ def _enqueue_begin(
     one before them, is theirs.
     """
     begin = start.copy()
-    for key in distinct(thread[repeated]).tolist():
-        mine = np.flatnonzero(repeated & (thread == key))
-        mine = mine[np.argsort(start[mine], kind="stable")]
+    for rows in _by_value(thread, repeated):
+        mine = rows[np.argsort(start[rows], kind="stable")]
         begin[mine[1:]] = np.minimum(begin[mine[1:]], np.maximum.accumulate(end[mine])[:-1])
     return begin
 
@@ -640,9 +638,8 @@ def _compiles(
     not most of them.
     """
     found = np.zeros(len(thread), np.bool_)
-    for key in distinct(thread).tolist():
-        rows = np.flatnonzero((thread == key) & complete)
-        if len(rows) and (compile_ns[rows] != MISSING).all():
+    for rows in _by_value(thread, complete):
+        if (compile_ns[rows] != MISSING).all():
             long = compile_ns[rows] > _COMPILES * float(np.median((enqueue - compile_ns)[rows]))
             found[rows] = long & (long.mean() <= _MOST)
     return found
@@ -651,9 +648,8 @@ def _compiles(
 def _tried_out(tuning: BoolArray, thread: IntArray) -> BoolArray:
     """The inferences in which kernels are tried out, of threads that do more than that."""
     found = tuning.copy()
-    for key in distinct(thread[tuning]).tolist():
-        mine = thread == key
-        if np.count_nonzero(mine & ~tuning) < _LEAST_LATER:
+    for mine in _by_value(thread, np.isin(thread, thread[tuning])):
+        if np.count_nonzero(~tuning[mine]) < _LEAST_LATER:
             found[mine] = False
     return found
 
@@ -666,12 +662,17 @@ def _start_up(made: BoolArray, thread: IntArray) -> BoolArray:
     steps.
     """
     found = np.zeros(len(made), np.bool_)
-    for key in distinct(thread[made]).tolist():
-        rows = np.flatnonzero(thread == key)
+    for rows in _by_value(thread, np.isin(thread, thread[made])):
         last = int(np.flatnonzero(made[rows])[-1])
         if float(made[rows[: last + 1]].mean()) > _MOST and len(rows) - last - 1 >= _LEAST_LATER:
             found[rows[: last + 1]] = True
     return found
+
+
+def _by_value(values: IntArray, wanted: BoolArray) -> list[IntArray]:
+    """The wanted rows of each value, ascending."""
+    rows = np.flatnonzero(wanted)
+    return [rows[at] for _, at in rows_by_value(values[rows])]
 
 
 def _slow(took: IntArray, sequence: IntArray, times: float) -> BoolArray:
@@ -721,17 +722,21 @@ def enqueue_spans(trace: Trace, inferences: Table) -> Spans:
         else np.zeros(len(calls), np.bool_)
     )
     launches = kind.equals("launch") | kind.equals("graph-launch")
-    for key in distinct(thread[unmarked]).tolist():
-        mine = np.flatnonzero(unmarked & (thread == key))
-        mine = mine[np.argsort(start[mine], kind="stable")]
-        own = np.flatnonzero(launches & (calls.ints("thread") == key))
+    owner = calls.ints("thread")
+    launches_of, waits_of = (
+        {int(owner[rows[0]]): rows for rows in _by_value(owner, asked)}
+        for asked in (launches, waits)
+    )
+    none = np.zeros(0, np.int64)
+    for rows in _by_value(thread, unmarked):
+        key = int(thread[rows[0]])
+        mine = rows[np.argsort(start[rows], kind="stable")]
+        own = launches_of.get(key, none)
         own = own[np.argsort(calls.ints("start_ns")[own], kind="stable")]
         begun, ended = calls.ints("start_ns")[own], calls.ints("end_ns")[own]
         of = np.searchsorted(start[mine], begun, side="right") - 1
         inside = (of >= 0) & (begun <= end[mine[np.maximum(of, 0)]])
-        waited = np.searchsorted(
-            np.sort(calls.ints("start_ns")[waits & (calls.ints("thread") == key)]), begun
-        )
+        waited = np.searchsorted(np.sort(calls.ints("start_ns")[waits_of.get(key, none)]), begun)
         begun, ended, of, waited = (values[inside] for values in (begun, ended, of, waited))
         first = np.flatnonzero((np.diff(of, prepend=-1) != 0) | (np.diff(waited, prepend=-1) != 0))
         last = np.append(first[1:], len(of))[: len(first)] - 1

@@ -398,9 +398,10 @@ def _or_marked(trace: Trace, repeated: IntArray, shown: IntArray) -> IntArray:
     process = kernels.ints("process")
     marked = marked_steps(trace, np.flatnonzero(~np.isin(process, shown)))
     result, count = repeated.copy(), int(repeated.max(initial=-1)) + 1
+    rows_of = dict(rows_by_value(process))
     for one in distinct(process[marked != MISSING]).tolist():
-        mine = process == one
-        if not _is_step(kernels, np.flatnonzero(mine & (repeated != MISSING)), repeated, marked):
+        mine = rows_of[one]
+        if not _is_step(kernels, mine[repeated[mine] != MISSING], repeated, marked):
             result[mine] = np.where(marked[mine] == MISSING, marked[mine], marked[mine] + count)
     used = result != MISSING
     result[used] = np.unique(result[used], return_inverse=True)[1].reshape(-1)
