@@ -281,7 +281,7 @@ def _cannot(
 
 def _unknown(gpu: GpuSamples) -> str | None:
     """The names of the metrics whose meaning is unknown."""
-    return ", ".join(each.name for each in gpu.metrics if not each.meaning) or None
+    return ", ".join(each.name for each in gpu.unknown) or None
 
 
 def _run(samples: Samples, moved: Joined, work: GpuRan) -> dict[str, object]:

@@ -59,6 +59,7 @@ class GpuSamples:
     lost_share: float = 0.0
     number: int = 0  # nsys's own of this GPU, for its options
     part_of: PartOf | None = None  # None: these are all
+    unknown: tuple[Metric, ...] = ()  # of which the name is all there is: their values are not kept
 
     @property
     def frequency_hz(self) -> float:
@@ -215,9 +216,11 @@ class _Moments:
             )
         return found + self.others + ([] if self.rest is None else [self.rest])
 
-    def pivoted(self, path: Path) -> tuple[list[int], IntArray, FloatArray]:
-        """The metrics, the moments in order, and for each metric the value at every moment; NaN for
-        none.
+    def pivoted(
+        self, path: Path, kept: Callable[[int], bool]
+    ) -> tuple[list[int], IntArray, FloatArray]:
+        """The metrics, the moments in order, and for each metric that is ``kept`` the value at
+        every moment; NaN for none.
 
         Raises NsysmapError, about ``path``, if so few have a value that a small file would take all
         memory.
@@ -228,17 +231,18 @@ class _Moments:
         )
         which = nothing if self.which is None or not self.regular else self.which
         held = sorted({*which.tolist(), *_distinct(metric)})
-        at = np.searchsorted(held, which).tolist()
         told = np.concatenate([nothing, *(of for of, _ in self.regular)])
         moments = distinct(np.concatenate([told, time])) if len(time) else told
         if len(held) * len(moments) > _MOST_EMPTY * (len(time) + len(which) * len(told)) + _CLOSE:
             raise _damaged(
                 path, f"has {len(held):,} metrics at {len(moments):,} moments, but few values"
             )
+        rows = [one for one in held if kept(one)]
+        row_of = {one: row for row, one in enumerate(rows)}
         values = (
-            np.full((len(held), len(moments)), np.nan)
+            np.full((len(rows), len(moments)), np.nan)
             if len(time)
-            else np.empty((len(held), len(moments)))
+            else np.empty((len(rows), len(moments)))
         )
         for of, block in self.regular:
             begin, end = np.searchsorted(moments, of[[0, -1]]).tolist()
@@ -247,9 +251,13 @@ class _Moments:
                 if end - begin + 1 == len(of)
                 else np.searchsorted(moments, of)
             )
-            for row, each in zip(at, block, strict=True):
-                values[row, columns] = each
-        values[np.searchsorted(held, metric), np.searchsorted(moments, time)] = value
+            for one, each in zip(which.tolist(), block, strict=True):
+                if one in row_of:
+                    values[row_of[one], columns] = each
+        if rows and len(time):
+            some = np.isin(metric, rows)
+            places = np.searchsorted(rows, metric[some]), np.searchsorted(moments, time[some])
+            values[places] = value[some]
         return held, moments, values
 
 
@@ -385,8 +393,15 @@ def _distinct(values: IntArray) -> list[int]:
 def _samples(
     path: Path, device: int, named: Mapping[int, str], held: _Moments, doubtful: list[_Moments]
 ) -> GpuSamples:
-    which, time, values = held.pivoted(path)
-    metrics = tuple(metric(named.get(at, str(at))) for at in which)
+    told: dict[int, Metric] = {}
+
+    def known(at: int) -> bool:
+        told[at] = metric(named.get(at, str(at)))
+        return bool(told[at].meaning)
+
+    which, time, values = held.pivoted(path, known)
+    metrics = tuple(told[at] for at in which if told[at].meaning)
+    unknown = tuple(told[at] for at in which if not told[at].meaning)
     for row, each in zip(values, metrics, strict=True):
         most = {"hertz": _WRAP, "percent": _MOST_PERCENT}.get(each.unit)
         if most is None or not len(time) or 0 <= row.min() <= row.max() <= most:
@@ -396,7 +411,7 @@ def _samples(
         row[(row < 0) | (row > most)] = np.nan
     if len(time) < 3:
         nothing = np.zeros(0, np.int64)
-        return GpuSamples(device, metrics, nothing, nothing, values[:, :0], 0, 0)
+        return GpuSamples(device, metrics, nothing, nothing, values[:, :0], 0, 0, unknown=unknown)
     apart = np.diff(time)
     whole = apart <= _MOST_APART * np.median(apart)
     whole[0] = False
@@ -414,6 +429,7 @@ def _samples(
         int((~whole[1:]).sum()),
         int((whole & ~trusted).sum()),
         lost,
+        unknown=unknown,
     )
 
 

@@ -117,7 +117,9 @@ def test_clocks_above_two_gigahertz_are_not_negative(tmp_path: Path) -> None:
 
 def test_a_metric_without_a_name_goes_by_its_number(tmp_path: Path) -> None:
     (found,) = read_gpu_metrics(export(tmp_path / "a.sqlite", regular(6), named()[:1]))
-    assert [each.name for each in found.metrics] == [NAMES[0], "1"]
+    assert [each.name for each in found.metrics] == [NAMES[0]]
+    assert [each.name for each in found.unknown] == ["1"]
+    assert found.values.shape == (1, 4)  # nobody asks for values that mean nothing known
 
 
 def test_a_time_that_is_not_known_is_left_out(tmp_path: Path) -> None:
@@ -197,7 +199,7 @@ def test_samples_are_put_together_whatever_is_read_at_once(
                 )
         if not mine:
             continue
-        metrics, moments, values = held.pivoted(Path())
+        metrics, moments, values = held.pivoted(Path(), lambda _: True)
         assert metrics == sorted({row[2] for row in mine})
         assert moments.tolist() == sorted({row[0] for row in mine})
         told = {
@@ -226,7 +228,7 @@ def test_only_the_rows_around_one_that_is_missing_are_sorted(lost: int) -> None:
             )
         )
     assert sum(len(rows[0]) for rows in held.others) < 1100
-    metrics, moments, values = held.pivoted(Path())
+    metrics, moments, values = held.pivoted(Path(), lambda _: True)
     assert metrics == list(range(10))
     assert moments.tolist() == list(range(10_000))
     assert np.argwhere(np.isnan(values)).tolist() == [[lost % 10, lost // 10]]
