@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,16 +15,24 @@ from nsysmap.inputs.engine.model import Engine, Layer
 from nsysmap.mapping.order.scores import KernelFacts, score
 from nsysmap.mapping.streams.recurring import (
     Usual,
+    _beside,
+    _missed_together,
     common_places,
     common_sequence,
+    distance,
+    habit,
     how_often,
     in_slots,
     is_but_for_a_block,
     is_part,
     least_share,
+    missing_rate,
     neighbours,
+    other_tracks,
     steady,
     usual_kernels,
+    usual_track,
+    usual_value,
     within,
 )
 from nsysmap.mapping.streams.stream_alignment import Runs
@@ -173,3 +183,260 @@ def test_what_stands_beside_the_runs_of_a_kind_is_counted_past_what_is_overlooke
         {(-1, 7): 1, (1, 8): 1, (-1, 8): 1, (1, 7): 1},
         {(-1, 7): 1},
     ]
+
+
+# --- the figures, against what a slow reading gives
+# ---------------------------------------------------------------------------------
+
+
+def test_a_quarter_of_the_runs_says_nothing_of_a_habit_and_more_or_less_says_so_within_bounds() -> (
+    None
+):
+    share = np.array([0.0, 0.1, 0.22, 0.5, 1.0])
+    assert habit(share) == pytest.approx(
+        [min(max(1.5 * math.log((one + 0.03) / 0.25), -2.5), 2.0) for one in share.tolist()]
+    )
+    assert habit(np.array([0.22]))[0] == pytest.approx(0)
+    assert habit(np.array([0.0]))[0] == -2.5
+    assert habit(np.array([10.0]))[0] == 2.0
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(0, 2)), min_size=1, max_size=30
+    )
+)
+def test_how_often_is_the_share_of_the_runs_with_a_kernel_or_with_any_of_its_name(
+    items: list[tuple[int, int, int]],
+) -> None:
+    name = [0, 0, 0, 1, 1]
+    run, row, slot = (np.array(column) for column in zip(*items, strict=True))
+    found = how_often(run, row, slot, np.array(name), 3, 4)
+    for kernel, place in itertools.product(range(5), range(3)):
+        exact = {k: len({r for r, w, s in items if w == k and s == place}) / 4 for k in range(5)}
+        together = len({r for r, w, s in items if name[w] == name[kernel] and s == place}) / 4
+        usual = max(exact[k] for k in range(5) if name[k] == name[kernel])
+        varies = usual < 0.5 * together or exact[kernel] >= 0.3 * together
+        assert found[kernel, place] == pytest.approx(together if varies else exact[kernel])
+
+
+@given(
+    st.lists(st.integers(-1, 3), min_size=1, max_size=8),
+    st.lists(st.booleans(), min_size=4, max_size=4),
+)
+def test_a_kernel_in_no_slot_is_put_in_the_one_before_it_or_behind_it_that_takes_any(
+    slots: list[int], takes: list[bool]
+) -> None:
+    want = []
+    for at, slot in enumerate(slots):
+        before = next((one for one in reversed(slots[:at]) if one >= 0), slots[0])
+        behind = next((one for one in slots[at:] if one >= 0), slots[-1])
+        beside = next((one for one in (before, behind) if takes[one]), -1)
+        want.append(slot if slot >= 0 else beside)
+    assert _beside(np.array(slots), np.array(takes)).tolist() == want
+
+
+def test_the_usual_value_is_the_median_of_enough_that_hardly_differ() -> None:
+    assert usual_value(np.array([5.0, 1.0, 1.2, 1.1, 0.9]), [1, 2, 3, 4]) == pytest.approx(
+        (1.05, 0.15)
+    )
+    assert usual_value(np.array([1.0, 1.0, 1.0, 1.0]), np.arange(4)) == (1.0, 0.1)
+    few = usual_value(np.array([1.0, 1.0, 1.0]), [0, 1, 2])
+    none = usual_value(None, [0, 1, 2, 3])
+    wild = usual_value(np.array([1.0, 1.0, 2.0, 2.0]), [0, 1, 2, 3])
+    for value, spread in (few, none, wild):
+        assert math.isnan(value)
+        assert spread == 1.0
+    # 1.5 times the median deviation: half a nat is still believed
+    assert usual_value(np.array([0.0, 0.0, 2 / 3, 2 / 3]), [0, 1, 2, 3])[0] == pytest.approx(1 / 3)
+
+
+def test_the_rate_of_missing_kernels_is_that_of_those_that_most_runs_launch() -> None:
+    assert missing_rate(np.array([0.9, 0.8, 0.5, 0.1])) == pytest.approx(0.15)
+    assert missing_rate(np.array([1.0, 1.0])) == 0.01
+    assert missing_rate(np.array([0.5, 0.2])) == 0.01  # none that most runs launch
+    assert missing_rate(np.array([0.51])) == pytest.approx(0.49)
+
+
+@given(st.floats(0.01, 0.5), st.integers(1, 40), st.sampled_from([1e-3, 1e-2, 0.2]))
+def test_the_least_share_is_where_the_chance_to_be_missing_as_often_ends(
+    rate: float, runs: int, chance: float
+) -> None:
+    def at_least(missed: int) -> float:
+        return sum(
+            math.comb(runs, k) * rate**k * (1 - rate) ** (runs - k) for k in range(missed, runs + 1)
+        )
+
+    first = next((missed for missed in range(runs + 1) if at_least(missed) < chance), None)
+    want = 0.0 if first is None else 1 - (first - 0.5) / runs
+    assert least_share(rate, runs, chance) == pytest.approx(want)
+
+
+@given(st.lists(st.integers(0, 2), max_size=5), st.lists(st.integers(0, 2), max_size=9))
+def test_a_sequence_is_another_but_for_a_block_where_a_cut_anywhere_shows_it(
+    shorter: list[int], longer: list[int]
+) -> None:
+    added = len(longer) - len(shorter)
+    want = added >= 3 and any(
+        shorter == longer[:at] + longer[at + added :] for at in range(len(shorter) + 1)
+    )
+    if shorter:
+        assert is_but_for_a_block(np.array(shorter), np.array(longer)) == want
+
+
+@pytest.mark.parametrize(
+    ("items", "found"),
+    [
+        (range(18), True),  # nine tenths of 20
+        (range(17), False),
+        ([*range(10), *[90] * 2, *range(10, 20)], True),  # in a place of 22 for 20
+        ([*range(10), *[90] * 3, *range(10, 20)], False),
+        ([90, 91, *range(20), 92], True),
+    ],
+)
+def test_a_known_sequence_stands_where_nine_tenths_of_it_fill_nine_tenths_of_their_place(
+    items: Sequence[int], found: bool
+) -> None:
+    known = [(kernel, kernel + 100) for kernel in range(20)]
+    slots = within(list(items), known)
+    assert (slots is not None) == found
+    if slots is not None:
+        assert slots.tolist() == [item + 100 if item < 20 else -1 for item in items]
+
+
+def test_runs_differ_by_the_share_of_the_usual_kernels_with_one_left_out() -> None:
+    name = [0, 0, 1, 2]
+    usual = ((0,), (), (2, 2), (), (3,), ())
+    assert distance(usual, usual, name, cut=False) == 0
+    one = ((0,), (), (2,), (), (3,), ())
+    assert distance(one, usual, name, cut=False) == 0  # one may lack
+    two = ((0,), (), (), (), (3,), ())
+    assert distance(two, usual, name, cut=False) == pytest.approx(1 / 4)
+    more = ((0,), (3, 3, 3), (2, 2), (), (3,), ())
+    assert distance(more, usual, name, cut=False) == pytest.approx(2 / 4)
+    # another grid counts a quarter: here of two kernels that differ by name and one by its grid
+    grid = ((1,), (), (3, 3), (), (3,), ())
+    assert distance(grid, usual, name, cut=False) == pytest.approx((2 + 0.25 - 1) / 4)
+    # of a run that is cut only the slots that it reached count
+    cut = ((), (), (2, 2), (), (), ())
+    assert distance(cut, usual, name, cut=True) == 0
+    assert distance(cut, usual, name, cut=False) == pytest.approx(1 / 4)
+    assert distance(((), ()), ((), ()), name, cut=True) == 0
+
+
+def test_kernels_that_lack_together_in_a_row_do_not_lack_by_chance() -> None:
+    had = np.ones((12, 20), np.bool_)
+    had[3:9, :5] = False  # six in a row, in a quarter of the runs
+    had[10, 7] = False  # one by itself
+    share = had.mean(axis=1)
+    assert _missed_together(had, share) == pytest.approx(
+        [0.25 if 3 <= at < 9 else 0 for at in range(12)]
+    )
+    assert _missed_together(np.ones((0, 3), np.bool_), np.zeros(0)).tolist() == []
+    short = np.ones((12, 20), np.bool_)
+    short[3:5, :5] = False  # two are no block
+    assert not _missed_together(short, short.mean(axis=1)).any()
+
+
+# --- sequences of others
+# -----------------------------------------------------------------------------
+
+
+def pieces(*sequences: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """The items of sequences that pauses part, and where the pauses are."""
+    row = np.array([item for sequence in sequences for item in sequence])
+    pauses = np.zeros(len(row), np.bool_)
+    pauses[np.cumsum([len(sequence) for sequence in sequences])[:-1]] = True
+    return row, pauses
+
+
+@pytest.mark.parametrize(
+    ("size", "times", "inside", "found"),
+    [
+        (5, 3, 0.0, True),
+        (4, 3, 0.0, False),  # too short
+        (5, 2, 0.0, False),  # too seldom
+        (10, 4, 0.1, True),
+        (10, 3, 0.2, False),  # too much of it is in inferences
+        (1000, 3, 0.0, True),
+        (1001, 3, 0.0, False),  # too long
+    ],
+)
+def test_a_sequence_is_another_s_if_it_recurs_between_pauses_and_outside_of_inferences(
+    size: int, times: int, inside: float, found: bool
+) -> None:
+    mine = [at % 50 for at in range(size)]
+    sequences: list[list[int]] = []
+    for number in range(times):
+        sequences += [mine, [60 + number]]
+    row, pauses = pieces(*sequences)
+    of_inference = np.zeros(len(row), np.bool_)
+    begins = np.cumsum([0, *(len(sequence) for sequence in sequences)])[:-1:2]
+    for begin in begins.tolist():
+        of_inference[begin : begin + round(size * inside)] = True
+    tracks = other_tracks(row, pauses, of_inference)
+    assert len(tracks) == found
+    for track in tracks:
+        assert track.match.shape == (int(row.max()) + 1, size)
+        assert [track.match[item, at] for at, item in enumerate(mine)] == [5.0] * size
+        assert sorted(set(track.match.ravel().tolist())) == [-30.0, 5.0]
+        assert set(track.more.ravel().tolist()) == {-30.0}
+        assert track.skip.tolist() == [-6.0] * size
+
+
+def test_of_other_sequences_the_eight_that_most_kernels_are_in_are_taken() -> None:
+    sequences = [[10 * kind + at for at in range(5 + kind)] for kind in range(9)] * 3
+    row, pauses = pieces(*sequences)
+    tracks = other_tracks(row, pauses, np.zeros(len(row), np.bool_))
+    assert [len(track.skip) for track in tracks] == [13, 12, 11, 10, 9, 8, 7, 6]
+    assert other_tracks(row, np.zeros(len(row), np.bool_), np.zeros(len(row), np.bool_)) == ()
+
+
+# --- the track of what is usual
+# --------------------------------------------------------------------------
+
+
+def test_the_track_of_usual_kernels_wants_each_in_its_place() -> None:
+    facts = [KernelFacts(name) for name in KERNELS]
+    scores = score(facts, Engine("made-up.json", LAYERS, detailed=True), LAYERS)
+    lacking = [OWN[:2] + OWN[3:] if number < 2 else OWN for number in range(20)]
+    usual = learnt(lacking)
+    assert usual.share.tolist() == [1, 1, 0.9, 1, 1]
+    assert usual.runs == 20
+    track = usual_track(scores, LAYERS, usual)
+    assert track.whole is not None
+    assert track.whole.tolist() == [0, 1, 1, 1, 2]
+    # each in its own place: what its name says and two nats, three at least
+    for place, (row, slot) in enumerate(OWN):
+        assert track.match[row, place] == max(scores.match[row, slot] + 2.0, 3.0)
+    # in the place of another of its layer it is worth less than in its own, and a guest least
+    assert all(
+        track.match[row, place] < track.match[row, row] - 2
+        for row in range(5)
+        for place in range(5)
+        if place != row
+    )
+    assert (track.match[5:, :] <= scores.match[5:, :][:, track.whole] - 1.5).all()
+    # nothing comes twice in a place where it never did
+    assert (track.more <= scores.more[:, track.whole] - 3 + 1e-9)[
+        scores.more[:, track.whole] <= 0
+    ].all()
+    # how likely it is that each lacks: the rate of all where that explains it
+    rate = missing_rate(usual.share)
+    assert rate == pytest.approx(0.02)
+    lacks = [rate, rate, 0.1, rate, rate] if least_share(rate, 20) > 0.9 else [rate] * 5
+    assert track.skip == pytest.approx(np.log(lacks))
+
+
+def test_a_layer_that_mostly_has_no_kernel_keeps_a_place_that_may_stay_empty() -> None:
+    facts = [KernelFacts(name) for name in KERNELS]
+    scores = score(facts, Engine("made-up.json", LAYERS, detailed=True), LAYERS)
+    track = usual_track(scores, LAYERS, learnt([OWN[:4]] * 6))
+    assert track.whole is not None
+    assert track.whole.tolist() == [0, 1, 1, 1, 2]
+    assert track.skip[4] == max(scores.skip[2], -0.3)
+    assert track.usual is not None
+    assert np.isnan(track.usual).all()
+    # in an opaque layer that is the last, one more kernel is hardly believed
+    assert (track.more[:, 1:4] <= -8.0).all()
+    assert (track.more[:, 0] > -8.0).any()
