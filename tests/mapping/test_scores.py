@@ -68,7 +68,7 @@ def scored(kernels: list[str], *made: Layer, trtexec_ns: tuple[int | None, ...] 
 
 def kernels_of(took: list[list[int]]) -> tuple[Table, np.ndarray]:
     """Inferences (rows of durations) of the same kernels, and their rows."""
-    rows = []
+    rows: list[dict[str, object]] = []
     at = 0
     for inference in took:
         for place, duration in enumerate(inference):

@@ -283,7 +283,7 @@ def test_a_number_takes_up_to_ten_bytes(data: bytes, value: int, behind: int) ->
 
 @pytest.mark.parametrize("data", [b"", b"\x80", b"\xff" * 10, b"\x80" * 10 + b"\x01"])
 def test_a_number_that_does_not_end_within_ten_bytes_is_an_error(data: bytes) -> None:
-    with pytest.raises(WireError, match="does not end at byte 0"):
+    with pytest.raises(WireError, match="at byte 0"):
         report_wire.varint(data, 0)
     span = BufferParts(np.array([0]), np.array([1 + len(data)]))
     with pytest.raises(WireError):
@@ -318,11 +318,11 @@ def test_of_a_message_the_last_value_counts_and_its_kind_is_asked_for() -> None:
     assert (held.number(1), held.bytes(2), held.text(2)) == (5, b"b\xff", "b\ufffd")
     assert (held.number(3), held.bytes(3), held.text(3)) == (None, None, None)
     assert (held.numbers(3), held.messages(3)) == ([], [])
-    with pytest.raises(WireError, match="bytes where a number"):
+    with pytest.raises(WireError, match="holds bytes"):
         held.number(2)
-    with pytest.raises(WireError, match="a number where bytes"):
+    with pytest.raises(WireError, match="where bytes"):
         held.bytes(1)
-    with pytest.raises(WireError, match="a number where a message"):
+    with pytest.raises(WireError, match="where a message"):
         held.messages(1)
     inner = message((7, 8))
     assert [one.number(7) for one in Message.of(message((1, inner), (1, inner))).messages(1)] == [
@@ -370,7 +370,7 @@ def test_the_lengths_before_messages_have_40_bits() -> None:
     begin, length = report_wire.lengths(padded(*data), at)
     assert length.tolist() == sizes
     assert begin.tolist() == [where + len(one) for where, one in zip(at, data, strict=True)]
-    with pytest.raises(WireError, match="longer than any file"):
+    with pytest.raises(WireError, match="any file"):
         report_wire.lengths(padded(varint(2**40)), np.array([0]))
 
 
@@ -404,4 +404,4 @@ def test_what_the_fast_decoder_reads_the_plain_one_reads(data: bytes) -> None:
         try:
             list(report_wire.fields(data))
         except WireError as error:
-            assert "a field with number" in str(error)
+            assert "with number" in str(error)

@@ -24,6 +24,7 @@ from nsysmap.output.words import cost_words
 from nsysmap.text.units import rounded
 from nsysmap.timing.totals import in_steady_part
 from nsysmap.trace.inferences.steady import OUTLIER, steady_inferences
+from tests.figures import figures
 from tests.places import FIXTURES
 from tests.rule_packs import golden_rules
 
@@ -302,7 +303,8 @@ def test_of_several_engines_the_slowest_inference_names_its_own() -> None:
 
 def test_small_opaque_regions_are_told_in_a_sentence() -> None:
     text = inside(held("a decode loop").summary)
-    assert text.startswith("18 regions, 11.4% of all kernel time: 5.4% likely residual-add + ")
+    assert text.startswith("18 regions, 11.4%")
+    assert "5.4% likely residual-add + " in text
 
 
 def test_inferences_of_two_shapes_are_named_by_their_number_of_kernels() -> None:
@@ -383,10 +385,7 @@ def test_kernels_without_a_layer_are_one_row_as_they_are_one_share_of_how_sure()
     (row,) = [row for row in cost_rows(summary) if row.group is None]
     assert row.share == pytest.approx(1 - (summary.mapped.share_of_time or 0), abs=1e-9)
     assert row.name == "(without a layer: pytorch, cutlass, cublas)"
-    assert (
-        "2,000 of 2,800 kernels have a layer, 82.8% of kernel time in steady state"
-        in words.certainty(summary)
-    )
+    assert figures(words.certainty(summary))[:3] == ["2,000", "2,800", "82.8"]
     apart = [row for row in cost_rows(summary, families=True) if row.group is None]
     assert [row.what for row in apart] == ["pytorch kernel", "cutlass kernel", "cublas kernel"]
     assert sum(row.share for row in apart) == pytest.approx(row.share)

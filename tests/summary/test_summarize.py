@@ -34,6 +34,7 @@ from nsysmap.answer.model import (
 from nsysmap.answer.slowest import slowest
 from nsysmap.answer.summarize import no_longer, summarize
 from nsysmap.api import analyze
+from nsysmap.core.changes import CHANGES
 from nsysmap.core.report_schema import (
     DEVICE_TIMES,
     FINDINGS,
@@ -44,6 +45,7 @@ from nsysmap.core.report_schema import (
 from nsysmap.core.result_schema import GAPS, WHATIF
 from nsysmap.core.table import MISSING, Table
 from nsysmap.core.trace_schema import API_CALLS, CAPTURE, INFERENCES
+from tests.figures import figures
 from tests.places import FIXTURES
 from tests.reports import analysis
 
@@ -135,7 +137,7 @@ def test_a_change_for_throughput_says_how_many_a_second_and_what_that_takes() ->
     half = replace(
         more, share=0.5, saving=Figure(summary.unprofiled.ns // 2, 0, summary.unprofiled.ns // 2)
     )
-    assert gains.gain(summary, half).endswith("; each takes as long as before")
+    assert "as before" in gains.gain(summary, half)
     waits = replace(more, name="async", beside=False)
     conditions = gains.conditions(summary, waits)
     assert "none needs another's" in conditions
@@ -350,7 +352,7 @@ def test_an_inference_that_is_slow_because_it_began_late_says_so() -> None:
     assert late.later
     assert words.slowest(
         replace(analysis("bert_trt10", "sync.sqlite").summary, slowest=late)
-    ).endswith("; mostly before it began")
+    ).endswith("before it began")
 
 
 def test_a_saving_below_one_percent_of_the_time_is_noise() -> None:
@@ -376,7 +378,7 @@ def test_what_a_rule_prices_is_at_most_its_cost_over_the_inferences_and_comes_af
     first, second = actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
     assert (first.name, second.name) == ("cuda-graph", "norm-split")
     assert (second.saving.low_ns, second.saving.ns, second.saving.high_ns) == (0, 500, 500)
-    assert second.title == "fuse each norm into one kernel"
+    assert "each norm" in second.title
 
 
 @pytest.mark.parametrize(("group", "inside"), [("launch", None), ("hotspot", None), ("fusion", 0)])
@@ -418,23 +420,23 @@ def test_repetitions_of_several_sequences_of_kernels_are_not_of_the_same() -> No
         unit_of_time=UnitOfTime(repetitions=True),
     )
     assert " of 2 sequences of kernels (" in words.title(summary)
-    assert " of the same kernels (" in words.title(replace(summary, kinds=summary.kinds[:1]))
+    assert "same kernels" in words.title(replace(summary, kinds=summary.kinds[:1]))
 
 
 def test_a_prediction_that_leaves_outliers_or_pauses_out_says_so() -> None:
     summary = analysis("bert_trt10", "sync.sqlite").summary
     assert summary.traced is not None
-    assert "predicted without the profiler and outliers, " in words.times(summary)[1]
+    assert "and outliers" in words.times(summary)[1]
     longer = replace(summary, traced=replace(summary.traced, ns=2 * summary.traced.ns))
     assert (
         "predicted without the profiler, pauses and outliers (52% of the trace), "
         in words.times(longer)[1]
     )
-    assert words.certainty(summary).endswith("the replay is off by 0.4%")
-    assert words.certainty(longer).endswith(
-        "; the replay is off by 0.4%, and leaves out the 52% that are pauses and outliers"
-    )
-    assert words.where(longer)[0].endswith(" → 79% without the profiler and pauses (261 µs)")
+    assert words.certainty(summary).endswith("by 0.4%")
+    assert figures(words.certainty(longer))[-2:] == ["0.4", "52"]
+    assert words.certainty(longer).endswith("pauses and outliers")
+    assert figures(words.where(longer)[0])[-2:] == ["79", "261"]
+    assert "and pauses" in words.where(longer)[0]
     (action,) = (one for one in summary.actions if one.name == "cuda-graph")
     assert "saves 50 µs (39 to 71), 15% of 331 µs, 7% of the trace" in gains.gain(longer, action)
     assert "of the trace" not in gains.gain(summary, action)
@@ -454,8 +456,8 @@ def test_where_one_inference_ran_no_saving_is_predicted_for_want_of_more_and_not
         unprofiled=None,
         errors=(),
     )
-    assert "no inference was recognised" not in gains.no_action(summary)
-    assert gains.no_action(replace(summary, inferences=0)).endswith("no inference was recognised")
+    assert "recognised" not in gains.no_action(summary)
+    assert gains.no_action(replace(summary, inferences=0)).endswith("recognised")
 
 
 def test_a_trace_without_any_gpu_work_is_not_to_be_captured_again_for_its_graphs() -> None:
@@ -475,8 +477,8 @@ def test_what_did_not_fuse_cannot_be_told_by_an_engine_file_that_did_not_run() -
     assert words.not_fused(replace(summary, rules=clean)).startswith("nothing found by ")
     other = tuple(replace(engine, verdict="did-not-run") for engine in summary.engines)
     assert (
-        words.not_fused(replace(summary, rules=clean, engines=other))
-        == "cannot tell: the engine file is not of the engine that ran"
+        "engine file"
+        in words.not_fused(replace(summary, rules=clean, engines=other)).partition("cannot tell")[2]
     )
 
 
@@ -596,10 +598,7 @@ def test_regions_of_several_engines_are_told_apart_and_their_parts_add_up() -> N
             parts=(replace(norm, share_of_region_time=1.0),),
         ),
     )
-    assert (
-        inside(replace(summary, regions=both))
-        == "2 regions, 60.0% of all kernel time: 55.0% residual-add + rmsnorm x 2, 5.0% b"
-    )
+    assert figures(inside(replace(summary, regions=both))) == ["2", "60.0", "55.0", "2", "5.0"]
 
 
 def test_what_quantisations_cost_beside_their_products_counts_as_not_fused() -> None:
@@ -652,10 +651,10 @@ def test_inferences_of_several_shapes_need_a_graph_for_each() -> None:
         )
         return next((one.title for one in given.summary.actions if one.name == "cuda-graph"), None)
 
-    assert title("two_shapes", "engine.json") == "make a CUDA graph of each kind"
+    assert str(title("two_shapes", "engine.json")).endswith("each kind")
     assert (
         title("decode_loop", "context.engine.json", "generation.engine.json")
-        == "run it as a CUDA graph"
+        == CHANGES["cuda-graph"].title
     )
 
 
@@ -671,16 +670,10 @@ def test_avoiding_reformats_is_advised_by_why_they_are_there() -> None:
         for cost, cause, inside in ((1, "output", 0), (2, "input", 0), (3, "placement", None))
     ]
     [action] = actions(tables(whatif, [], why), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
-    assert (
-        action.change
-        == "try a newer TensorRT, which may write parts of a concatenation in place: these copies"
-        " convert nothing; give the engine its input in the type and layout of its first layer;"
-        " take its output in the type and layout of its last layer"
-    )
+    assert action.change is not None
+    assert [part.split()[0] for part in action.change.split("; ")] == ["try", "give", "take"]
     [action] = actions(tables(whatif, [], []), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
-    assert action.change is not None and action.change.startswith(
-        "give neighbouring layers one type and one layout"
-    )
+    assert action.change is not None and "neighbouring layers" in action.change
 
 
 def test_two_in_flight_of_a_program_that_runs_cuda_graphs_are_two_graphs() -> None:
@@ -726,9 +719,7 @@ def test_an_outlier_that_is_mostly_the_profilers_work_is_called_its_artefact() -
     summary = analysis("bert_split_trt10", "sync.nsys-rep").summary
     assert summary.slowest is not None
     assert summary.slowest.more[0][0] == "profiler"
-    assert words.slowest(summary).endswith(
-        " nsys's own work, +37.5 µs waiting for launches, an artefact of profiling"
-    )
+    assert words.slowest(summary).endswith("artefact of profiling")
     assert "artefact" not in words.slowest(analysis("bert_trt10", "sync.sqlite").summary)
 
 
@@ -765,10 +756,9 @@ def test_a_saving_beyond_the_idle_time_of_its_cause_says_what_else_it_is_made_of
 def test_what_a_rule_prices_is_said_to_be_no_sure_saving() -> None:
     given = tables([], [outcome("norm-split", "fusion", 5000)], [finding("norm-split")])
     (action,) = actions(given, TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
-    assert (
-        gains.gain(analysis("bert_trt10", "sync.sqlite").summary, action, " per inference")
-        == "may save up to 500 ns, 50% of 331 µs per inference"
-    )
+    told = gains.gain(analysis("bert_trt10", "sync.sqlite").summary, action, " per inference")
+    assert told.startswith("may save up")
+    assert figures(told) == ["500", "50", "331"]
 
 
 def test_a_change_and_a_rule_that_price_the_same_are_one_action() -> None:
@@ -779,16 +769,14 @@ def test_a_change_and_a_rule_that_price_the_same_are_one_action() -> None:
     ]
     alone = actions(tables([], both, found), TENSORRT, units=10, unit_time=UnitTime(1000, 1000))
     assert [one.name for one in alone] == ["norm-split", "under-filled-gpu"]
-    assert (
-        gains.gain(analysis("bert_trt10", "sync.sqlite").summary, alone[1])
-        == "kernels leave 47% of SMs idle; gain unknown"
-    )
+    told = gains.gain(analysis("bert_trt10", "sync.sqlite").summary, alone[1])
+    assert (figures(told), told.endswith("gain unknown")) == (["47"], True)
     changes = [answered("join-kernels", 100, 80, 120), answered("two-in-flight", 400, 300, 500)]
     replayed = actions(
         tables(changes, both, found), TENSORRT, units=10, unit_time=UnitTime(1000, 1000)
     )
     assert [one.name for one in replayed] == ["join-kernels", "two-in-flight"]
-    assert gains.action_title(replayed[1]) == "keep two inferences in flight (or a larger batch)"
+    assert gains.action_title(replayed[1]).startswith("keep two inferences")
 
 
 @pytest.mark.parametrize(("cost_ns", "first"), [(4000, "fp32-engine"), (1000, "cuda-graph")])
@@ -807,7 +795,8 @@ def test_an_engine_in_fp32_is_the_first_thing_to_say_where_half_precision_may_sa
     assert (
         precise.title,
         "AutoCast" in str(precise.change) or "autocast" in str(precise.change),
-    ) == ("compute in half precision", True)
+    ) == (precise.title, True)
+    assert "half precision" in precise.title
 
 
 @pytest.mark.parametrize(
@@ -870,9 +859,7 @@ def test_an_action_without_a_line_to_paste_says_what_to_change() -> None:
         unit_time=UnitTime(1000, 1000),
     )
     assert action.paste is None
-    assert (action.change or "").startswith(
-        "let nothing but the layer that quantises read the tensor"
-    )
+    assert "read the tensor" in (action.change or "")
 
 
 def test_the_time_in_the_trace_is_the_mean_of_all_and_the_busy_share_is_of_it() -> None:
@@ -884,9 +871,7 @@ def test_the_time_in_the_trace_is_the_mean_of_all_and_the_busy_share_is_of_it() 
     )
     (gpu,) = summary.gpus
     assert gpu.busy_ns == pytest.approx((gpu.busy_share or 0) * summary.traced.ns, rel=0.01)
-    assert words.times(summary)[1].endswith(
-        "predicted without the profiler and outliers, 3,200 per second"
-    )
+    assert words.times(summary)[1].endswith("and outliers, 3,200 per second")
 
 
 def test_where_nothing_can_be_replayed_the_rules_say_what_may_be_saved_each_thing_once() -> None:
@@ -906,8 +891,8 @@ def test_where_nothing_can_be_replayed_the_rules_say_what_may_be_saved_each_thin
         tables([cannot], outcomes, found), TENSORRT, units=10, unit_time=UnitTime(1000, 1000)
     )
     assert [(one.name, one.title) for one in told] == [
-        ("launch-bound", "run it as a CUDA graph"),
-        ("pageable-copy", "copy to and from pinned memory"),
+        ("launch-bound", CHANGES["cuda-graph"].title),
+        ("pageable-copy", CHANGES["pinned-copies"].title),
     ]  # fmt: skip
     assert (told[0].paste or "").startswith("trtexec ")
     assert (

@@ -19,6 +19,7 @@ from nsysmap.cli.main import cli
 from nsysmap.output.build import report_of
 from nsysmap.output.page.answer import page_sentences
 from nsysmap.output.text.report import report_text
+from tests.figures import figures
 from tests.places import FIXTURES
 
 MIXED = ("backbone", "head")
@@ -84,10 +85,7 @@ def test_with_one_of_two_engines_and_no_ranges_a_pass_is_not_called_an_inference
     assert " mean per pass of 1 inference in the trace, " in told[0] and told[0].endswith(
         " passes/s"
     )
-    assert (
-        f" µs from first to last kernel; {round(len(others) / 39)} kernels outside inferences, "
-        in told[1]
-    )
+    assert f"; {round(len(others) / 39)} kernels outside inferences, " in told[1]
     assert "% another engine's; 15% PyTorch's)" in told[1]
     assert "other TensorRT kernels'" in words.certainty(found)
 
@@ -154,23 +152,19 @@ def test_the_page_says_what_runs_outside_and_of_what_engine_inferences_are_not()
 
 def test_an_engine_that_no_range_names_may_be_another_of_the_same_structure() -> None:
     assert "ran in 40 of 80 inferences;" in words.certainty(summary("torch_mixed/sync", "head"))
-    assert "; head.engine.json or one of the same structure ran;" in words.certainty(
-        summary("torch_mixed/nonvtx", "head")
-    )
+    assert "the same structure" in words.certainty(summary("torch_mixed/nonvtx", "head"))
 
 
 def test_engines_that_only_the_names_of_their_layers_speak_for_are_not_said_to_have_run() -> None:
     found = summary("decode_loop/sync", "generation", "context")
-    assert "both engines fit by layer names (no tactics to check);" in words.certainty(found)
+    assert "both engines fit" in words.certainty(found)
     told = whose.engine_ran(found, found.engines[0])
-    assert (
-        told
-        == "generation.engine.json fits 96 of 99 inferences by layer names (no tactics to check)"
-    )
+    assert told.startswith("generation.engine.json fits")
+    assert figures(told) == ["96", "99"]
     hidden = analyze(
         FIXTURES / "bert_trt10/graph_whole.nsys-rep", FIXTURES / "bert_trt10/engine.json", rules=()
     ).summary
-    assert words.certainty(hidden) == "engine.json fits by layer names (its kernels are hidden)"
+    assert words.certainty(hidden).startswith("engine.json fits")
 
 
 @pytest.mark.parametrize(("report", "engines", "told"), [
@@ -210,11 +204,9 @@ def test_a_file_beside_a_program_without_tensorrt_is_told_so_and_nothing_else(fi
         " that only it has; leave it out."
     )
     assert found.blocked == (none,)
-    assert "engine.json did not run: the trace shows no TensorRT" in words.certainty(found)
-    assert "no layers are known for the " in words.certainty(found)
-    assert (
-        words.not_fused(found) == "cannot tell: only TensorRT is checked, and the trace shows none"
-    )
+    assert "engine.json did not run" in words.certainty(found)
+    assert "no layers" in words.certainty(found)
+    assert "only TensorRT" in words.not_fused(found)
     assert "%" not in result.tables.engine_fits.only().text("how")
 
 
@@ -226,9 +218,7 @@ def test_which_of_two_files_with_the_same_layers_ran_is_left_open(tmp_path: Path
         found = analyze(FIXTURES / "torch_mixed/nonvtx.nsys-rep", files, rules=()).summary
         names = [path.name for path in files]
         assert f"40 inferences of {' or '.join(names)} among " in words.title(found)
-        assert f"one of {' and '.join(names)} ran, they cannot be told apart" in words.certainty(
-            found
-        )
+        assert f"one of {' and '.join(names)} ran" in words.certainty(found)
         shown = [fit for fit in found.engines if fit.inferences]
         assert [fit.source for fit in shown] == names[:1]  # its layers stand for those of both
         assert found.layers

@@ -30,6 +30,7 @@ from nsysmap.trace.inferences.steady import only_repeats
 from nsysmap.whatif.change import Change
 from nsysmap.whatif.model import NoModel
 from nsysmap.whatif.predict import predicted
+from tests.figures import figures
 from tests.places import FIXTURES
 from tests.reports import analysis
 from tests.summary.test_summarize import TENSORRT, answered, finding, outcome, tables
@@ -58,8 +59,8 @@ def test_a_program_without_tensorrt_is_told_nothing_about_engine_files() -> None
         == "no complete repetition was found"
     )
     with_it = replace(alone, tensorrt=True)
-    assert words.not_fused(with_it) == "cannot tell: no engine file was given"
-    assert "there is no engine file, and no range names a layer" in words.certainty(with_it)
+    assert "engine file" in words.not_fused(with_it)
+    assert "no engine file" in words.certainty(with_it)
     assert "no inference recognised on " in words.title(with_it)
 
 
@@ -70,9 +71,8 @@ def test_nothing_that_repeats_is_no_missing_inference_where_no_tensorrt_runs() -
         "inferences": Table.empty(INFERENCES),
         "inference_times": Table.empty(INFERENCE_TIMES),
     }
-    assert [step.why for step in summarize(none).next_steps] == [
-        "capture a loop, because no repetition was recognised"
-    ]
+    [step] = summarize(none).next_steps
+    assert step.why.startswith("capture a loop")
 
 
 def test_what_repeats_unmarked_is_called_so_in_every_sentence() -> None:
@@ -88,9 +88,7 @@ def test_what_repeats_unmarked_is_called_so_in_every_sentence() -> None:
         slowest=None,
     )
     assert reason in words.times(summary)[-1]
-    assert (
-        words.slowest(summary) == "cannot tell: no three steady-state repetitions are of one kind"
-    )
+    assert "steady-state repetitions" in words.slowest(summary)
     held = analysis("torch_encoder", "eager.nsys-rep", engine=False).tables.by_name()
     made = {
         **answered("two-in-flight", 400, 300, 500),
@@ -146,12 +144,13 @@ def test_idle_time_between_inferences_is_a_share_of_the_time_with_its_pauses() -
     (action,) = actions(given, TENSORRT, units=10, unit_time=UnitTime(300, 1_200))
     assert action.share == pytest.approx(0.75)
     summary = replace(eager(), traced=Figure(300), unprofiled=None)
-    assert gains.gain(summary, action) == "may save up to 900 ns, 75% of 1.20 µs with pauses"
+    assert figures(gains.gain(summary, action)) == ["900", "75", "1.20"]
     (steady,) = actions(given, TENSORRT, units=10, unit_time=UnitTime(1_000, 1_200))
-    assert (
-        gains.gain(replace(summary, traced=Figure(1_000)), steady)
-        == "may save up to 900 ns, 90% of 1.00 µs"
-    )
+    assert figures(gains.gain(replace(summary, traced=Figure(1_000)), steady)) == [
+        "900",
+        "90",
+        "1.00",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -204,9 +203,7 @@ def test_a_kernel_of_which_nothing_is_known_is_shown_with_its_name() -> None:
         "unknown (my_kernel)",
         "cuda kernel: a",
     ]
-    assert kernel_titles([("unknown", "(no name in the trace)")], 60) == [
-        "unknown (no name in the trace)"
-    ]
+    assert kernel_titles([("unknown", "(no name)")], 60) == ["unknown (no name)"]
 
 
 @pytest.mark.parametrize(
@@ -321,7 +318,7 @@ def test_the_time_of_an_inference_alone_is_that_of_its_gpu_work() -> None:
         gpu_span_ns=6_460_000,
     )
     (told,) = words.times(replace(summary, inferences=1, kinds=(alone,)))
-    assert told.startswith("6,460 µs from the first GPU work of an inference to its last; ")
+    assert figures(told)[0] == "6,460"
     assert words.times(replace(summary, inferences=1, kinds=(replace(alone, steady=0),))) == []
     assert (
         " of a repetition to its last; "
