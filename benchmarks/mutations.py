@@ -165,6 +165,7 @@ _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 _HANGS = 5  # times as long as without a mutation: the tests no longer end
 _NOT_CHANGED = 97  # our own: a process ended before it had changed the module
 _WAITS = 4  # times as long by the clock as by the processor: it waits for what does not come
+_NEWER_S = 0.3  # of processor time, of a test that is newer than the trace
 _START_S = 30  # of processor time, for the imports of the tests
 _FAILED = 1  # pytest's status if a test failed; others are mistakes of the run itself
 _INTERRUPTED = 2  # … if a module could not be imported: the mutation is noticed too
@@ -367,7 +368,7 @@ class Traced:
         """Those of the tests that take no longer than that together, the first ones first."""
         found, left = [], limit_s
         for test in tests:
-            left -= self.seconds[test]
+            left -= self.seconds.get(test, _NEWER_S)
             if left < 0:
                 break
             found.append(test)
@@ -570,10 +571,8 @@ def _tried(chosen: Sequence[Mutation], choice: Choice, *, timed: bool) -> list[t
     return found
 
 
-def in_place(
-    chosen: Sequence[Mutation], traced: Traced, limit_s: float
-) -> list[tuple[Mutation, bool]]:
-    """Of each mutation whether it was killed, by the traced tests that run its lines.
+def in_place(chosen: Sequence[Mutation], traced: Traced, limit_s: float) -> list[tuple[str, bool]]:
+    """Of each mutation its room and whether it was killed, by the traced tests that run its lines.
 
     The tests are collected once, by a process that forks one for each mutation, which puts the
     changed code into the module that the tests have imported already.
@@ -587,7 +586,10 @@ def in_place(
         for one in chosen
     }
     loop = _Loop(asked, traced, limit_s)
-    files = sorted({test.partition("::")[0] for tests in asked.values() for test in tests})
+    files = sorted(
+        {test.partition("::")[0] for tests in asked.values() for test in tests}
+        | {path for one in chosen for path in near_tests(one.module)}
+    )
     os.environ["CI"] = "1"  # the same examples each time
     os.chdir(ROOT)
     if files:
@@ -604,14 +606,18 @@ class _Loop:
         self, asked: Mapping[Mutation, Sequence[str]], traced: Traced, limit_s: float
     ) -> None:
         self.asked, self.traced, self.limit_s = asked, traced, limit_s
-        self.found: list[tuple[Mutation, bool]] = []
+        self.found: list[tuple[str, bool]] = []
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Called by pytest when all tests are collected."""
         items = {item.nodeid: item for item in session.items}
-        for mutation, names in self.asked.items():
+        newer = [name for name in items if name not in self.traced.seconds]
+        for mutation, traced in self.asked.items():
+            # a test that the trace does not know may run what others of its file run
+            files = {*near_tests(mutation.module), *(name.partition("::")[0] for name in traced)}
+            names = [*(name for name in newer if name.partition("::")[0] in files), *traced]
             tests = [name for name in self.traced.within(names, self.limit_s) if name in items]
-            seconds = sum(self.traced.seconds[name] for name in tests)
+            seconds = sum(self.traced.seconds.get(name, _NEWER_S) for name in tests)
             began = _children_s()
             killed = bool(tests) and not _passed(
                 mutation, [items[name] for name in tests], int(_START_S + _HANGS * seconds)
@@ -620,7 +626,7 @@ class _Loop:
             left = "" if len(tests) == len(names) else f", {len(names) - len(tests)} not run"
             took = f"{_children_s() - began:5.0f} s {len(tests):4} tests{left}"
             print(f"{word} {took}  {mutation}", flush=True)
-            self.found.append((mutation, killed))
+            self.found.append((room_of(mutation.module), killed))
         return True
 
 
@@ -823,15 +829,15 @@ def main() -> None:
     timed = not asked.untried
     killed: Counter[str] = Counter()
     tried: Counter[str] = Counter()
-    if asked.traced:
-        for mutation, was_killed in in_place(chosen, Traced.read(asked.traced), asked.limit_s):
-            tried[room_of(mutation.module)] += 1
-            killed[room_of(mutation.module)] += was_killed
-        _print_shares(killed, tried, asked.at_least)
-        return
+    traced = Traced.read(asked.traced) if asked.traced else None
     with ProcessPoolExecutor(asked.workers, mp_context=get_context("fork")) as workers:
         parts = [chosen[first :: asked.workers] for first in range(asked.workers)]
-        runs = [workers.submit(_tried, part, choice, timed=timed) for part in parts]
+        runs = [
+            workers.submit(in_place, part, traced, asked.limit_s)
+            if traced is not None
+            else workers.submit(_tried, part, choice, timed=timed)
+            for part in parts
+        ]
         for run in runs:
             for room, was_killed in run.result():
                 tried[room] += 1

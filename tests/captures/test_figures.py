@@ -59,8 +59,28 @@ CAPTURES = {
         "real_trt/prefill-profiles_nonvtx.nsys-rep",
         ("real_trt/prefill.engine.json",),
     ),
+    "two_processes": ("two_processes/processes.nsys-rep", ("bert_trt10/engine.json",)),
+    "decode_loop_graph_whole": (
+        "decode_loop/graph_whole.nsys-rep",
+        ("decode_loop/context.engine.json", "decode_loop/generation.engine.json"),
+    ),
+    "resnet50_b1_sync": (
+        "real_trt/resnet50_b1-sync.nsys-rep",
+        ("real_trt/resnet50_b1.engine.json",),
+    ),
+    "googlenet_sync_nonvtx": (
+        "real_trt/googlenet-sync_nonvtx.nsys-rep",
+        ("real_trt/googlenet.engine.json",),
+    ),
+    "t5dec_graph": ("real_trt/t5dec-graph.nsys-rep", ("real_trt/t5dec.engine.json",)),
     "eager_no_engine": ("torch_encoder/eager.nsys-rep", ()),
 }
+PROFILES = {
+    "real_trt/resnet50_b1.engine.json": "real_trt/resnet50_b1.profile.json",
+    "real_trt/googlenet.engine.json": "real_trt/googlenet.profile.json",
+}
+"""trtexec's times of the layers of some engines."""
+
 BARE = {
     "bert_trt10_without_ranges": ("bert_trt10/sync.sqlite", "bert_trt10/engine.json"),
     "bert_trt85_without_ranges": ("bert_trt85/sync.sqlite", "bert_trt85/engine.json"),
@@ -86,9 +106,13 @@ KINDS = 12  # most values of a column of words that are counted one by one
 def analysed(name: str) -> Analysis:
     if name in CAPTURES:
         report, engines = CAPTURES[name]
-        mapped = map_report(
-            FIXTURES / report, [read_engine(FIXTURES / engine) for engine in engines]
-        )
+        read = [
+            read_engine(FIXTURES / engine, profile=FIXTURES / PROFILES[engine])
+            if engine in PROFILES
+            else read_engine(FIXTURES / engine)
+            for engine in engines
+        ]
+        mapped = map_report(FIXTURES / report, read)
         return analyze_mapped(mapped, rules=())
     if name in STREAMS:
         with TemporaryDirectory() as folder:
