@@ -94,16 +94,16 @@ def made_kernels(draw: st.DrawFn) -> list[dict[str, object]]:
     for number, row in enumerate(rows):
         at += draw(st.integers(0, 3))
         took = draw(st.integers(1, 9))
-        layer = row["layer_id"]
+        its = row["layer_id"]
         row |= {
             "kernel_id": number,
             "device": 0,
             "start_ns": at,
             "end_ns": at + took,
             "name": draw(st.sampled_from("abc")),
-            "engine": ENGINE_OF[layer] if isinstance(layer, int) else None,
-            "method": "none" if layer is None else draw(st.sampled_from(("nvtx", "order"))),
-            "reason": draw(st.sampled_from(("x", "y"))) if layer is None else None,
+            "engine": ENGINE_OF[its] if isinstance(its, int) else None,
+            "method": "none" if its is None else draw(st.sampled_from(("nvtx", "order"))),
+            "reason": draw(st.sampled_from(("x", "y"))) if its is None else None,
         }
         at += took
     return rows
