@@ -165,6 +165,7 @@ _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 _HANGS = 5  # times as long as without a mutation: the tests no longer end
 _NOT_CHANGED = 97  # our own: a process ended before it had changed the module
 _WAITS = 4  # times as long by the clock as by the processor: it waits for what does not come
+_NOTICES = "tests/captures/test_figures.py"
 _NEWER_S = 0.3  # of processor time, of a test that is newer than the trace
 _START_S = 30  # of processor time, for the imports of the tests
 _FAILED = 1  # pytest's status if a test failed; others are mistakes of the run itself
@@ -585,7 +586,7 @@ def in_place(chosen: Sequence[Mutation], traced: Traced, limit_s: float) -> list
         ]
         for one in chosen
     }
-    loop = _Loop(asked, traced, limit_s)
+    loop = _Loop(asked, traced, limit_s, workers)
     files = sorted(
         {test.partition("::")[0] for tests in asked.values() for test in tests}
         | {path for one in chosen for path in near_tests(one.module)}
@@ -603,31 +604,71 @@ class _Loop:
     """Pytest's plugin that tries mutations in place of running the tests once."""
 
     def __init__(
-        self, asked: Mapping[Mutation, Sequence[str]], traced: Traced, limit_s: float
+        self,
+        asked: Mapping[Mutation, Sequence[str]],
+        traced: Traced,
+        limit_s: float,
+        workers: int,
     ) -> None:
-        self.asked, self.traced, self.limit_s = asked, traced, limit_s
+        self.asked, self.traced, self.limit_s, self.workers = asked, traced, limit_s, workers
         self.found: list[tuple[str, bool]] = []
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Called by pytest when all tests are collected."""
+        """Called by pytest when all tests are collected; each worker is forked off then."""
         items = {item.nodeid: item for item in session.items}
-        newer = [name for name in items if name not in self.traced.seconds]
-        for mutation, traced in self.asked.items():
-            # a test that the trace does not know may run what others of its file run
-            files = {*near_tests(mutation.module), *(name.partition("::")[0] for name in traced)}
-            names = [*(name for name in newer if name.partition("::")[0] in files), *traced]
-            tests = [name for name in self.traced.within(names, self.limit_s) if name in items]
-            seconds = sum(self.traced.seconds.get(name, _NEWER_S) for name in tests)
-            began = _children_s()
-            killed = bool(tests) and not _passed(
-                mutation, [items[name] for name in tests], int(_START_S + _HANGS * seconds)
-            )
-            word = "killed  " if killed else "SURVIVED"
-            left = "" if len(tests) == len(names) else f", {len(names) - len(tests)} not run"
-            took = f"{_children_s() - began:5.0f} s {len(tests):4} tests{left}"
-            print(f"{word} {took}  {mutation}", flush=True)
-            self.found.append((room_of(mutation.module), killed))
+        with tempfile.TemporaryDirectory(prefix="mutations-") as place:
+            children = []
+            for worker in range(self.workers):
+                child = os.fork()
+                if child:
+                    children.append(child)
+                    continue
+                try:
+                    mine = list(self.asked)[worker :: self.workers]
+                    found = [(room_of(one.module), self._killed(one, items)) for one in mine]
+                    (Path(place) / str(worker)).write_text(json.dumps(found))
+                finally:
+                    os._exit(0)
+            for child in children:
+                os.waitpid(child, 0)
+            for path in Path(place).iterdir():
+                self.found += [(room, killed) for room, killed in json.loads(path.read_text())]
         return True
+
+    def _killed(self, mutation: Mutation, items: Mapping[str, pytest.Item]) -> bool:
+        names = self._chosen(mutation, list(items))
+        tests = [name for name in names if name in items]
+        seconds = sum(self.traced.seconds.get(name, _NEWER_S) for name in tests)
+        began = _children_s()
+        killed = bool(tests) and not _passed(
+            mutation, [items[name] for name in tests], int(_START_S + _HANGS * seconds)
+        )
+        word = "killed  " if killed else "SURVIVED"
+        left = len(self.asked[mutation]) - sum(name in self.traced.seconds for name in tests)
+        took = f"{_children_s() - began:5.0f} s {len(tests):4} tests, {left} not run"
+        print(f"{word} {took}  {mutation}", flush=True)
+        return killed
+
+    def _chosen(self, mutation: Mutation, collected: Sequence[str]) -> list[str]:
+        """The tests to run: as many of those near the module as half the limit allows, and then as
+        many of the others.
+
+        A test that the trace does not know may run what others of its file run.
+        """
+        near = set(near_tests(mutation.module))
+        newer = [
+            name
+            for name in collected
+            if name not in self.traced.seconds and name.partition("::")[0] in near
+        ]
+        traced = self.asked[mutation]
+        mine = [*(name for name in traced if name.partition("::")[0] in near), *newer]
+        mine.sort(key=lambda name: self.traced.seconds.get(name, _NEWER_S))
+        others = [name for name in traced if name.partition("::")[0] not in near]
+        # whole analyses notice most, each something else
+        others.sort(key=lambda name: (not name.startswith(_NOTICES), self.traced.seconds[name]))
+        half = self.limit_s / 2
+        return [*self.traced.within(mine, half), *self.traced.within(others, half)]
 
 
 def _passed(mutation: Mutation, items: Sequence[pytest.Item], limit_s: int) -> bool:
@@ -829,15 +870,16 @@ def main() -> None:
     timed = not asked.untried
     killed: Counter[str] = Counter()
     tried: Counter[str] = Counter()
-    traced = Traced.read(asked.traced) if asked.traced else None
+    if asked.traced:
+        traced = Traced.read(asked.traced)
+        for room, was_killed in in_place(chosen, traced, asked.limit_s, asked.workers):
+            tried[room] += 1
+            killed[room] += was_killed
+        _print_shares(killed, tried, asked.at_least)
+        return
     with ProcessPoolExecutor(asked.workers, mp_context=get_context("fork")) as workers:
         parts = [chosen[first :: asked.workers] for first in range(asked.workers)]
-        runs = [
-            workers.submit(in_place, part, traced, asked.limit_s)
-            if traced is not None
-            else workers.submit(_tried, part, choice, timed=timed)
-            for part in parts
-        ]
+        runs = [workers.submit(_tried, part, choice, timed=timed) for part in parts]
         for run in runs:
             for room, was_killed in run.result():
                 tried[room] += 1
