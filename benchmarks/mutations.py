@@ -572,7 +572,9 @@ def _tried(chosen: Sequence[Mutation], choice: Choice, *, timed: bool) -> list[t
     return found
 
 
-def in_place(chosen: Sequence[Mutation], traced: Traced, limit_s: float) -> list[tuple[str, bool]]:
+def in_place(
+    chosen: Sequence[Mutation], traced: Traced, limit_s: float, workers: int
+) -> list[tuple[str, bool]]:
     """Of each mutation its room and whether it was killed, by the traced tests that run its lines.
 
     The tests are collected once, by a process that forks one for each mutation, which puts the
