@@ -86,13 +86,13 @@ _RTX_PYTHON_GRAPH = _line(
     "config = engine.create_runtime_config(); config.cuda_graph_strategy ="
     " trt.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE; context = engine.create_execution_context(config) "
     " # from RTX 1.2 on",
-    brief="config.cuda_graph_strategy = trt.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE",
+    brief="runtime_config.cuda_graph_strategy = trt.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE",
 )
 _RTX_GRAPH = _line(
     "config = engine->createRuntimeConfig();"
     " config->setCudaGraphStrategy(CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);"
     " context = engine->createExecutionContext(config);  // from RTX 1.2 on",
-    brief="config->setCudaGraphStrategy(CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);",
+    brief="runtimeConfig->setCudaGraphStrategy(CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);",
 )
 _ALL_OF_PYTHON = {
     TORCH_TENSORRT: (_WHOLE_PASS,),

@@ -77,7 +77,7 @@ ONLY_SOME = (
     "with-data-loader",
     "engine-file",
 )
-_LINE, _SENTENCE = 76, 66  # columns of 80 that are left for a line to paste, and for a sentence
+_LINE, _SENTENCE = 78, 66  # columns of 80 that are left for a line to paste, and for a sentence
 _SINCE = re.compile(r"# from TensorRT ([\d.]+) on$")
 _RELEASE = re.compile(r"# from (TensorRT-LLM|Torch-TensorRT) [\d.]+")
 
