@@ -19,6 +19,7 @@ BROKEN = """() => {
   const reached = "a[href], button, input, select, summary, canvas, [tabindex]";
   for (const one of shown) {
     const label = one.getAttribute("aria-label"), { overflowX, overflowY } = getComputedStyle(one);
+    if (one.matches("ul, ol") && [...one.children].some(child => !child.matches("li, script, template"))) say("list", one);
     if (one.matches("dl") && [...one.children].some(child => !child.matches("div, dt, dd"))) say("list of definitions", one);
     if (one.matches("dl > div") && [...one.children].map(child => child.tagName).join() !== "DT,DD") say("definition", one);
     if (label && one.matches("a, button") && /\\w/.test(words(one)) && !label.toLowerCase().includes(words(one))) say("label", one);
@@ -41,7 +42,7 @@ FAINT = """() => {
   const parts = text => (text.match(/[\\d.]+/g) || []).map(Number);
   const faint = new Set();
   for (const one of document.querySelectorAll("body *")) {
-    if (!one.checkVisibility() || one.closest("svg, canvas, .off, .brick") || ![...one.childNodes].some(node => node.nodeType === 3 && node.data.trim())) continue;
+    if (!one.checkVisibility() || one.closest("svg, canvas, .off") || ![...one.childNodes].some(node => node.nodeType === 3 && node.data.trim())) continue;
     let under = one;
     while (under.parentElement && (parts(getComputedStyle(under).backgroundColor)[3] ?? 1) === 0) under = under.parentElement;
     const [ink, ground] = [one, under].map((place, at) => light(parts(getComputedStyle(place)[at ? "backgroundColor" : "color"]).slice(0, 3)));

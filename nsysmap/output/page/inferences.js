@@ -73,8 +73,8 @@ function inferencesOf(trace, place, on) {
     return outlier(row) && shown.every(other => other >= row || all.group[other] !== all.group[row] || outlier(other));
   }
   const slow = shown.filter(row => times(row) > 1.1).sort((one, two) => times(two) - times(one)).slice(0, 8);
-  if (!slow.length) element("p", `No ${doc.one} takes more than 1.1 times the median of its kind.`, list, "note");
-  else if (!outlier(slow[0])) element("p", `No outliers: none takes ${doc.outlier} times the median of its kind.`, list, "note");
+  if (!slow.length) element("li", `No ${doc.one} takes more than 1.1 times the median of its kind.`, list, "note");
+  else if (!outlier(slow[0])) element("li", `No outliers: none takes ${doc.outlier} times the median of its kind.`, list, "note");
   for (const row of slow) {
     const cause = all.cause[row] < 0 ? null : doc.texts.inferences.cause[all.cause[row]];
     const item = element("li", null, list);
