@@ -323,6 +323,10 @@ def _decoding(answer: Answer) -> list[tuple[str, ...]]:
         (
             f"{first}: {per_second}, while profiled ({counted(found.requests, 'request')})",
             f"{first}: {per_second}, while profiled",
+            (
+                f"first token {rounded(found.first_token_ns)}, then {rounded(found.token_ns)} a"
+                f" token: {rate(1e9 / max(found.token_ns, 1))} tokens/s (profiled)"
+            ),
         )
     ]
 
