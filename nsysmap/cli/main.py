@@ -158,10 +158,6 @@ def main() -> None:
         _run()
     finally:
         hold_where_stopped()  # whatever became of it on the way
-        if "duckdb" not in sys.modules:  # which calls what is not freed at the end a leak
-            # Python need not search everything for cycles before it ends: all of it is given back
-            # anyway
-            gc.freeze()
 
 
 def _run() -> None:
