@@ -215,7 +215,7 @@ def on_auxiliary_streams(
         waits = sum(bool(places[work.number].crossing) for work in step.works)
         if not step.graph:
             works = [
-                work._replace(queue=place.queue, after=place.crossing)
+                work.moved(place.queue, place.crossing, work.lead_ns)
                 for work in step.works
                 for place in (places[work.number],)
             ]
@@ -224,8 +224,9 @@ def on_auxiliary_streams(
         for work in step.works:
             place = places[work.number]
             before = [here[one] for one in place.after if one in here]
-            placed = work._replace(queue=place.queue, after=place.after)
-            here[work.number] = placed._replace(lead_ns=node_lead_ns(placed, before, beside))
+            placed = work.moved(place.queue, place.after, work.lead_ns)
+            lead_ns = node_lead_ns(placed, before, beside)
+            here[work.number] = work.moved(place.queue, place.after, lead_ns)
         return step._replace(
             call_ns=step.call_ns + (branches_ns if waits else 0), works=tuple(here.values())
         )

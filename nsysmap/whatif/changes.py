@@ -193,11 +193,8 @@ def _graph_step(steps: Sequence[Step], timeline: Timeline, branches_ns: int) -> 
                 if work.after
                 else before
             )
-            works.append(
-                work._replace(
-                    after=after, lead_ns=node_lead_ns(work, [here[other] for other in after], costs)
-                )
-            )
+            lead_ns = node_lead_ns(work, [here[other] for other in after], costs)
+            works.append(work.moved(work.queue, after, lead_ns))
             last[work.queue], here[work.number] = work.number, work
     own_ns = sum(step.outside_ns - step.around_ns for step in steps) + costs.graph_own_ns
     return steps[0]._replace(
@@ -359,16 +356,19 @@ def two_in_flight(
 
     def other(step: Step) -> Step:
         works = tuple(
-            work._replace(
-                queue=work.queue + queues,
-                number=work.number + numbers,
-                after=tuple([one + numbers for one in work.after]) if work.after else (),
-            )
-            for work in step.works
+            [
+                work.moved(
+                    work.queue + queues,
+                    tuple([one + numbers for one in work.after]) if work.after else (),
+                    work.lead_ns,
+                    shift=numbers,
+                )
+                for work in step.works
+            ]
         )
         queue = step.queue + queues if step.queue != ALL_QUEUES else ALL_QUEUES
         target = step.target + numbers if step.target != MISSING else MISSING
-        return step._replace(works=works, queue=queue, target=target)
+        return step.moved(queue, target, works)
 
     threads = []
     timeline = beside_others(timeline, beside_ns)
@@ -407,8 +407,10 @@ def beside_others(timeline: Timeline, by_ns: int) -> Timeline:
         if not old.graph:
             return old
         works = tuple(
-            work._replace(lead_ns=work.lead_ns + by_ns) if work.after else work
-            for work in old.works
+            [
+                work.moved(work.queue, work.after, work.lead_ns + by_ns) if work.after else work
+                for work in old.works
+            ]
         )
         return old._replace(works=works)
 
@@ -417,25 +419,23 @@ def beside_others(timeline: Timeline, by_ns: int) -> Timeline:
 
 def on_own_sms(timeline: Timeline) -> Timeline:
     """The timeline in which a kernel keeps the SMs that have a block of it from others."""
-    return each_step(
-        timeline,
-        lambda step: step._replace(
-            works=tuple(
-                work._replace(need=work.sms) if work.sms > work.need else work
-                for work in step.works
-            )
-        ),
-    )
+    return _with_needs(timeline, lambda work: max(work.sms, work.need))
 
 
 def needing_most(timeline: Timeline) -> Timeline:
     """The timeline in which kernels use as much of the GPU as they possibly can."""
-    return each_step(
-        timeline,
-        lambda step: step._replace(
-            works=tuple(work._replace(need=work.most_need) for work in step.works)
-        ),
-    )
+    return _with_needs(timeline, lambda work: work.most_need)
+
+
+def _with_needs(timeline: Timeline, need: Callable[[Work], float]) -> Timeline:
+    """The timeline in which each piece of work needs that share of the GPU."""
+
+    def step(old: Step) -> Step:
+        if all(need(work) == work.need for work in old.works):
+            return old
+        return old._replace(works=tuple([work._replace(need=need(work)) for work in old.works]))
+
+    return each_step(timeline, step)
 
 
 def uses_several_streams(timeline: Timeline) -> bool:

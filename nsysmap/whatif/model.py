@@ -65,6 +65,9 @@ inferences, from which on the program counts as bound by Python.
 TOLERANCE = 0.05
 """A replay that differs by more from its trace is not used."""
 
+_FEW_BLOCKS, _LONG_NS = 8, 10_000
+"""A kernel of few blocks that runs long: see spread._ELSEWHERE."""
+
 # share of the GPU work that a replay may lack; none of 60 traces that can be replayed lacks any
 _LOST = 0.01
 
@@ -114,14 +117,29 @@ class Model:
     @cached_property
     def placed(self) -> list[tuple[Work, int, int]]:
         """Every piece of GPU work on the likely machine, with its start and end in the replay."""
-        found: list[tuple[Work, int, int]] = []
-        replay(self.likely, placed=found)
-        return found
+        return self._replayed[1]
 
     @cached_property
     def finished(self) -> Finished:
         """When each inference ends on the likely machine."""
-        return replay(self.likely)
+        return self._replayed[0]
+
+    @cached_property
+    def _replayed(self) -> tuple[Finished, list[tuple[Work, int, int]]]:
+        found: list[tuple[Work, int, int]] = []
+        return replay(self.likely, placed=found), found
+
+    @cached_property
+    def few_blocks_share(self) -> float:
+        """The share of the kernels' time that long kernels of few blocks take."""
+        kernels = [work for work in all_works(self.likely) if work.kind == "kernel"]
+        rows = np.array([work.row for work in kernels], np.int64)
+        length = np.array([work.dur_ns for work in kernels], np.int64)
+        blocks = np.ones(len(rows), np.int64)
+        for name in ("grid_x", "grid_y", "grid_z"):
+            blocks *= self.observed.trace.kernels.held_ints(name).take(rows)
+        few = (blocks > 0) & (blocks <= _FEW_BLOCKS) & (length >= _LONG_NS)
+        return float(length[few].sum() / max(int(length.sum()), 1))
 
     @cached_property
     def phases(self) -> dict[int, Phase]:

@@ -41,7 +41,7 @@ from nsysmap.whatif.changes import (
 )
 from nsysmap.whatif.model import Model
 from nsysmap.whatif.profiler import Machine
-from nsysmap.whatif.spread import few_blocks_share, has_dynamic_shapes
+from nsysmap.whatif.spread import has_dynamic_shapes
 from nsysmap.whatif.throughput import phases_in_flight
 from nsysmap.whatif.timeline import Timeline, all_works, kernel_rows
 
@@ -140,7 +140,7 @@ def _may_differ(model: Model) -> str:
             " The engine has dynamic shapes: TensorRT may run kernels in the graph that are not"
             " specialised for the shape; the range allows for some."
         )
-    share = few_blocks_share(model)
+    share = model.few_blocks_share
     if share >= _MUCH:
         told += (
             f" Kernels of few blocks take {share:.0%} of the GPU's work, and depend on where the"

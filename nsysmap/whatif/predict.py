@@ -110,7 +110,8 @@ def predicted(model: Model | NoModel, changes: Sequence[Change]) -> Predicted:
         ]
         return Predicted(_answers(rows, model.repetitions), Table.empty(WHATIF_INFERENCES))
     each: list[dict[str, object]] = []
-    answers = [_row(model, change, each) for change in changes]
+    between = _Between(_least_ns(model), _most_ns(model))
+    answers = [_row(model, between, change, each) for change in changes]
     return Predicted(
         _answers(answers, model.observed.repetitions), Table.of_rows(WHATIF_INFERENCES, each)
     )
@@ -127,15 +128,25 @@ def _answers(rows: Iterable[Mapping[str, object]], repetitions: bool) -> Table:
     )
 
 
-def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[str, object]:
+@dataclass(frozen=True)
+class _Between:
+    """The shortest and the longest time without a change."""
+
+    least_ns: int
+    most_ns: int
+
+
+def _row(
+    model: Model, between: _Between, change: Change, each: list[dict[str, object]]
+) -> dict[str, object]:
     """The answer to a change; what it makes of single inferences is added to ``each``."""
     before, likely = model.before, model.machines[0]
     row: dict[str, object] = {
         "change": change.name,
         "inferences": model.window.inferences_a_pass,
         "before_ns": before[likely],
-        "low_before_ns": _least_ns(model),
-        "high_before_ns": _most_ns(model),
+        "low_before_ns": between.least_ns,
+        "high_before_ns": between.most_ns,
         "recorded_ns": model.recorded_ns,
         "replay_error": model.error,
         "assumptions": "",
@@ -193,9 +204,9 @@ def _row(model: Model, change: Change, each: list[dict[str, object]]) -> dict[st
     apart = bool(model.interpreter) and not model.python and all_graphs(likeliest)
     if apart:  # the runs of Python before and after it differ, each by itself
         then = after[0][likely]
-        low = min(low, told - hypot(before[likely] - _least_ns(model), high_after_ns - then))
-        high = max(high, told + hypot(_most_ns(model) - before[likely], then - low_after_ns))
-    high = min(high, _most_ns(model) - low_after_ns)
+        low = min(low, told - hypot(before[likely] - between.least_ns, high_after_ns - then))
+        high = max(high, told + hypot(between.most_ns - before[likely], then - low_after_ns))
+    high = min(high, between.most_ns - low_after_ns)
     for make in plan.also_in_a_graph:
         saving = _saving_in_a_graph(model, make)
         if saving is not None:

@@ -64,14 +64,15 @@ class _Gpu:
         reached = MISSING
         done = self.done
         for work in step.works:
-            start = begin
+            start, lead_ns = begin, work.lead_ns
             if work.after:
                 for other in work.after:
-                    start = max(start, done[other] + work.lead_ns)
+                    if (after := done[other] + lead_ns) > start:  # max() takes twice as long
+                        start = after
             else:
-                start += work.lead_ns
-            end = self.place(work, start)
-            reached = max(reached, end)
+                start += lead_ns
+            if (end := self.place(work, start)) > reached:
+                reached = end
         self.tail[queue] = max(reached, self.tail.get(queue, MISSING))
         self.tail_copy[queue] = False
         return reached
@@ -80,13 +81,14 @@ class _Gpu:
         queue, kind = work.queue, work.kind
         if kind == "kernel":
             end = self._end_beside_others(work, start) if self.shared else start + work.dur_ns
+            self.tail_copy[queue] = False
         else:
             if kind in _ONE_AT_A_TIME:
                 start = self._link_free(work, start)
             end = start + work.dur_ns
+            self.tail_copy[queue] = kind in COPIES
         if end > self.tail.get(queue, MISSING):
             self.tail[queue] = end
-        self.tail_copy[queue] = kind in COPIES
         self.done[work.number] = end
         if self.placed is not None:
             self.placed.append((work, start, end))
@@ -109,16 +111,21 @@ class _Gpu:
         """
         need, now, left = max(work.need, _LEAST_NEED), start, float(work.dur_ns)
         own = self.queues_a_thread or 1
-        others = [lists for queue, lists in self.busy.items() if queue // own != work.queue // own]
+        mine = work.queue // own
+        others = [lists for queue, lists in self.busy.items() if queue // own != mine]
         while left > 0:
             taken, until = 0.0, MISSING
             for starts, ends, needs in others:
-                at = bisect_right(starts, now) - 1
-                if at >= 0 and ends[at] > now:
-                    taken += needs[at]
-                    until = ends[at] if until == MISSING else min(until, ends[at])
-                elif at + 1 < len(starts):
-                    until = starts[at + 1] if until == MISSING else min(until, starts[at + 1])
+                at = bisect_right(starts, now)
+                if at and ends[at - 1] > now:
+                    taken += needs[at - 1]
+                    change = ends[at - 1]
+                elif at < len(starts):
+                    change = starts[at]
+                else:
+                    continue
+                if until == MISSING or change < until:
+                    until = change
             rate = min(1.0, max(1.0 - taken, 0.0) / need)
             if until == MISSING or rate * (until - now) >= left:
                 now += round(left / rate)
@@ -164,22 +171,20 @@ def replay(timeline: Timeline, *, placed: list[tuple[Work, int, int]] | None = N
         now, number, place = turn
         steps, ends = timeline.threads[number], finished[number]
         step = steps[place]
-        submits = step.kind in ("submit", "event")
+        submits, call_ns = step.kind in ("submit", "event"), step.call_ns
         if serial:
-            step = step._replace(
-                own_ns=round(step.own_ns * serial),
-                call_ns=round(step.call_ns * (serial if submits else 1)),
-            )
-            now = max(now + step.own_ns - steps[place].own_ns, lock + step.own_ns)
-            lock = now + (step.call_ns if submits else 0)
+            own_ns = round(step.own_ns * serial)
+            call_ns = round(call_ns * serial) if submits else call_ns
+            now = max(now + own_ns - step.own_ns, lock + own_ns)
+            lock = now + (call_ns if submits else 0)
         elif locked and submits:
             now = max(now, lock)
-            lock = now + round(step.call_ns * locked)
+            lock = now + round(call_ns * locked)
         if step.works and step.kind == "submit":
             now += gpu.costs.restart_ns if waited[number] and not step.graph else 0
             waited[number] = False
         waited[number] |= step.kind == "sync"
-        now, end = _take(step, now, gpu)
+        now, end = _take(step, call_ns, now, gpu)
         if step.enqueue and end > ends.get(step.inference, MISSING):
             ends[step.inference] = end
         if place + 1 < len(steps):
@@ -200,8 +205,10 @@ def _may_share(timeline: Timeline) -> bool:
     return len(most) > 1 and sum(most.values()) > 1
 
 
-def _take(step: Step, now: int, gpu: _Gpu) -> tuple[int, int]:
-    """When the call returns, and the end of the GPU work that it queued (MISSING for none)."""
+def _take(step: Step, call_ns: int, now: int, gpu: _Gpu) -> tuple[int, int]:
+    """When the call, which takes so long, returns, and the end of the GPU work that it queued
+    (MISSING for none).
+    """
     kind = step.kind
     if kind == "sync":
         target = (
@@ -210,7 +217,7 @@ def _take(step: Step, now: int, gpu: _Gpu) -> tuple[int, int]:
             else gpu.drained(step.queue)
         )
         reached = target + gpu.costs.return_ns + step.lag_ns if target != MISSING else MISSING
-        return max(now + step.call_ns, reached), MISSING
+        return max(now + call_ns, reached), MISSING
     if kind == "block":
         begin = max(now, gpu.drained(step.queue))
         end, delay = MISSING, 0
@@ -218,8 +225,8 @@ def _take(step: Step, now: int, gpu: _Gpu) -> tuple[int, int]:
             start = (begin + step.lag_ns if end == MISSING else end) + work.lead_ns
             end = gpu.place(work, start)
             delay += end - start - work.dur_ns
-        return begin + step.call_ns + delay, end
-    returned = now + step.call_ns
+        return begin + call_ns + delay, end
+    returned = now + call_ns
     if step.graph and step.works:
         early = gpu.costs.graph_start_ns
         return returned, gpu.run_graph(

@@ -16,8 +16,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import hypot
 
-import numpy as np
-
 from nsysmap.core.records import dataclass
 from nsysmap.whatif.calibration import WITH_ATTRIBUTES_NS
 from nsysmap.whatif.disturbed import without_pauses
@@ -28,7 +26,6 @@ from nsysmap.whatif.timeline import Timeline, all_steps, all_works, host_time, i
 _HOST_NS = 2_500  # launching, waiting, and what the host does between them
 _OWN = 0.35  # part of the host's own work around the graphs
 
-_FEW_BLOCKS, _LONG_NS = 8, 10_000
 _ELSEWHERE = 0.25
 """A kernel of few blocks that runs long may take so much more without the profiler: 4 blocks of a
 convolution took 226 us in every capture, and 226, 240 and 275 us without the profiler on three
@@ -166,7 +163,7 @@ def placed_elsewhere_ns(model: Model) -> float:
     """The additional nanoseconds that the GPU's work may take where its kernels of few blocks run
     on others of its SMs.
     """
-    return _ELSEWHERE * few_blocks_share(model) * model.work_ns
+    return _ELSEWHERE * model.few_blocks_share * model.work_ns
 
 
 def at_once_ns(model: Model) -> float:
@@ -182,15 +179,3 @@ def has_dynamic_shapes(facts: EngineFacts | None) -> bool:
     if facts is None:
         return False
     return any("-1" in (text or "").split("x") for text in facts.tensors.text("dimensions").values)
-
-
-def few_blocks_share(model: Model) -> float:
-    """The share of the kernels' time that long kernels of few blocks take."""
-    kernels = [work for work in all_works(model.likely) if work.kind == "kernel"]
-    rows = np.array([work.row for work in kernels], np.int64)
-    length = np.array([work.dur_ns for work in kernels], np.int64)
-    blocks = np.ones(len(rows), np.int64)
-    for name in ("grid_x", "grid_y", "grid_z"):
-        blocks *= model.observed.trace.kernels.held_ints(name).take(rows)
-    few = (blocks > 0) & (blocks <= _FEW_BLOCKS) & (length >= _LONG_NS)
-    return float(length[few].sum() / max(int(length.sum()), 1))

@@ -25,7 +25,6 @@ from nsysmap.whatif.spread import (
     FACTORS,
     MADE,
     RECORDED,
-    few_blocks_share,
     graph_spread,
     has_dynamic_shapes,
     only_graphs,
@@ -123,12 +122,12 @@ def test_one_block_is_few_and_no_block_is_unknown(blocks: int, few: bool) -> Non
     grids = {f"grid_{axis}": same for axis in "xyz"}
     kernels = trace.kernels.with_columns(trace.kernels.spec, grids)
     observed = replace(model.observed, trace=replace(trace, kernels=kernels))
-    assert (few_blocks_share(replace(model, observed=observed)) > 0.5) == few
+    assert (replace(model, observed=observed).few_blocks_share > 0.5) == few
 
 
 def test_a_long_kernel_of_few_blocks_may_take_longer() -> None:
-    assert 0.5 < few_blocks_share(model_of("mixer_tf32-graph")) < 0.6  # a convolution of 4 blocks
-    assert few_blocks_share(model_of("bert_eager-graph")) == 0
+    assert 0.5 < model_of("mixer_tf32-graph").few_blocks_share < 0.6  # a convolution of 4 blocks
+    assert model_of("bert_eager-graph").few_blocks_share == 0
     below, above = recorded_spread(model_of("mixer_tf32-graph"))
     assert above > 2 * below
     _, low, high = figures("mixer_tf32-graph", "before_ns")
