@@ -275,13 +275,16 @@ takes_back: []                     # the same of rules whose findings this one s
 problem: it stays as severe as it is
 needs: [kernels, layers.share_of_kernel_time]     # tables or columns that must have rows or \
 values; otherwise the rule is skipped
-requires:                          # further conditions; the first column of the first row says \
-whether the rule can tell
-  - sql: SELECT cuda_graph_trace <> 'graph' AS ok FROM capture
+requires:                          # further conditions: rows that must be there (written as in \
+only_if), or SQL
+  - rows: capture where cuda_graph_trace != graph
     reason: the kernels inside CUDA graphs are hidden
+  - sql: SELECT count(*) >= 2 AS ok, count(*) AS layers FROM layers     # the first column of the \
+first row says whether the rule can tell
+    reason: "there are too few layers: {layers}"
 clean_if:                          # must hold for "found nothing" to be an answer; otherwise \
 finding nothing means "cannot tell"
-  - sql: SELECT count(*) FILTER (kind = 'foreign_node') = 0 AS ok FROM layers
+  - rows: no layers where kind = foreign_node
     reason: there may be a softmax inside an opaque region
 only_if:                           # rows that must be there for the SQL to find anything; \
 optional, and never changes an answer: without them it is not run
@@ -315,6 +318,8 @@ cases:                             # at least one that finds something and one t
     finds: []
 ```
 
+- With both `rows` and `sql`, the SQL of a requirement is run where the rows are not there: the \
+database takes longer to plan a statement than to look for a row.
 - The SQL is one SELECT in DuckDB's dialect over the [tables](tables.md). It returns `start_ns`,
   `end_ns` (NULL: the whole trace) and
   `cost_ns` (NULL: unknown); `layer_index`, `layer` and `share_of_window` have a fixed meaning;

@@ -1,4 +1,5 @@
-"""Decides without SQL whether a rule can find anything: the rows that its tables must hold.
+"""Decides without SQL whether a rule can find anything, and whether it can tell: by the rows that
+its tables must hold.
 
 The database needs some milliseconds to plan a statement, however few rows it reads, and most rules
 have nothing to find in most traces.  Where the rows are not there, the rule's SQL is not run.
@@ -22,7 +23,7 @@ _TEST = re.compile(
     r"(?:(?P<before>not) )?(?P<column>\w+)"
     r"(?: (?P<after>known|unknown|=|!=|>=)(?: (?P<values>.+))?)?"
 )
-_ROWS = re.compile(r"(?P<table>\w+)(?: where (?P<tests>.+))?")
+_ROWS = re.compile(r"(?P<absent>no )?(?P<table>\w+)(?: where (?P<tests>.+))?")
 _SPECS = {spec.name: spec for spec in RULE_TABLES}
 _KINDS: Mapping[str, frozenset[Kind]] = {
     "true": frozenset({"bool"}),
@@ -47,10 +48,13 @@ class ColumnTest:
 
 @dataclass(frozen=True)
 class WantedRow:
-    """A table that must hold a row which meets all of these conditions."""
+    """A table that must hold a row which meets all of these conditions; ``absent``: that must hold
+    none.
+    """
 
     table: str
     tests: tuple[ColumnTest, ...]
+    absent: bool = False
 
 
 Alternatives = tuple[WantedRow, ...]
@@ -59,7 +63,7 @@ Alternatives = tuple[WantedRow, ...]
 
 def read_alternatives(text: str, parameters: Mapping[str, object]) -> Alternatives:
     """What a line of `only_if` asks for: "gaps where cause = sync | launch and inference unknown",
-    with " or " between alternatives.
+    or "no gaps where …", with " or " between alternatives.
 
     Raises ValueError with what is wrong.
     """
@@ -74,7 +78,11 @@ def _wanted_row(text: str, parameters: Mapping[str, object]) -> WantedRow:
     if table not in _SPECS:
         raise ValueError(f"there is no table {table}")
     tests = found["tests"].split(" and ") if found["tests"] else []
-    return WantedRow(table, tuple(_test(one.strip(), table, parameters) for one in tests))
+    return WantedRow(
+        table,
+        tuple(_test(one.strip(), table, parameters) for one in tests),
+        absent=found["absent"] is not None,
+    )
 
 
 def _test(text: str, table: str, parameters: Mapping[str, object]) -> ColumnTest:
@@ -113,7 +121,10 @@ def may_find(
 ) -> bool:
     """Whether one row of each group of alternatives is in the tables."""
     return all(
-        any(_is_there(wanted, tables[wanted.table], parameters) for wanted in group)
+        any(
+            _is_there(wanted, tables[wanted.table], parameters) is not wanted.absent
+            for wanted in group
+        )
         for group in alternatives
     )
 

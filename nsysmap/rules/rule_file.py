@@ -79,13 +79,27 @@ _ONE_SELECT = "a rule is one SELECT over the tables of docs/rules/tables.md"
 
 @dataclass(frozen=True)
 class Requirement:
-    """What must hold for the rule to be able to tell: the first column of the query's first row is
-    true.
+    """What must hold for the rule to be able to tell: one of these rows is there, or else the first
+    column of the query's first row is true.
     """
 
-    query: Query
+    rows: Alternatives
+    query: Query | None
     columns: tuple[str, ...]
     reason: str  # template over the columns of that row
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """The tables that it reads."""
+        return frozenset(
+            {wanted.table for wanted in self.rows} | (self.query.tables if self.query else set())
+        )
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Of tables and columns that it reads."""
+        tested = {test.column for wanted in self.rows for test in wanted.tests}
+        return self.tables | tested | ((self.query and self.query.columns) or frozenset())
 
 
 @dataclass(frozen=True)
@@ -131,7 +145,11 @@ class Rule:
         """Every statement that the rule runs."""
         return (
             self.query,
-            *(requirement.query for requirement in (*self.requires, *self.clean_if)),
+            *(
+                requirement.query
+                for requirement in (*self.requires, *self.clean_if)
+                if requirement.query is not None
+            ),
         )
 
 
@@ -497,13 +515,21 @@ def _requires(
     for place, item in enumerate(_list(value, path), start=1):
         where = f"{path} {place}"
         content = _mapping(item, where, "a requirement")
-        _known(content, ("sql", "reason"), where, "it")
-        _text(content, "sql", where)
+        _known(content, ("rows", "sql", "reason"), where, "it")
         _text(content, "reason", where)
-        query, columns = _query(content["sql"], params, sandbox, f"{where}: sql")
-        if sandbox is not None:
-            _check_required(columns, content["reason"], where)
-        requirements.append(Requirement(query, tuple(columns), content["reason"].strip()))
+        rows: Alternatives = ()
+        if "rows" in content:
+            _text(content, "rows", where)
+            (rows,) = _only_if([content["rows"]], params, f"{where}: rows")
+        query, columns = None, dict[str, Kind]()
+        if "sql" in content or not rows:
+            _text(content, "sql", where)
+            query, columns = _query(content["sql"], params, sandbox, f"{where}: sql")
+            if sandbox is not None:
+                _check_required(columns, content["reason"], where)
+        else:
+            _check_message(content["reason"], {}, f"{where}: reason")
+        requirements.append(Requirement(rows, query, tuple(columns), content["reason"].strip()))
     return tuple(requirements)
 
 

@@ -321,25 +321,22 @@ def _unmet(rule: Rule, key: Literal["requires", "clean_if"], runner: _Runner) ->
     """Why the rule cannot tell; None if it can."""
     requirements: Sequence[Requirement] = rule.requires if key == "requires" else rule.clean_if
     for place, requirement in enumerate(requirements, start=1):
-        answer = runner.run(rule, requirement.query, f"{key} {place}: sql", max_rows=1)
-        if not rule.checked:
-            check_requirement(requirement, f"{rule.source}: {key} {place}", answer)
-        values = (
-            [_value(value) for value in answer.rows[0]]
-            if answer.rows
-            else [None] * len(answer.columns)
-        )
-        if not values[0]:
-            reason = fill(
-                requirement.reason,
-                dict(zip(answer.columns, values, strict=True)),
-                longest=400,
-                each=runner.each,
-            )
-            if not runner.told.left_out.isdisjoint(requirement.query.tables):
-                reason = f"{reason} ({escaped(runner.told.why)})"
-            read = {*requirement.query.tables, *(requirement.query.columns or ())}
-            return Skip(reason, about_engines=not _OF_ENGINES.isdisjoint(read))
+        rows = requirement.rows
+        if rows and may_find([rows], runner.told.tables, rule.params):
+            continue
+        values: dict[str, Shown] = {}
+        if requirement.query is not None:
+            answer = runner.run(rule, requirement.query, f"{key} {place}: sql", max_rows=1)
+            if not rule.checked:
+                check_requirement(requirement, f"{rule.source}: {key} {place}", answer)
+            row = answer.rows[0] if answer.rows else [None] * len(answer.columns)
+            values = dict(zip(answer.columns, map(_value, row), strict=True))
+            if values[answer.columns[0]]:
+                continue
+        reason = fill(requirement.reason, values, longest=400, each=runner.each)
+        if not runner.told.left_out.isdisjoint(requirement.tables):
+            reason = f"{reason} ({escaped(runner.told.why)})"
+        return Skip(reason, about_engines=not _OF_ENGINES.isdisjoint(requirement.names))
     return None
 
 
