@@ -24,8 +24,8 @@ def main() -> None:
     try:
         command.main()
     except SystemExit as told:
-        if isinstance(told.code, int):
-            statuses.append(told.code)
+        if told.code is None or isinstance(told.code, int):
+            statuses.append(told.code or 0)
         raise
     statuses.append(0)
 

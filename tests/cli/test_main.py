@@ -51,6 +51,36 @@ def test_the_version_names_nsysmap_first_and_then_what_is_installed() -> None:
     assert any(line.startswith("optional") and "tensorrt" in line for line in lines)
 
 
+def test_the_command_ends_at_once_after_what_waits_for_its_end_and_with_its_status() -> None:
+    script = """
+import atexit, sys
+class Freed:
+    def __del__(self):
+        print("freed")
+kept = Freed()
+kept.itself = kept
+from nsysmap.cli import start, main
+main.main = lambda: (atexit.register(print, "at the end"), print("said"), {end})
+start.main()
+"""
+    for end, status in (("sys.exit(3)", 3), ("sys.exit()", 0), ("None", 0)):
+        ran = subprocess.run(
+            [sys.executable, "-c", script.format(end=end)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (ran.stdout, ran.returncode) == ("said\nat the end\n", status)
+    failed = subprocess.run(
+        [sys.executable, "-c", script.format(end="1 / 0")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert failed.returncode == 1
+    assert "ZeroDivisionError" in failed.stderr
+
+
 def test_each_command_is_listed_once_by_what_it_is_for() -> None:
     listed = [name for names in COMMAND_GROUPS.values() for name in names]
     assert sorted(listed) == sorted(COMMANDS)

@@ -15,7 +15,7 @@ from nsysmap.core.table import Table
 from nsysmap.rules.cases import run_cases
 from nsysmap.rules.only_if import may_find, read_alternatives
 from nsysmap.rules.packs import builtin_rules_dir, load_rules
-from nsysmap.rules.rule_file import Rule
+from nsysmap.rules.rule_file import Requirement, Rule
 from nsysmap.rules.run import run_rules
 from nsysmap.rules.sandbox.limits import Query, Sandbox, SqlAnswer
 
@@ -44,6 +44,23 @@ def test_every_rule_answers_as_without_its_only_if(report: str, engine: str) -> 
     tables = analysis(report, engine).tables.by_name()
     without = [replace(rule, only_if=()) for rule in builtin()]
     assert run_rules(builtin(), tables) == run_rules(without, tables)
+
+
+@pytest.mark.parametrize(("report", "engine"), CAPTURES)
+def test_a_requirement_with_rows_and_sql_is_met_as_by_the_sql_alone(
+    report: str, engine: str
+) -> None:
+    tables = analysis(report, engine).tables.by_name()
+
+    def by_sql(requirements: tuple[Requirement, ...]) -> tuple[Requirement, ...]:
+        return tuple(replace(one, rows=()) if one.query else one for one in requirements)
+
+    asked = [
+        replace(rule, requires=by_sql(rule.requires), clean_if=by_sql(rule.clean_if))
+        for rule in builtin()
+    ]
+    assert asked != list(builtin())
+    assert run_rules(builtin(), tables) == run_rules(asked, tables)
 
 
 def test_the_sql_of_a_rule_without_its_rows_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +117,10 @@ def test_a_condition_is_met_by_one_row_that_meets_all_of_it(
 ) -> None:
     params = {"least": 50}
     asked = [read_alternatives(line, params)]
+    absent = [read_alternatives(f"no {line}", params)] if " or " not in line else []
     table = line.split(maxsplit=1)[0]
+    assert not absent or not may_find(absent, one_row(table, **met), params)
+    assert not absent or unmet is None or may_find(absent, one_row(table, **unmet), params)
     assert may_find(asked, one_row(table, **met), params)
     empty = {table: one_row(table)[table].part(0, 0)}
     assert not may_find(asked, empty if unmet is None else one_row(table, **unmet), params)
@@ -119,6 +139,8 @@ def test_a_condition_is_met_by_one_row_that_meets_all_of_it(
         "gaps where not inference",
         "reformats where not converts known",
         "gaps with cause = sync",
+        "no gap",
+        "no gaps where",
     ],
 )
 def test_what_is_no_condition_is_an_error(line: str) -> None:

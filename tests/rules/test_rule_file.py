@@ -143,6 +143,9 @@ def test_a_missing_part_is_named(tmp_path: Path, key: str) -> None:
         ({"advice": "[{say: b, when: {cause: host}}]"}, "advice", "no part for everyone"),
         ({"requires": "[{sql: SELECT 1 AS ok, reason: nay}]"}, "requires 1: sql", "with a boolean"),
         ({"requires": "[{sql: SELECT true AS ok}]"}, "requires 1: reason", "missing"),
+        ({"requires": "[{reason: nay}]"}, "requires 1: sql", "missing"),
+        ({"requires": "[{rows: gap, reason: nay}]"}, "requires 1: rows", "no table gap"),
+        ({"requires": "[{rows: gaps, reason: '{osrt}'}]"}, "requires 1: reason", "osrt"),
         (
             {"requires": "[{sql: SELECT has_osrt FROM capture, reason: '{osrt}'}]"},
             "requires 1: reason",

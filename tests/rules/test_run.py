@@ -79,6 +79,23 @@ def test_a_requirement_that_is_not_met_gives_its_reason_with_its_values(tmp_path
     assert run_rules([rule], {"gaps": gaps(200)})[0].skipped == "only unknown (unknown)"
 
 
+def test_a_requirement_of_rows_is_met_where_they_are_and_of_sql_beside_them_by_either(
+    tmp_path: Path,
+) -> None:
+    rows = "[{rows: capture where streams >= 2, reason: one stream}]"
+    either = (
+        "[{rows: capture where streams >= 2, sql: 'SELECT bool_or(kernels > 3) AS ok, max(kernels)"
+        " AS most FROM capture', reason: 'only {most}'}]"
+    )
+    for requires, few in ((rows, "one stream"), (either, "only 3")):
+        rule = one_rule(tmp_path, requires=requires)
+        skips = [
+            run_rules([rule], {"gaps": gaps(200), "capture": Table.of_rows(CAPTURE, [row])})[0]
+            for row in ({"streams": 2, "kernels": 3}, {"streams": 1, "kernels": 3})
+        ]
+        assert [outcome.skipped for outcome in skips] == [None, few]
+
+
 def test_parameters_change_what_is_found(tmp_path: Path) -> None:
     rule = one_rule(tmp_path)
     tables = {"gaps": gaps(150, 50)}

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from nsysmap.trace.inferences.repeats import (
     LaunchedKernels,
     SequenceInferences,
+    are_like,
     cut_inferences,
+    is_like,
     steady_period,
 )
 
@@ -242,3 +244,17 @@ def shapes(words: Words) -> list[tuple[np.ndarray, np.ndarray]]:
     return [
         (np.array(word, np.int64), np.array(places, np.int64)) for word, places in numbers.items()
     ]
+
+
+@given(
+    codes=st.lists(st.integers(-1, 4), min_size=12, max_size=40),
+    cuts=st.sets(st.integers(1, 11), min_size=1),
+)
+def test_stretches_are_like_the_usual_one_as_each_of_them_alone_is(
+    codes: list[int], cuts: set[int]
+) -> None:
+    held, borders = np.array(codes, np.int64), np.array([0, *sorted(cuts), len(codes)], np.int64)
+    first, end = borders[:-1], borders[1:]
+    usual = held[: end[0]]
+    alone = [is_like(held[at:to], usual) for at, to in zip(first, end, strict=True)]
+    assert are_like(held, first, end, usual).tolist() == alone

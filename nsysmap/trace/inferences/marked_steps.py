@@ -13,7 +13,7 @@ import numpy as np
 from nsysmap.core.groups import rows_by_value
 from nsysmap.core.table import MISSING, BoolArray, IntArray, Table
 from nsysmap.trace.inferences.launch_order import launch_order
-from nsysmap.trace.inferences.repeats import is_like
+from nsysmap.trace.inferences.repeats import are_like
 from nsysmap.trace.model import Trace
 
 _LEAST = 3  # ranges: of two, which is more than chance?
@@ -100,9 +100,8 @@ def _outermost(start: IntArray, end: IntArray) -> BoolArray:
 def _alike(kernels: Table, own: IntArray, marked: _Marked) -> bool:
     """Whether most of the ranges launch much the same kernels as the one of median length."""
     codes = kernels.text("name").codes[own].astype(np.int64)
-    parts = [
-        codes[first:end]
-        for first, end in zip(marked.first.tolist(), marked.end.tolist(), strict=True)
-    ]
-    usual = sorted(parts, key=len)[len(parts) // 2]
-    return sum(is_like(part, usual) for part in parts) >= _MOST * len(parts)
+    by_size = np.argsort(marked.end - marked.first, kind="stable")
+    median = by_size[len(by_size) // 2]
+    usual = codes[marked.first[median] : marked.end[median]]
+    alike = are_like(codes, marked.first, marked.end, usual)
+    return int(np.count_nonzero(alike)) >= _MOST * len(alike)

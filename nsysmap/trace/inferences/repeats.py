@@ -527,6 +527,17 @@ def is_like(codes: IntArray, usual: IntArray) -> bool:
     return near and float(np.isin(codes, usual).mean()) >= _LIKE
 
 
+def are_like(codes: IntArray, first: IntArray, end: IntArray, usual: IntArray) -> BoolArray:
+    """The same for each of these stretches of the codes, none of them empty: there may be as many
+    as kernels.
+    """
+    size = end - first
+    common = np.concatenate([[0], np.cumsum(np.isin(codes, usual))])
+    near = (_SIZE[0] * len(usual) <= size) & (size <= _SIZE[1] * len(usual))
+    result: BoolArray = near & ((common[end] - common[first]) / size >= _LIKE)
+    return result
+
+
 # --- words
 # --------------------------------------------------------------------------------------------------
 
