@@ -279,8 +279,8 @@ requires:                          # further conditions: rows that must be there
 only_if), or SQL
   - rows: capture where cuda_graph_trace != graph
     reason: the kernels inside CUDA graphs are hidden
-  - sql: SELECT 2 * count(share_of_kernel_time) >= count(*) AS ok, count(*) AS layers FROM layers   # \
-the first column of the first row says whether the rule can tell
+  - sql: SELECT 2 * count(share_of_kernel_time) >= count(*) AS ok, count(*) AS layers FROM \
+layers   # the first column of the first row says whether the rule can tell
     reason: "the time of most of the {layers} layers is unknown"
 clean_if:                          # must hold for "found nothing" to be an answer; otherwise \
 finding nothing means "cannot tell"
