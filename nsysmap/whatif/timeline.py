@@ -52,9 +52,9 @@ class Work(
         _replace takes three times as long.
         """
         (number, row, kind, _, start_ns, end_ns, dur_ns, _, _, need, most_need, pinned, sms,
-         early, at_once) = self  # fmt: skip
+         early, at_once, submitted) = self  # fmt: skip
         return Work(number + shift, row, kind, queue, start_ns, end_ns, dur_ns, lead_ns, after,
-                    need, most_need, pinned, sms, early, at_once)  # fmt: skip
+                    need, most_need, pinned, sms, early, at_once, submitted)  # fmt: skip
 
 
 class Step(NamedTuple):
