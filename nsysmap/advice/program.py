@@ -59,10 +59,13 @@ _HASHED, _GENERATED, _STUB = (
 )
 _COMPILED = frozenset({"offload", "xla", "triton"})
 """Families of kernels that nobody launches with <<<…>>>."""
-_COMPILED_NAME = re.compile(
-    r"CuKernelContext|CuDeviceArray|CompilerMetadata|^julia_"  # CUDA.jl and KernelAbstractions
-    r"|cudapy|__main__|^cupyx?_|^cupy__|__omp_offloading_"  # Numba, CuPy; OpenMP of Clang and GCC
-)
+_COMPILED_BEGINS = ("julia_", "cupy_", "cupyx_")
+# CUDA.jl and KernelAbstractions; Numba; OpenMP of Clang and GCC
+_COMPILED_WORDS = (
+    "CuKernelContext", "CuDeviceArray", "CompilerMetadata",
+    "cudapy", "__main__",
+    "__omp_offloading_",
+)  # fmt: skip
 _COLLECTIVE = ("ncclDevKernel", "ncclKernel")  # the latter before NCCL 2.19
 _TRT_NAME = re.compile(r"(^|_)trt(_|$)")  # in names of kernels of any family
 
@@ -157,7 +160,9 @@ def is_collective(kernel: str) -> bool:
 
 def is_tensorrt(family: str, kernel: str) -> bool:
     """Whether only TensorRT has a kernel of this name, of this family (see names.decode)."""
-    return family in _TENSORRT_FAMILIES or _TRT_NAME.search(kernel) is not None
+    return family in _TENSORRT_FAMILIES or (
+        "trt" in kernel and _TRT_NAME.search(kernel) is not None
+    )
 
 
 def program_of(tables: Mapping[str, Table]) -> Program:
@@ -303,5 +308,6 @@ def _collectives(tables: Mapping[str, Table]) -> bool:
 def _compiled(tables: Mapping[str, Table], kernels: Iterable[str]) -> bool:
     """Whether kernels ran that a compiler of another language than CUDA C++ made."""
     return not _COMPILED.isdisjoint(_texts(tables, "names", "family")) or any(
-        _COMPILED_NAME.search(name) for name in kernels
+        name.startswith(_COMPILED_BEGINS) or any(word in name for word in _COMPILED_WORDS)
+        for name in kernels
     )

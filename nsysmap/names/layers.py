@@ -311,10 +311,12 @@ class LayerReading(NamedTuple):
 
 
 _FOREIGN = r"(?s:\{ForeignNode\[(.*)\]\}$)"
-_NODE_SHAPE = (
-    r"/|^\[|\(Unnamed |^onnx::|^node_|_\d+$|^PWN\(|_output_\d|\.weight|_clone_\d| \+ | \|\|"
-    r" |\[profile \d"
-)
+# what nodes' names begin with, and hold; and what is a node's with a number behind it
+_NODE_BEGINS = ("[", "onnx::", "node_", "PWN(")
+_NODE_WORDS = ("/", "(Unnamed ", ".weight", " + ", " || ")
+_NODE_NUMBERED = ("_output_", "_clone_", "[profile ")
+_NODE_SHAPE = r"(?:_output_|_clone_|\[profile )\d"
+_NUMBERED = r"_\d+$"
 # nodes that the ONNX parser puts in
 _HELPERS = (
     ("castHelper", "cast"),
@@ -326,6 +328,21 @@ _TENSOR = r"__mye\d+(?:[A-Za-z]\w*|_dconst)$|__myln|__tran\d"
 _MYELIN_MADE = (
     r"(?:dummy_shape_call)?_{2}my[a-z]*\d|cast_hvar\^|\w+\^bb\^|__myln|__tran\d|\$\$myelin\$\$"
 )
+
+
+def _is_of_node(node: str) -> bool:
+    """Whether the name has the form of those of nodes: without a regular expression for all of it,
+    which takes long for a long name.
+    """
+    return (
+        node.startswith(_NODE_BEGINS)
+        or any(word in node for word in _NODE_WORDS)
+        or (node.rstrip("\n")[-1:].isdigit() and compiled(_NUMBERED).search(node) is not None)
+        or (
+            any(word in node for word in _NODE_NUMBERED)
+            and compiled(_NODE_SHAPE).search(node) is not None
+        )
+    )
 
 
 def read_layer(name: str) -> LayerReading | None:
@@ -364,7 +381,7 @@ def read_layer(name: str) -> LayerReading | None:
         return LayerReading(
             "myelin", "range" if split.region is None else "layer", (), fields, "unknown", ""
         )
-    if split.region is None and kind == "unknown" and not compiled(_NODE_SHAPE).search(node):
+    if split.region is None and kind == "unknown" and not _is_of_node(node):
         return None
     fields["nodes"] = " + ".join(nodes) if nodes else node
     if " || " in node:

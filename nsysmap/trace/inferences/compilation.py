@@ -47,12 +47,13 @@ _SAYS_COMPILING = re.compile(
 program's own "compile model".  What they hold shows whether they do: a range "torch.compile" around
 a run launches kernels, a compiler does not.
 """
-_TUNING = re.compile(
-    r"RedzoneAllocatorKernel|redzone_checker|RepeatBufferKernel|xla_fp_comparison|\bDelayKernel"
-)
+_TUNING = (
+    "RedzoneAllocatorKernel", "redzone_checker", "RepeatBufferKernel", "xla_fp_comparison",
+)  # fmt: skip
 """In names of kernels that run only where kernels are tried out: checks of memory and results of
 XLA and TensorFlow, and XLA's delay before each trial.
 """
+_DELAY = re.compile(r"\bDelayKernel")
 
 
 @dataclass(frozen=True)
@@ -226,7 +227,12 @@ def compilation(trace: Trace) -> Compilation:
 
 def tunes(kernels: Table) -> BoolArray:
     """True for the kernels that run only where a program tries out kernels to find the fastest."""
-    return kernels.text("name").where(lambda name: _TUNING.search(name) is not None)
+    return kernels.text("name").where(
+        lambda name: (
+            any(word in name for word in _TUNING)
+            or ("DelayKernel" in name and _DELAY.search(name) is not None)
+        )
+    )
 
 
 def trials(kernels: Table) -> BoolArray:
