@@ -52,6 +52,9 @@ _NAME = 8  # columns of the name of a layer, at least
 _MOST_GPUS = 4  # that are named one by one
 _MUCH_COPYING = 0.2  # of the busy time of a GPU: copies from which on they are named
 _MUCH_COMPILING = 0.05  # of the time that counts: compiling is told from which on it is
+# of the time that counts: what lies between the first and the last, and does not, is told
+_LONG_PAUSE = 0.05
+_MOSTLY = 0.5  # of the time: a kind of repetitions that takes less is not what the program does
 _MUCH_OUTSIDE = 0.25  # of the kernel time: what is in no repetition is told from which on it is
 _FULL = 0.9  # of the SMs: kernels on so many are no reason to run others beside them
 _MOSTLY_KNOWN = 0.5  # of the kernel time: what the hardware needs is known from which on it is told
@@ -133,10 +136,10 @@ def _how_often(answer: Answer, *, brief: bool = False) -> str:
         return ""
     unit = answer.unit_of_time
     if unit.inferences > 1:
-        passes = answer.inferences // unit.inferences
+        passes = words.whole_ones(answer) // unit.inferences
         told = counted(passes, "pass")
         return told if brief else f"{told} of {counted(unit.inferences, unit.one)}"
-    return counted(answer.inferences, unit.one) + whose.among(answer)
+    return counted(words.whole_ones(answer), unit.one) + whose.among(answer)
 
 
 # --- what makes it doubtful
@@ -220,7 +223,7 @@ def times(answer: Answer) -> list[tuple[str, ...]]:
         lines.append((f"{told} ({reason})" if reason else told, told))
     if not lines and (told := words.alone(answer)):
         lines.append((told,))
-    return [*lines, *_start_up(answer), *_in_none(answer)]
+    return [*lines, *_start_up(answer), *_pauses(answer), *_in_none(answer)]
 
 
 def _in_none(answer: Answer) -> list[tuple[str, ...]]:
@@ -230,6 +233,21 @@ def _in_none(answer: Answer) -> list[tuple[str, ...]]:
         return []
     told = f"not in it: {percent(share, 1, 0)} of all kernel time in the trace"
     return [(f"{told}, before or after the {words.each(answer)}s that count", told)]
+
+
+def _pauses(answer: Answer) -> list[tuple[str, ...]]:
+    """How long pauses between the runs of a program are, with their first, slow ones, where they
+    are long: neither time nor busy share has them.
+    """
+    gpu, compiled = main_gpu(answer), answer.first_use
+    if gpu is None or answer.traced is None:
+        return []
+    left_out = gpu.left_out_ns - (compiled.compile_ns if compiled else 0)
+    if left_out < _LONG_PAUSE * gpu.window_ns:
+        return []
+    one = words.each(answer)
+    told = f"not in it: {rounded(left_out)} between runs"
+    return [(f"{told}, with {one}s that do not count", told)]
 
 
 def _start_up(answer: Answer) -> list[tuple[str, ...]]:
@@ -270,6 +288,9 @@ def _traced(answer: Answer) -> tuple[str, ...]:
         kind = f"{rounded(main.mean_ns)} per {unit.short} of {main.what}"
         of = f"{percent(main.share, 1, 0)} of the time"
         mean = f"{time} in the mean of {counted(main.kinds, 'kind')}"
+        if main.share < _MOSTLY:  # none is what the program does
+            apart = f"{mean} of {unit.short}s"
+            return f"{apart}, {each}{beside}; {kind} ({of})", f"{apart}; {kind} ({of})", apart
         return f"{kind} ({of}), {mean}, {each}{beside}", f"{kind} ({of}), {mean}", f"{kind} ({of})"
     if (alike := words.each_alike(answer)) is not None:
         return (
@@ -290,6 +311,8 @@ def _unprofiled(answer: Answer, value: Figure) -> tuple[str, ...]:
     found, per = words.figure_range(value), ""
     if answer.decoding is not None:  # the line above is of tokens
         per = f" per {answer.unit_of_time.short}"
+    if (main := words.mean_misleads(answer)) is not None:  # the line above is of one of them
+        per = f" in the mean of {counted(main.kinds, 'kind')}"
     if found is None:
         told = f"{rounded(value.ns)}{per} without nsys"
     else:
@@ -669,7 +692,7 @@ class _Launches:
 
 
 def _launches(answer: Answer) -> _Launches | None:
-    kernels = [kind.kernels for kind in answer.kinds if kind.kernels]
+    kernels = [kind.kernels for kind in answer.kinds if kind.kernels and kind.steady]
     return _Launches(min(kernels), max(kernels)) if kernels else None
 
 

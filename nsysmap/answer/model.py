@@ -212,6 +212,9 @@ class GpuTime:
     idle: tuple[IdleCause, ...]  # the most first
     # the part of the window in which a kernel, copy, memset or graph ran
     whole_busy_ns: int | None = None
+    # between the first and the last of the window, in none of it: pauses between runs, and
+    # inferences that do not count, with the time before them
+    left_out_ns: int = 0
     # NCCL's kernels in inferences, per unit: waiting for other GPUs is in that; None without any
     collectives_ns: int | None = None
 

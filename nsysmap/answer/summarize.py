@@ -422,6 +422,9 @@ def _gpus(tables: Mapping[str, Table], unit: UnitOfTime) -> tuple[GpuTime, ...]:
                 copies_share=(row.maybe_integer("copies_ns") or 0) / (busy or 1),
                 idle=idle,
                 whole_busy_ns=busy,
+                left_out_ns=(
+                    row.integer("end_ns") - row.integer("start_ns") - row.integer("window_ns")
+                ),
                 collectives_ns=(
                     round(collectives[device] * unit.inferences) if device in collectives else None
                 ),

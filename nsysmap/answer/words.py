@@ -111,7 +111,7 @@ def ran(summary: Answer) -> str:
     ]
     parts = [
         (
-            counted(summary.inferences, "inference")
+            counted(whole_ones(summary), "inference")
             if summary.inferences
             else f"{none_of(summary)} recognised"
         )
@@ -123,7 +123,7 @@ def ran(summary: Answer) -> str:
             if before > _START_UP * summary.inferences
             else ""
         )
-        number = summary.inferences - (before if after else 0)
+        number = whole_ones(summary) - (before if after else 0)
         parts = [
             f"{counted(number, REPETITION)} of {_sequences(summary)}{after} (no range marks an"
             " inference)"
@@ -246,6 +246,8 @@ def times(summary: Answer, *, brief: bool = False) -> list[str]:
             f"{figure(summary.unprofiled)} predicted without"
             f" {'' if brief else 'the '}profiler{left_out(summary)}"
         )
+        if (main := mean_misleads(summary)) is not None:
+            predicted += f" in the mean over {counted(main.kinds, 'kind')}"
         rate = f"{rate_of(summary.unprofiled)}{rate_unit(summary, brief=brief)}"
         lines.append(f"{predicted}, {rate}{replayed_alone(summary)}")
     elif summary.traced:
@@ -321,6 +323,17 @@ def mean_misleads(summary: Answer) -> MainKind | None:
         return None
     ratio = main.mean_ns / max(mean.ns, 1)
     return main if not 1 / _UNLIKE_KINDS < ratio < _UNLIKE_KINDS else None
+
+
+def whole_ones(summary: Answer) -> int:
+    """How many inferences are in the trace as a whole; of repetitions that nothing marks those of
+    kinds that count: others are what comes before a program's loop, or by chance.
+    """
+    repetitions = summary.unit_of_time.repetitions and summary.steady
+    left_out = sum(
+        kind.cut if kind.steady or not repetitions else kind.inferences for kind in summary.kinds
+    )
+    return max(summary.inferences - left_out, summary.steady) or summary.inferences
 
 
 def in_none(summary: Answer) -> float:

@@ -218,10 +218,12 @@ def busy_words(report: Answer, gpu: Gpu) -> str:
         return ""
     which = f"GPU {gpu.device} busy" if len(report.machine_gpus) > 1 else "GPU busy"
     share = percent(time.whole_busy_ns, time.window_ns)
-    return (
-        f"{which} {share} of the {duration(time.window_ns)} from the first to the last"
-        f" {window_words(report)}"
+    whole = (
+        f"{duration(time.window_ns)} that count, of {duration(time.window_ns + time.left_out_ns)}"
+        if time.left_out_ns
+        else duration(time.window_ns)
     )
+    return f"{which} {share} of the {whole} from the first to the last {window_words(report)}"
 
 
 def engine_words(report: Answer, engine: int | None) -> str:

@@ -18,6 +18,8 @@ from nsysmap.trace.inferences.disturbance import (
     is_disturbed,
     slow_calls,
 )
+from tests.nsys_file import THREAD, NsysFile
+from tests.reports import read_trace
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 LONG = 1000
@@ -184,3 +186,20 @@ def test_captures(report: str, slow: list[int]) -> None:
 @pytest.mark.parametrize("report", ["bert_split_trt10/threads", "two_gpus/tp_sync"])
 def test_of_threads_that_hold_each_other_up_nothing_is_told(report: str) -> None:
     assert analyze(FIXTURES / f"{report}.nsys-rep", rules=[]).summary.disturbance is None
+
+
+def test_calls_whose_work_depends_on_what_they_are_given_tell_nothing(tmp_path: Path) -> None:
+    """Looking up kernels by name takes as long as the list is."""
+    file = NsysFile()
+    for number in range(900):
+        at, took = 1000 * number, 100 + 10 * (number % 60)
+        name = ("cuKernelGetFunction", "cudaMalloc_v3020", "cudaMemsetAsync_v3020")[number % 3]
+        file.call(name, at, at + took, number)
+    calls = read_trace(file.write(tmp_path / "x.sqlite")).api_calls
+    assert slow_calls(calls, THREAD, (0, 10**9)) is None
+    for number in range(300):
+        file.call("cudaStreamIsCapturing_v10000", 10**6 + 100 * number, 10**6 + 100 * number + 9, 1)
+    calls = read_trace(file.write(tmp_path / "y.sqlite")).api_calls
+    found = slow_calls(calls, THREAD, (0, 10**9))
+    assert found is not None
+    assert (found.api, found.slowdown) == ("cudaStreamIsCapturing", 1.0)

@@ -382,6 +382,28 @@ def test_between_a_wait_and_the_next_launch_of_a_repetition_nothing_was_enqueued
     assert whole.start_ns.tolist() == known.ints("enqueue_start_ns").tolist()
 
 
+def test_a_thread_that_launches_for_another_enqueues_its_repetitions(tmp_path: Path) -> None:
+    """As PyTorch's autograd does, which has no range and no repetition of its own."""
+    file, correlation = NsysFile(), 0
+    helper = THREAD + 1
+    for step in range(10):
+        for place in range(8):
+            correlation += 1
+            file.launch(
+                f"{'forward' if place < 4 else 'backward'}_{place}",
+                1_000 + 800_000 * step + 50_000 * place,
+                correlation,
+                thread=THREAD if place < 4 else helper,
+                took=10_000,
+            )
+    mapped = map_trace(read_trace(file.write(tmp_path / "x.sqlite")), [])
+    spans = enqueue_spans(mapped.trace, mapped.inferences)
+    assert sizes(mapped) == [8] * 10
+    for thread in (THREAD, helper):
+        mine = spans.thread == thread
+        assert (spans.end_ns - spans.start_ns)[mine].tolist() == [150_002] * 10
+
+
 def test_what_a_search_tried_out_is_no_unit_of_a_program_that_does_more(tmp_path: Path) -> None:
     """As TensorFlow does before a first forward, in which cuDNN's algorithms are tried one by one,
     each between checks of memory; its weights were set at random before.

@@ -173,11 +173,13 @@ def _by_periods(
     the engines do not explain that way.
     """
     from nsysmap.mapping.order.scores import expected_kernels
+    from nsysmap.trace.inferences.passing_streams import on_one_stream
     from nsysmap.trace.inferences.periods import find_periods, unit_of_work
 
     engines = tried.engines
     expected = expected_kernels(engines[0]) if len(engines) == 1 else None
-    periods = find_periods(trace, mine, expected=expected).inference
+    in_turn = on_one_stream(trace)
+    periods = find_periods(in_turn, mine, expected=expected).inference
     by_period = find_inferences(trace, tensorrt, periods)
     periods = _cut_at_known(trace, by_period, tried, periods)
     by_period = find_inferences(trace, tensorrt, periods)
@@ -187,7 +189,11 @@ def _by_periods(
     kept = (
         _without_alone(trace, by_period, tried, periods)
         if engines
-        else unit_of_work(trace, by_period, turns=not _tensorrt_in(trace))
+        else unit_of_work(
+            in_turn,
+            by_period if in_turn is trace else find_inferences(in_turn, tensorrt, periods),
+            turns=not _tensorrt_in(trace),
+        )
     )
     return kept, open_rows
 

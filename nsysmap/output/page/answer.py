@@ -275,6 +275,8 @@ def _bar(summary: Answer, gpu: GpuTime) -> Bar:
     parts = _parts(summary, gpu)
     ends = f"steady-state {words.each(summary)}" if gpu.window == "inferences" else "GPU work"
     between = f"from the first to the last {ends}"
+    if gpu.left_out_ns:
+        between = f"that count, of {duration(gpu.window_ns + gpu.left_out_ns)} {between}"
     name = f"GPU {gpu.device}: " if len(summary.gpus) > 1 else ""
     if gpu.busy_ns is None:
         title = f"Where the time goes, {name}{duration(gpu.window_ns)} {between}"

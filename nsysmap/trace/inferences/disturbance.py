@@ -4,6 +4,8 @@ the system; not by the GPU or nsys.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from nsysmap.core.groups import by_first_row, rows_by_value
@@ -33,6 +35,13 @@ mostly wait for the host took 1 / 1.0 to 1 / 1.9 of their recorded time where it
 / 1.8 to 1 / 4.8 where it was more (engines of TensorRT for RTX on an H200).
 """
 
+_UNEQUAL_KINDS = (
+    "launch", "graph-launch", "sync", "copy", "memset", "alloc", "free", "host-register",
+    "module-load", "graph-build",
+)  # fmt: skip
+"""Kinds of calls that launch or wait, or whose work depends on what they are given."""
+_LOOKS_UP = re.compile(r"Get(Function|ProcAddress|Func|Attribute|Symbol|Properties)")
+"""Calls that find something by name or number, the sooner the sooner it stands in a list."""
 _OFTEN = 200  # calls of a function, whose fastest twentieth is then ten
 
 
@@ -63,7 +72,8 @@ class SlowCalls:
 
 def slow_calls(calls: Table, thread: int, within: tuple[int, int]) -> SlowCalls | None:
     """How slow the calls of one function are: of those that the thread called often within these
-    times and that launch nothing, the one whose calls are the shortest; None if there is none.
+    times and that do the same each time, the one whose calls are the shortest; None if there is
+    none.
     """
     begun = calls.ints("start_ns")
     mine = np.flatnonzero(
@@ -72,13 +82,10 @@ def slow_calls(calls: Table, thread: int, within: tuple[int, int]) -> SlowCalls 
     kinds, api = calls.text("kind"), calls.text("api")
     launching = np.isin(
         kinds.codes,
-        [
-            code
-            for code, kind in enumerate(kinds.values)
-            if kind in ("launch", "graph-launch", "sync", "copy")
-        ],
+        [code for code, kind in enumerate(kinds.values) if kind in _UNEQUAL_KINDS],
     )
-    mine = mine[~launching[mine]]
+    looking_up = api.where(lambda name: _LOOKS_UP.search(name) is not None)
+    mine = mine[~(launching | looking_up)[mine]]
     took = calls.ints_at("end_ns", mine) - calls.ints_at("start_ns", mine)
     found = []
     for code, rows in rows_by_value(api.codes[mine].astype(np.int64)):

@@ -4,7 +4,7 @@ the caller found to repeat.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -64,6 +64,7 @@ _MOST = 0.5  # of a thread's inferences: if more do, they always do
 # inferences after those in which a program compiles and tries out kernels: of fewer nothing shows
 # that they are its work
 _LEAST_LATER = 3
+_FAR_FEWER = 0.75  # of the kernels of a step
 _AT_ONCE = 1 << 19  # kernels whose inferences are totalled together
 _COMPILED = ("warmup", "compile_ns", "compile_evidence", "compile_evidence_kind")
 """Columns that a part of a trace keeps from the whole."""
@@ -328,7 +329,10 @@ def _summary(
     compiles |= _start_up(compiles | tuning | (compiled > _COMPILES * enqueue), thread)
     shown_by = first_use.most(trace, enqueues, compiles, tuning)
     _, loop = numbered(thread, device)
-    later = _later_runs(start, np.maximum(end, last_end), loop, complete)
+    ended = np.maximum(end, last_end)
+    repeated = executions.found_by.take(order).equals("period") & complete
+    before = _before_the_loop(_Repeated(start, ended, shape, kernels, loop), repeated)
+    later = _later_runs(start, ended, loop, complete & ~before)
     table = Table(
         INFERENCES,
         {
@@ -346,9 +350,10 @@ def _summary(
             "found_by": executions.found_by.take(order),
             "launch_api": executions.launch_api.take(order),
             "cuda_graph": graph,
-            "warmup": _warmup(enqueue, busy, shape, thread, complete)
-            | _warmup(enqueue, busy, shape, later, complete)
+            "warmup": _warmup(enqueue, busy, shape, thread, complete & ~before)
+            | _warmup(enqueue, busy, shape, later, complete & ~before)
             | _first_of(later)
+            | before
             | compiles,
             "complete": complete,
             "kernels": kernels,
@@ -608,6 +613,55 @@ def _later_runs(start: IntArray, end: IntArray, loop: IntArray, complete: BoolAr
     return run
 
 
+@dataclass(frozen=True)
+class _Repeated:
+    """What is repeated, by start."""
+
+    start_ns: IntArray
+    end_ns: IntArray
+    sequence: IntArray  # of its kernels
+    kernels: IntArray
+    loop: IntArray
+
+
+def _before_the_loop(all_of: _Repeated, repeated: BoolArray) -> BoolArray:
+    """The repetitions that a loop has before those that take most of its time, and never again,
+    and that launch far fewer kernels: what a program does, or a library tries out, before its steps
+    begin.  The first step is one of these where a pause lies before it, which would be its time.
+
+    Many of one kind one after the other are a part of the program of their own, if they take long.
+    """
+    found = np.zeros(len(repeated), np.bool_)
+    took = all_of.end_ns - all_of.start_ns
+    for key in distinct(all_of.loop[repeated]).tolist():
+        rows = np.flatnonzero((all_of.loop == key) & repeated)
+        rows = rows[np.argsort(all_of.start_ns[rows], kind="stable")]
+        _, kind = np.unique(all_of.sequence[rows], return_inverse=True)
+        total = np.bincount(kind, took[rows])
+        main = np.flatnonzero(kind == total.argmax())
+        if len(main) < SHORTEST_PHASE or total.max() < _MOST * total.sum():
+            continue
+        first = int(main[0])
+        early = np.flatnonzero(~np.isin(kind[:first], kind[first:]))
+        early = early[all_of.kernels[rows[early]] < _FAR_FEWER * all_of.kernels[rows[first]]]
+        early = early[~np.isin(kind[early], _parts_of_their_own(kind[:first], took[rows], total))]
+        found[rows[early]] = True
+        usual = float(np.median(took[rows[main]]))
+        pause = first and all_of.start_ns[rows[first]] - all_of.end_ns[rows[:first]].max()
+        if len(early) == first and pause > _PAUSE * usual:
+            found[rows[first]] = True
+    return found
+
+
+def _parts_of_their_own(kind: IntArray, took: IntArray, total: FloatArray) -> list[int]:
+    """The kinds of which many come one after the other, and take long."""
+    return [
+        one
+        for one, first, count in zip(*(part.tolist() for part in runs(kind)), strict=True)
+        if count >= SHORTEST_PHASE and took[first : first + count].sum() >= _FELT * total.max()
+    ]
+
+
 def _first_of(run: IntArray) -> BoolArray:
     """The first inference of each later run: its time holds the pause before it."""
     first = np.zeros(len(run), np.bool_)
@@ -728,22 +782,44 @@ def enqueue_spans(trace: Trace, inferences: Table) -> Spans:
         for asked in (launches, waits)
     )
     none = np.zeros(0, np.int64)
+    helpers = _helpers(calls, launches_of, set(thread.tolist()))
     for rows in _by_value(thread, unmarked):
         key = int(thread[rows[0]])
         mine = rows[np.argsort(start[rows], kind="stable")]
-        own = launches_of.get(key, none)
-        own = own[np.argsort(calls.ints("start_ns")[own], kind="stable")]
-        begun, ended = calls.ints("start_ns")[own], calls.ints("end_ns")[own]
-        of = np.searchsorted(start[mine], begun, side="right") - 1
-        inside = (of >= 0) & (begun <= end[mine[np.maximum(of, 0)]])
-        waited = np.searchsorted(np.sort(calls.ints("start_ns")[waits_of.get(key, none)]), begun)
-        begun, ended, of, waited = (values[inside] for values in (begun, ended, of, waited))
-        first = np.flatnonzero((np.diff(of, prepend=-1) != 0) | (np.diff(waited, prepend=-1) != 0))
-        last = np.append(first[1:], len(of))[: len(first)] - 1
-        without = np.setdiff1d(np.arange(len(mine)), of)  # launched before the trace began
-        begins, ends = (
-            np.concatenate(pair)
-            for pair in ((begun[first], start[mine[without]]), (ended[last], end[mine[without]]))
-        )
+        of_all = none
+        for one in (key, *helpers.get(key, ())):
+            own = launches_of.get(one, none)
+            own = own[np.argsort(calls.ints("start_ns")[own], kind="stable")]
+            begun, ended = calls.ints("start_ns")[own], calls.ints("end_ns")[own]
+            of = np.searchsorted(start[mine], begun, side="right") - 1
+            inside = (of >= 0) & (begun <= end[mine[np.maximum(of, 0)]])
+            began = np.sort(calls.ints("start_ns")[waits_of.get(one, none)])
+            waited = np.searchsorted(began, begun)
+            begun, ended, of, waited = (values[inside] for values in (begun, ended, of, waited))
+            fresh = (np.diff(of, prepend=-1) != 0) | (np.diff(waited, prepend=-1) != 0)
+            first = np.flatnonzero(fresh)
+            last = np.append(first[1:], len(of))[: len(first)] - 1
+            parts.append((np.full(len(first), one), begun[first], ended[last]))
+            of_all = of if one == key else of_all
+        without = np.setdiff1d(np.arange(len(mine)), of_all)  # launched before the trace began
+        begins, ends = start[mine[without]], end[mine[without]]
         parts.append((np.full(len(begins), key), begins, ends))
     return Spans(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _helpers(
+    calls: Table, launches_of: Mapping[int, IntArray], having: set[int]
+) -> dict[int, tuple[int, ...]]:
+    """By thread that has inferences, the threads of its process that launch and have none of their
+    own, as PyTorch's backward thread: they enqueue its inferences; none where several have some.
+    """
+    process = calls.ints("process")
+    of_process: dict[int, list[int]] = {}
+    for one, rows in launches_of.items():
+        of_process.setdefault(int(process[rows[0]]), []).append(one)
+    found = {}
+    for threads in of_process.values():
+        own = [one for one in threads if one in having]
+        if len(own) == 1:
+            found[own[0]] = tuple(one for one in threads if one not in having)
+    return found

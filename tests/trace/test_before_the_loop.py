@@ -1,0 +1,99 @@
+"""What a program repeats before its loop begins is no step of it, and a pause is nobody's time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from nsysmap.answer import first
+from nsysmap.answer.summarize import summarize
+from nsysmap.api import analyze
+from nsysmap.core.table import Table
+from tests.nsys_file import NsysFile
+
+MS = 1_000_000
+
+
+class Program:
+    """Launches forwards of many kernels, and the trials of a library of few."""
+
+    def __init__(self) -> None:
+        self.file, self.now, self.correlation = NsysFile(), 1000, 0
+
+    def launch(self, names: list[str], took: int) -> None:
+        for name in names:
+            self.correlation += 1
+            self.file.launch(name, self.now, self.correlation, took=took)
+            self.now += took + 20_000
+        self.file.call("cudaStreamSynchronize_v3020", self.now, self.now + 9, 10**6 + self.now)
+        self.now += 10_000
+
+    def trials(self, number: int, times: int) -> None:
+        for _ in range(times):
+            self.launch([f"trial_{number}_{place}" for place in range(1 + number % 3)], 300_000)
+
+    def forwards(self, times: int, *, took: int = 100_000) -> None:
+        for _ in range(times):
+            self.launch([f"layer_{place}" for place in range(40)], took)
+
+    def pause(self, ns: int) -> None:
+        self.now += ns
+
+    def tables(self, folder: Path) -> dict[str, Table]:
+        return analyze(self.file.write(folder / "x.sqlite"), rules=[]).tables.by_name()
+
+
+def steady(tables: dict[str, Table]) -> Table:
+    inferences = tables["inferences"]
+    return inferences.take(inferences.bools("complete") & ~inferences.bools("warmup"))
+
+
+def test_trials_before_the_first_step_are_no_steps(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(6):
+        program.trials(number, 4)
+    program.pause(3 * MS)
+    program.forwards(20)
+    assert set(steady(program.tables(tmp_path)).ints("kernels").tolist()) == {40}
+
+
+def test_the_pause_before_the_first_step_is_in_no_time(tmp_path: Path) -> None:
+    program = Program()
+    program.trials(1, 5)
+    program.trials(2, 5)
+    program.pause(900 * MS)
+    program.forwards(20)
+    times = program.tables(tmp_path)["inference_times"].ints("time_ns")
+    counted = times[times >= 0]
+    assert counted.max() < 2 * np.median(counted)
+
+
+def test_a_long_part_of_another_kind_before_them_counts(tmp_path: Path) -> None:
+    """A benchmark of a small model and then of a large one."""
+    program = Program()
+    for _ in range(20):
+        program.launch([f"small_{place}" for place in range(10)], 200_000)
+    program.forwards(20)
+    assert set(steady(program.tables(tmp_path)).ints("kernels").tolist()) == {10, 40}
+
+
+def test_what_comes_again_between_the_steps_counts(tmp_path: Path) -> None:
+    program = Program()
+    for _ in range(12):
+        program.trials(2, 1)
+        program.forwards(1)
+    found = steady(program.tables(tmp_path))
+    assert len(found) >= 11
+
+
+def test_a_pause_between_two_runs_is_told_not_to_be_in_the_figures(tmp_path: Path) -> None:
+    program = Program()
+    program.forwards(30)
+    program.pause(60 * MS)
+    program.forwards(30)
+    tables = program.tables(tmp_path)
+    answer = summarize(tables)
+    (gpu,) = answer.gpus
+    assert 60 * MS < gpu.left_out_ns < 75 * MS
+    assert any("between runs" in line[-1] for line in first.times(answer))
