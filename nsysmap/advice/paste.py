@@ -112,6 +112,7 @@ _LAUNCHED_GRAPHS = _line(
     "cudaGraphLaunch(exec[i % 2], streams[i % 2]);  // each with buffers of its own",
     brief="cudaGraphLaunch(exec[i % 2], streams[i % 2]);  // own buffers each",
 )
+_TWO_THREADS = "std::thread t(run, contexts[1], streams[1]); run(contexts[0], streams[0]);"
 _OPSET_17 = 'torch.onnx.export(model, inputs, "MODEL.onnx", opset_version=17)'
 _COPY = "cudaMemcpyAsync(next, host, bytes, cudaMemcpyHostToDevice, copies);"
 _LAYER_NORM = _line("y = torch.nn.functional.layer_norm(x, shape, weight, bias)")
@@ -339,8 +340,8 @@ _WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
     },
     "two-in-flight": {
         TENSORRT: (
-            _line("trtexec --loadEngine=MODEL.plan --infStreams=2", 8, 6),
-            _line("trtexec --loadEngine=MODEL.plan --streams=2"),
+            _line("trtexec --loadEngine=MODEL.plan --infStreams=2 --threads", 8, 6),
+            _line("trtexec --loadEngine=MODEL.plan --streams=2 --threads"),
         ),
         API_PYTHON: (
             _line("contexts[i % 2].execute_async_v3(streams[i % 2])  # own buffers each", 8, 5),
@@ -539,6 +540,22 @@ NOTHING_TO_PREPARE = AdvisedChange(
 """Instead of `no-host-gap` where nothing is copied to or from the GPU while inferences run: no data
 is prepared or taken that another thread could have, the work is the loop's own.
 """
+
+ALLOCATE_ONCE = AdvisedChange(
+    "allocate device memory once, before the loop",
+    {
+        **dict.fromkeys(
+            (API_PYTHON, PYTORCH, ONNX_RUNTIME),
+            (_say("keep the device arrays from one step to the next, and write into them"),),
+        ),
+        OTHER: (_say("keep the device arrays from one step to the next, and write into them"),),
+        ANY: (
+            _line("static void* buffer = allocate(bytes);  // cudaMalloc once, freed at the end"),
+        ),
+    },
+    around=True,
+)
+"""Instead of `no-host-gap` where the host allocates or frees device memory meanwhile."""
 
 WITH_DATA_LOADER = AdvisedChange(
     CHANGES["no-host-gap"].title,

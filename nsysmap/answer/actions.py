@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from nsysmap.advice.paste import (
+    ALLOCATE_ONCE,
     CHANGES,
     EACH_ENGINE,
     NOTHING_TO_PREPARE,
@@ -34,6 +35,7 @@ from nsysmap.core.changes import CHANGES as DECLARED
 from nsysmap.core.records import dataclass
 from nsysmap.core.table import BoolArray, IntArray, Row, Table
 from nsysmap.text.units import worded
+from nsysmap.trace.cuda_api import kind as kind_of_call
 from nsysmap.trace.inferences.steady import only_repeats
 
 LEAST_SHARE = 0.01
@@ -309,7 +311,7 @@ def _change(
     between = name == "one-graph" and runs.program.pytorch
     return Action(
         name=name,
-        title=worded(change.title, repetitions=runs.repeats),
+        title=worded(change.title, repetitions=runs.repeats) + _on_condition(name, runs),
         saving=Figure(saving, row.integer("low_saving_ns"), row.integer("high_saving_ns")),
         share=saving / before if before else None,
         basis="replay",
@@ -330,6 +332,7 @@ def _change(
         idle=_idle_behind(name, saving, idle),
         filled=_filled(findings) if _SAME.get(_UNDER_FILLED) == name else None,
         host_evidence=runs.host_evidence if declared.takes_host_work else None,
+        after_results=name == _HOST and _made_of_results(runs),
         graph_of_all=_graph_of_all(change),
         after=Figure(
             row.integer("after_ns"),
@@ -349,12 +352,40 @@ def _evidence(findings: Iterable[Row], rule: str) -> list[Mapping[str, object]]:
     ]
 
 
+def _made_of_results(runs: RunFacts) -> bool:
+    """Whether the host's work may be made of results that were copied to it: of inferences that
+    is what comes after them, of repetitions of any program it may be what the next one needs.
+    """
+    return runs.repeats and runs.downloads and not _allocates(runs)
+
+
+def _on_condition(change: str, runs: RunFacts) -> str:
+    """What follows the title of a change that helps only what is not made of results."""
+    return ", if it needs no results" if change == _HOST and _made_of_results(runs) else ""
+
+
+def _allocates(runs: RunFacts) -> bool:
+    """Whether the host's work is mostly the allocation of device memory."""
+    found = runs.host_evidence
+    return (
+        found is not None
+        and found.kind == "call"
+        and kind_of_call(found.name)
+        in (
+            "alloc",
+            "free",
+        )
+    )
+
+
 def _what(change: str, runs: RunFacts) -> AdvisedChange:
     """What to do for a change of what-if: Python's own work between launches has its own way,
     unlike work between inferences.
     """
     if runs.program.pytorch and change == "one-graph":
         return PYTHON_BETWEEN
+    if change == _HOST and _allocates(runs):
+        return ALLOCATE_ONCE
     if runs.program.pytorch and change == "no-host-gap":
         if runs.uploads and runs.host_gaps < _MANY_GAPS:
             return WITH_DATA_LOADER if runs.data_loader else CHANGES[change]
@@ -490,6 +521,7 @@ def _rule(
             rule
             if change is None
             else worded(_title(rule, change.title, _evidence(mine, rule)), repetitions=runs.repeats)
+            + _on_condition(_UNREPLAYED.get(rule, ""), runs)
         ),
         saving=Figure(at_most, 0, at_most),
         share=at_most / unit_ns,
@@ -504,5 +536,6 @@ def _rule(
         rules=(rule,),
         filled=filled,
         host_evidence=(runs.host_evidence if _UNREPLAYED.get(rule) == "no-host-gap" else None),
+        after_results=_UNREPLAYED.get(rule) == _HOST and _made_of_results(runs),
         graph_of_all=_graph_of_all(change),
     )

@@ -35,6 +35,11 @@ ACTIONS = 2
 """How many actions the answer names."""
 _INDEPENDENT = "if none needs another's result"
 """The condition of a change that only raises throughput, told where nothing shows that it holds."""
+_AFTER_RESULTS = "if it needs none of the results copied to it"
+"""The condition of moving the host's work out of a loop of which nothing shows that its steps are
+independent.
+"""
+_IF_INDEPENDENT = " if independent"
 # a graph that has less than all that is launched (by Python)
 _ALONE = (
     "of each inference alone",
@@ -65,7 +70,8 @@ def gain(summary: Answer, action: Action, per: str = "", *, brief: bool = False)
         return f"{saving_words(action)}{of}{per}"
     made = _where(action) if brief else _made_of(action)
     phase = f"{';' if made else ':'} {action.in_phase}" if action.in_phase and not brief else ""
-    return f"{saving_words(action)}{of}{per}{made}{phase}"
+    only = f", {_AFTER_RESULTS}" if action.after_results and not brief else ""
+    return f"{saving_words(action)}{of}{per}{made}{phase}{only}"
 
 
 def saving_words(action: Action) -> str:
@@ -207,7 +213,8 @@ def _more_per_second(summary: Answer, action: Action, *, brief: bool) -> str:
     )
     longer = _each_takes(action, before_ns, (after, low, high))
     if brief:
-        return f"{told[0]}, each {longer}" if longer is not None and not action.beside else told[0]
+        short = told[0] + (_IF_INDEPENDENT if summary.unit == REPETITION else "")
+        return f"{short}, each {longer}" if longer is not None and not action.beside else short
     takes = _AS_LONG if action.basis == "rule" else _LONGER
     if longer is not None:
         takes = f"each takes {longer}, up from {rounded(before_ns)}"
@@ -222,7 +229,7 @@ def conditions(summary: Answer, action: Action) -> str:
     """
     if not (action.throughput_only and action.share):
         return ""
-    told = [_INDEPENDENT] if _needs_independence(summary, action) else []
+    told = [_INDEPENDENT] if _if_independent(action) and summary.unit != REPETITION else []
     told += [_LONGER] if action.basis != "rule" and _at_once(action) is None else []
     return "; ".join(told)
 
@@ -284,7 +291,7 @@ def first_actions(summary: Answer) -> tuple[Action, ...]:
         more = None
     if not shorter:
         return (more,) if more else ()
-    first, *others = sorted(shorter, key=lambda one: -one.saving.ns)
+    first, *others = sorted(shorter, key=lambda one: (one.after_results, -one.saving.ns))
     least_ns = _LITTLE * first.saving.ns
     large = [one for one in others if (one.share or 0.0) >= _LEAST_SHARE]
     large = [one for one in large if one.saving.ns >= least_ns]

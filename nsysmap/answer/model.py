@@ -466,11 +466,15 @@ class Action:
     # the phase of the run in which nearly all of it is saved, and what an inference of that takes
     # then
     in_phase: str = ""
+    # the host's work comes after a copy of results to the host, in what nothing shows to be
+    # independent: it may be made of them
+    after_results: bool = False
 
     @property
     def sure(self) -> bool:
-        """Whether the range of a replay's saving lies above nothing."""
-        return self.basis == "replay" and (self.saving.low_ns or 0) > 0
+        """Whether the range of a replay's saving lies above nothing, on no condition."""
+        above = self.basis == "replay" and (self.saving.low_ns or 0) > 0
+        return above and not self.after_results
 
     def __post_init__(self) -> None:
         """Takes the evidence as the trace's tables have it."""

@@ -92,7 +92,7 @@ REPORT: Declared = {
     Action: keys(
         "name title saving share basis throughput_only places paste paste_pytorch change "
         "paste_brief change_brief rules idle filled host_work after beside in_phase host_evidence "
-        "graph_of_all"
+        "after_results graph_of_all"
     ),
     HeadroomGroup: keys(
         "title engine layers layer_ids time_ns least_ns headroom_ns reason limit reached waves "

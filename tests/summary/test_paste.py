@@ -177,18 +177,22 @@ def test_a_rule_that_can_be_an_action_has_a_title_of_its_own() -> None:
         (
             "two-in-flight",
             Program(TENSORRT, (8, 5, 1)),
-            "trtexec --loadEngine=MODEL.plan --streams=2",
+            "trtexec --loadEngine=MODEL.plan --streams=2 --threads",
         ),
         (
             "two-in-flight",
             Program(TENSORRT, (8, 6)),
-            "trtexec --loadEngine=MODEL.plan --infStreams=2",
+            "trtexec --loadEngine=MODEL.plan --infStreams=2 --threads",
         ),
-        ("two-in-flight", Program(TENSORRT), "trtexec --loadEngine=MODEL.plan --infStreams=2"),
+        (
+            "two-in-flight",
+            Program(TENSORRT),
+            "trtexec --loadEngine=MODEL.plan --infStreams=2 --threads",
+        ),
         (
             "two-in-flight",
             Program(TENSORRT, before=(10,)),
-            "trtexec --loadEngine=MODEL.plan --infStreams=2  # from TensorRT 8.6 on",
+            "trtexec --loadEngine=MODEL.plan --infStreams=2 --threads  # from TensorRT 8.6 on",
         ),
         (
             "cuda-graph",
