@@ -490,7 +490,7 @@ TWO_GRAPHS = replace(
         **CHANGES["two-in-flight"].ways,
         TENSORRT: (
             # from TensorRT 11 on, a CUDA graph is its default
-            _line("trtexec --loadEngine=MODEL.plan --infStreams=2", 11),
+            _line("trtexec --loadEngine=MODEL.plan --infStreams=2 --threads", 11),
             _line("trtexec --loadEngine=MODEL.plan --infStreams=2 --useCudaGraph", 8, 6),
             _line("trtexec --loadEngine=MODEL.plan --streams=2 --useCudaGraph"),
         ),

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nsysmap.core.table import FloatArray, IntArray
+from nsysmap.core.table import MISSING, FloatArray, IntArray
 from nsysmap.trace.inferences.steady import (
     SHORTEST_PHASE,
     Drift,
     drift,
     falls_throughout,
+    inferences_a_pass,
     phases_of,
 )
 
@@ -245,3 +246,10 @@ def test_random_times_hardly_ever_drift() -> None:
         )
         <= 6
     )
+
+
+def test_turns_do_not_go_on_in_another_part_of_the_run() -> None:
+    """Two kinds in turns, then, after some that do not count, one of a third kind alone."""
+    sequence = np.array([*[0, 1] * 10, *[MISSING] * 3, *[2] * 20])
+    assert inferences_a_pass(sequence) == 1
+    assert inferences_a_pass(np.array([*[0, 1] * 4, MISSING, 1, *[0, 1] * 4])) == 2

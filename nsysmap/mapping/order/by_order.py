@@ -173,6 +173,7 @@ def _by_periods(
     the engines do not explain that way.
     """
     from nsysmap.mapping.order.scores import expected_kernels
+    from nsysmap.trace.inferences.long_loops import long_loops
     from nsysmap.trace.inferences.passing_streams import on_one_stream
     from nsysmap.trace.inferences.periods import find_periods, unit_of_work
 
@@ -195,6 +196,8 @@ def _by_periods(
             turns=not _tensorrt_in(trace),
         )
     )
+    if not engines and not (kept != MISSING).any() and not _tensorrt_in(trace):
+        kept = long_loops(in_turn, mine)
     return kept, open_rows
 
 

@@ -37,6 +37,7 @@ _LEAST = 3
 # … unless they are so long that kernels in random order would hold them twice less often than that
 _CHANCE = 1e-3
 _MOST = 0.5  # of the kernels, and of their time
+_HARDLY = 0.02  # of the time of what repeats: of a stream that serves others
 _NEARLY_ALL = 0.9  # of the GPU's time: what else repeats is no step of the program
 _KNOWN = 64  # sequences that others are compared with
 # times the time of all repetitions: if so much follows them, they prepare it (random weights)
@@ -370,7 +371,8 @@ def _without_trials(kernels: Table, number: IntArray, repeated: BoolArray) -> No
 
 def _main_home(inferences: Table, unit: IntArray, shown: IntArray) -> None:
     """Keeps, of what repeats on several streams of a process, what is on the one where it takes
-    nearly all of the GPU's time: the rest, such as the exchange of gradients, serves it.
+    nearly all of the GPU's time: the rest, such as the exchange of gradients, serves it.  Where
+    several share it, what is on one that takes hardly any serves these.
 
     So do hidden CUDA graphs that take nearly all of the time of their process.
     """
@@ -388,6 +390,8 @@ def _main_home(inferences: Table, unit: IntArray, shown: IntArray) -> None:
             continue
         if took[main] >= _NEARLY_ALL * took.sum():
             unit[rows[members][of != main]] = MISSING
+        elif one not in shown:
+            unit[rows[members][took[of] < _HARDLY * took.sum()]] = MISSING
 
 
 def _or_marked(trace: Trace, repeated: IntArray, shown: IntArray) -> IntArray:

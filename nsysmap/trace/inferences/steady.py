@@ -169,8 +169,8 @@ def inferences_a_pass(sequence: IntArray) -> int:
     for period in range(2, _LONGEST_TURN + 1):
         if kinds < 2 or len(sequence) < 3 * period:
             return 1
-        later, earlier = sequence[period:], sequence[:-period]
-        if ((later == earlier) | (later == MISSING) | (earlier == MISSING)).all():
+        turns = [sequence[place::period] for place in range(period)]
+        if all(len(distinct(one[one != MISSING])) <= 1 for one in turns):
             return period
     return 1
 

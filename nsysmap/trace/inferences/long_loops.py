@@ -1,0 +1,75 @@
+"""Long loops one after the other, each of its own kernels: what a benchmark of several operations
+or sizes does, in which nothing repeats from the beginning to the end.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysmap.core.groups import numbered, rows_by_value
+from nsysmap.core.table import MISSING, BoolArray, IntArray
+from nsysmap.trace.inferences.launch_order import launch_order
+from nsysmap.trace.model import Trace
+
+_LONGEST = 64  # kernels of one turn
+_TURNS = 100  # the layers of a model, which repeat inside one forward, are fewer
+_MOST = 0.5  # of the kernels of a process, and of their time
+_LARGEST = 2_000_000  # kernels: the search takes some 64 comparisons of each
+
+
+def long_loops(trace: Trace, rows: IntArray) -> IntArray:
+    """For each kernel the number of the turn of a long loop that it is in; MISSING for none, and
+    for all kernels of a process of which such loops are not most of its work.
+
+    A loop is the same two kernels or more, in the same order on one stream, a hundred times with
+    nothing else between.
+    """
+    kernels = trace.kernels
+    number, done = np.full(len(kernels), MISSING, np.int64), 0
+    if len(rows) > _LARGEST:
+        return number
+    took = kernels.ints("end_ns") - kernels.ints("start_ns")
+    process = kernels.ints("process")
+    _, stream = numbered(*(kernels.ints(name)[rows] for name in ("process", "context", "stream")))
+    names = kernels.text("name").codes.astype(np.int64)
+    for _, places in rows_by_value(stream):
+        mine = rows[places]
+        mine = launch_order(kernels, mine, np.zeros(len(mine), np.int64))
+        turns = _turns(names[mine])
+        inside = turns >= 0
+        number[mine[inside]] = turns[inside] + done
+        done += int(turns.max(initial=-1)) + 1
+    for _, own in rows_by_value(process):
+        found = number[own] != MISSING
+        if found.mean() <= _MOST or took[own][found].sum() <= _MOST * took[own].sum():
+            number[own] = MISSING
+    return number
+
+
+def _turns(codes: IntArray) -> IntArray:
+    """For each kernel of a stream the number of its turn, -1 for none; of two ways to see the same
+    stretch the one with the shorter turn.
+    """
+    turn, done = np.full(len(codes), -1, np.int64), 0
+    free = np.ones(len(codes), np.bool_)
+    for size in range(1, min(_LONGEST, len(codes) // _TURNS) + 1):
+        same = np.concatenate([[False], codes[size:] == codes[:-size], [False]])
+        edges = np.flatnonzero(same[1:] != same[:-1])
+        for left, right in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+            begin, stop = _longest_free(free, left, right + size)
+            count = (stop - begin) // size
+            if count < _TURNS:
+                continue
+            first, behind = begin, begin + count * size
+            free[first:behind] = False
+            if size > 1:  # one kernel many times may be the inside of anything
+                turn[first:behind] = done + np.arange(count * size) // size
+                done += count
+    return turn
+
+
+def _longest_free(free: BoolArray, first: int, end: int) -> tuple[int, int]:
+    """The longest part of this stretch in which no other loop was seen."""
+    taken = np.concatenate([[first - 1], first + np.flatnonzero(~free[first:end]), [end]])
+    longest = int(np.diff(taken).argmax())
+    return int(taken[longest]) + 1, int(taken[longest + 1])

@@ -1,0 +1,65 @@
+"""Loops one after the other, each of its own kernels, are found; a loop inside a step is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nsysmap.api import analyze
+from nsysmap.trace.inferences.long_loops import long_loops
+from tests.nsys_file import THREAD, NsysFile
+from tests.reports import read_trace
+
+
+def program(*loops: tuple[int, int]) -> NsysFile:
+    """Loops of so many kernels, so many times, without any wait."""
+    file, number = NsysFile(), 0
+    for which, (size, times) in enumerate(loops):
+        for place in [*range(size)] * times:
+            number += 1
+            file.launch(f"k{which}_{place}", 1_000 + 10_000 * number, number, took=4_000)
+    return file
+
+
+def test_a_benchmark_of_several_operations_has_a_loop_of_each(tmp_path: Path) -> None:
+    file = program((3, 150), (1, 40), (4, 110))
+    inferences = analyze(file.write(tmp_path / "x.sqlite"), rules=[]).tables.inferences
+    assert np.unique(inferences.ints("kernels"), return_counts=True)[1].tolist() == [150, 110]
+
+
+@pytest.mark.parametrize(
+    "loops",
+    [
+        [(3, 40), (5, 40)],  # as many as a model has layers
+        [(1, 400)],  # may be the inside of anything
+        [(3, 110), *[(2, 1)] * 300],  # no more than a part of the work
+    ],
+)
+def test_what_may_be_a_loop_inside_a_piece_of_work_is_none(
+    tmp_path: Path, loops: list[tuple[int, int]]
+) -> None:
+    trace = read_trace(program(*loops).write(tmp_path / "x.sqlite"))
+    assert (long_loops(trace, np.arange(len(trace.kernels))) < 0).all()
+
+
+def test_a_stream_that_hardly_works_has_no_repetitions_of_its_own(tmp_path: Path) -> None:
+    """Two threads, each with its loop, and a small kernel now and then on a third stream."""
+    file, number = NsysFile(), 0
+    for step in range(30):
+        for thread in range(2):
+            for place in range(6):
+                number += 1
+                at = 10_000_000 * step + 500_000 * place + 1_000 + thread
+                file.call("cudaLaunchKernel_v7000", at, at + 2, number, thread=THREAD + thread)
+                file.kernel(f"t{thread}k{place}", at + 10, number, stream=13 + thread, took=400_000)
+            file.call("cudaStreamSynchronize_v3020", at + 410_000, at + 420_000, 10**6 + number)
+        for again in range(3):
+            number += 1
+            at = 10_000_000 * step + 3_500_000 + 100_000 * again
+            file.call("cudaLaunchKernel_v7000", at, at + 2, number)
+            file.kernel("small", at + 10, number, stream=7, took=2_000)
+            file.call("cudaStreamSynchronize_v3020", at + 3_000, at + 4_000, 2 * 10**6 + number)
+    inferences = analyze(file.write(tmp_path / "x.sqlite"), rules=[]).tables.inferences
+    assert set(inferences.ints("kernels").tolist()) == {6}
