@@ -216,7 +216,12 @@ _TO_HALF = (
     " builder use FP16 does it too"
 )
 _OPERATOR = 'torch.onnx.export(model, inputs, "MODEL.onnx", opset_version=23, dynamo=True)'
-_AT_10_14 = "export to ONNX opset 23, whose Attention TensorRT 10.14 fuses"
+_AT_10_14 = "export to ONNX opset 23, whose Attention {} fuses"
+_FROM_10_14, _BY_RTX = "TensorRT 10.14", "TensorRT for RTX 1.5"
+"""What is known to fuse it: of TensorRT since when, of TensorRT for RTX the version it was tried
+with (docs/fix.md); their versions are not those of one product.
+"""
+_RTX_GROUPS = (RTX, RTX_PYTHON, RTX_CPP, RTX_ONNX_RUNTIME)
 _NOT_IN_A_BRANCH = _say(
     "move it out of the branch of If, in which Attention of ONNX opset 23 does not build", 10, 14
 )
@@ -245,9 +250,16 @@ _ATTENTION = {
 
 
 def _fused(operator: str, brief: str = "") -> AdvisedChange:
-    """How to fuse attention where its operator has a condition, from TensorRT 10.14 on."""
-    ways = {**_ATTENTION, ONNX: (_say(operator, 10, 14, brief=brief), _FOLDED)}
-    return AdvisedChange("fuse attention", ways, unsure=operator)
+    """How to fuse attention where its operator has a condition, from TensorRT 10.14 on; the
+    sentence has a place for the product.
+    """
+    known = operator.format(_FROM_10_14)
+    ways = {
+        **_ATTENTION,
+        ONNX: (_say(known, 10, 14, brief=brief), _FOLDED),
+        **dict.fromkeys(_RTX_GROUPS, (_say(operator.format(_BY_RTX), brief=brief),)),
+    }
+    return AdvisedChange("fuse attention", ways, unsure=known)
 
 
 def _by_evidence(
@@ -625,7 +637,11 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
                 "fuse attention", {**_ATTENTION, ONNX: (_NOT_IN_A_BRANCH, _FOLDED)}
             ),
         },
-        AdvisedChange("fuse attention", _ATTENTION, unsure=f"{_AT_10_14}, outside branches of If"),
+        AdvisedChange(
+            "fuse attention",
+            _ATTENTION,
+            unsure=f"{_AT_10_14.format(_FROM_10_14)}, outside branches of If",
+        ),
         most=1,
     ),
     "time-sliced-processes": AdvisedChange(
@@ -669,7 +685,7 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
                 ),
                 _OLD_REGION,
             ),
-            RTX: (_say(_PATTERN),),
+            **dict.fromkeys(_RTX_GROUPS, (_say(_PATTERN),)),
             PYTORCH: _ATTENTION[PYTORCH],
             ANY: (_say(_PATTERN),),
         },
