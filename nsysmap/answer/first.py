@@ -54,6 +54,7 @@ _MUCH_COPYING = 0.2  # of the busy time of a GPU: copies from which on they are 
 _MUCH_COMPILING = 0.05  # of the time that counts: compiling is told from which on it is
 # of the time that counts: what lies between the first and the last, and does not, is told
 _LONG_PAUSE = 0.05
+_FAR = 0.75  # of the time in the trace: a shorter one without the profiler needs its reason
 _MOSTLY = 0.5  # of the time: a kind of repetitions that takes less is not what the program does
 _MUCH_OUTSIDE = 0.25  # of the kernel time: what is in no repetition is told from which on it is
 _FULL = 0.9  # of the SMs: kernels on so many are no reason to run others beside them
@@ -324,9 +325,15 @@ def _unprofiled(answer: Answer, value: Figure) -> tuple[str, ...]:
     return (
         f"{told}{left_out}, {each}{alone}",
         f"{told}{left_out}, {each}",
-        f"{told}, {each}",
-        told,
+        # what is left out may be most of the time above
+        f"{told}{left_out}",
+        *(() if left_out and _far_less(answer, value) else (f"{told}, {each}", told)),
     )
+
+
+def _far_less(answer: Answer, value: Figure) -> bool:
+    """Whether the time without the profiler is far less than that in the trace."""
+    return answer.traced is not None and value.ns < _FAR * answer.traced.ns
 
 
 def _uncertain(value: Figure) -> bool:
