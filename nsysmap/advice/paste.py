@@ -112,7 +112,6 @@ _LAUNCHED_GRAPHS = _line(
     "cudaGraphLaunch(exec[i % 2], streams[i % 2]);  // each with buffers of its own",
     brief="cudaGraphLaunch(exec[i % 2], streams[i % 2]);  // own buffers each",
 )
-_TWO_THREADS = "std::thread t(run, contexts[1], streams[1]); run(contexts[0], streams[0]);"
 _OPSET_17 = 'torch.onnx.export(model, inputs, "MODEL.onnx", opset_version=17)'
 _COPY = "cudaMemcpyAsync(next, host, bytes, cudaMemcpyHostToDevice, copies);"
 _LAYER_NORM = _line("y = torch.nn.functional.layer_norm(x, shape, weight, bias)")

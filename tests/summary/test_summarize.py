@@ -686,7 +686,7 @@ def test_two_in_flight_of_a_program_that_runs_cuda_graphs_are_two_graphs() -> No
     assert (line(graphs) or "").startswith("cudaGraphLaunch(exec[i % 2], streams[i % 2]);")
     given = how(TWO_GRAPHS, Program(tensorrt=(11,)))
     # whose default are graphs
-    assert given.paste == "trtexec --loadEngine=MODEL.plan --infStreams=2"
+    assert given.paste == "trtexec --loadEngine=MODEL.plan --infStreams=2 --threads"
 
 
 def test_where_lines_are_few_the_actions_that_save_most_stay() -> None:
