@@ -337,7 +337,8 @@ def _details(decoded: KernelName) -> list[str]:
     if not details and decoded.ops:
         words = [op.word for op in decoded.ops]
         details = [" ".join(words[:12]) + (" …" if len(words) > 12 else "")]
-    if not details and not _types(fields) and "function" in fields:
+    unknown = decoded.family == "cuda" and fields.get("operation", "unknown") == "unknown"
+    if not details and "function" in fields and (unknown or not _types(fields)):
         details = [str(fields["function"])]
     details += _types(fields)
     details += [f"tile {fields['tile']}"] if "tile" in fields else []
