@@ -215,9 +215,9 @@ _TO_HALF = (
     " builder use FP16 does it too"
 )
 _OPERATOR = 'torch.onnx.export(model, inputs, "MODEL.onnx", opset_version=23, dynamo=True)'
-_AT_10_14 = "export to ONNX opset 23, whose Attention {} fuses"
-_FROM_10_14, _BY_RTX = "TensorRT 10.14", "TensorRT for RTX 1.5"
-"""What is known to fuse it: of TensorRT since when, of TensorRT for RTX the version it was tried
+_AT_10_14 = "export to ONNX opset 23, whose Attention {}"
+_FROM_10_14, _BY_RTX = "TensorRT 10.14 fuses", "TensorRT for RTX 1.5 builds"
+"""What is known of it: TensorRT fuses it since when, with which TensorRT for RTX it was tried
 with (docs/fix.md); their versions are not those of one product.
 """
 _RTX_GROUPS = (RTX, RTX_PYTHON, RTX_CPP, RTX_ONNX_RUNTIME)
