@@ -229,11 +229,7 @@ def _nothing_recorded(recording: Recording) -> Note:
         "error",
         told,
         brief=brief,
-        remedy=(
-            _UNDER_WSL
-            if recording.wsl
-            else "start it with nsys, let it end, and use an nsys as new as the driver"
-        ),
+        remedy="the program made no CUDA call, or nsys could not see it",
         about="nothing-recorded",
     )
 
