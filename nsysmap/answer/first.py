@@ -819,9 +819,10 @@ def costs_headings(answer: Answer) -> tuple[str, ...]:
     if not answer.layers:
         return ("Where GPU time goes, of all kernel time in the trace",)
     ends = [f"; {one}" for one in _needed(answer)] or [""]
-    *longer, per, short = whole_forms(answer)
-    told = [f"Where GPU time goes, of {one}{ends[0]}" for one in (*longer, per)]
-    told += [f"Kernel time: {per}{end}" for end in ends]
+    *named, per, short = whole_forms(answer)
+    # without the words "kernel time" it would read as the GPU's busy time, in which kernels overlap
+    told = [f"Where GPU time goes, of {one}{ends[0]}" for one in named[:2]]
+    told += [f"Kernel time: {one}{end}" for one in (*named[2:], per) for end in ends]
     return (*told, f"Kernel time: {short}{ends[-1]}")
 
 
