@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -40,11 +41,11 @@ class Program:
     def pause(self, ns: int) -> None:
         self.now += ns
 
-    def tables(self, folder: Path) -> dict[str, Table]:
+    def tables(self, folder: Path) -> Mapping[str, Table]:
         return analyze(self.file.write(folder / "x.sqlite"), rules=[]).tables.by_name()
 
 
-def steady(tables: dict[str, Table]) -> Table:
+def steady(tables: Mapping[str, Table]) -> Table:
     inferences = tables["inferences"]
     return inferences.take(inferences.bools("complete") & ~inferences.bools("warmup"))
 

@@ -637,7 +637,7 @@ def _before_the_loop(all_of: _Repeated, repeated: BoolArray) -> BoolArray:
         rows = np.flatnonzero((all_of.loop == key) & repeated)
         rows = rows[np.argsort(all_of.start_ns[rows], kind="stable")]
         _, kind = np.unique(all_of.sequence[rows], return_inverse=True)
-        total = np.bincount(kind, took[rows])
+        total: FloatArray = np.bincount(kind, took[rows]).astype(np.float64)
         main = np.flatnonzero(kind == total.argmax())
         if len(main) < SHORTEST_PHASE or total.max() < _MOST * total.sum():
             continue
