@@ -12,6 +12,7 @@ from nsysmap.core.table import MISSING
 from nsysmap.inputs.engine.model import Engine, Layer, Tensor
 from nsysmap.inputs.engine.reader import read_engine
 from nsysmap.mapping.mapped_trace import map_trace
+from nsysmap.mapping.order.by_order import _same_in_all, _Tried
 from nsysmap.mapping.order.twins import (
     SEVERAL,
     Ran,
@@ -265,3 +266,15 @@ def test_engines_of_other_structure_are_no_twins() -> None:
         assert [row["verdict"] for row in result.mapped.engine_fits.records()] == [
             "did-not-run"
         ] * 3 + ["ran"]
+
+
+def test_a_layer_is_as_likely_as_the_share_of_the_engines_that_have_it() -> None:
+    one, other = (
+        Engine("x.json", (Layer(0, "a", "gemm"), Layer(1, name, "gemm")), detailed=True)
+        for name in ("b", "c")
+    )
+    tried = _Tried((one, other, one))
+    layer = np.array([0, 1, -1])
+    assert _same_in_all(tried, (0, 1), layer).tolist() == [1.0, 0.5, 1.0]
+    assert _same_in_all(tried, (1, 0, 2), layer).tolist() == pytest.approx([1.0, 1 / 3, 1.0])
+    assert _same_in_all(tried, (), layer).tolist() == [1.0, 1.0, 1.0]

@@ -10,8 +10,14 @@ from pathlib import Path
 import pytest
 
 from nsysmap.core.errors import NsysmapError
-from nsysmap.inputs.nsys.report_container import open_container
+from nsysmap.inputs.nsys.report_container import (
+    CompressedBlock,
+    Counts,
+    _check_sizes,
+    open_container,
+)
 from nsysmap.inputs.nsys.report_tables import read_report
+from nsysmap.inputs.nsys.report_wire import WireError
 from tests.made_report import Made, container, message
 from tests.report_events import kernel, nvtx
 
@@ -128,3 +134,30 @@ def test_a_section_beyond_the_file_is_an_error(tmp_path: Path) -> None:
     path.write_bytes(data[:8] + table + (8).to_bytes(8, "little") + data[-8:])
     with pytest.raises(NsysmapError, match="a section 'Raw Sampling Data' of 1000000000 bytes"):
         read_report(path)
+
+
+@pytest.mark.parametrize(
+    ("events", "strings", "block", "text", "right"),
+    [
+        (10, 5, (1000, 32_000 + (1 << 20)), (500, 600), True),
+        (10, 5, (1000, 32_001 + (1 << 20)), (500, 600), False),  # too much of so few bytes
+        (100, 5, (1000, 1200), (500, 600), True),
+        (100, 5, (1000, 1199), (500, 600), False),  # an event has twelve bytes
+        (10_250, 5, (1000, 200_000), (500, 600), True),
+        (10_251, 5, (1000, 200_000), (500, 600), False),  # … and four, compressed, if they are many
+        (10, 5, (1000, 1200), (500, (1 << 23) + 8000), True),
+        (10, 5, (1000, 1200), (500, (1 << 23) + 8001), False),  # too much of so few bytes
+        (10, 750, (1000, 1200), (500, 600), True),
+        (10, 751, (1000, 1200), (500, 600), False),  # a string has two bytes
+    ],
+)
+def test_what_a_report_says_that_it_holds_must_be_within_what_its_bytes_can(
+    events: int, strings: int, block: tuple[int, int], text: tuple[int, int], right: bool
+) -> None:
+    held = [CompressedBlock(0, *block)]
+    for counts in (Counts(events, 0, strings, 0), Counts(0, events, strings, 0)):
+        if right:
+            _check_sizes(held, CompressedBlock(0, *text), counts)
+        else:
+            with pytest.raises(WireError):
+                _check_sizes(held, CompressedBlock(0, *text), counts)

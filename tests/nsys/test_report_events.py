@@ -40,3 +40,22 @@ def test_only_offsets_are_offsets_of_a_clock() -> None:
     )
     session = Message.of(message((16, conversions)))
     assert _clock_offsets(session) == {(1, 9): -12, (5, 9): 56}
+
+
+def test_one_event_that_is_none_is_an_error_among_many() -> None:
+    right, long = message((1, 79), (101, b"body")), message((1, 300), (101, b"body"))
+    wrong = {
+        "type": message((2, 79), (101, b"body")),
+        "known form": message((1, 79), (15, b"body")),
+        "more than": message((1, 79), (101, b"body"), (3, 1)),
+        "a type beyond": message((1, 16_384), (101, b"body")),
+    }
+    for why, one in wrong.items():
+        for events in ([right, long, one], [one, right, long]):
+            ends = np.cumsum([len(event) for event in events])
+            spans = BufferParts(ends - [len(event) for event in events], ends)
+            with pytest.raises(WireError, match=why):
+                _opened(padded(*events), spans)
+    ends = np.cumsum([len(right), len(long)])
+    types, _, _ = _opened(padded(right, long), BufferParts(np.array([0, len(right)]), ends))
+    assert types.tolist() == [79, 300]
