@@ -135,6 +135,12 @@ EQUIVALENT = (
         "type 12 is a blob of no bytes, by the table as by the formula",
     ),
     Equivalent(
+        "nsysmap/inputs/nsys/sqlite_pages.py",
+        "if len(level) > pages.number or level.min() < 1 or level.max() > pages.number:",
+        "((level.min()) <= (1))",
+        "page 1 begins with the head of the file, and is refused as no page of a tree all the same",
+    ),
+    Equivalent(
         "nsysmap/timing/headroom.py",
         'return bound if reached >= NEAR / 3 else "latency-bound"',
         "((reached) > (NEAR / 3))",
@@ -680,7 +686,8 @@ def _passed(mutation: Mutation, items: Sequence[pytest.Item], limit_s: int) -> b
         if child:
             _, status = os.waitpid(child, 0)
             if os.WIFEXITED(status) and os.WEXITSTATUS(status) == _NOT_CHANGED:
-                raise SystemExit(f"{mutation}: the module could not be changed")
+                print(f"the module could not be changed: {mutation}", flush=True)
+                return True  # not tried, and so not killed
             return status == 0
         status = _NOT_CHANGED
         try:
