@@ -110,7 +110,7 @@ def predicted(model: Model | NoModel, changes: Sequence[Change]) -> Predicted:
         ]
         return Predicted(_answers(rows, model.repetitions), Table.empty(WHATIF_INFERENCES))
     each: list[dict[str, object]] = []
-    between = _Between(_least_ns(model), _most_ns(model))
+    between = _LeastAndMost(_least_ns(model), _most_ns(model))
     answers = [_row(model, between, change, each) for change in changes]
     return Predicted(
         _answers(answers, model.observed.repetitions), Table.of_rows(WHATIF_INFERENCES, each)
@@ -129,7 +129,7 @@ def _answers(rows: Iterable[Mapping[str, object]], repetitions: bool) -> Table:
 
 
 @dataclass(frozen=True)
-class _Between:
+class _LeastAndMost:
     """The shortest and the longest time without a change."""
 
     least_ns: int
@@ -137,7 +137,7 @@ class _Between:
 
 
 def _row(
-    model: Model, between: _Between, change: Change, each: list[dict[str, object]]
+    model: Model, between: _LeastAndMost, change: Change, each: list[dict[str, object]]
 ) -> dict[str, object]:
     """The answer to a change; what it makes of single inferences is added to ``each``."""
     before, likely = model.before, model.machines[0]

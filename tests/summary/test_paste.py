@@ -357,7 +357,7 @@ def test_causes_that_decide_what_to_do_are_those_that_the_rules_give() -> None:
         if isinstance(change, ByEvidence):
             assert change.column in rules[name].columns
             texts = (
-                set(re.findall(r"'([a-z0-9]+)'", rules[name].query.sql))
+                set(re.findall(r"'([a-z0-9 ]+)'", rules[name].query.sql))
                 | {"True", "False"}
                 | {"residual", "producer", "plugin"}
             )
