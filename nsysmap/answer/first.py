@@ -224,7 +224,7 @@ def times(answer: Answer) -> list[tuple[str, ...]]:
         lines.append((f"{told} ({reason})" if reason else told, told))
     if not lines and (told := words.alone(answer)):
         lines.append((told,))
-    return [*lines, *_start_up(answer), *_pauses(answer), *_in_none(answer)]
+    return [*lines, *_start_up(answer), *_slow_first(answer), *_pauses(answer), *_in_none(answer)]
 
 
 def _in_none(answer: Answer) -> list[tuple[str, ...]]:
@@ -234,6 +234,18 @@ def _in_none(answer: Answer) -> list[tuple[str, ...]]:
         return []
     told = f"not in it: {percent(share, 1, 0)} of all kernel time in the trace"
     return [(f"{told}, before or after the {words.each(answer)}s that count", told)]
+
+
+def _slow_first(answer: Answer) -> list[tuple[str, ...]]:
+    """The first repetitions, where they are slow and long beside the others: neither time nor busy
+    share has them.
+    """
+    gpu = main_gpu(answer)
+    if gpu is None or answer.traced is None or gpu.slow_first_ns < _LONG_PAUSE * gpu.window_ns:
+        return []
+    one = words.each(answer)
+    what = f"first {one}" if gpu.slow_first == 1 else counted(gpu.slow_first, f"first {one}")
+    return [(f"not in it: {rounded(gpu.slow_first_ns)} of the {what}",)]
 
 
 def _pauses(answer: Answer) -> list[tuple[str, ...]]:

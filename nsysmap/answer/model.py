@@ -215,6 +215,10 @@ class GpuTime:
     # between the first and the last of the window, in none of it: pauses between runs, and
     # inferences that do not count, with the time before them
     left_out_ns: int = 0
+    # the slow first repetitions of its loops, before the window (`steady.slow_first`): how many,
+    # and how long from their first GPU work to their last
+    slow_first: int = 0
+    slow_first_ns: int = 0
     # NCCL's kernels in inferences, per unit: waiting for other GPUs is in that; None without any
     collectives_ns: int | None = None
 

@@ -69,7 +69,7 @@ from nsysmap.names.decode import decode, pattern_words
 from nsysmap.rules.finding import Outcome
 from nsysmap.text.terminal import in_one
 from nsysmap.trace.inferences.disturbance import SLOWED, is_disturbed
-from nsysmap.trace.inferences.steady import only_repeats
+from nsysmap.trace.inferences.steady import only_repeats, slow_first
 
 _TOP_KERNELS = 10  # names; forms of output show fewer of them
 _MYELIN_INDEX = re.compile(r"_myl\d+_\d+$")
@@ -402,6 +402,7 @@ def _place(loops: Mapping[int, Row], loop_id: int) -> WhereItRan:
 def _gpus(tables: Mapping[str, Table], unit: UnitOfTime) -> tuple[GpuTime, ...]:
     names = {row.integer("device"): row.text("name") for row in tables["devices"]}
     collectives = collective_times(tables)
+    before = tables["inferences"].take(slow_first(tables["inferences"]))
     found = []
     for row in tables["device_times"]:
         device, inferences, busy = (
@@ -410,6 +411,7 @@ def _gpus(tables: Mapping[str, Table], unit: UnitOfTime) -> tuple[GpuTime, ...]:
             row.maybe_integer("busy_ns"),
         )
         units = inferences / unit.inferences
+        first = before.ints("gpu_span_ns")[before.ints("device") == device]
         idle = idle_causes(tables, device, units)
         found.append(
             GpuTime(
@@ -425,6 +427,8 @@ def _gpus(tables: Mapping[str, Table], unit: UnitOfTime) -> tuple[GpuTime, ...]:
                 left_out_ns=(
                     row.integer("end_ns") - row.integer("start_ns") - row.integer("window_ns")
                 ),
+                slow_first=len(first),
+                slow_first_ns=int(first.sum()),
                 collectives_ns=(
                     round(collectives[device] * unit.inferences) if device in collectives else None
                 ),

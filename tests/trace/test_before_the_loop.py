@@ -98,3 +98,30 @@ def test_a_pause_between_two_runs_is_told_not_to_be_in_the_figures(tmp_path: Pat
     (gpu,) = answer.gpus
     assert 60 * MS < gpu.left_out_ns < 75 * MS
     assert any("between runs" in line[-1] for line in first.times(answer))
+
+
+def test_how_busy_the_gpu_was_is_of_the_repetitions_that_the_time_is_of(tmp_path: Path) -> None:
+    """The GPU waits ten times within the first of four: no time is its."""
+    program = Program()
+    for pause in (10 * MS, 0, 0, 0):
+        called = program.now
+        for place in range(20):
+            program.correlation += 1
+            called += 1_000
+            program.now += pause + 100_000
+            program.file.call("cudaLaunchKernel_v7000", called, called + 2, program.correlation)
+            program.file.kernel(f"layer_{place}", program.now, program.correlation, took=90_000)
+        program.now += 100_000
+        program.file.call(
+            "cudaStreamSynchronize_v3020", called + 9, program.now, 10**6 + program.now
+        )
+        program.now += 1_000
+    tables = program.tables(tmp_path)
+    answer = summarize(tables)
+    (gpu,) = answer.gpus
+    assert answer.traced is not None and answer.traced.ns < 4 * MS
+    assert gpu.busy_share is not None and gpu.busy_share > 0.8
+    assert (gpu.slow_first, gpu.left_out_ns) == (1, 0) and gpu.slow_first_ns > 190 * MS
+    assert any("of the first repetition" in line[0] for line in first.times(answer))
+    (window,) = tables["device_times"]
+    assert window.integer("inferences") == 3

@@ -36,11 +36,16 @@ other.  Clocks that ramp up leave no such gap: the steps of a GTX 1070 were up t
 _BETWEEN = 0.02
 
 
+_LATER = 2  # repetitions after a first one: one alone does not show what is usual
+
+
 def steady_windows(inferences: Table) -> Table:
     """One row per device that ran complete inferences after the warm-up: when, how many, how long
     (see schema.STEADY_STATE).
     """
-    rows = inferences.take(inferences.bools("complete") & ~inferences.bools("warmup"))
+    rows = inferences.take(
+        inferences.bools("complete") & ~inferences.bools("warmup") & ~slow_first(inferences)
+    )
     starts, ends = rows.ints("start_ns"), rows.ints("end_ns")
     excluded = excluded_spans(inferences)
     parts = []
@@ -63,6 +68,26 @@ def steady_windows(inferences: Table) -> Table:
             }
         )
     return Table.of_rows(STEADY_STATE, parts)
+
+
+def slow_first(inferences: Table) -> BoolArray:
+    """The first of the repetitions of a loop that count, where nothing marks them and it takes far
+    longer on the GPU, idle time included, than the others of its kernels.
+
+    No interval is its time; how busy the GPU was while it ran says nothing of the others.
+    """
+    found = np.zeros(len(inferences), np.bool_)
+    span, sequence = inferences.ints("gpu_span_ns"), inferences.ints("kernel_sequence")
+    counts = inferences.bools("complete") & ~inferences.bools("warmup") & (span != MISSING)
+    counts &= inferences.text("found_by").equals("period") & (inferences.ints("engine") == MISSING)
+    loops = in_loops(inferences)
+    for _, places in rows_by_value(loops.loop[loops.order]):
+        rows = loops.order[places]
+        first, mine = rows[0], rows[1:][counts[rows[1:]]]
+        mine = mine[sequence[mine] == sequence[first]]
+        if counts[first] and len(mine) >= _LATER:
+            found[first] = span[first] > OUTLIER * float(np.median(span[mine]))
+    return found
 
 
 def excluded_spans(inferences: Table) -> dict[int, list[tuple[int, int]]]:
