@@ -452,20 +452,36 @@ def uses_several_streams(timeline: Timeline) -> bool:
 
 
 def on_one_stream(timeline: Timeline) -> Changed:
-    """All GPU work of an inference in one stream, in launch order, without events."""
+    """All GPU work of an inference in one stream, in launch order, without events.
+
+    Only the calls that record events or wait for them go: what the host does before each (walking
+    through layers, waiting for another thread's lock) it does before the next call then.
+    """
     if not uses_several_streams(timeline):
         return DoesNotApply("the {:inference}s already use a single stream")
     threads = []
     for steps in timeline.threads:
         main = main_queue(steps)
-        threads.append(
-            tuple(
-                _on_queue(step, main, timeline)
-                for step in steps
-                if step.kind != "event" or not step.enqueue
-            )
-        )
+        threads.append(tuple(_on_queue(step, main, timeline) for step in _without_events(steps)))
     return replace(timeline, threads=tuple(threads))
+
+
+def _without_events(steps: tuple[Step, ...]) -> Iterator[Step]:
+    """The calls of a thread but for an enqueue's event calls, whose own time the next call has."""
+    gone: list[Step] = []
+    for step in steps:
+        if step.kind == "event" and step.enqueue:
+            gone.append(step)
+        elif gone:
+            yield step._replace(
+                own_ns=step.own_ns + sum(one.own_ns for one in gone),
+                own_profiler_ns=step.own_profiler_ns + sum(one.own_profiler_ns for one in gone),
+                outside_ns=step.outside_ns + sum(one.outside_ns for one in gone),
+                around_ns=step.around_ns + sum(one.around_ns for one in gone),
+            )
+            gone = []
+        else:
+            yield step
 
 
 def _on_queue(step: Step, queue: int, timeline: Timeline) -> Step:

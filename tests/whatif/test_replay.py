@@ -39,6 +39,7 @@ from nsysmap.whatif.timeline import (
     Timeline,
     Work,
     WorkKind,
+    all_steps,
     each_step,
 )
 
@@ -549,6 +550,23 @@ def test_a_graph_keeps_branches_and_one_stream_ends_them() -> None:
         period(on_one_stream(timeline))
         == 1_000 + LATENCY + 5_000 + 20_000 + 15_000 + 5_000 + 3 * DISPATCH + RETURN
     )
+
+
+def test_on_one_stream_only_the_event_calls_go_and_not_what_the_host_does_between_them() -> None:
+    timeline = each_step(
+        branching(), lambda one: one._replace(own_ns=7_000) if one.kind == "event" else one
+    )
+    one_stream = on_one_stream(timeline)
+    assert isinstance(one_stream, Timeline)
+    before, after = (
+        [one for one in all_steps(each) if one.enqueue] for each in (timeline, one_stream)
+    )
+    events = sum(one.kind == "event" for one in before)
+    assert events > 0
+    assert not any(one.kind == "event" for one in after)
+    assert len(after) == len(before) - events
+    for thread, then in zip(timeline.threads, one_stream.threads, strict=True):
+        assert sum(one.own_ns for one in then) == sum(one.own_ns for one in thread)
 
 
 def test_branches_that_each_need_the_whole_gpu_gain_nothing_from_streams() -> None:
