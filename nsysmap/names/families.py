@@ -101,11 +101,12 @@ OPERATION_WORDS: tuple[tuple[str, str], ...] = (
     ("resize", "resize upsample interpolate gridsample grid_sample"),
     ("concat", "catarray concat"),
     ("slice", "slice _pad_ cupad padkernel pad_kernel reflection_pad padding splitkernel split_kernel"),
+    ("pointwise", "broadcast_kernel"),  # of CUDA.jl and GPUArrays: any elementwise expression
     ("cast", "convert float2half half2float cast_kernel castkernel"),
     ("deconvolution", "xmma_trt::implicit_gemm::strided_dgrad"),
     ("convolution", "conv depthwise winograd im2col wgrad dgrad"),
     ("gemv", "gemv matvec"),
-    ("gemm", "gemm bmm_ splitk matmul _mm_ scaled_mm moe_kernel mlp_"),
+    ("gemm", "gemm bmm_ splitk matmul mat_mul matrixmul matrix_mul transposemul transpose_mul _mm_ scaled_mm moe_kernel mlp_"),
     ("pooling", "pool"),
     ("shuffle", "permut transpose roll_cuda_kernel"),
     ("quantize", "quant"),

@@ -513,6 +513,11 @@ def test_every_field_of_every_example_has_a_label_and_tokens_are_explained() -> 
             {"function": "kernel_2d"},
         ),  # no signature: it does not begin with the first argument
         ("sgemm_naive(int, float, const float *, float *)", "cuda", {"operation": "gemm"}),
+        ("matrixTransposeMulKernel(float *, float *)", "cuda", {"operation": "gemm"}),
+        ("void MatrixMulCUDA<32>(float *, float *, int)", "cuda", {"operation": "gemm"}),
+        ("transpose_kernel(float *)", "cuda", {"operation": "shuffle"}),
+        ("_16broadcast_kernel15CuKernelContext", "cuda", {"operation": "pointwise"}),
+        ("float2half_cast_kernel(float *)", "cuda", {"operation": "cast"}),
         ("void sgemm_tiled<(int)32>(const float *, float *)", "cuda", {"operation": "gemm"}),
         ("void gemmSN_NN_kernel<float, (int)128>(const float *)", "cublas", {"operation": "gemm"}),
         ("convexConvexNphase_stage1Kernel", "cuda", {"operation": "unknown"}),
