@@ -83,15 +83,15 @@ _PYTHON_GRAPH = (
     ),
 )
 _RTX_PYTHON_GRAPH = _line(
-    "config = engine.create_runtime_config(); config.cuda_graph_strategy ="
-    " trt.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE; context = engine.create_execution_context(config) "
-    " # from RTX 1.2 on",
+    "runtime_config = engine.create_runtime_config(); runtime_config.cuda_graph_strategy ="
+    " trt.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE; context ="
+    " engine.create_execution_context(runtime_config)  # from RTX 1.2 on",
     brief="runtime_config.cuda_graph_strategy = trt.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE",
 )
 _RTX_GRAPH = _line(
-    "config = engine->createRuntimeConfig();"
-    " config->setCudaGraphStrategy(CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);"
-    " context = engine->createExecutionContext(config);  // from RTX 1.2 on",
+    "runtimeConfig = engine->createRuntimeConfig();"
+    " runtimeConfig->setCudaGraphStrategy(CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);"
+    " context = engine->createExecutionContext(runtimeConfig);  // from RTX 1.2 on",
     brief="runtimeConfig->setCudaGraphStrategy(CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);",
 )
 _ALL_OF_PYTHON = {
@@ -136,11 +136,11 @@ _ONE_STREAM = _say("enqueue everything on one stream")
 _STREAMS = {
     TENSORRT: (_line("trtexec --onnx=MODEL.onnx --maxAuxStreams=2", 8, 6), _NO_STREAMS),
     API_PYTHON: (
-        _line("config.max_aux_streams = 2  # when the engine is built", 8, 6),
+        _line("builder_config.max_aux_streams = 2  # when the engine is built", 8, 6),
         _NO_STREAMS,
     ),
     API_CPP: (
-        _line("config->setMaxAuxStreams(2);  // when the engine is built", 8, 6),
+        _line("builderConfig->setMaxAuxStreams(2);  // when the engine is built", 8, 6),
         _NO_STREAMS,
     ),
     **dict.fromkeys(
@@ -188,11 +188,11 @@ _AUTOCAST = _line("python -m modelopt.onnx.autocast --onnx_path MODEL.onnx", 10,
 _HALF = {
     API_PYTHON: (
         _AUTOCAST,
-        _line("config.set_flag(trt.BuilderFlag.FP16)  # when the engine is built"),
+        _line("builder_config.set_flag(trt.BuilderFlag.FP16)  # when the engine is built"),
     ),
     API_CPP: (
         _AUTOCAST,
-        _line("config->setFlag(nvinfer1::BuilderFlag::kFP16);  // when the engine is built"),
+        _line("builderConfig->setFlag(nvinfer1::BuilderFlag::kFP16);  // when the engine is built"),
     ),
     ONNX: (_AUTOCAST, _line("trtexec --onnx=MODEL.onnx --fp16")),
     RTX_ONNX_RUNTIME: (_AUTOCAST,),  # the types are those of the model
@@ -302,7 +302,8 @@ _WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
         ),
         LLM_CPP: (
             _line(
-                "knobs.setCudaGraphMode(true); config.setExtendedRuntimePerfKnobConfig(knobs);",
+                "knobs.setCudaGraphMode(true);"
+                " executorConfig.setExtendedRuntimePerfKnobConfig(knobs);",
                 10,
                 7,
                 release="from TensorRT-LLM 0.16 on",
@@ -449,11 +450,11 @@ _WAYS_OF_CHANGES: Mapping[str, Mapping[str, tuple[Way, ...]]] = {
     "one-stream": {
         TENSORRT: (_line("trtexec --onnx=MODEL.onnx --maxAuxStreams=0", 8, 6), _ONE_STREAM),
         API_PYTHON: (
-            _line("config.max_aux_streams = 0  # when the engine is built", 8, 6),
+            _line("builder_config.max_aux_streams = 0  # when the engine is built", 8, 6),
             _ONE_STREAM,
         ),
         API_CPP: (
-            _line("config->setMaxAuxStreams(0);  // when the engine is built", 8, 6),
+            _line("builderConfig->setMaxAuxStreams(0);  // when the engine is built", 8, 6),
             _ONE_STREAM,
         ),
         RTX: (_ONE_STREAM,),
@@ -580,8 +581,12 @@ EACH_ENGINE = replace(CHANGES["cuda-graph"], title="run each engine as a CUDA gr
 
 _LEVEL_5 = {
     TENSORRT: _line("trtexec --onnx=MODEL.onnx --builderOptimizationLevel=5", 8, 6),
-    API_PYTHON: _line("config.builder_optimization_level = 5  # when the engine is built", 8, 6),
-    API_CPP: _line("config->setBuilderOptimizationLevel(5);  // when the engine is built", 8, 6),
+    API_PYTHON: _line(
+        "builder_config.builder_optimization_level = 5  # when the engine is built", 8, 6
+    ),
+    API_CPP: _line(
+        "builderConfig->setBuilderOptimizationLevel(5);  // when the engine is built", 8, 6
+    ),
     ONNX_RUNTIME: _line(_PROVIDER.format("trt_builder_optimization_level", 5), 8, 6),
     TORCH_TENSORRT: _line(
         "torch_tensorrt.compile(model, inputs=inputs, optimization_level=5)",
@@ -677,10 +682,10 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
             TENSORRT: (_line(_EXPORT, 10), _OLD_REGION),
             API_PYTHON: (
                 _line(
-                    "config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED  # then export"
-                    " the layers again",
+                    "builder_config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED  # then"
+                    " export the layers again",
                     10,
-                    brief="config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED",
+                    brief="builder_config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED",
                 ),
                 _OLD_REGION,
             ),
@@ -905,11 +910,11 @@ rule itself how.
 _TACTICS = "+CUBLAS,+CUBLAS_LT,+CUDNN"
 _SOURCES = {
     "python": (
-        "config.set_tactic_sources(config.get_tactic_sources() | 1 << int(trt.TacticSource.CUBLAS)"
-        " | 1 << int(trt.TacticSource.CUDNN))"
+        "builder_config.set_tactic_sources(builder_config.get_tactic_sources()"
+        " | 1 << int(trt.TacticSource.CUBLAS) | 1 << int(trt.TacticSource.CUDNN))"
     ),
     "cpp": (
-        "config->setTacticSources(config->getTacticSources() | 1U <<"
+        "builderConfig->setTacticSources(builderConfig->getTacticSources() | 1U <<"
         " static_cast<uint32_t>(TacticSource::kCUBLAS) | 1U <<"
         " static_cast<uint32_t>(TacticSource::kCUDNN));"
     ),

@@ -466,13 +466,15 @@ def _kernel_ns(tables: Mapping[str, Table]) -> int:
 
 
 def _layers(tables: Mapping[str, Table], units: float) -> tuple[LayerGroup, ...]:
+    # the name of a row has * for all in which its layers' names differ, operations among it
+    names = {row.integer("layer_id"): row.text("name") for row in tables["layers"]}
     return tuple(
         LayerGroup(
             name=row.text("name"),
             title=row.text("title"),
             kind=row.text("kind"),
             does=(
-                ", ".join(_does(row.text("name")))
+                ", ".join(_does(names[row.integer("first_layer")]))
                 if row.text("kind") == "myelin_kernel" or row.text("name").startswith("__myl_")
                 else ""
             ),

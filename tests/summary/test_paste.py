@@ -5,6 +5,7 @@ for its version of TensorRT.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -112,6 +113,15 @@ def test_no_line_has_an_option_that_the_version_lacks(name: str) -> None:
                     re.findall(r"trtexec .*?--(\w+)", text) if text.startswith("trtexec") else []
                 )
                 assert set(options) <= set(OPTIONS), text
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_a_line_says_whose_configuration_it_sets_the_builders_or_the_runtimes(name: str) -> None:
+    for program in (*(Program(kind, (10, 14)) for kind in KINDS), Program(TENSORRT, rtx=True)):
+        for host in (None, *HOSTS):
+            made = how(EVERYTHING[name], replace(program, host=host))
+            for text in (*said(made), made.paste_brief or ""):
+                assert not re.search(r"\bconfig(\.|->| = )", text), text
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
@@ -463,7 +473,7 @@ def test_for_engines_of_tensorrt_for_rtx_no_line_is_one_of_trtexec(
         ),
         (
             Program(TENSORRT, rtx=True, host=PYTHON),
-            "config = engine.create_runtime_config(); config.cuda_graph_strategy = ",
+            "runtime_config = engine.create_runtime_config(); runtime_config.cuda_graph_strategy =",
         ),
         (
             Program(TENSORRT, rtx=True, host=TENSORRT_RTX),

@@ -40,6 +40,7 @@ from nsysmap.core.report_schema import (
     FINDINGS,
     INFERENCE_LOOPS,
     INFERENCE_TIMES,
+    REPEATED_LAYERS,
     RULE_OUTCOMES,
 )
 from nsysmap.core.result_schema import GAPS, WHATIF
@@ -412,6 +413,19 @@ def test_loops_of_hidden_cuda_graphs_are_on_no_other_gpu() -> None:
     found = summarize({**tables, "inference_loops": Table.of_rows(INFERENCE_LOOPS, loops)})
     assert [one.what for one in found.kinds] == ["", "CUDA graphs"]
     assert "each GPU" not in words.times(found)[0]
+
+
+def test_what_alike_layers_do_is_what_one_of_them_does_and_not_what_their_names_share() -> None:
+    """Norms before and after a slice share the beginning of their names, which moves data only."""
+    tables = analysis("bert_trt103", "graph.nsys-rep").tables.by_name()
+    rows = tables["repeated_layers"].records()
+    norms = [row for row in rows if "output/LayerNorm" in str(row["title"])]
+    for row in norms:
+        row["name"] = "__myl_ResTra*"
+    found = summarize({**tables, "repeated_layers": Table.of_rows(REPEATED_LAYERS, rows)})
+    does = [one.does for one in found.layers if one.name == "__myl_ResTra*"]
+    assert does == ["residual-add, layernorm"] * len(norms)
+    assert norms
 
 
 def test_repetitions_of_several_sequences_of_kernels_are_not_of_the_same() -> None:
