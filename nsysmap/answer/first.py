@@ -31,6 +31,7 @@ from nsysmap.answer.model import (
     Trouble,
 )
 from nsysmap.answer.ranks import replayed_alone
+from nsysmap.answer.unlike_loops import LoopAlone, from_first_to_last, unlike_loops
 from nsysmap.core.changes import CHANGES
 from nsysmap.core.idle_causes import idle_words
 from nsysmap.core.records import dataclass
@@ -44,6 +45,7 @@ LAYERS = 5
 _LEAST_IDLE = 0.05  # share of the window from which a cause of idle time is named
 _CAUSES = 2  # of idle time that one line has room for
 _LEAST_COST = 0.04  # share of the kernel time from which a layer is named
+_LOOPS = 4  # that are named, of those that a program runs one after the other
 _MAJOR = 0.1  # share of all time from which one is not minor
 _FIRST_FEW = 3  # layers that are named however little of all time the kernels are
 _LAUNCHED = ("launch", "dispatch")  # causes that lie between the launches of an inference
@@ -210,6 +212,9 @@ def times(answer: Answer) -> list[tuple[str, ...]]:
     lines: list[tuple[str, ...]] = []
     if answer.decoding is not None:
         lines += _decoding(answer)
+    elif (loops := unlike_loops(answer)) is not None:  # a prediction over all is of none
+        lines += _of_loops(loops.loops, answer.unit_of_time.short)
+        return [*lines, *_start_up(answer), *_slow_first(answer), *_pauses(answer)]
     elif answer.traced and answer.per_second:
         lines.append(_traced(answer))
     if answer.trtexec_ns:
@@ -255,7 +260,9 @@ def _pauses(answer: Answer) -> list[tuple[str, ...]]:
     gpu, compiled = main_gpu(answer), answer.first_use
     if gpu is None or answer.traced is None:
         return []
-    left_out = gpu.left_out_ns - (compiled.compile_ns if compiled else 0)
+    loops = unlike_loops(answer)
+    paused_ns = gpu.left_out_ns + (loops.paused_ns if loops is not None else 0)
+    left_out = paused_ns - (compiled.compile_ns if compiled else 0)
     if left_out < _LONG_PAUSE * gpu.window_ns:
         return []
     one = words.each(answer)
@@ -318,6 +325,29 @@ def _traced(answer: Answer) -> tuple[str, ...]:
         f"{told} while profiled{beside}",
         f"{told} while profiled",
     )
+
+
+def _of_loops(loops: Sequence[LoopAlone], one: str) -> list[tuple[str, ...]]:
+    """The time of a repetition of the loop that takes most, and of the next ones."""
+    main = f"{rounded(loops[0].median_ns)} per {one} of {escaped(loops[0].what)}"
+    share, several = percent(loops[0].share, 1, 0), counted(len(loops), "loop")
+    named = [
+        f"{rounded(loop.median_ns)} of {escaped(loop.what)} ({percent(loop.share, 1, 0)})"
+        for loop in loops
+    ]
+    forms = []
+    for number in range(min(len(loops), _LOOPS), 1, -1):
+        more = len(loops) - number
+        behind = f" and {counted(more, 'more loop')}" if more else ""
+        forms.append(f"others: {', '.join(named[1:number])}{behind}")
+    whole = f"{main} ({share} of {several} one after the other)"
+    first = (
+        f"{whole} while profiled",
+        whole,
+        f"{main} ({share} of {several})",
+        f"{main} ({share})",
+    )
+    return [first, tuple(forms)]
 
 
 def _unprofiled(answer: Answer, value: Figure) -> tuple[str, ...]:
@@ -386,7 +416,7 @@ def main_gpu(answer: Answer) -> GpuTime | None:
     for device in (answer.traced_gpu, replayed):
         for gpu in known:
             if gpu.device == device:
-                return gpu
+                return gpu if unlike_loops(answer) is None else from_first_to_last(gpu)
     return known[0] if known else None
 
 
@@ -399,10 +429,13 @@ def busy(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
     without = answer.gpu_unprofiled
     then = (
         f", {percent(without.busy_share or 0.0, 1, 0)} without nsys"
-        if without is not None and without.device == gpu.device and without.busy_share is not None
+        if without is not None
+        and without.device == gpu.device
+        and without.busy_share is not None
+        and span == ""
         else ""
     )
-    others = [one for one in answer.gpus if one is not gpu and one.busy_share is not None]
+    others = [one for one in answer.gpus if one.device != gpu.device and one.busy_share is not None]
     more = (
         "; "
         + ", ".join(f"GPU {one.device} {percent(one.busy_share or 0.0, 1, 0)}" for one in others)
@@ -556,6 +589,8 @@ class Todo:
 def todo(answer: Answer) -> tuple[Todo, ...]:
     """What to do first, the largest saving first."""
     shown = gains.first_actions(answer)
+    if unlike_loops(answer) is not None:  # a rate over unlike loops is of none of them
+        shown = tuple(one for one in shown if not one.throughput_only)
     before = _compiled(answer)
     if not before and not any(not one.throughput_only for one in shown):
         before = _trials(answer)

@@ -7,6 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nsysmap.answer import first
+from nsysmap.answer.summarize import summarize
+from nsysmap.answer.unlike_loops import unlike_loops
 from nsysmap.api import analyze
 from nsysmap.trace.inferences.long_loops import long_loops
 from tests.nsys_file import THREAD, NsysFile
@@ -63,3 +66,53 @@ def test_a_stream_that_hardly_works_has_no_repetitions_of_its_own(tmp_path: Path
             file.call("cudaStreamSynchronize_v3020", at + 3_000, at + 4_000, 2 * 10**6 + number)
     inferences = analyze(file.write(tmp_path / "x.sqlite"), rules=[]).tables.inferences
     assert set(inferences.ints("kernels").tolist()) == {6}
+
+
+def benchmark(waits: bool) -> NsysFile:
+    """Three loops of one kernel each, and a pause before each."""
+    file, number, now = NsysFile(), 0, 1_000
+    for name, took in (("_Z5smallPf", 100_000), ("_Z5largePf", 900_000), ("_Z4lastPf", 50_000)):
+        for _ in range(120):
+            number += 1
+            file.launch(name, now, number, took=took)
+            now += took + 10_000
+            if waits:
+                file.call("cudaStreamSynchronize_v3020", now - took, now, 10**6 + number)
+            now += 1_000
+        now += 2_000_000_000
+    return file
+
+
+def test_of_loops_of_one_kernel_the_one_with_the_most_time_is_told_first(tmp_path: Path) -> None:
+    answer = summarize(
+        analyze(benchmark(True).write(tmp_path / "x.sqlite"), rules=[]).tables.by_name()
+    )
+    found = unlike_loops(answer)
+    assert found is not None
+    assert [loop.what for loop in found.loops] == ["large", "small", "last"]
+    assert 900_000 <= found.loops[0].median_ns <= 920_000 and 0.8 < found.loops[0].share < 0.9
+    lines = [form for line in first.times(answer) for form in line]
+    assert not any("without nsys" in line for line in lines)
+    assert any("between runs" in line for line in lines)
+    gpu = first.main_gpu(answer)
+    assert gpu is not None and gpu.busy_share is not None and gpu.busy_share < 0.1
+    assert not any("without nsys" in line for line in first.busy(answer, gpu))
+
+
+def test_a_kernel_many_times_without_a_wait_may_be_the_inside_of_anything(tmp_path: Path) -> None:
+    trace = read_trace(benchmark(False).write(tmp_path / "x.sqlite"))
+    assert (long_loops(trace, np.arange(len(trace.kernels))) < 0).all()
+
+
+def test_loops_in_turns_are_no_loops_one_after_the_other(tmp_path: Path) -> None:
+    file, number, now = NsysFile(), 0, 1_000
+    for turn in range(60):
+        for size in (3, 9) if turn % 3 else (9, 3):
+            for place in range(size):
+                number += 1
+                file.launch(f"k{size}_{place}", now, number, took=90_000)
+                now += 100_000
+            file.call("cudaStreamSynchronize_v3020", now, now + 1_000, 10**6 + number)
+            now += 2_000
+    answer = summarize(analyze(file.write(tmp_path / "x.sqlite"), rules=[]).tables.by_name())
+    assert unlike_loops(answer) is None

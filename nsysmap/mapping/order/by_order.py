@@ -196,9 +196,17 @@ def _by_periods(
             turns=not _tensorrt_in(trace),
         )
     )
-    if not engines and not (kept != MISSING).any() and not _tensorrt_in(trace):
-        kept = long_loops(in_turn, mine)
+    if not engines and not _mostly(trace, mine, kept) and not _tensorrt_in(trace):
+        loops = long_loops(in_turn, mine)
+        kept = loops if (loops != MISSING).any() else kept
     return kept, open_rows
+
+
+def _mostly(trace: Trace, rows: IntArray, repeated: IntArray) -> bool:
+    """Whether most of the time of these kernels is of what repeats."""
+    kernels = trace.kernels
+    took = kernels.ints_at("end_ns", rows) - kernels.ints_at("start_ns", rows)
+    return 2 * int(took[repeated[rows] != MISSING].sum()) >= int(took.sum()) > 0
 
 
 def _cut_at_known(

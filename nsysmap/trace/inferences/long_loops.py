@@ -9,6 +9,7 @@ import numpy as np
 from nsysmap.core.groups import numbered, rows_by_value
 from nsysmap.core.table import MISSING, BoolArray, IntArray
 from nsysmap.trace.inferences.launch_order import launch_order
+from nsysmap.trace.inferences.periods import calls_between, waits_of
 from nsysmap.trace.model import Trace
 
 _LONGEST = 64  # kernels of one turn
@@ -22,7 +23,7 @@ def long_loops(trace: Trace, rows: IntArray) -> IntArray:
     for all kernels of a process of which such loops are not most of its work.
 
     A loop is the same two kernels or more, in the same order on one stream, a hundred times with
-    nothing else between.
+    nothing else between; or one kernel, where the host waits between any two.
     """
     kernels = trace.kernels
     number, done = np.full(len(kernels), MISSING, np.int64), 0
@@ -32,10 +33,11 @@ def long_loops(trace: Trace, rows: IntArray) -> IntArray:
     process = kernels.ints("process")
     _, stream = numbered(*(kernels.ints(name)[rows] for name in ("process", "context", "stream")))
     names = kernels.text("name").codes.astype(np.int64)
+    waited = _waited(trace, rows)
     for _, places in rows_by_value(stream):
         mine = rows[places]
         mine = launch_order(kernels, mine, np.zeros(len(mine), np.int64))
-        turns = _turns(names[mine])
+        turns = _turns(names[mine], waited[mine])
         inside = turns >= 0
         number[mine[inside]] = turns[inside] + done
         done += int(turns.max(initial=-1)) + 1
@@ -46,7 +48,17 @@ def long_loops(trace: Trace, rows: IntArray) -> IntArray:
     return number
 
 
-def _turns(codes: IntArray) -> IntArray:
+def _waited(trace: Trace, rows: IntArray) -> BoolArray:
+    """For each kernel of the trace whether it is one of these, and the host waited between the
+    launch of the one before it on its thread and its own.
+    """
+    waited = np.zeros(len(trace.kernels), np.bool_)
+    order = launch_order(trace.kernels, rows, np.zeros(len(rows), np.int64))
+    waited[order] = calls_between(trace, order, waits_of(trace)) > 0
+    return waited
+
+
+def _turns(codes: IntArray, waited: BoolArray) -> IntArray:
     """For each kernel of a stream the number of its turn, -1 for none; of two ways to see the same
     stretch the one with the shorter turn.
     """
@@ -62,7 +74,8 @@ def _turns(codes: IntArray) -> IntArray:
                 continue
             first, behind = begin, begin + count * size
             free[first:behind] = False
-            if size > 1:  # one kernel many times may be the inside of anything
+            # one kernel many times without a wait may be the inside of anything
+            if size > 1 or waited[first + 1 : behind].all():
                 turn[first:behind] = done + np.arange(count * size) // size
                 done += count
     return turn

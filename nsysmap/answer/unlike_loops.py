@@ -1,0 +1,96 @@
+"""Unlike loops one after the other, as of a benchmark of several operations or sizes: a mean over
+all of their repetitions is the time of none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from nsysmap.answer.costs import functions
+from nsysmap.answer.model import Answer, GpuTime
+from nsysmap.answer.words import main_kind
+from nsysmap.core.groups import runs
+from nsysmap.core.records import dataclass
+from nsysmap.core.table import MISSING
+from nsysmap.text.units import counted
+from nsysmap.trace.inferences.steady import SHORTEST_PHASE
+
+# times the usual time of a loop's repetitions: what is beyond the usual is a pause before one
+_PAUSE = 5.0
+
+
+@dataclass(frozen=True)
+class LoopAlone:
+    """One of these loops."""
+
+    what: str  # its kernel, or how many it has
+    median_ns: int  # of one of its repetitions
+    share: float  # of the time of all
+
+
+@dataclass(frozen=True)
+class UnlikeLoops:
+    """The loops that a program runs one after the other."""
+
+    loops: tuple[LoopAlone, ...]  # the one with the most time first
+    paused_ns: int  # in the times of repetitions that came after a pause, beyond their usual one
+
+
+def unlike_loops(answer: Answer) -> UnlikeLoops | None:
+    """The loops of a program whose repetitions are of kinds that take unlike times, each of which
+    comes many times before the next; None where they come in turns, or alone.
+    """
+    if main_kind(answer) is None or answer.traced is None:
+        return None
+    times = answer.tables["inference_times"]
+    rows = np.flatnonzero(times.ints("time_ns") != MISSING)
+    rows = rows[np.argsort(times.ints("inference")[rows], kind="stable")]
+    group, took = times.ints("group_id")[rows], times.ints("time_ns")[rows]
+    _, _, stretch = runs(group)
+    kinds = np.unique(group)
+    if len(kinds) < 2 or len(group) < SHORTEST_PHASE * len(stretch):
+        return None
+    usual = {int(one): float(np.median(took[group == one])) for one in kinds}
+    total = {one: ns * np.count_nonzero(group == one) for one, ns in usual.items()}
+    each = np.array([usual[one] for one in group.tolist()])
+    beyond = took - each
+    called = _called(answer, list(total))
+    return UnlikeLoops(
+        tuple(
+            LoopAlone(called[one], round(usual[one]), total[one] / max(sum(total.values()), 1.0))
+            for one in sorted(total, key=lambda one: -total[one])
+        ),
+        int(beyond[beyond > _PAUSE * each].sum()),
+    )
+
+
+def _called(answer: Answer, groups: Sequence[int]) -> dict[int, str]:
+    """What the loops of these groups are called: by their kernel, where it is only one, else by how
+    many it has.
+    """
+    tables = answer.tables
+    times, kernels = tables["inference_times"], tables["kernels"]
+    group_of = dict(
+        zip(times.ints("inference").tolist(), times.ints("group_id").tolist(), strict=True)
+    )
+    names = kernels.text("name")
+    member, first = np.unique(kernels.ints("inference"), return_index=True)
+    kernel = {
+        group_of[one]: names.values[names.codes[at]]
+        for one, at in zip(member.tolist(), first.tolist(), strict=True)
+        if one in group_of
+    }
+    sizes = {kind.group: kind.kernels or 0 for kind in answer.kinds}
+    alone = [one for one in groups if sizes.get(one) == 1 and one in kernel]
+    named = dict(zip(alone, functions([kernel[one] for one in alone]), strict=True))
+    return {one: named.get(one) or counted(sizes.get(one, 0), "kernel") for one in groups}
+
+
+def from_first_to_last(gpu: GpuTime) -> GpuTime:
+    """How busy a GPU was from the first of its loops to the last, with what lies between them."""
+    whole_ns = gpu.window_ns + gpu.left_out_ns
+    share = None if gpu.whole_busy_ns is None else gpu.whole_busy_ns / max(whole_ns, 1)
+    return replace(gpu, window="trace", busy_share=share, idle=())
