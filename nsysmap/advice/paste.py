@@ -620,6 +620,10 @@ _BATCH = AdvisedChange(
     },
     around=True,
 )
+_WITHOUT_QUANTIZERS = AdvisedChange(
+    "compare with the engine without Q/DQ",
+    _model("build it in FP16 or BF16 without Q/DQ, and give both captures to nsysmap compare"),
+)
 RULES: Mapping[str, AdvisedChange | ByEvidence] = {
     "attention-not-fused": ByEvidence(
         "operator",
@@ -876,10 +880,7 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
             "channels in multiples of 8 (FP16, BF16), 16 (INT8, FP8), 4 (TF32)",
         ),
     ),
-    "quantized-latency-bound": AdvisedChange(
-        "compare with the engine without Q/DQ",
-        _model("build it in FP16 or BF16 without Q/DQ, and give both captures to nsysmap compare"),
-    ),
+    "quantized-latency-bound": _WITHOUT_QUANTIZERS,
     "fp16-norm": AdvisedChange(
         "keep norms from overflowing in FP16",
         _model("compare the output with FP32; if it is off, use BF16 or cast around the norm"),
@@ -965,10 +966,11 @@ TRIALS: Mapping[str, AdvisedChange] = {
             API_CPP: (_line(_SOURCES["cpp"], 10),),
         },
     ),
+    "quantized-latency-bound": _WITHOUT_QUANTIZERS,
     "batch": _BATCH,
 }
 """What to try on layers that are far from the hardware, by their reasons (see
-core.headroom_reasons.TRIED_BY) or their data types.
+core.headroom_reasons.TRIED_BY), their data types, or what a rule found of them.
 """
 
 TIMES_TACTICS = frozenset({"kernels", "routes", "tactic-sources"})

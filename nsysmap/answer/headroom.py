@@ -26,6 +26,7 @@ _QUEUED = frozenset(
     if cause.between_kernels and not cause.yields and name != "unknown"
 )
 """Causes of idle time in which work was queued already."""
+_QUANTIZED = "quantized-latency-bound"  # a rule, and what to try about what it finds
 _LEAST_TRIAL = 0.01
 """Share of the layers' time that something to try may save at least."""
 
@@ -67,7 +68,11 @@ def headroom_of(
     )
     times = {layer: row.integer("time_ns") for layer, row in rows.items()}
     changes = tables["precision_changes"]
-    trials = (*_trials(found, program), *_other_types(found, program, changes, times))
+    trials = (
+        *_trials(found, program),
+        *_other_types(found, program, changes, times),
+        *_without_quantizers(found, program, tables["findings"], times),
+    )
     return replace(
         found, trials=tuple(sorted(trials, key=lambda one: (one.throughput_only, -one.at_most_ns)))
     )
@@ -258,3 +263,37 @@ def _other_types(
             )
         )
     return trials
+
+
+def _without_quantizers(
+    found: Headroom, program: Program, findings: Table, times: Mapping[int, int]
+) -> Sequence[Trial]:
+    """An engine without 8 bits where a rule found that they do not make its products faster: at
+    most, what its products take beyond their least.
+    """
+    told = [row.maybe_text("about") or "" for row in findings if row.text("rule") == _QUANTIZED]
+    products = {int(layer) for about in told for layer in about.split()}
+    taken: dict[str, float] = {}
+    for group in found.groups:
+        whole = sum(times.get(layer, 0) for layer in group.layer_ids)
+        mine = sum(times.get(layer, 0) for layer in group.layer_ids if layer in products)
+        if mine and group.headroom_ns:
+            taken[group.title] = group.headroom_ns * mine / whole
+    at_most, change = sum(taken.values()), TRIALS[_QUANTIZED]
+    if not taken or at_most < _LEAST_TRIAL * found.time_ns:
+        return ()
+    made = how(change, program)
+    return (
+        Trial(
+            name=_QUANTIZED,
+            title=change.title,
+            at_most_ns=round(at_most),
+            layers=tuple(sorted(taken, key=lambda one: -taken[one])),
+            throughput_only=False,
+            paste=made.paste,
+            paste_pytorch=made.paste_pytorch,
+            change=made.change,
+            paste_brief=made.paste_brief,
+            change_brief=made.change_brief,
+        ),
+    )
