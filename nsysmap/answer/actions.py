@@ -86,6 +86,7 @@ PAUSES = 1.25
 # is easier to make
 _WORTH_MORE = 0.03
 _HOST = "no-host-gap"
+_ALLOCATING = ("alloc", "free")  # kinds of calls
 # in an inference, in which the GPU waits for the host's own work: it lies between launches, not
 # between inferences
 _MANY_GAPS = 3
@@ -108,6 +109,8 @@ class RunFacts:
     data_loader: bool = False  # NVTX ranges show PyTorch's DataLoader
     # the most kernel sequences that inferences of one engine have, as of several shapes
     kinds: int = 1
+    # of the whole steady-state part: in calls that allocate and free device memory
+    allocating_ns: int = 0
 
 
 def run_facts(tables: Mapping[str, Table], program: Program) -> RunFacts:
@@ -136,7 +139,19 @@ def run_facts(tables: Mapping[str, Table], program: Program) -> RunFacts:
         graphs,
         loader,
         _kinds(tables["inference_groups"]),
+        allocating_ns=_allocating_ns(tables),
     )
+
+
+def _allocating_ns(tables: Mapping[str, Table]) -> int:
+    """How long the calls of the steady-state part took that allocate and free device memory."""
+    calls = tables["api_calls"]
+    api = calls.text("api")
+    named = np.array([kind_of_call(name) in _ALLOCATING for name in api.values], np.bool_)
+    rows = np.flatnonzero(named[api.codes]) if len(named) else np.zeros(0, np.int64)
+    mine = calls.take(rows)
+    mine = mine.take(_steady(tables, mine))
+    return int((mine.ints("end_ns") - mine.ints("start_ns")).sum())
 
 
 def _kinds(groups: Table) -> int:
@@ -223,6 +238,9 @@ def actions(
         unsure = [_change(row, runs, findings, idle, reformats) for row in rows]
         changes += sorted(unsure, key=lambda one: -one.saving.ns)[:1]
     changes = [one for one in changes if one.name not in _the_same(changes, runs)]
+    if _allocates(runs) and units:
+        most = round(runs.allocating_ns / units)
+        changes = [_saving_at_most(most, one) if one.name == _HOST else one for one in changes]
     replayed = any(row.text("answer") == "answered" for row in tables["whatif"])
     rules = [
         found
@@ -245,6 +263,24 @@ def actions(
     first = [one for one in priced if one.name == _WHOLE_ENGINE and one.saving.ns > largest]
     everything = [*first, *changes, *(one for one in priced if one not in first)]
     return tuple(sorted(everything, key=lambda one: one.throughput_only))
+
+
+def _saving_at_most(most_ns: int, action: Action) -> Action:
+    """The same, saving no more than that: calls that are no longer made save their own time, and
+    not all the time in which the host was busy elsewhere.
+    """
+    saving, after = action.saving, action.after
+    if saving.ns <= most_ns or after is None:
+        return action
+    before = after.ns + saving.ns
+    least = before - most_ns
+
+    return replace(
+        action,
+        saving=Figure(most_ns, 0, most_ns),  # how long they take without the profiler is unknown
+        share=most_ns / before if before else None,
+        after=Figure(least, least, before),
+    )
 
 
 def _the_same(changes: Sequence[Action], runs: RunFacts) -> set[str]:
@@ -367,15 +403,7 @@ def _on_condition(change: str, runs: RunFacts) -> str:
 def _allocates(runs: RunFacts) -> bool:
     """Whether the host's work is mostly the allocation of device memory."""
     found = runs.host_evidence
-    return (
-        found is not None
-        and found.kind == "call"
-        and kind_of_call(found.name)
-        in (
-            "alloc",
-            "free",
-        )
-    )
+    return found is not None and found.kind == "call" and kind_of_call(found.name) in _ALLOCATING
 
 
 def _what(change: str, runs: RunFacts) -> AdvisedChange:

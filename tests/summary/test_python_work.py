@@ -207,3 +207,18 @@ def test_where_only_repetitions_are_known_one_graph_is_of_a_whole_repetition_and
     assert "whole repetition" in action.title
     assert "torch.cuda.graph" in (action.paste or "")
     assert "each engine" not in gains.graph(replace(summary, actions=(action,)))
+
+
+def test_calls_that_are_no_longer_made_save_no_more_than_they_take() -> None:
+    """The host is busy elsewhere for 400 ns of a repetition, 250 of them in calls that allocate."""
+    allocates = HostEvidence("call", "cudaMallocAsync", "call cudaMallocAsync")
+    runs = RunFacts(Program("cuda"), 1, allocates, repeats=True, allocating_ns=2500)
+    replayed = tables([answered("no-host-gap", 400, 300, 500)], [], [])
+    (action,) = actions(replayed, runs, units=10, unit_time=UnitTime(1000, 1000))
+    assert action.title == "allocate device memory once, before the loop"
+    assert (action.saving.ns, action.saving.low_ns, action.saving.high_ns) == (250, 0, 250)
+    assert action.after is not None and action.after.ns == 750
+    (whole,) = actions(
+        replayed, replace(runs, allocating_ns=9000), units=10, unit_time=UnitTime(1000, 1000)
+    )
+    assert whole.saving.ns == 400
