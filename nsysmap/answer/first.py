@@ -16,7 +16,7 @@ from nsysmap.advice.program import (
     TORCH_TENSORRT,
 )
 from nsysmap.answer import gains, whose, words
-from nsysmap.answer.costs import cost_rows, kernel_titles, whole_forms
+from nsysmap.answer.costs import cost_rows, functions, kernel_titles, whole_forms
 from nsysmap.answer.headroom_words import farthest
 from nsysmap.answer.model import (
     WORK,
@@ -30,6 +30,7 @@ from nsysmap.answer.model import (
     NextStep,
     Trouble,
 )
+from nsysmap.answer.next_steps import long_kernel
 from nsysmap.answer.ranks import replayed_alone
 from nsysmap.answer.unlike_loops import LoopAlone, from_first_to_last, unlike_loops
 from nsysmap.core.changes import CHANGES
@@ -168,7 +169,8 @@ def doubts(answer: Answer) -> tuple[Doubtful, ...]:
     found = [_trouble(answer, one) for one in answer.errors]
     if told := _host(answer):
         found.append(Doubtful(told[0], shorter=told[1:]))
-    if not (answer.inferences or answer.blocked or answer.next_steps):
+    known = answer.inferences or answer.blocked or answer.next_steps
+    if not (known or (not answer.tensorrt and long_kernel(answer.tables))):
         found.append(Doubtful(f"{words.none_of(answer)} was recognised: no time of one is known"))
     found += [
         Doubtful(note.brief or note.text)
@@ -591,10 +593,29 @@ def todo(answer: Answer) -> tuple[Todo, ...]:
     shown = gains.first_actions(answer)
     if unlike_loops(answer) is not None:  # a rate over unlike loops is of none of them
         shown = tuple(one for one in shown if not one.throughput_only)
-    before = _compiled(answer)
+    before = _compiled(answer) or _one_kernel(answer)
     if not before and not any(not one.throughput_only for one in shown):
         before = _trials(answer)
     return (*before, *_actions(answer, shown[: gains.ACTIONS - len(before)]))
+
+
+def _one_kernel(answer: Answer) -> list[Todo]:
+    """The kernel to make faster, where a few launches of one take most of a program's time."""
+    found = None if answer.tensorrt else long_kernel(answer.tables)
+    if found is None:
+        return []
+    (name,) = functions([found.name])
+    gain = f"{rounded(found.time_ns)} in {counted(found.launches, 'launch')}"
+    return [
+        Todo(
+            f"make {escaped(name)} faster",
+            f"{gain}, {percent(found.share, 1, 0)} of all kernel time",
+            "",
+            "see with Nsight Compute (ncu) what limits it: nothing that repeats takes as long",
+            "",
+            throughput=False,
+        )
+    ]
 
 
 def _compiled(answer: Answer) -> list[Todo]:

@@ -6,19 +6,54 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from nsysmap.advice.paste import ENGINE_FILE
 from nsysmap.advice.program import Program
 from nsysmap.advice.ways import how
 from nsysmap.answer.model import Answer, Doubt, NextStep
 from nsysmap.answer.words import NOT_ABOUT_THIS
 from nsysmap.core.changes import CHANGES
+from nsysmap.core.records import dataclass
 from nsysmap.core.table import Table
 from nsysmap.text.units import counted
+
+_LEAST = 3  # launches: what comes so often may repeat
 
 
 def _nothing_recorded(tables: Mapping[str, Table]) -> bool:
     """Whether CUDA was traced, and the program did nothing of it."""
     return any(row.maybe_text("about") == "nothing-recorded" for row in tables["notes"])
+
+
+@dataclass(frozen=True)
+class LongKernel:
+    """A kernel of a few launches that take most of all kernel time."""
+
+    name: str
+    launches: int
+    time_ns: int
+    share: float  # of all kernel time
+
+
+def long_kernel(tables: Mapping[str, Table]) -> LongKernel | None:
+    """The kernel that takes most of all kernel time, where nothing repeats and its launches are
+    fewer than repetitions would be: it is what the program does, and no part of a loop.
+    """
+    kernels = tables["kernels"]
+    if len(tables["inferences"]) or not len(kernels):
+        return None
+    names = kernels.text("name")
+    took = kernels.ints("end_ns") - kernels.ints("start_ns")
+    known = names.codes >= 0
+    spent = np.bincount(names.codes[known], weights=took[known], minlength=1)
+    most = int(spent.argmax())
+    launches = int(np.count_nonzero(names.codes == most))
+    if launches >= _LEAST or 2 * spent[most] <= took.sum():
+        return None
+    return LongKernel(
+        names.values[most], launches, int(spent[most]), float(spent[most] / took.sum())
+    )
 
 
 def next_steps(tables: Mapping[str, Table], program: Program) -> tuple[NextStep, ...]:
@@ -44,6 +79,8 @@ def next_steps(tables: Mapping[str, Table], program: Program) -> tuple[NextStep,
                 "nsys profile -t cuda,nvtx,osrt -o report ./PROGRAM",
             )
         )
+    elif not program.shows_engine and long_kernel(tables) is not None:
+        pass  # the program does that once: another capture would show the same
     elif not len(tables["inferences"]):
         found = "capture a loop of the same inference, because none was recognised"
         why = (

@@ -11,6 +11,9 @@ from nsysmap.answer import first
 from nsysmap.answer.summarize import summarize
 from nsysmap.answer.unlike_loops import unlike_loops
 from nsysmap.api import analyze
+from nsysmap.core.report_schema import INFERENCE_TIMES
+from nsysmap.core.table import Table
+from nsysmap.core.trace_schema import INFERENCES
 from nsysmap.trace.inferences.long_loops import long_loops
 from tests.nsys_file import THREAD, NsysFile
 from tests.reports import read_trace
@@ -116,3 +119,26 @@ def test_loops_in_turns_are_no_loops_one_after_the_other(tmp_path: Path) -> None
             now += 2_000
     answer = summarize(analyze(file.write(tmp_path / "x.sqlite"), rules=[]).tables.by_name())
     assert unlike_loops(answer) is None
+
+
+def test_a_kernel_that_takes_most_of_the_time_in_two_launches_is_no_loop_to_capture(
+    tmp_path: Path,
+) -> None:
+    file, now = NsysFile(), 1_000
+    for number, (name, took) in enumerate(
+        [("_Z4initPf", 9_000), ("_Z6searchPf", 900_000), ("_Z6reducePf", 300_000)] * 2
+        + [("_Z4lastPf", 5_000), ("_Z4donePf", 3_000)],
+        1,
+    ):
+        file.launch(f"{name}", now, number, took=took + 1_000 * number)
+        now += 2_000_000 + 700_000 * number * (number % 3)
+    answer = summarize(
+        {
+            **analyze(file.write(tmp_path / "x.sqlite"), rules=[]).tables.by_name(),
+            "inferences": Table.empty(INFERENCES),
+            "inference_times": Table.empty(INFERENCE_TIMES),
+        }
+    )
+    assert not answer.next_steps and not first.doubts(answer)
+    (one,) = first.todo(answer)
+    assert one.title == "make search faster" and "in 2 launches" in one.gain
