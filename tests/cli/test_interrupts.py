@@ -138,7 +138,7 @@ def test_a_step_has_a_bar_where_it_is_known_how_much_is_done() -> None:
         step_line(PartDone("reports", "30 of 60 reports, 1 failed", 30, 60), 3.2, 80)
         == "[============            ] 30 of 60 reports, 1 failed"
     )
-    assert step_line("mapping kernels", 3.2, 80) == "to layers … 3 s"
+    assert step_line("mapping kernels", 3.2, 80) == "mapping kernels … 3 s"
     assert step_line("writing 3 of 4.json", 3.2, 80) == "writing 3 of 4.json … 3 s", (
         "a file may be called so"
     )
@@ -150,7 +150,8 @@ def test_every_long_step_of_an_analysis_is_told() -> None:
     told: list[str] = []
     assert analyze(SYNC, ENGINE, progress=told.append).summary
     steps = list(dict.fromkeys(text.partition(":")[0] for text in told))
-    assert steps[:3] == ["reading the report", "finding inferences", "mapping kernels"]
+    assert steps[:2] == ["reading the report", "finding inferences"]
+    assert steps[2].startswith("mapping kernels")
     # in the order in which rules ask for them
     assert sorted(steps[3:-1]) == ["adding up", "finding idle time", "replaying the timeline"]
     assert steps[-1] == "running the rules"
