@@ -70,7 +70,8 @@ REPORT: Declared = {
     ),
     IdleCause: keys("cause ns share_of_window outside_calls inferred"),
     GpuTime: keys(
-        "device name window window_ns busy_share busy_ns copies_share idle collectives_ns"
+        "device name window window_ns busy_share busy_ns copies_share idle collectives_ns "
+        "left_out_ns slow_first slow_first_ns"
     ),
     UnitUse: keys("unit percent known_share"),
     HardwareUse: keys("device frequency_hz units concurrent_share reason"),
@@ -136,7 +137,7 @@ REPORT: Declared = {
     ),
     ReplayFigures: keys("launches runs gpu_time_ns launch_ns round_trip_ns gap_ns gaps_of_gpu"),
     Skipped: keys("rule group reason lacks because about_engines"),
-    Note: keys("level text"),
+    Note: keys("level text remedy"),
     Finding: keys(
         "rule group severity message start_ns end_ns cost_ns share_of_window layer_index "
         "layer evidence advice about command layer_title also"
