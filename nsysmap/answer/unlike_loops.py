@@ -89,6 +89,16 @@ def _called(answer: Answer, groups: Sequence[int]) -> dict[int, str]:
     return {one: named.get(one) or counted(sizes.get(one, 0), "kernel") for one in groups}
 
 
+def without_means(answer: Answer) -> Answer:
+    """The answer without what would be a mean over unlike loops: the time without the profiler, and
+    the busy share of their repetitions alone.  The same answer where there are no such loops.
+    """
+    if unlike_loops(answer) is None:
+        return answer
+    gpus = (gpu if gpu.busy_share is None else from_first_to_last(gpu) for gpu in answer.gpus)
+    return replace(answer, unprofiled=None, gpu_unprofiled=None, gpus=tuple(gpus))
+
+
 def from_first_to_last(gpu: GpuTime) -> GpuTime:
     """How busy a GPU was from the first of its loops to the last, with what lies between them."""
     whole_ns = gpu.window_ns + gpu.left_out_ns

@@ -9,11 +9,12 @@ import pytest
 
 from nsysmap.answer import first
 from nsysmap.answer.summarize import summarize
-from nsysmap.answer.unlike_loops import unlike_loops
+from nsysmap.answer.unlike_loops import unlike_loops, without_means
 from nsysmap.api import analyze
 from nsysmap.core.report_schema import INFERENCE_TIMES
 from nsysmap.core.table import Table
 from nsysmap.core.trace_schema import INFERENCES
+from nsysmap.output.page.answer import bars_of, page_sentences
 from nsysmap.trace.inferences.long_loops import long_loops
 from tests.nsys_file import THREAD, NsysFile
 from tests.reports import read_trace
@@ -100,6 +101,12 @@ def test_of_loops_of_one_kernel_the_one_with_the_most_time_is_told_first(tmp_pat
     gpu = first.main_gpu(answer)
     assert gpu is not None and gpu.busy_share is not None and gpu.busy_share < 0.1
     assert not any("without nsys" in line for line in first.busy(answer, gpu))
+    # the page says the same as the terminal, and has no bar of causes that are of the loops alone
+    shown = without_means(answer)
+    page = page_sentences(shown, {}, layers=False)
+    assert page.traced in lines[0] and "of 3 loops" in page.traced_of
+    assert (page.predicted, page.rate, bars_of(shown)) == ("", "", ())
+    assert [one.busy_share for one in shown.gpus] == [gpu.busy_share]
 
 
 def test_a_kernel_many_times_without_a_wait_may_be_the_inside_of_anything(tmp_path: Path) -> None:

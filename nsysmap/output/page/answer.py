@@ -10,6 +10,7 @@ from dataclasses import replace
 from nsysmap.answer import first, gains, whose, words
 from nsysmap.answer.costs import Cost, cost_rows, costs_of, functions, inside
 from nsysmap.answer.model import REPLAY, Answer, GpuTime, LayerGroup
+from nsysmap.answer.unlike_loops import unlike_loops
 from nsysmap.core.idle_causes import idle_words
 from nsysmap.core.records import dataclass
 from nsysmap.output.answers import above_actions, below_actions
@@ -100,7 +101,8 @@ class PageSentences:
     predicted_range: str
     predicted_rate: str
     per_second: str  # what a rate counts
-    rate: str  # the same of the trace, with how many threads or on which GPU
+    # the same of the trace, with how many threads or on which GPU; empty for unlike loops
+    rate: str
     without: str  # the profiler: where the time goes, as replayed
     shorter: tuple[Block, ...]  # what to do first, or that nothing saves time
     wider: tuple[Block, ...]  # what to do for throughput
@@ -139,7 +141,7 @@ def page_sentences(summary: Answer, proofs: Mapping[int, str], *, layers: bool) 
         "" if predicted is None else predicted.ends,
         "" if guess is None else words.rate_of(guess),
         words.per_second(summary),
-        words.per_second(summary) + words.together(summary),
+        "" if unlike_loops(summary) else words.per_second(summary) + words.together(summary),
         words.unprofiled(summary),
         todo.get("do-first", () if again else (Paragraph(first.nothing(summary)),)),
         todo.get("throughput", ()),
@@ -164,6 +166,11 @@ def _traced(summary: Answer) -> tuple[str, str]:
     """
     if summary.traced is None:
         return "", ""
+    if (loops := unlike_loops(summary)) is not None:
+        longest = loops.loops[0]
+        of = f"{longest.what} ({percent(longest.share, 1, 0)} of {len(loops.loops)} loops)"
+        per = f"per {summary.unit_of_time.short} of {of}, profiler included"
+        return rounded(longest.median_ns), per
     if (main := words.mean_misleads(summary)) is None:
         return rounded(summary.traced.ns), f"per {summary.unit}, profiler included"
     of = (
@@ -257,8 +264,11 @@ def _sure(summary: Answer, proofs: Mapping[int, str]) -> Iterator[Answered]:
 
 def bars_of(summary: Answer) -> tuple[Bar, ...]:
     """A bar for each GPU, if the trace shows how busy it was, and below that of the replayed one
-    the same without the profiler.
+    the same without the profiler.  None for unlike loops one after the other: causes are known of
+    the time inside them, not of what lies between.
     """
+    if unlike_loops(summary) is not None:
+        return ()
     without = summary.gpu_unprofiled
     bars = []
     for gpu in summary.gpus:

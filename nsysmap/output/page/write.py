@@ -12,6 +12,7 @@ from nsysmap.analysis import Analysis
 from nsysmap.answer import first, gains
 from nsysmap.answer.costs import whose_unit
 from nsysmap.answer.model import Action, Answer
+from nsysmap.answer.unlike_loops import without_means
 from nsysmap.answer.words import in_its_words
 from nsysmap.core.groups import distinct_rows
 from nsysmap.core.output_file import replacing
@@ -222,7 +223,8 @@ def page(
         [(row.text("change"), row.text("assumptions")) for row in answered]
     )
     own = dict(own_told)
-    told = page_sentences(analysis.summary, proofs(analysis.tables), layers=bool(content["layers"]))
+    answer = without_means(analysis.summary)
+    told = page_sentences(answer, proofs(analysis.tables), layers=bool(content["layers"]))
     by_rule = [
         [row for row in found if row.text("rule") == rule]
         for rule in dict.fromkeys(row.text("rule") for row in found)
@@ -238,10 +240,10 @@ def page(
             (_TAB_OF.get(one.key, "sure"), section_html(one, _LOOK, level=3))
             for one in further_sections(report)
         ],
-        summary=analysis.summary,
+        summary=answer,
         why=_finding_of(analysis.summary.actions, found, numbers),
         told=told,
-        bars=bars_of(analysis.summary),
+        bars=bars_of(answer),
         unit=unit,
         run=run_words(analysis.summary, analysis.tables),
         captured=captured(report),
