@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 WORDS = 4
-MOST = 119
+MOST = 118
 """Tests that hold one today; fewer is better, and this number then follows."""
 
 STRANGERS = ("Reformatting CopyNode for Input Tensor", "NVIDIA Nsight Systems Report")

@@ -695,7 +695,7 @@ def test_two_in_flight_of_a_program_that_runs_cuda_graphs_are_two_graphs() -> No
         return next(one.paste for one in given.actions if one.name == "two-in-flight")
 
     streams = analysis("bert_trt10", "sync.sqlite", rules=True).summary
-    assert (line(streams) or "").startswith("std::thread other(run, contexts[1], streams[1]);")
+    assert (line(streams) or "").startswith("std::thread ")
     graphs = analysis("bert_trt103", "graph.sqlite", rules=True).summary
     assert (line(graphs) or "").startswith("cudaGraphLaunch(exec[i % 2], streams[i % 2]);")
     given = how(TWO_GRAPHS, Program(tensorrt=(11,)))
