@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from nsysmap.advice.paste import TIMES_TACTICS, TRIALS
 from nsysmap.advice.program import Program
-from nsysmap.advice.ways import how
+from nsysmap.advice.ways import How, how
 from nsysmap.answer.model import Figure, GpuTime, Headroom, HeadroomGroup, Trial
 from nsysmap.core.headroom_reasons import TRIED_BY
 from nsysmap.core.idle_causes import IDLE_CAUSES
@@ -177,24 +177,14 @@ def _trials(found: Headroom, program: Program) -> tuple[Trial, ...]:
     for name, reasons in TRIED_BY.items():
         if program.rtx and name in TIMES_TACTICS:
             continue
-        change = TRIALS[name]
-        made = how(change, program)
+        made = how(TRIALS[name], program)
         mine = [one for one in found.groups if one.reason in reasons and one.headroom_ns]
         at_most = sum(one.headroom_ns for one in mine)
         if at_most < _LEAST_TRIAL * found.time_ns or not (made.paste or made.change):
             continue
         trials.append(
-            Trial(
-                name=name,
-                title=change.title,
-                at_most_ns=at_most,
-                layers=tuple(one.title for one in mine),
-                throughput_only=name == "batch",
-                paste=made.paste,
-                paste_pytorch=made.paste_pytorch,
-                change=made.change,
-                paste_brief=made.paste_brief,
-                change_brief=made.change_brief,
+            _trial(
+                name, made, at_most, [one.title for one in mine], throughput_only=name == "batch"
             )
         )
     return tuple(trials)
@@ -231,8 +221,7 @@ def _other_types(
             most = (time_ns - row.integer("best_ns")) * scales[layer]
             by_group[title] = by_group.get(title, 0.0) + most
         measured = bool(mine) and all(row["likely_ns"] is not None for row in mine)
-        change = TRIALS[name]
-        made = how(change, program)
+        made = how(TRIALS[name], program)
         if (
             saved["best_ns"] < _LEAST_TRIAL * found.time_ns
             or (measured and saved["likely_ns"] <= 0)
@@ -242,17 +231,11 @@ def _other_types(
         ):
             continue
         trials.append(
-            Trial(
-                name=name,
-                title=change.title,
-                at_most_ns=round(saved["best_ns"]),
-                layers=tuple(sorted(by_group, key=lambda one: -by_group[one])),
-                throughput_only=False,
-                paste=made.paste,
-                paste_pytorch=made.paste_pytorch,
-                change=made.change,
-                paste_brief=made.paste_brief,
-                change_brief=made.change_brief,
+            _trial(
+                name,
+                made,
+                round(saved["best_ns"]),
+                sorted(by_group, key=lambda one: -by_group[one]),
                 likely=(
                     Figure(
                         round(saved["likely_ns"]), round(saved["high_ns"]), round(saved["low_ns"])
@@ -279,21 +262,33 @@ def _without_quantizers(
         mine = sum(times.get(layer, 0) for layer in group.layer_ids if layer in products)
         if mine and group.headroom_ns:
             taken[group.title] = group.headroom_ns * mine / whole
-    at_most, change = sum(taken.values()), TRIALS[_QUANTIZED]
+    at_most = sum(taken.values())
     if not taken or at_most < _LEAST_TRIAL * found.time_ns:
         return ()
-    made = how(change, program)
-    return (
-        Trial(
-            name=_QUANTIZED,
-            title=change.title,
-            at_most_ns=round(at_most),
-            layers=tuple(sorted(taken, key=lambda one: -taken[one])),
-            throughput_only=False,
-            paste=made.paste,
-            paste_pytorch=made.paste_pytorch,
-            change=made.change,
-            paste_brief=made.paste_brief,
-            change_brief=made.change_brief,
-        ),
+    made = how(TRIALS[_QUANTIZED], program)
+    layers = sorted(taken, key=lambda one: -taken[one])
+    return (_trial(_QUANTIZED, made, round(at_most), layers),)
+
+
+def _trial(
+    name: str,
+    made: How,
+    at_most_ns: int,
+    layers: Sequence[str],
+    *,
+    throughput_only: bool = False,
+    likely: Figure | None = None,
+) -> Trial:
+    return Trial(
+        name=name,
+        title=TRIALS[name].title,
+        at_most_ns=at_most_ns,
+        layers=tuple(layers),
+        throughput_only=throughput_only,
+        paste=made.paste,
+        paste_pytorch=made.paste_pytorch,
+        change=made.change,
+        paste_brief=made.paste_brief,
+        change_brief=made.change_brief,
+        likely=likely,
     )

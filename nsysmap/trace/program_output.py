@@ -90,7 +90,5 @@ def _failure(errors: str) -> str | None:
 
 def _version(number: int) -> str:
     """NV_TENSORRT_VERSION: 8501 is 8.5.1, from TensorRT 10 on 100300 is 10.3.0."""
-    thousand = 10_000 if number >= 100_000 else 1000
-    hundred = thousand // 100 if number >= 100_000 else 100
-    major, rest = divmod(number, thousand)
-    return f"{major}.{rest // hundred}.{rest % hundred}"
+    major, rest = divmod(number, 10_000 if number >= 100_000 else 1000)
+    return f"{major}.{rest // 100}.{rest % 100}"
