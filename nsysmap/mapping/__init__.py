@@ -1,3 +1,3 @@
-"""Kernel to layer: which layer each kernel of a trace ran for, and how certain that is.
-`mapped_trace.map_report` is the way in.
+"""Kernel to layer: finds the layer that each kernel of a trace ran for, and how certain that is.
+The entry point is `mapped_trace.map_report`.
 """

@@ -37,8 +37,8 @@ _PROVED = 0.8
 _MOST = 64  # kinds of inferences of an engine that are compared, the most frequent first
 _RECURS = 2  # inferences; what ran once may lack kernels
 _ALIKE = 0.5
-"""Least share of kernels by the same name in two inferences that launch the same kernels, some of
-them missing: a majority.
+"""Two inferences are alike if at least this share of their kernels have the same names, although
+some kernels are missing: a majority.
 """
 
 _TOKENS = {"one": "one token of each sequence", "many": "many tokens of each sequence"}
@@ -53,7 +53,7 @@ _NO_TENSORRT = "no TensorRT is in this trace, neither its ranges nor a kernel th
 OTHER_KERNELS = (
     "of another input shape or optimization profile, or of another engine with the same layers"
 )
-"""What inferences may be that run other kernels in an engine's layers."""
+"""How inferences may be explained that run other kernels in an engine's layers."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Judged:
-    """What was found of one kind."""
+    """What was found out about one kind of inference."""
 
     refused: bool = False  # its inferences are not this engine's
     doubt: str | None = None  # why they are not, or may not be
@@ -80,7 +80,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Explained:
-    """What one engine file explains of a trace."""
+    """How much of a trace one engine file explains."""
 
     inferences: int
     in_doubt: int  # of them: may be another engine's
@@ -102,7 +102,7 @@ class Explained:
 
 @dataclass(frozen=True)
 class Whose:
-    """The engine of each inference, and what each file explains."""
+    """The engine of each inference, and how much of the trace each file explains."""
 
     engine: IntArray  # per inference; MISSING if no engine file fits
     doubt: Text  # per inference: why it is not, or may not be, of the engine whose layers it has
@@ -118,8 +118,8 @@ def whose_inferences(
     by_range: BoolArray,
     fits: Sequence[EngineFit],
 ) -> Whose:
-    """The engine of each inference.  The arguments have one entry per kernel: its name, its layer
-    over all engines, and whether a range names that.
+    """Finds the engine of each inference. The arguments have one entry per kernel: its name, its
+    layer over all engines, and whether a range names that layer.
 
     An inference is of the engine that most of its kernels are mapped to, unless the comparison with
     the other inferences of that engine (see judge) says otherwise.
@@ -199,8 +199,8 @@ def whose_inferences(
 
 
 def judge(kinds: Sequence[Kind], engine: Engine) -> list[Judged]:
-    """Whether inferences of these kinds, which all have the layers of one engine file, are that
-    engine's; the most frequent kind first.
+    """Decides whether inferences of these kinds, all mapped to the layers of one engine file,
+    belong to that engine. The most frequent kind comes first.
 
     An engine runs the same layers each time.  With another input shape or optimization profile it
     may run other kernels in them, so that alone does not make another engine of it: the file's
@@ -264,7 +264,7 @@ def judge(kinds: Sequence[Kind], engine: Engine) -> list[Judged]:
 
 @dataclass(frozen=True)
 class _AlikeKinds:
-    """Kinds that launch mostly the same kernels."""
+    """Groups of kinds that launch mostly the same kernels."""
 
     kinds: tuple[int, ...]
     recurs: bool
@@ -316,7 +316,7 @@ def _groups(kinds: Sequence[Kind], engine: Engine) -> list[_AlikeKinds]:
 
 
 def _compiled(sequence: Sequence[Ran]) -> Counter[tuple[str, ...]]:
-    """The operations of the kernels that Myelin compiled, by how many have them."""
+    """Counts, for each operation, the Myelin-compiled kernels that perform it."""
     decoded = [decode(ran.kernel) for ran in sequence]
     return Counter(
         tuple(op.code for op in kernel.ops) for kernel in decoded if kernel.family == "myelin"
@@ -324,13 +324,15 @@ def _compiled(sequence: Sequence[Ran]) -> Counter[tuple[str, ...]]:
 
 
 def _differ(one: _AlikeKinds, other: _AlikeKinds) -> bool:
-    """Whether each inference of one has more of a compiled kernel than any of the other."""
+    """Whether one of two kinds launches more of some compiled kernel in each of its inferences than
+    the other does in any.
+    """
     return bool((one.least - other.most) or (other.least - one.most))
 
 
 def _tactics_of(sequence: Sequence[Ran], engine: Engine) -> dict[int, bool]:
-    """For each layer with a tactic that ran a kernel of that sort, whether it ran the one that the
-    tactic names.
+    """For each layer with a tactic that ran a kernel of that sort: whether that kernel is the one
+    the tactic names.
     """
     found: dict[int, bool] = {}
     for ran in sequence:
@@ -344,8 +346,8 @@ def _tactics_of(sequence: Sequence[Ran], engine: Engine) -> dict[int, bool]:
 
 
 def _lacks(kinds: Sequence[Kind], engine: Engine) -> str | None:
-    """That too many of the layers which must run kernels did so in none of these inferences, even
-    if all their other kernels are theirs.
+    """Whether too many of the layers that must run kernels ran none in any of these inferences,
+    even if all their other kernels match the engine.
 
     None of an engine with loops or conditionals: it runs one branch of each.
     """
@@ -360,8 +362,8 @@ def _lacks(kinds: Sequence[Kind], engine: Engine) -> str | None:
 def _must_run(
     kinds: Sequence[Kind], engine: Engine, named: frozenset[int] = frozenset()
 ) -> tuple[int, int]:
-    """How many layers that must run kernels did so or are ``named``, and how many there are, in the
-    likeliest optimization profile.
+    """How many of the layers that must run kernels did so or are ``named``, and how many such
+    layers there are, in the likeliest optimization profile.
     """
     from nsysmap.mapping.order.kernel_alignment import optimization_profiles
     from nsysmap.mapping.order.scores import surely_run
@@ -386,7 +388,7 @@ def _kinds(
     layers: range,
     by_range: BoolArray,
 ) -> tuple[list[IntArray], list[Kind]]:
-    """The kinds of these inferences, the most frequent first, and which each are.
+    """The kinds of these inferences, the most frequent first, and the kind of each inference.
 
     ``layer`` is that of each kernel over all engines, ``layers`` are those of their engine, and
     ``by_range`` says whether ranges name a kernel's.
@@ -439,8 +441,8 @@ def _kinds(
 def _of_most_kernels(
     kernels: Iterable[tuple[IntArray, ...]], of_layer: IntArray, inferences: int, engines: int
 ) -> IntArray:
-    """The engine of most of each inference's kernels; ``kernels`` has their rows, inferences and
-    layers in pieces.
+    """The engine that most kernels of each inference belong to. ``kernels`` yields their rows,
+    inferences and layers in pieces.
     """
     votes = np.zeros(inferences * (engines + 1), np.int64)
     for _, number, layer in kernels:
@@ -463,7 +465,7 @@ def engine_fits(
     tensorrt: bool,
 ) -> Table:
     """schema.ENGINE_FITS, one row per engine file: judged by the layer ranges that ran kernels,
-    else by the order of the kernels.
+    otherwise by the order of the kernels.
 
     ``tensorrt``: something in the trace shows TensorRT, its ranges or kernels that only it has.
     Beside the verdict stands what of the trace the file explains, and what speaks against it.
@@ -505,8 +507,8 @@ def engine_fits(
 def _explained(
     row: Mapping[str, object], engine: int, whose: Whose, *, has_tactics: bool
 ) -> dict[str, object]:
-    """What the file explains, as columns and in words; a file of which as much is contradicted as
-    confirmed cannot be said to have run.
+    """How much the file explains, as table columns and in words. If as much contradicts the file as
+    confirms it, it cannot be said to have run.
     """
     explained = whose.explained[engine]
     against = "; ".join(explained.against)
@@ -570,8 +572,8 @@ def _share(some: int, every: int, of: str) -> str:
 
 
 def fit_notes(fits: Table, whose: Whose, shown: BoolArray) -> tuple[Note, ...]:
-    """An error for each engine file that did not run, a warning where that is open, or where it is
-    open which some inferences are of, and how many have none.
+    """An error for each engine file that did not run, a warning where that is undecided or where
+    the engine of some inferences is undecided, and the number of inferences without an engine.
 
     ``shown``: the inferences of which the trace shows kernels.
     """
@@ -637,7 +639,7 @@ def fit_notes(fits: Table, whose: Whose, shown: BoolArray) -> tuple[Note, ...]:
 
 
 def _differences(row: Mapping[str, object]) -> list[str]:
-    """The respects in which a file that fits the trace mostly does not fit it."""
+    """How a file that mostly fits the trace differs from it."""
     found = []
     unknown, mismatched = (
         0 if row[every] is None or row[some] is None else int(str(row[every])) - int(str(row[some]))
@@ -655,7 +657,7 @@ def _differences(row: Mapping[str, object]) -> list[str]:
 
 
 def _shown(several: Sequence[int], engines: Sequence[Engine]) -> str:
-    """What is shown where nothing tells apart engines that do the same."""
+    """The note shown when engines that do the same work cannot be told apart."""
     both = len(several) == 2
     first = engines[several[0]].source
     return (
@@ -666,7 +668,7 @@ def _shown(several: Sequence[int], engines: Sequence[Engine]) -> str:
 
 
 def _not_shown(several: Sequence[int]) -> str:
-    """The same of engines that do not do the same."""
+    """The note shown when engines that do different work cannot be told apart."""
     them = "both" if len(several) == 2 else f"these {len(several)}"
     return f"one of {them} ran, and nothing tells which: their layers work on other sizes"
 

@@ -63,7 +63,7 @@ class RangeAround:
 
 @dataclass(frozen=True)
 class InInference:
-    """The inference that the kernel is one of."""
+    """The inference that the kernel belongs to."""
 
     inference: int
     position: int
@@ -78,8 +78,8 @@ class InInference:
 
 @dataclass(frozen=True)
 class EngineEvidence:
-    """One engine file given: whether it ran in this trace, and what it explains of inferences like
-    this one.
+    """One given engine file: whether it ran in this trace, and how much it explains of inferences
+    like this one.
     """
 
     engine: int
@@ -108,7 +108,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class ByOrder:
-    """What the alignment of the inference with the engine's layers says."""
+    """The result of aligning the inference with the engine's layers."""
 
     chosen: Candidate | None
     chance: float
@@ -125,7 +125,7 @@ class ByOrder:
 
 @dataclass(frozen=True)
 class MappedTo:
-    """What the map says."""
+    """The layer that the map gives for the kernel."""
 
     layer: str | None
     layer_title: str | None  # what it is called
@@ -140,7 +140,7 @@ class MappedTo:
 
 @dataclass(frozen=True)
 class Explanation:
-    """One kernel, and what its layer rests on."""
+    """One kernel and the evidence for its layer."""
 
     source: str  # the trace's file name
     kernel_id: int
@@ -165,8 +165,8 @@ class Explanation:
 
 
 def explain(mapped: MappedTrace, kernel_id: int) -> Explanation:
-    """Everything that is known of one kernel's layer.  Raises NsysmapError if the trace has no such
-    kernel.
+    """Collects everything known about one kernel's layer. Raises NsysmapError if the trace has no
+    such kernel.
     """
     kernels = mapped.kernels
     if not 0 <= kernel_id < len(kernels):
@@ -251,8 +251,8 @@ def _graph_node(mapped: MappedTrace, kernel: int) -> GraphNode | None:
 
 
 def _ranges(mapped: MappedTrace, kernel: int, graph: GraphNode | None) -> tuple[RangeAround, ...]:
-    """The ranges around the launch; of a replayed kernel those around the creation of its captured
-    node.
+    """The ranges around the launch call. For a replayed kernel: those around the creation of its
+    captured node.
     """
     ranges, calls = mapped.trace.nvtx_ranges, mapped.trace.api_calls
     launch = int(mapped.trace.kernels.ints("launch")[kernel])
@@ -312,7 +312,7 @@ def _inference(mapped: MappedTrace, kernel: int) -> InInference | None:
 
 
 def _engines(mapped: MappedTrace, inference: int | None) -> tuple[EngineEvidence, ...]:
-    """Each engine file; with what it explains of the inferences of the same process, context and
+    """Each engine file, with what it explains of the inferences in the same process, context and
     stream.
     """
     found = mapped.found.table

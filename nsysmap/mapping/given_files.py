@@ -37,8 +37,8 @@ class GivenFiles:
 
 
 def given_files(paths: Sequence[str]) -> GivenFiles:
-    """The report and the engine files among ``paths``, in whichever order; the first is the report
-    where nothing tells.
+    """The report and the engine files among ``paths``, in any order. If the content does not tell,
+    the first path is the report.
 
     A file that cannot be read is left to its reader, which says what is wrong with it.
     """
@@ -61,8 +61,8 @@ def given_files(paths: Sequence[str]) -> GivenFiles:
 
 
 def engines_and_report(paths: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
-    """The engine files, one at least, and the report, where there is one, of a command about
-    engines; in whichever order.
+    """The engine files (at least one) and the report, if any, of a command about engines; in any
+    order.
     """
     if len(paths) == 1:
         if _likeness(paths[0]) == _REPORT:
@@ -75,8 +75,8 @@ def engines_and_report(paths: Sequence[str]) -> tuple[tuple[str, ...], str | Non
 
 
 def one_engine(paths: Sequence[str], command: Callable[[str, str], str]) -> tuple[str, str | None]:
-    """The same of a command about one engine: an error about a second one says the ``command`` for
-    each, with these files, and a name.
+    """The engine file and the report of a command about one engine. The error about a second engine
+    spells out the ``command`` for each file.
     """
     engines, report = engines_and_report(paths)
     if len(engines) > 1:
@@ -100,14 +100,14 @@ def one_engine(paths: Sequence[str], command: Callable[[str, str], str]) -> tupl
 
 
 def is_likely_report(path: str) -> bool:
-    """Whether the path is a report rather than an engine file or a profile; where nothing tells,
-    its reader says what is wrong with it.
+    """Whether the path is a report rather than an engine file or a profile. If undecided, it is
+    treated as a report, whose reader then says what is wrong.
     """
     return _likeness(path) != _ENGINE
 
 
 def _likeness(path: str) -> int:
-    """How likely the file is a report: by how it begins, else by its name."""
+    """How likely the file is a report, judged by its first bytes, otherwise by its name."""
     file = Path(path)
     try:
         if file.is_dir():

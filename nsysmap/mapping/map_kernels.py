@@ -1,4 +1,6 @@
-"""Kernel to layer: the strategies in their fixed order, each with its evidence."""
+"""Maps each kernel to a layer: tries the strategies in a fixed order and records the evidence of
+each.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ NOT_ITS = "its inference has the layers of a given engine file, and is not of th
 
 @dataclass(frozen=True)
 class Mapped:
-    """Every kernel's layer, or why it has none."""
+    """Every kernel's layer, or the reason why it has none."""
 
     table: Table  # MAPPING, one row per kernel
     layers: Table  # LAYERS: of the engines, then those known from ranges only
@@ -89,8 +91,8 @@ def map_kernels(
     engines: Sequence[Engine],
     model: OnnxModel | None = None,
 ) -> Mapped:
-    """Maps every kernel; ``found`` and ``streams`` as of by_order.inferences_of, ``model`` is what
-    the engines were built from.
+    """Maps every kernel. ``found`` and ``streams`` are as in by_order.inferences_of; ``model`` is
+    the ONNX model that the engines were built from.
 
     Ranges first (`nvtx`, `graph-node`, and `region` where the engine file has one opaque row for a
     Myelin region), then kernel names that only one layer's tactic can have (`tactic`), then the
@@ -208,7 +210,7 @@ def _shows_tensorrt(trace: Trace, tensorrt: TensorRtRanges) -> bool:
 
 @dataclass(frozen=True)
 class _Chosen:
-    """What the strategies have settled so far; they write into it."""
+    """The layers settled so far, which each strategy adds to."""
 
     layer: IntArray
     method: np.ndarray[tuple[int], np.dtype[np.int32]]
@@ -216,7 +218,7 @@ class _Chosen:
 
 
 def _at(flags: BoolArray, rows: IntArray) -> BoolArray:
-    """``flags[rows]``, False if a row is MISSING."""
+    """Returns ``flags[rows]``, with False where a row is MISSING."""
     if not flags.any():
         return np.zeros(len(rows), np.bool_)
     result: BoolArray = flags.take(rows, mode="clip")  # of the first for those without
@@ -227,8 +229,8 @@ def _at(flags: BoolArray, rows: IntArray) -> BoolArray:
 def _with_range_layers(
     tensorrt: TensorRtRanges, layers: Table, places: _Places
 ) -> tuple[Table, IntArray]:
-    """The layers with those added that only the trace's ranges name, and each kernel's layer number
-    in the longer table.
+    """The layers of the engines plus those that only the trace's ranges name, and each kernel's
+    layer number in that longer table.
 
     A TensorRT range's text is one layer however often it is opened; Myelin's unnumbered texts
     repeat, so there the k-th of a call is a layer of its own.
@@ -265,7 +267,7 @@ def _with_range_layers(
 
 
 def _occurrence(tensorrt: TensorRtRanges, code: IntArray) -> IntArray:
-    """How many ranges of the same text the same call had before each range."""
+    """For each range: how many earlier ranges of the same call have the same text."""
     start = tensorrt.ranges.ints("start_ns")[tensorrt.layers]
     order = np.lexsort((start, code, tensorrt.call_of_layer))
     fresh = np.ones(len(order), np.bool_)
@@ -281,8 +283,8 @@ def _occurrence(tensorrt: TensorRtRanges, code: IntArray) -> IntArray:
 def _in_split_region(
     tensorrt: TensorRtRanges, engines: Sequence[Engine], place: IntArray
 ) -> BoolArray:
-    """Kernels whose innermost range is a whole Myelin region's, where an engine file has the nodes
-    of its regions.
+    """Marks kernels whose innermost range is a whole Myelin region's, where an engine file lists
+    the nodes of its regions.
     """
     if not any(layer.region is not None for engine in engines for layer in engine.layers):
         return np.zeros(len(place), np.bool_)
@@ -293,8 +295,8 @@ def _in_split_region(
 def _by_tactic(
     trace: Trace, inferences: Inferences, engines: Sequence[Engine], chosen: _Chosen
 ) -> None:
-    """Kernels whose name only one layer's tactic can have, and that run once in each inference (or
-    every layer's tactic is known).
+    """Maps kernels whose name only one layer's tactic can have, and that run once in each inference
+    (or where every layer's tactic is known).
     """
     names = trace.kernels.text("name")
     inside = inferences.membership.ints("inference") >= 0
@@ -345,8 +347,8 @@ def _by_order(
     *,
     sure: bool,
 ) -> tuple[Placed, FloatArray]:
-    """Places the kernels that ranges left open; a tactic that only one layer has is exact if the
-    engine fits or is ``sure`` to have run.
+    """Maps the kernels that ranges left open. A tactic that only one layer has counts as exact if
+    the engine fits or is ``sure`` to have run.
     """
     exact = chosen.method != _NONE
     known = np.where(exact, chosen.layer, np.int64(MISSING))

@@ -37,7 +37,7 @@ Given = Engine | str | Path
 """An engine, or the file of one."""
 
 Progress = Callable[[str], None]
-"""Told what is being done, in a few words."""
+"""Receives a short description of the current step."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class MappedTrace:
         return f"<MappedTrace of {self.trace.source}{engines}: {counts}>"
 
     def as_in_report(self, table: Table) -> Table:
-        """The table with the numbers that inferences and kernels have in the report, of which a
-        part may be selected.
+        """Converts the table to the report's own numbers of inferences and kernels; they differ if
+        only a part of the report was selected.
         """
         return table if self.selected is None else self.selected.as_in_the_whole(table)
 
@@ -84,8 +84,8 @@ class MappedTrace:
 
     @cached_property
     def steady(self) -> IntArray:
-        """Numbers of the inferences that medians of layers are over: complete, after the warm-up,
-        their kernels in the trace.
+        """Numbers of the inferences that layer medians are taken over: complete, after the warm-up,
+        and with their kernels in the trace.
         """
         shown = self.found.table.ints("kernels") > 0
         steady = steady_inferences(self.found.table)
@@ -93,8 +93,8 @@ class MappedTrace:
 
 
 def durations(kernels: Table) -> Held:
-    """How long each kernel took; in the memory of its end, where that is stored as what it is later
-    than its start.
+    """Each kernel's duration. If ends are stored relative to starts, that memory is returned
+    without a copy.
     """
     end = kernels.columns["end_ns"]
     if isinstance(end, Narrow) and end.near is not None:
@@ -103,8 +103,8 @@ def durations(kernels: Table) -> Held:
 
 
 def read_engines(paths: Sequence[str | Path], *, profile: str | Path | None = None) -> list[Engine]:
-    """The engines, each named by as much of its path as tells it from the others: a report names no
-    folders of its own.
+    """Reads the engines and names each by as much of its path as distinguishes it from the others;
+    a report never names folders otherwise.
     """
     if profile is not None and len(paths) != 1:
         raise NsysmapError(
@@ -129,7 +129,9 @@ def read_engines(paths: Sequence[str | Path], *, profile: str | Path | None = No
 
 
 def _engines_in(path: Path, name: str, profile: str | Path | None) -> list[Engine]:
-    """The engines that a file lists, mostly one; of several, each has its number in its name."""
+    """The engines that a file lists, mostly one. If there are several, each has its number in its
+    name.
+    """
     found = read_engines_in(path)
     if profile is not None:
         from nsysmap.inputs.engine.profile import with_profile
@@ -152,8 +154,8 @@ def map_report(  # one parameter an option
     selection: Selection | None = None,
     progress: Progress | None = None,
 ) -> MappedTrace:
-    """Open a report and map each of its kernels to an inference and a layer of these engines, or
-    engine files.
+    """Opens a report and maps each of its kernels to an inference and to a layer of these engines
+    or engine files.
 
     ``model`` (from onnx_model.read_model) names the parts of opaque regions.  ``selection``
     restricts the result to a part of the report. Raises NsysmapError for a file that cannot be
@@ -174,8 +176,8 @@ def map_trace(
     selection: Selection | None = None,
     progress: Progress | None = None,
 ) -> MappedTrace:
-    """The same for a trace that is read already; of a file that lists several engines those count
-    that ran.
+    """Does the same for a trace that was already read. If one file lists several engines, those
+    that ran are used.
     """
     tell = progress or silent
     result = _mapped(trace, engines, model, selection, tell)
@@ -212,8 +214,8 @@ def _mapped(
 
 
 def _that_ran(result: MappedTrace) -> list[Engine]:
-    """All engines given by themselves, and of each file that lists several those that ran; where
-    none is known to, those that may have.
+    """Every engine given by itself, and of each file that lists several the engines that ran; if
+    none is known to have run, those that may have.
     """
     verdicts = result.mapped.engine_fits.text("verdict").list()
     verdict_of = {
@@ -246,4 +248,4 @@ def _that_ran(result: MappedTrace) -> list[Engine]:
 
 
 def silent(_text: str) -> None:
-    """A Progress that tells nobody."""
+    """A Progress that shows nothing."""

@@ -35,7 +35,9 @@ _NAMED = 5  # numbers that a message lists
 
 @dataclass(frozen=True)
 class Selection:
-    """What was chosen; all that is given must hold, and what is not given chooses nothing."""
+    """The user's choice. All conditions that are set must hold; an unset condition excludes
+    nothing.
+    """
 
     since_ns: int | None = None
     until_ns: int | None = None
@@ -46,11 +48,11 @@ class Selection:
 
     @property
     def places(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """The chosen values of the columns that say where work ran; none where all are chosen."""
+        """The chosen values of the columns that say where work ran; None if all are chosen."""
         return ("device", self.devices), ("pid", self.pids), ("stream", self.streams)
 
     def words(self) -> str:
-        """What was chosen, for people."""
+        """Describes the choice in words."""
         parts = []
         if self.inferences is not None:
             first, last = self.inferences
@@ -67,8 +69,8 @@ class Selection:
 
 @dataclass(frozen=True)
 class Selected:
-    """The chosen part of a trace, and the numbers that its kernels and inferences have in the
-    whole.
+    """The chosen part of a trace, with the numbers that its kernels and inferences have in the
+    whole trace.
     """
 
     selection: Selection
@@ -79,7 +81,7 @@ class Selected:
     cut: IntArray  # those numbers of the inferences of which a part is chosen
 
     def as_in_the_whole(self, table: Table) -> Table:
-        """The table with the numbers of inferences and kernels as they are in the whole trace."""
+        """Converts the table to the numbers that inferences and kernels have in the whole trace."""
         numbers = {"inferences": self.inferences, "kernels": self.trace.kernels.ints("kernel_id")}
         changed = {
             column.name: gather(numbers[column.row_of], table.ints(column.name))
@@ -92,9 +94,7 @@ class Selected:
 
 
 def time_ns(text: str) -> int:
-    """The time that a user wrote, in ns: a number with ns (which may be left out), us, ms or s
-    behind it.
-    """
+    """Parses the user's time into ns: a number followed by ns (the default), us, ms or s."""
     found = _TIME.fullmatch(text.strip().lower())
     if found is None:
         raise NsysmapError(
@@ -112,7 +112,7 @@ def time_ns(text: str) -> int:
 
 
 def inference_numbers(text: str) -> tuple[int, int]:
-    """The first and the last inference of N or N..M."""
+    """Parses N or N..M into the first and the last inference number."""
     found = _NUMBERS.fullmatch(text.strip())
     first, last = (int(found.group(1)), int(found.group(2) or found.group(1))) if found else (1, 0)
     if first > last:
@@ -186,7 +186,7 @@ def select(
 
 
 def _inference_of_work(trace: Trace, found: Inferences) -> dict[str, IntArray]:
-    """For each row of the tables of GPU work its inference."""
+    """The inference of each row in the tables of GPU work."""
     return {
         name: (
             found.membership.ints("inference")
@@ -198,7 +198,7 @@ def _inference_of_work(trace: Trace, found: Inferences) -> dict[str, IntArray]:
 
 
 def _placed(table: Table, selection: Selection) -> BoolArray:
-    """True for the rows of the chosen devices, processes and streams."""
+    """Marks the rows that ran on the chosen devices, processes and streams."""
     chosen = np.ones(len(table), np.bool_)
     for name, values in selection.places:
         if values:
@@ -207,7 +207,7 @@ def _placed(table: Table, selection: Selection) -> BoolArray:
 
 
 def _timed(table: Table, inference: IntArray, selection: Selection) -> BoolArray:
-    """True for the rows of the chosen time and inferences."""
+    """Marks the rows that belong to the chosen time and inferences."""
     chosen = _of_inferences(inference, selection)
     if selection.since_ns is not None or selection.until_ns is not None:
         chosen &= _within(launch_time(table), selection)
@@ -238,8 +238,8 @@ def _kept_inferences(
     chosen: dict[str, BoolArray],
     selection: Selection,
 ) -> IntArray:
-    """The inferences with chosen work; of those whose work the trace does not show, the ones that
-    began at a chosen time.
+    """The inferences with chosen work. An inference whose work the trace does not show is kept if
+    it began in the chosen time.
     """
     table = found.table
     number = table.ints("inference")
@@ -268,7 +268,9 @@ def _distinct(inference_of: dict[str, IntArray], rows: dict[str, BoolArray]) -> 
 def _window(
     trace: Trace, inferences: Table, chosen: dict[str, BoolArray], selection: Selection
 ) -> tuple[int, int]:
-    """From the first to the last moment chosen, host and GPU; all time where none was chosen."""
+    """The span from the first to the last chosen moment, on host and GPU; all time if no time was
+    chosen.
+    """
     if selection.inferences is None and selection.since_ns is None and selection.until_ns is None:
         return -_FOREVER_NS, _FOREVER_NS
     begins, ends = inferences.ints("start_ns").tolist(), inferences.ints("end_ns").tolist()
@@ -333,7 +335,7 @@ def _taken(trace: Trace, rows: dict[str, IntArray], selection: Selection) -> Tra
 
 
 def _check(trace: Trace, found: Inferences, selection: Selection, *, anything: bool) -> None:
-    """NsysmapError where what was asked for is not in the trace."""
+    """Raises NsysmapError if the trace does not contain what was asked for."""
     work: list[Table] = [getattr(trace, name) for name in _WORK]
     if selection.inferences is not None and selection.inferences[0] >= len(found.table):
         those = (
@@ -375,7 +377,7 @@ def _check(trace: Trace, found: Inferences, selection: Selection, *, anything: b
 
 
 def _notes(trace: Trace, part: Trace, selection: Selection, cut: IntArray) -> list[Note]:
-    """What was chosen, and what that does to the figures."""
+    """States what was selected and how that changes the figures."""
     chosen = f"{len(part.kernels):,} of {counted(len(trace.kernels), 'kernel')}"
     told = (
         f"Selected: {selection.words()}; {chosen}. All figures are of it; inference numbers and"
@@ -398,5 +400,5 @@ def _notes(trace: Trace, part: Trace, selection: Selection, cut: IntArray) -> li
 
 
 def _listed(numbers: IntArray) -> str:
-    """The first of the numbers."""
+    """Lists the first few of the numbers."""
     return ", ".join(map(str, numbers[:_NAMED].tolist())) + (", …" if len(numbers) > _NAMED else "")

@@ -1,1 +1,1 @@
-"""Layers of kernels by their order within an inference, and which engine they are of."""
+"""Maps kernels to layers by their order within an inference, and decides which engine ran."""

@@ -1,4 +1,5 @@
-"""One item further in an alignment that keeps order: the steps that every alignment is made of.
+"""Extends an order-preserving alignment by one item: the step that every alignment algorithm here
+is built from.
 
 An alignment passes items in their order and slots in theirs.  After each item it is known, for each
 slot, what the best alignment is worth in which that slot was the last one used (``best``), or the
@@ -24,7 +25,7 @@ _Number = TypeVar("_Number", np.int64, np.float64)
 
 @dataclass(frozen=True)
 class BestStep:
-    """What the best alignments are after one more item; every array is shaped as the slots are."""
+    """The best alignments after one more item. Every array has the shape of the slots."""
 
     placed: FloatArray  # worth, the item being in that slot
     best: FloatArray  # worth, the slot being the last one used, with the item in it or in none
@@ -42,8 +43,9 @@ def best_step(
     more: FloatArray,
     without: FloatArray,
 ) -> BestStep:
-    """The best alignments with one more item.  Of equals, a fresh start is taken before a slot
-    further left, and that before the same slot again; an item is dropped only if that is better.
+    """Extends the best alignments by one item. On ties, a fresh start wins over a slot further
+    left, and that over staying in the same slot; an item is dropped only if that is strictly
+    better.
     """
     number = np.broadcast_to(np.arange(best.shape[-1]), best.shape)
     reach = best - high
@@ -71,8 +73,8 @@ def forward_step(
     more: FloatArray,
     without: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """The log of the sum over all alignments up to one more item: with the item in each slot, and
-    with each slot the last one used.
+    """The log of the sum over all alignments up to and including one more item: with the item in
+    each slot, and with each slot as the last one used.
     """
     left = _moved_right(np.logaddexp.accumulate(last - high, axis=-1), -np.inf) + low
     placed = match + np.logaddexp(np.logaddexp(left, fresh), last + more)
@@ -89,8 +91,9 @@ def backward_step(
     more: FloatArray,
     without: FloatArray,
 ) -> FloatArray:
-    """The log of the sum over all that may follow, one item earlier, each slot being the last one
-    used.  ``rest``: the same behind the item.  ``onward``: what may follow the item in each slot.
+    """The log of the sum over everything that may follow, one item earlier, for each slot as the
+    last one used. ``rest`` is the same sum after the item; ``onward`` is what may follow the item
+    in each slot.
     """
     here = match + onward
     sums = np.logaddexp.accumulate((low + here)[..., ::-1], axis=-1)[..., ::-1]
@@ -100,7 +103,7 @@ def backward_step(
 
 @dataclass(frozen=True)
 class SlotChances:
-    """How sure the slots of items are; one entry per item."""
+    """How sure the slot of each item is; one entry per item."""
 
     mine: FloatArray  # probability of the item's slot, or of none where it has none
     rival: IntArray  # the likeliest other slot; -1: none at all
@@ -109,8 +112,9 @@ class SlotChances:
 
 
 def slot_chances(slot: IntArray, chance: FloatArray) -> SlotChances:
-    """How sure the slots of n items are (-1: in none), by each item's probability in each slot
-    (n x m)."""
+    """How sure the slots of n items are (-1: no slot), given each item's probability in each slot
+    (n x m).
+    """
     items = np.arange(len(slot))
     inside = slot >= 0
     nowhere = np.clip(1.0 - chance.sum(axis=1), 0.0, 1.0)

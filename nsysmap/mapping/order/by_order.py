@@ -1,5 +1,5 @@
-"""Maps kernels that no range explains to the layers of the engine that fits: one alignment for all
-inferences of a shape.
+"""Maps kernels that no range explains to the layers of the engine that fits, with one alignment for
+all inferences that launch the same kernels.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ NO_INFERENCE = "not part of an inference of the given engine files"
 
 @dataclass(frozen=True)
 class EngineVerdict:
-    """What an engine file explains of one home (process, context, stream) of inferences, judged by
-    its most frequent complete shape.
+    """How much an engine file explains of the inferences on one home (process, context, stream),
+    judged by its most frequent complete shape.
     """
 
     process: int
@@ -91,7 +91,7 @@ class EngineVerdict:
 
 @dataclass(frozen=True)
 class Placed:
-    """One row per kernel of the trace; kernels that were not asked for have no layer and confidence
+    """One row per kernel of the trace. Kernels that were not asked for have no layer and confidence
     0.
     """
 
@@ -109,7 +109,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class AskedKernels:
-    """One entry per kernel of the trace."""
+    """The kernels to be placed; one entry per kernel of the trace."""
 
     wanted: BoolArray  # its layer is asked for
     known: IntArray  # its layer over all engines where another method settled it, MISSING elsewhere
@@ -117,7 +117,7 @@ class AskedKernels:
 
 @dataclass(frozen=True)
 class Considered:
-    """How the order placed one kernel."""
+    """How one kernel was placed by the order."""
 
     engine: int
     place: int  # of the kernel in the alignment
@@ -128,8 +128,8 @@ class Considered:
 def inferences_of(
     trace: Trace, tensorrt: TensorRtRanges, engines: Sequence[Engine]
 ) -> tuple[Inferences, Streams]:
-    """The inferences of a trace: by ranges and graph launches; of processes that show neither by
-    what repeats on their streams.
+    """The inferences of a trace: found by ranges and graph launches or, in processes that have
+    neither, by what repeats on their streams.
 
     So is what a graph replayed whose launch lies before the capture: the end of an inference.
     Where the engines do not explain all of what repeats, whole threads are aligned with them: what
@@ -169,8 +169,8 @@ def inferences_of(
 def _by_periods(
     trace: Trace, tensorrt: TensorRtRanges, tried: _Tried, mine: IntArray, replayed: BoolArray
 ) -> tuple[IntArray, IntArray]:
-    """What repeats among these kernels (a number per kernel of the trace), and those of them that
-    the engines do not explain that way.
+    """The repetitions among these kernels (a number per kernel of the trace), and the kernels in
+    them that no engine explains.
     """
     from nsysmap.mapping.order.scores import expected_kernels
     from nsysmap.trace.inferences.long_loops import long_loops
@@ -203,7 +203,7 @@ def _by_periods(
 
 
 def _mostly(trace: Trace, rows: IntArray, repeated: IntArray) -> bool:
-    """Whether most of the time of these kernels is of what repeats."""
+    """Whether repetitions take most of the time of these kernels."""
     kernels = trace.kernels
     took = kernels.ints_at("end_ns", rows) - kernels.ints_at("start_ns", rows)
     return 2 * int(took[repeated[rows] != MISSING].sum()) >= int(took.sum()) > 0
@@ -212,8 +212,8 @@ def _mostly(trace: Trace, rows: IntArray, repeated: IntArray) -> bool:
 def _cut_at_known(
     trace: Trace, inferences: Inferences, tried: _Tried, periods: IntArray
 ) -> IntArray:
-    """The numbers with what holds a whole inference of an engine with loops, and more, cut there:
-    what an engine ran alone it did not run as a part of more.
+    """Renumbers inferences so that one which contains a whole inference of an engine with loops,
+    and more, is cut there: what an engine also ran alone is not part of something larger.
 
     Loops whose trips the file does not tell take any number of kernels.
     """
@@ -242,7 +242,7 @@ def _cut_at_known(
 
 
 def _begins_in(part: IntArray, whole: IntArray) -> int:
-    """The place of a longer sequence at which another one begins, -1 for none."""
+    """The position in a longer sequence at which another one begins; -1 if it does not."""
     longer = len(whole) - len(part)
     if longer <= 0:
         return -1
@@ -257,8 +257,8 @@ def _begins_in(part: IntArray, whole: IntArray) -> int:
 
 
 def _mixed_graphs(trace: Trace, found: Inferences, tried: _Tried) -> IntArray:
-    """The kernels of graph launches that no range explains and of which no engine runs the whole:
-    it may run a part of them.
+    """The kernels of graph launches that no range explains and that no engine explains as a whole:
+    an engine may have run a part of them.
     """
     number = found.membership.ints("inference")
     graphs = found.table.text("found_by").equals("graph-launch")
@@ -284,14 +284,14 @@ def _mixed_graphs(trace: Trace, found: Inferences, tried: _Tried) -> IntArray:
 
 
 def _renumbered(number: IntArray) -> IntArray:
-    """The same numbers without holes."""
+    """Renumbers without gaps."""
     used = np.flatnonzero(number != MISSING)
     number[used] = np.unique(number[used], return_inverse=True)[1].reshape(-1)
     return number
 
 
 def _tensorrt_in(trace: Trace) -> bool:
-    """Whether any kernel's name is one that only TensorRT has."""
+    """Whether any kernel has a name that only TensorRT uses."""
     from nsysmap.advice.program import is_tensorrt
     from nsysmap.names.decode import decode
 
@@ -301,8 +301,8 @@ def _tensorrt_in(trace: Trace) -> bool:
 def _without_alone(
     trace: Trace, inferences: Inferences, tried: _Tried, periods: IntArray
 ) -> IntArray:
-    """The numbers without those of kernels that do not repeat, and which no engine can have run:
-    nothing says that these are an inference.
+    """The numbers without those of kernels that do not repeat and that no engine can have run:
+    nothing indicates that these are an inference.
     """
     alone = np.zeros(len(periods), np.bool_)
     found = periods != MISSING
@@ -319,8 +319,8 @@ def _without_alone(
 
 
 def _unexplained(trace: Trace, inferences: Inferences, tried: _Tried, rows: IntArray) -> IntArray:
-    """Those of the rows whose thread launched any kernel that is in no inference which one of the
-    engines explains wholly.
+    """Of these rows, those whose thread launched a kernel outside every inference that one of the
+    engines explains completely.
     """
     from nsysmap.mapping.streams.recurring import is_but_for_a_block
 
@@ -356,8 +356,8 @@ def place_by_order(
     asked: AskedKernels,
     streams: Streams,
 ) -> Placed:
-    """The layers of the wanted kernels, by their order within their inference; of threads that were
-    aligned whole as found there.
+    """Places the wanted kernels by their order within their inference. Threads that were aligned as
+    a whole keep the layers found there.
 
     ``known`` is each kernel's layer (over all engines) where another method settled it, MISSING
     elsewhere: the alignment holds to it. Inferences of one home (process, context, stream) ran one
@@ -482,8 +482,8 @@ def _place_streams(
     reason: CodeArray,
     reasons: dict[str, int],
 ) -> None:
-    """Writes what was found of whole threads into the arrays of all kernels: layers of those that
-    are sure of theirs (SURE).
+    """Writes the result of aligning whole threads into the arrays of all kernels, for layers that
+    are certain (SURE).
     """
     from nsysmap.mapping.order.kernel_alignment import SURE
 
@@ -518,8 +518,8 @@ def _place_streams(
 def considered(
     trace: Trace, inferences: Inferences, engines: Sequence[Engine], placed: Placed, kernel: int
 ) -> Considered | None:
-    """How `place_by_order` placed a kernel, worked out again; None if it was not asked to, or no
-    engine can have run the kernel.
+    """Works out again how `place_by_order` placed a kernel; None if the kernel was not asked for,
+    or if no engine can have run it.
     """
     if not engines or not placed.wanted[kernel]:
         return None
@@ -564,7 +564,7 @@ def _considered_stream(trace: Trace, streams: Streams, kernel: int) -> Considere
 
 
 def _pins(known: IntArray, rows: IntArray, engines: Sequence[Engine], engine: int) -> IntArray:
-    """The layers of these kernels that are known already, as that engine numbers them; -1 for the
+    """The layers of these kernels that are already known, in that engine's numbering; -1 for the
     others.
     """
     pins = known[rows] - sum(len(other.layers) for other in engines[:engine])
@@ -573,7 +573,7 @@ def _pins(known: IntArray, rows: IntArray, engines: Sequence[Engine], engine: in
 
 @dataclass(frozen=True)
 class _Shape:
-    """Inferences of one home that launch the same kernels."""
+    """The inferences of one home that launch the same kernels."""
 
     home: tuple[int, int, int]
     rows: IntArray  # inferences x kernels, rows of the kernels table in launch order
@@ -635,9 +635,9 @@ def _homes(trace: Trace, inferences: Inferences, wanted: BoolArray) -> list[list
 
 
 def _with_pauses(trace: Trace, shapes: list[_Shape]) -> list[_Shape]:
-    """The same with the pauses of those that only their kernels say are inferences: what one shape
-    of an engine shows of where the host paused is true of its others, which launch other code in
-    some of the same places.
+    """Adds the host's pauses to inferences that only their kernels identify: pauses that one shape
+    of an engine shows also hold for its other shapes, which launch other code in some of the same
+    places.
     """
     from nsysmap.mapping.order.open_ends import pauses
 
@@ -658,7 +658,9 @@ def _with_pauses(trace: Trace, shapes: list[_Shape]) -> list[_Shape]:
 
 
 def _shapes(kernels: Table, order: IntArray, begin: IntArray, size: IntArray) -> IntArray:
-    """A number per inference; equal for those with the same kernel names in the same order."""
+    """Numbers the inferences so that those with the same kernel names in the same order have equal
+    numbers.
+    """
     _, inverse = np.unique(
         sequence_hashes(kernels.text("name").codes[order], begin, size), return_inverse=True
     )
@@ -667,9 +669,7 @@ def _shapes(kernels: Table, order: IntArray, begin: IntArray, size: IntArray) ->
 
 @dataclass(frozen=True)
 class _Tried:
-    """What was tried already, by kernels and engine: threads with one context each mostly run the
-    same.
-    """
+    """Caches matches by kernels and engine: threads that share a context mostly run the same."""
 
     engines: Sequence[Engine]
     matches: dict[tuple[int, bytes, bool, bool], tuple[EngineMatch, tuple[bool, bool]]] = field(
@@ -683,7 +683,7 @@ class _Tried:
 def _choose(
     shapes: list[_Shape], tried: _Tried
 ) -> tuple[int | None, list[tuple[int, EngineVerdict]]]:
-    """The engine that fits the home's most frequent complete inference best, None if none fits.
+    """The engine that best fits the home's most frequent complete inference; None if none fits.
 
     And what was found of the shapes, each with its place among them.
     """
@@ -706,8 +706,9 @@ def _choose(
 
 
 def _settled(verdict: EngineVerdict, engine: int | None, several: tuple[int, ...]) -> EngineVerdict:
-    """The same once engines with the same layers were told apart: ``engine`` ran it; where nothing
-    tells which of ``several`` did, the one whose layers are shown, negative for none.
+    """The choice after engines with the same layers were told apart: ``engine`` ran it. If they
+    cannot be told apart, the one of ``several`` whose layers are shown, or a negative number for
+    none.
     """
     if engine is None or not (verdict.match.accepted or verdict.engine in several):
         return verdict
@@ -717,7 +718,7 @@ def _settled(verdict: EngineVerdict, engine: int | None, several: tuple[int, ...
 
 
 def _best(shape: _Shape, tried: _Tried) -> int | None:
-    """The engine that explains the shape best, None if none can have run it.
+    """The engine that explains the shape best; None if none can have run it.
 
     An engine that nothing speaks against is taken for whole inferences if it is the only such one,
     or all such ones do the same.
@@ -739,8 +740,8 @@ def _best(shape: _Shape, tried: _Tried) -> int | None:
 
 
 def _engine_of(shape: _Shape, shapes: list[_Shape], tried: _Tried, home: int | None) -> int | None:
-    """The engine that ran a shape: of a cut inference that of the complete one it is a part of,
-    else the best, else the home's if near.
+    """The engine that ran a shape: for a cut inference that of the complete one it is part of,
+    otherwise the best, otherwise the home's engine if it is close.
     """
     found = _part_of(shape, shapes)
     if found is not None:
@@ -761,8 +762,8 @@ def _engine_of(shape: _Shape, shapes: list[_Shape], tried: _Tried, home: int | N
 def _tell_apart(
     shapes: list[_Shape], chosen: list[int | None], tried: _Tried
 ) -> list[tuple[int, ...]]:
-    """Writes which of engines with the same layers ran each shape that one of them did; where
-    nothing tells, the first if all do the same, else -1.
+    """Writes which of several engines with the same layers ran each shape. If they cannot be told
+    apart: the first if all do the same, otherwise -1.
 
     Returns for each shape which engines nothing tells apart.
     """
@@ -794,8 +795,8 @@ def _tell_apart(
 
 
 def _same_in_all(tried: _Tried, several: Sequence[int], layer: IntArray) -> FloatArray:
-    """For each kernel's layer in the first of these engines, how many of them have it, as a share;
-    1 where nothing but one engine may have run.
+    """For each kernel's layer in the first of these engines: the share of the engines that have the
+    same layer; 1 if only one engine may have run.
     """
     if not several:
         return np.ones(len(layer))
@@ -813,7 +814,7 @@ def _ends(aligned: Alignment, engine: Engine) -> OpenEnds:
 
 
 def _part_of(shape: _Shape, shapes: list[_Shape]) -> tuple[_Shape, int] | None:
-    """A complete inference that one which may be cut is the end or the beginning of, and the kernel
+    """The complete inference that a possibly cut one is the end or the beginning of, and the kernel
     at which it starts.
     """
     size = len(shape.codes)
@@ -841,9 +842,7 @@ def _part_of(shape: _Shape, shapes: list[_Shape]) -> tuple[_Shape, int] | None:
 def _aligned(
     shape: _Shape, shapes: list[_Shape], tried: _Tried, number: int, pins: IntArray
 ) -> Alignment:
-    """The alignment of a shape; of a cut inference that of the complete one which it is a part
-    of.
-    """
+    """The alignment of a shape; for a cut inference that of the complete one it is part of."""
     found = _part_of(shape, shapes)
     if found is not None:
         full, begin = found
@@ -856,8 +855,8 @@ def _aligned(
 def _believed(
     shape: _Shape, shapes: list[_Shape], tried: _Tried, number: int, pins: IntArray
 ) -> Alignment:
-    """The same, no surer of any layer than that the engine ran, and than what stands around it
-    tells, where nothing but its kernels says that it is one inference.
+    """The same alignment with each confidence limited to that of the engine having run and, if only
+    its kernels mark the inference, to what the surroundings support.
     """
     from nsysmap.mapping.order.open_ends import (
         LEAST_ALIKE,
@@ -878,8 +877,8 @@ def _believed(
 
 
 def _probability(shape: _Shape, shapes: list[_Shape], tried: _Tried, number: int) -> float:
-    """How probable it is that this engine ran the shape, or one that is known to be its: a warm-up
-    may have other tactics.
+    """The probability that this engine, or one known to be the shape's, ran the shape: a warm-up
+    may use other tactics.
     """
     found = _part_of(shape, shapes)
     match = _match(found[0] if found is not None else shape, tried, number)[0]
@@ -909,13 +908,15 @@ def _align(
 
 
 def _maybe_cut(shape: _Shape) -> bool:
-    """Only the first and the last inference of a home can be cut, and each is cut elsewhere."""
+    """Marks shapes that may be cut: only the first and the last inference of a home can be, and
+    each is cut at another place.
+    """
     return len(shape.rows) == 1 and (shape.first or shape.last)
 
 
 def _match(shape: _Shape, tried: _Tried, number: int) -> tuple[EngineMatch, tuple[bool, bool]]:
-    """How an engine explains a shape, and at which ends it must be cut for that: as little as will
-    do.
+    """How an engine explains a shape, and at which ends the shape must be cut for that, as little
+    as possible.
     """
     from nsysmap.mapping.order.kernel_alignment import engine_match
 
