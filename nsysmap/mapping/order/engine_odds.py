@@ -36,8 +36,8 @@ the file does not have.  A tactic of a library is a kernel's own name: if the en
 another one in at most 0.005.
 """
 _MOST_AGAINST_BY_CODE = -2.0
-"""Symbols say which code was compiled: for another GPU all differ at once, so that they are no
-evidence each where none is one of the file's.
+"""Symbols tell which code was compiled. For another GPU all of them differ at once, so that they
+are not independent evidence where none is in the file.
 """
 
 _TILES, _MOST_FOR_TILES, _NO_TILES = 0.2, 1.0, -3.0
@@ -75,7 +75,7 @@ another or none.
 
 @dataclass(frozen=True)
 class Odds:
-    """How a file's tactics fit the kernels that its layers ran."""
+    """How well a file's tactics fit the kernels that its layers ran."""
 
     probability: float  # that this engine ran, given that its layers fit the kernels
     # share of the layers with a tactic that ran it, or code that may be the same; None if there are
@@ -91,8 +91,8 @@ class Odds:
 def engine_odds(
     ran: Mapping[int, Sequence[KernelFacts]], layers: Sequence[Layer], engine: Engine
 ) -> Odds:
-    """What the names of the kernels that each of these layers ran (by its index) say of the
-    engine.
+    """The evidence about the engine in the names of the kernels that each of these layers (by
+    index) ran.
     """
     known = frozenset(layer.tactic for layer in engine.layers if layer.tactic)
     found: dict[str, list[str]] = defaultdict(list)
@@ -155,8 +155,8 @@ def _is_known(kernel: str, known: frozenset[str]) -> bool:
 
 
 def _by_elements(launches: Sequence[tuple[KernelFacts, Layer]]) -> float:
-    """What the numbers of threads say of layers that ran code of their operations by a symbol that
-    the file does not have.
+    """The evidence in the numbers of threads of layers whose code has their operations but a symbol
+    that the file does not list.
     """
     told = {
         (kernel.name, kernel.grid, kernel.block, tuple(t.dimensions for t in layer.outputs)): fits
@@ -168,8 +168,8 @@ def _by_elements(launches: Sequence[tuple[KernelFacts, Layer]]) -> float:
 
 
 def _by_tiles(ran: Mapping[int, Sequence[KernelFacts]], layers: Sequence[Layer]) -> float:
-    """What the numbers of blocks that were launched say; each layer's first kernel counts, equal
-    ones of equal layers once.
+    """The evidence in the numbers of blocks launched. Each layer's first kernel counts; equal
+    kernels of equal layers count once.
     """
     known: dict[tuple[str, tuple[int, int, int], tuple[tuple[int, ...] | None, ...]], Layer] = {}
     for layer in layers:
@@ -184,7 +184,9 @@ def _by_tiles(ran: Mapping[int, Sequence[KernelFacts]], layers: Sequence[Layer])
 
 
 def _by_streams(ran: Mapping[int, Sequence[KernelFacts]], layers: Sequence[Layer]) -> float:
-    """What the streams that the kernels ran on say of a file that tells those of all its layers."""
+    """The evidence in the streams that kernels ran on, for a file that gives the stream of every
+    layer.
+    """
     told = {layer.stream for layer in layers if layer.index in ran}
     used = {kernel.stream for layer in layers for kernel in ran.get(layer.index, ())}
     if None in told or None in used:
@@ -193,7 +195,7 @@ def _by_streams(ran: Mapping[int, Sequence[KernelFacts]], layers: Sequence[Layer
 
 
 def outcome(kernels: Sequence[str], tactic: str, known: frozenset[str]) -> str:
-    """What a layer of that tactic ran; ``known`` are all tactics of its engine."""
+    """Classifies what a layer with that tactic ran; ``known`` are all tactics of its engine."""
     if any(matches_tactic(kernel, tactic) for kernel in kernels):
         return RAN
     if is_generated(tactic) and any(

@@ -57,10 +57,11 @@ _PINNED = 50.0  # nats: what is known by other evidence
 _SHUFFLES = 3  # of the kernels: how well the layers explain any order of them
 _REPEATS = 0.9  # share of the kernels of a loop's layers that are the layer's usual one
 _SAME_SHAPE = 0.1
-"""Share of the distinct tactics that ran themselves, from which on the shape is the file's: at
-another shape 1 of 44 did (and of files for another batch size none of 74)."""
+"""If at least this share of the distinct tactics ran, the shape is the file's: at another shape 1
+of 44 did (and of files for another batch size none of 74).
+"""
 LIKELIER = 0.5
-"""Least probability that the file's engine ran, and not another of the same structure."""
+"""Least probability that the file's engine ran rather than another of the same structure."""
 # nats over the whole inference, and for each of its kernels
 _BETTER_THAN_CHANCE, _BETTER_PER_KERNEL = (
     5.0,
@@ -87,7 +88,9 @@ class Alignment:
     evidence: float
 
     def part(self, begin: int, end: int) -> Alignment:
-        """The same for the kernels from ``begin`` up to ``end``: what a cut inference ran."""
+        """The alignment restricted to the kernels from ``begin`` up to ``end``, which a cut
+        inference ran.
+        """
         return Alignment(
             self.layer[begin:end],
             self.confidence[begin:end],
@@ -101,8 +104,8 @@ class Alignment:
         )
 
     def reason(self, position: int, engine: Engine) -> str | None:
-        """Why that kernel's layer is left empty or unsure: the two best candidates; None if it is
-        sure.
+        """Why that kernel's layer is empty or unsure: the two best candidates. None if it
+        is sure.
         """
         layer, rival = int(self.layer[position]), int(self.rival[position])
         chance, rival_chance = (
@@ -130,7 +133,7 @@ def align_inference(
     cut: tuple[bool, bool] = (False, False),
     pins: IntArray | None = None,
 ) -> Alignment:
-    """The layers of the kernels of one inference, given in launch order.
+    """Aligns the kernels of one inference, given in launch order, with the engine's layers.
 
     ``cut``: the inference lacks its first, its last kernels.  ``pins``: for each kernel the index
     of the layer that it is known to
@@ -150,9 +153,7 @@ def align_inference(
 
 
 def _trips(kernels: int, engine: Engine, layers: Sequence[Layer], order: Sequence[int]) -> int:
-    """How often the loops must run of which the file does not tell it, for an inference of so many
-    kernels.
-    """
+    """How often loops of unknown trip count must run for an inference of that many kernels."""
     unknown = [loop for loop in loops_in(layers, order) if loop.trips is None]
     if not unknown:
         return 1
@@ -164,7 +165,7 @@ def _trips(kernels: int, engine: Engine, layers: Sequence[Layer], order: Sequenc
 
 
 def optimization_profiles(engine: Engine) -> list[tuple[Layer, ...]]:
-    """The layers of each optimization profile: an inference runs those of one."""
+    """The layers of each optimization profile; an inference runs those of one profile."""
     profiles = sorted(
         {
             layer.optimization_profile
@@ -192,9 +193,7 @@ def _align(
 
 
 def place_in_order(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer]) -> Path:
-    """The alignment of the kernels of one inference with layers of an engine in exactly that
-    order.
-    """
+    """Aligns the kernels of one inference with the given layers in exactly that order."""
     return _likeliest(kernels, engine, layers, cut=(False, False), pins=None)[0]
 
 
@@ -231,7 +230,7 @@ def _likeliest(
 
 
 def _pinned(pins: IntArray | None, kernels: int, layers: Sequence[Layer]) -> FloatArray | None:
-    """What to add so that kernels whose layer is known stay in it; None if none is known."""
+    """The bonus that keeps kernels in their layer if it is known; None if none is known."""
     if pins is None or not (pins >= 0).any():
         return None
     index = np.array([layer.index for layer in layers])
@@ -283,15 +282,15 @@ class EngineMatch:
 
     @property
     def share(self) -> float:
-        """The least of the shares: what this engine leaves unexplained is the rest."""
+        """The smallest of the shares: the rest is what this engine leaves unexplained."""
         return min(self.placed, self.used, 1.0 if self.tactics is None else self.tactics)
 
 
 def engine_match(
     kernels: Sequence[KernelFacts], engine: Engine, *, cut: tuple[bool, bool] = (False, False)
 ) -> EngineMatch:
-    """Whether this engine can have run these kernels of one inference, given in launch order;
-    ``cut`` as for align_inference.
+    """How well this engine explains these kernels of one inference, given in launch order; ``cut``
+    is as for align_inference.
 
     A wrong engine leaves kernels over or layers without any, names other tactics, or does no better
     than for the kernels in random order.
@@ -338,8 +337,8 @@ def engine_match(
 
 
 def _loops_repeat(order: Sequence[int], ran: Mapping[int, Sequence[KernelFacts]]) -> bool:
-    """Whether layers that run again and again in a loop mostly ran the same kernel each time: a
-    loop of unknown length must not take another engine's.
+    """Whether the layers inside a loop mostly ran the same kernel on each trip; otherwise a loop of
+    unknown length could absorb another engine's kernels.
     """
     again = [layer for layer, times in Counter(order).items() if times > 1 and ran.get(layer)]
     names = [Counter(kernel.name for kernel in ran[layer]) for layer in again]
@@ -348,8 +347,8 @@ def _loops_repeat(order: Sequence[int], ran: Mapping[int, Sequence[KernelFacts]]
 
 
 def may_run_this(match: EngineMatch, engine: Engine, *, before: bool) -> bool:
-    """Whether an engine that is known to have run may have run these other kernels too: a warm-up,
-    ``before`` what it is known by, or another shape.
+    """Whether an engine known to have run may also have run these other kernels: a warm-up, which
+    comes ``before`` the inferences it is known by, or another shape.
 
     Code is compiled for a shape: where symbols that ran are the file's, its shape ran, and what
     ran beside them and is not the file's code is not this engine's.
@@ -363,7 +362,7 @@ def may_run_this(match: EngineMatch, engine: Engine, *, before: bool) -> bool:
 
 
 def has_fixed_shapes(engine: Engine) -> bool:
-    """Whether the file tells shapes, and all of them are fixed."""
+    """Whether the file gives shapes and all of them are fixed."""
     shapes = [
         tensor.dimensions
         for layer in engine.layers
@@ -374,7 +373,9 @@ def has_fixed_shapes(engine: Engine) -> bool:
 
 
 def _first(found: Alignment) -> BoolArray:
-    """True for the kernels that are the first of a layer, in each run of it that the order has."""
+    """Marks the kernels that are the first of a layer, in each of the layer's runs in
+    this order.
+    """
     at = np.arange(len(found.order))
     first = np.zeros(len(found.layer), np.bool_)
     where = np.array(found.order, np.int64)
@@ -388,8 +389,8 @@ def _first(found: Alignment) -> BoolArray:
 
 
 def _own(found: Alignment, engine: Engine, scores: Scores) -> BoolArray:
-    """True for the kernels that are their layer's by name: the first such one of a layer, and all
-    in layers that may run any number of them.
+    """Marks the kernels whose names identify them as their layer's: the first such kernel of a
+    layer, and all of them in layers that may run any number.
     """
     place = {at: number for number, at in enumerate(found.order)}
     own = np.zeros(len(found.layer), np.bool_)
@@ -405,8 +406,8 @@ def _own(found: Alignment, engine: Engine, scores: Scores) -> BoolArray:
 
 
 def _against_chance(scores: Scores, cut: tuple[bool, bool]) -> tuple[float, float]:
-    """The evidence of the kernels as they ran, and the mean of that of the same kernels in random
-    order.
+    """The evidence of the kernels in their actual order, and its mean over random orders of the
+    same kernels.
     """
     costs = AlignmentCosts(scores.match, scores.row, scores.skip, scores.more, scores.drop, *cut)
     mixed = np.random.default_rng(20260104)
@@ -417,7 +418,7 @@ def _against_chance(scores: Scores, cut: tuple[bool, bool]) -> tuple[float, floa
 
 
 def _passed(found: Alignment, cut: tuple[bool, bool]) -> tuple[int, ...]:
-    """The layers that the inference went through: all, but for those before its first or after its
+    """The layers that the inference went through: all, except those before its first or after its
     last kernel where it is cut.
     """
     place = {at: number for number, at in enumerate(found.order)}

@@ -1,5 +1,5 @@
-"""Whether a launch has as many blocks as a layer's output needs, where the kernel's name states the
-tile that one block computes; and whether the threads of compiled code cover the layer's tensors.
+"""Tells whether a launch has as many blocks as a layer's output needs, if the kernel's name states
+the tile of one block, and whether the threads of compiled code cover the layer's tensors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WAVE = 60
 clusters do not fill all of them (seen: 104 to 132 of 132).
 """
 _CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4), (2, 2))
-"""There the tiles along each side are rounded up to whole clusters of blocks."""
+"""On such GPUs the tiles along each side are rounded up to whole clusters of blocks."""
 
 _VECTORS, _ROWS = (1, 2, 4, 8, 16), (1, 2, 4, 8)
 """Elements that one thread, and rows that one block of Myelin's code computes."""
@@ -42,8 +42,8 @@ _CHANNELS_SECOND = 4  # dimensions: images x channels x height x width, or with 
 def tiles_agree(
     kernels: Sequence[tuple[str, tuple[int, int, int]]], layers: Sequence[Layer]
 ) -> tuple[BoolArray, BoolArray]:
-    """For each kernel (its name and grid) and layer: whether the blocks are as many as needed, and
-    whether that can be told.
+    """For each kernel (its name and grid) and layer: whether the number of blocks is the one
+    needed, and whether that can be determined.
     """
     agree = np.zeros((len(kernels), len(layers)), np.bool_)
     told = np.zeros_like(agree)
@@ -68,8 +68,8 @@ def tiles_agree(
 
 
 def threads_fit(grid: tuple[int, int, int], block: int, layer: Layer) -> bool | None:
-    """Whether a launch of so many blocks of ``block`` threads covers a tensor of the layer, or its
-    rows, as code that was compiled for it does; None if that cannot be told.
+    """Whether a launch of so many blocks of ``block`` threads covers a tensor of the layer or its
+    rows, as code compiled for it does; None if that cannot be determined.
     """
     shapes = [tensor.dimensions for tensor in (*layer.outputs, *layer.inputs) if tensor.dimensions]
     shapes = [shape for shape in shapes if min(shape) > 0]
@@ -100,8 +100,9 @@ def _blocks(
     parts: int,
     persistent: bool,
 ) -> frozenset[int]:
-    """How many blocks may compute any of these matrices, of which that many stand one behind the
-    other in the grid; a few launches recur in each inference and each engine file tried.
+    """The numbers of blocks that may compute any of these matrices, given how many matrices are
+    stacked along the grid. Cached, because a few launches recur in each inference and for each
+    engine file tried.
     """
     return frozenset(
         need
@@ -113,8 +114,8 @@ def _blocks(
 def _grouped(
     matrices: frozenset[tuple[int, int, int]], deep: int, parts: int
 ) -> list[tuple[int, int, int]]:
-    """The same where a convolution's channels are in groups, each of which is a matrix of its own,
-    one behind the other in the grid.
+    """The same for a convolution whose channels are in groups: each group is a matrix of its own,
+    stacked along the grid.
     """
     groups = deep // parts
     return [
@@ -127,8 +128,8 @@ def _grouped(
 def _needed(
     matrix: tuple[int, int, int], tile: tuple[int, int], parts: int, *, persistent: bool
 ) -> set[int]:
-    """How many blocks may compute a batch of matrices (rows, columns, how many); of unknown rows
-    what that is a multiple of, negated.
+    """The numbers of blocks that may compute a batch of matrices (rows, columns, count). For
+    unknown rows: the number they are a multiple of, negated.
     """
     rows, columns, batch = matrix
     found = set()
@@ -150,8 +151,8 @@ def _needed(
 
 
 def _matrices(layer: Layer) -> frozenset[tuple[int, int, int]]:
-    """What the outputs of a layer are as batches of matrices, in each way that a product or a
-    convolution may see them.
+    """The outputs of a layer as batches of matrices, in each way that a product or a convolution
+    may view them.
     """
     found = set()
     shapes = [tensor.dimensions for tensor in layer.outputs if tensor.dimensions]

@@ -1,5 +1,5 @@
-"""How far a kernel is believed to be in a layer that may run nearly any, such as an opaque region:
-by what stands around it, and by where the host paused.
+"""Limits the confidence of kernels in layers that may run nearly anything, such as opaque regions:
+by the kernels around them and by where the host paused.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ than lies between two of one engine (in 26 models 0.8 to 5 times the median, wit
 times), so that only what varies from inference to inference shows the border: `border_chances`.
 """
 _ANOTHER = 1 / 3
-"""How probable it is that another engine's kernels follow in every inference, before anything is
-known: so it is in one of three ways in which an engine runs (alone, with another now and then, in
-turn with another).
+"""Prior probability that another engine's kernels follow in every inference: one of the three ways
+in which an engine runs (alone, sometimes followed by another, in turn with another).
 """
 SHOWN = 0.8
 """Share of the borders between two engines at which the host pauses as it does between inferences;
@@ -41,17 +40,17 @@ _VARIES, _LONG = 2.0, 4.0
 the host did something else there than it does from launch to launch.
 """
 SHARPLY = 5.0
-"""The same where launches themselves take unequally long: what differs by so much is rarer within
-an engine.
+"""The same factor where launches themselves take unequally long: a difference this large is rarer
+within an engine.
 """
 _SHORTEST_PAUSE_NS = 1000  # below it clocks and dispatch make differences
 LEAST_ALIKE = 3
-"""Inferences that launch the same, for their pauses to tell."""
+"""At least so many inferences with the same launches are needed for their pauses to be evidence."""
 
 
 @dataclass(frozen=True)
 class OpenEnds:
-    """What of an inference, in launch order, may be another engine's."""
+    """The kernels of an inference, in launch order, that may belong to another engine."""
 
     anything: BoolArray  # per kernel: its layer may run nearly any
     # the first and the last kernel of other layers whose name speaks for its layer; None: there is
@@ -60,7 +59,7 @@ class OpenEnds:
 
     @property
     def open(self) -> bool:
-        """Whether any such kernel stands before the first or behind the last known one, if any."""
+        """Whether such kernels stand before the first or behind the last known kernel."""
         at = np.flatnonzero(self.anything)
         return len(at) > 0 and (
             self.known is None or at[0] < self.known[0] or at[-1] > self.known[1]
@@ -68,8 +67,8 @@ class OpenEnds:
 
 
 def open_ends(layers: Sequence[Layer | None], explained: BoolArray) -> OpenEnds:
-    """The open ends of an inference by the layer of each kernel, and whether its name speaks for
-    that.
+    """The open ends of an inference, from the layer of each kernel and whether its name supports
+    that layer.
     """
     anything = np.array(
         [layer is not None and layer.kind in _ANYTHING for layer in layers], np.bool_
@@ -80,7 +79,7 @@ def open_ends(layers: Sequence[Layer | None], explained: BoolArray) -> OpenEnds:
 
 
 def most_of_anything(ends: OpenEnds, border: FloatArray | None = None) -> FloatArray:
-    """The most that is believed of each kernel of an inference; ``border`` is as of
+    """The highest confidence allowed for each kernel of an inference; ``border`` is as returned by
     `border_chances`.
     """
     anything = ends.anything
@@ -98,9 +97,9 @@ def most_of_anything(ends: OpenEnds, border: FloatArray | None = None) -> FloatA
 
 
 def border_chances(paused: Sequence[BoolArray], known: tuple[int, int] | None) -> FloatArray:
-    """For each kernel of an inference how probable it is that another engine's begin, or end,
-    between it and the nearest of the ``known`` ones, from the first to the last the engine's own;
-    where there are none, anywhere.
+    """For each kernel of an inference: the probability that another engine's kernels begin or end
+    between it and the nearest ``known`` kernel. From the first to the last known kernel all are the
+    engine's own; if none is known, the border may be anywhere.
 
     ``paused``: inferences x kernels, whether the host paused before it, by each of several measures
     of that.  A border is anywhere in an open end as likely as elsewhere.  The host pauses there in
@@ -123,7 +122,7 @@ def border_chances(paused: Sequence[BoolArray], known: tuple[int, int] | None) -
 
 
 def _border_odds(paused: BoolArray) -> FloatArray:
-    """The odds of a border before each kernel."""
+    """The odds that a border lies before each kernel."""
     count = len(paused)
     begins = (paused[:, 0].sum() + 0.5) / (count + 1)
     often = paused.sum(axis=0)
@@ -135,7 +134,7 @@ def _border_odds(paused: BoolArray) -> FloatArray:
 
 
 def _up_to(odds: FloatArray) -> FloatArray:
-    """The probability of a border at each place or before it, by the odds of each against none."""
+    """The probability that a border lies at or before each place, from the odds at each place."""
     if not len(odds):
         return odds
     worth = _ANOTHER * odds / len(odds)
@@ -144,9 +143,9 @@ def _up_to(odds: FloatArray) -> FloatArray:
 
 
 def pauses(trace: Trace, rows: IntArray) -> tuple[BoolArray, BoolArray]:
-    """Before which kernels of inferences that launch the same the host paused otherwise, or by far
-    otherwise, than in most of these, waited for the GPU or copied; ``rows`` are inferences x
-    kernels in launch order.
+    """Marks the kernels before which the host paused unusually long or short compared with the
+    other inferences of the same launches, or waited for the GPU, or copied. ``rows`` are inferences
+    x kernels in launch order.
     """
     kernels = trace.kernels
     thread = np.where(kernels.ints("launch") >= 0, kernels.ints("thread"), -1)
@@ -160,8 +159,8 @@ def pauses(trace: Trace, rows: IntArray) -> tuple[BoolArray, BoolArray]:
 
 
 def unlike_others(gap_ns: IntArray, times: float = _VARIES) -> BoolArray:
-    """True for the times between launches (inferences x kernels) that are so many times longer or
-    shorter than usual at that place, or longer than at most places.
+    """Marks the times between launches (inferences x kernels) that exceed, or fall below, the usual
+    time at that place by that factor, or exceed those at most places.
     """
     if not len(gap_ns):
         return np.zeros(gap_ns.shape, np.bool_)

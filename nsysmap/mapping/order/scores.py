@@ -110,7 +110,7 @@ _MEASURED = 64  # inferences of a shape that a kernel's median time is taken ove
 
 @dataclass(frozen=True)
 class KernelFacts:
-    """What is known of one kernel of an inference, taken over all inferences of its shape."""
+    """What is known of one kernel of an inference, over all inferences of its shape."""
 
     name: str
     duration_ns: float = 0.0  # median; 0 where not measured
@@ -120,8 +120,8 @@ class KernelFacts:
 
 
 def kernel_facts(kernels: Table, rows: IntArray) -> tuple[KernelFacts, ...]:
-    """What is known of each kernel of a shape; ``rows`` are those of its inferences (inferences x
-    kernels).
+    """The facts about each kernel of a shape; ``rows`` are the kernels of its inferences
+    (inferences x kernels).
     """
     some = rows[np.linspace(0, len(rows) - 1, min(len(rows), _MEASURED)).astype(np.int64)]
     took = np.median(kernels.ints("end_ns")[some] - kernels.ints("start_ns")[some], axis=0)
@@ -140,7 +140,7 @@ def kernel_facts(kernels: Table, rows: IntArray) -> tuple[KernelFacts, ...]:
 
 
 def threads_of(kernels: Table, rows: IntArray) -> IntArray:
-    """The threads of a block of each of these kernels, 0 where they are not known."""
+    """The threads per block of each of these kernels; 0 if unknown."""
     sides = [kernels.ints_at(name, rows) for name in ("block_x", "block_y", "block_z")]
     found: IntArray = np.maximum(sides[0], 0) * np.maximum(sides[1], 0) * np.maximum(sides[2], 0)
     return found
@@ -148,7 +148,7 @@ def threads_of(kernels: Table, rows: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class Scores:
-    """Distinct kernels (by name and grid) against layers."""
+    """The scores of distinct kernels (by name and grid) against layers."""
 
     row: IntArray  # for each kernel its row in the matrices
     match: FloatArray  # rows x layers, nats
@@ -167,7 +167,7 @@ class Scores:
 
 
 def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer]) -> Scores:
-    """Scores of these kernels against these layers of the engine, in the order given."""
+    """Scores these kernels against these layers of the engine, in the order given."""
     index: dict[tuple[str, tuple[int, int, int]], int] = {}
     row = np.array(
         [index.setdefault((kernel.name, kernel.grid), len(index)) for kernel in kernels], np.int64
@@ -230,7 +230,7 @@ def score(kernels: Sequence[KernelFacts], engine: Engine, layers: Sequence[Layer
 
 
 def profile_of(engine: Engine, layers: Sequence[Layer]) -> list[int | None]:
-    """The profiled time of each of these layers, ns; None if there is none."""
+    """The profiled time of each of these layers, ns; None if there is no profile."""
     return [
         engine.trtexec_ns[layer.index] if layer.index < len(engine.trtexec_ns) else None
         for layer in layers
@@ -238,7 +238,7 @@ def profile_of(engine: Engine, layers: Sequence[Layer]) -> list[int | None]:
 
 
 def surely_run(engine: Engine, layers: Sequence[Layer]) -> BoolArray:
-    """True for the layers that must run kernels."""
+    """Marks the layers that must run kernels."""
     return np.array(
         [
             _skip(layer, time) <= _SURELY
@@ -249,8 +249,8 @@ def surely_run(engine: Engine, layers: Sequence[Layer]) -> BoolArray:
 
 
 def expected_kernels(engine: Engine) -> int | None:
-    """About how many kernels one inference launches; None if the engine has opaque regions or its
-    file does not tell.
+    """The approximate number of kernels in one inference; None if the engine has opaque regions or
+    its file gives no such information.
     """
     if any(layer.kind in ("foreign_node", "plugin", "loop") for layer in engine.layers):
         return None
@@ -276,13 +276,13 @@ _ANYTHING = frozenset(("foreign_node", "unknown", "other", "loop"))
 
 
 def _is_foreign(kernel: KernelName) -> bool:
-    """Whether nothing in the name speaks of TensorRT or its libraries."""
+    """Whether nothing in the name indicates TensorRT or its libraries."""
     return _is_framework(kernel) or kernel.family in _ANYBODYS
 
 
 def _is_builders(kernel: KernelName) -> bool:
-    """Whether only a layer of TensorRT itself runs the kernel: plugins call libraries, whose builds
-    of such kernels have other names.
+    """Whether only one of TensorRT's own layers runs the kernel: plugins call libraries, whose
+    kernels have other names.
     """
     return kernel.family in _BUILDERS or (
         kernel.family == "xmma" and str(kernel.fields.get("launcher", "")).endswith("_trt")
@@ -290,14 +290,14 @@ def _is_builders(kernel: KernelName) -> bool:
 
 
 def _is_framework(kernel: KernelName) -> bool:
-    """Whether the kernel is a framework's for sure: some that PyTorch has too are known by a bare
-    word of their name.
+    """Whether the kernel certainly belongs to a framework. Some kernels that PyTorch shares are
+    recognised by a single word of their name.
     """
     return kernel.family in _FRAMEWORK and (kernel.family != "pytorch" or "::" in kernel.name)
 
 
 def _most_of_foreign(decoded: Sequence[KernelName], layers: Sequence[Layer]) -> FloatArray:
-    """The most that each kernel can be worth in each layer for all that its family tells."""
+    """The highest score that each kernel's family allows in each layer."""
     most = np.full((len(decoded), len(layers)), np.inf)
     plugin = np.array([layer.kind == "plugin" for layer in layers])
     anything = np.array([layer.kind in _ANYTHING for layer in layers])
@@ -322,8 +322,8 @@ def _most_of_foreign(decoded: Sequence[KernelName], layers: Sequence[Layer]) -> 
 def between_costs(
     kernels: Sequence[KernelFacts], tactic: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
-    """What each of these distinct kernels costs as one of no engine: launched within an inference,
-    and between two.
+    """The cost of treating each of these distinct kernels as belonging to no engine: launched
+    within an inference, and between two.
 
     ``tactic``: its name is some layer's tactic.
     """
@@ -356,7 +356,7 @@ def _makes_nothing(layer: Layer) -> bool:
 
 
 def _on_host(layer: Layer) -> bool:
-    """Whether a layer fills memory, or computes a loop's counter and where its tensors lie."""
+    """Whether a layer fills memory, or computes a loop counter or where its tensors lie."""
     counts = all(
         tensor.dimensions == (1,) and (tensor.datatype or "").startswith("INT")
         for tensor in layer.outputs
@@ -398,7 +398,7 @@ def _tactics(names: Sequence[str], layers: Sequence[Layer]) -> BoolArray:
 def _matches(
     decoded: Sequence[KernelName], layers: Sequence[Layer], tactic: BoolArray
 ) -> FloatArray:
-    """Nats from tactic and affinity; affinity is asked once for layers that only differ in their
+    """Nats for tactic and affinity. Affinity is computed once for layers that differ only in their
     numbers.
     """
     columns: dict[tuple[str, str, tuple[str, ...]], int] = {}
@@ -451,7 +451,7 @@ def _matches(
 
 
 def _same_operations(decoded: Sequence[KernelName], layers: Sequence[Layer]) -> BoolArray:
-    """True where a kernel's name is a symbol of the operations of a layer's tactic (kernels x
+    """True where a kernel's name is a symbol with the operations of a layer's tactic (kernels x
     layers).
     """
     numbers: dict[str, int] = {}
@@ -476,7 +476,7 @@ def _same_operations(decoded: Sequence[KernelName], layers: Sequence[Layer]) -> 
 
 
 def _told(kernel: KernelName, *, named: bool) -> tuple[object, ...]:
-    """All that `affinity` looks at; the name itself only for plugins (``named``)."""
+    """Everything that `affinity` reads; the name itself only for plugins (``named``)."""
     fields = kernel.fields
     return (
         kernel.family,
@@ -498,8 +498,8 @@ def _classes(layers: Sequence[Layer]) -> IntArray:
 
 
 def habits(scores: Scores, chance: FloatArray) -> FloatArray:
-    """What to add to the scores for what kernels of that name do elsewhere in this engine, in
-    layers of the same class.
+    """The score bonus for what kernels of that name do elsewhere in this engine, in layers of the
+    same class.
 
     ``chance``: of each kernel and layer, how likely the one is in the other; what nothing decides
     forms no habit.
@@ -524,8 +524,8 @@ def habits(scores: Scores, chance: FloatArray) -> FloatArray:
 def times(
     kernels: Sequence[KernelFacts], trtexec_ns: Sequence[int | None], slot: IntArray
 ) -> FloatArray:
-    """What to add per kernel (not per distinct kernel) for how its time compares with the layer's
-    in the profile.
+    """The score per kernel (not per distinct kernel) for how its time compares with the layer's in
+    the profile.
 
     ``slot`` is a first alignment: it tells how much slower or faster than the profile this trace is
     as a whole.

@@ -22,7 +22,7 @@ _MARGIN = 512  # items on both sides that a stretch sees: an alignment does not 
 
 @dataclass(frozen=True)
 class AlignmentCosts:
-    """What an alignment is worth, in nats; higher is better.  n items, m slots.
+    """The rewards and costs of an alignment, in nats; higher is better. n items, m slots.
 
     ``match[row[i], j]`` for item i in slot j.  A slot that got an item may take more, each for
     ``more[row[i], j]`` besides its match; a slot without any costs ``skip[j]``; an item in no slot
@@ -53,7 +53,7 @@ class Path:
 
 def best_path(costs: AlignmentCosts) -> Path:
     """The alignment of greatest worth, with each item's probability by forward-backward over all
-    alignments; O(n m).
+    alignments. O(n m).
 
     Of long sequences the probabilities are taken stretch by stretch, with a wide margin on either
     side: the memory stays bounded.
@@ -77,7 +77,7 @@ def best_path(costs: AlignmentCosts) -> Path:
 
 def likely_slots(costs: AlignmentCosts) -> tuple[IntArray, FloatArray]:
     """Each item's slot in the alignment of greatest worth, and the probability of each item in each
-    slot (of long ones: 1 in that one).
+    slot (1 in that slot for long sequences).
     """
     slot, _ = likeliest(costs)
     n, m = len(costs.row), costs.match.shape[1]
@@ -92,8 +92,8 @@ def likely_slots(costs: AlignmentCosts) -> tuple[IntArray, FloatArray]:
 def _stretch(
     costs: AlignmentCosts, slot: IntArray, begin: int
 ) -> tuple[FloatArray, IntArray, FloatArray]:
-    """How sure some of the items are, given where the best path puts those far before and after
-    them.
+    """The certainty of a stretch of the items, given where the best path puts those far before and
+    after it.
     """
     n, m = len(costs.row), costs.match.shape[1]
     end = min(begin + _STRETCH, n)
@@ -120,7 +120,7 @@ def _stretch(
 
 
 def _skipped(costs: AlignmentCosts) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Cost of the slots before each slot; of skipping up to each slot at the start; of skipping
+    """The cost of skipping the slots before each slot, those up to each slot at the start, and
     those after each slot at the end.
     """
     total = np.concatenate([[0.0], np.cumsum(costs.skip)])
@@ -174,8 +174,8 @@ def evidence(costs: AlignmentCosts) -> float:
 
 
 def _forward(costs: AlignmentCosts) -> tuple[FloatArray, float]:
-    """For each item and slot the log of the sum over all ways to come to it (n x m), and that over
-    all alignments.
+    """For each item and slot the log of the sum over all ways to reach it (n x m), and the log of
+    the sum over all alignments.
     """
     n, m = len(costs.row), costs.match.shape[1]
     total, start, end = _skipped(costs)

@@ -1,5 +1,5 @@
-"""Tells which of several engine files with the same layers ran: the context and the generation
-engine of one network, for example.
+"""Tells which of several engine files with the same layers ran, such as the context and the
+generation engine of one network.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _PADDED = 3
 
 @dataclass(frozen=True)
 class Ran:
-    """One kernel of a sequence, and the layer that it is in whichever of the engines ran."""
+    """One kernel of a sequence, and the layer that it belongs to in any of the engines."""
 
     layer: int  # its index, the same in all of them
     kernel: str
@@ -68,8 +68,8 @@ def twins_of(engines: Sequence[Engine]) -> list[list[int]]:
 def twins_in(
     ran: Iterable[tuple[int | None, Sequence[KernelFacts]]], engines: Sequence[Engine]
 ) -> list[list[int]]:
-    """The same groups, joined by engines that explain kernels which ran layer by layer as well as
-    the engine said to have run them.
+    """Groups of engines with the same layers, joined by engines that explain the kernels layer by
+    layer as well as the engine said to have run.
 
     ``ran``: the engine of each sequence of kernels, and its kernels in launch order.  Names of
     layers tell nothing here: kernels bear none of those that come from the model.
@@ -89,8 +89,8 @@ def twins_in(
 
 
 def do_the_same(engines: Sequence[Engine]) -> bool:
-    """Whether what nothing tells apart need not be: the layers of each index do the same in all of
-    these engines, as far as their files tell.
+    """Whether it makes no difference which engine ran: the layers of each index do the same in all
+    of these engines, as far as their files show.
 
     Files without tensors tell it by the names of their layers only.
     """
@@ -100,8 +100,8 @@ def do_the_same(engines: Sequence[Engine]) -> bool:
 
 
 def same_layers(engines: Sequence[Engine], number: int) -> FloatArray:
-    """For each layer of one of the engines the share of them that have the same one: how likely it
-    is the layer of the engine that ran.
+    """For each layer of one engine: the share of the engines that have the same layer, which is how
+    likely it is the layer of the engine that ran.
     """
     told = [
         [(layer.name, layer.kind, _extents(layer)) for layer in engine.layers] for engine in engines
@@ -134,7 +134,8 @@ def _explain_alike(kernels: Sequence[KernelFacts], one: Engine, other: Engine) -
 
 
 def which_ran(sequences: Sequence[Sequence[Ran]], engines: Sequence[Engine]) -> list[int | None]:
-    """For each sequence of kernels the position of the engine that ran it, None if nothing tells.
+    """For each sequence of kernels the position of the engine that ran it; None if it cannot be
+    determined.
 
     By tactics; else by attention kernels for one token at a time, which are the smaller engine's;
     else longer sequences are the larger engine's.
@@ -162,7 +163,7 @@ def _is_attention(layer: Layer) -> bool:
 
 def tokens_of(sequence: Sequence[Ran], engine: Engine) -> str | None:
     """Whether the attention plugins of a language model work on "one" token of each sequence or on
-    "many"; None if no kernel tells.
+    "many"; None if no kernel shows it.
     """
     attention = [ran.kernel for ran in sequence if _is_attention(engine.layers[ran.layer])]
     if any(_ONE_TOKEN.search(kernel) for kernel in attention):
@@ -171,8 +172,8 @@ def tokens_of(sequence: Sequence[Ran], engine: Engine) -> str | None:
 
 
 def tokens_in_file(engine: Engine) -> str | None:
-    """The same of the engine file, by the output of its attention plugins; None if its dimensions
-    do not tell.
+    """Whether the engine file's attention plugins work on one token or many, by the shape of their
+    output; None if the shape does not show it.
 
     Of packed tokens (tokens x width), one token is one token of one sequence, and more tokens than
     the engine has rows of output (one for the last token of each sequence) are many of a sequence;
@@ -229,8 +230,8 @@ def _by_size(engines: Sequence[Engine]) -> list[int] | None:
 
 
 def _longer(sequences: Sequence[Sequence[Ran]]) -> list[bool | None]:
-    """Whether each sequence is of the longer ones, layer by layer, where they fall into two clear
-    kinds; else None.
+    """Marks the sequences that take longer, layer by layer, if the sequences fall into two distinct
+    kinds; otherwise None.
     """
     times: list[dict[int, float]] = []
     for sequence in sequences:
@@ -263,8 +264,8 @@ def settle_ranges(
     resolved: RangeLayers,
     engines: Sequence[Engine],
 ) -> RangeLayers:
-    """The same with the engine of each call told by its kernels, where several engines have the
-    layers that its ranges name.
+    """Assigns each call's ranges to the engine that its kernels indicate, where several engines
+    have the layers that the ranges name.
     """
     offsets = np.array(first_layers(engines))
     for group in twins_of(engines) if len(tensorrt.layers) else []:
@@ -309,8 +310,8 @@ def settle_ranges(
 def _sequences(
     trace: Trace, order: IntArray, call: IntArray, layer: IntArray
 ) -> tuple[IntArray, list[list[Ran]], IntArray]:
-    """The calls that launched these kernels, the different sequences of kernels that they launched,
-    and which of these each did.
+    """The calls that launched these kernels, the distinct kernel sequences among them, and the
+    sequence of each call.
     """
     names = trace.kernels.text("name")
     calls, first, size = runs(call)

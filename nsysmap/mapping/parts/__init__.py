@@ -1,1 +1,1 @@
-"""What a kernel is inside an opaque region."""
+"""Names what a kernel does inside an opaque region."""

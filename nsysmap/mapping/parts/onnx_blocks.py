@@ -1,5 +1,5 @@
-"""Finds in an ONNX model what a kernel's name can show: matrix products, norms, softmaxes,
-attention, activations, in order.
+"""Finds the structures in an ONNX model that kernel names can show: matrix products, norms,
+softmaxes, attention, activations, in order.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _KINDS = {**_PRODUCTS, **_WHOLE}
 
 @dataclass(frozen=True)
 class OnnxBlock:
-    """Some nodes of a model that a kernel's name shows as one thing."""
+    """Nodes of a model that a kernel's name shows as one operation."""
 
     # product, convolution, deconvolution, layernorm, rmsnorm, groupnorm, softmax, log-softmax,
     # attention, gelu, tanh, …
@@ -79,7 +79,7 @@ class OnnxBlock:
 
 @dataclass(frozen=True)
 class ModelGraph:
-    """A model with who reads each tensor."""
+    """A model with the readers of each tensor."""
 
     model: OnnxModel
 
@@ -94,21 +94,21 @@ class ModelGraph:
 
     @cached_property
     def by_name(self) -> dict[str, int]:
-        """Position of each node by its name, and by its outputs where no node has that name."""
+        """Position of each node by its name, or by its outputs if no node has that name."""
         # of equal names the first counts
         named = {node.name: number for number, node in reversed(list(enumerate(self.model.nodes)))}
         return {**self.model.producer, **named}
 
     def computed(self, node: OnnxNode) -> list[str]:
-        """The node's inputs that are only known when the engine runs."""
+        """The node's inputs that are computed at run time."""
         return [tensor for tensor in node.inputs if tensor and tensor not in self.model.constants]
 
     def ancestors(self, numbers: Iterable[int]) -> set[int]:
-        """These nodes and all that they need."""
+        """These nodes and all nodes that they depend on."""
         return self._reached(numbers, lambda node: self.model.producers(node.inputs))
 
     def descendants(self, numbers: Iterable[int]) -> set[int]:
-        """These nodes and all that need them."""
+        """These nodes and all nodes that depend on them."""
         return self._reached(
             numbers,
             lambda node: [user for tensor in node.outputs for user in self.users.get(tensor, ())],
@@ -129,8 +129,8 @@ class ModelGraph:
     def after(
         self, number: int, ops: Sequence[str], through: Sequence[str] = ("Cast",), steps: int = 3
     ) -> list[int] | None:
-        """The way from a node to the next one downwards with such an operation, itself left out;
-        None if none is near.
+        """The path from a node to the next node downstream with such an operation, without the node
+        itself; None if none is near.
         """
         ways = [[number]]
         for _ in range(steps):
@@ -148,7 +148,7 @@ class ModelGraph:
     def before(
         self, number: int, ops: Sequence[str], through: Sequence[str], steps: int
     ) -> int | None:
-        """The nearest node upwards with such an operation; None if none is near."""
+        """The nearest node upstream with such an operation; None if none is near."""
         numbers = [number]
         for _ in range(steps):
             makers = [
@@ -270,7 +270,7 @@ def _attention(graph: ModelGraph, softmax: int) -> OnnxBlock | None:
 
 
 def _merged(graph: ModelGraph, found: list[OnnxBlock]) -> list[OnnxBlock]:
-    """The blocks with neighbouring products of one input joined."""
+    """The blocks, with adjacent products of one input joined."""
     result: list[OnnxBlock] = []
     for block in found:
         last = result[-1] if result else None
@@ -290,7 +290,7 @@ def _merged(graph: ModelGraph, found: list[OnnxBlock]) -> list[OnnxBlock]:
 
 
 def _weighted(graph: ModelGraph, block: OnnxBlock) -> str | None:
-    """The tensor that a product with constant weights reads, before any change of type; None for
+    """The tensor that a product with constant weights reads, before any type conversion; None for
     other products.
     """
     node = graph.model.nodes[block.nodes[0]]

@@ -1,5 +1,5 @@
-"""The finest known name of what each kernel inside an opaque Myelin region ran for, and where it
-comes from.
+"""The finest known name for the work of each kernel inside an opaque Myelin region, and the source
+of that name.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _TAGS = "$$myelin$$"
 _DEPTH = 4  # ranges between a launch and the tag around it
 
 Namer = Callable[[int, Sequence[PatternPart]], Sequence[str | None]]
-"""Given a region's row in layers and its parts in launch order: the model's name of each part, None
-if it cannot tell.
+"""Given a region's row in layers and its parts in launch order: the model's name for each part,
+None if undecided.
 """
 
 
 @dataclass(frozen=True)
 class Settled:
-    """What is known of the kernels before their parts; one row per kernel."""
+    """What is known about the kernels before parts are assigned; one row per kernel."""
 
     # position in TensorRtRanges.layers of the innermost layer range, MISSING if none is
     place: IntArray
@@ -42,7 +42,7 @@ class Settled:
 
 @dataclass(frozen=True)
 class Parts:
-    """One row per kernel; nothing outside of opaque regions."""
+    """One row per kernel; empty outside opaque regions."""
 
     part: Text
     by: Text  # one of PART_BY
@@ -55,8 +55,8 @@ def find_parts(
     layers: Table,
     namer: Namer | None = None,
 ) -> Parts:
-    """Each kernel's part: the tag of the trace around its launch, else a JSON payload's ONNX
-    layers, else the range's text.
+    """Finds each kernel's part: from the tag of the trace around its launch, otherwise a JSON
+    payload's ONNX layers, otherwise the range's text.
 
     Where the trace names none it is what the kernels' names say, numbered in launch order within
     the inference and the region ("layernorm #3"; without a number where the inference is cut and
@@ -82,8 +82,8 @@ def find_parts(
 def _traced(
     tensorrt: TensorRtRanges, settled: Settled, layers: Table, opaque: BoolArray
 ) -> tuple[Text, CodeArray]:
-    """What a range around the launch says that is finer than the layer's name, and which of PART_BY
-    that is (-1: none).
+    """A range's text around the launch that is finer than the layer's name, and its PART_BY code
+    (-1: none).
     """
     count = len(settled.layer)
     if len(tensorrt.layers) == 0:
@@ -113,7 +113,7 @@ def _traced(
 
 
 def _up_to_tags(tensorrt: TensorRtRanges, place: IntArray, is_tag: BoolArray) -> IntArray:
-    """The tag around the range where there is one, else the range itself."""
+    """The tag around the range if there is one, otherwise the range itself."""
     used = distinct_rows(place, len(tensorrt.layers))
     around = np.arange(len(tensorrt.layers))
     inner = used[~is_tag[used]]
@@ -134,7 +134,7 @@ def _up_to_tags(tensorrt: TensorRtRanges, place: IntArray, is_tag: BoolArray) ->
 
 @dataclass(frozen=True)
 class _Sequence:
-    """The kernels of a region in one inference, and in all others that launch the same."""
+    """The kernels of a region in one inference, and in all others with the same launches."""
 
     rows: IntArray  # inferences x kernels
     layer: int
@@ -145,7 +145,7 @@ class _Sequence:
 def _by_pattern(
     kernels: Table, settled: Settled, opaque: BoolArray, namer: Namer | None
 ) -> tuple[Text, BoolArray]:
-    """The kernels' parts by their names; and whether the namer gave it."""
+    """The kernels' parts from their names, and whether the namer named them."""
     name = kernels.text("name")
     labels: dict[str, int] = {}
     code = np.full(len(kernels), -1, np.int32)
@@ -174,7 +174,7 @@ def _by_pattern(
 def _labelled(
     sequence: _Sequence, kernels: Table, namer: Namer | None
 ) -> tuple[list[str], list[bool]]:
-    """For each kernel of the sequence its part, and whether the namer gave it."""
+    """The part of each kernel of the sequence, and whether the namer named it."""
     rows = sequence.rows[0]
     names = [value or "" for value in kernels.text("name").take(rows).list()]
     parts = pattern_parts(names, kernels.ints("stream")[rows].tolist())
@@ -194,8 +194,8 @@ def _labelled(
 def _part_of(
     sequence: _Sequence, done: Sequence[tuple[_Sequence, list[str], list[bool]]]
 ) -> tuple[list[str], list[bool]] | None:
-    """The whole inference that a cut one is the end or the beginning of, by what the whole one
-    says.
+    """The whole inference that a cut one is the end or the beginning of, judged by the parts of the
+    whole one.
     """
     if sequence.whole:
         return None
@@ -210,7 +210,7 @@ def _part_of(
 
 
 def _sequences(kernels: Table, settled: Settled, rows: IntArray) -> list[_Sequence]:
-    """The kernels of each inference and region, those that launch the same together."""
+    """The kernels of each inference and region, grouped by equal launches."""
     if len(rows) == 0:
         return []
     order = launch_order(kernels, rows, settled.inference[rows])

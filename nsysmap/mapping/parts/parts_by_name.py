@@ -1,5 +1,5 @@
-"""Reads the kernels of a Myelin region, in launch order, as its parts: the k-th gemm, LayerNorm,
-softmax, from their names alone.
+"""Reads the kernels of a Myelin region, in launch order, as parts such as the k-th gemm, LayerNorm
+or softmax, from their names alone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PRODUCTS = {
 
 @dataclass(frozen=True)
 class PatternPart:
-    """One or more kernels that do one thing together."""
+    """One or more kernels that together perform one operation."""
 
     # what: gemm, layernorm, softmax, attention, … a pattern of docs/names.md, or the operations one
     # by one
@@ -49,7 +49,7 @@ class PatternPart:
 
     @property
     def name(self) -> str:
-        """Such as `layernorm #3`."""
+        """The part's name, such as `layernorm #3`."""
         return f"{self.word} #{self.number}"
 
 
@@ -88,8 +88,8 @@ def pattern_parts(names: Sequence[str], streams: Sequence[int]) -> list[PatternP
 
 
 def pattern_word(name: str) -> str:
-    """What a kernel is called by itself: its most telling pattern, else its operation, else its
-    operations one by one.
+    """The word for a single kernel: its most specific pattern, otherwise its operation, otherwise
+    its operations listed.
     """
     return _kernel(name).word
 
@@ -97,7 +97,9 @@ def pattern_word(name: str) -> str:
 def _join(
     places: Sequence[int], kernels: Sequence[_Kernel], head: list[int], words: list[str]
 ) -> None:
-    """Sets the head of each kernel on one stream that belongs to the part of an earlier one."""
+    """Sets the head of each kernel that belongs to the part of an earlier kernel on the same
+    stream.
+    """
     for at, place in enumerate(places):
         kernel = kernels[place]
         if kernel.sums and at and kernels[places[at - 1]].product:
@@ -148,7 +150,7 @@ def _kernel(name: str) -> _Kernel:
 
 
 def _plain_words(name: str) -> str:
-    """The operations one by one, where nothing is recognised in them but an addition."""
+    """The operations listed one by one, if nothing but an addition is recognised in them."""
     decoded = decode(name)
     words = [op.word for op in decoded.ops]
     return " ".join(words[:8]) + (" …" if len(words) > 8 else "") if words else part_words(decoded)

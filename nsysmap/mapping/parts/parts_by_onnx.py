@@ -23,12 +23,12 @@ from nsysmap.names.decode import decode
 from nsysmap.names.layers import without_suffix
 
 SURE = 0.99
-"""Least probability of a part's block for the part to get its name; below it stays what its
-kernels' names say.
+"""Least probability of a part's block for the part to take its name; below it the name from its
+kernels stays.
 """
 LEAST = 0.5
-"""Least share of the parts that can be placed for any to get a name: a model of other blocks is not
-the engine's.
+"""Least share of the parts that must be placed for any to take a name: a model with other blocks is
+not the engine's.
 """
 
 # Nats, as in `scores`: what counts is how they compare.
@@ -75,7 +75,7 @@ _UNNAMED = re.compile(r"^\(Unnamed Layer\* \d+\)$")
 
 @dataclass(frozen=True)
 class Placing:
-    """What is known of the regions before their kernels are."""
+    """What is known about the regions before their kernels are placed."""
 
     namer: Namer
     notes: tuple[Note, ...]
@@ -89,8 +89,8 @@ class _Region:
 
 
 def place_on_model(model: OnnxModel, engines: Sequence[Engine], layers: Table) -> Placing:
-    """A namer for `parts.find_parts`, and a warning for each opaque region whose nodes the model
-    does not have.
+    """Returns a namer for `parts.find_parts`, and a warning for each opaque region whose nodes are
+    not in the model.
 
     A region is what lies between the first and the last node that its name tells, less what other
     layers of the engine name and what must run before or after these.  Its parts (gemm, norm,
@@ -134,7 +134,7 @@ def place_on_model(model: OnnxModel, engines: Sequence[Engine], layers: Table) -
 
 
 def note_of(model: OnnxModel, part_by: Text) -> Note:
-    """How many kernels were placed; ``part_by`` is what tells each kernel's part."""
+    """States how many kernels were placed; ``part_by`` is the source of each kernel's part."""
     placed, left = (int(np.count_nonzero(part_by.equals(by))) for by in ("onnx", "pattern"))
     if not placed + left:
         return Note(
@@ -153,7 +153,9 @@ def note_of(model: OnnxModel, part_by: Text) -> Note:
 
 
 def _nodes_of(graph: ModelGraph, name: str, others: Sequence[Layer]) -> set[int] | None:
-    """Positions of the region's nodes; None if the model has neither its first nor its last one."""
+    """Positions of the region's nodes; None if neither its first nor its last one is in
+    the model.
+    """
     first, last = _ends(graph, name)
     if first is None and last is None:
         return None
@@ -169,8 +171,8 @@ def _nodes_of(graph: ModelGraph, name: str, others: Sequence[Layer]) -> set[int]
 
 
 def _ends(graph: ModelGraph, name: str) -> tuple[int | None, int | None]:
-    """Positions of the first and the last node in a region's name; None if it is a constant or not
-    in the model.
+    """Positions of the first and the last node in a region's name; None for one that is a constant
+    or not in the model.
     """
     inner = name[name.find("[") + 1 : name.rfind("]")]
     ways = [
@@ -181,8 +183,8 @@ def _ends(graph: ModelGraph, name: str) -> tuple[int | None, int | None]:
 
 
 def _find(graph: ModelGraph, text: str, place: int) -> int | None:
-    """The node that TensorRT calls so: the first (place 0) or last (-1) of several joined by +;
-    None for constants and unknown names.
+    """The node that TensorRT calls by this name: the first (place 0) or last (-1) of several joined
+    by +; None for constants and unknown names.
     """
     text = re.split(r" ?\+ ?", text)[place].strip() if text not in graph.by_name else text
     while text:
@@ -215,7 +217,7 @@ def _named_in(graph: ModelGraph, layer: Layer) -> list[int]:
 
 @dataclass(frozen=True)
 class _Tree:
-    """How many computing nodes lie under each path of the model's node names."""
+    """Counts the computing nodes under each path of the model's node names."""
 
     names: tuple[str, ...]
     under: Mapping[str, int]
@@ -231,8 +233,8 @@ class _Tree:
         return _Tree(tuple(node.name for node in model.nodes), under)
 
     def name(self, numbers: Sequence[int]) -> str:
-        """A node's name; of several their common path where little else lies under it, else
-        first...last.
+        """A node's name. For several nodes: their common path if little else lies under it,
+        otherwise first...last.
         """
         names = [self.names[number] for number in numbers]
         if len(names) == 1:
@@ -255,7 +257,7 @@ class _Tree:
 
 @dataclass(frozen=True)
 class _Slot:
-    """What one part can be."""
+    """What one part may be."""
 
     kind: str
     name: str
@@ -291,7 +293,7 @@ def _named(region: _Region | None, parts: Sequence[PatternPart]) -> list[str | N
 
 
 def _slots(region: _Region, parts: Counter[int]) -> list[_Slot]:
-    """What can be there, given how many parts fell to each block."""
+    """The slots available, given how many parts fell to each block."""
     fused = {
         node
         for at, block in enumerate(region.blocks)
@@ -315,15 +317,15 @@ def _slots(region: _Region, parts: Counter[int]) -> list[_Slot]:
 
 
 def _kinds_of(word: str) -> tuple[str, ...]:
-    """What a part of that word can be in the model."""
+    """The kinds of block that a part with that word can be."""
     return _KINDS.get(word) or tuple(
         dict.fromkeys(kind for op, kind in _IN_WORDS.items() if op in word.split())
     )
 
 
 def _costs(items: Sequence[tuple[str, ...]], slots: Sequence[_Slot]) -> AlignmentCosts:
-    """The worth of these parts, each by its kinds, in these slots; an attention block is optional,
-    its inside then is left out.
+    """The rewards for these parts, each with its kinds, in these slots. An attention block is
+    optional; if used, the blocks inside it are skipped.
     """
     distinct = list(dict.fromkeys(items))
     skip = np.array(

@@ -1,1 +1,1 @@
-"""Layers of kernels that were launched, or captured, inside a layer's NVTX range."""
+"""Maps kernels to layers by the layer NVTX range in which they were launched or captured."""

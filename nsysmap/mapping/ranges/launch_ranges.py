@@ -31,8 +31,8 @@ class Evidence:
 
 
 def gather_evidence(trace: Trace, tensorrt: TensorRtRanges) -> Evidence:
-    """The place of each kernel's launch call among the ranges, or for a replayed kernel the place
-    where its graph node was first created.
+    """Locates each kernel's launch call among the ranges; for a replayed kernel, the place where
+    its graph node was first created.
 
     The launch is joined by process and correlation id.  A node cloned into an instantiated graph
     names the node that it was cloned from; the chain ends at the node that stream capture created,
@@ -61,8 +61,8 @@ def gather_evidence(trace: Trace, tensorrt: TensorRtRanges) -> Evidence:
 def _spots(
     trace: Trace, tensorrt: TensorRtRanges, replayed: BoolArray
 ) -> tuple[IntArray, BoolArray]:
-    """For each kernel that is not replayed from a CUDA graph, by its launch call, the position of
-    the innermost layer range around that call; without, whether an ExecutionContext:: range is.
+    """For each kernel that is not replayed from a CUDA graph: the position of the innermost layer
+    range around its launch call or, without one, whether an ExecutionContext:: range surrounds it.
     """
     ranges, calls = Timed.of(trace.nvtx_ranges), Timed.of(trace.api_calls)
     layers = tensorrt.layers
@@ -108,7 +108,7 @@ def root_nodes(nodes: Table, process: IntArray, graph_node: IntArray) -> IntArra
 
 
 def node_chain(nodes: Table, process: int, graph_node: int) -> list[int]:
-    """Rows in graph_nodes from a node's own creation back to the first that it was cloned from, as
+    """Rows in graph_nodes from a node's own creation back to the first node it was cloned from, as
     far as the trace goes.
     """
     chain: list[int] = []
@@ -122,8 +122,8 @@ def node_chain(nodes: Table, process: int, graph_node: int) -> list[int]:
 
 
 def _node_rows(nodes: Table, process: IntArray, graph_node: IntArray) -> IntArray:
-    """The row of each (process, graphNodeId), the last one where an id was used again; MISSING if
-    there is none.
+    """The row of each (process, graphNodeId): the last one if an id was reused, MISSING if there is
+    none.
     """
     result = np.full(len(graph_node), MISSING, np.int64)
     processes = np.unique(nodes.ints("process"))

@@ -18,9 +18,9 @@ from nsysmap.trace.inferences.tensorrt_ranges import TensorRtRanges
 from nsysmap.trace.launches import gather
 
 ACCEPTED = 0.8
-"""Least share of the distinct layer ranges with kernels that an engine must have for us to take it
-as the one that ran. Measured on the captures: the right engine has all of them, the best wrong one
-73 %.
+"""An engine must have at least this share of the distinct layer ranges with kernels to be taken as
+the one that ran. Measured on the captures: the right engine has all of them, the best wrong one 73
+%.
 """
 
 _FOREIGN = "{ForeignNode["
@@ -65,8 +65,8 @@ class RangeLayers:
 def resolve_ranges(
     tensorrt: TensorRtRanges, engines: Sequence[Engine], used: IntArray
 ) -> RangeLayers:
-    """The layer of each range; ``used`` are the positions of the ranges that kernels were launched
-    in.
+    """The layer of each range; ``used`` are the positions of the ranges in which kernels were
+    launched.
 
     A range's text is the layer's name.  TensorRT 10.3's myelin-exec ranges leave out
     ``_myl<R>_<i>`` and write dots as underscores, so several layers share a text: then a JSON
@@ -140,8 +140,8 @@ class _Lookup:
 def _outer_of_unknown(
     tensorrt: TensorRtRanges, lookups: Sequence[_Lookup], codes: CodeArray
 ) -> IntArray:
-    """The position of the next range outwards that an engine may know, of ranges whose text some
-    engine does not know; else MISSING.
+    """For ranges whose text some engine does not know: the position of the next enclosing range
+    that an engine may know; otherwise MISSING.
 
     A region's own range is in none.
     """
@@ -188,8 +188,8 @@ def _choose(
     outer: IntArray,
     used: IntArray,
 ) -> tuple[IntArray, tuple[EngineFit, ...]]:
-    """Per range the engine that fits its call best, MISSING if none fits well enough; and how well
-    each engine fits.
+    """For each range the engine that fits its call best (MISSING if none fits well enough), and how
+    well each engine fits.
     """
     call = tensorrt.call_of_layer
     # ranges outside any call share one group
@@ -266,7 +266,7 @@ def _choose(
 
 @dataclass(frozen=True)
 class _Shared:
-    """Ranges whose text several layers share."""
+    """Ranges whose text belongs to several layers."""
 
     at: IntArray  # positions among the layer ranges
     names: Text
@@ -277,7 +277,7 @@ def _by_order(
     tensorrt: TensorRtRanges, lookup: _Lookup, shared: _Shared, engine: Engine
 ) -> tuple[IntArray, BoolArray]:
     """The k-th range of a text within a call is the k-th layer of that text; ranges with a payload
-    only among layers of its ONNX nodes.
+    are matched only with layers of its ONNX nodes.
     """
     chosen = np.full(len(shared.at), MISSING, np.int64)
     doubtful = np.zeros(len(shared.at), np.bool_)
@@ -328,8 +328,8 @@ def _last_calls(tensorrt: TensorRtRanges) -> set[int]:
 
 
 def payload_nodes(payload: str) -> tuple[str, ...]:
-    """The ONNX nodes of a myelin-exec range's JSON payload ({"Name": …, "Layers": …}), none if it
-    is something else.
+    """The ONNX nodes of a myelin-exec range's JSON payload ({"Name": …, "Layers": …}); none for
+    other payloads.
     """
     try:
         value: object = json.loads(payload)

@@ -1,1 +1,1 @@
-"""Inferences that nothing bounds, found among all kernels of a thread."""
+"""Finds inferences that no range or graph launch bounds, among all kernels of a thread."""

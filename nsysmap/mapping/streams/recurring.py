@@ -1,5 +1,5 @@
-"""What recurs in a stream of kernels: what the runs of an engine usually launch in each layer, and
-sequences that belong to no engine.
+"""Finds what recurs in a stream of kernels: what the runs of an engine usually launch in each
+layer, and sequences that belong to no engine.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _EMPTY = -0.3  # nats at least for a layer without a kernel that mostly has none
 
 @dataclass(frozen=True)
 class Usual:
-    """What runs of one engine usually launch, one entry per kernel, in their order."""
+    """What the runs of one engine usually launch; one entry per kernel, in order."""
 
     name: IntArray  # of the kernel, as numbered in Scores
     row: IntArray  # the distinct kernel that it mostly is
@@ -96,9 +96,7 @@ class Usual:
     runs: int  # that it was learnt from
 
     def without(self, left: BoolArray) -> Usual:
-        """The same without some of its kernels, which are not taken to belong to the layer at
-        all.
-        """
+        """A copy without some of its kernels, which are then not taken as part of the layer."""
         often = self.often.copy()
         for name, slot in zip(self.name[left].tolist(), self.slot[left].tolist(), strict=True):
             often[self.near[:, (self.name == name) & (self.slot == slot)].any(axis=1), slot] = 0.0
@@ -124,8 +122,8 @@ def habit(often: FloatArray) -> FloatArray:
 def how_often(
     run: IntArray, row: IntArray, slot: IntArray, name: IntArray, slots: int, runs: int
 ) -> FloatArray:
-    """The share of the runs with each distinct kernel in each slot; of all of one name together
-    where its grid differs from run to run.
+    """The share of the runs with each distinct kernel in each slot; kernels of one name count
+    together if their grid differs between runs.
 
     ``run``, ``row`` and ``slot`` are the run, the distinct kernel and the slot of each item.
     """
@@ -148,8 +146,8 @@ def usual_kernels(
     scores: Scores,
     layers: Sequence[Layer],
 ) -> Usual:
-    """What those runs of a stream usually launch in each slot; ``row`` says of each item which
-    distinct one it is, ``value`` has its value.
+    """What those runs of a stream usually launch in each slot. ``row`` is the distinct item of each
+    item, ``value`` its value.
 
     A layer runs the same kernels in every inference: what fewer than half the runs have in a slot
     is not the layer's.  A kernel that was put in no slot, but is launched beside an opaque layer's
@@ -210,8 +208,8 @@ def usual_kernels(
 
 
 def _beside(slots: IntArray, any_number: BoolArray) -> IntArray:
-    """The slots of a run's items with those in none put in the slot before, or behind, if that may
-    run any number of kernels.
+    """The slots of a run's items, with items in no slot put into the slot before or behind them if
+    that may run any number of kernels.
     """
     at = np.arange(len(slots))
     before = slots[np.maximum.accumulate(np.where(slots >= 0, at, 0))]
@@ -223,8 +221,8 @@ def _beside(slots: IntArray, any_number: BoolArray) -> IntArray:
 
 
 def _missed_together(had: BoolArray, share: FloatArray) -> FloatArray:
-    """For each kernel the share of the runs that lack it among so many in a row that they are not
-    missing by chance; kernels x runs.
+    """For each kernel and run: the share of the runs that lack the kernel within a row of missing
+    ones too long to be chance (kernels x runs).
     """
     kernels, count = had.shape
     if not had.size:
@@ -241,8 +239,8 @@ def _missed_together(had: BoolArray, share: FloatArray) -> FloatArray:
 
 
 def usual_value(value: FloatArray | None, items: Sequence[int] | IntArray) -> tuple[float, float]:
-    """The usual value of these items and its spread; NaN if they have none, are too few or differ
-    too much.
+    """The usual value of these items and its spread; NaN if they have no values, are too few, or
+    differ too much.
     """
     if value is None or len(items) < _ENOUGH:
         return np.nan, 1.0
@@ -253,16 +251,16 @@ def usual_value(value: FloatArray | None, items: Sequence[int] | IntArray) -> tu
 
 
 def missing_rate(share: FloatArray) -> float:
-    """How likely a kernel that all runs launch is missing, of the shares of the runs that each of
-    them is in.
+    """How likely a kernel that all runs launch is missing from the trace, from the shares of the
+    runs that contain each kernel.
     """
     common = share[share > _USUALLY]
     return float(np.clip(1.0 - common.mean(), *_MISSING)) if len(common) else _MISSING[0]
 
 
 def least_share(rate: float, runs: int, chance: float = _CHANCE) -> float:
-    """The share of the runs that a kernel is in, but for that chance, if all runs launch it and
-    kernels are missing at that rate.
+    """The share of the runs that must contain a kernel, apart from chance, if all runs launch it
+    and kernels are lost at that rate.
     """
     missed = np.arange(runs + 1)
     exactly = (
@@ -275,8 +273,8 @@ def least_share(rate: float, runs: int, chance: float = _CHANCE) -> float:
 
 
 def steady(usual: Usual, layers: Sequence[Layer]) -> Usual:
-    """The same without what comes and goes: blocks of kernels in opaque layers, and kernels before
-    and behind what all runs have.
+    """A copy without what varies: blocks of kernels in opaque layers, and kernels before and behind
+    those that all runs share.
     """
     any_number = opaque(usual, layers)
     block = (usual.missed >= _BLOCK_RUNS) & (
@@ -292,13 +290,13 @@ def steady(usual: Usual, layers: Sequence[Layer]) -> Usual:
 
 
 def opaque(usual: Usual, layers: Sequence[Layer]) -> BoolArray:
-    """True for the kernels that are in a layer that may run any number of them."""
+    """Marks the kernels in a layer that may run any number of them."""
     return np.array([layer.kind in ANY_NUMBER for layer in layers], np.bool_)[usual.slot]
 
 
 def is_part(less: Usual, runs: int, more: Usual, other_runs: int, layers: Sequence[Layer]) -> bool:
-    """Whether a kind of so many runs is another one with others' kernels in one place, within an
-    opaque layer.
+    """Whether a kind with that many runs is another kind with foreign kernels inserted in one
+    place, within an opaque layer.
     """
     if runs < _PART_RUNS * other_runs or len(less.name) + _BLOCK > len(more.name):
         return False
@@ -317,7 +315,7 @@ def is_part(less: Usual, runs: int, more: Usual, other_runs: int, layers: Sequen
 
 
 def is_but_for_a_block(shorter: IntArray, longer: IntArray) -> bool:
-    """Whether a sequence is another one but for a block of kernels in it."""
+    """Whether two sequences are equal apart from one block of kernels."""
     size = len(shorter)
     if size + _BLOCK > len(longer):
         return False
@@ -378,8 +376,8 @@ def neighbours(
     overlooked: BoolArray,
     explained: BoolArray,
 ) -> list[Counter[tuple[int, int]]]:
-    """For each kind of runs how often which unexplained item stands beside one: (-1 before or 1
-    behind it, the distinct item).
+    """For each kind of runs: how often each distinct unexplained item stands next to one, as (-1
+    before or 1 behind, item).
 
     ``row`` says of each item in order which distinct one it is, ``overlooked`` of each distinct one
     whether it is, and ``explained`` of each item.
@@ -401,8 +399,8 @@ Signature = tuple[tuple[int, ...], ...]  # for each slot its kernels, and those 
 
 
 def distance(signature: Signature, usual: Signature, name: Sequence[int], *, cut: bool) -> float:
-    """The share of the usual kernels in which a run differs, one of them left out; of a run that is
-    cut within what it reached.
+    """The share of the usual kernels in which a run differs, not counting one of them; for a cut
+    run, within the part it reached.
 
     ``name``: the number of each distinct kernel's name.  One that differs in its grid only counts
     for less.
@@ -426,13 +424,13 @@ def _differing(mine: Sequence[int], theirs: Sequence[int]) -> int:
 
 
 def in_slots(signature: Signature) -> list[tuple[int, int]]:
-    """The kernels that are in slots, each with its slot."""
+    """The kernels that are in slots, with their slots."""
     return [(row, at // 2) for at in range(0, len(signature), 2) for row in signature[at]]
 
 
 def within(items: Sequence[int], known: Sequence[tuple[int, int]]) -> IntArray | None:
-    """The slots of items among which a known sequence (item and slot) stands nearly whole and in
-    one place; None if it does not.
+    """The slots of the items in which a known sequence (item and slot) stands nearly complete and
+    in one place; None if it does not.
     """
     places = common_places([item for item, _ in known], items)
     if len(places) < _WHOLE * len(known) or places[-1][1] + 1 - places[0][1] > len(known) / _WHOLE:
@@ -444,8 +442,8 @@ def within(items: Sequence[int], known: Sequence[tuple[int, int]]) -> IntArray |
 
 
 def common_sequence(sequences: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """What more than half of the sequences have, in their common order; they lack items, and hold
-    others, here and there.
+    """What more than half of the sequences share, in common order; single sequences may lack items
+    or hold extra ones.
     """
     filled = [sequence for sequence in sequences if sequence]
     if len(filled) <= _USUALLY * len(sequences):
@@ -475,7 +473,7 @@ def common_sequence(sequences: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def common_places(one: Sequence[int], other: Sequence[int]) -> list[tuple[int, int]]:
-    """The places in both of their longest common subsequence."""
+    """The positions in both sequences of their longest common subsequence."""
     if tuple(one) == tuple(other):
         return [(at, at) for at in range(len(one))]
     left, right = np.array(one, np.int64), np.array(other, np.int64)
@@ -507,7 +505,7 @@ _THE_SAME, _ANOTHER, _MISSED = 5.0, -30.0, -6.0  # nats of such a sequence's tra
 
 
 def other_tracks(row: IntArray, pauses: BoolArray, inside: BoolArray) -> tuple[Track, ...]:
-    """A track for each of these sequences.
+    """Builds a track for each of these sequences.
 
     One entry per kernel: which of the distinct ones it is, whether the host paused before it,
       whether it is in an inference that was found.

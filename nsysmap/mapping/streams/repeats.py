@@ -1,5 +1,5 @@
-"""Runs of an engine that are none: what lies within its own opaque region and does what the layers
-before the region do.
+"""Rejects runs that are not real: those which lie within the engine's own opaque region and do the
+same as the layers before the region.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _REGION = "foreign_node"
 _ROUNDS = 3  # alignments, each without the beginnings that the one before made in a region
 _NOWHERE = -1e4  # nats: no run begins there
 _FEWEST_FLAWS = 2
-"""Layers without their kernel and kernels between layers that tell a repetition: one alone may be
-the same kernel that the profiler lost in several inferences.
+"""Fewest flaws (layers without their kernel, kernels between layers) that identify a repetition: a
+single one may be a kernel that the profiler lost in several inferences.
 """
 _SAME_KERNELS = 0.5
-"""Share of the listed layers that run in a repetition the very kernels, blocks and all, of whole
-inferences: an engine that does so runs the same shapes, and then it runs all of these kernels.  At
-other shapes most launches have another number of blocks.
+"""If this share of the listed layers runs exactly the kernels of whole inferences in a repetition,
+blocks included, the shapes are the same, and then the engine runs all of these kernels. At other
+shapes most launches have another number of blocks.
 """
 _ASKED = 0.5  # share of the runs before which the host waits or copies: they are inferences
 
@@ -39,7 +39,7 @@ _Pairs = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class _ListedPart:
-    """What a run has in the layers that the file lists before its opaque region."""
+    """The part of a run in the layers that the file lists before its opaque region."""
 
     run: int
     last: int  # of its kernels in them, in the stream
@@ -51,8 +51,8 @@ class _ListedPart:
 
 
 def without_repeats(kernels: StreamKernels, lanes: Sequence[Lane], stream: Stream) -> Stream:
-    """The same stream in which no run begins where an engine's opaque region repeats a part of what
-    the engine does before it.
+    """The stream without runs that begin where an engine's opaque region repeats what the engine
+    did before it.
 
     A network of like blocks does again in the region what its first blocks did, layer for layer but
     for those that only its beginning has.  The alignment takes that for another inference that
@@ -75,8 +75,8 @@ def without_repeats(kernels: StreamKernels, lanes: Sequence[Lane], stream: Strea
 def _repetitions(
     kernels: StreamKernels, lanes: Sequence[Lane], runs: Runs
 ) -> list[tuple[int, int]]:
-    """From behind the first kernel of the run before each repetition to the last kernel of the
-    repetition that is in a listed layer: no inference begins there.
+    """The spans in which no inference begins: from behind the first kernel of the run before each
+    repetition to the repetition's last kernel in a listed layer.
     """
     found = []
     for number, lane in enumerate(lanes):
@@ -106,7 +106,7 @@ def _repetitions(
 
 
 def _listed(lane: Lane) -> int:
-    """How many layers the file lists before the first opaque region."""
+    """The number of layers that the file lists before the first opaque region."""
     kinds = [layer.kind for layer in lane.layers]
     return kinds.index(_REGION) if _REGION in kinds else len(kinds)
 

@@ -1,5 +1,5 @@
-"""Whether the host says that inferences begin and end where runs of an engine were found: a part of
-another engine's inference may have the same layers.
+"""Tells from the host's pauses whether found runs are whole inferences: a part of another engine's
+inference may have the same layers.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from nsysmap.mapping.order.open_ends import LEAST_ALIKE, SHOWN, unlike_others
 
 _MOST_CYCLES = 64  # that are looked at: more would not change what they say
 _BY_CHANCE = 0.01
-"""Probability that as many pauses stand before any kernel if the host pauses nowhere more often
-than elsewhere; above it nothing tells.
+"""The evidence counts only if so many pauses before a kernel would be at most this likely when the
+host pauses equally often everywhere.
 """
 
 
 def ends_tell(
     gap_ns: IntArray, asked: BoolArray, first: IntArray, last: IntArray, told: BoolArray
 ) -> float:
-    """The likelihood of where the host paused if these runs are whole inferences, over that if they
-    are a part of longer ones; 1 at most, and 1 where nothing tells.
+    """The likelihood of the host's pauses if these runs are whole inferences, divided by that if
+    they are parts of longer ones; at most 1, and 1 if there is no evidence.
 
     ``gap_ns`` is the host's time before each kernel of the stream, ``asked`` whether it waited or
     copied there; runs are from the kernel ``first`` to the kernel ``last``.  ``told``: which of
@@ -57,5 +57,5 @@ def ends_tell(
 
 
 def _at_least(times: int, of: int, rate: float) -> float:
-    """The probability of a thing of that rate to happen so many times or more."""
+    """The probability that an event of that rate happens at least so many times."""
     return sum(comb(of, k) * rate**k * (1 - rate) ** (of - k) for k in range(times, of + 1))

@@ -1,5 +1,5 @@
-"""Finds the inferences of several engines in a stream that also has other kernels and lacks some,
-by aligning all of it at once.
+"""Finds the inferences of several engines in a stream with foreign and missing kernels, by aligning
+the whole stream at once.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Form:
-    """What one track stands for: a lane, or what runs of it usually launch."""
+    """What one track represents: a lane, or what its runs usually launch."""
 
     lane: int
     usual: Usual | None = None
@@ -151,7 +151,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Found:
-    """The runs of engines in a stream that are believed."""
+    """The accepted runs of engines in a stream."""
 
     row: IntArray  # per kernel of the stream: which of the distinct ones
     lanes: tuple[Lane, ...]
@@ -165,7 +165,7 @@ class Found:
 
 @dataclass(frozen=True)
 class RunKind:
-    """Runs of one engine that launch the same kernels, but for missing and foreign ones."""
+    """Runs of one engine that launch the same kernels, apart from missing and foreign ones."""
 
     engine: int
     runs: int
@@ -178,7 +178,7 @@ class RunKind:
 
 
 def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None:
-    """The engines' runs in a stream; None if none is believed."""
+    """Finds the engines' runs in a stream; None if none is accepted."""
     lanes = _lanes(kernels.facts, engines)
     if not lanes:
         return None
@@ -229,8 +229,8 @@ def find_runs(kernels: StreamKernels, engines: Sequence[Engine]) -> Found | None
 
 
 def _without_scraps(row: IntArray, foreign: BoolArray, judged: _Judged) -> _Judged:
-    """The same without engines that nothing proves, where all that is believed leaves most of
-    TensorRT's kernels unexplained: it is another engine that ran.
+    """Drops engines without proof if the accepted runs leave most of TensorRT's kernels
+    unexplained: another engine ran.
     """
     if explained_share(row, foreign, kept(judged.runs, judged.believed)) >= _MOSTLY:
         return judged
@@ -241,9 +241,7 @@ def _without_scraps(row: IntArray, foreign: BoolArray, judged: _Judged) -> _Judg
 
 
 def explained_share(row: IntArray, foreign: BoolArray, runs: Runs) -> float:
-    """The share of the kernels of a stream which speak of TensorRT that are in a layer of these
-    runs.
-    """
+    """The share of the stream's TensorRT kernels that are in a layer of these runs."""
     own = ~foreign[row]
     return float((runs.slot[own] >= 0).mean()) if own.any() else 1.0
 
@@ -256,8 +254,8 @@ def _without_others(
     learnt: Stream,
     judged: _Judged,
 ) -> tuple[Stream, _Judged]:
-    """The same with what recurs outside the believed runs taken for what it is, where no run is
-    lost by that.
+    """Aligns again with recurring sequences outside the accepted runs as tracks of their own, if
+    that loses no run.
     """
     inside = run_of(kept(judged.runs, judged.believed), len(kernels.row)) >= 0
     paused = _pauses(kernels.gap_ns) | _pauses(kernels.idle_ns) | kernels.copies | kernels.waits
@@ -298,16 +296,14 @@ def _stream(kernels: StreamKernels, lanes: Sequence[Lane]) -> Stream:
 
 
 def _pauses(gap_ns: IntArray) -> BoolArray:
-    """Before which kernels the host paused, or the GPU was idle, longer than usual."""
+    """Marks the kernels before which the host paused, or the GPU was idle, longer than usual."""
     usual = float(np.median(gap_ns)) if len(gap_ns) else 0.0
     long: BoolArray = gap_ns > max(_PAUSE * usual, _SHORTEST_PAUSE_NS)
     return long
 
 
 def _learnt(stream: Stream, runs: Runs, lanes: Sequence[Lane], among: BoolArray) -> Stream:
-    """The same stream with what most of some runs of each track do in each slot taken into
-    account.
-    """
+    """Aligns again with what most runs of each track do in each slot."""
     of = run_of(runs, len(stream.row))
     tracks = []
     for number, (lane, track) in enumerate(zip(lanes, stream.tracks, strict=False)):
@@ -353,8 +349,8 @@ def _learnt(stream: Stream, runs: Runs, lanes: Sequence[Lane], among: BoolArray)
 def _times(
     stream: Stream, runs: Runs, items: IntArray, slots: int
 ) -> tuple[FloatArray, FloatArray]:
-    """The usual value of each slot's kernels, nan if they are several or too few; and its
-    spread.
+    """The usual value of each slot's kernels and its spread; NaN if a slot has several kernels or
+    too few values.
     """
     usual, spread = np.full(slots, np.nan), np.ones(slots)
     order = items[np.argsort(runs.slot[items], kind="stable")]
@@ -376,7 +372,7 @@ def _forms(
     engines: Sequence[Engine],
 ) -> tuple[Form, ...]:
     """What the runs of each lane usually launch, kind by kind, if its engine can have run that; the
-    lane itself where too few are alike.
+    lane itself if too few runs are alike.
 
     Of runs that lack kernels none may prove the engine by itself, where what they usually launch
     does.
@@ -435,8 +431,8 @@ def _placed_together(
     members: Sequence[int],
     engines: Sequence[Engine],
 ) -> tuple[Runs, FloatArray | None]:
-    """The same runs with their kernels where those that most of them launch are, aligned once; and
-    how sure each layer is of its own.
+    """The runs with their kernels placed where most runs launch them, aligned once, and the
+    certainty of each kernel's layer.
 
     A run that lacks kernels says less of where the others belong than all runs together do.  Where
     layers may run any number of kernels each run is left as it is, with no chance.
@@ -475,7 +471,7 @@ def _placed_together(
 
 
 def _items(runs: Runs, run: int) -> IntArray:
-    """The kernels of a run that are in any layer."""
+    """The kernels of a run that are in a layer."""
     items = np.arange(int(runs.first[run]), int(runs.last[run]) + 1)
     return items[runs.slot[items] >= 0]
 
@@ -483,9 +479,7 @@ def _items(runs: Runs, run: int) -> IntArray:
 def _formed(
     stream: Stream, lanes: Sequence[Lane], forms: Sequence[Form], judged: _Judged
 ) -> Stream:
-    """The same stream with a track for each form, and with what is known of kernels that no engine
-    runs.
-    """
+    """Aligns the stream again with one track per form and with what is known of foreign kernels."""
     plain = [form for form in forms if form.usual is None]
     own = replace(stream, tracks=tuple(stream.tracks[form.lane] for form in plain))
     tracks = iter(own.tracks)
@@ -535,7 +529,7 @@ class _Group:
     usual: Signature | None = None
 
     def consensus(self) -> Signature:
-        """What its runs mostly launch."""
+        """What the runs of this kind mostly launch."""
         return (
             self.usual
             if self.usual is not None
@@ -552,7 +546,7 @@ class _Judged:
 
     @property
     def believed(self) -> BoolArray:
-        """True for the runs whose engines are believed to have run them."""
+        """Marks the runs whose engines are accepted as having run them."""
         return np.array([*(one.believed for one in self.kinds), False], np.bool_)[self.kind]
 
 
@@ -563,8 +557,8 @@ def _judged(
     engines: Sequence[Engine],
     forms: Sequence[Form] | None = None,
 ) -> _Judged:
-    """The kind of each run, and of each kind whether its engine ran it; ``forms`` where the tracks
-    are no lanes.
+    """The kind of each run, and whether its engine ran that kind; ``forms`` if the tracks are not
+    lanes.
     """
     kind = np.full(len(runs.track), -1, np.int64)
     groups: list[_Group] = []
@@ -604,9 +598,8 @@ def _judged(
 
 
 def _without_windows(kernels: StreamKernels, foreign: BoolArray, judged: _Judged) -> _Judged:
-    """The same where kinds that little but the names of layers speaks for are as probable as the
-    ends of their runs say: a part of a longer inference, of another engine or of the engine itself,
-    may fit them by chance.
+    """Lowers the probability of kinds supported by little but layer names to what the ends of their
+    runs allow: a part of a longer inference, of another or the same engine, may fit them by chance.
     """
     kinds = list(judged.kinds)
     speaks = ~foreign[kernels.row]
@@ -636,8 +629,8 @@ def _without_windows(kernels: StreamKernels, foreign: BoolArray, judged: _Judged
 def _cut_to_known(
     kernels: StreamKernels, lanes: Sequence[Lane], judged: _Judged, engines: Sequence[Engine]
 ) -> _Judged:
-    """The same with runs that no engine can have run cut to what a proven kind of the lane
-    launches, where that is in them.
+    """Cuts runs that no engine can have run to what a proven kind of the lane launches, if they
+    contain it.
     """
     name, runs, slot = lanes[0].scores.name[kernels.row], judged.runs, judged.runs.slot.copy()
     first, last = runs.first.copy(), runs.last.copy()
@@ -660,7 +653,7 @@ def _cut_to_known(
 
 
 def _without_parts(row: IntArray, foreign: BoolArray, judged: _Judged) -> _Judged:
-    """The same without kinds that are a part of what another engine runs.
+    """Drops kinds that are a part of what another engine runs.
 
     Nothing but its likeness to the engine's own kinds speaks for such a kind, and most of its runs
     stand beside a kernel of TensorRT that no run explains, and beside which the engine's own never
@@ -695,9 +688,7 @@ def _without_parts(row: IntArray, foreign: BoolArray, judged: _Judged) -> _Judge
 def _told_apart(
     kernels: StreamKernels, lanes: Sequence[Lane], judged: _Judged, engines: Sequence[Engine]
 ) -> _Judged:
-    """The same with each run in its own engine's lane, where several engines have the same
-    layers.
-    """
+    """Moves each run to its own engine's lane where several engines have the same layers."""
     track, told_kinds = judged.runs.track.copy(), list(judged.kinds)
     launched = [[kernels.facts[row] for cell in usual for row in cell] for _, usual in judged.usual]
     ran = (
@@ -744,7 +735,7 @@ def _maybe_cut(runs: Runs, at: int, count: int) -> bool:
 def _nearest(
     groups: Sequence[_Group], signature: Signature, name: Sequence[int], *, cut: bool
 ) -> _Group | None:
-    """The group of runs that this one is like, None if it is like none."""
+    """The group of runs that this one resembles most; None if it resembles none."""
     distances = [distance(signature, group.consensus(), name, cut=cut) for group in groups]
     best = min(range(len(groups)), key=distances.__getitem__, default=-1)
     return groups[best] if best >= 0 and distances[best] < _LIKE else None
@@ -804,8 +795,8 @@ def _kinds(
 
 
 def _run_other_code(kinds: Sequence[RunKind]) -> list[bool]:
-    """True for the kinds that ran kernels of other operations where their engine's code was
-    generated, unlike another kind of the engine: a layer runs the same operations at any shape.
+    """Marks the kinds that ran kernels of other operations where their engine's code was generated,
+    unlike another kind of the engine: a layer runs the same operations at any shape.
     """
     shown = {
         kind.engine
@@ -825,8 +816,8 @@ def _does_the_same(
     kinds: Sequence[RunKind],
     lanes: Sequence[Lane],
 ) -> bool:
-    """Whether a kind that is mostly in opaque layers does what the engine's most frequent kind
-    does, of those that prove it if any do: it is the same network in each.
+    """Whether a kind that is mostly in opaque layers does the same as the engine's most frequent
+    kind (if possible a proven one): the network is the same in each.
     """
     proved = any(other.engine == kind.engine and other.match.accepted for other in kinds)
     sizes = [
@@ -859,7 +850,7 @@ def _is_near(
     found: Sequence[RunKind],
     name: Sequence[int],
 ) -> bool:
-    """Whether an engine that ran for sure ran this too: a warm-up or another kernel sequence, or a
+    """Whether an engine that certainly ran also ran this: a warm-up, another kernel sequence, or a
     single damaged run.
     """
     explained = min(kind.match.placed, kind.match.used)

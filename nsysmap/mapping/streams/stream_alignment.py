@@ -1,4 +1,4 @@
-"""Aligns a whole stream of items with tracks of slots that repeat, with unrelated items anywhere
+"""Aligns a whole stream of items with repeating tracks of slots, with unrelated items anywhere
 between.
 """
 
@@ -28,9 +28,7 @@ _AT_ONCE = 4_000_000  # runs x items x slots
 
 @dataclass(frozen=True)
 class Track:
-    """What one run through these slots in their order is worth, in nats; D distinct items, m
-    slots.
-    """
+    """The rewards for one run through these slots in order, in nats; D distinct items, m slots."""
 
     match: FloatArray  # D x m: the item in that slot
     more: FloatArray  # D x m: besides, where the slot has an item already
@@ -45,7 +43,7 @@ class Track:
 
 @dataclass(frozen=True)
 class Stream:
-    """n items in order; each belongs to a slot of the run that is going on, or to none."""
+    """n items in order; each belongs to a slot of the current run, or to none."""
 
     row: IntArray  # n: which of the D distinct items
     tracks: tuple[Track, ...]
@@ -78,7 +76,7 @@ def run_of(runs: Runs, count: int) -> IntArray:
 
 
 def kept(runs: Runs, these: BoolArray) -> Runs:
-    """Those of the runs, and their items only."""
+    """Keeps only some of the runs and their items."""
     slot = runs.slot.copy()
     for at in np.flatnonzero(~these).tolist():
         slot[runs.first[at] : runs.last[at] + 1] = -1
@@ -89,8 +87,8 @@ def kept(runs: Runs, these: BoolArray) -> Runs:
 
 @dataclass(frozen=True)
 class Sureness:
-    """For each item, given which runs there are: the probability of its slot (or of none), and the
-    likeliest other.
+    """For each item, given the runs: the probability of its slot (or of none), and the likeliest
+    alternative.
     """
 
     chance: FloatArray
@@ -101,7 +99,7 @@ class Sureness:
 
 @dataclass(frozen=True)
 class _TrackGrid:
-    """All tracks side by side, filled up to the longest; T tracks, M slots."""
+    """All tracks side by side, padded to the longest; T tracks, M slots."""
 
     match: FloatArray  # D x T x M
     more: FloatArray  # D x T x M
@@ -136,14 +134,14 @@ def _grid(tracks: Sequence[Track]) -> _TrackGrid:
 
 
 def by_value(value: FloatArray, usual: FloatArray, spread: FloatArray) -> FloatArray:
-    """Nats for a measured value in a slot; nothing if it or the slot's usual one is not known."""
+    """Nats for a measured value in a slot; 0 if the value or the slot's usual value is unknown."""
     worth = np.maximum(_VALUE[0] - 0.5 * ((value - usual) / spread) ** 2, -_VALUE[1])
     result: FloatArray = np.where(np.isnan(worth), 0.0, worth)
     return result
 
 
 def likeliest_runs(stream: Stream) -> Runs:
-    """The runs of greatest worth, with every item's slot; O(n T M) in time and memory."""
+    """The runs of greatest total worth, with every item's slot; O(n T M) in time and memory."""
     n = len(stream.row)
     grid = _grid(stream.tracks)
     tracks, slots = grid.start.shape
@@ -198,7 +196,7 @@ def _reported(runs: Runs, tracks: Sequence[Track]) -> Runs:
 
 @dataclass(frozen=True)
 class _Back:
-    """The way back through the best alignment; one entry per item."""
+    """Back pointers of the best alignment; one entry per item."""
 
     came: NDArray[np.int16]  # x T x M: from which slot it came to this one; -1: a run began with it
     dropped: NDArray[np.bool_]  # x T x M: with that the last slot used, it is better in none
@@ -277,7 +275,7 @@ _MARGIN = 24  # items before and behind a run that are looked at
 
 
 def _parts(mine: IntArray, size: IntArray, slots: int) -> list[IntArray]:
-    """The runs in parts of like length that fit into the memory."""
+    """The runs in groups of similar length that fit into memory."""
     if not len(mine):
         return []
     cuts, begin = [0], 0
@@ -296,7 +294,7 @@ def _tell(
     slot: IntArray,
     run: int,
 ) -> None:
-    """Writes what one run says of its items: their rows, their slots, and its number."""
+    """Writes the result for one run's items: their rows, their slots, and the run's number."""
     sure = slot_chances(slot, chance)
     inside = slot >= 0
     for at in np.flatnonzero(inside | (1.0 - sure.nowhere > taken[rows])).tolist():

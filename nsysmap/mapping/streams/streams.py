@@ -1,4 +1,4 @@
-"""The inferences of threads whose kernels nothing bounds, found by aligning their kernels with the
+"""Finds the inferences of threads whose kernels nothing bounds, by aligning their kernels with the
 engines; one entry per kernel.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MOST = 100_000  # kernels of a thread
 _MANY = 2000  # kernels: more than one inference
 UNPROVED = 0.85
-"""The most that is believed of an engine that nothing in the trace proves."""
+"""The highest confidence allowed for an engine that nothing in the trace proves."""
 IN_DOUBT, IN_DOUBT_BY_NAMES = 0.75, 0.5
 """The same of inferences that may all be another engine's: it is one with two optimization
 profiles, or two of which either may be the file's, as good as even.  By a file that tells only
@@ -33,15 +33,16 @@ names there are more often two: of two sorts that are as frequent either may be 
 eleven mixtures 48 % were).
 """
 OTHER_CODE = 0.6
-"""The same of inferences that run other code throughout than a file with fixed shapes: shapes may
-be those of one optimization profile, as trtexec writes them, or another engine's; as good as even.
+"""The same limit for inferences that run other code throughout than a file with fixed shapes: the
+shapes may be those of one optimization profile, as trtexec writes them, or another engine's; as
+good as even.
 """
 _MOST_NAMES = 4000  # distinct kernels of a thread
 
 
 @dataclass(frozen=True)
 class StreamVerdict:
-    """What was found of one kind of inferences of a thread."""
+    """The result for one kind of inferences of a thread."""
 
     home: tuple[int, int, int]  # process, context and stream of its first kernel
     kind: RunKind
@@ -72,14 +73,14 @@ class Streams:
     verdicts: tuple[StreamVerdict, ...]
 
     def of_part(self, rows: IntArray) -> Streams:
-        """The same of these kernels only."""
+        """The result restricted to these kernels."""
         columns = {
             name: value[rows] for name, value in vars(self).items() if isinstance(value, np.ndarray)
         }
         return Streams(**{**vars(self), **columns})
 
     def alignment(self, rows: IntArray) -> Alignment:
-        """The same of these kernels, of one inference in launch order."""
+        """The alignment of these kernels of one inference, in launch order."""
         from nsysmap.mapping.order.kernel_alignment import Alignment
 
         return Alignment(
@@ -96,9 +97,7 @@ class Streams:
 
 
 def no_streams(count: int) -> Streams:
-    """Nothing aligned, for that many kernels; each column is one value, and cannot be written
-    into.
-    """
+    """An empty result for that many kernels; each column is one value and cannot be written to."""
     none, no, nought = (
         repeated(np.int64(-1), count),
         repeated(np.bool_(False), count),
@@ -126,7 +125,7 @@ def no_streams(count: int) -> Streams:
 
 
 def align_streams(trace: Trace, rows: IntArray, engines: Sequence[Engine]) -> Streams:
-    """The inferences of ``engines`` among these kernels, thread by thread (by stream where the
+    """Finds the inferences of ``engines`` among these kernels, thread by thread (by stream if the
     launch is not in the trace).
     """
     from nsysmap.mapping.streams.segments import find_runs
@@ -162,8 +161,8 @@ def align_streams(trace: Trace, rows: IntArray, engines: Sequence[Engine]) -> St
 
 
 def _never_again(codes: CodeArray) -> bool:
-    """Whether most of many kernels have names that do not come again: there are no inferences in
-    that.
+    """Whether many kernels have mostly names that occur once: such kernels contain no
+    inferences.
     """
     often = np.bincount(codes - int(codes.min(initial=0)))
     return len(codes) > _MANY and int((often == 1).sum()) > len(codes) // 2
@@ -259,13 +258,13 @@ def _write(
 
 
 def _items(found: Found, number: int) -> IntArray:
-    """The kernels of a run, without foreign ones in no layer."""
+    """The kernels of a run without foreign ones in no layer."""
     items = np.arange(int(found.runs.first[number]), int(found.runs.last[number]) + 1)
     return items[(found.runs.slot[items] >= 0) | ~found.lanes[0].scores.foreign[found.row[items]]]
 
 
 def _explained(found: Found, number: int, items: IntArray) -> BoolArray:
-    """True for the kernels whose names speak for their layers."""
+    """Marks the kernels whose names support their layers."""
     from nsysmap.mapping.order.scores import SPEAKS
 
     slot, scores = found.runs.slot[items], found.lanes[int(found.runs.track[number])].scores
@@ -289,9 +288,9 @@ def _borders(
     ends: Sequence[OpenEnds],
     kernels: StreamKernels,
 ) -> list[FloatArray | None]:
-    """For each run with open ends how probable it is that a border lies between its kernels and its
-    own layers': by the pauses in the runs of its kind that have as many kernels as most; None where
-    these are too few to tell.
+    """For each run with open ends: the probability that a border lies between its kernels and those
+    of its own layers, from the pauses in the runs of its kind with the usual number of kernels;
+    None if these are too few.
     """
     from nsysmap.mapping.order.open_ends import (
         LEAST_ALIKE,
@@ -334,7 +333,9 @@ def _as_far(
     size: int,
     its_known: tuple[int, int] | None,
 ) -> FloatArray:
-    """The same for a run of another size: of each kernel as far from its own engine's."""
+    """The same probabilities for a run of another size: each kernel takes that of one equally far
+    from its own engine's kernels.
+    """
     if known is None or its_known is None:
         return np.full(size, float(chances.max()))
     at, (first, last) = np.arange(size), its_known
@@ -344,8 +345,8 @@ def _as_far(
 
 
 def _probabilities(found: Found, engines: Sequence[Engine]) -> FloatArray:
-    """For each kind of runs how probable it is that its engine ran: what is accepted by that says
-    so for its other kinds too; an engine that nothing proves no more than it explains.
+    """The probability that its engine ran each kind of runs. An accepted kind supports the engine's
+    other kinds; an engine without proof gets at most the share that it explains.
     """
     from nsysmap.mapping.streams.segments import explained_share
 
@@ -368,8 +369,8 @@ def _probabilities(found: Found, engines: Sequence[Engine]) -> FloatArray:
 
 
 def of_other_code(match: EngineMatch, engine: Engine, known: float) -> float:
-    """How probable it is that an engine which is ``known`` to have run by other inferences ran
-    these too, whose kernels may be other code: of another shape, or of another engine.
+    """The probability that an engine ``known`` from other inferences also ran these, whose kernels
+    may be other code: of another shape, or of another engine.
     """
     from nsysmap.mapping.order.kernel_alignment import LIKELIER, has_fixed_shapes
 
