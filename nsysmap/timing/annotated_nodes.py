@@ -1,4 +1,4 @@
-"""The time of kernels by what their CUDA graph nodes are annotated with: the table
+"""The time of kernels by the annotation of their CUDA graph nodes: the table
 `graph_annotations`.
 """
 
@@ -16,7 +16,7 @@ from nsysmap.text.units import counted
 
 
 def annotations_table(annotations: Sequence[NodeAnnotation], kernels: Table) -> Table:
-    """One row per annotated node, with the kernels of it that ran and their time in ns."""
+    """One row per annotated node, with the kernels that it ran and their time in ns."""
     nodes = np.array([one.graph_node_id for one in annotations], np.int64)
     order = np.argsort(nodes, kind="stable")
     ran, took = kernels.ints("graph_node_id"), kernels.ints("duration_ns")

@@ -11,13 +11,13 @@ from nsysmap.core.records import dataclass
 from nsysmap.core.table import Table
 
 LIMITS = 60.0
-"""Percentage of its peak from which on a resource is the limit."""
+"""A resource is the limit from this percentage of its peak on."""
 _FEWER = 0.7
-"""Ratio to the engine file's bytes or operations: with less traffic the level-2 cache held them;
-with less activity they were not done.
+"""Ratio to the bytes or operations of the engine file below which the level-2 cache held data, or
+operations were not performed.
 """
 _EXCESS = 1.5
-"""Ratio to them: more does not come from the tensors, or from the operations."""
+"""Ratio to the same above which the excess does not come from the tensors or operations."""
 _LEAST_ACTIVE = 2 * 5.0
 """Percent of the cycles: twice the largest error of a known value, below which a ratio says
 nothing.
@@ -26,8 +26,8 @@ nothing.
 
 @dataclass(frozen=True)
 class Counted:
-    """The measurements of one layer, in percent of the peak; None if the samples do not determine
-    them well enough.
+    """Measurements of one layer, in percent of the peak; None if the samples do not determine them
+    well enough.
     """
 
     duration_ns: float
@@ -38,7 +38,7 @@ class Counted:
     clock_hz: float | None = None  # of the SMs of that GPU while kernels ran
 
     def verdict(self) -> tuple[str, str] | None:
-        """What limits it and by which figures; None if they do not tell."""
+        """What limits the layer, with the figures that show it; None if they do not."""
         compute = max(
             (value for value in (self.tensor, self.issue) if value is not None), default=None
         )
@@ -97,7 +97,7 @@ def disagreement(
     bandwidth_bytes_per_s: int | None,
     expected_tensor: float | None,
 ) -> str | None:
-    """What it tells that counters differ from the engine file's figures; None if they agree.
+    """What it means that counters differ from the engine file's figures; None if they agree.
 
     ``expected_tensor`` is for how many percent of the cycles the tensor cores need to be active for
     the layer's operations.

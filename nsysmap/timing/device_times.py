@@ -1,4 +1,4 @@
-"""How busy each GPU was, and why it was idle, within its window."""
+"""How busy each GPU was within its window, and why it was idle."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _Spans = Mapping[int, Sequence[tuple[int, int]]]  # by device
 
 
 def device_times(trace: Trace, steady_state: Table, excluded: _Spans, *, hidden: bool) -> Table:
-    """The table `device_times`; ``steady_state`` is STEADY_STATE, ``excluded`` is what does not
-    count of it (`steady.excluded_spans`), ``hidden`` says that work on the GPUs is not in the
+    """The table `device_times`. ``steady_state`` is STEADY_STATE, ``excluded`` the spans in it that
+    do not count (`steady.excluded_spans`); ``hidden`` says whether GPU work is missing from the
     trace.
     """
     work = gpu_work_by_device(trace)
@@ -47,7 +47,7 @@ def device_times(trace: Trace, steady_state: Table, excluded: _Spans, *, hidden:
 
 
 def _parts(window: tuple[int, int], excluded: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """What is left of a window without these times, which do not overlap."""
+    """The remainder of a window after removing these times, which do not overlap."""
     begin, found = window[0], []
     for left, right in sorted(excluded):
         if right > begin and left < window[1]:
@@ -57,7 +57,7 @@ def _parts(window: tuple[int, int], excluded: Sequence[tuple[int, int]]) -> list
 
 
 def _covered_ns(start: IntArray, end: IntArray, parts: Sequence[tuple[int, int]]) -> int:
-    """How much of these parts of the time these pieces of work cover."""
+    """How much of these parts of the time is covered by these pieces of work."""
     return int(
         covered(
             start,
@@ -70,7 +70,7 @@ def _covered_ns(start: IntArray, end: IntArray, parts: Sequence[tuple[int, int]]
 def _without_copies_ns(
     trace: Trace, device: int, parts: Sequence[tuple[int, int]], busy_ns: int
 ) -> int:
-    """How much of these parts of the time a device's work covers but for its copies."""
+    """How much of these parts of the time a device's work other than copies covers."""
     if not (trace.memcpys.ints("device") == device).any():
         return busy_ns
     others = [
@@ -87,8 +87,8 @@ def _without_copies_ns(
 def _windows(
     work: dict[int, tuple[IntArray, IntArray]], steady_state: Table
 ) -> list[tuple[int, str, int, tuple[int, int]]]:
-    """Device, kind of window, number of inferences in it, begin and end: of its steady-state
-    inferences, otherwise of its GPU work.
+    """Device, kind of window, number of inferences in it, begin and end: the window of its
+    steady-state inferences, otherwise of its GPU work.
     """
     found = [
         (
@@ -147,7 +147,7 @@ def idle_totals(gaps: Table, devices: Table, excluded: _Spans) -> Table:
 
 
 def hides_work(capture: Table) -> bool:
-    """Whether the trace hides GPU work, in CUDA graphs traced as a whole that have no rows
+    """Whether GPU work is hidden in CUDA graphs that were traced as a whole and have no rows
     (``capture`` is CAPTURE).
     """
     row = capture.only()

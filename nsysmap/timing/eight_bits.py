@@ -1,5 +1,5 @@
-"""What INT8, FP8 and FP4 are used for in an engine that has them: which products compute in them,
-which stayed in a wider type and why, and what the rest of the time is for.
+"""How an engine with INT8, FP8 or FP4 uses them: which products compute in them, which stayed in a
+wider type and why, and what the rest of the time goes to.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from nsysmap.timing.peak_rates import TENSOR, Capability
 
 NARROW = frozenset({"INT8", "FP8", "FP4"})
 FIRST_ARCH = {"BF16": 80, "TF32": 80, "INT8": 72, "FP8": 89, "FP4": 100}
-"""Compute capability from which on tensor cores multiply such numbers (the instruction mma of PTX
+"""The first compute capability whose tensor cores multiply such numbers (the instruction mma of PTX
 and its successors).
 """
 _PRODUCTS = frozenset({"product", "attention"})
@@ -27,7 +27,7 @@ _QUANTIZER = "quant"
 
 @dataclass(frozen=True)
 class QuantizedEngine:
-    """The tables of the engines and what was measured of them."""
+    """The tables of the engines, and the measurements of them."""
 
     layers: Table
     work: Table
@@ -39,8 +39,8 @@ class QuantizedEngine:
 
 
 def eight_bits_table(facts: QuantizedEngine) -> Table:
-    """The table `eight_bits`: the layers of engines that have products in 8 bits or fewer; no rows
-    for others.
+    """The table `eight_bits`: the layers of engines with products in 8 bits or fewer; no rows for
+    other engines.
     """
     layers = {row.integer("layer_id"): row for row in facts.layers}
     work = {row.integer("layer_id"): row for row in facts.work}
@@ -90,7 +90,7 @@ def eight_bits_table(facts: QuantizedEngine) -> Table:
 
 @dataclass(frozen=True)
 class _Context:
-    """What is known of all layers."""
+    """Facts about all layers together."""
 
     layers: Mapping[int, Row]
     work: Mapping[int, Row]
@@ -128,7 +128,7 @@ def _capability(devices: Table) -> Capability | None:
 
 
 def _part(layer: int, context: _Context) -> str:
-    """What a layer is in such an engine: see the table."""
+    """The layer's role in such an engine: see the table."""
     row = context.work[layer]
     does, type_ = row.text("does"), row.maybe_text("precision")
     if does in _PRODUCTS:
@@ -161,8 +161,8 @@ def _why(layer: int, narrow: str, context: _Context) -> str:
 
 
 def _has_quantizers(layer: int, context: _Context) -> bool:
-    """Whether the model has quantizers at its inputs: their nodes are in it, or in the layers that
-    write what it reads.
+    """Whether the product's inputs have quantizers in the model: their nodes are in the layer, or
+    in the layers that write what it reads.
     """
     near = [layer, *context.writers.get(layer, ())]
     for one in near:
@@ -184,7 +184,9 @@ def _has_quantizers(layer: int, context: _Context) -> bool:
 
 
 def _older_arch(layer: int, context: _Context) -> str | None:
-    """The architecture that its kernel was made for, if that has no tensor cores for the type."""
+    """The architecture that the layer's kernel was made for, if that architecture has no tensor
+    cores for the type.
+    """
     type_ = context.work[layer].maybe_text("precision") or ""
     arch = (
         decode(context.kernels.get(layer, "")).fields.get("arch")

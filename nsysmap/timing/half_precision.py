@@ -1,4 +1,6 @@
-"""How much of a kernel's time half precision saves at most, by the rates of the GPU's units."""
+"""The largest share of a kernel's time that half precision can save, by the rates of the GPU's
+units.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ from nsysmap.timing.peak_rates import CORES, TENSOR, Capability
 
 _WIDE = ("FP32", "TF32")
 _BYTES = 0.5
-"""Half the bytes: of what memory limits, and of products on tensor cores, which take FP16 and BF16
-at twice the rate of TF32.
+"""Halving the bytes saves this share where memory is the limit, and for products on tensor cores,
+which run FP16 and BF16 at twice the rate of TF32.
 """
 _GREATEST = max(rates["FP16"] / CORES[gpu]["FP32"] for gpu, rates in TENSOR.items())
 
@@ -16,8 +18,8 @@ _GREATEST = max(rates["FP16"] / CORES[gpu]["FP32"] for gpu, rates in TENSOR.item
 def saved_share(
     *, work: str, datatype: str | None, tensor_cores: str, name: str | None, gpu: Capability | None
 ) -> float | None:
-    """Share of the time of such a kernel that FP16 saves at most; None of one that is not known to
-    compute in FP32 or TF32.
+    """The largest share of such a kernel's time that FP16 can save; None unless the kernel is known
+    to compute in FP32 or TF32.
 
     ``gpu`` is None where it is unknown: then that of the GPU whose tensor cores gain most.
     """

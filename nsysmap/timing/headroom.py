@@ -1,5 +1,5 @@
-"""How far each layer is from the hardware: what it takes beyond the least time that the GPU needs
-for it, and why.
+"""How far each layer is from the hardware's limits: its time beyond the least that the GPU needs
+for it, and the reason.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ from nsysmap.timing.reachable import Reachable, reachable
 from nsysmap.timing.roofline import Device, Needed, device_of, longest_kernels, needed_of
 
 NEAR = 0.6
-"""Share of a limit from which on a layer is bound by it: Nsight Compute's."""
+"""A layer is bound by a limit from this share of it on, as in Nsight Compute."""
 _LONGEST_START_NS = 3_000
-"""A kernel that takes longer than that does more than start and end, on any GPU."""
+"""A kernel that takes longer than this does more than start and end, on any GPU."""
 _STARTS = 2.0
-"""A layer whose kernels take at most so many times the shortest kernel hardly does more than start
-and end.
+"""A layer hardly does more than start and end if its kernels take at most this many times the
+shortest kernel.
 """
 _EXPLAINS = 0.25
-"""Share of the time beyond the least that a reason explains at least."""
+"""A reason must explain at least this share of the time beyond the least."""
 _OLDER_REACH = 0.63
 """Share of the peak of 9.0 that mma.sync, the instruction of older architectures, reaches
 ("Dissecting the NVIDIA Hopper Architecture through Microbenchmarking and Multiple Level Analysis",
 2024).
 """
 _UNCOUNTED = frozenset({"selection", "resize", "other"})
-"""What layers do whose operations are not, or not all, known."""
+"""Kinds of work whose operations are not, or not all, known."""
 _CONVERSIONS = frozenset({"reformat", "cast", "quantize"})
 _FUSED_AWAY = frozenset({"softmax", "pointwise", "movement"})
-"""Roles in an attention block that a fused kernel does on the chip."""
+"""Roles in an attention block that a fused kernel performs on chip."""
 _BYTES_PER_CLOCK = 64  # from the L2 cache to one SM (see least_time)
 _TYPE_BYTES = {"FP32": 4.0, "TF32": 4.0, "FP16": 2.0, "BF16": 2.0, "INT8": 1.0, "FP8": 1.0}
 
 
 @dataclass(frozen=True)
 class Sources:
-    """The tables that headroom follows from."""
+    """The tables that headroom is computed from."""
 
     layers: Table
     engines: Table
@@ -70,8 +70,8 @@ class Sources:
 
 
 def headroom_table(sources: Sources) -> Table:
-    """The table `headroom`: one row per layer with time, that with the most time that could go
-    first; those of which it is unknown come last.
+    """The table `headroom`: one row per layer with time, the largest time that could go first,
+    layers without a known one last.
     """
     machines = {row.integer("device"): row for row in sources.devices}
     timed = _timed(sources.layers)
@@ -122,7 +122,7 @@ def headroom_table(sources: Sources) -> Table:
 
 
 def _timed(layers: Table) -> IntArray:
-    """The layers with time: of a large engine file mostly few."""
+    """The layers with time; in a large engine file usually few."""
     time_ns = layers.ints("time_ns")
     timed: BoolArray = (time_ns != MISSING) & (time_ns != 0)
     return taken_values(layers.ints("layer_id"), np.flatnonzero(timed))
@@ -205,7 +205,7 @@ class _LongestKernel:
 
 @dataclass(frozen=True)
 class _Seen:
-    """All that is known of one layer."""
+    """Everything known about one layer."""
 
     layer: Row
     time_ns: int
@@ -221,19 +221,19 @@ class _Seen:
 
     @property
     def needed(self) -> Needed:
-        """What the engine file shows of it."""
+        """What the layer needs according to the engine file."""
         if self.work is None:
             return Needed(None, None, None, None, "unknown", None)
         return needed_of(self.work)
 
     @property
     def does(self) -> str:
-        """What it is for."""
+        """The layer's function."""
         return "" if self.work is None else self.work.text("does")
 
     @property
     def counted(self) -> Measurement:
-        """What hardware counters say of it."""
+        """The layer's hardware counters."""
         if self.roofline is None:
             return Measurement()
         tensor = self.roofline.maybe_real("tensor_percent")
@@ -293,7 +293,7 @@ def _row(seen: _Seen) -> dict[str, object]:
 
 
 def _reachable(seen: _Seen) -> Reachable | None:
-    """What the GPU was measured to reach on such a product."""
+    """The rate that the GPU was measured to reach on such a product."""
     precision = seen.needed.precision
     if seen.shape is None or seen.device is None or precision is None:
         return None
@@ -306,7 +306,7 @@ def _shape_words(shape: tuple[int, ...]) -> str:
 
 @dataclass(frozen=True)
 class _Figures:
-    """What the longest kernel of a layer shows."""
+    """Figures of a layer's longest kernel."""
 
     blocks: int | None = None
     sms: int | None = None
@@ -335,8 +335,8 @@ def _figures(seen: _Seen) -> _Figures:
 
 
 def _reason(seen: _Seen, found: LeastTime, figures: _Figures) -> str:
-    """Why it takes longer than it must: what changes the layer itself, what it is close to,
-    otherwise the reason that explains most.
+    """Why the layer takes longer than it must: something that changes the layer itself, a limit
+    that it is close to, otherwise the reason that explains most.
     """
     reached = (found.least_ns or 0) / seen.time_ns
     bound = "compute-bound" if found.limit == "arithmetic" else "memory-bound"
@@ -359,7 +359,7 @@ def _reason(seen: _Seen, found: LeastTime, figures: _Figures) -> str:
 
 
 def _explained_ns(seen: _Seen, found: LeastTime, figures: _Figures) -> dict[str, float]:
-    """How much of its time each reason explains at most."""
+    """The most of the layer's time that each reason explains."""
     time_ns, compute_ns = float(seen.time_ns), float(found.compute_ns or 0)
     idle = {"few-blocks": 0.0, "last-wave": 0.0}
     waves = None if seen.roofline is None else seen.roofline.maybe_real("waves")
@@ -382,7 +382,7 @@ def _explained_ns(seen: _Seen, found: LeastTime, figures: _Figures) -> dict[str,
 
 
 def _has_cores(seen: _Seen) -> bool:
-    """Whether the GPU has tensor cores for the type of the layer's numbers."""
+    """Whether the GPU has tensor cores for the type that the layer computes in."""
     return (
         seen.device is not None
         and seen.device.peak_flops_per_s(seen.needed.precision, tensor_cores=True) is not None
@@ -400,8 +400,8 @@ def _occupancy(kernel: _LongestKernel, device: Device) -> float | None:
 
 
 def _tile_reaches(tile: object, need: Needed, device: Device) -> float | None:
-    """The share of the tensor cores' peak that such a tile can reach at most: of a x b results each
-    step loads a + b numbers, and an SM gets 64 bytes a clock.
+    """The largest share of the tensor cores' peak that such a tile can reach: for a x b results
+    each step loads a + b numbers, and an SM receives 64 bytes a clock.
     """
     rates = TENSOR.get(device.capability) if device.capability else None
     size = _TYPE_BYTES.get(need.precision or "")
@@ -416,8 +416,8 @@ def _tile_reaches(tile: object, need: Needed, device: Device) -> float | None:
 
 
 def _is_older(arch: object, device: Device) -> bool:
-    """Whether a kernel multiplies with the instructions of an older architecture, where this one
-    has faster ones of its own (wgmma of 9.0, tcgen05 of 10.x and 11.0).
+    """Whether a kernel multiplies with instructions of an older architecture although this one has
+    faster ones (wgmma of 9.0, tcgen05 of 10.x and 11.0).
     """
     if not isinstance(arch, str) or device.capability is None:
         return False
@@ -426,7 +426,9 @@ def _is_older(arch: object, device: Device) -> bool:
 
 
 def _tensor_cores(precision: Table) -> dict[int, str]:
-    """Whether the kernels of each layer's products use tensor cores, by most of their time."""
+    """Whether the kernels of each layer's products use tensor cores, judged by most of
+    their time.
+    """
     most: dict[int, tuple[int, str]] = {}
     for row in precision:
         layer, time_ns = row.maybe_integer("layer_id"), row.maybe_integer("time_ns") or 0
@@ -449,7 +451,7 @@ def _kernel(kernels: Table, row: int) -> _LongestKernel:
 
 
 def _shortest_ns(kernel_totals: Table) -> int | None:
-    """What the shortest kernels of the trace take, if they hardly do more than start and end."""
+    """The time of the shortest kernels of the trace, if they hardly do more than start and end."""
     shortest = min(
         (row.integer("median_ns") for row in kernel_totals if row.integer("median_ns") > 0),
         default=None,
@@ -460,8 +462,8 @@ def _shortest_ns(kernel_totals: Table) -> int | None:
 def _from_memory(
     sources: Sources, machines: Mapping[int, Row], timed: IntArray
 ) -> dict[int, int | None]:
-    """The bytes of each of these layers that come from device memory; where GPUs differ, for the
-    first.
+    """How many bytes of each of these layers come from device memory; if GPUs differ, on
+    the first.
     """
     machine = next(iter(machines.values()), None)
     device = None if machine is None else device_of(machine)
@@ -489,7 +491,7 @@ def _from_memory(
 
 
 def _uses_shared(tensors: Table, layers: IntArray) -> dict[int, list[TensorUse]]:
-    """What each layer reads and writes of the tensors that these layers use."""
+    """How many bytes each layer reads and writes of the tensors that these layers use."""
     names = tensors.text("name")
     about = np.zeros(len(names.values) + 1, np.bool_)  # code -1 is the last one
     about[names.codes[np.isin(tensors.ints("layer_id"), layers)]] = True
@@ -507,8 +509,8 @@ def _uses_shared(tensors: Table, layers: IntArray) -> dict[int, list[TensorUse]]
 
 
 def product_shapes(sources: Sources, layers: IntArray) -> dict[int, tuple[str, tuple[int, ...]]]:
-    """The shape of each of these layers' products as a matrix product, and of fused attention its
-    own; none where the file does not tell.
+    """Each product's shape as a matrix product, and that of fused attention; none where the file
+    does not show it.
     """
     kinds = {
         row.integer("layer_id"): row.text("kind") for row in _of_layers(sources.layers, layers)
@@ -540,7 +542,9 @@ def product_shapes(sources: Sources, layers: IntArray) -> dict[int, tuple[str, t
 
 
 def _kept_if_fused(sources: Sources) -> dict[int, float]:
-    """The share of their bytes that layers would still move if one kernel did them together."""
+    """The share of their bytes that the layers would still move if a single kernel
+    performed them.
+    """
     work = {row.integer("layer_id"): row for row in sources.work}
     found: dict[int, float] = {}
     members: dict[int, list[Row]] = {}

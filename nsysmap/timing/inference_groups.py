@@ -55,8 +55,8 @@ class _Inferences:
 def inference_figures(
     inferences: Table, gaps: Table, memcpys: Table, calls: Table, overheads: Table
 ) -> InferenceTables:
-    """The tables of `InferenceTables`, from INFERENCES, GAPS and MEMCPYS, and of the host
-    API_CALLS and OVERHEADS.
+    """The tables of `InferenceTables`, computed from INFERENCES, GAPS and MEMCPYS, and from the
+    host's API_CALLS and OVERHEADS.
     """
     known = _numbered(inferences, memcpys)
     return InferenceTables(

@@ -1,5 +1,5 @@
-"""Finds split attention, norms and softmaxes that the engine file hides, from the kernels' decoded
-names and their order.
+"""Finds unfused attention, norms and softmaxes in layers that the engine file does not open, from
+decoded kernel names and their order.
 
 What this does not show: dimensions, data that other kernels read too, and whether the run really is
 one block (a product, a softmax and a product that follow one another nearly always are).

@@ -59,8 +59,8 @@ def layer_times(kernels: Table, inferences: Table, steady: IntArray) -> Table:
 
 
 def profiled_layer_times(engines: Sequence[Engine]) -> Table:
-    """The same from the times of --exportProfile: one inference; no rows for engines without
-    them.
+    """The table `layer_times` from the times of --exportProfile, as one inference; no rows for
+    engines without them.
     """
     rows: list[dict[str, object]] = []
     for number, first_id, engine in numbered_engines(engines):
@@ -82,7 +82,7 @@ def profiled_layer_times(engines: Sequence[Engine]) -> Table:
 
 
 def _only(values: IntArray, where: IntArray, size: int) -> IntArray:
-    """The value that all rows of a group have, for each group; none if they differ."""
+    """For each group the value that all its rows share; none if they differ."""
     low, high = np.full(size, np.iinfo(np.int64).max), np.full(size, MISSING)
     np.minimum.at(low, where, values)
     np.maximum.at(high, where, values)
@@ -91,7 +91,7 @@ def _only(values: IntArray, where: IntArray, size: int) -> IntArray:
 
 def _inferences(engine: IntArray, inferences: Table, steady: IntArray, ran: IntArray) -> IntArray:
     """How many of the steady-state inferences ran each engine; for layers known only from ranges,
-    the number of inferences with any layer's kernels.
+    the number of inferences with a kernel of any layer.
     """
     of_inference = inferences.ints("engine")[np.isin(inferences.ints("inference"), steady)]
     numbers, counts = np.unique(of_inference, return_counts=True)

@@ -20,21 +20,21 @@ from nsysmap.timing.peak_rates import Capability
 from nsysmap.timing.roofline import Device, Needed, least_ns
 
 _CACHE_BYTES_PER_CLOCK = 64
-"""From the L2 cache to each SM, read or written, from Volta on ("Dissecting the NVIDIA Volta GPU
-Architecture via Microbenchmarking", 2018): no GPU since moves more.
+"""Bytes per clock from the L2 cache to each SM, read or written, from Volta on ("Dissecting the
+NVIDIA Volta GPU Architecture via Microbenchmarking", 2018): no GPU since moves more.
 """
 _TWO_PARTITIONS = frozenset({(8, 0), (9, 0), (10, 0), (10, 1), (10, 3)})
-"""Architectures with two L2 partitions, each of which caches what its own SMs read (A100
-whitepaper): what all SMs read takes twice its size.  Sampled counters of an H200 (60 MB) agree: all
-of 54 MB of weights came from memory at each inference.
+"""Architectures whose L2 cache has two partitions, each of which caches what its own SMs read (A100
+whitepaper), so that data read by all SMs takes twice its size. Sampled counters of an H200 (60 MB)
+agree: all of 54 MB of weights came from memory at each inference.
 """
 _LARGEST_CACHE = 256 << 20
-"""Where the trace does not say how large the cache is: more than any GPU has."""
+"""Assumed if the trace does not give the cache's size: more than any GPU has."""
 
 
 @dataclass(frozen=True)
 class LeastTime:
-    """The least time for one execution of a layer, and what it is made of; None if unknown."""
+    """The least time for one execution of a layer, with its parts; None if unknown."""
 
     memory_bytes: int | None = None  # that come from or go to device memory
     memory_ns: int | None = None
@@ -44,13 +44,13 @@ class LeastTime:
 
     @property
     def least_ns(self) -> int | None:
-        """The longest of them."""
+        """The longest of the parts."""
         known = [one for one in (self.memory_ns, self.cache_ns, self.compute_ns) if one is not None]
         return max(known) if known and self.source else None
 
     @property
     def limit(self) -> str | None:
-        """What that is: device-memory, l2-cache or arithmetic."""
+        """The part that is longest: device-memory, l2-cache or arithmetic."""
         if self.least_ns is None:
             return None
         if self.compute_ns == self.least_ns:
@@ -60,7 +60,7 @@ class LeastTime:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What hardware counters say of a layer, per inference; None if they do not."""
+    """Hardware counters of a layer, per inference; None if there are none."""
 
     dram_bytes: int | None = None
     tensor_share: float | None = None  # of the cycles, tensor cores were active
@@ -75,7 +75,7 @@ def least_time(
     weight_bytes: int | None,
     counted: Measurement,
 ) -> LeastTime:
-    """The least time of a layer; ``from_memory`` is how many of its bytes the cache cannot
+    """The least time of a layer; ``from_memory`` is the number of its bytes that the cache cannot
     hold.
     """
     moved = need.bytes_moved
@@ -101,8 +101,8 @@ def least_time(
 
 
 def _not_longer(found: LeastTime, time_ns: int | None) -> LeastTime:
-    """The same where it is no longer than what was measured: data that the cache held after all
-    does not count, and of a layer that does less work than its file says nothing is known.
+    """The least time limited to the measured time: data that the cache held after all does not
+    count, and nothing is known of a layer that does less work than its file says.
     """
     if not time_ns or found.least_ns is None or found.least_ns <= time_ns:
         return found
@@ -112,7 +112,7 @@ def _not_longer(found: LeastTime, time_ns: int | None) -> LeastTime:
 
 
 def _peak(need: Needed, device: Device) -> float | None:
-    """The highest rate for its numbers: of products that of tensor cores, also where they were
+    """The highest rate for the layer's type: for products that of tensor cores, even if they were
     idle.
     """
     if not need.macs:
@@ -128,14 +128,14 @@ def _cache_rate(device: Device) -> float | None:
 
 
 def cache_holds(l2_bytes: int | None, capability: Capability | None) -> int:
-    """How many bytes that all SMs read stay in the L2 cache."""
+    """How many bytes stay in the L2 cache if all SMs read them."""
     if l2_bytes is None:
         return _LARGEST_CACHE
     return l2_bytes // 2 if capability in _TWO_PARTITIONS else l2_bytes
 
 
 class LayerBytes(NamedTuple):
-    """What one execution of a layer moves; None where the file does not tell."""
+    """The bytes that one execution of a layer moves; None if the file does not show them."""
 
     read: int | None
     written: int | None
@@ -158,8 +158,8 @@ def bytes_from_memory(
     *,
     asked: frozenset[int] | None = None,
 ) -> dict[int, int | None]:
-    """How many bytes of each of these layers of one engine, in the order in which they run, come
-    from or go to device memory at least; None if a size is unknown.
+    """At least how many bytes of each of these layers of one engine, in execution order, come from
+    or go to device memory; None if a size is unknown.
 
     Where only some are ``asked`` for, ``tensors`` need not have others than theirs, but all uses of
     these.

@@ -1,5 +1,5 @@
-"""The times that a trace measured for the engines that ran: the step between the mapping and
-everything that needs times.
+"""The times that a trace measured for the engines that ran: the step between mapping and everything
+that needs times.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _MOST_KINDS = 4  # of inferences for which a layer has a mean of its own each
 
 @dataclass(frozen=True)
 class Measured:
-    """Times by layer, kernel, data type and region, over the steady-state inferences (without any:
-    over the trace).
+    """Times by layer, kernel, data type and region, over the steady-state inferences (over the
+    whole trace if there are none).
     """
 
     layers: Table
@@ -37,7 +37,7 @@ class Measured:
 
     @property
     def inferences(self) -> int:
-        """Steady-state inferences; 0 if none was found and times are totals."""
+        """The number of steady-state inferences; 0 if none was found and times are totals."""
         return int(self.steady_state.ints("inferences").sum())
 
 
@@ -55,8 +55,8 @@ class KindTimes:
 def by_kind(
     kernels: Table, inferences: Table, layers: Table, steady: IntArray, engine: int
 ) -> tuple[KindTimes, ...]:
-    """The times of each kind of an engine's steady-state inferences, as of each input shape, the
-    most first; none if all are of one kind, or of so many that each is a rare one.
+    """The times of each kind of an engine's steady-state inferences, such as each input shape, most
+    frequent first; none if all are of one kind, or of so many that each is rare.
     """
     mine = np.isin(inferences.ints("inference"), steady) & (inferences.ints("engine") == engine)
     number, sequence = inferences.ints("inference")[mine], inferences.ints("kernel_sequence")[mine]
@@ -83,8 +83,8 @@ def measure(
     engines: Sequence[Engine],
     gpu: Capability | None,
 ) -> Measured:
-    """The times of the kernels (KERNELS) of these inferences (INFERENCES); `steady` are the numbers
-    of the steady-state ones, ``gpu`` is the compute capability, None where it is unknown.
+    """Measures the times of the kernels (KERNELS) of these inferences (INFERENCES). `steady` are
+    the numbers of the steady-state ones; ``gpu`` is the compute capability, None if unknown.
     """
     timed = layers_with_time(layers, kernels, steady)
     spent = kernel_time(kernels, inferences, steady)

@@ -1,5 +1,5 @@
-"""What each layer would take in another data type: at best by its bytes and products, and as pairs
-of engines in both types were measured.
+"""What each layer would take in another data type: at best, by its bytes and products, and by
+measured pairs of engines in both types.
 
 Measured pairs: a BERT, a ViT, a ResNet-50 and a U-Net with a batch of 4 or 8, each built by
 TensorRT for RTX 1.5 in FP32 (with TF32), FP16, BF16, and in FP8 with quantizers before every
@@ -23,12 +23,12 @@ _TARGETS: Mapping[str, tuple[str, ...]] = {
     "FP16": ("FP8", "INT8"),
     "BF16": ("FP8", "INT8"),
 }
-"""The next narrower types; those two steps away are not told, as nobody begins with them."""
+"""The next narrower types; those two steps away are left out, because nobody starts with them."""
 
 
 @dataclass(frozen=True)
 class _Ratio:
-    """The time after such a change over that before it."""
+    """The time after such a change, divided by the time before it."""
 
     low: float
     likely: float
@@ -42,24 +42,24 @@ _PRODUCTS: Mapping[tuple[str, str], _Ratio] = {
     ("FP32", "BF16"): _Ratio(0.38, 0.53, 0.70),
 }
 _RTX_FP8 = _Ratio(0.95, 1.4, 2.4)
-"""0.95 to 1.1 (BERT), 1.4 (ResNet-50), 1.5 (ViT), 2.3 (U-Net): TensorRT for RTX on 9.0, whose FP8
-products run kernels of older architectures.
+"""Measured 0.95 to 1.1 (BERT), 1.4 (ResNet-50), 1.5 (ViT), 2.3 (U-Net): TensorRT for RTX on 9.0,
+whose FP8 products run kernels of older architectures.
 """
 _OTHERS = _Ratio(0.7, 0.95, 1.1)
-"""Of layers without products, from FP32 to FP16 or BF16: norms 0.82 to 1.2, element-wise ones 0.95
-to 1.8 where casts came in between.
+"""For layers without products, from FP32 to FP16 or BF16: norms 0.82 to 1.2, element-wise ones 0.95
+to 1.8 where casts were added in between.
 """
 
 
 _FUSED = _Ratio(0.0, 0.0, 1.0)
-"""Of the layers between the products of attention that FP32 keeps apart: in FP16 and BF16 one
-kernel did all in each transformer of the pairs.
+"""For the layers between the products of attention that FP32 keeps apart: in FP16 and BF16 one
+kernel did everything in each transformer of the pairs.
 """
 
 
 @dataclass(frozen=True)
 class Described:
-    """The tables that say what layers are."""
+    """The tables that describe layers."""
 
     work: Table
     attention: Table
@@ -79,8 +79,8 @@ class Described:
 def precision_changes_table(
     told: Described, headroom: Table, devices: Table, *, rtx: bool
 ) -> Table:
-    """The table `precision_changes`: layers with time, in each narrower type that the GPU has; with
-    ``rtx``, of TensorRT for RTX.
+    """The table `precision_changes`: layers with time, in each narrower type that the GPU supports;
+    ``rtx`` is for TensorRT for RTX.
     """
     device = next((device_of(row) for row in devices), None)
     described = {row.integer("layer_id"): row for row in told.work}
@@ -138,8 +138,8 @@ def _told(
 
 
 def _best_ratio(row: Row, need: Needed, device: Device, to_type: str) -> float:
-    """The least time in that type over that in the layer's own: of bytes what the type's size says,
-    of products what the peak rates say, whichever limits it.
+    """The least time in that type divided by that in the layer's own type: by type size for bytes,
+    by peak rates for products, whichever is the limit.
     """
     bytes_ratio = _BITS[to_type] / _BITS[need.precision or ""]
     if row.maybe_text("limit") != "arithmetic" or not need.macs:

@@ -1,5 +1,5 @@
-"""Peak rates and capacities of NVIDIA GPUs by compute capability, with their sources; multiplied by
-the trace's clock and SMs they are rates.
+"""Peak rates per SM and clock, and capacities, of NVIDIA GPUs by compute capability, with their
+sources; the trace's clock and SM count make them rates.
 
 TENSOR and CORES are dense operations (two a multiply-add) per SM and clock; times SMs and clock
 they give the device's peak, which tests compare with the published datasheets.  Sources, all
@@ -18,7 +18,7 @@ Capability = tuple[int, int]
 
 @dataclass(frozen=True)
 class Occupancy:
-    """What one SM holds at once."""
+    """How much one SM holds at once."""
 
     threads: int
     blocks: int
@@ -111,8 +111,8 @@ OCCUPANCY: dict[Capability, Occupancy] = {
 def operations_per_clock(
     capability: Capability, precision: str, *, tensor_cores: bool
 ) -> int | None:
-    """Dense operations per SM and clock in that data type; None if the table does not have the
-    architecture or it lacks the type.
+    """Dense operations per SM and clock in that data type; None if the architecture is not in the
+    table or lacks the type.
     """
     rates = (TENSOR if tensor_cores else CORES).get(capability)
     if rates is None:

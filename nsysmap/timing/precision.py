@@ -1,5 +1,5 @@
-"""Finds the data types in which kernel time is spent, whether on tensor cores, and what conversions
-between types cost.
+"""Finds the data types that kernel time is spent in, whether tensor cores are used, and what
+conversions between types cost.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def precision_table(
     engines: Sequence[Engine],
     gpu: Capability | None = None,
 ) -> Table:
-    """The table `precision` of a trace, from its `kernel_time`; its times add up to that table's.
+    """The table `precision` of a trace, from its `kernel_time`; both add up to the same time.
 
     ``gpu`` is the compute capability of the GPU that ran the kernels, None where it is unknown.
     """
@@ -108,7 +108,7 @@ def precision_table(
 
 
 def _saved_ns(use: Use, spent: Iterable[Row], gpu: Capability | None) -> int | None:
-    """How much of the time of these kernels half precision saves at most."""
+    """How much of the time of these kernels half precision can save at most."""
     shares = [(row.integer("time_ns"), _half_share(use, row.text("name"), gpu)) for row in spent]
     known = [time_ns * share for time_ns, share in shares if share is not None]
     return round(sum(known)) if known else None
@@ -151,8 +151,8 @@ def engine_precision_table(engine: Engine) -> Table:
 
 
 def _as_written(engine: Engine, of: Sequence[Layer]) -> list[Layer]:
-    """These layers of an engine; casts that show the same type on both sides read what the layer
-    before them wrote.
+    """The layers of an engine with the types that are really read: casts that show the same type on
+    both sides read what the previous layer wrote.
     """
     layers = {layer.index: layer for layer in of}
     casts = {layer.index for layer in of if operations(layer).cast}
@@ -174,8 +174,8 @@ def _as_written(engine: Engine, of: Sequence[Layer]) -> list[Layer]:
 
 
 def region_of(name: str, kind: str, region: int | None) -> str | None:
-    """The Myelin region of a layer of that name and kind, with the number that the engine file
-    gives it; None outside of any.
+    """The Myelin region of a layer with that name and kind, with the engine file's number; None
+    outside regions.
     """
     number = region if region is not None else split_layer_name(name).region
     if number is not None:
@@ -206,7 +206,7 @@ def uses_of(names: Sequence[str], layer: Layer | None) -> dict[str, Use]:
 
 
 def use_of(name: str | None, layer: Layer | None) -> Use:
-    """What a kernel of that name does for a layer; facts that neither shows are None or unknown,
+    """What a kernel of that name does for a layer. Facts that neither shows are None or unknown,
     never guessed.
     """
     decoded = decode(name) if name else None
@@ -267,7 +267,7 @@ def _only_moves(layer: Layer) -> bool:
 
 
 def _work_by_name(decoded: KernelName | None) -> str | None:
-    """The work according to a kernel's or tactic's name; None if the name does not show it."""
+    """The work that a kernel's or tactic's name shows; None if it shows none."""
     if decoded is None:
         return None
     operation = decoded.fields.get("operation")
@@ -312,8 +312,8 @@ def _work_by_layer(layer: Layer | None) -> str:
 
 
 def _tensor_cores(decoded: KernelName | None, layer: Layer | None, work: str) -> str:
-    """From the kernel's name, otherwise from the layer's tactic if it is that of the kernel; work
-    without a product does not use them.
+    """Taken from the kernel's name, otherwise from the layer's tactic if it is that of the kernel.
+    Work without a product does not use them.
     """
     if decoded is not None and decoded.tensor_cores != "unknown":
         return decoded.tensor_cores
@@ -341,8 +341,8 @@ def _undescribed(row: Row | None) -> Layer | None:
 
 @dataclass(frozen=True)
 class Total:
-    """The sum of rows of the table `precision`; `layers` is the number of layers with any of it,
-    and figures that no row has are None.
+    """The sum of rows of the table `precision`. `layers` is the number of distinct layers; figures
+    that no row has are None.
     """
 
     key: tuple[str | int | None, ...]
@@ -354,7 +354,7 @@ class Total:
 
 
 def totals(rows: Iterable[Row], *columns: str) -> list[Total]:
-    """The rows added up by these columns, the most time first, then the most layers."""
+    """The rows summed by these columns, the most time first, then the most layers."""
     groups: dict[tuple[str | int | None, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(_key(row[column]) for column in columns), []).append(row)

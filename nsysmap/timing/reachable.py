@@ -26,13 +26,13 @@ _TABLES = {"product": PRODUCTS, "convolution": CONVOLUTIONS, "attention": ATTENT
 _AS = {"BF16": "FP16", "FP32": "TF32"}
 _ARCHITECTURE = (9, 0)
 _FARTHEST = 8.0
-"""Times the operations of a shape, by which the measured one may differ."""
+"""The largest ratio between the operations of the two shapes."""
 
 
 @dataclass(frozen=True)
 class Reachable:
-    """The time that a product of a shape needs at most with good kernels, and of which measurement
-    it follows.
+    """The time that good kernels need for a product of a shape, and the measurement that it follows
+    from.
     """
 
     ns: int
@@ -79,7 +79,7 @@ def _contains(large: Shape, small: Shape) -> bool:
 
 
 def _slower(device: Device) -> float | None:
-    """How many times longer the GPU takes than the measured one; None if that is unknown."""
+    """How many times longer this GPU takes than the measured one; None if unknown."""
     if device.capability != _ARCHITECTURE or not device.bandwidth_bytes_per_s:
         return None
     if device.name == MEASURED_ON:

@@ -69,7 +69,7 @@ def region_parts(kernels: Table, layers: Table, inferences: Table, steady: IntAr
 def parts_of_kernels(
     kernels: Table, layers: Table
 ) -> tuple[IntArray, list[tuple[int | None, str, str, str]], IntArray]:
-    """The part of a region that each kernel of the trace is, as :func:`region_parts` names them.
+    """The part of a region that each kernel belongs to, named as in :func:`region_parts`.
 
     For each kernel the number of its part (MISSING outside regions; where there are inferences,
     also outside those), for each number engine, region, told_by and part, and the first of its
@@ -111,7 +111,7 @@ class _Part:
         return sum(self.by_name.values())
 
     def summary(self, names: Sequence[str]) -> str:
-        """What its kernels are, the costliest first."""
+        """The part's kernels in words, the costliest first."""
         told = sorted(
             (-spent, summary(decode(names[name]))) for name, spent in self.by_name.items()
         )
@@ -149,7 +149,7 @@ def _add(
     order: IntArray,
     before: int,
 ) -> None:
-    """Add kernels that follow that many others in launch order."""
+    """Adds kernels that follow that many others in launch order."""
     if not len(order):
         return
     label = _labels(kernels, layers, order)
@@ -191,7 +191,7 @@ def _in_region(layer: IntArray, region: Text) -> np.ndarray[tuple[int], np.dtype
 
 
 def _labels(kernels: Table, layers: Table, order: IntArray) -> Text:
-    """For each kernel the source of its part, a colon, and the part; kernels of one inference are
+    """For each kernel the source of its part, a colon, and the part. Kernels of one inference are
     contiguous, in launch order.
     """
     layer = kernels.held_ints("layer_id").take(order)

@@ -19,9 +19,9 @@ from nsysmap.timing.counted_limits import Counted, counted_layers, disagreement
 from nsysmap.timing.peak_rates import Capability, blocks_per_sm, operations_per_clock
 
 FAR = 0.1
-"""Below this share of its limit, a short layer is bound by latency and not by the limit."""
+"""A short layer below this share of its limit is bound by latency and not by the limit."""
 SHORT_NS = 10_000
-"""What counts as short: a few times the time that a kernel takes to start and end."""
+"""The longest time of a short layer: a few times what a kernel takes to start and end."""
 HALF = 0.5
 """A layer with fewer blocks than SMs is latency-bound unless it reaches this share of its limit."""
 _OVER = 1.02  # a layer may be that much faster than its limit: peak rates are rounded
@@ -52,7 +52,7 @@ class Device:
 
 @dataclass(frozen=True)
 class LayerSeen:
-    """What the trace shows of a layer."""
+    """What the trace shows about a layer."""
 
     time_ns: int | None
     blocks: int | None = None
@@ -61,7 +61,7 @@ class LayerSeen:
 
 @dataclass(frozen=True)
 class Needed:
-    """What the engine file shows of a layer."""
+    """What the engine file shows about a layer."""
 
     bytes_moved: int | None
     flops: int | None
@@ -73,7 +73,7 @@ class Needed:
 
 @dataclass(frozen=True)
 class LayerBound:
-    """Bounds and verdict of one layer."""
+    """The bounds and the verdict for one layer."""
 
     bytes_bound_ns: int | None
     flops_bound_ns: int | None
@@ -174,8 +174,8 @@ def _counted(counted: Counted, need: Needed, device: Device | None) -> dict[str,
 
 
 def expected_tensor(counted: Counted, need: Needed, device: Device | None) -> float | None:
-    """The percentage of cycles for which the tensor cores need to be active for the layer's
-    multiply-adds; None if it is unknown.
+    """The percentage of cycles in which the tensor cores must be active for the layer's
+    multiply-adds; None if unknown.
 
     GeForce boards run most types with FP32 accumulation at half the rate of the table: which one a
     kernel used is not known there.
@@ -259,7 +259,7 @@ def _verdict(
 
 
 def device_of(row: Row) -> Device:
-    """A row of the table `devices`."""
+    """Reads a row of the table `devices`."""
     major, minor = row.maybe_integer("compute_major"), row.maybe_integer("compute_minor")
     return Device(
         name=row.maybe_text("name") or "",
@@ -271,12 +271,12 @@ def device_of(row: Row) -> Device:
 
 
 def least_ns(amount: int | None, per_second: float | None) -> int | None:
-    """The time for so many bytes or operations at that rate; None where either is unknown."""
+    """The time for that many bytes or operations at that rate; None if either is unknown."""
     return None if amount is None or not per_second else round(amount / per_second * 1e9)
 
 
 def _needed(work: Table) -> dict[int, Needed]:
-    """The rows of the table `work` by layer; layers that need the same share one."""
+    """The rows of the table `work` by layer; layers with equal needs share one object."""
     told = zip(
         *(maybe(work.ints(name)) for name in ("bytes", "flops", "macs")),
         work.text("precision").list(),
@@ -292,7 +292,7 @@ def _needed(work: Table) -> dict[int, Needed]:
 
 
 def needed_of(row: Row) -> Needed:
-    """A row of the table `work`."""
+    """Reads a row of the table `work`."""
     return Needed(
         bytes_moved=row.maybe_integer("bytes"),
         flops=row.maybe_integer("flops"),

@@ -1,5 +1,5 @@
-"""What one GPU reaches on products, convolutions and attention by their shape: an upper bound of
-the time that they need with the kernels that exist.
+"""What one GPU reaches on products, convolutions and attention by shape: an upper bound of the time
+that they need with existing kernels.
 
 Measured on an NVIDIA H200 (driver 580, 1980 MHz) without a profiler: the median of nine replays of
 a CUDA graph of up to 200 such calls, weights from device memory where one set of them fits the L2
@@ -15,7 +15,7 @@ Shape = tuple[int, ...]
 
 MEASURED_ON = "NVIDIA H200"
 PEAK_FLOPS_PER_S = 132 * 4096 * 1.98e9
-"""Of FP16 on tensor cores, at that clock."""
+"""The peak rate of FP16 on tensor cores, at that clock."""
 BANDWIDTH_BYTES_PER_S = 4.814304e12  # of the memory of the H200 that the shapes were measured on
 
 PRODUCTS: Mapping[str, Mapping[Shape, float]] = {
@@ -138,7 +138,7 @@ PRODUCTS: Mapping[str, Mapping[Shape, float]] = {
         (8192, 8192, 8192): 885.10,
     },
 }
-"""Rows, columns and summed extent of matrix products, in microseconds."""
+"""Matrix products: rows, columns and summed extent, with microseconds."""
 CONVOLUTIONS: Mapping[str, Mapping[Shape, float]] = {
     "FP16": {
         (196, 256, 1024): 5.91,
@@ -171,8 +171,8 @@ CONVOLUTIONS: Mapping[str, Mapping[Shape, float]] = {
         (100352, 64, 147): 57.26,
     },
 }
-"""The same of convolutions: output pixels of the batch, output channels, and input channels times
-the size of the kernel.
+"""Convolutions: output pixels of the batch, output channels, and input channels times the kernel's
+size, with microseconds.
 """
 ATTENTION: Mapping[str, Mapping[Shape, float]] = {
     "FP16": {
@@ -189,4 +189,4 @@ ATTENTION: Mapping[str, Mapping[Shape, float]] = {
         (256, 1, 1024, 128): 33.74,
     },
 }
-"""The same of fused attention: batch times heads, queries, keys and head size."""
+"""Fused attention: batch times heads, queries, keys and head size, with microseconds."""

@@ -22,8 +22,7 @@ _AT_ONCE = 1 << 19  # kernels whose layers are totalled at a time
 
 
 def layers_with_time(layers: Table, kernels: Table, steady: IntArray) -> Table:
-    """The layers with times, share and kernels filled in from the kernels of the steady-state
-    inferences.
+    """The layers with times, share and kernels from the kernels of the steady-state inferences.
 
     time_ns is the mean over the inferences of the layer's engine, so that times of layers add up;
     median_ns and kernels are medians (an inference in which a layer ran nothing counts as 0);
@@ -182,7 +181,7 @@ def _summed(pair: IntArray, values: IntArray, wide: int) -> tuple[IntArray, IntA
 
 @dataclass(frozen=True)
 class _Engines:
-    """The engines that ran; number -1, which comes first, stands for no engine, or for layers known
+    """The engines that ran. Number -1, which comes first, stands for no engine, or for layers known
     only from ranges.
     """
 
@@ -194,7 +193,7 @@ class _Engines:
 
     @staticmethod
     def of(kernels: Table, steady: IntArray) -> _Engines:
-        """Made from the kernels."""
+        """Builds the engines from the kernels."""
         columns = [kernels.held_ints(name) for name in ("inference", "engine")]
         top = [
             (int(inference.max()), int(engine.max()))
@@ -227,8 +226,8 @@ class _Engines:
         return known
 
     def at(self, inference: IntArray, engine: IntArray) -> IntArray:
-        """The engine of each kernel: that of its inference's kernels where it has an inference (-1:
-        none), else that of its layer.
+        """The engine of each kernel: that of its inference's kernels if it has an inference (-1:
+        none), otherwise that of its layer.
         """
         return np.where(inference >= 0, self.of_inference[inference], np.maximum(engine, -1))
 
@@ -263,7 +262,7 @@ def _between(lower: IntArray, upper: IntArray) -> IntArray:
 
 
 def coverage(kernels: Table) -> Table:
-    """Kernels and time by mapping method, methods without kernels left out."""
+    """Kernels and time by mapping method, without methods that mapped none."""
     method = kernels.text("method")
     duration = kernels.ints("end_ns") - kernels.ints("start_ns")
     count = np.bincount(method.codes, minlength=len(method.values))
@@ -283,7 +282,7 @@ def coverage(kernels: Table) -> Table:
 
 
 def unmapped(kernels: Table) -> Table:
-    """Why kernels have no layer, by time."""
+    """The reasons why kernels have no layer, by time."""
     reason = kernels.text("reason")
     rows = np.flatnonzero(kernels.text("method").equals("none"))
     duration = (kernels.ints("end_ns") - kernels.ints("start_ns"))[rows]
@@ -301,8 +300,8 @@ def unmapped(kernels: Table) -> Table:
 
 
 def by_kernel_name(kernels: Table, names: Table) -> Table:
-    """Every distinct kernel name with its total time over the trace, most first; ``names`` is
-    decode.names_table of them.
+    """Every distinct kernel name with its total time over the trace, largest first; ``names`` is
+    their decode.names_table.
     """
     text = kernels.text("name")
     duration = kernels.ints("end_ns") - kernels.ints("start_ns")
@@ -331,7 +330,7 @@ def by_kernel_name(kernels: Table, names: Table) -> Table:
 
 
 def by_family(kernel_totals: Table) -> Table:
-    """Families of kernel names with their total time over the trace, most first; from
+    """Families of kernel names with their total time over the trace, largest first; from
     KERNEL_TOTALS.
     """
     found: dict[str, list[Row]] = {}
@@ -353,7 +352,7 @@ def by_family(kernel_totals: Table) -> Table:
 
 
 def _most_first(codes: IntArray, time: IntArray, text: Text) -> list[int]:
-    """The codes by time, the largest first, equal ones by text."""
+    """The codes by descending time, ties by text."""
     return sorted(codes.tolist(), key=lambda code: (-int(time[code]), text.values[code]))
 
 

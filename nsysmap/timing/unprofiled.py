@@ -1,4 +1,4 @@
-"""What trtexec measured without the profiler, compared with this trace: the cost of profiling."""
+"""Compares what trtexec measured without the profiler with this trace: the cost of profiling."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def trtexec_table(times: TrtexecTimes | None, groups: Table) -> Table:
 
 
 def trtexec_notes(times: TrtexecTimes | None, table: Table) -> list[Note]:
-    """The table in a sentence or two, and what makes the two runs different."""
+    """The comparison in a sentence or two, and how the two runs differ."""
     if times is None:
         return []
     by_measure = {row.text("measure"): row for row in table}

@@ -1,3 +1,3 @@
-"""What a change to the program would save, predicted by replaying its timeline.  `predict.what_if`
-is the way in.
+"""Predicts what a change to the program would save, by replaying its timeline. The entry point is
+`predict.what_if`.
 """

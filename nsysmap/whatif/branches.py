@@ -1,4 +1,4 @@
-"""The change of a timeline in which independent layers run on separate streams."""
+"""Changes a timeline so that independent layers run on separate streams."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ Before = dict[int, LayerNeeds]
 
 
 def layers_before(facts: EngineFacts, running: set[int]) -> Before:
-    """What each layer with kernels waits for; without opaque regions and layers whose inputs the
-    engine files do not show.
+    """What each layer with kernels waits for. Opaque regions and layers whose inputs the engine
+    files do not show are left out.
     """
     writers: dict[int, list[int]] = defaultdict(list)
     for source, target in zip(
@@ -78,8 +78,8 @@ def layers_before(facts: EngineFacts, running: set[int]) -> Before:
 
 
 def _unwritten(facts: EngineFacts) -> dict[int, list[str]]:
-    """Per layer the tensors that it reads and no layer writes, except engine inputs; if the file
-    does not list these, those of the first reader.
+    """For each layer the tensors that it reads and that no layer writes, except engine inputs. If
+    the file does not list these, the inputs of the first reader take their place.
     """
     tensors = facts.tensors
     layer, name, reads = (
@@ -101,7 +101,7 @@ def _unwritten(facts: EngineFacts) -> dict[int, list[str]]:
 
 @dataclass
 class _Streams:
-    """The contents of one inference's streams so far; pieces of work by number."""
+    """What the streams of one inference contain so far, as numbers of pieces of work."""
 
     tail: dict[int, int] = field(default_factory=dict)  # per queue its last kernel
     of_layer: dict[int, int] = field(default_factory=dict)  # per layer its last kernel
@@ -118,8 +118,8 @@ class Dependencies:
     before: Before
 
     def wanted(self, work: Work, streams: _Streams) -> set[int]:
-        """The work for which this piece waits: that of its layer and of the layers from which it
-        reads; all work if unknown.
+        """The work that this piece waits for: that of its layer and of the layers it reads from;
+        all work if unknown.
         """
         layer = self.layer(work)
         if layer not in self.before:
@@ -152,7 +152,7 @@ Placements = Mapping[int, Placement]
 def placed_on_streams(
     timeline: Timeline, dependencies: Dependencies, streams: int
 ) -> Placements | DoesNotApply | CannotTell:
-    """Each kernel after those on which it depends, on up to so many more streams."""
+    """Places each kernel after those it depends on, on up to so many additional streams."""
     if uses_several_streams(timeline):
         return DoesNotApply("the {:inference}s already use several streams")
     if not dependencies.before:
@@ -202,8 +202,8 @@ def on_auxiliary_streams(
     event_ns: int,
     branches_ns: int,
 ) -> Changed:
-    """The timeline with its kernels in these places: a wait for another stream costs two event
-    calls of ``event_ns``, and a graph with branches takes so much longer to launch.
+    """The timeline with its kernels placed so: a wait for another stream costs two event calls of
+    ``event_ns``, and a graph with branches takes longer to launch.
     """
     if isinstance(places, (DoesNotApply, CannotTell)):
         return places
@@ -237,8 +237,8 @@ def on_auxiliary_streams(
 def _place(
     work: Work, queues: tuple[int, ...], dependencies: Dependencies, streams: _Streams
 ) -> Placement:
-    """After one piece of work for which it waits, otherwise in an empty stream, otherwise after the
-    oldest.
+    """Places work after a piece it waits for, otherwise in an empty stream, otherwise after the
+    oldest work.
     """
     wanted = dependencies.wanted(work, streams)
     behind = [queue for queue in queues if streams.tail.get(queue) in wanted]

@@ -1,4 +1,4 @@
-"""Learns from a trace the cost of a launch, a dispatch and a synchronisation on that machine, under
+"""Learns from a trace what a launch, a dispatch and a synchronisation cost on that machine under
 the profiler.
 """
 
@@ -72,8 +72,8 @@ class _Queued:
 
 
 def calibrate(trace: Trace, window: Window) -> Costs:
-    """The costs as recorded in the window, with the profiler; a default for those that the trace
-    does not show.
+    """The costs as recorded in the window, under the profiler; a default for each cost that the
+    trace does not show.
     """
     neighbours = _neighbours(trace, window)
     late = (
@@ -143,8 +143,8 @@ def _median(values: IntArray, default: int) -> int:
 
 
 def _node_ns(neighbours: _Queued, nodes: BoolArray) -> int:
-    """The gap between two nodes in one branch of a graph: of graphs without branches, or of others,
-    in which it is longer.
+    """The gap between two nodes in one branch of a graph: measured in graphs without branches if
+    possible, because it is longer in others.
     """
     alone = neighbours.gap_ns[nodes & (neighbours.branches == 0)]
     if len(alone) >= _FEW:
@@ -154,8 +154,8 @@ def _node_ns(neighbours: _Queued, nodes: BoolArray) -> int:
 
 
 def _made_node_ns(trace: Trace, window: Window) -> int:
-    """How far apart two of these kernels would be recorded in a graph, with what a stream's kernels
-    are recorded longer than a graph's nodes.
+    """The distance at which two of these kernels would be recorded in a graph, plus the extra time
+    by which a stream's kernels are recorded longer than graph nodes.
 
     It is what the launches ask for that shows in a trace: where some are launched with attributes,
     as TensorRT for RTX does (programmatic dependent launch), 26 graphs take 0.38 us a node beyond
@@ -193,15 +193,15 @@ def _wider_node_ns(trace: Trace, window: Window, neighbours: _Queued, nodes: Boo
 
 
 def _early(gap: IntArray) -> int:
-    """The usual gap before kernels that may begin early, if they usually do: else the trace does
-    not show how early they would.
+    """The usual gap before kernels that may begin early, if they usually do; otherwise the trace
+    does not show how early they would begin.
     """
     usual = _median(gap, MISSING)
     return usual if usual < 0 else MISSING
 
 
 def _first_nodes(neighbours: _Queued, late: BoolArray) -> IntArray:
-    """The first node of each graph launch, if no earlier work of its stream held it up; the first
+    """The first node of each graph launch that no earlier work of its stream delayed; the first
     nodes of other branches may wait.
     """
     rows = np.flatnonzero(late)
@@ -211,8 +211,8 @@ def _first_nodes(neighbours: _Queued, late: BoolArray) -> IntArray:
 
 
 def _from_the_begin(latency: IntArray, start: IntArray) -> int:
-    """The time from the begin of a graph launch call to its first node, if that begins while the
-    call still goes on; otherwise MISSING.
+    """The time from the begin of a graph launch call to its first node, if the node begins before
+    the call returns; otherwise MISSING.
 
     The profiler makes such a call take long: seen 35 to 95 us for 42 to 74 nodes, which begin 12 to
     25 us after its begin in some graphs, 5 us after its return in others.

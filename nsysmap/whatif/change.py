@@ -36,7 +36,7 @@ class Change:
 
     @property
     def declared(self) -> DeclaredChange:
-        """What is known of it beside its layers."""
+        """The declared facts about the change."""
         return CHANGES[self.name]
 
 

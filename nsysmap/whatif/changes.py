@@ -1,5 +1,5 @@
-"""Applies a change to a timeline: each function returns the changed timeline, or why the change
-does not apply.
+"""Applies changes to a timeline. Each function returns the changed timeline, or why the change does
+not apply.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _not_captured(timeline: Timeline) -> DoesNotApply | None:
 
 
 def _last_work(steps: Sequence[Step]) -> dict[int, int]:
-    """For each inference the place of the last step of its enqueue that has GPU work."""
+    """For each inference the position of the last step of its enqueue that has GPU work."""
     return {
         step.inference: place for place, step in enumerate(steps) if step.enqueue and step.works
     }
@@ -122,8 +122,9 @@ def _is_captured(step: Step, place: int, last: Mapping[int, int]) -> bool:
 
 
 def as_one_graph(timeline: Timeline, *, a_pass: int, branches_ns: int) -> Changed:
-    """All that the host launches from one wait or blocking copy to the next as one graph, also what
-    lies between enqueues; where it waits for nothing, all of ``a_pass`` inferences.
+    """Everything that the host launches between two waits or blocking copies becomes one graph,
+    including what lies between enqueues. If the host never waits, one graph holds all of ``a_pass``
+    inferences.
     """
     refused = _not_captured(timeline)
     if refused is not None and refused != DoesNotApply(ALREADY_A_GRAPH):
@@ -155,9 +156,9 @@ def _other_pass(before: Step, step: Step, a_pass: int) -> bool:
 def _graph_steps(
     steps: Sequence[Step], timeline: Timeline, branches_ns: int, free: int
 ) -> Iterator[Step]:
-    """One launch for all work of these steps; what follows in the graph after an enqueue is a step
-    of its own that takes no time, on a queue of its own (from ``free`` on), so that the end of each
-    inference is known.
+    """One launch for all work of these steps. Work that follows an enqueue within the graph becomes
+    a step of its own that takes no time, on a queue of its own (numbered from ``free``), so that
+    the end of each inference is known.
     """
     own_ns = steps[0].outside_ns
     whole = _graph_step(steps, timeline, branches_ns)
@@ -230,8 +231,8 @@ def node_lead_ns(work: Work, after: Sequence[Work], costs: Costs) -> int:
 
 
 def with_pinned_copies(timeline: Timeline) -> Changed:
-    """Every blocking or pageable copy made asynchronous, in its inference's stream, as fast as from
-    pinned memory; waits for a copy alone are removed.
+    """Every blocking or pageable copy becomes asynchronous, in its inference's stream, at the speed
+    of pinned memory. Waits for only a copy are removed.
     """
     if not any(step.kind == "block" for step in all_steps(timeline)):
         if any(work.kind in ("HtoD", "DtoH") for work in all_works(timeline)):
@@ -286,7 +287,9 @@ def with_pinned_copies(timeline: Timeline) -> Changed:
 
 
 def _own_queues(steps: Sequence[Step]) -> Mapping[int, int]:
-    """The queue of most of each inference's work; of those without any, of all work."""
+    """The queue that most of each inference's work uses; for inferences without work, the queue of
+    most work overall.
+    """
     usual = main_queue(steps)
     of: dict[int, list[Step]] = defaultdict(list)
     for step in steps:
@@ -342,9 +345,9 @@ def without_waits(timeline: Timeline) -> Changed:
 def two_in_flight(
     timeline: Timeline, *, locked: float, serial: float = 0.0, beside_ns: int = 0
 ) -> Changed:
-    """A second host thread that does the same in its own streams; during the share ``locked`` of a
-    launch call, the other cannot launch, or (``serial``) at no time at which the first is at work
-    on the host.  A node of a graph begins ``beside_ns`` later.
+    """A second host thread does the same in streams of its own. While one thread holds the share
+    ``locked`` of a launch call, the other cannot launch; if ``serial``, the two never work on the
+    host at the same time. A node of a graph begins ``beside_ns`` later.
     """
     if len({main_queue(steps) for steps in timeline.threads}) > 1:
         return DoesNotApply(
@@ -399,8 +402,8 @@ def two_in_flight(
 
 
 def beside_others(timeline: Timeline, by_ns: int) -> Timeline:
-    """The timeline in which each node of a graph that waits for another one begins so much
-    later.
+    """The timeline in which each graph node that waits for another one begins later by
+    that time.
     """
 
     def step(old: Step) -> Step:
@@ -418,12 +421,12 @@ def beside_others(timeline: Timeline, by_ns: int) -> Timeline:
 
 
 def on_own_sms(timeline: Timeline) -> Timeline:
-    """The timeline in which a kernel keeps the SMs that have a block of it from others."""
+    """The timeline in which a kernel does not share the SMs that hold its blocks."""
     return _with_needs(timeline, lambda work: max(work.sms, work.need))
 
 
 def needing_most(timeline: Timeline) -> Timeline:
-    """The timeline in which kernels use as much of the GPU as they possibly can."""
+    """The timeline in which each kernel uses as much of the GPU as it possibly can."""
     return _with_needs(timeline, lambda work: work.most_need)
 
 
@@ -467,7 +470,9 @@ def on_one_stream(timeline: Timeline) -> Changed:
 
 
 def _without_events(steps: tuple[Step, ...]) -> Iterator[Step]:
-    """The calls of a thread but for an enqueue's event calls, whose own time the next call has."""
+    """The calls of a thread without an enqueue's event calls; their host time is added to the next
+    call.
+    """
     gone: list[Step] = []
     for step in steps:
         if step.kind == "event" and step.enqueue:
@@ -536,8 +541,8 @@ def _spliced(after: tuple[int, ...], gone: dict[int, tuple[int, ...]]) -> tuple[
 def with_joined_kernels(
     timeline: Timeline, runs: Sequence[tuple[int, ...]], joined_ns: Callable[[list[int]], int]
 ) -> Changed:
-    """Each run of kernels (kernel_ids in order) as one kernel in place of the first, with the
-    duration ``joined_ns`` of their durations.
+    """Replaces each run of kernels (kernel_ids in order) by one kernel in place of the first, whose
+    duration is ``joined_ns`` of theirs.
     """
     durations = {work.row: work.dur_ns for work in all_works(timeline) if work.row != MISSING}
     length: dict[int, int] = {}
@@ -570,8 +575,8 @@ def shortest_kernel_ns(timeline: Timeline) -> int:
 
 
 def share_needed(timeline: Timeline) -> tuple[float, float, float]:
-    """The share of the device that kernels use, weighted by time: at least, where each keeps its
-    SMs from others, and at most.
+    """The share of the device that kernels use, weighted by time: the least, if each keeps its SMs
+    to itself, and the most.
     """
     kernels = [work for work in all_works(timeline) if work.kind == "kernel"]
     total = sum(work.dur_ns for work in kernels)
@@ -590,5 +595,5 @@ def share_needed(timeline: Timeline) -> tuple[float, float, float]:
 
 
 def outside_ns(timeline: Timeline) -> float:
-    """The host's own time outside the enqueues, mean per inference (`host_time`)."""
+    """The host's own time outside the enqueues, as a mean per inference (`host_time`)."""
     return host_time(timeline, lambda step: step.outside_ns)

@@ -1,5 +1,5 @@
-"""Host calls that something disturbed: they take far longer than the same calls of other inferences
-in the same trace.
+"""Finds host calls that something disturbed: they take far longer than the same calls of other
+inferences in the same trace.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _QUICK = 0.1  # quantile of the times of a call: what it takes where nothing hol
 
 def undisturbed(timeline: Timeline) -> tuple[Timeline, int]:
     """The timeline in which no inference's calls take far longer than the same calls of the others,
-    and in how many inferences they did.
+    and the number of inferences whose calls did.
 
     Inferences are alike whose host makes the same calls in the same order.  One whose calls and
     work inside the enqueue take 1.5 times the median of those alike was held up there (preempted,
@@ -64,8 +64,8 @@ def undisturbed(timeline: Timeline) -> tuple[Timeline, int]:
 
 def brisk(timeline: Timeline) -> Timeline:
     """The timeline in which each call, and the host's work before it inside the enqueue, takes no
-    longer than in the quickest tenth of the inferences alike: how fast this host can be, which a
-    host that is disturbed throughout the trace shows only now and then.
+    longer than in the fastest tenth of similar inferences. It shows how fast this host can be; a
+    host that is disturbed throughout the trace shows that only now and then.
     """
     threads = []
     for steps in timeline.threads:
@@ -85,8 +85,9 @@ def brisk(timeline: Timeline) -> Timeline:
 
 
 def without_pauses(timeline: Timeline) -> Timeline:
-    """The timeline in which the host's work outside the enqueues takes its usual time in the few
-    inferences that take 1.5 times as long as their like by it, the GPU's work counted.
+    """The timeline without host pauses: outside the enqueues the host takes its usual time in the
+    few inferences that take 1.5 times as long as similar ones because of it, the GPU's work
+    counted.
 
     Where something held the host up in its calls, it may have done so there too.
     """
@@ -100,7 +101,7 @@ def without_pauses(timeline: Timeline) -> Timeline:
 
 
 def _without_pauses(steps: list[Step], same: list[list[int]]) -> None:
-    """Takes the pauses out of these inferences, which are alike."""
+    """Removes the pauses from these similar inferences."""
     outside = np.array([[steps[place].outside_ns for place in places] for places in same])
     inside, call = _taken(steps, same)
     work = [sum(work.dur_ns for place in places for work in steps[place].works) for places in same]
@@ -121,8 +122,8 @@ def _without_pauses(steps: list[Step], same: list[list[int]]) -> None:
 
 
 def _alike(steps: Sequence[Step]) -> list[list[list[int]]]:
-    """The inferences that make the same calls, as far as there are enough of them: of each the
-    places of its steps.
+    """Groups of inferences that make the same calls, if there are enough of them: the positions of
+    each one's steps.
     """
     groups: dict[int, list[int]] = defaultdict(list)
     for place, step in enumerate(steps):
@@ -134,8 +135,8 @@ def _alike(steps: Sequence[Step]) -> list[list[list[int]]]:
 
 
 def _taken(steps: Sequence[Step], same: list[list[int]]) -> tuple[FloatArray, FloatArray]:
-    """What the host's work inside the enqueue takes before each call, without the profiler's part,
-    and what the calls take that wait for nothing; one row an inference.
+    """The host's time before each call inside the enqueue, without the profiler's part, and the
+    duration of calls that wait for nothing; one row per inference.
     """
     inside = [[_inside_ns(steps[place]) for place in places] for places in same]
     call = [[_call_ns(steps[place]) for place in places] for places in same]
@@ -153,9 +154,7 @@ def _call_ns(step: Step) -> int:
 def _shorten(
     steps: list[Step], same: list[list[int]], most_ns: tuple[list[float], list[float]]
 ) -> None:
-    """Gives these inferences' work inside the enqueue, and their calls, no more than so much time
-    each.
-    """
+    """Limits the work inside the enqueue, and the calls, of these inferences to that time each."""
     for places in same:
         for place, inside_ns, call_ns in zip(places, *most_ns, strict=True):
             step = steps[place]

@@ -11,21 +11,21 @@ from nsysmap.core.table import BoolArray, IntArray
 from nsysmap.trace.model import Trace
 
 _EARLY = "convFwd"
-"""In the names of cuDNN's generated convolutions, which let the next kernel begin early: in seven
-of eight graphs of convolution nets that TensorRT for RTX 1.5 made, most nodes behind one began 0.1
-to 1.6 us before its end; none did behind matrix products or Myelin's kernels.
+"""Part of the names of cuDNN's generated convolutions, which let the next kernel begin early: in
+seven of eight graphs of convolution nets that TensorRT for RTX 1.5 made, most nodes behind one
+began 0.1 to 1.6 us before its end; none did behind matrix products or Myelin's kernels.
 """
 
 GENERATED = "cudnn_generated"
-"""In the names of the kernels that TensorRT for RTX generates by cuDNN, and launches with
+"""Part of the names of the kernels that TensorRT for RTX generates through cuDNN and launches with
 attributes.
 """
 
 MOVED_NS = 350
-"""By how much a recorded begin lies before the end of the kernel before it at most where the two
-did not run at once: in all kernels of a capture of TensorRT for RTX the gaps are 0.1, 0.26 or 0.42
-us, whichever kernels they are, and those of one graph are the one in one capture and another in
-the next.
+"""The most by which a recorded begin lies before the end of the previous kernel although the two
+did not overlap: in all kernels of a capture of TensorRT for RTX the gaps are 0.1, 0.26 or 0.42 us,
+whichever kernels they are, and those of one graph are the one in one capture and another in the
+next.
 """
 
 _QUEUED_NS = 900
@@ -35,12 +35,12 @@ them; those that were not begin 1 us and more after it.
 _FEW = 3  # kernels behind each other of which a median is taken
 
 ATTRIBUTES = ("cuLaunchKernelEx", "cudaLaunchKernelExC")
-"""Calls that can ask for it."""
+"""The launch calls that can request programmatic dependent launch."""
 
 
 @dataclass(frozen=True)
 class _Launched:
-    """Kernels as they were launched, arrays of the same length; and which follows which."""
+    """Kernels as launched, with the kernel that follows each; arrays of equal length."""
 
     start: IntArray
     end: IntArray
@@ -72,9 +72,9 @@ def _launched(trace: Trace, rows: IntArray) -> _Launched:
 
 
 def begins_early(trace: Trace, rows: IntArray) -> BoolArray:
-    """Which of these kernels (rows, launched one by one) may begin before the end of the kernel
-    that was launched before them into their stream: they were launched with attributes, and that
-    one is a convolution of cuDNN's, or has a name that overlaps the next elsewhere.
+    """Marks the kernels (rows, launched one by one) that may begin before the previous kernel of
+    their stream ends: they were launched with attributes, and the previous kernel is one of cuDNN's
+    convolutions or has a name that overlaps the next kernel elsewhere.
     """
     one = _launched(trace, rows)
     before, after = one.before, one.after
@@ -90,9 +90,10 @@ def begins_early(trace: Trace, rows: IntArray) -> BoolArray:
 
 
 def runs_at_once(trace: Trace, rows: IntArray) -> BoolArray:
-    """Which of the kernels that may begin early would do so in a graph: those whose names (their
-    own and that of the kernel before them) begin more than MOVED_NS before its end in most places
-    where they were launched in time; where they never were, those behind a convolution of cuDNN's.
+    """Marks the kernels that, of those that may begin early, would do so in a graph: kernels whose
+    names (their own and the previous kernel's) begin more than MOVED_NS before its end in most
+    places where they were launched in time. If they never were, the kernels behind a convolution of
+    cuDNN's.
     """
     one = _launched(trace, rows)
     early = begins_early(trace, rows)

@@ -9,7 +9,7 @@ from nsysmap.core.table import Table
 @dataclass(frozen=True)
 class EngineFacts:
     """The layers of the engines that ran, their dependencies, the runs of layers that could be one
-    kernel, and their roofline.
+    kernel, and the layers' roofline.
     """
 
     layers: Table

@@ -1,5 +1,5 @@
-"""The share of a GPU that a kernel uses while it runs, which decides whether two kernels can run
-concurrently.
+"""Estimates the share of a GPU that a kernel uses while it runs, which decides whether two kernels
+can run concurrently.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ _MEMORY_LATENCY_S = 0.6e-6  # from a load to its data, DRAM of 7.0 to 10.0: 0.5 
 
 @dataclass(frozen=True)
 class Needs:
-    """The share of a GPU that each kernel uses while it runs, 1 where nothing is known of the
-    GPU.
+    """The share of a GPU that each kernel uses while it runs; 1 if nothing is known about
+    the GPU.
     """
 
     least: FloatArray
-    """The largest share of threads, registers or shared memory that its blocks occupy at once, or
-    of the peak bandwidth or rate that its layer's work needs: what another kernel on the same SMs
-    must leave it.
+    """The largest of two shares: the threads, registers or shared memory that its blocks occupy at
+    once, and the peak bandwidth or rate that its layer's work needs. Another kernel on the same SMs
+    must leave that much.
     """
     sms: FloatArray
-    """The share of the SMs that have a block of it: what it needs where another block on the same
-    SM only slows both.  No more than the share of the bandwidth that its registers and shared
-    memory can keep on the way: a kernel with few of them leaves room on its SMs. Others use half of
-    the room that the last wave of its blocks leaves.
+    """The share of the SMs that hold one of its blocks, which is what it needs if a second block on
+    an SM only slows both. It is limited to the share of the bandwidth that its registers and shared
+    memory can keep in flight: a kernel with few of them leaves room on its SMs. Other kernels use
+    half of the room that the last wave of its blocks leaves.
     """
     most: FloatArray  # all registers and shared memory of its blocks receive data from memory
 

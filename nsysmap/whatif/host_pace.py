@@ -1,4 +1,4 @@
-"""How slow the host was while it was recorded, beside a host that nothing slows down."""
+"""Estimates how slow the host was while recorded, compared with an undisturbed host."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from nsysmap.trace.inferences.disturbance import SLOWED, SlowCalls
 from nsysmap.whatif.timeline import Timeline, all_steps
 
 _LAUNCH_NS = 4_000
-"""What a launch call takes under nsys 2023.4 and 2025.3 where nothing slows the host down: the
-medians of 40 captures on hosts with an H200 are 3.3 to 4.6 us, those of slowed ones 4.9 to 8.6.
+"""What a launch call takes under nsys 2023.4 and 2025.3 on an undisturbed host: the medians of 40
+captures on hosts with an H200 are 3.3 to 4.6 us, those of slowed hosts 4.9 to 8.6.
 """
 
 _QUICKEST_NS = 3_300  # no host is taken to be quicker than those with which the rest was learnt
@@ -28,9 +28,9 @@ less than 38 % in nine of ten; runs of one program differ by 13 %.
 """
 
 _BY_CONTENDED = 0.7
-"""The same where several threads of a program launch: their calls wait for each other's, with the
-profiler and without, so that long ones show less of a slow host, and how the quickest calls vary
-shows nothing.  Fitted to 29 captures of 23 engines with two threads of Python.
+"""The same powers where several threads of a program launch. Their calls wait for each other's,
+with the profiler and without, so that long calls say less about a slow host, and the variation of
+the quickest calls says nothing. Fitted to 29 captures of 23 engines with two threads of Python.
 """
 
 _FEW = 5  # calls of which a median is taken
@@ -49,12 +49,12 @@ class HostPace:
 
     @property
     def slowness(self) -> float:
-        """How much longer than on a host that nothing slows down, at least once."""
+        """How many times longer the host's work took than on an undisturbed host; at least 1."""
         return max(self.launches, 1.0)
 
     @property
     def without(self) -> float:
-        """What the host's work takes without what slowed it down, as a share of what it took."""
+        """The time of the host's work without the slowdown, as a share of the recorded time."""
         if self.own_calls:
             return 1 / self.quickest if self.quickest >= SLOWED else 1.0
         if self.contended:
@@ -63,7 +63,7 @@ class HostPace:
 
 
 def host_pace(timeline: Timeline, slowed: SlowCalls | None, *, own_calls: bool) -> HostPace:
-    """The pace of the host that a recorded timeline shows, with the thread's quickest calls."""
+    """The host's pace in a recorded timeline, judged by the thread's quickest calls."""
     launches = [
         step
         for step in all_steps(timeline)

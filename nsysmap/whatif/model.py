@@ -1,4 +1,4 @@
-"""The model for the replay of a program: its timeline as recorded, and as it would be without the
+"""The model that the replay uses: a program's timeline as recorded, and as it would be without the
 profiler.
 """
 
@@ -58,12 +58,12 @@ _WHOLE_GRAPHS = (
 )
 
 PYTHON_PACED = 0.2
-"""Share of the time spent in Python between inferences, or between launches where nothing marks
-inferences, from which on the program counts as bound by Python.
+"""The program counts as bound by Python if at least this share of the time is spent in Python
+between inferences (or between launches where nothing marks inferences).
 """
 
 TOLERANCE = 0.05
-"""A replay that differs by more from its trace is not used."""
+"""The replay is not used if it differs from its trace by more than this share."""
 
 _FEW_BLOCKS, _LONG_NS = 8, 10_000
 """A kernel of few blocks that runs long: see spread._ELSEWHERE."""
@@ -74,7 +74,7 @@ _LOST = 0.01
 
 @dataclass(frozen=True)
 class Observed:
-    """The facts from a trace on which the replay builds."""
+    """The facts from a trace that the replay builds on."""
 
     trace: Trace
     inferences: Table
@@ -148,8 +148,8 @@ class Model:
 
     @cached_property
     def before(self) -> dict[Machine, int]:
-        """Time without the change on each machine: no more than recorded, because the profiler
-        takes no time away.
+        """The time without the change on each machine: at most the recorded time, because the
+        profiler only adds time.
         """
         return {
             machine: min(self.period(timeline), self.recorded_ns)
@@ -158,8 +158,8 @@ class Model:
 
     @cached_property
     def work_ns(self) -> int:
-        """How long the GPU works of the likely time without a change: no other host leaves less
-        than that of what is told.
+        """How long the GPU works within the likely time without a change: no faster host can go
+        below that.
         """
         work = np.array([(start, end) for _, start, end in self.placed], np.int64).reshape(-1, 2)
         spans = [
@@ -190,7 +190,7 @@ class Model:
 
     @property
     def likely(self) -> Timeline:
-        """Without the profiler, on the likely machine."""
+        """The likely machine, without the profiler."""
         return self.without[self.machines[0]]
 
     def period(self, timeline: Timeline, finished: Finished | None = None) -> int:
@@ -217,8 +217,8 @@ class Model:
         )
 
     def _of_all_ns(self, timeline: Timeline, finished: Finished) -> float:
-        """How much longer all inferences of the run that count take in this timeline than the
-        replayed ones.
+        """How much longer all counted inferences of the run take in this timeline than the replayed
+        ones.
 
         The classical regression estimator: where two recorded times differ by a nanosecond, those
         of the timeline differ by its slope.  If all take another time than any sample of them
@@ -241,12 +241,12 @@ class Model:
 
     @cached_property
     def _slope_now(self) -> float:
-        """The slope without a change on the likely machine."""
+        """The slope on the likely machine without a change."""
         return self._slope(self.likely, self.finished)
 
     def _slope(self, timeline: Timeline, finished: Finished) -> float:
-        """The change of the difference between two inferences in this timeline where the recorded
-        ones differ by one.
+        """By how much two inferences differ in this timeline for each unit by which the recorded
+        ones differ.
         """
         was, now, weight = [np.zeros(0)], [np.zeros(0)], [np.zeros(0)]
         lengths = lengths_ns(timeline, finished)
@@ -279,8 +279,8 @@ class Model:
         return self._share(timeline, lambda step: step.own_ns)
 
     def _share(self, timeline: Timeline, taken_ns: Callable[[Step], int]) -> float:
-        """What steps take, as a share of the threads' time: over the inferences whose time counts,
-        each for as many as it stands for.
+        """The time of these steps as a share of the threads' time, over the inferences whose time
+        counts, each with its weight.
         """
         per_pass = host_time(timeline, taken_ns) * self.window.inferences_a_pass
         return min(per_pass / max(self._replayed_ns(timeline) * len(timeline.threads), 1.0), 1.0)
@@ -431,7 +431,7 @@ def _read(
 
 
 def _slowed_down(trace: Trace, window: Window) -> SlowCalls | None:
-    """What shows that the host was slowed down throughout; None if nothing does."""
+    """The evidence that the host was slowed down throughout; None if there is none."""
     within = int(window.begin_ns.min()), int(window.end_ns.max())
     found = [slow_calls(trace.api_calls, thread, within) for thread in window.threads]
     return max(
@@ -442,7 +442,9 @@ def _slowed_down(trace: Trace, window: Window) -> SlowCalls | None:
 
 
 def slowed_note(slowed: SlowCalls | None, pace: HostPace) -> str:
-    """What shows that the host was slow while it was recorded, and what is assumed without that."""
+    """States the evidence that the host was slow while recorded, and what is assumed
+    without that.
+    """
     if pace.without > 1 / SLOWED:
         return ""
     calls = 1.0 if slowed is None else slowed.slowdown
@@ -469,8 +471,8 @@ def _held_up_note(held_up: int, timeline: Timeline) -> str:
 
 
 def lost_share(trace: Trace, window: Window, timeline: Timeline) -> float:
-    """The share of the recorded GPU work that ends within the counted inferences, whoever launched
-    it, that is not in the timeline.
+    """The share of the recorded GPU work that ends within the counted inferences, whichever thread
+    launched it, and is missing from the timeline.
     """
     spans = sorted(
         {span for lengths in lengths_ns(timeline, recorded(timeline)) for span in lengths.values()}
@@ -495,8 +497,8 @@ def lost_share(trace: Trace, window: Window, timeline: Timeline) -> float:
 
 
 def _interpreter(trace: Trace, window: Window) -> str:
-    """What shows that Python runs the program: the name of its process, or PyTorch, whose programs
-    are nearly all Python's.
+    """The evidence that Python runs the program: the name of its process, or PyTorch, whose
+    programs nearly always use Python.
     """
     if trace.hosts.get(window.process) == PYTHON:
         return "The program is Python's"
@@ -512,8 +514,8 @@ def regression_slope(was: FloatArray, now: FloatArray, weight: FloatArray) -> fl
 
 
 def _hides_work(trace: Trace, window: Window | None = None) -> str:
-    """Why GPU work is hidden (in the whole trace, or in the window): graph launches without nodes
-    or runs in the trace.
+    """Why GPU work is hidden, in the whole trace or in the window: graph launches whose nodes or
+    runs are not in the trace.
     """
     calls = trace.api_calls
     launches = calls.text("kind").equals("graph-launch")

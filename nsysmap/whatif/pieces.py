@@ -1,4 +1,4 @@
-"""The GPU work of a window, with each piece's launch call and dependencies."""
+"""Collects the GPU work of a window, with each piece's launch call and dependencies."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _EARLY_NS = 2_000
 # ends this close before a node's begin, in every replay, may all be dependencies
 _TOGETHER_NS = 1_500
 SUBMITTED_NS = 5_000
-"""At most, from the return of a graph's launch call to the begin of a node that it submitted last:
-nodes with which graphs begin do so 0.7 to 3.4 us after it.
+"""The longest time from the return of a graph's launch call to the begin of the node that it
+submitted last: nodes with which graphs begin do so 0.7 to 3.4 us after it.
 """
 
 
@@ -143,7 +143,7 @@ def _stream_waits(
 
 
 def _events(table: Table, calls: IntArray) -> dict[int, tuple[int, int]]:
-    """Stream and event of these API calls, by call."""
+    """The stream and the event of these API calls, by call."""
     rows = np.flatnonzero(np.isin(table.ints("launch"), calls))
     columns = (table.ints(name)[rows].tolist() for name in ("launch", "stream", "event"))
     return {launch: (stream, event) for launch, stream, event in zip(*columns, strict=True)}
@@ -151,7 +151,7 @@ def _events(table: Table, calls: IntArray) -> dict[int, tuple[int, int]]:
 
 def _node_waits(pieces: Pieces, returned: IntArray, after: list[tuple[int, ...]]) -> None:
     """Adds the dependencies between nodes of a graph, as far as the times of all replays in the
-    window show them; ``returned`` is when each piece's launch call did.
+    window show them; ``returned`` is when each piece's launch call returned.
 
     The trace does not list a graph's edges.  A node is assumed to wait for those that ended just
     before it began, in every replay.
@@ -184,8 +184,8 @@ def _node_waits(pieces: Pieces, returned: IntArray, after: list[tuple[int, ...]]
 def waited_for(
     start: IntArray, end: IntArray, stream: IntArray, returned: IntArray
 ) -> list[tuple[int, ...]]:
-    """Per node the nodes for which it waits; arguments have one row per replay and one column per
-    node, ``returned`` (the end of the launch call) one value per replay.
+    """For each node the nodes it waits for. Arguments have one row per replay and one column per
+    node; ``returned`` (the end of the launch call) has one value per replay.
 
     A stream runs one node after another, unless the earlier one lets the later one begin before it
     ends (programmatic dependent launch): a node that begins shortly before the end of the one
@@ -229,8 +229,8 @@ def waited_for(
 
 
 def _before_in_stream(usual_start: FloatArray, stream: IntArray) -> IntArray:
-    """Per node the one that begins before it in the same stream, in every replay; MISSING for
-    none.
+    """For each node the one that begins before it in the same stream in every replay; MISSING if
+    there is none.
     """
     found = np.full(len(usual_start), MISSING, np.int64)
     last: dict[tuple[int, ...], int] = {}

@@ -1,4 +1,4 @@
-"""How each change is applied to a timeline, and its assumptions."""
+"""Defines how each change is applied to a timeline, and its assumptions."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ from nsysmap.whatif.throughput import phases_in_flight
 from nsysmap.whatif.timeline import Timeline, all_works, kernel_rows
 
 _NODE_BESIDE_NS = (400, 100, 1_100)
-"""How much later a node of a graph begins while another graph runs beside it, likely and at the
+"""How much later a graph node begins while another graph runs at the same time: likely, and at the
 bounds of the machines.
 """
 _CONTENDED = (1.06, 0.95, 1.3)
-"""How many times as long the host work of one thread of Python takes while another one waits to do
-its own, the same.
+"""The factor by which the host work of one Python thread slows down while another thread waits to
+do its own: likely, and at the bounds.
 """
 # times the time in which any kernel runs that kernels run in total, from which on they ran side by
 # side
@@ -71,7 +71,7 @@ Beside = Callable[[Changed, Machine], Changed]
 
 @dataclass(frozen=True)
 class Plan:
-    """How a change is made: the likeliest way first, then others that bound the saving; and the
+    """How a change is made: the likeliest way first, then others that bound the saving, with the
     assumptions.
     """
 
@@ -131,8 +131,8 @@ def _cuda_graph(model: Model, _: Change) -> Plan:
 
 
 def _may_differ(model: Model) -> str:
-    """What of the kernels may not stay as it is, for which the range allows; empty if nothing is
-    known.
+    """What may change about the kernels, which the range allows for; empty if nothing is
+    known to.
     """
     told = ""
     if has_dynamic_shapes(model.facts):
@@ -150,9 +150,9 @@ def _may_differ(model: Model) -> str:
 
 
 def _beside_each_other(model: Model) -> tuple[Beside, ...]:
-    """What a change that makes the GPU busier does to kernels of several threads, likely and at the
-    bounds: those that ran one after another now run at the same time, and slow each other.  Those
-    that ran at the same time already are recorded as slow as they are.
+    """How a change that makes the GPU busier affects kernels of several threads, likely and at the
+    bounds: kernels that ran one after another now overlap and slow each other. The recorded times
+    of kernels that already overlapped include that.
     """
     works = [work for work in all_works(model.timeline) if work.kind == "kernel"]
     taken_ns = union_ns(
@@ -273,7 +273,7 @@ def _fills(timeline: Timeline) -> bool:
 
 
 def _room_for_two(timeline: Timeline) -> str:
-    """What is assumed of kernels of two inferences that run at the same time."""
+    """The assumption about kernels of two inferences that overlap."""
     least, own, most = share_needed(timeline)
     if _fills(timeline):
         return "Kernels fill the GPU: those of the two run one after another."

@@ -1,4 +1,5 @@
-"""What a change to the program would save: its timeline is replayed with and without the change.
+"""Predicts what a change to the program would save: replays its timeline with and without the
+change.
 
 All figures are for a run without the profiler, in nanoseconds per inference: wall time divided by
 inferences, whatever their latency.  The replay must first reproduce its trace, profiler included;
@@ -48,9 +49,9 @@ occur between the runs before and after the change.
 
 
 _OTHER_CLOCK = 0.025
-"""Part of the GPU's work that it may take more or less without the profiler than what remains of
-the recorded durations.  Of 28 engines that TensorRT built, the same kernels took up to 1.2 % more
-or less in another capture in streams, and 3 % more in a graph in the median.
+"""The GPU's work may take longer or shorter without the profiler by this part of what remains of
+the recorded durations. Of 28 engines that TensorRT built, the same kernels took up to 1.2 % more or
+less in another capture in streams, and 3 % more in a graph in the median.
 """
 
 # of nine TensorRT engines launched by Python, two took 3 % longer without the profiler than in
@@ -63,7 +64,7 @@ _PYTHON_STAYS = 0.3  # share of the time after a change that is Python's own wor
 _SURE = 0.25
 
 _FILLED = 0.75
-"""Average share of the GPU used by kernels, from which on they are assumed to leave no room for
+"""If kernels use at least this average share of the GPU, they are assumed to leave no room for
 others.
 """
 
@@ -75,7 +76,7 @@ def what_if(
     *,
     machines: tuple[Machine, ...] = MACHINES,
 ) -> Table:
-    """One row per change (WHATIF): its figures, or why it does not apply, or why they cannot be
+    """One row per change (WHATIF): its figures, why it does not apply, or why they cannot be
     determined.
     """
     return predicted(read_model(observed, facts, machines), changes).whatif
@@ -83,7 +84,9 @@ def what_if(
 
 @dataclass(frozen=True)
 class Predicted:
-    """The tables of what-if: the answers, and what answered changes make of single inferences."""
+    """The tables of what-if: the answers, and the effect of answered changes on single
+    inferences.
+    """
 
     whatif: Table
     whatif_inferences: Table
@@ -118,7 +121,7 @@ def predicted(model: Model | NoModel, changes: Sequence[Change]) -> Predicted:
 
 
 def _answers(rows: Iterable[Mapping[str, object]], repetitions: bool) -> Table:
-    """The table of the answers, whose sentences have the word for what runs."""
+    """The table of the answers. Their sentences have a placeholder for the word for what runs."""
 
     def filled(value: object) -> object:
         return worded(value, repetitions=repetitions) if isinstance(value, str) else value
@@ -139,7 +142,7 @@ class _LeastAndMost:
 def _row(
     model: Model, between: _LeastAndMost, change: Change, each: list[dict[str, object]]
 ) -> dict[str, object]:
-    """The answer to a change; what it makes of single inferences is added to ``each``."""
+    """The answer for one change; its effect on single inferences is added to ``each``."""
     before, likely = model.before, model.machines[0]
     row: dict[str, object] = {
         "change": change.name,
@@ -252,8 +255,8 @@ def _row(
 
 
 def _clock_ns(model: Model) -> int:
-    """How much longer or shorter the GPU's work may take in another run, in nanoseconds per
-    inference or pass.
+    """How much longer or shorter the GPU's work may take in another run, in ns per inference or
+    pass.
     """
     return round(_OTHER_CLOCK * model.work_ns)
 
@@ -280,13 +283,13 @@ def _between_ns(
 
 
 def _of_graphs(model: Model, timeline: Timeline | None) -> bool:
-    """Whether the timeline's range is that of CUDA graphs: nothing else sets the pace."""
+    """Whether only CUDA graphs set the timeline's pace, so that their range applies."""
     return timeline is not None and only_graphs(timeline) and not model.python
 
 
 def _least_ns(model: Model) -> int:
-    """The shortest time without a change: that on a quicker host, but no less than the GPU's
-    work.
+    """The shortest time without a change: that on a faster host, but no less than the
+    GPU's work.
     """
     before = model.before[model.machines[0]]
     if _of_graphs(model, model.likely):
@@ -298,14 +301,16 @@ def _least_ns(model: Model) -> int:
 
 
 def _factor(model: Model) -> float:
-    """What the range of the time of a program that launches one by one is multiplied by."""
+    """The factor that widens the range of the time of a program that launches kernels one
+    by one.
+    """
     several = sum(bool(steps) for steps in model.likely.threads) > 1
     return FACTORS.threads if several else FACTORS.launches
 
 
 def _most_ns(model: Model) -> int:
-    """The longest time without a change: that on a slower host, but no more than recorded, because
-    the profiler takes no time away, and of a program launched by Python than what another run may
+    """The longest time without a change: that on a slower host, but at most the recorded time,
+    because the profiler only adds time, or for a program launched by Python what another run may
     take.
     """
     before = model.before[model.machines[0]]
@@ -344,9 +349,8 @@ def _inferences(
 def _period(
     model: Model, change: Change, timeline: Timeline, before_ns: int, finished: Finished | None
 ) -> int:
-    """Time per inference or pass of the changed timeline: where more kernels run at once, no less
-    than the hardware needs for one, as long as the GPU works for one in the mean of the whole
-    run.
+    """Time per inference or pass of the changed timeline. If more kernels overlap than before, at
+    least the hardware's time for one, which is the GPU's work for one averaged over the whole run.
     """
     more = change.declared.more_kernels_at_once
     needed = (
@@ -400,7 +404,7 @@ def _python_reason(
 
 
 def _replayed(model: Model) -> str:
-    """How many inferences are replayed, and which."""
+    """The number of replayed inferences, and which ones they are."""
     inferences, window = model.observed.inferences, model.window
     steady = inferences.bools("complete") & ~inferences.bools("warmup")
     mine = (

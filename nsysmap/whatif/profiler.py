@@ -1,4 +1,5 @@
-"""The profiler's overhead in a traced program, and the program's timeline without it.
+"""Estimates the profiler's overhead in a traced program, and builds the program's timeline without
+it.
 
 A trace shows the profiler at work: it asks for each kernel's name (cuKernelGetName) before the
 launch, and empty ranges show the cost of a range.  On one host that call took 83 to 95 ns, on
@@ -22,7 +23,7 @@ from nsysmap.whatif.timeline import COPIES, Costs, Step, Timeline, Work, each_st
 from nsysmap.whatif.window import Window
 
 OWN_CALLS = ("cuKernelGetName", "cuFuncGetName")
-"""Calls that nsys's injection makes before each launch to learn the kernel's name: 2023.4.4 and
+"""Calls that nsys's injection makes before each launch to look up the kernel's name: 2023.4.4 and
 2025.3, one per launch in every capture.
 """
 
@@ -87,9 +88,9 @@ MACHINES = (
     Machine(0.78, 320, 380, -100, -900, 100, 1_300, 0, 2_500, 2_500, -500, 0, 0.95, 0.95, 0.65),
     Machine(1.35, 100, 150, 180, -100, 700, 2_400, 7_000, 1_000, 0, 1_500, 10_000, 1.5, 1.05, 0.85),
 )
-"""The likeliest and the bounds.  Without the profiler, nine programs that waited after each
-inference took 3 to 32 µs longer than with a single wait, median 10; the replay says 8, and up to 20
-with a slow restart.
+"""The likeliest machine and the bounds. Without the profiler, nine programs that waited after each
+inference took 3 to 32 µs longer than with a single wait, median 10; the replay gives 8, and up to
+20 with a slow restart.
 """
 
 
@@ -100,7 +101,7 @@ _PYTHON = (0.5, 1.35)
 
 
 _PYTHON_RESTART_NS = 40_000
-"""How much longer the first launch after a wait takes at most where Python launches: without the
+"""The most by which the first launch after a wait takes longer where Python launches: without the
 profiler, eight such programs took 6 to 84 us longer with a wait after each inference than with a
 single one, median 32, of which 10 to 20 are the GPU's.
 """
@@ -117,8 +118,8 @@ def with_python(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
 
 
 _AROUND_CALLS_NS = 15_000
-"""What of the host's own work before a call is thought to be slowed by the profiler's work in the
-call before it, which leaves cold caches behind: the rest is the program's, and stays.
+"""The part of the host's own work before a call that the profiler is assumed to have slowed,
+because its work in the previous call leaves caches cold. The rest is the program's, and stays.
 """
 
 _AROUND_REPEATS_NS = 30_000
@@ -147,26 +148,28 @@ tell where in that range, and says more about nsys.
 
 @dataclass(frozen=True)
 class Around:
-    """The interpreter's own work around CUDA calls, and what is left of it without the profiler."""
+    """The interpreter's own work around CUDA calls, and how much of it remains without the
+    profiler.
+    """
 
     within_ns: int  # so much of the work before a call is around it, the rest is the program's own
     left: float  # a share of that
 
     def left_ns(self, outside_ns: int) -> int:
-        """What is left of so much of the host's own work before a call."""
+        """How much of that host work before a call remains."""
         return round(min(outside_ns, self.within_ns) * self.left)
 
     def rest_ns(self, outside_ns: int) -> int:
-        """The program's own work of that."""
+        """The part of it that is the program's own work."""
         return max(outside_ns - self.within_ns, 0)
 
 
 NOTHING_AROUND = Around(0, 1.0)
-"""Of programs that nothing interprets."""
+"""For programs without an interpreter."""
 
 
 def around_calls(pace: HostPace, *, graphs: bool, repeats: bool) -> Around:
-    """How much Python's own work between CUDA calls takes without the profiler."""
+    """How long Python's own work between CUDA calls takes without the profiler."""
     left = _BETWEEN_GRAPHS if graphs else _BETWEEN_REPEATS if repeats else _BETWEEN_ENQUEUES
     slower = pace.slowness**_SLOWER
     within_ns = _AROUND_REPEATS_NS if repeats and not graphs else _AROUND_CALLS_NS
@@ -174,12 +177,12 @@ def around_calls(pace: HostPace, *, graphs: bool, repeats: bool) -> Around:
 
 
 def at_pace(machines: tuple[Machine, ...], pace: HostPace) -> tuple[Machine, ...]:
-    """The machines for a trace whose host had this pace: without what slowed it down."""
+    """The machines for a trace whose host had this pace, without its slowdown."""
     return tuple(replace(one, launch=one.launch * pace.without) for one in machines)
 
 
 def as_python(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
-    """The machines for programs bound by Python: the bounds are wider."""
+    """The machines for programs bound by Python, with wider bounds."""
     likely, *bounds = machines
     return (
         likely,
@@ -204,7 +207,7 @@ def profiler_costs(trace: Trace, window: Window) -> ProfilerCosts:
 
 
 def _unit_of_launches(trace: Trace, window: Window) -> float:
-    """What the profiler's own call would take on this host, from what launch calls take."""
+    """The time of one of the profiler's own calls on this host, estimated from launch calls."""
     calls = trace.api_calls
     rows = window.rows(calls)
     rows = rows[np.isin(calls.held_ints("thread").take(rows), window.threads)]
@@ -253,9 +256,9 @@ def unprofiled(
     unmarked: bool = False,
     around: Around = NOTHING_AROUND,
 ) -> Timeline:
-    """The timeline as it would run without the profiler; ``unmarked``: nothing shows that the
+    """The timeline as it would run without the profiler. ``unmarked``: nothing shows that the
     host's own work between launches is an engine's, so that it varies as work outside enqueues
-    does; ``around``: see around_calls.
+    does. ``around``: see around_calls.
     """
     costs = _costs(timeline.costs, profiler, machine)
     if around.within_ns:
@@ -327,8 +330,8 @@ def _costs(costs: Costs, profiler: ProfilerCosts, machine: Machine) -> Costs:
 
 
 def _spaced(works: tuple[Work, ...], wider_ns: int, memset_ns: int) -> tuple[Work, ...]:
-    """The nodes of a recorded graph as far apart as they are without the profiler: each so much
-    further from what it waits for, and what waits for a memset so much closer.
+    """The nodes of a recorded graph at the distances they have without the profiler: each further
+    from the node it waits for, and those that wait for a memset closer.
     """
     memsets = {work.number for work in works if work.kind == "memset"}
     if not memsets and not wider_ns:
@@ -347,8 +350,8 @@ def _branches(step: Step) -> bool:
 
 
 def _work(work: Work, machine: Machine, saved_ns: int) -> Work:
-    """Without what recording it costs; of kernels it is taken from the duration, so that the gaps
-    stay as recorded.
+    """Removes the cost of recording from GPU work. For kernels it is taken from the duration, so
+    that the gaps stay as recorded.
     """
     if work.kind in COPIES:
         return work._replace(dur_ns=max(work.dur_ns - machine.copied_ns, work.dur_ns // 2))

@@ -56,9 +56,9 @@ def read_timeline(
 
 
 def _helpers(trace: Trace, window: Window, pieces: Pieces) -> dict[int, tuple[int, ...]]:
-    """The threads that launch GPU work in the window but no inferences, as PyTorch's backward
-    thread does, each beside the thread of the inferences that it helps: the one with the most work
-    in its streams, or the first.
+    """Threads that launch GPU work in the window but no inferences, such as PyTorch's backward
+    thread, each with the thread that it helps: the one with the most work in its streams, or the
+    first.
 
     What the two wait for each other is in no trace, but for the order of their calls: they are
     replayed as one sequence of calls.
@@ -76,7 +76,7 @@ def _helpers(trace: Trace, window: Window, pieces: Pieces) -> dict[int, tuple[in
 
 
 def _beside_others(by: IntArray, start: IntArray, end: IntArray) -> BoolArray:
-    """During which of these calls a call of another thread begins or goes on; ``by`` are the
+    """Marks the calls during which a call of another thread begins or continues; ``by`` are the
     threads.
     """
     beside = np.zeros(len(by), np.bool_)
@@ -178,8 +178,8 @@ class _Source:
         )
 
     def thread(self, threads: tuple[int, ...], own: IntArray) -> tuple[Step, ...]:
-        """The steps of a thread, whose inferences are ``own``, and of its helpers (all but the
-        first of ``threads``).
+        """The steps of a thread, whose inferences are ``own``, and of its helpers (all of
+        ``threads`` but the first).
         """
         calls, window = self.trace.api_calls, self.window
         begins, ends = (
@@ -378,10 +378,9 @@ class _Source:
 
 
 def _with_late_waits(steps: list[Step], ends_ns: IntArray) -> tuple[Step, ...]:
-    """The same steps whose waits return late only where something held the host up: so late that
-    an inference takes 1.5 times as long for that alone (``ends_ns`` is when they end), and in a few
-    inferences.  Elsewhere the return takes what it usually does, or the host waited for what is
-    not in the trace.
+    """Makes waits return late only in the few inferences that were held up so long that this alone
+    makes them take 1.5 times as long (``ends_ns`` is when they end). Everywhere else the return
+    takes its usual time, or the host waited for something that is not in the trace.
     """
     usual = float(np.median(np.diff(np.sort(ends_ns)))) if len(ends_ns) > 1 else 0.0
     waits = [place for place, step in enumerate(steps) if step.kind == "sync"]

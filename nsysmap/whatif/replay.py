@@ -1,4 +1,4 @@
-"""Replays a timeline: host threads step through their calls, queues run their work, and everything
+"""Replays a timeline: host threads step through their calls, queues run their work, and each piece
 waits for its dependencies.
 """
 
@@ -14,7 +14,7 @@ from nsysmap.whatif.timeline import ALL_QUEUES, COPIES, Costs, Step, Timeline, W
 
 _LEAST_NEED = 0.001  # of the GPU, which keeps a division by nothing finite
 _ONE_AT_A_TIME = ("HtoD", "DtoH")
-"""Copies that the link to the host does one after another in each direction, whatever their
+"""Copies that the link to the host performs one after another in each direction, whatever their
 streams.
 """
 
@@ -37,7 +37,7 @@ class _Gpu:
     placed: list[tuple[Work, int, int]] | None = None
 
     def run(self, work: Work, ready: int) -> int:
-        """The end of this work, which could begin at ``ready`` if its queue were empty."""
+        """When this work ends, if it could begin at ``ready`` in an empty queue."""
         costs, queue, start = self.costs, work.queue, ready
         tail = self.tail.get(queue)
         if tail is not None:
@@ -56,7 +56,7 @@ class _Gpu:
         return self.place(work, start)
 
     def run_graph(self, step: Step, ready: int) -> int:
-        """The end of the last node of this graph launch."""
+        """When the last node of this graph launch ends."""
         queue = step.queue
         begin = (
             max(ready, self.tail[queue] + self.costs.dispatch_ns) if queue in self.tail else ready
@@ -95,7 +95,7 @@ class _Gpu:
         return end
 
     def _link_free(self, work: Work, start: int) -> int:
-        """When this copy begins, which cannot run beside others in its direction."""
+        """When this copy begins; copies in one direction do not overlap."""
         starts, ends = self.copying.setdefault(work.kind, ([], []))
         at = bisect_right(ends, start)
         while at < len(starts) and starts[at] < start + work.dur_ns:
@@ -106,8 +106,8 @@ class _Gpu:
         return start
 
     def _end_beside_others(self, work: Work, start: int) -> int:
-        """The end of a kernel that gets the part of the GPU left by earlier ones, and no more than
-        it needs.
+        """When a kernel ends that gets the part of the GPU which earlier ones leave, up to what it
+        needs.
         """
         need, now, left = max(work.need, _LEAST_NEED), start, float(work.dur_ns)
         own = self.queues_a_thread or 1
@@ -139,7 +139,7 @@ class _Gpu:
         return now
 
     def drained(self, queue: int) -> int:
-        """When this queue (or all of them) is empty; MISSING if nothing was ever queued."""
+        """When this queue (or every queue) is empty; MISSING if nothing was ever queued."""
         if queue == ALL_QUEUES:
             return max(self.tail.values(), default=MISSING)
         return self.tail.get(queue, MISSING)
@@ -195,7 +195,7 @@ def replay(timeline: Timeline, *, placed: list[tuple[Work, int, int]] | None = N
 
 
 def _may_share(timeline: Timeline) -> bool:
-    """Whether kernels of several queues may need more than the whole GPU together."""
+    """Whether kernels of several queues may together need more than the whole GPU."""
     most: dict[int, float] = {}
     for steps in timeline.threads:
         for step in steps:
@@ -206,8 +206,8 @@ def _may_share(timeline: Timeline) -> bool:
 
 
 def _take(step: Step, call_ns: int, now: int, gpu: _Gpu) -> tuple[int, int]:
-    """When the call, which takes so long, returns, and the end of the GPU work that it queued
-    (MISSING for none).
+    """When the call returns, given its duration, and when the GPU work that it queued ends (MISSING
+    if none).
     """
     kind = step.kind
     if kind == "sync":
@@ -241,8 +241,8 @@ def _take(step: Step, call_ns: int, now: int, gpu: _Gpu) -> tuple[int, int]:
 
 
 def period_ns(timeline: Timeline, finished: Finished) -> float:
-    """Wall time per inference: per thread the weighted mean time from one inference's end to the
-    next's, shared among the threads, as far as they run inferences at the same time.
+    """Wall time per inference: for each thread the weighted mean time from one inference's end to
+    the next, divided among the threads as far as they run inferences at the same time.
 
     NaN if no inference counts.
     """
@@ -264,7 +264,7 @@ def period_ns(timeline: Timeline, finished: Finished) -> float:
 
 
 def lengths_ns(timeline: Timeline, finished: Finished) -> list[dict[int, tuple[int, int]]]:
-    """Per thread the counted inferences, each with the end of the previous one and its own."""
+    """For each thread the counted inferences, each with the end of the previous one and its own."""
     found = []
     # later one thread has the GPU to itself
     together = min((max(ends.values()) for ends in finished if ends), default=0)

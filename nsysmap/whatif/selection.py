@@ -36,8 +36,8 @@ class KernelSelection:
         return np.flatnonzero(found)
 
     def runs(self, wanted: Sequence[tuple[str, ...]]) -> list[tuple[int, ...]]:
-        """Per inference and run the kernel ids in launch order; runs of a single kernel are left
-        out.
+        """For each inference and run the kernel ids in launch order; runs of a single kernel are
+        left out.
         """
         inference, position = self.membership.ints("inference"), self.membership.ints("position")
         result: list[tuple[int, ...]] = []

@@ -1,5 +1,5 @@
-"""How far a predicted time may be off, as a range that holds in nine of ten engines it was not made
-with.
+"""Estimates how far a predicted time may be off, as a range that holds for nine of ten engines not
+used to make it.
 
 A range has a scale, which comes from the trace, and a factor, which comes from the errors of all
 engines that were measured.  The scale of CUDA graphs is the root of the sum of the squares of what
@@ -46,7 +46,7 @@ or less without the profiler: five captures of three engines, 0.7 to 6.4 %.
 
 @dataclass(frozen=True)
 class GraphScale:
-    """What of a CUDA graph may be off by itself."""
+    """How far a CUDA graph itself may be off."""
 
     node_ns: int  # a node with the gap before it
     work: float  # part of the GPU's work
@@ -54,7 +54,7 @@ class GraphScale:
 
 
 RECORDED = GraphScale(node_ns=500, work=0.05, branches=0.05)
-"""Of a graph that the trace holds."""
+"""For a graph that is in the trace."""
 
 MADE = GraphScale(node_ns=500, work=0.04, branches=0.03)
 """Of a graph made of single launches of TensorRT's.  Without the profiler the nodes of such graphs
@@ -64,13 +64,13 @@ of one process (76 nodes), and each of them the same from run to run to 1 %.  No
 """
 
 PLAIN = GraphScale(node_ns=360, work=0.07, branches=0.05)
-"""The same of kernels that no call launches with attributes, whose graphs do not differ so."""
+"""For graphs of kernels that no call launches with attributes, which do not vary like that."""
 
 
 @dataclass(frozen=True)
 class Sides:
-    """A factor for each side of a range: times below the likely one are further from it where it is
-    missed than those above.
+    """One factor for each side of a range: where the likely time is missed, it is missed by more
+    towards shorter times than towards longer ones.
     """
 
     below: float
@@ -79,7 +79,7 @@ class Sides:
 
 @dataclass(frozen=True)
 class Factors:
-    """What the scale of each kind of prediction is multiplied by (see above)."""
+    """The factors that the scale of each kind of prediction is multiplied by (see above)."""
 
     recorded_graph: Sides  # a graph that the trace holds
     made_graph: Sides  # a graph made of single launches
@@ -104,21 +104,21 @@ def only_graphs(timeline: Timeline) -> bool:
 
 
 def all_graphs(timeline: Timeline | None) -> bool:
-    """Whether all GPU work is launched as CUDA graphs, by however many threads."""
+    """Whether all GPU work is launched as CUDA graphs, by any number of threads."""
     launches = [step for step in all_steps(timeline) if step.works] if timeline else []
     return bool(launches) and all(step.graph for step in launches)
 
 
 def recorded_spread(model: Model) -> tuple[float, float]:
-    """The nanoseconds per inference or pass by which a program whose graphs were recorded may be
-    quicker, and slower, than its replay says.
+    """By how many nanoseconds per inference or pass a program with recorded graphs may be faster,
+    and slower, than its replay.
     """
     below, above = graph_spread(model, model.likely, RECORDED, FACTORS.recorded_graph)
     return below + pauses_ns(model), above
 
 
 def made_spread(model: Model, timeline: Timeline) -> tuple[float, float]:
-    """The same of a timeline whose graphs a change made."""
+    """The same for a timeline whose graphs were made by a change."""
     scale = MADE if timeline.costs.made_node_ns == WITH_ATTRIBUTES_NS else PLAIN
     dynamic = has_dynamic_shapes(model.facts)
     return graph_spread(model, timeline, scale, FACTORS.made_graph, dynamic=dynamic)
@@ -127,8 +127,8 @@ def made_spread(model: Model, timeline: Timeline) -> tuple[float, float]:
 def graph_spread(
     model: Model, timeline: Timeline, scale: GraphScale, factor: Sides, *, dynamic: bool = False
 ) -> tuple[float, float]:
-    """The nanoseconds per inference or pass by which a program of graph launches may be quicker,
-    and slower, than the replay of this timeline says.
+    """By how many nanoseconds per inference or pass a program of graph launches may be faster, and
+    slower, than the replay of this timeline.
     """
     count = max(inference_count(timeline), 1) / model.window.inferences_a_pass
     works = list(all_works(timeline))
@@ -150,8 +150,8 @@ def graph_spread(
 
 
 def pauses_ns(model: Model) -> float:
-    """By how much less time an inference or pass takes if the host's few pauses between inferences
-    were disturbances of the capture, as those are that held it up in its calls.
+    """How much less time an inference or pass takes if the host's few pauses between inferences
+    were disturbances of the capture, as its held-up calls are.
     """
     if not model.held_up:
         return 0.0
@@ -160,22 +160,22 @@ def pauses_ns(model: Model) -> float:
 
 
 def placed_elsewhere_ns(model: Model) -> float:
-    """The additional nanoseconds that the GPU's work may take where its kernels of few blocks run
-    on others of its SMs.
+    """How many nanoseconds longer the GPU's work may take if kernels of few blocks run on other
+    SMs.
     """
     return _ELSEWHERE * model.few_blocks_share * model.work_ns
 
 
 def at_once_ns(model: Model) -> float:
-    """The nanoseconds by which kernels of several threads' graphs may take longer or shorter beside
-    each other.
+    """How many nanoseconds longer or shorter kernels of several threads' graphs may take when they
+    overlap.
     """
     several = sum(bool(steps) for steps in model.likely.threads) > 1
     return _AT_ONCE * model.work_ns if several and all_graphs(model.likely) else 0.0
 
 
 def has_dynamic_shapes(facts: EngineFacts | None) -> bool:
-    """Whether a tensor of the engines has an extent that is only known when they run."""
+    """Whether a tensor of the engines has a dimension that is only known at run time."""
     if facts is None:
         return False
     return any("-1" in (text or "").split("x") for text in facts.tensors.text("dimensions").values)

@@ -1,5 +1,5 @@
-"""What the hardware needs for an inference, however many are in flight: the bound of changes that
-only raise throughput.
+"""The hardware's time for an inference, however many are in flight: the bound for changes that only
+raise throughput.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nsysmap.whatif.timeline import Step, Timeline
 # of the inferences of a phase: so many begin on the GPU before the one before them ends there
 _MOSTLY = 0.5
 _ENGINES = ("HtoD", "DtoH")
-"""Copies of these kinds come one after another in each direction, whatever their streams."""
+"""Kinds of copies that run one after another in each direction, whatever their streams."""
 
 
 @dataclass
@@ -30,12 +30,12 @@ class Phase:
 
     @property
     def overlaps(self) -> bool:
-        """Whether most inferences begin while the one before them still runs."""
+        """Whether most inferences begin while the previous one still runs."""
         return self.in_flight > _MOSTLY * self.inferences
 
 
 def phases_of(timeline: Timeline, finished: Finished) -> dict[int, Phase]:
-    """The phases of a timeline by number; its inferences end when they are ``finished``."""
+    """The phases of a timeline by number; ``finished`` says when its inferences end."""
     found: dict[int, Phase] = defaultdict(Phase)
     lengths = lengths_ns(timeline, finished)
     for thread, (steps, weights) in enumerate(zip(timeline.threads, timeline.weights, strict=True)):
@@ -53,8 +53,8 @@ def phases_of(timeline: Timeline, finished: Finished) -> dict[int, Phase]:
 
 
 def least_ns(changed: Timeline, threads: int, phases: Mapping[int, Phase]) -> float:
-    """The shortest mean time per inference that the hardware allows in the changed timeline; the
-    program has that many threads and these phases without the change.
+    """The shortest mean time per inference that the hardware allows in the changed timeline, for a
+    program with that many threads and these phases before the change.
 
     In each phase of the run (the next one begins when it has ended), kernels need their share of
     the GPU, and the copies of one direction come one after another.  A phase in which inferences
@@ -74,7 +74,7 @@ def least_ns(changed: Timeline, threads: int, phases: Mapping[int, Phase]) -> fl
 
 
 def phases_in_flight(phases: Mapping[int, Phase]) -> float:
-    """The share of the time of phases in which several inferences are in flight already."""
+    """The share of the phases' time in which several inferences are already in flight."""
     whole = sum(one.took_ns for one in phases.values())
     return sum(one.took_ns for one in phases.values() if one.overlaps) / whole if whole else 0.0
 

@@ -127,7 +127,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Timeline:
-    """Stretches of a program's steady run, in sequence."""
+    """Stretches of a program's steady run, one after another."""
 
     threads: tuple[tuple[Step, ...], ...]
     costs: Costs
@@ -167,8 +167,8 @@ def all_works(timeline: Timeline) -> Iterable[Work]:
 
 
 def host_time(timeline: Timeline, taken_ns: Callable[[Step], int]) -> float:
-    """What steps take, mean per inference: of those whose time counts, each for as many as it
-    stands for.
+    """The mean time of these steps per inference, over the inferences whose time counts, each with
+    its weight.
 
     An inference takes from the end of the one before to its own: what the host does after an
     enqueue is of the next inference's time, and the last one of a stretch has none.

@@ -20,8 +20,8 @@ from nsysmap.trace.inferences.steady import FEW, OUTLIER, in_loops, inferences_a
 from nsysmap.trace.model import Trace
 
 REPLAYED = 24
-"""Replayed inferences per thread: a third each from the begin, the middle and the end of the steady
-run, in each of its phases.
+"""Replayed inferences per thread: a third each from the beginning, the middle and the end of the
+steady run, in each of its phases.
 """
 _MOST_KERNELS = 20_000  # per thread: keeps a replay below a tenth of a second
 # inferences of each kernel sequence, and of each third of a phase, that are replayed at least, if
@@ -62,11 +62,13 @@ class Window:
 
     @property
     def unit(self) -> str:
-        """What a time is of: an inference or a pass; a template of nsysmap.text.units.worded."""
+        """What a time refers to: an inference or a pass; a template of
+        nsysmap.text.units.worded.
+        """
         return unit_words(self.inferences_a_pass, "{:inference}")
 
     def holds(self, moments: IntArray) -> BoolArray:
-        """True for the times that are in one of the stretches."""
+        """Marks the times within one of the stretches."""
         at = np.searchsorted(self.begin_ns, moments, side="right") - 1
         held: BoolArray = (at >= 0) & (moments < self.end_ns[np.maximum(at, 0)])
         return held
@@ -106,7 +108,7 @@ class NoWindow:
 
 
 def steady_window(trace: Trace, inferences: Table, only: int | None = None) -> Window | NoWindow:
-    """Stretches of the steady-state inferences of the process and device with the most of them (see
+    """Stretches of steady-state inferences on the process and device with the most of them (see
     _home), or on the device ``only``.
     """
     usable = inferences.bools("complete") & ~inferences.bools("warmup")
@@ -297,8 +299,8 @@ def _held_up(took: IntArray, own: IntArray) -> tuple[BoolArray, IntArray]:
 
 
 def _pauses(pause: IntArray, took: IntArray) -> tuple[BoolArray, str, tuple[str, ...]]:
-    """The inferences that follow a pause of another kind than most; why they cannot be separated;
-    the note about it.
+    """The inferences that follow a pause of an unusual kind, why they cannot be separated (if so),
+    and the note about it.
     """
     nothing = np.zeros(len(pause), np.bool_)
     if len(pause) < 4:
@@ -412,8 +414,8 @@ def _work_of_all(
     threads: Sequence[_Thread],
     replayed: Iterable[tuple[IntArray, Mapping[int, float]]],
 ) -> float:
-    """How much longer the GPU works for an inference in the mean than for those that are replayed:
-    it runs at other clocks in other parts of the run, and in those that take much longer.
+    """How much longer the GPU works per inference on average than in the replayed ones: its clocks
+    differ in other parts of the run, and in inferences that take much longer.
     """
     busy = inferences.ints("gpu_busy_ns")
     alike = np.concatenate([busy[one.rows[one.alike]] for one in threads])
@@ -427,8 +429,8 @@ def _work_of_all(
 
 
 def _present(inferences: Table, threads: Sequence[_Thread]) -> list[float]:
-    """For each thread, the share of the time in which any of them runs inferences that count that
-    it does.
+    """For each thread: the share of the time with counted inferences on any thread in which this
+    thread runs one.
     """
     end = inferences.ints("gpu_end_ns")
     spans = [(end[one.rows[one.counting - 1]], end[one.rows[one.counting]]) for one in threads]
@@ -437,7 +439,7 @@ def _present(inferences: Table, threads: Sequence[_Thread]) -> list[float]:
 
 
 def _stretches(inferences: Table, thread: _Thread) -> IntArray:
-    """First and last position of each stretch: the first ones only precede the counted ones
+    """First and last position of each stretch; the first positions only precede the counted ones
     (`_Thread.lead`).
     """
     usual = int(
