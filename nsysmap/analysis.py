@@ -292,7 +292,7 @@ def _capture(mapped: MappedTrace) -> Table:
     whole = {
         name: data
         for name, data in mapped.selected.capture.columns.items()
-        if name.startswith("has_") or name == "cuda_graph_trace"
+        if name.startswith("has_") or name in ("cuda_graph_trace", "nothing_recurs")
     }
     return facts.with_columns(CAPTURE, whole)
 

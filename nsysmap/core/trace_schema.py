@@ -241,6 +241,11 @@ CAPTURE = Spec(
         flag("has_api_calls", "CUDA API calls were traced"),
         flag("has_syncs", "synchronisations were traced"),
         flag("has_osrt", "OS runtime calls were traced"),
+        flag(
+            "nothing_recurs",
+            "each kernel was launched once with its sizes (grid, block, bytes copied before), by"
+            " programs that began in the trace and waited in it for their last kernel",
+        ),
         integer("processes", "processes with GPU work"),
         integer("threads", "threads with CUDA calls"),
         integer("streams", "streams with GPU work"),

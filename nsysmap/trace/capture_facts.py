@@ -11,6 +11,7 @@ from nsysmap.core.table import MISSING, Table
 from nsysmap.core.trace_schema import CAPTURE
 from nsysmap.names.decode import decode
 from nsysmap.trace.gpu_work import gpu_column, gpu_work
+from nsysmap.trace.inferences.recurrence import nothing_recurs
 from nsysmap.trace.inferences.tensorrt_ranges import TensorRtRanges
 from nsysmap.trace.lacking import gpu_unrecorded
 from nsysmap.trace.launches import gather
@@ -69,6 +70,7 @@ def capture_facts(trace: Trace, tensorrt: TensorRtRanges, tensorrt_version: str 
         "has_api_calls": len(calls) > 0,
         "has_syncs": len(trace.syncs) > 0 or bool(calls.text("kind").equals("sync").any()),
         "has_osrt": len(trace.osrt_calls) > 0,
+        "nothing_recurs": nothing_recurs(trace),
         "processes": len({process for process, _ in places}),
         "threads": len(distinct(calls.ints("thread"))),
         "streams": len(streams),

@@ -1,0 +1,85 @@
+"""Which launches of kernels are alike, and whether anything in a trace comes twice."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysmap.core.groups import numbered, rows_by_value
+from nsysmap.core.table import MISSING, IntArray
+from nsysmap.trace.copies import blocking_copies
+from nsysmap.trace.inferences.launch_order import launch_time
+from nsysmap.trace.lost_calls import lost_calls
+from nsysmap.trace.model import Trace
+
+_MANY = 20
+"""Launches of one kernel, from which on it recurs, whatever their sizes: a loop whose work shrinks
+with each turn, as an elimination's does, is a loop.
+"""
+_CREATES_NS = 7_000_000
+"""A call before the first launch that takes longer creates the context: 47 to 360 ms on six GPUs.
+What nsys does in the first call that it sees takes up to 7 ms on a slow host.
+"""
+_STARTS = "cuModuleGetLoadingMode"  # the CUDA runtime asks that once, when it starts
+_LAUNCH = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+
+
+def like_launches(trace: Trace) -> IntArray:
+    """For each kernel a number that is the same for those of one name, grid and block size, before
+    which as many bytes were copied each way since the launch before it on its thread.
+    """
+    kernels = trace.kernels
+    sizes = (kernels.ints(name) for name in _LAUNCH)
+    copied = _copied_before(trace)
+    names = kernels.text("name").codes.astype(np.int64)
+    return numbered(names, *sizes, *copied)[1]
+
+
+def _copied_before(trace: Trace) -> tuple[IntArray, IntArray]:
+    """For each kernel the bytes of the copies to the GPU, and from it, that its thread asked for
+    since the launch before it.
+    """
+    kernels, copies = trace.kernels, trace.memcpys
+    launched, asked = launch_time(kernels), launch_time(copies)
+    owner, thread, size = kernels.ints("thread"), copies.ints("thread"), copies.ints("bytes")
+    to_gpu = copies.text("kind").equals("HtoD")
+    copied = tuple(np.zeros(len(kernels), np.int64) for _ in range(2))
+    by_thread = dict(rows_by_value(thread))
+    for key, own in rows_by_value(owner):
+        mine = by_thread.get(key)
+        if mine is None or key == MISSING:
+            continue
+        rows = own[np.argsort(launched[own], kind="stable")]
+        follows = np.searchsorted(launched[rows], asked[mine])
+        for way, total in zip((to_gpu[mine], ~to_gpu[mine]), copied, strict=True):
+            inside = way & (follows < len(rows))
+            np.add.at(total, rows[follows[inside]], size[mine[inside]])
+    return copied[0], copied[1]
+
+
+def nothing_recurs(trace: Trace) -> bool:
+    """Whether each kernel was launched once with its sizes, by programs that began in the trace and
+    waited in it for their last kernel: they have no loop that another capture could show.
+
+    False as well where that cannot be known: events are missing, or calls were not traced.
+    """
+    kernels, calls = trace.kernels, trace.api_calls
+    if not len(kernels) or len(trace.cuda_graph_traces) or trace.recording.warnings:
+        return False
+    if (np.bincount(kernels.text("name").codes + 1) >= _MANY).any() or lost_calls(trace):
+        return False
+    if (kernels.ints("launch") < 0).any() or (kernels.ints("graph_node_id") != MISSING).any():
+        return False
+    if (np.bincount(like_launches(trace)) > 1).any():
+        return False
+    kind, api = calls.text("kind"), calls.text("api")
+    start, took = calls.ints("start_ns"), calls.ints("end_ns") - calls.ints("start_ns")
+    waits = kind.equals("sync") | blocking_copies(trace) | kind.equals("free")
+    works = waits | kind.equals("launch") | kind.equals("copy")
+    begins = api.equals(_STARTS) | kind.equals("module-load") | (~works & (took > _CREATES_NS))
+    owner = calls.ints("process")
+    for process, rows in rows_by_value(kernels.ints("process")):
+        own, launched = owner == process, launch_time(kernels)[rows]
+        began = (own & begins & (start < launched.min())).any()
+        if not (began and (own & waits & (start > launched.max())).any()):
+            return False
+    return True
