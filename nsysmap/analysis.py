@@ -74,7 +74,7 @@ class Analysis:
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """What each rule answered."""
+        """The outcome of each rule."""
         return self.steps.outcomes
 
     @cached_property
@@ -118,7 +118,7 @@ class Analysis:
 
     @cached_property
     def skipped(self) -> tuple[Outcome, ...]:
-        """The outcomes of the rules that could not tell, each with the reason in ``skipped``."""
+        """The outcomes of the rules that could not decide, each with the reason in ``skipped``."""
         return tuple(outcome for outcome in self.outcomes if outcome.skipped is not None)
 
     @cached_property
@@ -168,7 +168,7 @@ class EngineRun:
 
     @cached_property
     def titles(self) -> tuple[str, ...]:
-        """What its layers are called."""
+        """The layers' titles."""
         from nsysmap.network.tables import engine_titles
 
         return engine_titles(self.engine, self.model)
@@ -462,7 +462,7 @@ class Pipeline:
 
     @cached_property
     def engine_tables(self) -> EngineTables:
-        """What follows from the engine files, for the GPU that ran the kernels."""
+        """The tables that follow from the engine files, for the GPU that ran the kernels."""
         from nsysmap.network.tables import engine_tables
 
         mapped = self.mapped
@@ -511,7 +511,7 @@ class Pipeline:
 
     @cached_property
     def engine_facts(self) -> EngineFacts:
-        """What predictions need to know of the engines."""
+        """What predictions need to know about the engines."""
         counted = (self.counters.layer_counters, self.counters.gpu_sampling)
         return _engine_facts(self.mapped, self.measured, self.engine_tables, counted)
 
@@ -552,7 +552,7 @@ class Pipeline:
 
     @cached_property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """What each rule answers.  Raises NsysmapError for rules that cannot be run."""
+        """The outcome of each rule.  Raises NsysmapError for rules that cannot be run."""
         from nsysmap.rules.packs import chosen_rules
         from nsysmap.rules.run import run_rules
 
@@ -817,7 +817,7 @@ def observed_of(mapped: MappedTrace) -> tuple[Observed, EngineFacts]:
 
 
 def _seen(mapped: MappedTrace) -> Observed:
-    """What a replay is made of."""
+    """What a replay is made from."""
     from nsysmap.whatif.model import Observed
 
     return Observed(

@@ -1,1 +1,3 @@
-"""What fits this program and this version of TensorRT: commands, lines of code, conditions."""
+"""Chooses what fits this program and its version of TensorRT: commands, lines of code,
+conditions.
+"""

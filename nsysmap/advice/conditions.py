@@ -56,7 +56,7 @@ _HEADINGS = {
 
 @dataclass(frozen=True)
 class AdviceParagraph:
-    """One paragraph of advice, and to whom it is given: None is everybody.
+    """One paragraph of advice, and who it is for; None means everybody.
 
     "pytorch", "torch-tensorrt", "onnxruntime" ("onnxruntime-rtx" where its TensorRT is that for
     RTX), "tensorrt-llm", "tensorrt" (all that run engines),
@@ -125,8 +125,8 @@ def advice_to(
     parts: Sequence[AdviceParagraph],
     evidence: Mapping[str, object] = MappingProxyType({}),
 ) -> str:
-    """What fits this program and a finding with this evidence, in the order of the rule's file;
-    where its TensorRT is not known, both ways, each with its version.
+    """The advice that fits this program and a finding with this evidence, in the order of the
+    rule's file. If its TensorRT is unknown: both ways, each with its version.
     """
     said = []
     for part in parts:

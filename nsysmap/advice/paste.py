@@ -1,5 +1,5 @@
 """What to do, in words, and how: for each change and each rule one table of lines to paste, or a
-sentence where no line does it.
+sentence if no line does it.
 
 Options of trtexec and the names of APIs are those of the versions of NVIDIA/TensorRT, onnx-tensorrt
 (the ONNX parser), Torch-TensorRT, ONNX Runtime and TensorRT-LLM that go with that version of
@@ -274,7 +274,7 @@ def _by_evidence(
 
 
 def _model(text: str, brief: str = "") -> dict[str, tuple[Way, ...]]:
-    """What only a change of the model does, the same in every program."""
+    """Advice that only a change of the model follows, the same in every program."""
     return {ANY: (_say(text, brief=brief),)}
 
 
@@ -494,7 +494,7 @@ CHANGES: Mapping[str, AdvisedChange] = {
     )
     for name, declared in DECLARED.items()
 }
-"""What each change of what-if (the table `whatif`) does."""
+"""What each change of what-if (the table `whatif`) means in practice."""
 
 TWO_GRAPHS = replace(
     CHANGES["two-in-flight"],
@@ -904,8 +904,8 @@ RULES: Mapping[str, AdvisedChange | ByEvidence] = {
         around=True,
     ),
 }
-"""What to do about the findings of a rule; of a rule that is not here its name says it, and the
-rule itself how.
+"""What to do about the findings of a rule. For a rule without an entry, its name and the rule's own
+text are used.
 """
 
 _TACTICS = "+CUBLAS,+CUBLAS_LT,+CUDNN"
@@ -969,12 +969,14 @@ TRIALS: Mapping[str, AdvisedChange] = {
     "quantized-latency-bound": _WITHOUT_QUANTIZERS,
     "batch": _BATCH,
 }
-"""What to try on layers that are far from the hardware, by their reasons (see
-core.headroom_reasons.TRIED_BY), their data types, or what a rule found of them.
+"""What to try on layers that are far from the hardware's limits, by reason (see
+core.headroom_reasons.TRIED_BY), by data type, or by a rule's finding.
 """
 
 TIMES_TACTICS = frozenset({"kernels", "routes", "tactic-sources"})
-"""Those that let the builder choose among more kernels; that of TensorRT for RTX chooses none."""
+"""Trials that let the builder choose among more kernels; TensorRT for RTX's builder does not
+choose.
+"""
 
 ENGINE_FILE = AdvisedChange(
     "No engine file was given; one comes from the build",

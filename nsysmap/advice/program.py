@@ -1,5 +1,5 @@
-"""What kind of program ran, as far as its trace and its engine files tell: advice and lines to
-paste are for one kind.
+"""The kind of program that ran, as far as its trace and engine files show it: advice and lines to
+paste depend on it.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _TRT_NAME = re.compile(r"(^|_)trt(_|$)")  # in names of kernels of any family
 
 @dataclass(frozen=True)
 class Program:
-    """What ran."""
+    """The program that ran."""
 
     kind: str = TENSORRT
     tensorrt: Version | None = None  # None if unknown, or if engine files tell of several
@@ -103,7 +103,9 @@ class Program:
 
     @property
     def bound(self) -> str | None:
-        """What is known of its TensorRT where its version is unknown; None if nothing is."""
+        """What is known about the program's TensorRT if its version is unknown; None if
+        nothing is.
+        """
         if self.rtx:
             return "for RTX"
         if self.tensorrt is not None:
@@ -212,7 +214,7 @@ def _for_rtx(tables: Mapping[str, Table], host: str | None) -> bool:
 
 
 def _alone(tables: Mapping[str, Table]) -> Program:
-    """The same, whatever it exchanges with other GPUs."""
+    """The program without the GPUs that it exchanges data with."""
     capture, kernels, layers = (
         tables["capture"],
         _texts(tables, "kernels", "name"),

@@ -23,8 +23,8 @@ from nsysmap.core.records import dataclass
 from nsysmap.core.trace_schema import OTHER_HOST, PYTHON
 
 UNKNOWN: Version = (10, 14)
-"""The version that is assumed where none was detected: what it accepts, version 11 does as well,
-but for the flags of precision.
+"""The version assumed if none was detected: version 11 accepts what it accepts, except the flags
+for precision.
 """
 
 _NEWEST: Version = (11,)  # what TensorRT for RTX is like
@@ -125,8 +125,8 @@ class AdvisedChange:
     unsure: str | None = None
 
     def way(self, kind: str, program: Program) -> Way | None:
-        """The way that a program of this kind, with this one's TensorRT, makes the change; None if
-        there is none.
+        """How a program of this kind, with its TensorRT, makes the change; None if there
+        is no way.
         """
         ways = (way for one in _ways(kind, program) for way in self.ways.get(one, ()))
         assumed = program.tensorrt or (
@@ -150,9 +150,7 @@ class AdvisedChange:
 
 @dataclass(frozen=True)
 class ByEvidence:
-    """What to do about the findings of a rule where that is not the same for all: by a column of
-    their evidence.
-    """
+    """What to do about the findings of a rule if that depends on a column of their evidence."""
 
     column: str
     changes: Mapping[str, AdvisedChange]

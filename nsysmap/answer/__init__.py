@@ -1,1 +1,1 @@
-"""The facts of the answer, and the words that they are told in."""
+"""The facts of the answer, and the words that present them."""

@@ -50,7 +50,7 @@ _UNDER_FILLED = "under-filled-gpu"
 _TIME_SLICED = "time-sliced-processes"  # its cost is idle time that no change of what-if is about
 _PARALLEL = "parallel-small-kernels"
 _MANY_PLACES = frozenset({_PARALLEL, "channel-alignment"})
-"""Rules that have one finding an engine, whose evidence says of how many places."""
+"""Rules with one finding per engine, whose evidence gives the number of places."""
 _REFORMATS = "reformat-cost"
 _SAME = {rule: change.name for change in DECLARED.values() for rule in change.prices}
 _SAME_GROUP = {
@@ -73,8 +73,8 @@ _WHOLE_REPETITION = replace(PYTHON_BETWEEN, title="run a whole repetition as one
 ends.
 """
 _MUCH = 0.1
-"""Share of an inference from which on a saving that is not sure is told, as one that may be, where
-none is sure: the largest cause of idle time must not go without a word.
+"""If no saving is sure, an uncertain one of at least this share of an inference is shown, as one
+that may be: the largest cause of idle time must be mentioned.
 """
 _LEAST_PART = 0.02  # of the idle time that a saving is part of; smaller causes are not named
 # share of the SMs from which on a larger batch is not advised, as what-if takes such kernels to
@@ -94,7 +94,7 @@ _MANY_GAPS = 3
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What runs: the facts that decide what to do and which line to paste."""
+    """The facts about the running program that decide what to do and which line to paste."""
 
     program: Program
     # per inference: how often the GPU is idle while the host is busy elsewhere
@@ -114,7 +114,7 @@ class RunFacts:
 
 
 def run_facts(tables: Mapping[str, Table], program: Program) -> RunFacts:
-    """What runs, in the steady-state part of a trace."""
+    """The facts about the program in the steady-state part of a trace."""
     gaps, copies = tables["gaps"], tables["memcpys"]
     rows = np.flatnonzero(_steady(tables, gaps) & gaps.text("cause").equals("host"))
     inferences = sum(row.integer("inferences") for row in tables["device_times"])
@@ -170,7 +170,7 @@ def _kinds(groups: Table) -> int:
 
 
 def _steady(tables: Mapping[str, Table], rows: Table) -> BoolArray:
-    """True for the rows that lie in a steady-state part."""
+    """Marks the rows in a steady-state part."""
     start_ns, end_ns = rows.ints("start_ns"), rows.ints("end_ns")
     found = np.zeros(len(rows), np.bool_)
     for part in tables["steady_state"]:
@@ -203,8 +203,8 @@ def _host_evidence(gaps: Table) -> HostEvidence | None:
 
 @dataclass(frozen=True)
 class UnitTime:
-    """What one unit takes, in nanoseconds; with pauses, the whole window divided by its units, as
-    idle time is counted.
+    """The time of one unit, ns. With pauses: the whole window divided by its units, as idle time is
+    counted.
     """
 
     ns: int
@@ -266,8 +266,8 @@ def actions(
 
 
 def _saving_at_most(most_ns: int, action: Action) -> Action:
-    """The same, saving no more than that: calls that are no longer made save their own time, and
-    not all the time in which the host was busy elsewhere.
+    """The saving limited to that amount: calls that are no longer made save their own time, not all
+    the time in which the host was busy elsewhere.
     """
     saving, after = action.saving, action.after
     if saving.ns <= most_ns or after is None:
@@ -407,8 +407,8 @@ def _allocates(runs: RunFacts) -> bool:
 
 
 def _what(change: str, runs: RunFacts) -> AdvisedChange:
-    """What to do for a change of what-if: Python's own work between launches has its own way,
-    unlike work between inferences.
+    """What to do for a change of what-if. Python's own work between launches needs another advice
+    than work between inferences.
     """
     if runs.program.pytorch and change == "one-graph":
         return PYTHON_BETWEEN
@@ -430,7 +430,7 @@ def _what(change: str, runs: RunFacts) -> AdvisedChange:
 
 
 def _unreplayed(rule: str, runs: RunFacts) -> AdvisedChange:
-    """What to do about what a rule prices where nothing can be replayed."""
+    """What to do about costs that rules found where nothing can be replayed."""
     between = (
         runs.program.pytorch and runs.host_gaps >= _MANY_GAPS and _UNREPLAYED[rule] == "no-host-gap"
     )
@@ -438,8 +438,8 @@ def _unreplayed(rule: str, runs: RunFacts) -> AdvisedChange:
 
 
 def _graph_of_all(change: AdvisedChange | ByEvidence | None) -> GraphOfAll | None:
-    """The owner of the launches of which a change makes one CUDA graph; None where it does not make
-    one graph of all of them.
+    """The owner of the launches that a change puts into one CUDA graph; None if it does not put all
+    of them into one.
     """
     if change is PYTHON_BETWEEN:
         return "python"
@@ -495,8 +495,8 @@ def _groups(finding: Row) -> int:
 
 
 def _at_most_ns(row: Row, tables: Mapping[str, Table], units: float) -> int:
-    """What a rule's findings may save of a unit: their cost, and of copies no more than there is
-    other work to hide them behind.
+    """The most that a rule's findings may save per unit: their cost, limited for copies to the
+    other work that can hide them.
     """
     cost = row.maybe_integer("cost_ns") or 0
     if row.text("rule") == _OVERLAP:
@@ -511,8 +511,8 @@ def _at_most_ns(row: Row, tables: Mapping[str, Table], units: float) -> int:
 
 
 def _title(rule: str, title: str, evidence: Sequence[Mapping[str, object]]) -> str:
-    """What to do, of findings inside a region only about the kinds of blocks that were found in
-    pieces there.
+    """What to do. For findings inside a region, only about the kinds of blocks that were found
+    split there.
     """
     named = in_pieces(evidence) if rule == IN_A_REGION else ""
     return f"fuse {named} inside the region" if named else title

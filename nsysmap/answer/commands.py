@@ -63,8 +63,8 @@ def _tells(decoded: KernelName) -> bool:
 
 
 def _name(summary: Answer) -> str:
-    """The name of the costliest kernel that has a meaning beside itself and is short enough for a
-    command; empty if there is none.
+    """The name of the costliest kernel that has a known function and is short enough for a command;
+    empty if there is none.
     """
     telling = (one for one in summary.kernels if _tells(decode(one.name)))
     names = (pasted(one.name) for one in telling)

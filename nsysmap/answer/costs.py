@@ -59,18 +59,18 @@ class Cost:
 
 
 def costs_heading(summary: Answer, room: int | None = None) -> str:
-    """The heading of `cost_rows`, in at most so many columns."""
+    """The heading of `cost_rows`, in at most that many columns."""
     forms = [f"costliest layers, {one}" for one in costs_forms(summary)]
     return next((one for one in forms if room is None or columns(one) <= room), forms[-1])
 
 
 def costs_of(summary: Answer) -> str:
-    """What the shares and times of `cost_rows` are of."""
+    """What the shares and times of `cost_rows` refer to."""
     return costs_forms(summary)[0]
 
 
 def costs_forms(summary: Answer) -> list[str]:
-    """The same, the longest first."""
+    """The forms of `costs_of`, the longest first."""
     return [f"of {one}" for one in whole_forms(summary)]
 
 
@@ -117,7 +117,7 @@ def several_processes(summary: Answer) -> int:
 
 
 def whole_part(summary: Answer) -> str:
-    """What the times of kernels are sums over, where they are no means."""
+    """What the times of kernels are summed over, if they are not means."""
     return (
         f"in {counted(summary.steady, 'steady inference')}" if summary.units else "over the trace"
     )
@@ -182,7 +182,7 @@ def cost_rows(summary: Answer, *, families: bool = False) -> list[Cost]:
 
 
 def others_name(others: Sequence[OtherKernels]) -> str:
-    """The name of the row of kernels without a layer: of which families, the one with the most time
+    """The name of the row of kernels without a layer: their families, the one with the most time
     first.
     """
     if len(others) == 1:
@@ -195,9 +195,7 @@ def others_name(others: Sequence[OtherKernels]) -> str:
 
 
 def inside(summary: Answer) -> str:
-    """What runs in the opaque region, by part; of several regions what their parts do, in shares of
-    all kernel time.
-    """
+    """The work of the opaque region, by part; for several regions as shares of all kernel time."""
     if len(summary.regions) > 1:
         return _inside_all(summary)
     told = [
@@ -230,9 +228,9 @@ def _inside_all(summary: Answer) -> str:
 
 
 def functions(names: Sequence[str]) -> list[str]:
-    """Names of kernels without namespaces, parameters and template arguments, as far as these do
-    not tell them apart; of long template arguments only words that no other kernel of the same
-    function has.
+    """Names of kernels without namespaces, parameters and template arguments, except where only
+    these distinguish them; long template arguments are reduced to words that no other kernel of the
+    same function has.
     """
     fields = [decode(name).fields for name in names]
     short = [str(mine.get("function", name)) for mine, name in zip(fields, names, strict=True)]
@@ -257,8 +255,8 @@ def functions(names: Sequence[str]) -> list[str]:
 
 
 def kernel_titles(kernels: Sequence[tuple[str, str]], room: int) -> list[str]:
-    """What each kernel is, from pairs of its description and its name, in about so many columns;
-    kernels of the same description are shown with their names.
+    """A title for each kernel, from pairs of its description and its name, in about that many
+    columns; kernels of equal descriptions are shown with their names.
     """
     alike: dict[str, list[str]] = {}
     for what, name in kernels:

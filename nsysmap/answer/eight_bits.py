@@ -13,7 +13,9 @@ from nsysmap.timing.layer_sums import common_name, unnumbered
 
 
 def eight_bits_of(tables: Mapping[str, Table]) -> tuple[EightBits, ...]:
-    """What each engine with products in 8 bits uses them for; times per inference of the engine."""
+    """How each engine with products in 8 bits uses these types; times per inference of
+    the engine.
+    """
     layers = {row.integer("layer_id"): row for row in tables["layers"]}
     reached = {
         row.integer("layer_id"): row.maybe_real("roofline_fraction") for row in tables["roofline"]
@@ -60,9 +62,7 @@ def _time(rows: Sequence[Row]) -> int:
 
 
 def _titles(rows: Sequence[Row], layers: Mapping[int, Row]) -> tuple[str, ...]:
-    """What the layers are called, with those that differ only in numbers as one, the most time
-    first.
-    """
+    """The layers' titles, with those that differ only in numbers as one, the most time first."""
     alike: dict[str, list[Row]] = {}
     for row in rows:
         alike.setdefault(unnumbered(called(layers[row.integer("layer_id")])), []).append(row)

@@ -32,12 +32,12 @@ ALIGN = "rrrw"
 
 
 def heading(types: Sequence[str]) -> str:
-    """What the section is called."""
+    """The section's heading."""
     return f"What {'/'.join(dict.fromkeys(types))} is used for, and what the rest of the time is"
 
 
 def cells(found: EightBits) -> tuple[tuple[str, str, str, str], ...]:
-    """A row for each part of the engine: its time, its share, its layers, and what that tells."""
+    """A row for each part of the engine: its time, its share, its layers, and the explanation."""
     rows = sorted(found.parts, key=lambda one: _ORDER.index(one.part))
     return tuple(
         (

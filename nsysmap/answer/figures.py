@@ -22,7 +22,7 @@ _NO_INFERENCES = InferenceFigures(None, 0, 0, 0, 0, None, None, None, None, None
 
 
 def trace_facts(tables: Tables) -> TraceFacts:
-    """What was captured."""
+    """What the trace captured."""
     capture = tables.capture.records()[0]
     known = {one.name: capture[one.name] for one in fields(TraceFacts) if one.name in capture}
     return TraceFacts(copies=len(tables.memcpys), **known)  # type: ignore[arg-type]
@@ -97,7 +97,7 @@ def _figures(row: Row) -> InferenceFigures:
 
 
 def replay_figures(tables: Tables) -> ReplayFigures | None:
-    """What is known of CUDA graph replays; None where the trace does not hide their kernels."""
+    """The known figures of CUDA graph replays; None if the trace does not hide their kernels."""
     if tables.capture.only().text("cuda_graph_trace") != "graph":
         return None
     first = next(iter(tables.hidden_replays), None)

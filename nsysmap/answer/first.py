@@ -1,5 +1,5 @@
-"""What is said first, in the few words of twenty lines: each sentence made once, of the answer's
-facts, with the longest form first where a line may be too short for it.
+"""The first twenty lines: each sentence is made once from the answer's facts, with the longest form
+first for lines that may be too short for it.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def headline(answer: Answer) -> str:
 
 
 def headlines(answer: Answer, width: int) -> tuple[str, ...]:
-    """The same in forms, the longest first; in the last one the report's name is as short as
-    ``width`` columns need it.
+    """The headline in several forms, the longest first; the last one shortens the report's name to
+    ``width`` columns.
     """
     rest = (_gpus(answer), _how_often(answer))
     named = _what_ran(answer, version=False)
@@ -273,8 +273,8 @@ def _pauses(answer: Answer) -> list[tuple[str, ...]]:
 
 
 def _start_up(answer: Answer) -> list[tuple[str, ...]]:
-    """What compiling or loading kernels took, which is in no time, where it was longer than one and
-    not little beside all that count.
+    """How long compiling or loading kernels took, which no other time includes, if it was longer
+    than one unit and not small beside everything that counts.
     """
     found = answer.first_use
     if found is None or answer.traced is None:
@@ -381,7 +381,7 @@ def _far_less(answer: Answer, value: Figure) -> bool:
 
 
 def _uncertain(value: Figure) -> bool:
-    """Whether its range is so wide that the screen must say so."""
+    """Whether the time's range is so wide that the screen must mention it."""
     wide = max(abs((end or value.ns) - value.ns) for end in (value.low_ns, value.high_ns))
     return wide > _UNCERTAIN * value.ns
 
@@ -410,8 +410,8 @@ def _decoding(answer: Answer) -> list[tuple[str, ...]]:
 
 
 def main_gpu(answer: Answer) -> GpuTime | None:
-    """The GPU whose bar is shown: the one that the time is of, else the replay's, else the first;
-    None where nothing shows how busy one was.
+    """The GPU whose bar is shown: the one that the time refers to, otherwise the replay's,
+    otherwise the first; None if no GPU's busy share is known.
     """
     known = [gpu for gpu in answer.gpus if gpu.busy_share is not None]
     replayed = answer.gpu_unprofiled.device if answer.gpu_unprofiled else None
@@ -475,9 +475,9 @@ def _large_idle(gpu: GpuTime) -> Sequence[IdleCause]:
 
 
 def _to_gain(one: IdleCause, without: GpuTime | None, limit: str, *, first: bool) -> str:
-    """The idle time of a cause per unit without the profiler, where a replay tells it, else in the
-    trace: more than all of it cannot be gained.  It is no limit where the replay is uncertain: how
-    long the GPU waits for the host is then as uncertain as the time itself.
+    """The idle time of a cause per unit, without the profiler if a replay shows it, otherwise in
+    the trace: no more than that can be gained. It is not a limit where the replay is uncertain,
+    because then the GPU's waiting time is as uncertain as the time itself.
     """
     left_ns = one.ns
     if without is not None:
@@ -499,7 +499,7 @@ def copying(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
 
 
 def counters(answer: Answer, gpu: GpuTime) -> tuple[str, ...]:
-    """How busy the GPU's units were while kernels ran, where hardware counters tell it."""
+    """How busy the GPU's units were while kernels ran, if hardware counters show it."""
     found = next((one for one in answer.counters if one.device == gpu.device), None)
     if found is None or not found.units:
         return ()
@@ -533,7 +533,7 @@ def _told_by(found: Headroom) -> str:
 
 
 def _needed(answer: Answer) -> tuple[str, ...]:
-    """The same as `hardware` after the kernel time, in forms; none where that is empty."""
+    """The text of `hardware` as it follows the kernel time, in forms; none if that is empty."""
     found = answer.headroom
     if found is None or not hardware(answer):
         return ()
@@ -619,7 +619,7 @@ def _one_kernel(answer: Answer) -> list[Todo]:
 
 
 def _compiled(answer: Answer) -> list[Todo]:
-    """What avoids compiling kernels in the run, where that took most of it."""
+    """How to avoid compiling kernels during the run, if that took most of it."""
     found = answer.first_use
     if found is None or not _mostly_compiling(answer):
         return []
@@ -640,7 +640,9 @@ def _compiled(answer: Answer) -> list[Todo]:
 
 
 def _trials(answer: Answer) -> list[Todo]:
-    """What to try on the layers that are furthest from the hardware, where the GPU is the limit."""
+    """What to try on the layers that are furthest from the hardware's limits, where the GPU is the
+    limit.
+    """
     found = answer.headroom
     if found is None or not found.gpu_bound or answer.blocked:
         return []
@@ -706,7 +708,7 @@ def nothing(answer: Answer) -> str:
 
 
 def saves(answer: Answer, action: Action) -> str:
-    """What an action saves, of which time."""
+    """How much an action saves, and of which time."""
     if action.throughput_only:
         return gains.gain(answer, action, brief=True)
     return gains.saving_of(answer, action)
@@ -881,8 +883,8 @@ def _large(answer: Answer, minor: bool, found: Iterable[Costliest]) -> tuple[Cos
 
 
 def costs_headings(answer: Answer) -> tuple[str, ...]:
-    """What the shares are of, and of it what the hardware needs where the GPU is the limit; in
-    forms, the longest first.
+    """What the shares refer to, and how much of it the hardware needs where the GPU is the limit;
+    in forms, the longest first.
     """
     if not answer.layers:
         return ("Where GPU time goes, of all kernel time in the trace",)
@@ -966,7 +968,7 @@ def _layers(answer: Answer) -> str:
 
 
 def more(answer: Answer) -> tuple[str, ...]:
-    """What shows more, in forms: options, and the slowest inference if it is an outlier."""
+    """Where to see more, in forms: options, and the slowest inference if it is an outlier."""
     options = "--full · -o report.html"
     found = answer.slowest
     if found is None or found.times_median < OUTLIER:
@@ -983,8 +985,8 @@ def more(answer: Answer) -> tuple[str, ...]:
 
 
 def missing(answer: Answer) -> NextStep | None:
-    """What would be known of another capture or file, and the line that makes it; None if nothing
-    is missing.
+    """What another capture or file would show, and the command that makes it; None if nothing is
+    missing.
     """
     return next(iter(answer.next_steps), None)
 

@@ -24,7 +24,7 @@ where the driver compiled PTX.
 
 @dataclass(frozen=True)
 class _Remedy:
-    """What avoids it: a sentence, and the same in the words that one line has room for."""
+    """How to avoid it: a full sentence, and a short form for one line."""
 
     text: str
     brief: str
@@ -47,7 +47,7 @@ _REMEDIES = (
         ),
     ),
 )
-"""By family of kernels that a compiler made while the program ran."""
+"""Remedies by family of kernels that a compiler made while the program ran."""
 _RTX = _Remedy(
     "keep a runtime cache between runs (IRuntimeConfig::setRuntimeCache, TensorRT for RTX), and run"
     " every shape once before serving",

@@ -34,9 +34,11 @@ from nsysmap.text.units import (
 ACTIONS = 2
 """How many actions the answer names."""
 _INDEPENDENT = "if none needs another's result"
-"""The condition of a change that only raises throughput, told where nothing shows that it holds."""
+"""The condition of a change that only raises throughput, shown unless the trace shows that it
+holds.
+"""
 _AFTER_RESULTS = "if it needs none of the results copied to it"
-"""The condition of moving the host's work out of a loop of which nothing shows that its steps are
+"""The condition of moving the host's work out of a loop if nothing shows that its steps are
 independent.
 """
 _IF_INDEPENDENT = " if independent"
@@ -53,7 +55,7 @@ _NAMED = 2  # actions that are left out are named, at most
 
 
 def gain(summary: Answer, action: Action, per: str = "", *, brief: bool = False) -> str:
-    """What an action saves per inference (or pass); for throughput only, the new rate and its
+    """How much an action saves per inference (or pass); for throughput only, the new rate and its
     condition.
 
     A rule's price is what may be saved at most, and perhaps nothing is; ``per`` follows the
@@ -75,14 +77,16 @@ def gain(summary: Answer, action: Action, per: str = "", *, brief: bool = False)
 
 
 def saving_words(action: Action) -> str:
-    """What an action saves, and nothing else."""
+    """The saving of an action alone."""
     if action.basis == "rule":
         return f"may save up to {rounded(action.saving.ns)}"
     return f"{'saves' if action.sure else 'may save'} {figure(action.saving)}"
 
 
 def saving_of(summary: Answer, action: Action) -> str:
-    """What an action saves and of which time, in their unit, or each in its own."""
+    """The saving of an action and the time that it is part of, in their common unit or each in its
+    own.
+    """
     found, whole = figure_range(action.saving), _whole(summary, action)
     verb = "saves" if action.sure else "may save"
     if action.basis == "rule" or found is None:
@@ -135,7 +139,7 @@ def whole_words(summary: Answer, action: Action) -> str:
 
 
 def _whole(summary: Answer, action: Action) -> InUnit:
-    """The same as a number and its unit."""
+    """The time as a number with its unit."""
     base, value = _wholes(summary, action)
     if _pauses(summary, action):
         return in_unit(base.ns)
@@ -144,7 +148,7 @@ def _whole(summary: Answer, action: Action) -> InUnit:
 
 
 def _pauses(summary: Answer, action: Action) -> str:
-    """That the time has pauses in it, where it is so much longer for them."""
+    """A note that the time includes pauses, if they make it that much longer."""
     base, value = _wholes(summary, action)
     return " with pauses" if base.ns > PAUSES * value.ns else ""
 
@@ -225,7 +229,7 @@ def _more_per_second(summary: Answer, action: Action, *, brief: bool) -> str:
 
 def conditions(summary: Answer, action: Action) -> str:
     """The conditions under which an action raises throughput, and what it costs each inference,
-    where its brief gain does not say so; empty where there are none.
+    unless its brief gain already says so; empty if there are none.
     """
     if not (action.throughput_only and action.share):
         return ""
@@ -240,7 +244,7 @@ def _needs_independence(summary: Answer, action: Action) -> bool:
 
 
 def _if_independent(action: Action) -> bool:
-    """The same, of what shows that they are inferences."""
+    """The condition that units are independent, unless the trace shows that they are inferences."""
     return action.name in CHANGES and CHANGES[action.name].if_independent
 
 

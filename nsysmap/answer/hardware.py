@@ -1,5 +1,5 @@
-"""What sampled hardware counters say: how busy the units of each GPU are while kernels run, and
-what limits the layers.
+"""Reports sampled hardware counters: how busy the units of each GPU are while kernels run, and what
+limits the layers.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def counted_limits(tables: Mapping[str, Table]) -> tuple[tuple[str, float], ...]
 
 
 def better_capture(use: Sequence[HardwareUse]) -> NextStep | None:
-    """The capture that would tell more; None if what there is tells of nearly all kernels, or no
-    capture would.
+    """The capture that would show more; None if this one covers nearly all kernels, or no capture
+    would.
     """
     for one in use:
         known = min((each.known_share or 0.0 for each in one.units), default=0.0)
@@ -85,7 +85,7 @@ def better_capture(use: Sequence[HardwareUse]) -> NextStep | None:
 
 
 def counter_sentences(summary: Answer) -> list[str]:
-    """A sentence for each sampled GPU of which something is known, else why not; then what limits
+    """A sentence for each sampled GPU with known figures, or why there are none; then what limits
     the layers.
     """
     known = [one for one in summary.counters if one.units]
@@ -126,7 +126,7 @@ def _sentence(one: HardwareUse) -> str:
 
 
 def _filled(sampling: Row) -> tuple[UnitUse, ...]:
-    """The same of the GPU as a whole, where nothing is known by kernel."""
+    """The figures of the GPU as a whole, where none are known by kernel."""
     columns = zip(_UNITS, ("sm_percent", "tensor_percent", "memory_percent"), strict=True)
     return tuple(
         UnitUse(unit, value, None)

@@ -39,8 +39,8 @@ def headroom_of(
     unprofiled: GpuTime | None,
     gpus: Sequence[GpuTime],
 ) -> Headroom | None:
-    """How far the layers of the engines that ran are from the hardware, per unit; None if nothing
-    is known of any.
+    """How far the layers of the engines that ran are from the hardware's limits, per unit; None if
+    nothing is known about any.
 
     ``units`` is of how many units the times of `repeated_layers` are, ``unprofiled`` the GPU's time
     without the profiler.
@@ -170,8 +170,8 @@ def is_gpu_bound(unprofiled: GpuTime | None, gpus: Sequence[GpuTime]) -> bool:
 
 
 def _trials(found: Headroom, program: Program) -> tuple[Trial, ...]:
-    """What to try, with the headroom of the layers that it may help as the upper bound; the most
-    first, those that only raise throughput last.
+    """What to try, with the headroom of the affected layers as the upper bound; the most first,
+    those that only raise throughput last.
     """
     trials = []
     for name, reasons in TRIED_BY.items():

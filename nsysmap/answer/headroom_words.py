@@ -39,7 +39,7 @@ def _told_reasons(found: Headroom) -> str:
 
 
 def basis(found: Headroom) -> str:
-    """What the least time rests on."""
+    """What the least time is based on."""
     told = [_MODEL]
     if found.counted_layers == found.layers:
         told = ["by hardware counters"]
@@ -55,7 +55,7 @@ def basis(found: Headroom) -> str:
 
 
 def reach(found: Headroom) -> str:
-    """What products of these shapes are known to take; empty where none was measured."""
+    """The measured times of products of these shapes; empty if none was measured."""
     if not found.compared_ns:
         return ""
     return (
@@ -85,7 +85,7 @@ def why(group: HeadroomGroup) -> str:
 
 
 def layers_words(group: HeadroomGroup) -> str:
-    """What the layers are called, and what could go."""
+    """The layers' title, and the time that could go."""
     return f"{group.title} {rounded(group.headroom_ns)}"
 
 
@@ -102,7 +102,7 @@ def where(found: Headroom, most: int = _NAMED) -> str:
 
 
 def trial_words(summary: Answer, trial: Trial) -> str:
-    """What to try, on which layers, and what it may save at most."""
+    """What to try, on which layers, and the most that it may save."""
     layers = ", ".join(trial.layers[:_NAMED])
     more = len(trial.layers) - _NAMED
     also = f" and {more} more" if more > 0 else ""

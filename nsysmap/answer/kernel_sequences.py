@@ -1,5 +1,5 @@
-"""What tells inferences of one engine with different kernels apart, as for different shapes: an
-optimization profile, else the kernels.
+"""Distinguishes inferences of one engine that run different kernels, such as those of different
+shapes: by optimization profile, otherwise by the kernels.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _ABOUT = 4  # groups whose kernels are compared: no more are shown
 
 
 def what_differs(tables: Mapping[str, Table], groups: Sequence[Row]) -> dict[int, Distinction]:
-    """For each of these rows of `inference_groups`, by its id, what only it has; ``groups`` are
-    those of one loop and one engine.
+    """For each of these rows of `inference_groups`, by its id, what distinguishes it; ``groups``
+    are those of one loop and one engine.
 
     That is the optimization profile where layers say it, else the number of kernels, with the
     longest kernel of its own where others launch as many.  Nothing for a group that nothing tells
@@ -98,9 +98,7 @@ def _profiles(
 def _kernel_of_its_own(
     kernels: Table, rows: Mapping[int, np.ndarray[tuple[int], np.dtype[np.int64]]], own: int
 ) -> str:
-    """The function of the longest kernel that only this one of the groups launches; empty if there
-    is none.
-    """
+    """The function of the longest kernel that only this group launches; empty if there is none."""
     names = kernels.text("name")
     others = {
         int(code) for group, mine in rows.items() if group != own for code in names.codes[mine]

@@ -23,8 +23,8 @@ inference.
 """
 
 PASS_OF_ONE = "pass of 1 inference"
-"""The unit where so much runs outside the inferences that the time from one to the next is not that
-of an inference.
+"""The unit if so much runs outside the inferences that the time from one to the next is not that of
+an inference.
 """
 
 REPLAY = "replay"
@@ -36,7 +36,7 @@ WORK = "work"
 
 @dataclass(frozen=True)
 class UnitOfTime:
-    """What times are given of: one inference, or a pass of several."""
+    """What times refer to: one inference, or a pass of several."""
 
     inferences: int = 1
     repetitions: bool = False  # of something that nothing shows to be an inference
@@ -76,7 +76,7 @@ class WhereItRan:
 
     @property
     def known(self) -> bool:
-        """Whether a process, GPU or thread tells them apart."""
+        """Whether a process, GPU or thread distinguishes it from others."""
         return any(one is not None for one in (self.process, self.gpu, self.thread))
 
     @property
@@ -91,7 +91,7 @@ class WhereItRan:
 
 @dataclass(frozen=True)
 class Distinction:
-    """What only inferences of a kind have, of those of one engine."""
+    """What distinguishes inferences of one kind from others of the same engine."""
 
     profile: int | None = None  # optimization profile
     kernels: int | None = None
@@ -238,7 +238,7 @@ class UnitUse:
 
 @dataclass(frozen=True)
 class HardwareUse:
-    """What sampled hardware counters say of one GPU, over the kernels of repeated inferences."""
+    """Sampled hardware counters of one GPU, over the kernels of repeated inferences."""
 
     device: int
     frequency_hz: float
@@ -279,7 +279,7 @@ class OtherKernels:
 
 @dataclass(frozen=True)
 class Outside:
-    """What the inferences' processes run outside the inferences, in the steady-state part; shares
+    """What the inferences' processes run outside the inferences, in the steady-state part. Shares
     are of the time of all their kernels.
     """
 
@@ -320,7 +320,7 @@ class RegionPart:
 
 @dataclass(frozen=True)
 class Region:
-    """What runs inside an opaque Myelin region."""
+    """The work inside an opaque Myelin region."""
 
     name: str
     engine: int | None
@@ -406,7 +406,7 @@ class FirstUse:
 
 @dataclass(frozen=True)
 class HostEvidence:
-    """What a host thread was in while the GPU waited for it."""
+    """What a host thread was doing while the GPU waited for it."""
 
     kind: str  # range, call, none, … (see the column evidence_kind of `gaps`)
     name: str
@@ -433,7 +433,7 @@ class Decoding:
 
 
 GraphOfAll = Literal["python", "program"]
-"""Whose launches between two waits one CUDA graph holds: Python's, or all of the program's."""
+"""Whose launches between two waits one CUDA graph would hold: Python's, or all of the program's."""
 
 
 @dataclass(frozen=True)
@@ -615,7 +615,7 @@ class EightBitPart:
 
 @dataclass(frozen=True)
 class EightBits:
-    """What an engine uses INT8, FP8 or FP4 for, and what the rest of its time is for."""
+    """How an engine uses INT8, FP8 or FP4, and what the rest of its time goes to."""
 
     engine: int | None
     type: str
@@ -704,7 +704,7 @@ class NextStep:
 
 @dataclass(frozen=True)
 class EngineRan:
-    """One engine file, and whether it is what ran."""
+    """One engine file, and whether it ran."""
 
     source: str
     tensorrt_version: str | None
@@ -776,7 +776,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class TraceFacts:
-    """What was captured."""
+    """What the trace captured."""
 
     source: str
     nsys_version: str | None
@@ -816,7 +816,7 @@ class InferenceFigures:
 
 @dataclass(frozen=True)
 class ReplayFigures:
-    """What is known about CUDA graph replays whose kernels the trace hides; see the table
+    """Known figures of CUDA graph replays whose kernels the trace hides; see the table
     `hidden_replays`.
     """
 
@@ -831,7 +831,7 @@ class ReplayFigures:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A rule that could not tell, and why."""
+    """A rule that could not decide, and why."""
 
     rule: str
     group: str
@@ -971,7 +971,7 @@ class Answer:
         return f"{' and '.join(absent)} did not run in {self.source}" if absent else ""
 
     def without_tables(self) -> Answer:
-        """The same figures, without the tables below them."""
+        """A copy without the tables."""
         none = Tables({spec.name: Table.empty(spec) for spec in ALL_TABLES})
         return replace(self, tables=none, outcomes=())
 
@@ -997,7 +997,7 @@ class Answer:
 
     @property
     def shares_of(self) -> str:
-        """What the shares of layers are of."""
+        """What the shares of layers refer to."""
         return "all kernel time" if self.replays is None else "visible kernel time"
 
     @property
@@ -1026,7 +1026,7 @@ class Answer:
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
-        """The rules that could not tell."""
+        """The rules that could not decide."""
         return tuple(
             Skipped(
                 one.rule,
@@ -1042,5 +1042,5 @@ class Answer:
 
     @property
     def clean(self) -> tuple[str, ...]:
-        """The rules that could tell and found nothing."""
+        """The rules that could decide and found nothing."""
         return tuple(one.rule for one in self.outcomes if one.clean)

@@ -1,5 +1,5 @@
-"""What the trace or the lack of an engine file leaves open, and what to capture or export next for
-it.
+"""What the trace, or a missing engine file, leaves undecided, and what to capture or
+export next.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def long_kernel(tables: Mapping[str, Table]) -> LongKernel | None:
 
 
 def next_steps(tables: Mapping[str, Table], program: Program) -> tuple[NextStep, ...]:
-    """What to capture or export for what the trace, or the lack of an engine file, leaves open."""
+    """What to capture or export to decide what the trace, or a missing engine file, leaves
+    undecided.
+    """
     capture, steps = tables["capture"].only(), []
     gpu_work = any(
         capture.integer(name)
@@ -105,7 +107,7 @@ def _about_a_graph(doubt: Doubt) -> bool:
 
 
 def doubts(summary: Answer, where: str = " (--full lists all)") -> str:
-    """What could not be determined, in a sentence or two; rules on hardware counters are counted
+    """What could not be determined, in a sentence or two. Rules on hardware counters are counted
     separately, because few captures have any.
 
     ``where`` says where everything is listed.

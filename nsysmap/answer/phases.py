@@ -21,7 +21,7 @@ _PINNED_COPIES = "pinned-copies"
 
 def phase_words(tables: Mapping[str, Table], groups: Sequence[Row]) -> dict[int, str]:
     """For each of these rows of `inference_groups`, by its id, which part of the run it is, and
-    what it copies where others copy otherwise; ``groups`` are the phases of one kernel sequence.
+    what it copies if that differs from others; ``groups`` are the phases of one kernel sequence.
     """
     times = tables["inference_times"]
     ids = [group.integer("group_id") for group in groups]

@@ -56,7 +56,7 @@ def in_step(tables: Mapping[str, Table]) -> bool | None:
 
 def collective_times(tables: Mapping[str, Table]) -> dict[int, float]:
     """For each GPU the mean time of NCCL's kernels per steady-state inference that has any; GPUs
-    that run none in inferences are left out.
+    without such kernels in inferences are left out.
     """
     kernels, times = tables["kernels"], tables["inference_times"].ints("inference")
     rows = _collectives(tables)
@@ -99,7 +99,7 @@ def exchange(summary: Answer) -> str:
 
 
 def jointly(summary: Answer) -> str:
-    """What the rate of joint inferences is of; empty if they are not joint."""
+    """What the rate of joint inferences refers to; empty if they are not joint."""
     if not summary.in_step:
         return ""
     spent = {

@@ -93,8 +93,8 @@ def _without_begins(tables: Mapping[str, Table], times: Table) -> Table:
 
 
 def _kind_of(tables: Mapping[str, Table], group: int) -> str:
-    """What tells a group of inferences from the others of its loop and engine, whatever their
-    phases.
+    """What distinguishes a group of inferences from the others of its loop and engine, whatever
+    their phases.
     """
     groups = list(tables["inference_groups"])
     own = next(row for row in groups if row.integer("group_id") == group)
@@ -112,7 +112,7 @@ def _kind_of(tables: Mapping[str, Table], group: int) -> str:
 
 
 def _whose(tables: Mapping[str, Table], group: int) -> str:
-    """What the median of a group of inferences is taken over: a phase, or one of several threads on
+    """Which inferences the median of a group is taken over: a phase, or one of several threads on
     its GPU.
     """
     own = next(row for row in tables["inference_groups"] if row.integer("group_id") == group)
@@ -127,7 +127,7 @@ def _whose(tables: Mapping[str, Table], group: int) -> str:
 
 @dataclass(frozen=True)
 class _Span:
-    """From the end of the inference before to its own end."""
+    """From the end of the previous inference to the inference's own end."""
 
     engine: int | None
     device: int | None
@@ -175,8 +175,8 @@ def _more(gaps: Table, mine: _Span, other: _Span) -> list[tuple[str, int]]:
 def _longest_wait(
     tables: Mapping[str, Table], own: _Span, cause: str | None, longer: int
 ) -> Wait | None:
-    """The longest idle interval of the cause of which it has most more, where more than half of
-    what it took longer is in it.
+    """The longest idle interval of the cause that grew most, if that cause accounts for more than
+    half of the extra time.
     """
     gaps, calls = tables["gaps"], tables["api_calls"]
     if cause is None:

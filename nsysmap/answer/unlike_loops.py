@@ -24,7 +24,7 @@ _PAUSE = 5.0
 
 @dataclass(frozen=True)
 class LoopAlone:
-    """One of these loops."""
+    """One of the unlike loops."""
 
     what: str  # its kernel, or how many it has
     median_ns: int  # of one of its repetitions
@@ -40,8 +40,8 @@ class UnlikeLoops:
 
 
 def unlike_loops(answer: Answer) -> UnlikeLoops | None:
-    """The loops of a program whose repetitions are of kinds that take unlike times, each of which
-    comes many times before the next; None where they come in turns, or alone.
+    """The loops of a program whose repetitions are of kinds with unlike times, if each kind comes
+    many times before the next; None if the kinds alternate or there is only one.
     """
     if main_kind(answer) is None or answer.traced is None:
         return None
@@ -68,8 +68,8 @@ def unlike_loops(answer: Answer) -> UnlikeLoops | None:
 
 
 def _called(answer: Answer, groups: Sequence[int]) -> dict[int, str]:
-    """What the loops of these groups are called: by their kernel, where it is only one, else by how
-    many it has.
+    """The names of these groups' loops: the kernel if there is only one, otherwise the number of
+    kernels.
     """
     tables = answer.tables
     times, kernels = tables["inference_times"], tables["kernels"]

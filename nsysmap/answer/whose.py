@@ -35,7 +35,7 @@ def without_engine(verdicts: Iterable[str | None]) -> str:
 
 def outside_of(tables: Mapping[str, Table], a_pass: int) -> Outside | None:
     """What the inferences' processes run on their GPUs outside the inferences, in the steady-state
-    part; ``a_pass``: inferences per unit.
+    part; ``a_pass`` is the number of inferences per unit.
 
     None where the trace hides kernels, and where no inference is known.
     """
@@ -71,7 +71,9 @@ def outside_of(tables: Mapping[str, Table], a_pass: int) -> Outside | None:
 
 
 def much_runs_outside(kernels: Table, inferences: Table) -> bool:
-    """The same as is_much, of the inferences of a trace (see schema.KERNELS, schema.INFERENCES)."""
+    """The result of is_much for the inferences of a trace (see schema.KERNELS,
+    schema.INFERENCES).
+    """
     _, took, others = _in_steady_part(kernels, inferences, steady_windows(inferences))
     return int(took[others].sum()) >= _MUCH * max(int(took.sum()), 1)
 
@@ -184,7 +186,7 @@ def among(summary: Answer) -> str:
 
 
 def outside(summary: Answer) -> str:
-    """How long an inference is by itself, and what else runs; empty where that is little."""
+    """How long an inference alone takes, and what else runs; empty if that is little."""
     found = _told(summary)
     if found is None:
         return ""
@@ -206,8 +208,8 @@ def outside(summary: Answer) -> str:
 
 
 def _told(summary: Answer) -> Outside | None:
-    """What runs outside the inferences; left out for passes of several inferences, unless it is
-    another engine's.
+    """What runs outside the inferences; left out for passes of several inferences unless it is
+    another engine's work.
     """
     found = summary.outside
     return (

@@ -75,7 +75,7 @@ _NOT_FUSED = ("unfused-quantize",)  # rules of other groups about missing fusion
 _ALONGSIDE = ("parallel-small-kernels",)
 _NO_TENSORRT = "only TensorRT is checked, and the trace shows none"
 NOT_ABOUT_THIS = "they are about TensorRT, and the trace shows none"
-"""Why rules about engines could not tell in a program without them."""
+"""Why rules about engines could not decide in a program without engines."""
 _PLACE_WIDTH = 44  # of the layers in which something was not fused
 _UNFUSED = {
     "attention-not-fused": "attention",
@@ -94,12 +94,12 @@ _UNFUSED = {
 
 
 def title(summary: Answer) -> str:
-    """What ran, where, with the name of the report."""
+    """What ran and where, with the name of the report."""
     return f"{summary.source}: {ran(summary)}"
 
 
 def ran(summary: Answer) -> str:
-    """What ran, where."""
+    """What ran and where."""
     either = [engine.source for engine in summary.engines if engine.one_of]
     others = [engine for engine in summary.engines if not engine.one_of]
     ran = [engine.source for engine in others if engine.verdict == "ran" or engine.inferences]
@@ -153,8 +153,8 @@ def ran(summary: Answer) -> str:
 
 
 def first_doubt(summary: Answer, *, brief: bool = False) -> str:
-    """What makes the times that follow doubtful: a host that was held up or slowed down while it
-    was recorded; empty if nothing does.
+    """Why the times that follow are doubtful: a host that was held up or slowed down while
+    recorded; empty if neither.
     """
     found = summary.disturbance
     if found is None:
@@ -177,7 +177,7 @@ def first_doubt(summary: Answer, *, brief: bool = False) -> str:
 
 
 def none_of(summary: Answer) -> str:
-    """What was not found where no inference was: of a program without TensorRT, anything that
+    """What was not found if there are no inferences: in a program without TensorRT, anything that
     repeats.
     """
     return "no inference" if summary.tensorrt else "no repeating work"
@@ -190,7 +190,7 @@ def in_its_words(summary: Answer, template: str) -> str:
 
 
 def _sequences(summary: Answer) -> str:
-    """What repeats: on each thread, process and GPU the same kernels, or sequences of kernels that
+    """What repeats: the same kernels on each thread, process and GPU, or sequences of kernels that
     differ.
     """
     whole = [
@@ -347,8 +347,8 @@ def in_none(summary: Answer) -> float:
 
 
 def alone(summary: Answer) -> str:
-    """What is known of the time where no inference follows another of its kind, as in a trace of
-    one: its GPU work from first to last.
+    """The known time if no inference follows another of its kind, as in a trace of one: its GPU
+    work from first to last.
     """
     known = [kind for kind in summary.kinds if kind.steady and kind.gpu_span_ns]
     if len(known) != 1:
@@ -361,7 +361,7 @@ def alone(summary: Answer) -> str:
 
 
 def not_replayed(summary: Answer) -> str:
-    """Why what-if could not tell."""
+    """Why what-if has no answer."""
     return "; ".join(doubt.reason for doubt in summary.doubts if doubt.changes)
 
 
@@ -398,8 +398,8 @@ def _drift(summary: Answer) -> str:
 
 
 def left_out(summary: Answer) -> str:
-    """What else is left out of the time without the profiler, where that matters, and how much of
-    the trace that is.
+    """What else the time without the profiler leaves out, if that matters, and its share of the
+    trace.
     """
     longer = _longer(summary)
     if abs(longer - 1) <= _SAME_TIME:
@@ -424,8 +424,8 @@ def _longer(summary: Answer) -> float:
 
 
 def of_the_trace(summary: Answer, ns: int) -> str:
-    """What share of the trace's time per inference a time is, where the replay leaves out so much
-    that this is another share than that of the replayed time; otherwise empty.
+    """The share of the trace's time per inference that a time is, if the replay leaves out so much
+    that its own share differs; otherwise empty.
     """
     if summary.traced is None or _longer(summary) <= _LEFT_OUT:
         return ""
@@ -461,7 +461,7 @@ def per_second(summary: Answer) -> str:
 
 
 def rate_unit(summary: Answer, *, brief: bool) -> str:
-    """The same after a number; of inferences in one word if ``brief``."""
+    """The unit of a rate after a number; of inferences in one word if ``brief``."""
     return "/s" if brief and not summary.unit_of_time.is_pass else f" {per_second(summary)}"
 
 
@@ -503,8 +503,8 @@ def _concurrent(summary: Answer) -> _Concurrent:
 
 
 def each_alike(summary: Answer) -> int | None:
-    """The time of each inference, with waits, where threads or processes that work at the same time
-    differ in nothing else and take about as long; None otherwise.
+    """The time of each inference, with waits, if threads or processes that run at the same time
+    differ in nothing else and take about as long; otherwise None.
     """
     known = [kind for kind in summary.kinds if kind.mean_ns is not None]
     if len(known) < 2 or any(kind.phase or kind.distinction is not None for kind in known):
@@ -578,21 +578,21 @@ def _took(kind: InferenceKind) -> str:
 
 
 def _kind(kind: InferenceKind) -> str:
-    """What tells these inferences from the others."""
+    """What distinguishes these inferences from the others."""
     if not kind.phase:
         return _distinct(kind).what
     return ", ".join(part for part in (kind.what, kind.phase) if part)
 
 
 def _distinct(kind: InferenceKind) -> InferenceKind:
-    """The same, told by the number of its kernels where nothing tells it from others."""
+    """The distinction, by number of kernels if nothing else distinguishes it."""
     if kind.what or kind.phase:
         return kind
     return replace(kind, distinction=Distinction(kernels=kind.kernels or 0))
 
 
 def mixture(summary: Answer) -> str:
-    """What times per inference are means over, where inferences of one engine differ, as in their
+    """What times per inference are averaged over, if inferences of one engine differ, as in their
     shapes; otherwise empty.
     """
     known = [kind for kind in summary.kinds if not kind.phase and kind.mean_ns is not None]
@@ -814,8 +814,8 @@ def of_fusion(group: str, rule: str) -> bool:
 
 
 def not_fused(summary: Answer, *, places: bool = True, counts: bool = True) -> str:
-    """What was not fused, by rule, with the number of places (``counts``), the costliest with its
-    layers (``places``); or that nothing was found, or could not be determined.
+    """What was not fused, by rule, with the number of places (``counts``) and the costliest with
+    its layers (``places``); or that nothing was found, or that it could not be determined.
     """
     mine = [one for one in summary.rules if of_fusion(one.group, one.rule)]
     found = [one for one in mine if one.outcome == "found" and one.places]
@@ -913,8 +913,8 @@ def slowest(summary: Answer, *, why: bool = True, usual: bool = True, held_up: b
 
 
 def _held_up(found: Slowest) -> str:
-    """What held the host up in the one interval that the GPU mostly waited for launches: a single
-    call, or nothing that CUDA shows.
+    """What held the host up in the one interval that makes up most of the GPU's waiting for
+    launches: a single call, or nothing visible in CUDA.
     """
     longest, cause = found.longest, next((what for what, _ in found.more if what != WORK), None)
     if cause != "launch" or longest is None or longest.in_calls_ns is None:

@@ -19,7 +19,7 @@ _SPECS = {spec.name: spec for spec in RULE_TABLES}
 
 @dataclass(frozen=True)
 class CaseResult:
-    """One case, and what it got wrong; nothing if the rule answered as it says."""
+    """One case, and what the rule got wrong; empty if the rule answered as expected."""
 
     rule: str
     case: str
@@ -33,7 +33,7 @@ def run_cases(rules: Iterable[Rule]) -> tuple[CaseResult, ...]:
 
 
 def run_case(rule: Rule, case: Case, sandbox: AnySandbox) -> CaseResult:
-    """One case of a rule.  Raises NsysmapError if its rows do not fit their tables."""
+    """Runs one case of a rule. Raises NsysmapError if its rows do not fit their tables."""
     tables = {}
     for name, rows in case.given.items():
         try:

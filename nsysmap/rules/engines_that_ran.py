@@ -21,7 +21,7 @@ _KEPT = frozenset({ENGINE_FITS.name, "engines"})  # say of each engine file whet
 
 @dataclass(frozen=True)
 class Unsure:
-    """The files of which it cannot be determined whether they ran."""
+    """The files that may or may not have run."""
 
     fits: Table
     layers: Table
@@ -40,8 +40,8 @@ class Unsure:
         return order, index[order]
 
     def file_of(self, index: int, name: str) -> str | None:
-        """The first such file with this layer; None if there is none, or a file has it that did
-        run.
+        """The first such file with this layer; None if there is none, or if a file that
+        ran has it.
         """
         if all(verdict != "cannot-tell" for verdict, _ in self._verdicts.values()):
             return None
@@ -59,7 +59,7 @@ class Unsure:
 
 @dataclass(frozen=True)
 class OfThisRun:
-    """What rules are told."""
+    """The facts that rules receive."""
 
     tables: Mapping[str, Table]
     unsure: Unsure

@@ -1,4 +1,4 @@
-"""What the rules answer: findings, and one outcome per rule."""
+"""The answers of rules: findings, and one outcome per rule."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nsysmap.core.records import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """One place where a rule holds.
+    """One place where a rule applies.
 
     ``cost_ns`` is the total over the steady-state inferences (the table `steady_state`), not per
     inference, and None if it is not known; ``share_of_window`` is of their window, on the finding's
@@ -42,7 +42,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Skip:
-    """Why a rule could not tell."""
+    """Why a rule could not decide."""
 
     why: str  # in words; of a lack, why it is one: empty if that is unknown
     lacks: str = ""  # the table without rows, or the column (table.column) without a value
@@ -50,7 +50,7 @@ class Skip:
 
     @property
     def reason(self) -> str:
-        """What is lacking, and why."""
+        """What is missing, and why."""
         if not self.lacks:
             return self.why
         what = f"no {'value' if '.' in self.lacks else 'rows'} in {self.lacks}"
@@ -59,7 +59,7 @@ class Skip:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one rule answered: findings, none, or skipped because of ``skip``."""
+    """The answer of one rule: findings, none, or skipped because of ``skip``."""
 
     rule: str
     group: str
@@ -76,12 +76,12 @@ class Outcome:
 
     @property
     def skipped(self) -> str | None:
-        """Why it could not tell, in words; None if it could."""
+        """Why the rule could not decide, in words; None if it could."""
         return None if self.skip is None else self.skip.reason
 
     @property
     def clean(self) -> bool:
-        """Whether the rule could tell and found nothing."""
+        """Whether the rule could decide and found nothing."""
         return self.skipped is None and not self.findings and not self.folded
 
 

@@ -13,8 +13,8 @@ from nsysmap.rules.finding import Finding, Outcome, order
 
 @dataclass(frozen=True, eq=False)  # the same only as itself: two findings may say the same
 class PlacedFinding:
-    """A finding with what it is about, in words of its rule's choice (layer ids, names of
-    functions); None is its whole device.
+    """A finding with its place, named as its rule chooses (layer ids, names of functions); None is
+    the whole device.
     """
 
     finding: Finding
@@ -41,7 +41,7 @@ class WindowLengths:
     by_device: Mapping[int, int]
 
     def of(self, devices: set[object]) -> int:
-        """The windows of these devices together; of all where one of them is none."""
+        """The windows of these devices together; of all devices if one of them is none."""
         known = [
             self.by_device[device]
             for device in devices
@@ -51,8 +51,8 @@ class WindowLengths:
 
 
 def alike_on_gpus(placed: Sequence[PlacedFinding], windows: WindowLengths) -> list[PlacedFinding]:
-    """The findings of one rule, with those that several GPUs have alike as one: told of the GPU
-    where it costs most, the cost that of all.
+    """The findings of one rule, with findings that several GPUs share merged: reported for the GPU
+    where they cost most, with the cost of all.
 
     Alike are those about the same, of which each of these GPUs has one.
     """
@@ -211,7 +211,7 @@ def _taken_back(
 
 def _together(placed: Sequence[PlacedFinding]) -> tuple[int | None, set[object]]:
     """The cost of these findings of one rule, each place counted once, and their devices; no cost
-    where none is known.
+    if none is known.
     """
     total: int | None = None
     seen: set[str] = set()

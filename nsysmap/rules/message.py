@@ -35,7 +35,7 @@ _LONGEST_LIST = 400  # columns
 
 @dataclass(frozen=True)
 class Each:
-    """What the unit of the answer is made of, and what `{:per inference}` of a rule is said of."""
+    """What the answer's unit is made of, and what `{:per inference}` of a rule refers to."""
 
     a_pass: int = 1  # inferences of a unit
     repeats: bool = False  # they are repetitions, of what nothing shows to be inferences
@@ -54,9 +54,9 @@ class Each:
         return "repetition" if self.repeats else "inference"
 
     def word(self, placeholder: str, engine: int | None = None, *, again: bool = False) -> str:
-        """What stands for a placeholder. Times per inference are those of the ``engine``, if any:
-        where it runs once per pass they are per pass, of one of several engines it is said whose
-        they are, but not ``again``.
+        """The text for a placeholder. Times per inference are those of the ``engine``, if any: per
+        pass if it runs once per pass, and with the engine's name if there are several, but not
+        ``again``.
         """
         if placeholder != _PER_INFERENCE:
             return worded(f"{{:{placeholder}}}", repetitions=self.repeats)
@@ -203,7 +203,7 @@ def _plain(spec: str) -> str:
 
 
 def _told(value: Shown, spec: str | None, a_pass: int) -> Shown:
-    """A value of each inference as one of a pass of so many; others as they are."""
+    """A value per inference converted to one per pass of that many; other values unchanged."""
     of_each = (
         spec is not None
         and spec.startswith(_OF_EACH)

@@ -1,4 +1,4 @@
-"""Decides without SQL whether a rule can find anything, and whether it can tell: by the rows that
+"""Decides without SQL whether a rule can find anything, and whether it can decide, by the rows that
 its tables must hold.
 
 The database needs some milliseconds to plan a statement, however few rows it reads, and most rules
@@ -39,7 +39,7 @@ _KINDS: Mapping[str, frozenset[Kind]] = {
 
 @dataclass(frozen=True)
 class ColumnTest:
-    """A condition on one column of a row; a missing value meets `unknown` and nothing else."""
+    """A condition on one column of a row; a missing value meets only `unknown`."""
 
     column: str
     test: Test
@@ -58,12 +58,12 @@ class WantedRow:
 
 
 Alternatives = tuple[WantedRow, ...]
-"""One of these rows must be there."""
+"""At least one of these rows must exist."""
 
 
 def read_alternatives(text: str, parameters: Mapping[str, object]) -> Alternatives:
-    """What a line of `only_if` asks for: "gaps where cause = sync | launch and inference unknown",
-    or "no gaps where …", with " or " between alternatives.
+    """Parses a line of `only_if`: "gaps where cause = sync | launch and inference unknown", or "no
+    gaps where …", with " or " between alternatives.
 
     Raises ValueError with what is wrong.
     """
@@ -142,7 +142,7 @@ def _is_there(wanted: WantedRow, table: Table, parameters: Mapping[str, object])
 
 
 def _met(test: ColumnTest, table: Table, parameters: Mapping[str, object]) -> BoolArray:
-    """True for the rows in which the condition is met."""
+    """Marks the rows that meet the condition."""
     data = table.column(test.column)
     if isinstance(data, Text):
         if test.test in ("=", "!="):

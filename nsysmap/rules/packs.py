@@ -111,7 +111,7 @@ def _rule_paths(directory: Path) -> list[Path]:
 
 
 def _listed(folder: Path) -> list[Path]:
-    """What is in a folder.  Raises NsysmapError if that is too much to be rules."""
+    """The content of a folder. Raises NsysmapError if that is too much to be rules."""
     found = list(islice(folder.iterdir(), 10 * MOST_FILES + 1))
     if len(found) > 10 * MOST_FILES:
         raise NsysmapError(

@@ -15,11 +15,13 @@ from nsysmap.rules.settings_files import SETTINGS
 Params = Mapping[str, Mapping[str, Value]]
 
 LARGEST_BYTES = 1 << 20
-"""Of a settings file: pyproject.toml files of large projects have some 50 kB, and the TOML reader
-takes gigabytes for odd megabytes.
+"""Limit for a settings file: pyproject.toml files of large projects have some 50 kB, and the TOML
+reader takes gigabytes for odd megabytes.
 """
 MOST_KEY_PARTS = 50
-"""Of a dotted key: the TOML reader needs memory for the square of them, 3.8 GB for 50,000."""
+"""Limit for the parts of a dotted key: the TOML reader needs memory for the square of them, 3.8 GB
+for 50,000.
+"""
 _PARTS = re.compile(rf"[^=#]*?(?:\.[^=#.]*){{{MOST_KEY_PARTS},}}")
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import yaml
 
 LARGEST_BYTES = 64 * 1024
-"""Of one rule file: the longest of nsysmap's own has 9 KiB, and libyaml takes 50 ms for this
+"""Limit for one rule file: the longest of nsysmap's own has 9 KiB, and libyaml takes 50 ms for this
 much.
 """
 DEEPEST = 50
@@ -69,8 +69,8 @@ def plain_yaml(path: Path, *, without: re.Pattern[str] | None = None, own: bool 
 
 
 def _check_events(events: Iterable[yaml.Event], path: Path) -> None:
-    """No aliases, no tags, and no depth at which libyaml's own recursion would bring the process
-    down.
+    """Refuses aliases, tags, and nesting at which libyaml's own recursion would crash the
+    process.
     """
     import yaml
 
@@ -103,7 +103,7 @@ def _line(part: yaml.Event | yaml.Node, path: Path) -> str:
 
 
 def _check_nodes(root: yaml.Node, path: Path) -> None:
-    """No key twice: YAML would keep the last without a word."""
+    """Refuses duplicate keys: YAML would silently keep the last one."""
     import yaml
 
     waiting = [root]

@@ -1,4 +1,4 @@
-"""What the rules answered, as declared tables."""
+"""The answers of the rules, as declared tables."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _row(finding: Finding) -> Mapping[str, object]:
 
 
 def _layer_of(finding: Finding, near: Sequence[Row]) -> int | None:
-    """The row in layers that a finding is about; none if its engine is not told and several have
+    """The row in layers that a finding is about; none if its engine is unknown and several have
     such a layer.
     """
     if finding.layer is None and finding.layer_index is None:

@@ -1,4 +1,4 @@
-"""One rule: what its YAML file says, read and checked as far as that goes without data."""
+"""Reads one rule's YAML file and checks it as far as possible without data."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ _ONE_SELECT = "a rule is one SELECT over the tables of docs/rules/tables.md"
 
 @dataclass(frozen=True)
 class Requirement:
-    """What must hold for the rule to be able to tell: one of these rows is there, or else the first
-    column of the query's first row is true.
+    """What a rule needs in order to decide: one of these rows exists, or the first column of the
+    query's first row is true.
     """
 
     rows: Alternatives
@@ -97,7 +97,7 @@ class Requirement:
 
     @property
     def names(self) -> frozenset[str]:
-        """Of tables and columns that it reads."""
+        """The names of tables and columns that it reads."""
         tested = {test.column for wanted in self.rows for test in wanted.tests}
         return self.tables | tested | ((self.query and self.query.columns) or frozenset())
 
@@ -115,7 +115,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Rule:
-    """One kind of finding: how to tell, what it means, what to do."""
+    """One kind of finding: how to detect it, what it means, what to do."""
 
     name: str
     group: Group
@@ -362,7 +362,7 @@ def _query(
 
 
 def _check_returned(columns: Mapping[str, Kind | None], message: str, path: str) -> None:
-    """What holds for the SQL of a rule: its columns, and the fields of the message."""
+    """Checks the SQL of a rule: its columns, and the fields of the message."""
     _check_columns(columns, f"{path}: sql")
     _check_message(message, {**columns, "share_of_window": "float"}, f"{path}: message")
 

@@ -115,7 +115,7 @@ def run_rules(
     sandbox: AnySandbox | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> tuple[Outcome, ...]:
-    """What each rule answers to these tables (see schema.RULE_TABLES; one that is left out has no
+    """The answer of each rule for these tables (see schema.RULE_TABLES; a missing table has no
     rows), in the order of the rules.
 
     A rule that runs into its time or memory limit is skipped for that reason.  Raises NsysmapError
@@ -318,7 +318,7 @@ def _arrow(queries: Sequence[Query], tables: Mapping[str, Table]) -> dict[str, p
 
 
 def _unmet(rule: Rule, key: Literal["requires", "clean_if"], runner: _Runner) -> Skip | None:
-    """Why the rule cannot tell; None if it can."""
+    """Why the rule cannot decide; None if it can."""
     requirements: Sequence[Requirement] = rule.requires if key == "requires" else rule.clean_if
     for place, requirement in enumerate(requirements, start=1):
         rows = requirement.rows
@@ -470,7 +470,7 @@ def _value(value: object) -> Shown:
 
 @dataclass(frozen=True)
 class _Window:
-    """What findings without a place get, and what a share is of."""
+    """The window for findings without a place, and for shares."""
 
     start_ns: int
     end_ns: int
@@ -479,7 +479,7 @@ class _Window:
 
 @dataclass(frozen=True)
 class _About:
-    """What findings need to know of the analysis beyond the rows of their rule."""
+    """What findings need to know about the analysis beyond the rows of their rule."""
 
     window: _Window
     program: Program
@@ -514,7 +514,7 @@ class _About:
         )
 
     def doubt(self, layer_index: Shown, layer: Shown) -> str:
-        """What to say of a finding on a layer of an engine file that may not have run."""
+        """The caveat for a finding on a layer of an engine file that may not have run."""
         source = (
             self.unsure.file_of(layer_index, layer)
             if isinstance(layer_index, int) and isinstance(layer, str)
@@ -543,8 +543,8 @@ class _About:
 
 
 def titles_by_name(layers: Table) -> dict[str, str]:
-    """What layers are called, by the engine's name; layers of one name that are called differently
-    keep it.
+    """The layers' titles, by the engine's name; layers of one name with different titles keep the
+    name.
     """
     found: dict[str, set[str]] = {}
     for row in layers:
@@ -553,7 +553,7 @@ def titles_by_name(layers: Table) -> dict[str, str]:
 
 
 def each_of(tables: Mapping[str, Table], *, repeats: bool) -> Each:
-    """What the unit of the answer is made of; ``repeats``: of repetitions."""
+    """What the answer's unit is made of; ``repeats`` means repetitions."""
     told = {
         row.integer("inferences") for row in tables["whatif"] if row.maybe_integer("inferences")
     }
@@ -567,7 +567,7 @@ def each_of(tables: Mapping[str, Table], *, repeats: bool) -> Each:
 
 
 def _window(tables: Mapping[str, Table]) -> _Window:
-    """The steady part; the whole trace where there is none."""
+    """The steady part; the whole trace if there is none."""
     part = tables[STEADY_STATE.name]
     if len(part):
         lengths = dict(

@@ -171,8 +171,8 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def _whole_numbers(answer: pyarrow.Table) -> pyarrow.Table:
-    """The same with the sums of integers, which DuckDB makes of 128 bits, as int64 where they
-    fit.
+    """The table with sums of integers, which DuckDB makes 128 bits wide, as int64 where
+    they fit.
     """
     import pyarrow as pa
 
