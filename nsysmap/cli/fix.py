@@ -129,9 +129,10 @@ def _told(found: Fix) -> list[str]:
     lines: list[str] = []
     if found.made:
         saved = found.together
+        slower = f"; it may be slower by up to {rounded(-saved.low_ns)}" if saved.low_ns < 0 else ""
         lines.append(
             f"Predicted: {ranged(saved.ns, saved.low_ns, saved.high_ns)} less of"
-            f" {rounded(found.inference_ns)} per inference"
+            f" {rounded(found.inference_ns)} per inference{slower}"
         )
     else:
         lines.append("No edit of the model would save time: no script is written")

@@ -70,6 +70,7 @@ _ROUNDED = frozenset(
 )
 """Operators that TensorRT computes in the narrower type with sums in FP32."""
 _MARGIN = 4.0  # a value may be so many times smaller than the largest that FP16 holds
+_EVEN = 4  # values of two bytes of which rows are multiples, for loads of more than one
 _MOST_NODES = 200  # between two casts: a longer way is no local edit
 
 
@@ -255,4 +256,18 @@ def _narrowed(view: ModelView, island: _Island, bounds: Bounds) -> Edit | Refusa
         if island.narrow == ir.DataType.FLOAT16
         else "BF16 has the range of FP32; sums stay in FP32",
         "vanish" if exact else "narrow",
+        uneven=view.names([one for one in inner if _uneven(view, one)]),
     )
+
+
+def _uneven(view: ModelView, node: ir.Node) -> bool:
+    """Whether kernels for tensor cores may not take a product in two bytes: its rows do not fill
+    whole vectors, or it is a convolution by groups.
+    """
+    if node.op_type == "Conv" and attribute(node, "group", 1) != 1:
+        return True
+    if node.op_type not in ("MatMul", "Gemm", "Conv"):
+        return False
+    weight, result = (view.shape(one) or () for one in (node.inputs[1], node.outputs[0]))
+    sizes = weight[:2] if node.op_type == "Conv" else (*weight[-2:], *result[-1:])
+    return any(one is None or one % _EVEN for one in sizes)

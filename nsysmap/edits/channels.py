@@ -147,4 +147,5 @@ def _padded(view: ModelView, space: _Space, width: int, to: int, names: tuple[st
         "the weights that read the added channels are zeros",
         "align",
         beside=view.names([*space.inner]),
+        growth=to / width,
     )

@@ -128,18 +128,24 @@ def fix(  # one parameter a file or an option
     times = replace(times_of(analysis), made_by=_made_by(model))
     rules = {kind.name: kind.rules for kind in kinds}
     predicted: list[PredictedEdit] = []
+    opened: set[str] = set()  # nodes whose attention TensorRT may fuse from then on
     least = 0.0 if asked else LEAST_SHARE * times.inference_ns
 
     def wanted(edit: Edit) -> Unwanted | None:
         found = predict(edit, rules[edit.kind], times)
         if isinstance(found, Unwanted):
             return found
+        if edit.kind == "attention" and opened & {*edit.nodes}:
+            # it was fused in every pair, where the operator is no faster (see docs/fix.md)
+            return Unwanted("another edit lets TensorRT fuse it")
         if found.saving.high_ns < least:
             return Unwanted(f"it saves {rounded(found.saving.high_ns)} at most")
         if found.saving.ns <= 0 and not asked:
             return Unwanted(f"it would rather cost time: {found.basis}")
         times.credit(found)
         predicted.append(found)
+        if edit.kind in ("softmax", "casts"):
+            opened.update(edit.nodes)
         return None
 
     external = _is_external(model)

@@ -43,6 +43,10 @@ class Edit:
     # nodes whose results a concatenation joined that the result no longer goes through: a kernel
     # that computed several of them may become several
     parted: tuple[str, ...] = ()
+    # products that kernels for tensor cores may not take in the narrower type: rows that do not
+    # fill whole vectors, convolutions by groups
+    uneven: tuple[str, ...] = ()
+    growth: float = 1.0  # how many times more bytes and operations its nodes have then
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,7 @@ class PredictedEdit:
     finding: Finding | None
     basis: str
     taken_ns: int = 0  # time of the layers that no other edit may take away, too
+    replaced: tuple[int, ...] = ()  # products that are computed by another kernel then
 
 
 @dataclass
@@ -68,6 +69,7 @@ class EngineTimes:
     # per node of the model: the nodes that make what it reads
     made_by: Mapping[str, frozenset[str]] = field(default_factory=dict)
     left: dict[int, float] = field(default_factory=dict)  # share of a layer's time
+    replaced: set[int] = field(default_factory=set)  # products that edits have others computed for
 
     @property
     def overlap(self) -> float:
@@ -88,6 +90,11 @@ class EngineTimes:
         wanted = frozenset(nodes)
         return [one for one in self.layers if one.nodes & wanted]
 
+    @property
+    def one_more_ns(self) -> int:
+        """What one small kernel more costs an inference."""
+        return self.least_ns + self.between_ns
+
     def products_before(self, nodes: Iterable[str]) -> list[LayerTime]:
         """The products whose results these nodes read."""
         sources = frozenset[str]().union(*(self.made_by.get(one, ()) for one in nodes))
@@ -99,6 +106,7 @@ class EngineTimes:
 
     def credit(self, predicted: PredictedEdit) -> None:
         """Take an edit's saving from the time of its layers."""
+        self.replaced.update(predicted.replaced)
         total = sum(self.remaining(one) for one in predicted.layers)
         if total > 0:
             kept = max(0.0, 1 - predicted.taken_ns / total)
@@ -139,7 +147,8 @@ def predict(edit: Edit, rules: Sequence[str], times: EngineTimes) -> PredictedEd
         return Unwanted(f"TensorRT runs them beside each other, on {len(streams)} streams")
     whole = [one for one in layers if one.nodes <= nodes]
     part = [one for one in layers if not one.nodes <= nodes]
-    saving, basis = _GAINS[edit.gain](edit, whole, part, times)
+    gain = _GAINS[edit.gain](edit, whole, part, times)
+    saving, basis = gain.saving, gain.basis
     if saving.high_ns <= 0:
         inside = (part or layers)[0].name
         return Unwanted("TensorRT computes them inside other kernels, at no cost", inside)
@@ -153,10 +162,24 @@ def predict(edit: Edit, rules: Sequence[str], times: EngineTimes) -> PredictedEd
     if split:
         saving = saving + SavedTime(-split, -split, 0)
         basis += ", branches that were joined may need kernels of their own"
-    return PredictedEdit(saving, tuple(layers), times.finding(layers, rules), basis, taken_ns)
+    finding = times.finding(layers, rules)
+    return PredictedEdit(saving, tuple(layers), finding, basis, taken_ns, gain.replaced)
 
 
 _Layers = Sequence[LayerTime]
+
+
+@dataclass(frozen=True)
+class _Gain:
+    saving: SavedTime
+    basis: str  # in words
+    replaced: tuple[int, ...] = ()  # products that are computed by another kernel then
+
+
+def _other_kernels(products: _Layers, times: EngineTimes) -> float:
+    """What products may lose, or win, that are computed by another kernel; each only once."""
+    fresh = [one for one in products if one.layer_id not in times.replaced]
+    return _REPLACED * sum(times.remaining(one) for one in fresh)
 
 
 def _apart_from_products(edit: Edit, layers: _Layers, times: EngineTimes) -> bool:
@@ -175,10 +198,32 @@ was measured; in each pair it was either nothing or some six tenths (see docs/fi
 """
 
 
-_REPLACED = 0.1
-"""Share of the time of a product that is lost at most where arithmetic that was a kernel of its own
-becomes part of it: TensorRT computes both by another kernel, which may be slower than the two were.
-In one network of seven convolutions it lost 0.09 of theirs (see docs/fix.md).
+_REPLACED = 0.15
+"""Share of the time of a product that is lost or won at most where arithmetic that was a kernel of
+its own becomes part of it: TensorRT computes both by another kernel, which may be slower than the
+two were.  In one of six networks of convolutions it lost 0.09 of theirs (see docs/fix.md); half
+as much again is left for those that nobody measured.
+"""
+
+
+_AFRESH = 0.1
+"""Share of the time of a kernel that computes something else too which may be lost where nodes are
+taken from it: TensorRT chooses it anew.  An Expand taken away cost 0.03 of it (see docs/fix.md).
+"""
+
+
+_PRODUCTS_NARROWER = (0.25, 0.5, 0.9)
+"""Shares of the time of products in FP32 that they save in FP16: they took 0.15 to 0.71 of it (see
+docs/fix.md): half the bytes, tensor cores at twice their rate, and other kernels.  The least is of
+what goes beyond the time of a small kernel, for none is faster than that.
+"""
+
+
+_LIKELY_JOINED = 0.6
+"""Share of the most that one kernel in place of several may save which is likely."""
+_LIKELY_OPERATOR = 0.3
+"""The same of norms and GELU: all that were measured were one kernel already, as TensorRT takes an
+operator apart into the same nodes before it fuses them.
 """
 
 
@@ -189,7 +234,7 @@ _NARROWER = (0.0, 0.3, 0.6)
 _OTHER_KERNEL = "a product that takes them up is computed by another kernel, maybe a slower one"
 
 
-def _vanish(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tuple[SavedTime, str]:
+def _vanish(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> _Gain:
     """Kernels that compute nothing else are gone.  One that computes something else too may become
     part of a neighbour, if the nodes kept it apart; arithmetic within a kernel costs nothing.
     """
@@ -203,21 +248,23 @@ def _vanish(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tu
     freed = sum(times.remaining(one) + times.between_ns for one in apart)
     narrower = sum(times.remaining(one) for one in stay if one.in_fp32)
     replaced = times.products_before(edit.nodes) if apart or pointwise else []
-    lost = _REPLACED * sum(times.remaining(one) for one in replaced)
+    other = _other_kernels(replaced, times)
+    lost = other + _AFRESH * sum(times.remaining(one) for one in apart)
     if not whole and not freed and not narrower:
-        return NOTHING, ""
+        return _Gain(NOTHING, "")
     told = [f"{counted(len(whole), 'kernel')} compute nothing else"] if whole else []
     told += [f"{counted(len(apart), 'kernel')} may become part of others"] if apart else []
     told += ["what stays reads and writes fewer bytes"] if narrower else []
     told += [_OTHER_KERNEL] if replaced else []
     low, likely, high = _NARROWER
-    return (
+    return _Gain(
         SavedTime(
             round(gone + _LIKELY_FREED * freed + likely * narrower),
             round(0.6 * gone + low * narrower - lost),
-            round(1.1 * (gone + freed) + (joined if whole else 0) + high * narrower),
+            round(1.1 * (gone + freed) + (joined if whole else 0) + high * narrower + other),
         ),
         ", ".join(told),
+        tuple(one.layer_id for one in replaced),
     )
 
 
@@ -227,12 +274,15 @@ def _split(edit: Edit, part: _Layers, times: EngineTimes) -> float:
     """
     branches = frozenset(edit.parted)
     held = (len(one.nodes & branches) for one in part)
-    return sum((k - 1) / k * (times.least_ns + times.between_ns) for k in held if k > 1)
+    return sum((k - 1) / k * times.one_more_ns for k in held if k > 1)
 
 
-def _join(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tuple[SavedTime, str]:
+def _join(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> _Gain:
     """Predicts one kernel in place of several: it takes at least as long as the longest of them;
     attention that is fused only as long as a small kernel, for it writes no scores.
+
+    Nothing is sure of it: TensorRT may compute an operator by the kernels that computed its nodes,
+    or by one of its own, which leaves to a further kernel what they did besides.
     """
     layers = [*whole, *part]
     layers += [one for one in times.of(edit.beside) if one not in layers]
@@ -241,18 +291,19 @@ def _join(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tupl
     fused = edit.kind == "softmax" and len(products) > 1
     longest = times.least_ns if fused else max(times.remaining(one) for one in layers)
     most = max(total - longest, 0) + (len(layers) - 1) * times.between_ns
-    surely = 0.2 if len(whole) + len(part) > 1 else 0.0  # else only what is beside may be joined
-    low = surely * most
+    lost = times.one_more_ns if part or products else 0
     told = f"{len(layers)} kernels become one, which takes as long as the longest at least"
     if fused:
         told = f"{len(layers)} kernels become one, which keeps the scores to itself"
     elif edit.kind == "epilogues" and products and part:
-        low = -_REPLACED * sum(times.remaining(one) for one in products)
+        lost = round(_other_kernels(products, times))
         told += f", {_OTHER_KERNEL}"
-    return SavedTime(round(0.6 * most), round(low), round(most)), told
+    likely = _LIKELY_OPERATOR if edit.kind in ("norms", "gelu") else _LIKELY_JOINED
+    replaced = tuple(one.layer_id for one in products)
+    return _Gain(SavedTime(round(likely * most), -lost, round(most)), told, replaced)
 
 
-def _merge(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tuple[SavedTime, str]:
+def _merge(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> _Gain:
     """Predicts one product in place of several: it takes at least as long as the longest; where a
     product did more than multiply, or another product reads it, one more kernel cuts its part out
     of the result.
@@ -263,40 +314,61 @@ def _merge(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tup
     most = sum(sizes) - max(*sizes, sum(one.bound_ns for one in layers))
     most += (len(layers) - 1) * times.between_ns
     cut = sum(1 for one in layers if not one.nodes <= nodes)
-    cuts = cut * (times.least_ns + times.between_ns)
-    return (
-        SavedTime(round(0.5 * most - cuts), round(-cuts), round(most - 0.5 * cuts)),
+    cuts = cut * times.one_more_ns
+    lost = cuts + _other_kernels(layers, times)
+    return _Gain(
+        SavedTime(round(0.5 * most - cuts), round(-lost), round(most - 0.5 * cuts)),
         f"{len(layers)} kernels become one, which takes as long as the longest at least"
         + (f"; {counted(cut, 'kernel')} more cut its result apart" if cut else ""),
     )
 
 
-def _narrow(
-    _edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes
-) -> tuple[SavedTime, str]:
-    """Products in FP16 took 0.15 to 0.71 of their time in FP32 (see docs/fix.md): half the bytes,
-    tensor cores at twice their rate, and other kernels.
-    """
-    wide = [one for one in (*whole, *part) if one.in_fp32]
+def _narrow(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> _Gain:
+    """Predicts the nodes in the narrower type, without the casts around them."""
+    uneven = frozenset(edit.uneven)
     low = likely = high = 0.0
-    for one in wide:
-        shares = (0.25, 0.5, 0.9) if one.does == "product" else _NARROWER
+    slower = False
+    for one in (*whole, *part):
+        if not one.in_fp32:
+            continue
         time = times.remaining(one)
+        beyond = max(0.0, time - times.least_ns)
+        if one.does == "product" and one.nodes & uneven:
+            # as many loads as before, each of one value, or a kernel that fills up the rows
+            slower = True
+            low, likely, high = low - times.one_more_ns, likely + 0.3 * time, high + 0.9 * time
+            continue
+        shares = _PRODUCTS_NARROWER if one.does == "product" else _NARROWER
         low, likely, high = (
-            sum_ + share * time for sum_, share in zip((low, likely, high), shares, strict=True)
+            low + shares[0] * beyond,
+            likely + shares[1] * time,
+            high + shares[2] * time,
         )
     casts = [one for one in whole if one.does in ("cast", "movement", "reformat")]
     gone = sum(times.remaining(one) + times.between_ns for one in casts)
-    return (
+    told = "half the bytes, and tensor cores at twice their rate"
+    if slower:
+        told = "half the bytes; not all products are of a form that tensor cores take"
+    return _Gain(
         SavedTime(round(likely + 0.8 * gone), round(low + 0.5 * gone), round(high + gone)),
-        "half the bytes, and tensor cores at twice their rate",
+        told,
     )
 
 
-def _align(_edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> tuple[SavedTime, str]:
-    total_ns = sum(times.remaining(one) for one in (*whole, *part))
-    return (
-        SavedTime(round(0.6 * total_ns), round(0.2 * total_ns), round(0.9 * total_ns)),
+def _align(edit: Edit, whole: _Layers, part: _Layers, times: EngineTimes) -> _Gain:
+    """Predicts convolutions of whole vectors: they have more bytes and operations, and take as long
+    as these need at least; so does what else computes the channels.
+    """
+    layers = [*whole, *part]
+    beside = [one for one in times.of(edit.beside) if one not in layers]
+    more = (edit.growth - 1) * sum(times.remaining(one) for one in beside)
+    low, likely, high = (
+        sum(min(share * at, at - edit.growth * one.bound_ns) for one, at in held)
+        for held in [[(one, times.remaining(one)) for one in layers]]
+        for share in (0.2, 0.6, 0.9)
+    )
+    return _Gain(
+        SavedTime(round(likely - more), round(low - more), round(high)),
         "kernels for aligned channels use tensor cores and whole vectors",
     )
 

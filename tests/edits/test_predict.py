@@ -66,7 +66,7 @@ def test_a_narrower_type_saves_where_a_layer_computes_in_the_wider_one(wide: boo
 def test_what_only_moved_data_inside_a_kernel_may_free_it_for_another() -> None:
     held = times([layer(0, "a b", 4_000), layer(1, "c", 9_000, "product")])
     found = predict(replace(edit("vanish", "a"), unblocks=True), (), held)
-    assert made(found).saving.low_ns == 0
+    assert -1_000 < made(found).saving.low_ns < 0  # what is left of it is chosen anew
     assert made(found).saving.high_ns > 4_000
     assert isinstance(predict(edit("vanish", "a"), (), held), Unwanted)
 
@@ -122,7 +122,8 @@ def test_a_softmax_between_two_products_may_let_tensorrt_fuse_attention(wide: bo
     found = predict(replace(edit("join", "exp sum div", "qk pv"), kind="softmax"), (), held)
     assert isinstance(found, Unwanted) == wide
     if not wide:
-        assert made(found).saving.low_ns == 0
+        # where TensorRT does not fuse it, or fills up its heads: a kernel more
+        assert made(found).saving.low_ns == -(4_000 + 1_000)
         # the fused kernel writes no scores: it may take as little as a small one
         assert made(found).saving.high_ns == 8_000 + 6_000 + 2 * 1_000
 
@@ -133,11 +134,43 @@ def test_arithmetic_that_becomes_part_of_a_product_may_make_it_slower() -> None:
     alone = made(predict(one, (), times(layers)))
     behind = replace(times(layers), made_by={"t": frozenset(["conv"]), "u": frozenset(["silu"])})
     found = made(predict(one, (), behind))
-    assert (alone.saving.low_ns, found.saving.low_ns) == (0, -2_000)
+    assert found.saving.low_ns == alone.saving.low_ns - 3_000
+    assert found.saving.high_ns == alone.saving.high_ns + 3_000
     assert found.saving.ns == alone.saving.ns
     assert "maybe a slower one" in found.basis
     folded = replace(edit("join", "conv t"), kind="epilogues")
-    assert made(predict(folded, (), times(layers))).saving.low_ns == -2_000
+    assert made(predict(folded, (), times(layers))).saving.low_ns == -3_000
+    behind.credit(found)
+    assert made(predict(replace(one, nodes=("t",)), (), behind)).saving.low_ns > -3_000
+
+
+def test_what_is_as_fast_as_a_small_kernel_does_not_surely_gain_by_a_narrower_type() -> None:
+    least = layer(0, "a", 2_000, "product", in_fp32=True)
+    held = [least, layer(1, "b", 2_000), layer(2, "c", 20_000, "product", in_fp32=True)]
+    assert made(predict(edit("narrow", "a"), (), times(held))).saving.low_ns == 0
+    assert made(predict(edit("narrow", "c"), (), times(held))).saving.low_ns == 18_000 / 4
+
+
+def test_a_product_whose_rows_do_not_fill_vectors_may_lose_by_a_narrower_type() -> None:
+    held = times([layer(0, "a", 20_000, "product", in_fp32=True), layer(1, "b", 2_000)])
+    even, uneven = edit("narrow", "a"), replace(edit("narrow", "a"), uneven=("a",))
+    assert made(predict(even, (), held)).saving.low_ns > 0
+    assert made(predict(uneven, (), held)).saving.low_ns < 0
+
+
+def test_added_channels_cost_bytes_and_operations() -> None:
+    held = times([layer(0, "a", 9_000, "product", bound_ns=7_000), layer(1, "relu", 2_000)])
+    one = edit("align", "a", "relu")
+    wider = replace(one, growth=1.2)
+    assert made(predict(one, (), held)).saving.high_ns == 2_000
+    assert made(predict(wider, (), held)).saving.high_ns == 9_000 - 1.2 * 7_000
+    assert made(predict(wider, (), held)).saving.low_ns < 600
+
+
+def test_a_norm_of_several_kernels_surely_gains_nothing_as_one_operator() -> None:
+    held = times([layer(0, "sum", 4_000), layer(1, "sub div add", 6_000)])
+    found = made(predict(replace(edit("join", "sum sub div"), kind="norms"), (), held)).saving
+    assert found.low_ns < 0 < found.ns < 0.5 * found.high_ns
 
 
 def test_a_layer_s_time_is_saved_once() -> None:
