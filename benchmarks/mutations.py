@@ -15,6 +15,7 @@ runs only the tests that are near the module: its own and those of the room that
 survives those may be killed by the others, so that the share is a lower bound.
 
     python benchmarks/mutations.py --trace traced.json          # once: which tests run which lines
+    python benchmarks/mutations.py --trace traced.json tests/whatif      # … of these anew
     python benchmarks/mutations.py --sample 50 --seed 3 --traced traced.json
 
 runs, of all tests that were traced, those that run the changed lines, the fastest first.  No other
@@ -232,6 +233,12 @@ def _changes(tree: ast.AST) -> Iterator[tuple[ast.expr, list[str]]]:
                 continue
             if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
                 continue
+            if (
+                isinstance(tree, ast.Module)
+                and isinstance(node, ast.Assign)
+                and _is_type(node.value)
+            ):
+                continue
             if isinstance(node, ast.expr):
                 texts = _instead(node)
                 if texts:
@@ -239,6 +246,14 @@ def _changes(tree: ast.AST) -> Iterator[tuple[ast.expr, list[str]]]:
                 if isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant):
                     continue  # a negative number is one
             yield from _changes(node)
+
+
+def _is_type(node: ast.expr) -> bool:
+    """Whether an expression is one type or another, by the letters with which types begin."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return _is_type(node.left) and _is_type(node.right)
+    name = node.id if isinstance(node, ast.Name) else ""
+    return name in {"int", "float", "str", "bytes"} or (name[:1].isupper() and not name.isupper())
 
 
 def _instead(node: ast.expr) -> list[str]:
@@ -465,18 +480,36 @@ def trace(path: Path, tests: Sequence[str]) -> None:
     coverage.stop()
     if status != 0:
         raise SystemExit("a test fails without a mutation")
-    write_traced(path, coverage.get_data(), recorder.seconds)
-
-
-def write_traced(path: Path, found: Any, seconds: Mapping[str, float]) -> None:
-    """As JSON: the time of each test, and by module and line the numbers of the tests."""
-    numbers = {test: at for at, test in enumerate(seconds)}
-    lines: dict[str, dict[int, list[int]]] = defaultdict(dict)
-    for name in sorted(found.measured_files()):
+    found = coverage.get_data()
+    lines: dict[str, dict[int, set[str]]] = defaultdict(dict)
+    for name in found.measured_files():
         module = str(Path(name).relative_to(ROOT))
-        for line, tests in sorted(found.contexts_by_lineno(name).items()):
-            lines[module][line] = sorted(numbers[test] for test in tests if test in numbers)
-    path.write_text(json.dumps({"seconds": seconds, "lines": lines}))
+        for line, running in found.contexts_by_lineno(name).items():
+            lines[module][line] = recorder.seconds.keys() & set(running)
+    write_traced(path, recorder.seconds, lines)
+
+
+def write_traced(
+    path: Path, seconds: Mapping[str, float], lines: Mapping[str, Mapping[int, set[str]]]
+) -> None:
+    """As JSON: the time of each test, and by module and line the numbers of the tests.
+
+    What the file says of other tests stays there.
+    """
+    before = Traced.read(path) if path.exists() else Traced({}, {})
+    all_seconds = {**before.seconds, **seconds}
+    numbers = {test: at for at, test in enumerate(all_seconds)}
+    merged: dict[str, dict[int, list[int]]] = {}
+    for module in sorted(before.lines.keys() | lines.keys()):
+        old, new = before.lines.get(module, {}), lines.get(module, {})
+        merged[module] = {
+            line: sorted(
+                numbers[test]
+                for test in {*new.get(line, ()), *(set(old.get(line, ())) - seconds.keys())}
+            )
+            for line in sorted(old.keys() | new.keys())
+        }
+    path.write_text(json.dumps({"seconds": all_seconds, "lines": merged}))
 
 
 def copied(folder: Path) -> None:
@@ -843,13 +876,16 @@ def main() -> None:
     )
     parser.add_argument("--workers", type=int, default=1, help="mutations tried at the same time")
     parser.add_argument(
-        "--trace", type=Path, metavar="FILE", help="run the tests once, and write which run what"
+        "--trace",
+        type=Path,
+        metavar="FILE",
+        help="run the tests, all or those named, and write which run what",
     )
     parser.add_argument("--traced", type=Path, metavar="FILE", help="run the tests that it says")
     parser.add_argument("--list", action="store_true", help="print the mutations only")
     asked = parser.parse_args()
     if asked.trace:
-        trace(asked.trace, _ALL_TESTS)
+        trace(asked.trace, asked.modules or _ALL_TESTS)
         return
     every = [
         mutation

@@ -27,6 +27,8 @@ TOOL = runpy.run_path(str(ROOT / "benchmarks" / "mutations.py"))
         ("x = True", ["x = False"]),
         ("x: int | None = f'{3}'", []),  # types and texts are left alone
         ("é = 'é', 1", ["é = 'é', 2"]),
+        ("Amount = Array | int", []),
+        ("_BOTH = _ONE | _TWO", ["_BOTH = (_ONE)", "_BOTH = (_TWO)"]),
     ],
 )
 def test_one_expression_is_changed_at_a_time(source: str, becomes: list[str]) -> None:
